@@ -1,0 +1,16 @@
+//! Progress of long jobs, told to whoever shows it.
+
+/// Receives how far a job is. Called from worker threads, a few times a second at most.
+pub trait Progress: Send + Sync {
+    /// `done` of `total` units (`unit`: `edges`, `bytes`, `iterations`) of `stage` are finished;
+    /// a `total` of 0 means that it is not known.
+    fn update(&self, stage: &str, done: u64, total: u64, unit: &str);
+}
+
+/// Shows nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn update(&self, _stage: &str, _done: u64, _total: u64, _unit: &str) {}
+}
