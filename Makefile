@@ -1,0 +1,52 @@
+# Everything a newcomer or CI runs. Needs Python >= 3.11, Rust, a C compiler and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SCALE ?= 20
+GRAPH ?=
+DEMO_DIR ?= demo.tg
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench
+
+help: ## List these targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+demo: $(VENV)/native ## Build a graph and run four algorithms in a quarter of its memory (GRAPH=file for your own)
+	$(BIN)/tiergraph demo --scale $(SCALE) --directory $(DEMO_DIR) $(if $(GRAPH),--graph '$(GRAPH)')
+
+test: $(VENV)/native ## All Rust and Python tests
+	cargo test --release --workspace --locked
+	$(BIN)/python -m pytest
+
+check: $(VENV)/tools ## Format, lints, types and layers
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check python tools
+	$(BIN)/ruff check python tools
+	$(BIN)/mypy
+	$(BIN)/python tools/check_layers.py
+
+bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
+	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)
+	$(BIN)/tiergraph bench io $(DEMO_DIR)
+
+# Stamps: each holds until what it is made from changes.
+
+$(VENV)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: error: Python 3.11 or newer is needed, got " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# Reads the dependencies from pyproject.toml, so that they are listed once.
+$(VENV)/tools: $(VENV)/python pyproject.toml
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; print(*p["dependencies"], *e["parquet"], *e["dev"], sep="\n")' > $(VENV)/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
+	touch $@
+
+$(VENV)/native: $(VENV)/tools $(RUST_SOURCES)
+	VIRTUAL_ENV='$(abspath $(VENV))' $(BIN)/maturin develop --release --locked
+	touch $@

@@ -1,0 +1,297 @@
+//! A graph directory: built beside its place and renamed into it, opened with every length checked.
+
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
+use crate::sink::FileSink;
+
+/// In every stripe, the build that it belongs to.
+const BUILD_ID: &str = "build_id";
+
+/// What to do with a graph that is already there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Keep it and fail.
+    Refuse,
+    /// Replace it when the new one is complete.
+    Replace,
+}
+
+/// An opened graph directory.
+#[derive(Debug, Clone)]
+pub struct GraphDir {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl GraphDir {
+    /// Opens a graph: reads the manifest and compares the length of every file with it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let graph = Self::open_unchecked(path)?;
+        for (name, entry) in &graph.manifest.files {
+            for (file, bytes) in graph.stripes_of(name, entry) {
+                check_length(&file, bytes)?;
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Opens a graph whose files may be cut or missing, for `verify`.
+    pub(crate) fn open_unchecked(path: &Path) -> Result<Self> {
+        let graph = Self { path: path.to_owned(), manifest: Manifest::read(path)? };
+        for stripe in &graph.manifest.stripes {
+            let file = stripe.join(BUILD_ID);
+            let id = fs::read(&file).map_err(|e| Error::io("read", file.display(), e))?;
+            let id = String::from_utf8_lossy(&id);
+            if id != graph.manifest.build_id {
+                return Err(Error::new(ErrorKind::Format, "open")
+                    .object(stripe.display())
+                    .expected(format!("a stripe of build {}", graph.manifest.build_id))
+                    .got(format!("one of build {id}"))
+                    .hint("the stripes are of different graphs: rebuild the graph"));
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Begins a graph at `path`, striped over `stripes` unless that is empty.
+    ///
+    /// Everything is written to hidden siblings until [`Building::commit`].
+    pub fn create(path: &Path, existing: Existing, stripes: &[PathBuf]) -> Result<Building> {
+        Building::begin(path, existing, stripes)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The manifest's entry of file `name`.
+    pub fn entry(&self, name: &str) -> Result<&FileEntry> {
+        self.manifest.files.get(name).ok_or_else(|| {
+            let files: Vec<_> = self.manifest.files.keys().map(String::as_str).collect();
+            Error::new(ErrorKind::Input, "read")
+                .object(self.path.join(name).display())
+                .expected(format!("one of {}", files.join(", ")))
+        })
+    }
+
+    /// Where the bytes of file `name` are: one path, or one a stripe. Block i is on path i mod n,
+    /// at `(i / n) × block_bytes`.
+    pub fn paths(&self, name: &str) -> Result<Vec<PathBuf>> {
+        let entry = self.entry(name)?;
+        Ok(self.stripes_of(name, entry).into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// The paths of a file and the length that each must have.
+    pub(crate) fn stripes_of(&self, name: &str, entry: &FileEntry) -> Vec<(PathBuf, u64)> {
+        let stripes = &self.manifest.stripes;
+        if entry.kind == FileKind::Flat || stripes.is_empty() {
+            return vec![(self.path.join(name), entry.bytes)];
+        }
+        let (n, size) = (stripes.len() as u64, u64::from(self.manifest.block_bytes));
+        let short = entry.blocks * size - entry.bytes;
+        let blocks = |stripe: u64| entry.blocks.saturating_sub(stripe).div_ceil(n);
+        let last = entry.blocks.checked_sub(1).map(|block| block % n);
+        let bytes = |s: u64| blocks(s) * size - if last == Some(s) { short } else { 0 };
+        stripes.iter().zip(0..).map(|(dir, s)| (dir.join(name), bytes(s))).collect()
+    }
+}
+
+pub(crate) fn check_length(file: &Path, expected: u64) -> Result<()> {
+    let bytes = fs::metadata(file).map_err(|e| Error::io("open", file.display(), e))?.len();
+    if bytes == expected {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Format, "open")
+        .object(file.display())
+        .expected(format!("{expected} bytes"))
+        .got(format!("{bytes} bytes"))
+        .hint("the file was cut or replaced: rebuild the graph"))
+}
+
+/// A graph that is being written. Dropped without [`Self::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Building {
+    /// The graph's directory first, then its stripes.
+    places: Vec<Place>,
+    existing: Existing,
+    build_id: String,
+}
+
+/// A directory's final path, and where it is until it gets there.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    building: PathBuf,
+    old: PathBuf,
+}
+
+impl Place {
+    fn new(path: PathBuf) -> Result<Self> {
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+            return Err(Error::new(ErrorKind::Input, "create")
+                .object(path.display())
+                .expected("a path that ends in a name"));
+        };
+        let sibling = |role| path.with_file_name(format!(".{name}.{role}-{}", std::process::id()));
+        Ok(Self { building: sibling("building"), old: sibling("old"), path })
+    }
+
+    /// Puts the new directory in place and the old one, if any, aside: in one step where the file
+    /// system can exchange two names.
+    fn swap_in(&self) -> std::io::Result<()> {
+        if self.path.exists() {
+            if self.old.exists() {
+                return Err(std::io::ErrorKind::AlreadyExists.into());
+            }
+            if renameat_with(CWD, &self.building, CWD, &self.path, RenameFlags::EXCHANGE).is_ok() {
+                fs::rename(&self.building, &self.old)?;
+                return sync_parent(&self.path);
+            }
+            fs::rename(&self.path, &self.old)?;
+        }
+        let moved = fs::rename(&self.building, &self.path).and_then(|()| sync_parent(&self.path));
+        if moved.is_err() {
+            self.swap_out();
+        }
+        moved
+    }
+
+    /// Undoes [`Self::swap_in`] as far as it went.
+    fn swap_out(&self) {
+        if !self.building.exists() {
+            let _ = fs::rename(&self.path, &self.building);
+        }
+        if self.old.exists() {
+            let _ = fs::rename(&self.old, &self.path);
+        }
+    }
+}
+
+impl Building {
+    fn begin(path: &Path, existing: Existing, stripes: &[PathBuf]) -> Result<Self> {
+        let absolute =
+            |p: &Path| std::path::absolute(p).map_err(|e| Error::io("create", p.display(), e));
+        let path = absolute(path)?;
+        refuse(&path, existing)?;
+        let mut places = vec![Place::new(path.clone())?];
+        for (i, stripe) in stripes.iter().enumerate() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            places.push(Place::new(absolute(stripe)?.join(format!("{name}.stripe{i}")))?);
+        }
+        let build_id = format!("{:016x}", RandomState::new().build_hasher().finish());
+        let mut building = Self { places: Vec::new(), existing, build_id };
+        for place in places {
+            let io = |e| Error::io("create", place.building.display(), e);
+            fs::create_dir(&place.building).map_err(io)?;
+            building.places.push(place);
+        }
+        for stripe in &building.places[1..] {
+            let file = stripe.building.join(BUILD_ID);
+            fs::write(&file, &building.build_id)
+                .map_err(|e| Error::io("write", file.display(), e))?;
+        }
+        Ok(building)
+    }
+
+    /// Where to write flat array `name`.
+    pub fn flat(&self, name: &str) -> PathBuf {
+        self.places[0].building.join(name)
+    }
+
+    /// A sink for file `name` of blocks or rows.
+    pub fn sink(&self, name: &str, kind: FileKind, block_bytes: u32) -> Result<FileSink> {
+        let dirs = if self.places.len() > 1 { &self.places[1..] } else { &self.places[..] };
+        let paths: Vec<_> = dirs.iter().map(|place| place.building.join(name)).collect();
+        FileSink::create(&paths, kind, block_bytes)
+    }
+
+    /// Writes the manifest (stripes and build id are filled in), forces everything to the device
+    /// and renames the graph into place. A graph that was there is gone afterwards, or back in its
+    /// place if this fails.
+    pub fn commit(self, mut manifest: Manifest) -> Result<GraphDir> {
+        manifest.stripes = self.places[1..].iter().map(|place| place.path.clone()).collect();
+        manifest.build_id.clone_from(&self.build_id);
+        let path = &self.places[0].path;
+        manifest.write(&self.places[0].building)?;
+        refuse(path, self.existing)?;
+        let io = |place: &Place, e| Error::io("rename into place", place.path.display(), e);
+        for place in &self.places {
+            sync(&place.building).map_err(|e| io(place, e))?;
+        }
+        let replaced = Manifest::read(path).ok();
+        // The directory with the manifest last: it is what makes a graph.
+        for (done, place) in self.places.iter().rev().enumerate() {
+            if let Err(e) = place.swap_in() {
+                self.places.iter().rev().take(done).for_each(Place::swap_out);
+                return Err(io(place, e));
+            }
+        }
+        for place in &self.places {
+            let _ = fs::remove_dir_all(&place.old);
+        }
+        if let Some(replaced) = replaced {
+            remove_stripes(&replaced);
+        }
+        Ok(GraphDir { path: path.clone(), manifest })
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        for place in &self.places {
+            let _ = fs::remove_dir_all(&place.building);
+        }
+    }
+}
+
+/// An existing graph is refused unless it may be replaced; anything else is always refused.
+fn refuse(path: &Path, existing: Existing) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::Input, "create").object(path.display());
+    if !path.join(MANIFEST).exists() {
+        return Err(error
+            .expected("nothing, or a graph to replace")
+            .got("something that is no graph")
+            .hint("choose another name"));
+    }
+    match existing {
+        Existing::Replace => Ok(()),
+        Existing::Refuse => Err(error
+            .expected("nothing at this path")
+            .got("a graph")
+            .hint("`--overwrite` replaces it")),
+    }
+}
+
+/// Removes the stripes of a replaced graph that the new one did not take over.
+fn remove_stripes(replaced: &Manifest) {
+    for stripe in &replaced.stripes {
+        // Never more than what is provably its own.
+        let own = fs::read_to_string(stripe.join(BUILD_ID)).is_ok_and(|id| id == replaced.build_id);
+        if own {
+            let _ = fs::remove_dir_all(stripe);
+        }
+    }
+}
+
+fn sync(dir: &Path) -> std::io::Result<()> {
+    fs::File::open(dir)?.sync_all()
+}
+
+fn sync_parent(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), sync)
+}

@@ -1,0 +1,131 @@
+//! Groups of up to 16 gaps, all in as many bits as the largest needs, least significant bit first.
+
+use crate::le::u64_at;
+
+/// Gaps in a group; only a list's last group has fewer.
+pub(super) const GROUP: usize = 16;
+
+/// Bytes that `n` gaps of `width` bits take.
+#[inline]
+pub(super) fn bytes_of(n: usize, width: usize) -> usize {
+    (n * width).div_ceil(8)
+}
+
+/// Appends the width (a byte) and the packed gaps of one group.
+pub(super) fn pack(gaps: &[u64], out: &mut Vec<u8>) {
+    let width = gaps.iter().map(|gap| 64 - gap.leading_zeros()).max().unwrap_or(0);
+    out.push(width as u8);
+    let (mut bits, mut filled) = (0u128, 0);
+    for &gap in gaps {
+        bits |= u128::from(gap) << filled;
+        filled += width;
+        while filled >= 8 {
+            out.push(bits as u8);
+            bits >>= 8;
+            filled -= 8;
+        }
+    }
+    if filled > 0 {
+        out.push(bits as u8);
+    }
+}
+
+/// Unpacks a full group of `width` bits from the start of `bytes`, adding up from `base`.
+///
+/// `bytes` must go on for 8 bytes after the group (their value does not matter), or
+/// the missing ones read as zeros by the slower path.
+#[inline]
+pub(super) fn unpack_16(bytes: &[u8], width: usize, base: u64, out: &mut [u64; GROUP]) -> u64 {
+    macro_rules! by_width {
+        ($($w:literal)*) => {
+            match width {
+                $($w => match bytes.first_chunk::<{ 2 * $w + 8 }>() {
+                    Some(bytes) => unpack_const::<$w, { 2 * $w + 8 }>(bytes, base, out),
+                    None => unpack(bytes, width, base, out),
+                },)*
+                _ => unpack(bytes, width, base, out),
+            }
+        };
+    }
+    by_width!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+}
+
+#[inline]
+fn unpack_const<const W: usize, const N: usize>(
+    bytes: &[u8; N],
+    base: u64,
+    out: &mut [u64; GROUP],
+) -> u64 {
+    let mask = (1u64 << W) - 1;
+    let mut value = base;
+    for (i, slot) in out.iter_mut().enumerate() {
+        let bit = i * W;
+        value = value.wrapping_add((u64_at(bytes, bit / 8) >> (bit % 8)) & mask);
+        *slot = value;
+    }
+    value
+}
+
+/// Unpacks `out.len()` gaps of any width, adding up from `base`; returns the last sum.
+#[inline]
+pub(super) fn unpack(bytes: &[u8], width: usize, base: u64, out: &mut [u64]) -> u64 {
+    let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+    let mut value = base;
+    if width <= 56 && bytes_of(out.len(), width) + 8 <= bytes.len() {
+        for (i, slot) in out.iter_mut().enumerate() {
+            let bit = i * width;
+            value = value.wrapping_add((u64_at(bytes, bit / 8) >> (bit % 8)) & mask);
+            *slot = value;
+        }
+        return value;
+    }
+    for (i, slot) in out.iter_mut().enumerate() {
+        let (byte, shift) = (i * width / 8, i * width % 8);
+        value = value.wrapping_add((load(bytes, byte) >> shift) as u64 & mask);
+        *slot = value;
+    }
+    value
+}
+
+/// Nine bytes from `at`, zeros past the end: enough for 64 bits at any shift.
+#[inline]
+fn load(bytes: &[u8], at: usize) -> u128 {
+    if at + 9 <= bytes.len() {
+        return u128::from(u64_at(bytes, at)) | u128::from(bytes[at + 8]) << 64;
+    }
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    rest.iter().take(9).rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_width_and_length_round_trips() {
+        for width in 0..=64u32 {
+            for n in 1..=GROUP {
+                let top = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+                let gaps: Vec<u64> = (0..n as u64).map(|i| top.saturating_sub(i * i)).collect();
+                let mut packed = Vec::new();
+                pack(&gaps, &mut packed);
+                assert_eq!(packed.len(), 1 + bytes_of(n, width as usize));
+                let sums: Vec<u64> = gaps
+                    .iter()
+                    .scan(3u64, |sum, gap| {
+                        *sum = sum.wrapping_add(*gap);
+                        Some(*sum)
+                    })
+                    .collect();
+                let mut out = vec![0; n];
+                unpack(&packed[1..], width as usize, 3, &mut out);
+                assert_eq!(out, sums, "width {width}, {n} gaps");
+                if let Ok(out) = <&mut [u64; GROUP]>::try_from(&mut out[..]) {
+                    packed.resize(packed.len() + 8, 0xff);
+                    unpack_16(&packed[1..], width as usize, 3, out);
+                    assert_eq!(&out[..], sums, "width {width}, full group");
+                }
+            }
+        }
+    }
+}

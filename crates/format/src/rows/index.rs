@@ -1,0 +1,69 @@
+//! Which page holds which neighbours, small enough to stay in memory.
+
+use std::ops::Range;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+/// For every page its first vertex and how many of that vertex's neighbours earlier pages hold.
+///
+/// Its file is a flat array of `u64`: these two for every page. 16 bytes a page, which holds some
+/// 2,000 arcs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RowsIndex {
+    /// `(first vertex, first ordinal)` of each page, ascending.
+    pages: Vec<(u64, u64)>,
+}
+
+impl RowsIndex {
+    /// The index whose flat array is `words`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if there is not a pair for every page, in ascending order.
+    pub fn from_words(words: &[u64]) -> Result<Self> {
+        let (pairs, rest) = words.as_chunks::<2>();
+        let pages: Vec<_> = pairs.iter().map(|&[vertex, ordinal]| (vertex, ordinal)).collect();
+        if !rest.is_empty() || !pages.is_sorted_by(|a, b| a < b) {
+            return Err(Error::new(ErrorKind::Format, "read an index of rows")
+                .expected("an ascending pair for every page")
+                .got(format!("{} words in another order", words.len())));
+        }
+        Ok(Self { pages })
+    }
+
+    /// The flat array.
+    pub fn to_words(&self) -> Vec<u64> {
+        self.pages.iter().flat_map(|&(vertex, ordinal)| [vertex, ordinal]).collect()
+    }
+
+    pub(super) fn push(&mut self, vertex: u64, ordinal: u64) {
+        self.pages.push((vertex, ordinal));
+    }
+
+    /// How many pages there are.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether there is no page, so no arc.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Bytes in memory.
+    pub fn resident_bytes(&self) -> usize {
+        size_of_val(&self.pages[..])
+    }
+
+    /// The pages that hold `vertex`'s neighbours, if it has any.
+    pub fn pages_of(&self, vertex: u64) -> Range<u64> {
+        let end = self.pages.partition_point(|page| page.0 <= vertex);
+        let first = self.pages[..end].partition_point(|page| *page <= (vertex, 0));
+        first.saturating_sub(1) as u64..end as u64
+    }
+
+    /// The page that holds the `k`-th neighbour of `vertex`, if it has so many.
+    pub fn page_of_kth(&self, vertex: u64, k: u64) -> Option<u64> {
+        let after = self.pages.partition_point(|page| *page <= (vertex, k));
+        after.checked_sub(1).map(|page| page as u64)
+    }
+}

@@ -1,0 +1,178 @@
+//! A page: 4 KiB that can be read and understood alone.
+//!
+//! ```text
+//!  0  u32  CRC-32C of bytes 4..4096, begun with the page number's eight bytes
+//!  4  u8   magic 0x52 (`R`)
+//!  5  u8   flags: 1 = the first list began on an earlier page, 2 = the last goes on on the next
+//!  6  u16  vertices on this page
+//!  8  u64  the first vertex
+//! 16  u64  arcs in the file before this page
+//! 24  u64  how many neighbours of the first vertex are on earlier pages
+//! 32  u16  × vertices: where each list ends, counted from the end of this table
+//!     ...  the lists, then zeros; the last 8 bytes of the page are always zero
+//! ```
+//! The zero bytes at the end let a decoder load eight bytes from anywhere in a list.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::list::List;
+use crate::le::{u16_at, u32_at, u64_at};
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4096;
+
+pub(super) const HEADER_BYTES: usize = 32;
+pub(super) const PAD_BYTES: usize = 8;
+pub(super) const MAGIC: u8 = b'R';
+pub(super) const BEGAN_EARLIER: u8 = 1;
+pub(super) const GOES_ON: u8 = 2;
+
+/// A parsed page. Parsing does not look at the checksum: see [`check_page`].
+#[derive(Debug, Clone, Copy)]
+pub struct RowsPage<'a> {
+    page: &'a [u8],
+    flags: u8,
+    vertices: usize,
+    first_vertex: u64,
+}
+
+/// The part of a vertex's neighbours that is on one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// How many neighbours come before this page's: 0 unless the list spans pages.
+    pub first: u64,
+    /// Neighbours on this page.
+    pub len: u64,
+    /// Neighbours on all pages: the vertex's degree.
+    pub degree: u64,
+}
+
+/// The checksum of page `number`.
+pub(super) fn checksum(page: &[u8], number: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &page[4..])
+}
+
+/// Checks the checksum of page `number` of `file`.
+///
+/// # Errors
+/// [`ErrorKind::Format`] that names the file, the page and its offset.
+pub fn check_page(page: &[u8], file: &str, number: u64) -> Result<()> {
+    let offset = number.saturating_mul(PAGE_BYTES as u64);
+    let bad = || {
+        Error::new(ErrorKind::Format, format!("use page {number} (offset {offset}) of"))
+            .object(file)
+            .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+    };
+    if page.len() != PAGE_BYTES {
+        return Err(bad().expected("4096 bytes").got(format!("{} bytes", page.len())));
+    }
+    let (stored, computed) = (u32_at(page, 0), checksum(page, number));
+    if stored != computed {
+        let expected = format!("CRC-32C {stored:08x}");
+        return Err(bad().expected(expected).got(format!("{computed:08x}")));
+    }
+    Ok(())
+}
+
+impl<'a> RowsPage<'a> {
+    /// Looks at the header and the table's size: O(1). Lists are checked as they are read.
+    pub fn parse(page: &'a [u8]) -> Result<Self> {
+        let bad = |expected: &str, got: String| {
+            Error::new(ErrorKind::Format, "read a page of rows").expected(expected).got(got)
+        };
+        if page.len() != PAGE_BYTES {
+            return Err(bad("4096 bytes", format!("{} bytes", page.len())));
+        }
+        if page[4] != MAGIC {
+            return Err(bad("magic `R`", format!("{:#04x}", page[4])));
+        }
+        let vertices = usize::from(u16_at(page, 6));
+        let room = (PAGE_BYTES - HEADER_BYTES - PAD_BYTES) / 2;
+        if vertices > room {
+            return Err(bad(&format!("at most {room} vertices"), format!("{vertices}")));
+        }
+        let first_vertex = u64_at(page, 8);
+        if first_vertex.checked_add(vertices as u64).is_none() {
+            return Err(bad("vertex ids below 2^64", format!("{first_vertex}")));
+        }
+        Ok(Self { page, flags: page[5], vertices, first_vertex })
+    }
+
+    /// The vertices that have a place here, among them some without neighbours.
+    pub fn vertices(&self) -> std::ops::Range<u64> {
+        self.first_vertex..self.first_vertex + self.vertices as u64
+    }
+
+    /// Arcs in the file before this page.
+    pub fn first_arc(&self) -> u64 {
+        u64_at(self.page, 16)
+    }
+
+    /// Whether the last vertex's list goes on on the next page.
+    pub fn goes_on(&self) -> bool {
+        self.flags & GOES_ON != 0
+    }
+
+    /// Which part of `vertex`'s neighbours is here; of length 0 if `vertex` has no place here.
+    pub fn piece(&self, vertex: u64) -> Result<Piece> {
+        let list = self.list(vertex)?;
+        let earlier = vertex == self.first_vertex && self.flags & BEGAN_EARLIER != 0;
+        let first = if earlier { u64_at(self.page, 24) } else { 0 };
+        Ok(Piece { first, len: list.len as u64, degree: list.total })
+    }
+
+    /// The vertex's degree, from any page that has some of its neighbours.
+    pub fn degree(&self, vertex: u64) -> Result<u64> {
+        Ok(self.list(vertex)?.total)
+    }
+
+    /// Appends the neighbours of `vertex` that are on this page, in ascending order.
+    #[inline]
+    pub fn neighbors(&self, vertex: u64, out: &mut Vec<u64>) -> Result<()> {
+        self.list(vertex)?.decode(out).ok_or_else(|| self.bad(vertex))
+    }
+
+    /// The `k`-th neighbour of `vertex` (counted from 0 over all pages), unpacking 64 at most.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] if that neighbour is not on this page.
+    pub fn kth(&self, vertex: u64, k: u64) -> Result<u64> {
+        let (list, piece) = (self.list(vertex)?, self.piece(vertex)?);
+        let here = k.checked_sub(piece.first).filter(|k| *k < piece.len);
+        let Some(k) = here else {
+            return Err(Error::new(ErrorKind::Input, "take a neighbour of vertex")
+                .object(vertex)
+                .expected(format!("one of {} from {}", piece.len, piece.first))
+                .got(k));
+        };
+        list.kth(k as usize).ok_or_else(|| self.bad(vertex))
+    }
+
+    #[inline]
+    fn list(&self, vertex: u64) -> Result<List<'a>> {
+        let at = vertex.wrapping_sub(self.first_vertex);
+        if at >= self.vertices as u64 {
+            return Ok(List::default());
+        }
+        let at = at as usize;
+        let body = HEADER_BYTES + 2 * self.vertices;
+        let end = |i: usize| usize::from(u16_at(self.page, HEADER_BYTES + 2 * i));
+        let begin = at.checked_sub(1).map_or(0, end);
+        let piece = (at == 0 && self.flags & BEGAN_EARLIER != 0)
+            || (at + 1 == self.vertices && self.flags & GOES_ON != 0);
+        let end = end(at);
+        let parsed = || {
+            let len = end.checked_sub(begin)?;
+            List::parse(self.page.get(body + begin..)?, len, piece)
+        };
+        parsed().ok_or_else(|| self.bad(vertex))
+    }
+
+    #[cold]
+    fn bad(&self, vertex: u64) -> Error {
+        Error::new(ErrorKind::Format, "read the neighbours of vertex")
+            .object(vertex)
+            .expected("a list inside its page")
+            .got("one that runs past its end")
+    }
+}

@@ -1,0 +1,225 @@
+//! Packs lists into pages, pages into blocks.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::index::RowsIndex;
+use super::list::{CHUNK, Chunks};
+use super::page::{BEGAN_EARLIER, GOES_ON, HEADER_BYTES, MAGIC, PAD_BYTES, PAGE_BYTES, checksum};
+use crate::le::put;
+use crate::sink::BlockSink;
+
+/// What a page has for its table and lists.
+const ROOM: usize = PAGE_BYTES - HEADER_BYTES - PAD_BYTES;
+/// A list that spans pages begins on a page that has at least this much left.
+const WORTH_BEGINNING: usize = 256;
+
+/// Writes `*.rows`: vertices in ascending order, those without neighbours left out or not.
+///
+/// Holds one block and the index in memory.
+#[derive(Debug)]
+pub struct RowsWriter<S> {
+    sink: S,
+    block: Vec<u8>,
+    block_bytes: usize,
+    page: OpenPage,
+    chunks: Chunks,
+    index: RowsIndex,
+    next_vertex: u64,
+    arcs: u64,
+}
+
+#[derive(Debug, Default)]
+struct OpenPage {
+    first_vertex: u64,
+    first_ordinal: u64,
+    first_arc: u64,
+    flags: u8,
+    ends: Vec<u16>,
+    lists: Vec<u8>,
+}
+
+impl OpenPage {
+    fn room(&self) -> usize {
+        ROOM - 2 * self.ends.len() - self.lists.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    fn end_list(&mut self) {
+        self.ends.push(self.lists.len() as u16);
+    }
+}
+
+impl<S: BlockSink> RowsWriter<S> {
+    /// A writer that hands blocks of `block_bytes` (a multiple of 4 KiB) to `sink`.
+    pub fn new(sink: S, block_bytes: u32) -> Self {
+        let block_bytes = block_bytes as usize;
+        Self {
+            sink,
+            block: Vec::with_capacity(block_bytes),
+            block_bytes,
+            page: OpenPage::default(),
+            chunks: Chunks::default(),
+            index: RowsIndex::default(),
+            next_vertex: 0,
+            arcs: 0,
+        }
+    }
+
+    /// Adds `vertex`, above all before it, with its neighbours in ascending order.
+    pub fn push(&mut self, vertex: u64, neighbors: &[u64]) -> Result<()> {
+        self.check_order(vertex, neighbors)?;
+        self.next_vertex = vertex + 1;
+        if neighbors.is_empty() {
+            return Ok(());
+        }
+        self.skip_to(vertex)?;
+        self.chunks.pack(neighbors);
+        let all = self.chunks.count();
+        let bytes = self.chunks.encoded_bytes(0, all, false);
+        if bytes + 2 > ROOM {
+            return self.push_long(vertex);
+        }
+        if bytes + 2 > self.page.room() {
+            self.close_page()?;
+        }
+        self.open_page(vertex, 0);
+        self.chunks.encode(0, all, false, &mut self.page.lists);
+        self.page.end_list();
+        self.arcs += neighbors.len() as u64;
+        Ok(())
+    }
+
+    /// Writes what is left and returns the sink, the index and the number of arcs.
+    pub fn finish(mut self) -> Result<(S, RowsIndex, u64)> {
+        self.close_page()?;
+        if !self.block.is_empty() {
+            self.sink.put(&self.block)?;
+        }
+        Ok((self.sink, self.index, self.arcs))
+    }
+
+    /// Pieces of whole chunks, as many as each page takes.
+    fn push_long(&mut self, vertex: u64) -> Result<()> {
+        if self.page.room() < WORTH_BEGINNING {
+            self.close_page()?;
+        }
+        let all = self.chunks.count();
+        let mut from = 0;
+        while from < all {
+            let to = self.last_that_fits(from);
+            if to == from {
+                self.close_page()?;
+                continue;
+            }
+            let ordinal = (from * CHUNK) as u64;
+            self.open_page(vertex, ordinal);
+            if from > 0 {
+                self.page.flags |= BEGAN_EARLIER;
+            }
+            self.chunks.encode(from, to, true, &mut self.page.lists);
+            self.page.end_list();
+            let n = self.chunks.neighbors_before(to) - self.chunks.neighbors_before(from);
+            self.arcs += n as u64;
+            if to < all {
+                self.page.flags |= GOES_ON;
+                self.close_page()?;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The most chunks after `from` that fit on the open page, by bisection.
+    fn last_that_fits(&self, from: usize) -> usize {
+        let room = self.page.room();
+        let (mut fits, mut over) = (from, self.chunks.count() + 1);
+        while fits + 1 < over {
+            let middle = fits.midpoint(over);
+            if self.chunks.encoded_bytes(from, middle, true) + 2 <= room {
+                fits = middle;
+            } else {
+                over = middle;
+            }
+        }
+        fits
+    }
+
+    /// Gives the vertices up to `vertex`, which have no neighbours, empty lists, or ends the page
+    /// if there are more of them than it has room for.
+    fn skip_to(&mut self, vertex: u64) -> Result<()> {
+        if self.page.is_empty() {
+            return Ok(());
+        }
+        let listed = self.page.first_vertex + self.page.ends.len() as u64;
+        let skipped = vertex - listed;
+        if skipped.saturating_mul(2) > self.page.room() as u64 {
+            return self.close_page();
+        }
+        for _ in 0..skipped {
+            self.page.end_list();
+        }
+        Ok(())
+    }
+
+    fn open_page(&mut self, vertex: u64, ordinal: u64) {
+        if self.page.is_empty() {
+            self.page.first_vertex = vertex;
+            self.page.first_ordinal = ordinal;
+            self.page.first_arc = self.arcs;
+        }
+    }
+
+    fn close_page(&mut self) -> Result<()> {
+        if self.page.is_empty() {
+            return Ok(());
+        }
+        let page = std::mem::take(&mut self.page);
+        let number = self.index.len() as u64;
+        self.index.push(page.first_vertex, page.first_ordinal);
+        let at = self.block.len();
+        self.block.resize(at + PAGE_BYTES, 0);
+        page.write(&mut self.block[at..], number);
+        if self.block.len() + PAGE_BYTES > self.block_bytes {
+            self.sink.put(&self.block)?;
+            self.block.clear();
+        }
+        Ok(())
+    }
+
+    fn check_order(&self, vertex: u64, neighbors: &[u64]) -> Result<()> {
+        let bad = |expected: &str, got: u64| {
+            Error::new(ErrorKind::Input, "write the neighbours of vertex")
+                .object(vertex)
+                .expected(expected)
+                .got(got)
+        };
+        if vertex < self.next_vertex || vertex == u64::MAX {
+            return Err(bad(&format!("a vertex from {}", self.next_vertex), vertex));
+        }
+        match neighbors.windows(2).find(|pair| pair[0] > pair[1]) {
+            Some(pair) => Err(bad(&format!("ascending neighbours after {}", pair[0]), pair[1])),
+            None => Ok(()),
+        }
+    }
+}
+
+impl OpenPage {
+    fn write(&self, out: &mut [u8], number: u64) {
+        out[4] = MAGIC;
+        out[5] = self.flags;
+        put(out, 6, (self.ends.len() as u16).to_le_bytes());
+        put(out, 8, self.first_vertex.to_le_bytes());
+        put(out, 16, self.first_arc.to_le_bytes());
+        put(out, 24, self.first_ordinal.to_le_bytes());
+        for (i, end) in self.ends.iter().enumerate() {
+            put(out, HEADER_BYTES + 2 * i, end.to_le_bytes());
+        }
+        let body = HEADER_BYTES + 2 * self.ends.len();
+        out[body..body + self.lists.len()].copy_from_slice(&self.lists);
+        let crc = checksum(out, number);
+        put(out, 0, crc.to_le_bytes());
+    }
+}

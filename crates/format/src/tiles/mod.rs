@@ -1,0 +1,87 @@
+//! Layout `tiles`: the graph as two-dimensional tiles, for passes over all arcs.
+//!
+//! Rows (destinations) are cut into *strips* of at most 65,536 rows, columns (sources) into tiles
+//! of `2^k` columns, so that the vertex state a tile touches stays in a core's cache. Inside a tile
+//! the rows are sorted by how many arcs they have in it and sliced by 32, one row a lane: the
+//! sliced ELLPACK of sparse linear algebra (Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014),
+//! whose column indices are here gaps, packed step by step in as many bits as the step's widest gap
+//! needs. Decoding 16 lanes of a step is one load, one permute, one shift, one mask, one add.
+//!
+//! An undirected edge is stored once, with row ≥ column, and a pass visits both directions.
+//!
+//! `docs/format.md` has the bytes. Here live the encoder, the block writer and reader, and a scalar
+//! decoder that is the reference for the SIMD ones in `tiergraph-kernels`.
+
+pub mod bits;
+mod block;
+mod decode;
+mod encode;
+mod sort;
+
+pub use block::{Segment, TilesBlock, TilesIndex, TilesWriter};
+pub use decode::{StepView, for_each_step};
+pub use encode::{EncodedStrip, StripEncoder};
+pub use sort::radix_sort;
+
+/// Lanes of a slice: the rows that are decoded together.
+pub const LANES: usize = 32;
+/// The most rows of a strip: a row inside its strip is 16 bits.
+pub const STRIP_ROWS: usize = 1 << 16;
+/// A decoder may read this far behind a segment's last byte; every block keeps as much free.
+pub const SLACK: usize = 96;
+/// Rows of at most this many arcs in a tile are grouped by exact length.
+pub const UNIFORM_MAX: usize = 16;
+
+/// How an arc's weight is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightKind {
+    /// No weights.
+    None,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+impl WeightKind {
+    /// Bytes of one weight.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+}
+
+/// What an encoder and its decoders must agree on; the manifest keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileOptions {
+    /// Columns of a tile, as a power of two: 10 to 16.
+    pub columns_log2: u32,
+    /// The least difference of two neighbours of one row: 1 in a graph without duplicates, else 0.
+    pub min_gap: u32,
+    /// Weights behind each slice.
+    pub weights: WeightKind,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+}
+
+impl TileOptions {
+    /// Columns of a tile.
+    pub fn columns(&self) -> usize {
+        1 << self.columns_log2
+    }
+
+    /// The most arcs of one row in one slice, so that a slice fits a block several times.
+    pub fn max_row_arcs(&self) -> usize {
+        let bytes_per_step = LANES * (2 + self.weights.bytes());
+        (self.block_bytes / 2 / bytes_per_step).clamp(1, 4096)
+    }
+}
+
+/// An arc inside a strip: row in the strip (16 bits), column (48 bits). Sorts by row, then column.
+#[inline]
+pub fn arc_key(row_in_strip: u32, column: u64) -> u64 {
+    (u64::from(row_in_strip) << 48) | column
+}

@@ -1,0 +1,171 @@
+//! Reads a whole graph and lists what is damaged.
+//!
+//! Cost: every byte is read once and checksummed twice (its block, the whole file), on one core.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Advice, fadvise};
+use tiergraph_core::{Cancel, ErrorKind, Progress, Result};
+
+use crate::block;
+use crate::directory::{GraphDir, check_length};
+use crate::flat;
+use crate::manifest::{FileEntry, FileKind, MANIFEST};
+use crate::rows::{PAGE_BYTES, check_page};
+
+/// What [`verify`] read and found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files read, the manifest included.
+    pub files: u64,
+    /// Blocks and chunks read.
+    pub blocks: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What is damaged, in file order; empty if nothing is.
+    pub damage: Vec<Damage>,
+}
+
+/// A damaged place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file's name in the graph.
+    pub file: String,
+    /// The block (or chunk, if flat) that is damaged; 0 if it is the file as a whole.
+    pub block: u64,
+    /// The damaged block's, chunk's or page's offset in the file.
+    pub offset: u64,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+/// Checks the manifest, and the length and every checksum of every file of the graph at `path`.
+///
+/// # Errors
+/// Only if there is no graph at `path`, a stripe cannot be found, or the run is cancelled: damage
+/// goes into the report.
+pub fn verify(path: &Path, progress: &dyn Progress, cancel: &Cancel) -> Result<Report> {
+    let mut report = Report { files: 1, ..Report::default() };
+    let graph = match GraphDir::open_unchecked(path) {
+        Ok(graph) => graph,
+        Err(e) if e.kind() == ErrorKind::Format => {
+            report.add(MANIFEST, 0, 0, e.to_string());
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    };
+    let total = graph.manifest().files.values().map(|file| file.bytes).sum();
+    let mut shown = Instant::now();
+    let mut tick = |done: u64| {
+        if shown.elapsed() >= Duration::from_millis(200) {
+            shown = Instant::now();
+            progress.update("verify", done, total, "bytes");
+        }
+        cancel.check("verify")
+    };
+    for (name, entry) in &graph.manifest().files {
+        report.files += 1;
+        verify_file(&graph, name, entry, &mut report, &mut tick)?;
+    }
+    progress.update("verify", report.bytes, total, "bytes");
+    Ok(report)
+}
+
+fn verify_file(
+    graph: &GraphDir,
+    name: &str,
+    entry: &FileEntry,
+    report: &mut Report,
+    tick: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    let stripes = graph.stripes_of(name, entry);
+    for (path, bytes) in &stripes {
+        if let Err(e) = check_length(path, *bytes) {
+            report.add(name, 0, 0, e.to_string());
+        }
+    }
+    let Ok(mut files) = stripes.iter().map(Stripe::open).collect::<std::io::Result<Vec<_>>>()
+    else {
+        return Ok(());
+    };
+    let unit = match entry.kind {
+        FileKind::Flat => flat::CHUNK_BYTES as u64,
+        FileKind::Blocks | FileKind::Rows => u64::from(graph.manifest().block_bytes),
+    };
+    let found_before = report.damage.len();
+    let mut buffer = vec![0; unit.min(entry.bytes) as usize];
+    let (count, mut crc) = (files.len() as u64, 0);
+    for number in 0..entry.blocks {
+        tick(report.bytes)?;
+        let offset = number * unit;
+        let block = &mut buffer[..(entry.bytes - offset).min(unit) as usize];
+        if let Err(e) = files[(number % count) as usize].read(block) {
+            report.add(name, number, offset, format!("cannot be read: {e}"));
+            return Ok(());
+        }
+        crc = crc32c::crc32c_append(crc, block);
+        report.blocks += 1;
+        report.bytes += block.len() as u64;
+        verify_block(name, entry, number, offset, block, report);
+    }
+    // Sound blocks of another build of the same graph.
+    if crc != entry.crc32c && report.damage.len() == found_before {
+        let what = format!("expected CRC-32C {:08x} of the file, got {crc:08x}", entry.crc32c);
+        report.add(name, 0, 0, what);
+    }
+    Ok(())
+}
+
+fn verify_block(
+    name: &str,
+    entry: &FileEntry,
+    number: u64,
+    offset: u64,
+    block: &[u8],
+    report: &mut Report,
+) {
+    let mut note = |offset, checked: Result<()>| {
+        if let Err(e) = checked {
+            report.add(name, number, offset, e.to_string());
+        }
+    };
+    match entry.kind {
+        FileKind::Blocks => note(offset, block::check(block, name, number).map(|_| ())),
+        FileKind::Flat => note(offset, flat::check_chunk(block, Path::new(name), entry, number)),
+        FileKind::Rows => {
+            for (i, page) in block.chunks(PAGE_BYTES).enumerate() {
+                let at = offset + (i * PAGE_BYTES) as u64;
+                note(at, check_page(page, name, at / PAGE_BYTES as u64));
+            }
+        }
+    }
+}
+
+impl Report {
+    fn add(&mut self, file: &str, block: u64, offset: u64, what: String) {
+        self.damage.push(Damage { file: file.to_owned(), block, offset, what });
+    }
+}
+
+/// A file that is read once, in order, and not kept in the page cache.
+struct Stripe {
+    file: File,
+    read: u64,
+}
+
+impl Stripe {
+    fn open((path, _): &(PathBuf, u64)) -> std::io::Result<Self> {
+        Ok(Self { file: File::open(path)?, read: 0 })
+    }
+
+    fn read(&mut self, block: &mut [u8]) -> std::io::Result<()> {
+        self.file.read_exact(block)?;
+        let done = std::num::NonZeroU64::new(block.len() as u64);
+        let _ = fadvise(&self.file, self.read, done, Advice::DontNeed);
+        self.read += block.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+//! Builds a graph on disk from an [`EdgeSource`](crate::EdgeSource).

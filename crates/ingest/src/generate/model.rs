@@ -1,0 +1,152 @@
+//! From a function of an edge's number to a source of batches.
+
+use tiergraph_core::Result;
+
+use super::hash::Counter;
+use crate::source::{EdgeBatch, EdgeSource, SizeHint, VertexId};
+
+/// A random graph whose every edge is a function of its number.
+pub trait Model: Send + Sync {
+    /// The model and its parameters, for provenance.
+    fn describe(&self) -> String;
+
+    /// The number of vertices; ids are below it.
+    fn vertices(&self) -> u64;
+
+    /// The number of edges.
+    fn edges(&self) -> u64;
+
+    /// The ends of an edge.
+    fn edge(&self, number: u64) -> (u64, u64);
+}
+
+/// Random weights of generated edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightRange {
+    /// Even in [0, 1).
+    Unit,
+    /// Even among the integers 1 to 255, as GAP's benchmark has them.
+    Byte,
+}
+
+/// How a generator hands out its edges. Only `weights` changes what it hands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeneratorOptions {
+    /// Weights, if any.
+    pub weights: Option<WeightRange>,
+    /// Threads that generate a batch.
+    pub threads: usize,
+    /// Edges of a batch.
+    pub batch_edges: usize,
+}
+
+impl Default for GeneratorOptions {
+    fn default() -> Self {
+        Self { weights: None, threads: 2, batch_edges: 1 << 20 }
+    }
+}
+
+/// Streams the edges of a [`Model`].
+pub struct Generated<M> {
+    model: M,
+    weight_words: Counter,
+    options: GeneratorOptions,
+    next: u64,
+}
+
+impl<M: Model> Generated<M> {
+    /// A source of the model's edges; `seed` chooses the weights.
+    pub fn new(model: M, seed: u64, options: GeneratorOptions) -> Self {
+        Self { model, weight_words: Counter::new(seed, 0x7765_6967), options, next: 0 }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    fn fill_ends<I: VertexId>(&self, first: u64, edges: usize, batch: &mut EdgeBatch) {
+        let (src, dst) = I::resized_columns(batch, edges);
+        let part = edges.div_ceil(self.options.threads.max(1)).max(1);
+        let model = &self.model;
+        std::thread::scope(|scope| {
+            let mut jobs =
+                (first..).step_by(part).zip(src.chunks_mut(part).zip(dst.chunks_mut(part)));
+            let own = jobs.next();
+            for (first, (src, dst)) in jobs {
+                scope.spawn(move || fill(model, first, src, dst));
+            }
+            if let Some((first, (src, dst))) = own {
+                fill(model, first, src, dst);
+            }
+        });
+    }
+
+    fn weight(&self, range: WeightRange, number: u64) -> f64 {
+        match range {
+            // The 53 bits of a double's mantissa.
+            WeightRange::Unit => {
+                (self.weight_words.word(number) >> 11) as f64 / (1u64 << 53) as f64
+            }
+            WeightRange::Byte => (1 + self.weight_words.below(number, 255)) as f64,
+        }
+    }
+}
+
+fn fill<I: VertexId, M: Model>(model: &M, first: u64, src: &mut [I], dst: &mut [I]) {
+    for (number, (src, dst)) in (first..).zip(src.iter_mut().zip(dst)) {
+        let (from, to) = model.edge(number);
+        (*src, *dst) = (I::from_u64(from), I::from_u64(to));
+    }
+}
+
+impl<M: Model> EdgeSource for Generated<M> {
+    fn describe(&self) -> String {
+        self.model.describe()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (edges, vertices) = (Some(self.model.edges()), Some(self.model.vertices()));
+        SizeHint { edges, vertices, bytes: None }
+    }
+
+    fn directed(&self) -> Option<bool> {
+        None
+    }
+
+    fn weighted(&self) -> bool {
+        self.options.weights.is_some()
+    }
+
+    fn can_restart(&self) -> bool {
+        true
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        self.next = 0;
+        Ok(())
+    }
+
+    fn next_batch(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
+        let left = self.model.edges() - self.next;
+        let edges = left.min(self.options.batch_edges.max(1) as u64) as usize;
+        let first = self.next;
+        if self.model.vertices() <= 1 << 32 {
+            self.fill_ends::<u32>(first, edges, batch);
+        } else {
+            self.fill_ends::<u64>(first, edges, batch);
+        }
+        batch.weights = self.options.weights.map(|range| {
+            let mut weights = batch.weights.take().unwrap_or_default();
+            weights.clear();
+            weights.extend((first..first + edges as u64).map(|n| self.weight(range, n)));
+            weights
+        });
+        self.next += edges as u64;
+        Ok(edges > 0)
+    }
+
+    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
+        Ok(None)
+    }
+}

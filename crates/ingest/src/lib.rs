@@ -1,0 +1,11 @@
+//! Where a graph's edges come from, and how they become a graph on disk.
+//!
+//! [`source`] reads edges from files and from callers, [`generate`] makes synthetic ones, and
+//! [`build`] sorts either kind within a memory budget and writes the graph.
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod generate;
+pub mod source;
+
+pub use source::{EdgeBatch, EdgeSource, Endpoints, SizeHint};

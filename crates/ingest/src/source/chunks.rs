@@ -1,0 +1,227 @@
+//! A file in large chunks, read (and unzipped) by a thread of its own while the caller parses.
+//!
+//! A chunk ends at the end of a line or of a record, so that a parser never sees half of one. Three
+//! chunks exist at most: one being read, one waiting, one being parsed.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use flate2::read::MultiGzDecoder;
+use tiergraph_core::{Error, ErrorKind, Result};
+
+/// Bytes of a chunk: large enough that starting threads on it costs nothing.
+const CHUNK_BYTES: usize = 8 << 20;
+/// A line longer than this is refused; it holds an adjacency list of 100 million neighbours.
+const LINE_BYTES: usize = 1 << 30;
+
+/// Where one chunk may end and the next begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cut {
+    /// After a line feed, or at the end of the file.
+    Line,
+    /// At a multiple of so many bytes.
+    Record(usize),
+}
+
+/// What part of which file to read, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkSpec {
+    pub path: PathBuf,
+    pub cut: Cut,
+    pub gzip: bool,
+    /// The first byte to read.
+    pub offset: u64,
+    /// How many bytes to read: all by default.
+    pub len: u64,
+    /// Bytes of a chunk.
+    pub chunk_bytes: usize,
+}
+
+impl ChunkSpec {
+    /// All lines of a file, unzipped if it starts like a gzip file.
+    ///
+    /// # Errors
+    /// An input error for anything but a file: the first bytes of a pipe could not be read again.
+    pub fn lines(path: &Path) -> Result<Self> {
+        file_bytes(path)?;
+        let gzip = starts_with(path, &[0x1f, 0x8b])?;
+        let cut = Cut::Line;
+        Ok(Self {
+            path: path.into(),
+            cut,
+            gzip,
+            offset: 0,
+            len: u64::MAX,
+            chunk_bytes: CHUNK_BYTES,
+        })
+    }
+
+    /// `len` bytes of a file from `offset` on, in records of `record` bytes.
+    pub fn records(path: &Path, record: usize, offset: u64, len: u64) -> Self {
+        let chunk_bytes = CHUNK_BYTES / record * record;
+        let cut = Cut::Record(record);
+        Self { path: path.into(), cut, gzip: false, offset, len, chunk_bytes }
+    }
+
+    /// Opens the file and starts to read it.
+    pub fn start(&self) -> Result<Chunks> {
+        let failed = |e| Error::io("read", self.path.display(), e);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        if self.offset > 0 {
+            file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
+        }
+        let input: Box<dyn Read + Send> = if self.gzip {
+            Box::new(MultiGzDecoder::new(file))
+        } else {
+            Box::new(file.take(self.len))
+        };
+        Chunks::new(Reader { input, spec: self.clone(), carry: Vec::new(), ended: false })
+    }
+}
+
+/// The length of a file, which must be one.
+pub(crate) fn file_bytes(path: &Path) -> Result<u64> {
+    let meta = path.metadata().map_err(|e| Error::io("read", path.display(), e))?;
+    if meta.is_file() {
+        return Ok(meta.len());
+    }
+    let got = if meta.is_dir() { "a directory" } else { "a pipe or a device" };
+    let e = Error::new(ErrorKind::Input, "read").object(path.display());
+    Err(e.expected("a file").got(got))
+}
+
+/// Whether the file starts with these bytes.
+pub(crate) fn starts_with(path: &Path, magic: &[u8]) -> Result<bool> {
+    let failed = |e| Error::io("read", path.display(), e);
+    let mut head = Vec::with_capacity(magic.len());
+    let file = File::open(path).map_err(failed)?;
+    file.take(magic.len() as u64).read_to_end(&mut head).map_err(failed)?;
+    Ok(head == magic)
+}
+
+/// The chunks of one file, in order.
+pub(crate) struct Chunks {
+    filled: Receiver<Result<Vec<u8>>>,
+    spare: Sender<Vec<u8>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Chunks {
+    fn new(mut reader: Reader) -> Result<Self> {
+        let (send, filled) = bounded(1);
+        let (spare, spares) = bounded::<Vec<u8>>(2);
+        let path = reader.spec.path.clone();
+        let body = move || {
+            loop {
+                let mut chunk = spares.try_recv().unwrap_or_default();
+                let item = match reader.fill(&mut chunk) {
+                    Ok(true) => Ok(chunk),
+                    Ok(false) => return,
+                    Err(e) => Err(e),
+                };
+                let failed = item.is_err();
+                if send.send(item).is_err() || failed {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("read-edges".into())
+            .spawn(body)
+            .map_err(|e| Error::io("start a thread to read", path.display(), e))?;
+        Ok(Self { filled, spare, thread: Some(thread) })
+    }
+
+    /// The next chunk in place of `chunk`, whose memory is used again; false at the end.
+    pub fn next(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
+        match self.filled.recv() {
+            Ok(filled) => {
+                // A full channel means that there are spares enough.
+                let _ = self.spare.try_send(std::mem::replace(chunk, filled?));
+                Ok(true)
+            }
+            Err(_) => {
+                chunk.clear();
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// The next chunk of a source that opens its file at the first batch.
+pub(crate) fn next_chunk(
+    chunks: &mut Option<Chunks>,
+    spec: &ChunkSpec,
+    chunk: &mut Vec<u8>,
+) -> Result<bool> {
+    match chunks {
+        Some(chunks) => chunks.next(chunk),
+        None => chunks.insert(spec.start()?).next(chunk),
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        // With the receiver gone the thread's next send fails and it ends.
+        self.filled = crossbeam_channel::never();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The reading thread's state.
+struct Reader {
+    input: Box<dyn Read + Send>,
+    spec: ChunkSpec,
+    /// The beginning of a line whose end has not been read yet.
+    carry: Vec<u8>,
+    ended: bool,
+}
+
+impl Reader {
+    /// Fills `chunk` up to a cut; false at the end of the input.
+    fn fill(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
+        chunk.clear();
+        chunk.append(&mut self.carry);
+        let mut target = self.spec.chunk_bytes;
+        loop {
+            self.read_to(chunk, target)?;
+            if self.ended {
+                return Ok(!chunk.is_empty());
+            }
+            if let Some(cut) = self.cut(chunk) {
+                self.carry.extend_from_slice(&chunk[cut..]);
+                chunk.truncate(cut);
+                return Ok(true);
+            }
+            if chunk.len() >= LINE_BYTES {
+                return Err(Error::new(ErrorKind::Format, "read lines of")
+                    .object(self.spec.path.display())
+                    .expected("lines of at most 1 GiB")
+                    .got("a longer one"));
+            }
+            target *= 2;
+        }
+    }
+
+    fn read_to(&mut self, chunk: &mut Vec<u8>, target: usize) -> Result<()> {
+        let want = target.saturating_sub(chunk.len());
+        let got = (&mut self.input).take(want as u64).read_to_end(chunk).map_err(|e| {
+            let op = if self.spec.gzip { "unzip" } else { "read" };
+            Error::io(op, self.spec.path.display(), e)
+        })?;
+        self.ended = got < want;
+        Ok(())
+    }
+
+    fn cut(&self, chunk: &[u8]) -> Option<usize> {
+        match self.spec.cut {
+            Cut::Line => chunk.iter().rposition(|&b| b == b'\n').map(|end| end + 1),
+            Cut::Record(bytes) => Some(chunk.len() / bytes * bytes).filter(|&cut| cut > 0),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Sources of edges: one trait, and one file for each format that implements it.
+//!
+//! A source hands out edges in batches of columns, in the order of its input, and holds no more
+//! than a few batches in memory. It neither sorts nor removes duplicates nor maps ids.
+
+pub mod adjacency;
+mod batch;
+pub mod binary;
+pub mod bvgraph;
+mod chunks;
+pub mod graphalytics;
+pub mod memory;
+pub mod npy;
+mod open;
+mod options;
+pub mod text;
+
+use tiergraph_core::Result;
+
+pub(crate) use batch::VertexId;
+pub use batch::{EdgeBatch, Endpoints};
+pub use open::open;
+pub use options::{Format, OpenOptions, Weights};
+
+/// What a source knows about its size before it is read. Anything may be unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SizeHint {
+    /// Edges: exact, or the format's own claim. An estimate is not put here.
+    pub edges: Option<u64>,
+    /// Vertices. A source that sets this has ids `0 … vertices − 1` or lists its
+    /// [`vertices`](EdgeSource::vertices).
+    pub vertices: Option<u64>,
+    /// Bytes of input, compressed if it is.
+    pub bytes: Option<u64>,
+}
+
+/// Streams the edges of a graph, possibly more than once.
+pub trait EdgeSource: Send {
+    /// The input as errors and the graph's provenance name it: a path, or a generator with its
+    /// parameters.
+    fn describe(&self) -> String;
+
+    /// What is known of the size without reading.
+    fn size_hint(&self) -> SizeHint;
+
+    /// Whether the edges are directed, if the format says so. `Some(false)` means that each edge
+    /// comes once, in any orientation.
+    fn directed(&self) -> Option<bool>;
+
+    /// Whether every batch carries weights.
+    fn weighted(&self) -> bool;
+
+    /// Whether [`restart`](Self::restart) works, so that a second pass needs no spool.
+    fn can_restart(&self) -> bool;
+
+    /// Starts again at the first edge. The edges that follow are the same, batch for batch.
+    ///
+    /// # Errors
+    /// An input error where [`can_restart`](Self::can_restart) is false; whatever opening the
+    /// input again gives otherwise.
+    fn restart(&mut self) -> Result<()>;
+
+    /// Replaces `batch` by the next edges, reusing its memory; false at the end, with `batch`
+    /// empty. The width of the ids may differ from one batch to the next.
+    ///
+    /// # Errors
+    /// A format or input error names the file and the line or byte; after an error only
+    /// [`restart`](Self::restart) may be called.
+    fn next_batch(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
+
+    /// The ids that the input lists explicitly, isolated vertices included, in input order. The
+    /// graph's vertices are these and the ends of the edges. `None` where the vertices are those that the edges name (or `0 … n − 1`, when
+    /// [`SizeHint::vertices`] says n).
+    ///
+    /// # Errors
+    /// As [`next_batch`](Self::next_batch). It does not move the edge stream.
+    fn vertices(&mut self) -> Result<Option<Vec<u64>>>;
+}

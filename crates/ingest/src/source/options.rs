@@ -1,0 +1,127 @@
+//! What a caller says about an input, and the names of the formats.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use tiergraph_core::{Error, ErrorKind};
+
+/// A file format of edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// An edge list: SNAP, TSV, CSV, plain or zipped.
+    Text,
+    /// Pairs of little-endian `u32`.
+    U32,
+    /// Pairs of little-endian `u64`.
+    U64,
+    /// A NumPy array of integers of shape (E, 2) or (2, E).
+    Npy,
+    /// LDBC Graphalytics: `NAME.v` and `NAME.e`.
+    Graphalytics,
+    /// Adjacency lines `v n1 n2 …`.
+    Adjacency,
+    /// WebGraph's ASCII form: the number of vertices, then a line of successors for each.
+    AsciiGraph,
+    /// WebGraph's BVGraph: `NAME.graph` and `NAME.properties`.
+    BvGraph,
+}
+
+impl Format {
+    /// Every format, as the messages list them.
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::U32,
+        Self::U64,
+        Self::Npy,
+        Self::Graphalytics,
+        Self::Adjacency,
+        Self::AsciiGraph,
+        Self::BvGraph,
+    ];
+
+    /// The name that `--format` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::Npy => "npy",
+            Self::Graphalytics => "graphalytics",
+            Self::Adjacency => "adjacency",
+            Self::AsciiGraph => "ascii-graph",
+            Self::BvGraph => "bvgraph",
+        }
+    }
+
+    /// The names of all formats, for messages.
+    pub(super) fn list() -> String {
+        Self::ALL.map(|format| format!("`{}`", format.name())).join(", ")
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::Input, "use the format")
+                .object(name)
+                .expected(format!("one of {}", Self::list()))
+        })
+    }
+}
+
+/// Which column of an edge list holds the weights.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// The one that the format defines: the third of `.wel` and of Graphalytics' `.e`; else none.
+    #[default]
+    Auto,
+    /// None: the graph is not weighted.
+    Ignore,
+    /// This one, from 1.
+    Column(usize),
+    /// The one that the header calls so.
+    Name(String),
+}
+
+impl FromStr for Weights {
+    type Err = Infallible;
+
+    /// Reads `auto`, `none`, a column's number or its name.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match (text, text.parse()) {
+            ("auto", _) => Self::Auto,
+            ("none", _) => Self::Ignore,
+            (_, Ok(column)) => Self::Column(column),
+            _ => Self::Name(text.into()),
+        })
+    }
+}
+
+/// How [`open`](super::open) reads a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// The format, when it is not to be found from the file.
+    pub format: Option<Format>,
+    /// The column of the weights.
+    pub weights: Weights,
+    /// Whether the edges are directed, for formats that do not say so. Adjacency lines of an
+    /// undirected graph list each edge twice; only with `Some(false)` it is handed out once.
+    pub directed: Option<bool>,
+    /// Threads that parse.
+    pub threads: usize,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { format: None, weights: Weights::Auto, directed: None, threads: 2 }
+    }
+}

@@ -1,0 +1,211 @@
+//! Edge lists as SNAP, TSV and CSV have them, plain or zipped.
+//!
+//! One thread reads and unzips chunks of 8 MiB; the chunk is cut at line ends into as many parts as
+//! there are threads, and their columns are joined in order, so the edges come as the file has
+//! them. The two ids are the first two columns; columns after them are ignored unless one holds the
+//! weights. Every line that is neither empty, nor a comment, nor an edge is refused.
+//!
+//! Cost: about 60 MiB resident (three chunks and their columns). `examples/source_speed.rs` measures
+//! 58 M edges/s (0.9 GB/s) with one parsing thread on a 2.5 GHz Xeon, from the page cache, at 15 bytes
+//! a line; a zipped file comes as fast as one thread unzips it.
+
+mod dialect;
+mod scan;
+
+use std::path::Path;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::batch::VertexId;
+use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
+use super::{EdgeBatch, EdgeSource, Endpoints, OpenOptions, SizeHint};
+pub(crate) use dialect::{Dialect, head};
+use scan::{Columns, Stop, scan};
+pub(crate) use scan::{LineFault, shorten, unsigned};
+
+/// Parts smaller than this are not worth a thread.
+const PART_BYTES: usize = 64 << 10;
+
+/// Streams the edges of a text file.
+pub struct TextSource {
+    spec: ChunkSpec,
+    dialect: Dialect,
+    threads: usize,
+    bytes: u64,
+    chunks: Option<Chunks>,
+    chunk: Vec<u8>,
+    /// Bytes of the header that are still to be skipped.
+    skip: usize,
+    /// Lines before the next chunk.
+    line: u64,
+    parts: Vec<EdgeBatch>,
+}
+
+impl TextSource {
+    /// Opens an edge list and finds its dialect.
+    ///
+    /// # Errors
+    /// An I/O error, or an input error where the column of weights is not there.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let spec = ChunkSpec::lines(path)?;
+        let dialect = Dialect::detect(path, &head(path, spec.gzip)?, &options.weights)?;
+        let threads = options.threads.max(1);
+        Ok(Self {
+            spec,
+            threads,
+            bytes: file_bytes(path)?,
+            chunks: None,
+            chunk: Vec::new(),
+            skip: dialect.data_start,
+            line: 0,
+            parts: vec![EdgeBatch::default(); threads],
+            dialect,
+        })
+    }
+
+    /// Scans `self.chunk`, one part a thread, into `self.parts`; returns how many it used.
+    fn scan_chunk(&mut self) -> Result<usize> {
+        let skip = self.skip.min(self.chunk.len());
+        self.skip -= skip;
+        self.line += count_lines(&self.chunk[..skip]);
+        let texts = split_lines(&self.chunk[skip..], self.threads);
+        let dialect = &self.dialect;
+        let results: Vec<Result<u64, LineFault>> = std::thread::scope(|scope| {
+            let mut jobs = texts.iter().zip(&mut self.parts);
+            let own = jobs.next();
+            let others: Vec<_> = jobs
+                .map(|(text, part)| scope.spawn(move || scan_part(text, dialect, part)))
+                .collect();
+            let own = own.map(|(text, part)| scan_part(text, dialect, part));
+            let joined = others.into_iter().map(|job| match job.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            own.into_iter().chain(joined).collect()
+        });
+        for result in results {
+            match result {
+                Ok(lines) => self.line += lines,
+                Err(fault) => return Err(line_error(&self.spec.path, self.line, &fault)),
+            }
+        }
+        Ok(texts.len())
+    }
+}
+
+impl EdgeSource for TextSource {
+    fn describe(&self) -> String {
+        self.spec.path.display().to_string()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint { bytes: Some(self.bytes), ..SizeHint::default() }
+    }
+
+    fn directed(&self) -> Option<bool> {
+        None
+    }
+
+    fn weighted(&self) -> bool {
+        self.dialect.weights.is_some()
+    }
+
+    fn can_restart(&self) -> bool {
+        true
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        (self.chunks, self.skip, self.line) = (None, self.dialect.data_start, 0);
+        Ok(())
+    }
+
+    fn next_batch(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
+        batch.clear();
+        // A chunk of comments alone has no edges and is passed over.
+        while next_chunk(&mut self.chunks, &self.spec, &mut self.chunk)? {
+            let used = self.scan_chunk()?;
+            join(&mut self.parts[..used], batch);
+            if !batch.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
+        Ok(None)
+    }
+}
+
+/// An error about line `before + fault.line` (from 0) of a file.
+pub(crate) fn line_error(path: &Path, before: u64, fault: &LineFault) -> Error {
+    Error::new(ErrorKind::Input, format!("read line {} of", before + fault.line + 1))
+        .object(path.display())
+        .expected(&fault.expected)
+        .got(&fault.got)
+}
+
+fn count_lines(text: &[u8]) -> u64 {
+    text.iter().filter(|&&b| b == b'\n').count() as u64
+}
+
+/// `text` in at most `parts` parts of whole lines.
+fn split_lines(text: &[u8], parts: usize) -> Vec<&[u8]> {
+    let mut texts = Vec::with_capacity(parts);
+    let mut rest = text;
+    for left in (1..=parts).rev() {
+        let target = (rest.len() / left).max(PART_BYTES).min(rest.len());
+        let end = rest[target..].iter().position(|&b| b == b'\n').map(|end| target + end + 1);
+        let (part, others) =
+            rest.split_at(if left == 1 { rest.len() } else { end.unwrap_or(rest.len()) });
+        texts.push(part);
+        rest = others;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    texts
+}
+
+/// Scans one part, at 32 bits until an id does not fit them; returns its number of lines.
+fn scan_part(text: &[u8], dialect: &Dialect, part: &mut EdgeBatch) -> Result<u64, LineFault> {
+    part.clear();
+    part.weights = dialect.weights.map(|_| part.weights.take().unwrap_or_default());
+    let (mut from, mut line) = (0, 0);
+    if let Endpoints::U32 { src, dst } = &mut part.ends {
+        match run(text, from, line, dialect, src, dst, part.weights.as_mut()) {
+            Ok(lines) => return Ok(lines),
+            Err(Stop::Fault(fault)) => return Err(fault),
+            Err(Stop::TooWide { at, line: before }) => (from, line) = (at, before),
+        }
+    }
+    // Once wide, later chunks of the file start wide.
+    part.widen();
+    let Endpoints::U64 { src, dst } = &mut part.ends else { unreachable!("widened above") };
+    match run(text, from, line, dialect, src, dst, part.weights.as_mut()) {
+        Ok(lines) => Ok(lines),
+        Err(Stop::Fault(fault)) => Err(fault),
+        Err(Stop::TooWide { .. }) => unreachable!("every parsed id fits 64 bits"),
+    }
+}
+
+fn run<I: VertexId>(
+    text: &[u8],
+    from: usize,
+    line: u64,
+    dialect: &Dialect,
+    src: &mut Vec<I>,
+    dst: &mut Vec<I>,
+    weights: Option<&mut Vec<f64>>,
+) -> Result<u64, Stop> {
+    scan(text, from, line, dialect, &mut Columns { src, dst, weights })
+}
+
+/// Moves the parts' edges into `batch`, the first part's columns without a copy.
+fn join(parts: &mut [EdgeBatch], batch: &mut EdgeBatch) {
+    let Some((first, others)) = parts.split_first_mut() else { return };
+    std::mem::swap(first, batch);
+    for other in others {
+        batch.append(other);
+    }
+}

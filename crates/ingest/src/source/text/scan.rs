@@ -1,0 +1,301 @@
+//! The inner loop of the text importer: bytes to columns of ids.
+//!
+//! Ids are read eight digits at a time in one 64-bit word (D. Lemire, "Quickly parsing eight
+//! digits", 2018): the first byte that is no digit comes from one add and one mask, and three
+//! multiplications turn up to eight digits into a number.
+
+use crate::source::batch::VertexId;
+
+use super::dialect::Dialect;
+
+/// A line that cannot be read, counted from the start of the scanned bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LineFault {
+    /// Lines before it.
+    pub line: u64,
+    pub expected: String,
+    pub got: String,
+}
+
+/// Why a scan stopped before the end.
+pub(super) enum Stop {
+    /// An id does not fit the width: go on from this byte and line with a wider one.
+    TooWide { at: usize, line: u64 },
+    /// A malformed line.
+    Fault(LineFault),
+}
+
+/// What the scan of one part of a chunk appends to.
+pub(super) struct Columns<'a, I> {
+    pub src: &'a mut Vec<I>,
+    pub dst: &'a mut Vec<I>,
+    pub weights: Option<&'a mut Vec<f64>>,
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Up to eight digits at the front of `word` (little-endian): their number and how many.
+#[inline(always)]
+fn eight_digits(word: u64) -> (u64, u32) {
+    let values = word ^ (ONES * 0x30);
+    // Bit 7 of a byte is set where the byte is not 0…9; a carry only disturbs later bytes.
+    let others = (values.wrapping_add(ONES * 0x76) | values) & (ONES * 0x80);
+    let digits = others.trailing_zeros() / 8;
+    if digits == 0 {
+        return (0, 0);
+    }
+    let v = values << (64 - 8 * digits);
+    let v = v.wrapping_mul(10).wrapping_add(v >> 8) & 0x00ff_00ff_00ff_00ff;
+    let v = v.wrapping_mul(100).wrapping_add(v >> 16) & 0x0000_ffff_0000_ffff;
+    let v = v.wrapping_mul(10_000).wrapping_add(v >> 32) & 0xffff_ffff;
+    (v, digits)
+}
+
+const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The unsigned integer at `at` and the byte after it; `None` without a digit or on overflow.
+#[inline(always)]
+pub(crate) fn unsigned(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let (value, digits) = eight_digits(word(text, at));
+    match digits {
+        0 => None,
+        8 => longer(text, value, at + 8),
+        _ => Some((value, at + digits as usize)),
+    }
+}
+
+/// Goes on with an integer of which eight digits are read.
+fn longer(text: &[u8], mut value: u64, mut end: usize) -> Option<(u64, usize)> {
+    loop {
+        let (more, digits) = eight_digits(word(text, end));
+        value = value.checked_mul(POWERS[digits as usize])?.checked_add(more)?;
+        end += digits as usize;
+        if digits < 8 {
+            return Some((value, end));
+        }
+    }
+}
+
+/// Eight bytes at `at`, zeros after the end of the text.
+#[inline(always)]
+fn word(text: &[u8], at: usize) -> u64 {
+    match text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => last_word(text, at),
+    }
+}
+
+#[cold]
+fn last_word(text: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let rest = text.get(at..).unwrap_or_default();
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(bytes)
+}
+
+#[inline]
+fn byte(text: &[u8], at: usize) -> u8 {
+    text.get(at).copied().unwrap_or(b'\n')
+}
+
+#[inline]
+fn is_blank(b: u8) -> bool {
+    b == b' ' || b == b'\t' || b == b'\r'
+}
+
+#[inline]
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while is_blank(byte(text, at)) && at < text.len() {
+        at += 1;
+    }
+    at
+}
+
+/// The first byte of the next line.
+#[inline]
+fn next_line(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    rest.iter().position(|&b| b == b'\n').map_or(text.len(), |end| at + end + 1)
+}
+
+/// Appends the edges of `text[from..]` to `columns`; returns how many lines there were before the
+/// end, `line` included.
+pub(super) fn scan<I: VertexId>(
+    text: &[u8],
+    from: usize,
+    mut line: u64,
+    dialect: &Dialect,
+    columns: &mut Columns<'_, I>,
+) -> Result<u64, Stop> {
+    let mut at = from;
+    while at < text.len() {
+        let start = at;
+        at = skip_blanks(text, at);
+        let first = byte(text, at);
+        if first == b'\n' || first == b'#' || first == b'%' {
+            at = next_line(text, at);
+            line += 1;
+            continue;
+        }
+        let Some((src, dst, end)) = ids(text, at, dialect) else {
+            return Err(Stop::Fault(explain(text, start, line, dialect)));
+        };
+        if src > I::MAX || dst > I::MAX {
+            return Err(Stop::TooWide { at: start, line });
+        }
+        at = end;
+        if let (Some(column), Some(weights)) = (dialect.weights, &mut columns.weights) {
+            let Some((weight, end)) = weight(text, at, column - 2, dialect) else {
+                return Err(Stop::Fault(explain(text, start, line, dialect)));
+            };
+            weights.push(weight);
+            at = end;
+        }
+        columns.src.push(I::from_u64(src));
+        columns.dst.push(I::from_u64(dst));
+        at = if byte(text, at) == b'\n' { at + 1 } else { next_line(text, at) };
+        line += 1;
+    }
+    Ok(line)
+}
+
+/// Both ids of the line at `at`, and the byte after the second one's delimiter.
+#[inline(always)]
+fn ids(text: &[u8], at: usize, dialect: &Dialect) -> Option<(u64, u64, usize)> {
+    let (src, end) = unsigned(text, at)?;
+    let at = delimiter(text, end, dialect)?;
+    let (dst, end) = unsigned(text, at)?;
+    if byte(text, end) == b'\n' {
+        return Some((src, dst, end));
+    }
+    let after = skip_blanks(text, end);
+    let next = byte(text, after);
+    let ends = next == b'\n' || dialect.delimiter.map_or(after > end, |d| next == d);
+    ends.then_some((src, dst, end))
+}
+
+/// The first byte of the next field, where a field has just ended at `at`.
+#[inline]
+fn delimiter(text: &[u8], at: usize, dialect: &Dialect) -> Option<usize> {
+    let after = skip_blanks(text, at);
+    match dialect.delimiter {
+        None => (after > at).then_some(after),
+        Some(d) => (byte(text, after) == d).then(|| skip_blanks(text, after + 1)),
+    }
+}
+
+/// The weight `skip` fields after the field that ended at `at`, and the byte after it.
+#[inline]
+fn weight(text: &[u8], mut at: usize, skip: usize, dialect: &Dialect) -> Option<(f64, usize)> {
+    for _ in 0..skip {
+        at = field_end(text, delimiter(text, at, dialect)?, dialect);
+    }
+    let start = delimiter(text, at, dialect)?;
+    let end = field_end(text, start, dialect);
+    let weight = decimal(text.get(start..end)?.trim_ascii_end())?;
+    (weight.is_finite() && weight >= 0.0).then_some((weight, end))
+}
+
+#[inline]
+fn field_end(text: &[u8], mut at: usize, dialect: &Dialect) -> usize {
+    loop {
+        let b = byte(text, at);
+        let ends = match dialect.delimiter {
+            None => is_blank(b),
+            Some(d) => b == d,
+        };
+        if ends || b == b'\n' {
+            return at;
+        }
+        at += 1;
+    }
+}
+
+/// A decimal number. Up to 15 digits with up to 22 after the point are exact in one division (W.
+/// Clinger, "How to read floating point numbers accurately", 1990); others take the slow way.
+#[inline]
+fn decimal(text: &[u8]) -> Option<f64> {
+    const TENS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (mut mantissa, mut point) = (0u64, None);
+    let short = !text.is_empty() && text.len() <= 16;
+    let plain = short
+        && text.iter().enumerate().all(|(i, &b)| {
+            if b.is_ascii_digit() {
+                mantissa = mantissa * 10 + u64::from(b - b'0');
+                return true;
+            }
+            b == b'.' && point.replace(i).is_none()
+        });
+    let digits = text.len() - usize::from(point.is_some());
+    if plain && (1..=15).contains(&digits) {
+        let decimals = point.map_or(0, |i| text.len() - 1 - i);
+        return Some(mantissa as f64 / TENS[decimals]);
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// What is wrong with the line that starts at `start`. Not on the fast path, so it reads again.
+fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault {
+    let end = next_line(text, start);
+    let content = text[start..end].trim_ascii();
+    let fault = |expected: String, got: String| LineFault { line, expected, got };
+    let fields = dialect.fields(content);
+    for (column, name) in ["source", "target"].iter().enumerate() {
+        let Some(field) = fields.get(column) else {
+            let expected = format!("a {name} id in column {}", column + 1);
+            return fault(expected, format!("`{}`", shorten(content)));
+        };
+        if unsigned(field, 0).is_none_or(|(_, end)| end != field.len()) {
+            let expected = format!("an unsigned 64-bit integer in column {}", column + 1);
+            return fault(expected, format!("`{}`", shorten(field)));
+        }
+    }
+    let column = dialect.weights.unwrap_or(2);
+    let got = fields.get(column).copied().unwrap_or(content);
+    fault(format!("a weight of 0 or more in column {}", column + 1), format!("`{}`", shorten(got)))
+}
+
+/// At most 40 characters of a line or field, for a message.
+pub(crate) fn shorten(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut short: String = text.chars().take(40).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short.escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_every_length_are_read() {
+        let mut value = 0u64;
+        for digit in [1, 8, 4, 4, 6, 7, 4, 4, 0, 7, 3, 7, 0, 9, 5, 5, 1, 6, 1, 5] {
+            value = value * 10 + digit;
+            for tail in ["", " ", "\n", ",12345678", "/x", ":x"] {
+                let text = format!("{value}{tail}");
+                let end = text.len() - tail.len();
+                assert_eq!(unsigned(text.as_bytes(), 0), Some((value, end)), "{text:?}");
+            }
+        }
+        assert_eq!(value, u64::MAX);
+        assert_eq!(unsigned(b"18446744073709551616", 0), None);
+        assert_eq!(unsigned(b"00000000000000000000000007 ", 0), Some((7, 26)));
+        assert_eq!(unsigned(b"-1", 0), None);
+        assert_eq!(unsigned(b"", 0), None);
+    }
+
+    #[test]
+    fn decimals_agree_with_the_standard_library() {
+        for text in ["0", "0.5", "5.", ".25", "123456.789", "1e3", "0.1234567890123456789", "1e-9"]
+        {
+            assert_eq!(decimal(text.as_bytes()), text.parse().ok(), "{text}");
+        }
+        for text in ["", ".", "1.2.3", "x", "1,5"] {
+            assert_eq!(decimal(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What the drive gives: real data read by the real engines and nothing done with it.
+//!
+//! Thread-per-core workers, each with an engine of its own, take block numbers from a shared
+//! cursor, as a pass does. A run's bandwidth is only comparable with a ceiling measured next to it,
+//! on the same files: drives and hosts drift.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+
+use crate::engine::fault::mix;
+use crate::{Done, EngineChoice, FileId, FileSet, Read, ReadEngine, Wait, open_engine};
+
+/// In which order blocks are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// One after the other, from the start again when all were read.
+    Sequential,
+    /// Anywhere, with repetitions.
+    Random,
+}
+
+/// What to measure with.
+#[derive(Debug, Clone, Copy)]
+pub struct Workload {
+    /// The engine.
+    pub engine: EngineChoice,
+    /// Bytes of one read: a multiple of 4 KiB.
+    pub block_bytes: usize,
+    /// Reads in flight of each thread.
+    pub depth: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// The order of blocks.
+    pub pattern: Pattern,
+    /// No read is started after this time.
+    pub duration: Duration,
+    /// No read is started after this many bytes; `u64::MAX` for no limit.
+    pub bytes: u64,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ceiling {
+    /// The engine's name.
+    pub engine: &'static str,
+    /// Bytes of one read.
+    pub block_bytes: usize,
+    /// Reads in flight of each thread.
+    pub depth: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// The order of blocks.
+    pub pattern: Pattern,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Time from the first read's start to the last one's end.
+    pub seconds: f64,
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// Reads a second.
+    pub iops: f64,
+}
+
+/// The blocks of all files in one row, and which is next.
+struct Blocks {
+    /// Each file and the number of its first block.
+    files: Vec<(FileId, u64)>,
+    count: u64,
+    block_bytes: u64,
+    pattern: Pattern,
+    cursor: AtomicU64,
+    /// How many may be read.
+    limit: u64,
+}
+
+/// What one worker did.
+struct Share {
+    engine: &'static str,
+    bytes: u64,
+    reads: u64,
+    ended: Instant,
+}
+
+/// Reads blocks of all `files` as `workload` says.
+///
+/// Holds `threads × depth` blocks in memory.
+///
+/// # Errors
+/// [`ErrorKind::Input`] for a workload that cannot be done or files without a byte, and whatever
+/// the engines meet.
+pub fn measure(files: &Arc<FileSet>, workload: &Workload) -> Result<Ceiling> {
+    let blocks = Blocks::new(files, workload)?;
+    let start_line = Barrier::new(workload.threads + 1);
+    let (began, shares) = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workload.threads)
+            .map(|_| scope.spawn(|| work(files, workload, &blocks, &start_line)))
+            .collect();
+        start_line.wait();
+        let began = Instant::now();
+        let shares: Result<Vec<Share>> = workers.into_iter().map(join).collect();
+        (began, shares)
+    });
+    let shares = shares?;
+    let bytes = shares.iter().map(|share| share.bytes).sum::<u64>();
+    let reads = shares.iter().map(|share| share.reads).sum::<u64>();
+    let ended = shares.iter().map(|share| share.ended).max().unwrap_or(began);
+    let seconds = ended.saturating_duration_since(began).as_secs_f64().max(1e-9);
+    Ok(Ceiling {
+        engine: shares.first().map_or("none", |share| share.engine),
+        block_bytes: workload.block_bytes,
+        depth: workload.depth,
+        threads: workload.threads,
+        pattern: workload.pattern,
+        bytes,
+        seconds,
+        bandwidth: bytes as f64 / seconds,
+        iops: reads as f64 / seconds,
+    })
+}
+
+fn join<T>(worker: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl Blocks {
+    fn new(files: &FileSet, workload: &Workload) -> Result<Self> {
+        let refused = |what: &str, got: String| {
+            Err(Error::new(ErrorKind::Input, "measure the ceiling").expected(what).got(got))
+        };
+        let block_bytes = workload.block_bytes as u64;
+        if block_bytes == 0 || !workload.block_bytes.is_multiple_of(PAGE_BYTES) {
+            return refused("blocks of whole pages of `4.0 KiB`", format!("`{block_bytes}` bytes"));
+        }
+        if workload.depth == 0 || workload.threads == 0 {
+            let got = format!("depth `{}`, threads `{}`", workload.depth, workload.threads);
+            return refused("a depth and a number of threads above 0", got);
+        }
+        let mut count = 0;
+        let firsts = files.ids().map(|file| {
+            let first = count;
+            count += files.len(file).div_ceil(block_bytes);
+            (file, first)
+        });
+        let firsts = firsts.collect();
+        if count == 0 {
+            return refused("a file that is not empty", "none".to_owned());
+        }
+        Ok(Self {
+            files: firsts,
+            count,
+            block_bytes,
+            pattern: workload.pattern,
+            cursor: AtomicU64::new(0),
+            limit: workload.bytes.div_ceil(block_bytes),
+        })
+    }
+
+    /// The next block to read: its file and offset.
+    fn next(&self) -> Option<(FileId, u64)> {
+        let turn = self.cursor.fetch_add(1, Ordering::Relaxed);
+        if turn >= self.limit {
+            return None;
+        }
+        let block = match self.pattern {
+            Pattern::Sequential => turn % self.count,
+            Pattern::Random => mix(turn) % self.count,
+        };
+        let after = self.files.partition_point(|(_, first)| *first <= block);
+        let (file, first) = self.files[after - 1];
+        Some((file, (block - first) * self.block_bytes))
+    }
+}
+
+/// One worker: fill, poll, count, until time or bytes are up.
+fn work(
+    files: &Arc<FileSet>,
+    workload: &Workload,
+    blocks: &Blocks,
+    start_line: &Barrier,
+) -> Result<Share> {
+    let prepared = prepare(files, workload);
+    // Everybody comes to the line, also who failed.
+    start_line.wait();
+    let (mut engine, name, mut spare) = prepared?;
+    let until = Instant::now() + workload.duration;
+    let mut share = Share { engine: name, bytes: 0, reads: 0, ended: Instant::now() };
+    let mut done: Vec<Done> = Vec::new();
+    loop {
+        while Instant::now() < until
+            && let Some(buffer) = spare.pop()
+        {
+            let Some((file, offset)) = blocks.next() else { break };
+            let read = Read { file, offset, len: workload.block_bytes, buffer, tag: 0 };
+            if let Err(refused) = engine.submit(read) {
+                spare.push(refused.buffer);
+                break;
+            }
+        }
+        if engine.in_flight() == 0 {
+            return Ok(share);
+        }
+        engine.poll(&mut done, Wait::One)?;
+        share.ended = Instant::now();
+        for Done { buffer, result, .. } in done.drain(..) {
+            share.bytes += result? as u64;
+            share.reads += 1;
+            spare.push(buffer);
+        }
+    }
+}
+
+type Prepared = (Box<dyn ReadEngine>, &'static str, Vec<AlignedBuf>);
+
+fn prepare(files: &Arc<FileSet>, workload: &Workload) -> Result<Prepared> {
+    let (engine, report) = open_engine(workload.engine, files, workload.depth)?;
+    let mut spare = AlignedBuf::batch(engine.capacity(), workload.block_bytes)?;
+    // Faults every page in before the clock starts.
+    spare.iter_mut().for_each(|buffer| buffer.fill(1));
+    Ok((engine, report.engine, spare))
+}

@@ -1,0 +1,184 @@
+//! Breaks reads on purpose, the same way for the same seed: what a drive, a cable or a kernel may
+//! do to them. For tests of everything above.
+//!
+//! A page of a file with a lasting fault fails every read of it; every other fault depends on how
+//! many reads came before. A buffer whose read was broken is overwritten, so that bytes nobody
+//! may look at are wrong and not merely old.
+
+use std::io;
+use std::sync::Arc;
+
+use tiergraph_core::Result;
+use tiergraph_mem::PAGE_BYTES;
+
+use crate::file_set::Place;
+use crate::slots::Slots;
+use crate::{Done, FileSet, Read, ReadEngine, Wait};
+
+/// What a broken read's buffer holds.
+const GARBAGE: u8 = 0xEE;
+
+/// Which faults, and how often; probabilities from 0 to 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FaultSettings {
+    /// What everything random follows from.
+    pub seed: u64,
+    /// How likely a read is to fail with `EIO` this time.
+    pub transient: f64,
+    /// How likely a page is to be one that always fails with `EIO`.
+    pub lasting: f64,
+    /// How likely a read is to bring fewer bytes than there are.
+    pub short: f64,
+    /// Whether completions are shuffled.
+    pub reorder: bool,
+    /// The most polls that a completion is held back for.
+    pub delay_polls: u32,
+}
+
+/// An engine with faults.
+#[derive(Debug)]
+pub struct Fault<E> {
+    inner: E,
+    files: Arc<FileSet>,
+    settings: FaultSettings,
+    slots: Slots<Asked>,
+    /// Completions held back, and for how many polls more.
+    held: Vec<(u32, Done)>,
+    draws: u64,
+}
+
+/// What was asked for.
+#[derive(Debug)]
+struct Asked {
+    tag: u64,
+    len: usize,
+    /// None for a read that the engine below refuses.
+    place: Option<Place>,
+}
+
+impl<E: ReadEngine> Fault<E> {
+    /// Wraps an idle engine over `files`.
+    pub fn new(inner: E, files: Arc<FileSet>, settings: FaultSettings) -> Self {
+        let slots = Slots::new(inner.capacity());
+        Self { inner, files, settings, slots, held: Vec::new(), draws: 0 }
+    }
+
+    /// The next random number of this run.
+    fn draw(&mut self) -> u64 {
+        self.draws += 1;
+        mix(self.settings.seed ^ mix(self.draws))
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        unit(self.draw()) < probability
+    }
+
+    /// Whether any page of a read is one that always fails.
+    fn is_lost(&self, place: Place, len: usize) -> bool {
+        let first = place.offset / PAGE_BYTES as u64;
+        (first..first + (len / PAGE_BYTES) as u64).any(|page| {
+            let key = mix(self.settings.seed ^ mix(page ^ (place.stripe as u64) << 48));
+            unit(key) < self.settings.lasting
+        })
+    }
+
+    /// Decides what becomes of a completion from below, and for how long it is held.
+    fn break_or_pass(&mut self, below: Done) {
+        let Some(asked) = self.slots.remove(below.tag) else { return };
+        let mut done = Done { tag: asked.tag, ..below };
+        if let (Some(place), Ok(count)) = (asked.place, &done.result) {
+            let count = *count;
+            if self.is_lost(place, asked.len) || self.happens(self.settings.transient) {
+                let eio = io::Error::from_raw_os_error(libc::EIO);
+                done.result = Err(self.files.failure(place, asked.len, eio));
+                done.buffer.fill(GARBAGE);
+            } else if count > 0 && self.happens(self.settings.short) {
+                let fewer = (self.draw() % count as u64) as usize;
+                done.result = Ok(fewer);
+                done.buffer[fewer..].fill(GARBAGE);
+            }
+        }
+        let polls = match self.settings.delay_polls {
+            0 => 0,
+            most => (self.draw() % (u64::from(most) + 1)) as u32,
+        };
+        self.held.push((polls, done));
+    }
+
+    /// Hands out what was held long enough, shuffled if told so.
+    fn release(&mut self, done: &mut Vec<Done>) {
+        let first = done.len();
+        for (polls, completion) in std::mem::take(&mut self.held) {
+            match polls.checked_sub(1) {
+                None => done.push(completion),
+                Some(left) => self.held.push((left, completion)),
+            }
+        }
+        if self.settings.reorder {
+            for last in (first + 1..done.len()).rev() {
+                let other = first + (self.draw() % (last - first + 1) as u64) as usize;
+                done.swap(last, other);
+            }
+        }
+    }
+}
+
+/// Spreads a counter over 64 bits (splitmix64's finaliser).
+pub(crate) fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A random number from 0 to 1, without 1.
+fn unit(random: u64) -> f64 {
+    (random >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl<E: ReadEngine> ReadEngine for Fault<E> {
+    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
+        let tag = read.tag;
+        if self.in_flight() >= self.capacity() {
+            return Err(read);
+        }
+        let asked = Asked { tag, len: read.len, place: self.files.place(&read).ok() };
+        let Ok(slot) = self.slots.insert(asked) else { return Err(read) };
+        self.inner.submit(Read { tag: slot, ..read }).map_err(|refused| {
+            self.slots.remove(slot);
+            Read { tag, ..refused }
+        })
+    }
+
+    fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
+        let before = done.len();
+        loop {
+            let below = if wait == Wait::No || !self.held.is_empty() { Wait::No } else { wait };
+            let mut completions = Vec::new();
+            let polled = self.inner.poll(&mut completions, below);
+            completions.into_iter().for_each(|completion| self.break_or_pass(completion));
+            polled?;
+            self.release(done);
+            let enough = match wait {
+                Wait::No => true,
+                Wait::One => done.len() > before || self.in_flight() == 0,
+                Wait::All => self.in_flight() == 0,
+            };
+            if enough {
+                return Ok(());
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.used() + self.held.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    fn name(&self) -> &'static str {
+        "fault"
+    }
+}

@@ -1,0 +1,64 @@
+//! What is in flight, by slot: the slot's number is the tag that goes down to the layer below.
+
+/// A table of at most `capacity` entries with numbers that are used again.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slots<T> {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX);
+        Self { entries: (0..capacity).map(|_| None).collect(), free: (0..capacity).rev().collect() }
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Puts `entry` into a free slot; gives it back when there is none.
+    pub(crate) fn insert(&mut self, entry: T) -> Result<u64, T> {
+        let Some(slot) = self.free.pop() else { return Err(entry) };
+        self.entries[slot as usize] = Some(entry);
+        Ok(u64::from(slot))
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u64) -> Option<&mut T> {
+        self.entries.get_mut(slot as usize)?.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, slot: u64) -> Option<T> {
+        let entry = self.entries.get_mut(slot as usize)?.take()?;
+        self.free.push(slot as u32);
+        Some(entry)
+    }
+
+    /// Takes every entry out.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
+        self.free = (0..self.entries.len() as u32).rev().collect();
+        self.entries.iter_mut().filter_map(Option::take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_used_again_only_after_it_was_emptied() {
+        let mut slots = Slots::new(2);
+        let (a, b) = (slots.insert('a').unwrap(), slots.insert('b').unwrap());
+        assert_ne!(a, b);
+        assert_eq!(slots.insert('c'), Err('c'));
+        assert_eq!(slots.remove(a), Some('a'));
+        assert_eq!((slots.remove(a), slots.remove(99)), (None, None));
+        assert_eq!(slots.insert('c'), Ok(a));
+        assert_eq!(slots.drain().count(), 2);
+        assert_eq!(slots.used(), 0);
+    }
+}

@@ -1,0 +1,224 @@
+//! Every engine over real files: the right bytes, once for each read, whatever the order.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{PAGE, TestFile, check, check_bytes, run};
+use proptest::prelude::*;
+use tiergraph_core::ErrorKind;
+use tiergraph_io::engine::{Posix, PosixPool, Uring, uring};
+use tiergraph_io::{Access, EngineChoice, FileSet, Opening, ReadEngine, Wait, load, open_engine};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn random_reads_bring_the_files_bytes(
+        len in 0usize..150_000,
+        stripes in 1usize..=3,
+        unit_pages in 1usize..=4,
+        depth in 1usize..=9,
+        wait in prop_oneof![Just(Wait::No), Just(Wait::One), Just(Wait::All)],
+        asked in prop::collection::vec((0usize..42, 1usize..=6), 0..24),
+    ) {
+        let test = TestFile::new(len, stripes, unit_pages * PAGE);
+        // A striped read stays in its unit.
+        let inside = |page: usize, pages: usize| match stripes {
+            1 => pages,
+            _ => pages.min(unit_pages - page % unit_pages),
+        };
+        let places: Vec<(usize, usize)> =
+            asked.iter().map(|&(page, n)| (page * PAGE, inside(page, n) * PAGE)).collect();
+        for mut engine in test.engines(depth) {
+            let reads = places.iter().zip(0..).map(|(&(at, len), tag)| test.read(at, len, tag));
+            let mut done = run(&mut *engine, reads.collect(), wait);
+            done.sort_by_key(|d| d.tag);
+            prop_assert_eq!(done.len(), places.len());
+            for (i, (completion, &(at, len))) in done.iter().zip(&places).enumerate() {
+                prop_assert_eq!(completion.tag, i as u64);
+                check(&test, at, len, completion);
+            }
+        }
+    }
+
+    #[test]
+    fn load_brings_whole_files(
+        len in 0usize..200_000,
+        stripes in 1usize..=3,
+        unit_pages in 1usize..=3,
+    ) {
+        let test = TestFile::new(len, stripes, unit_pages * PAGE);
+        for choice in [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::Null] {
+            let (mut engine, _) = open_engine(choice, &test.files, 3).unwrap();
+            let whole = load(&mut *engine, &test.files, test.file).unwrap();
+            check_bytes(0, &whole[..len]);
+            prop_assert!(whole[len..].iter().all(|&b| b == 0));
+        }
+    }
+}
+
+#[test]
+fn the_files_end_is_short_and_padded_with_zeros() {
+    let test = TestFile::new(5000, 1, PAGE);
+    for choice in [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::Null] {
+        let (mut engine, _) = open_engine(choice, &test.files, 2).unwrap();
+        let done = run(&mut *engine, vec![test.read(PAGE, 2 * PAGE, 0)], Wait::One);
+        assert_eq!(*done[0].result.as_ref().unwrap(), 5000 - PAGE);
+        check_bytes(PAGE, &done[0].buffer[..5000 - PAGE]);
+        assert!(done[0].buffer[5000 - PAGE..].iter().all(|&b| b == 0));
+        let done = run(&mut *engine, vec![test.read(8 * PAGE, PAGE, 0)], Wait::One);
+        assert_eq!(*done[0].result.as_ref().unwrap(), 0);
+    }
+}
+
+#[test]
+fn buffered_files_are_read_as_well_and_reported() {
+    let test = TestFile::opened(100_000, 2, PAGE, Opening::Buffered);
+    assert!(test.files.accesses().all(|(_, a)| *a == Access::Buffered("as asked".into())));
+    for mut engine in test.engines(4) {
+        let reads = (0..24).map(|page| test.read(page * PAGE, PAGE, page as u64)).collect();
+        for done in run(&mut *engine, reads, Wait::One) {
+            check(&test, done.tag as usize * PAGE, PAGE, &done);
+        }
+    }
+}
+
+#[test]
+fn a_file_system_without_direct_reads_falls_back_and_says_so() {
+    let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
+    if !path.exists() {
+        println!("skipped: sysfs is not mounted");
+        return;
+    }
+    let mut files = FileSet::new();
+    files.open(path).unwrap();
+    let access: Vec<Access> = files.accesses().map(|(_, access)| access.clone()).collect();
+    assert_eq!(
+        access,
+        [Access::Buffered("the file system refuses `O_DIRECT` (EINVAL)".to_owned())]
+    );
+}
+
+#[test]
+fn a_full_engine_gives_the_read_back_and_a_polled_one_takes_it() {
+    let test = TestFile::new(64 * PAGE, 1, PAGE);
+    for mut engine in test.engines(2) {
+        engine.submit(test.read(0, PAGE, 1)).unwrap();
+        engine.submit(test.read(PAGE, PAGE, 2)).unwrap();
+        let refused = engine.submit(test.read(2 * PAGE, PAGE, 3)).unwrap_err();
+        assert_eq!((refused.tag, refused.buffer.len()), (3, PAGE), "{}", engine.name());
+        let mut done = Vec::new();
+        engine.poll(&mut done, Wait::All).unwrap();
+        assert_eq!((done.len(), engine.in_flight()), (2, 0));
+        engine.submit(refused).unwrap();
+        engine.poll(&mut done, Wait::One).unwrap();
+        assert_eq!(done[2].tag, 3);
+        engine.poll(&mut done, Wait::All).unwrap();
+        engine.poll(&mut done, Wait::One).unwrap();
+        assert_eq!(done.len(), 3, "an idle engine waits for nothing");
+    }
+}
+
+#[test]
+fn a_read_that_cannot_be_done_completes_with_its_error_and_its_buffer() {
+    let test = TestFile::new(64 * PAGE, 2, 4 * PAGE);
+    for mut engine in test.engines(4) {
+        let misaligned = test.read(512, PAGE, 1);
+        let across = test.read(3 * PAGE, 2 * PAGE, 2);
+        let mut long = test.read(0, PAGE, 3);
+        long.len = 2 * PAGE;
+        let good = test.read(3 * PAGE, PAGE, 4);
+        let done = run(&mut *engine, vec![misaligned, across, long, good], Wait::All);
+        for completion in done {
+            assert!(!completion.buffer.is_empty());
+            match completion.tag {
+                4 => check(&test, 3 * PAGE, PAGE, &completion),
+                _ => assert_eq!(completion.result.unwrap_err().kind(), ErrorKind::Input),
+            }
+        }
+    }
+}
+
+#[test]
+fn dropping_an_engine_with_reads_in_flight_is_safe() {
+    let test = TestFile::new(16 << 20, 1, PAGE);
+    for round in 0..8 {
+        for mut engine in test.engines(16) {
+            for tag in 0..16 {
+                engine.submit(test.read((tag << 20) as usize, 1 << 20, tag)).unwrap();
+            }
+            let mut done = Vec::new();
+            if round % 2 == 0 {
+                engine.poll(&mut done, Wait::No).unwrap();
+            }
+            for completion in &done {
+                check(&test, (completion.tag << 20) as usize, 1 << 20, completion);
+            }
+            drop(engine);
+            // Memory that a late read would write into.
+            let fresh: Vec<_> = (0..16).map(|tag| test.read(0, 1 << 20, tag)).collect();
+            assert!(fresh.iter().all(|read| read.buffer.iter().all(|&byte| byte == 0x55)));
+        }
+    }
+}
+
+#[test]
+fn an_idle_engine_moves_between_threads() {
+    let test = TestFile::new(64 * PAGE, 1, PAGE);
+    for mut engine in test.engines(4) {
+        for round in 0..3 {
+            let reads: Vec<_> = (0..16).map(|p| test.read(p * PAGE, PAGE, p as u64)).collect();
+            let moved = std::thread::spawn(move || {
+                let done = run(&mut *engine, reads, Wait::One);
+                (engine, done)
+            });
+            let (back, done) = moved.join().unwrap();
+            done.iter().for_each(|d| check(&test, d.tag as usize * PAGE, PAGE, d));
+            engine = back;
+            assert_eq!(done.len(), 16, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_ring_with_reads_in_flight_serves_its_own_thread_only() {
+    if let Err(reason) = uring::probe() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let test = TestFile::new(4 << 20, 1, PAGE);
+    let mut engine = Uring::new(Arc::clone(&test.files), 4).unwrap();
+    (0..4).for_each(|tag| engine.submit(test.read((tag << 20) as usize, 1 << 20, tag)).unwrap());
+    let mut done = Vec::new();
+    engine.poll(&mut done, Wait::One).unwrap();
+    engine.submit(test.read(0, 1 << 20, 9)).unwrap();
+    let elsewhere = std::thread::spawn(move || {
+        let error = engine.poll(&mut Vec::new(), Wait::All).unwrap_err();
+        drop(engine);
+        error
+    });
+    assert_eq!(
+        elsewhere.join().unwrap().to_string(),
+        "cannot poll an io_uring: expected the thread that polled it first, while reads are in \
+         flight, got another thread"
+    );
+}
+
+#[test]
+fn engines_are_named_in_reports() {
+    let test = TestFile::new(PAGE, 1, PAGE);
+    let (_, report) = open_engine(EngineChoice::Posix, &test.files, 7).unwrap();
+    assert_eq!(
+        (report.engine, report.why.as_str(), report.depth),
+        ("posix", "it was asked for", 7)
+    );
+    let (_, report) = open_engine(EngineChoice::Auto, &test.files, 7).unwrap();
+    match uring::probe() {
+        Ok(()) => assert_eq!(report.why, "io_uring works here"),
+        Err(reason) => assert_eq!((report.engine, report.why), ("posix-pool", reason)),
+    }
+    assert_eq!(Posix::new(Arc::clone(&test.files), 0).capacity(), 1);
+    assert_eq!(PosixPool::new(&test.files, 12).unwrap().capacity(), 12);
+}

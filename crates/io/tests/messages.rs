@@ -1,0 +1,123 @@
+//! Every message that this crate writes, whole. Those of failing drives are in `faults.rs`.
+
+mod common;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{PAGE, TestFile, run};
+use tiergraph_io::engine::{ModelledDrive, Posix};
+use tiergraph_io::{EngineChoice, FileSet, Pattern, Read, Wait, Workload, measure};
+use tiergraph_mem::AlignedBuf;
+
+/// The message of one read that cannot be done.
+fn refused(test: &TestFile, read: Read) -> String {
+    let mut engine = Posix::new(Arc::clone(&test.files), 1);
+    run(&mut engine, vec![read], Wait::One).remove(0).result.unwrap_err().to_string()
+}
+
+#[test]
+fn reads_that_cannot_be_done() {
+    let test = TestFile::new(32 * PAGE, 2, 4 * PAGE);
+    let path = test.paths[0].display();
+    assert_eq!(
+        refused(&test, test.read(512, PAGE, 0)),
+        format!(
+            "cannot read `{path}`: expected multiples of `4.0 KiB`, got `4096` bytes at offset `512`"
+        )
+    );
+    assert_eq!(
+        refused(&test, test.read(3 * PAGE, 2 * PAGE, 0)),
+        format!(
+            "cannot read `{path}`: expected a read inside one stripe unit of `16.0 KiB`, got `8192` \
+             bytes at offset `12288`"
+        )
+    );
+    assert_eq!(
+        refused(&test, Read { len: 2 * PAGE, ..test.read(0, PAGE, 0) }),
+        format!(
+            "cannot read `{path}`: expected at most the buffer's `4.0 KiB`, got `8192` bytes at \
+             offset `0`"
+        )
+    );
+    let mut two = FileSet::new();
+    two.open(&test.paths[0]).unwrap();
+    let second = two.open(&test.paths[0]).unwrap();
+    let buffer = AlignedBuf::zeroed(PAGE).unwrap();
+    assert_eq!(
+        refused(&test, Read { file: second, offset: 0, len: PAGE, buffer, tag: 0 }),
+        "cannot read file `1`: expected one of the `1` files of the set"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let (missing, short) = (directory.path().join("a.blocks"), directory.path().join("b.blocks"));
+    let mut files = FileSet::new();
+    assert_eq!(
+        files.open(&missing).unwrap_err().to_string(),
+        format!("cannot open `{}`: No such file or directory (os error 2)", missing.display())
+    );
+    fs::write(&missing, vec![0; PAGE]).unwrap();
+    fs::write(&short, vec![0; 2 * PAGE]).unwrap();
+    assert_eq!(
+        files.open_striped(&[missing.clone(), short], PAGE as u64).unwrap_err().to_string(),
+        format!(
+            "cannot open `{}`: expected `8192` bytes on stripe `0` of a file of `12288`, got \
+             `4096`\n\nhint: give the stripes in the order in which the graph was built",
+            missing.display()
+        )
+    );
+    assert_eq!(
+        files.open_striped(&[missing], 1000).unwrap_err().to_string(),
+        "cannot open a striped file: expected one path or more and a stripe unit of whole pages \
+         of `4.0 KiB`, got 1 paths and `1000` bytes"
+    );
+    assert!(files.is_empty(), "what failed is not in the set");
+}
+
+#[test]
+fn engines_and_drives_that_do_not_exist() {
+    assert_eq!(
+        "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
+        "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, `null`"
+    );
+    for choice in ["auto", "uring", "posix", "null"] {
+        assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);
+    }
+    assert_eq!(
+        ModelledDrive::new(0.0, 1e6, Duration::ZERO).unwrap_err().to_string(),
+        "cannot model a drive: expected at least `1` byte and `1` read a second, got `0` bytes, \
+         `1000000` reads"
+    );
+}
+
+#[test]
+fn ceilings_that_cannot_be_measured() {
+    let test = TestFile::new(32 * PAGE, 1, PAGE);
+    let good = Workload {
+        engine: EngineChoice::Posix,
+        block_bytes: PAGE,
+        depth: 1,
+        threads: 1,
+        pattern: Pattern::Sequential,
+        duration: Duration::from_secs(1),
+        bytes: 1,
+    };
+    let message = |files: &Arc<FileSet>, w: Workload| measure(files, &w).unwrap_err().to_string();
+    assert_eq!(
+        message(&test.files, Workload { block_bytes: 1000, ..good }),
+        "cannot measure the ceiling: expected blocks of whole pages of `4.0 KiB`, got `1000` bytes"
+    );
+    assert_eq!(
+        message(&test.files, Workload { threads: 0, ..good }),
+        "cannot measure the ceiling: expected a depth and a number of threads above 0, got depth \
+         `1`, threads `0`"
+    );
+    assert_eq!(
+        message(&Arc::new(FileSet::new()), good),
+        "cannot measure the ceiling: expected a file that is not empty, got none"
+    );
+}

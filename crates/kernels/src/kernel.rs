@@ -1,0 +1,141 @@
+//! The safe face of the inner loops: lengths checked, instruction set chosen, damage reported.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
+
+use crate::lanes::Portable;
+use crate::walk::walk;
+use crate::{Isa, Slice, sum};
+
+/// Vertex state that a tile of edges stored once reads and adds to.
+#[derive(Debug)]
+pub struct SymmetricState<'a> {
+    /// Values of the tile's columns, as many as a tile has.
+    pub x_columns: &'a [f32],
+    /// Values of the strip's rows, 65,536.
+    pub x_rows: &'a [f32],
+    /// Sums of the strip's rows, 65,536.
+    pub y_rows: &'a mut [f32],
+    /// Sums of the tile's columns, as many as a tile has.
+    pub y_columns: &'a mut [f32],
+}
+
+/// The loops for one file's tiles.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    options: TileOptions,
+    isa: Isa,
+}
+
+impl Kernel {
+    /// Loops for tiles with these options, on an instruction set that this CPU has.
+    ///
+    /// # Panics
+    /// If the CPU does not have `isa`.
+    pub fn new(options: TileOptions, isa: Isa) -> Self {
+        assert!(isa.is_available(), "this CPU has no {isa}");
+        Self { options, isa }
+    }
+
+    /// What the tiles are like.
+    pub fn options(&self) -> &TileOptions {
+        &self.options
+    }
+
+    /// Hands every slice of `segment` to `visit`.
+    ///
+    /// # Errors
+    /// A segment whose bytes do not add up.
+    #[inline]
+    pub fn for_each(&self, segment: &Segment<'_>, visit: impl FnMut(&Slice<'_>)) -> Result<()> {
+        let whole = match self.isa {
+            // SAFETY: portable code needs no features.
+            Isa::Portable => unsafe { walk::<Portable>(segment, &self.options, visit) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` saw that the CPU has them.
+            Isa::Avx2 => unsafe { x86::walk_avx2(segment, &self.options, visit) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` saw that the CPU has them.
+            Isa::Avx512 => unsafe { x86::walk_avx512(segment, &self.options, visit) },
+        };
+        whole.then_some(()).ok_or_else(damaged)
+    }
+
+    /// `y[row] += Σ x[column]` over the arcs of `segment`.
+    ///
+    /// `x` has a value for each column of the tile, `y` one for each of 65,536 rows. A row's values
+    /// are added from its lowest column to its highest, in parts of a few thousand.
+    ///
+    /// # Errors
+    /// A segment whose bytes do not add up.
+    ///
+    /// # Panics
+    /// If `x` or `y` is shorter.
+    pub fn sum_rows(&self, segment: &Segment<'_>, x: &[f32], y: &mut [f32]) -> Result<()> {
+        let x = &x[..self.options.columns()];
+        let y = &mut y[..STRIP_ROWS];
+        // SAFETY: `walk` masks rows and columns to the lengths just taken.
+        self.for_each(segment, |slice| unsafe { sum::rows(slice, x, y) })
+    }
+
+    /// Both directions of undirected edges that are stored once: `y_rows[row] += x_columns[column]`
+    /// and `y_columns[column] += x_rows[row]`. A self-loop counts once.
+    ///
+    /// # Errors
+    /// A segment whose bytes do not add up.
+    ///
+    /// # Panics
+    /// If a slice of `state` is shorter than it says.
+    pub fn sum_both(&self, segment: &Segment<'_>, state: &mut SymmetricState<'_>) -> Result<()> {
+        let columns = self.options.columns();
+        let mut state = SymmetricState {
+            x_columns: &state.x_columns[..columns],
+            x_rows: &state.x_rows[..STRIP_ROWS],
+            y_rows: &mut state.y_rows[..STRIP_ROWS],
+            y_columns: &mut state.y_columns[..columns],
+        };
+        let diagonal = segment.row_base as i64 - segment.column_base as i64;
+        if diagonal < columns as i64 && diagonal + i64::from(segment.rows) > 0 {
+            return self.for_each(segment, |s| sum::both_diagonal(s, &mut state, diagonal));
+        }
+        // SAFETY: `walk` masks rows and columns to the lengths just taken.
+        self.for_each(segment, |slice| unsafe { sum::both(slice, &mut state) })
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Segment, Slice, TileOptions, walk};
+    use crate::lanes::{Avx2, Avx512};
+
+    /// # Safety
+    /// The CPU must have AVX2.
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) unsafe fn walk_avx2(
+        segment: &Segment<'_>,
+        options: &TileOptions,
+        visit: impl FnMut(&Slice<'_>),
+    ) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { walk::<Avx2>(segment, options, visit) }
+    }
+
+    /// # Safety
+    /// The CPU must have AVX-512 F and BW.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi2")]
+    pub(super) unsafe fn walk_avx512(
+        segment: &Segment<'_>,
+        options: &TileOptions,
+        visit: impl FnMut(&Slice<'_>),
+    ) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { walk::<Avx512>(segment, options, visit) }
+    }
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorKind::Format, "decode a tile")
+        .expected("groups that fill their segment")
+        .got("bytes that run out early")
+        .hint("tiergraph verify GRAPH")
+}

@@ -1,0 +1,276 @@
+//! The walk over a segment's groups: headers, widths, and the unpacking of steps into a buffer.
+
+use tiergraph_format::tiles::bits::{nibble_width, packed_bytes};
+use tiergraph_format::tiles::{LANES, SLACK, STRIP_ROWS, Segment, TileOptions, UNIFORM_MAX};
+
+use crate::lanes::Lanes;
+
+/// Steps that are unpacked together: 8 KiB of columns.
+pub const CHUNK: usize = 64;
+
+/// Up to 32 rows and up to [`CHUNK`] of their arcs each, unpacked.
+///
+/// Lane i is row `rows[i]`; step k has arcs for the lanes below `active[k]`, which never grows from
+/// step to step. A slice with longer rows comes in several parts.
+#[derive(Debug)]
+pub struct Slice<'a> {
+    /// Rows inside the strip; distinct unless the file is damaged.
+    pub rows: &'a [u32; LANES],
+    /// Columns inside the tile, step by step.
+    pub columns: &'a [[u32; LANES]],
+    /// Lanes that have an arc, step by step, the same length.
+    pub active: &'a [u8],
+    /// Little-endian weights of these steps, lane by lane without gaps; empty in a file without.
+    pub weights: &'a [u8],
+}
+
+/// The buffer that slices are unpacked into.
+struct Unpacked {
+    rows: [u32; LANES],
+    columns: [[u32; LANES]; CHUNK],
+    active: [u8; CHUNK],
+}
+
+/// Hands every slice of `segment` to `visit`; false when the bytes run out before they should.
+///
+/// # Safety
+/// The CPU must have the features of `L`, and the caller must enable them.
+#[inline(always)]
+pub(crate) unsafe fn walk<L: Lanes>(
+    segment: &Segment<'_>,
+    options: &TileOptions,
+    mut visit: impl FnMut(&Slice<'_>),
+) -> bool {
+    if segment.bytes.len() < segment.len + SLACK {
+        return false;
+    }
+    let mut buffer =
+        Unpacked { rows: [0; LANES], columns: [[0; LANES]; CHUNK], active: [0; CHUNK] };
+    let mut reader = Reader { bytes: segment.bytes, len: segment.len, at: 0 };
+    while reader.at < reader.len {
+        let (length, rows) = (reader.u16() as usize, reader.u16() as usize);
+        // SAFETY: the caller's promise; `Reader` checks every place that is unpacked.
+        let whole = unsafe {
+            if length == 0 {
+                jagged::<L>(&mut reader, options, rows, &mut buffer, &mut visit)
+            } else if length <= UNIFORM_MAX {
+                uniform::<L>(&mut reader, options, length, rows, &mut buffer, &mut visit)
+            } else {
+                None
+            }
+        };
+        if whole.is_none() {
+            return false;
+        }
+    }
+    reader.at == reader.len
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    len: usize,
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// Whether `SLACK` bytes may be read from here. `walk` saw that this holds up to `len`.
+    #[inline(always)]
+    fn inside(&self) -> Option<()> {
+        (self.at <= self.len).then_some(())
+    }
+
+    #[inline(always)]
+    fn u8(&mut self) -> u8 {
+        self.at += 1;
+        self.bytes[self.at - 1]
+    }
+
+    #[inline(always)]
+    fn u16(&mut self) -> u32 {
+        u32::from(self.u8()) | u32::from(self.u8()) << 8
+    }
+
+    /// # Safety
+    /// As [`walk`].
+    #[inline(always)]
+    unsafe fn fields<L: Lanes>(&mut self, lanes: usize, width: u32) -> Option<L> {
+        self.inside()?;
+        // SAFETY: `inside`, and `nibble_width` is at most 16.
+        let fields = unsafe { L::unpack(self.bytes, self.at, width as usize) };
+        self.at += packed_bytes(lanes, width);
+        Some(fields)
+    }
+}
+
+/// # Safety
+/// As [`walk`].
+#[inline(always)]
+unsafe fn uniform<L: Lanes>(
+    reader: &mut Reader<'_>,
+    options: &TileOptions,
+    length: usize,
+    rows: usize,
+    buffer: &mut Unpacked,
+    visit: &mut impl FnMut(&Slice<'_>),
+) -> Option<()> {
+    let weight_bytes = options.weights.bytes();
+    // SAFETY: the caller's promise.
+    unsafe {
+        let column_mask = L::splat(options.columns() as u32 - 1);
+        let row_mask = L::splat(STRIP_ROWS as u32 - 1);
+        let min_gap = L::splat(options.min_gap);
+        let mut left = rows;
+        while left > 0 {
+            let lanes = left.min(LANES);
+            left -= lanes;
+            reader.inside()?;
+            let base = reader.u16();
+            let widths = reader.u8();
+            let mut nibbles =
+                u64::from_le_bytes(*reader.bytes.get(reader.at..)?.first_chunk::<8>()?);
+            reader.at += (length - 1).div_ceil(2);
+            let gaps: L = reader.fields(lanes, nibble_width(widths & 15))?;
+            gaps.prefix_sum().add(L::splat(base)).and(row_mask).store(&mut buffer.rows);
+            let mut column: L = reader.fields(lanes, nibble_width(widths >> 4))?;
+            column = column.and(column_mask);
+            column.store(&mut buffer.columns[0]);
+            for step in &mut buffer.columns[1..length] {
+                let gap: L = reader.fields(lanes, nibble_width((nibbles & 15) as u8))?;
+                nibbles >>= 4;
+                column = column.add(gap).add(min_gap).and(column_mask);
+                column.store(step);
+            }
+            buffer.active[..length].fill(lanes as u8);
+            let weights = reader.at..reader.at + lanes * length * weight_bytes;
+            reader.at = weights.end;
+            visit(&Slice {
+                rows: &buffer.rows,
+                columns: &buffer.columns[..length],
+                active: &buffer.active[..length],
+                weights: reader.bytes.get(weights)?,
+            });
+        }
+    }
+    Some(())
+}
+
+/// # Safety
+/// As [`walk`].
+#[inline(always)]
+unsafe fn jagged<L: Lanes>(
+    reader: &mut Reader<'_>,
+    options: &TileOptions,
+    lanes: usize,
+    buffer: &mut Unpacked,
+    visit: &mut impl FnMut(&Slice<'_>),
+) -> Option<()> {
+    if lanes == 0 || lanes > LANES {
+        return None;
+    }
+    reader.inside()?;
+    let longest = reader.u16();
+    let base = reader.u16();
+    let widths = reader.u8();
+    let len_width = nibble_width(reader.u8() & 15);
+    let nibbles = reader.at;
+    reader.at += (longest as usize).checked_sub(1)?.div_ceil(2);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let row_mask = L::splat(STRIP_ROWS as u32 - 1);
+        let offsets: L = reader.fields(lanes, nibble_width(widths & 15))?;
+        offsets.add(L::splat(base)).and(row_mask).store(&mut buffer.rows);
+        let mut missing = [0; LANES];
+        reader.fields::<L>(lanes, len_width)?.store(&mut missing);
+        let mut steps = Steps { longest, missing, lanes, nibbles, first: widths >> 4, at: 0 };
+        let mut weights = steps.weights_at(reader, options)?;
+        let mut column = L::splat(0);
+        while steps.at < longest {
+            let count = steps.unpack(reader, options, &mut column, buffer)?;
+            let arcs: usize = buffer.active[..count].iter().map(|&a| usize::from(a)).sum();
+            let begin = weights;
+            weights += arcs * options.weights.bytes();
+            visit(&Slice {
+                rows: &buffer.rows,
+                columns: &buffer.columns[..count],
+                active: &buffer.active[..count],
+                weights: reader.bytes.get(begin..weights)?,
+            });
+        }
+        if options.weights.bytes() > 0 {
+            reader.at = weights;
+        }
+    }
+    Some(())
+}
+
+/// Where the steps of a jagged slice are.
+#[derive(Clone, Copy)]
+struct Steps {
+    longest: u32,
+    missing: [u32; LANES],
+    lanes: usize,
+    nibbles: usize,
+    first: u8,
+    at: u32,
+}
+
+impl Steps {
+    /// Lanes and width of the next step.
+    #[inline(always)]
+    fn next(&mut self, bytes: &[u8]) -> Option<(usize, u32)> {
+        // Lane i has `longest - missing[i]` arcs, never more than the lane before it.
+        while self.at + *self.missing.get(self.lanes.checked_sub(1)?)? >= self.longest {
+            self.lanes -= 1;
+        }
+        let nibble = match self.at.checked_sub(1) {
+            None => self.first,
+            Some(k) => bytes.get(self.nibbles + k as usize / 2)? >> (4 * (k % 2)) & 15,
+        };
+        self.at += 1;
+        Some((self.lanes, nibble_width(nibble)))
+    }
+
+    /// Unpacks the next steps, at most [`CHUNK`], and tells how many.
+    ///
+    /// # Safety
+    /// As [`walk`].
+    #[inline(always)]
+    unsafe fn unpack<L: Lanes>(
+        &mut self,
+        reader: &mut Reader<'_>,
+        options: &TileOptions,
+        column: &mut L,
+        buffer: &mut Unpacked,
+    ) -> Option<usize> {
+        let count = ((self.longest - self.at) as usize).min(CHUNK);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let column_mask = L::splat(options.columns() as u32 - 1);
+            let min_gap = L::splat(options.min_gap);
+            for (columns, active) in buffer.columns[..count].iter_mut().zip(&mut buffer.active) {
+                if self.at > 0 {
+                    *column = column.add(min_gap);
+                }
+                let (lanes, width) = self.next(reader.bytes)?;
+                let gap: L = reader.fields(lanes, width)?;
+                *column = column.add(gap).and(column_mask);
+                column.store(columns);
+                *active = lanes as u8;
+            }
+        }
+        Some(count)
+    }
+
+    /// Where the slice's weights begin: behind its last step.
+    #[inline(always)]
+    fn weights_at(mut self, reader: &Reader<'_>, options: &TileOptions) -> Option<usize> {
+        let mut at = reader.at;
+        if options.weights.bytes() > 0 {
+            while self.at < self.longest {
+                let (lanes, width) = self.next(reader.bytes)?;
+                at += packed_bytes(lanes, width);
+            }
+        }
+        Some(at)
+    }
+}

@@ -1,0 +1,162 @@
+//! The memory budget: a count of bytes that the parts of a run share.
+//!
+//! It exists so that a graph larger than memory fails before the run, with what to change, and
+//! not in the middle of it by the kernel's hand. Reserving is one atomic update.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
+
+/// How many bytes a run may hold. Clones share one count.
+///
+/// ```
+/// use tiergraph_mem::Budget;
+/// let budget = Budget::new(1 << 20);
+/// let ranks = budget.reserve(300_000, "the ranks").unwrap();
+/// assert_eq!(budget.used(), 300_000);
+/// assert!(budget.reserve(1 << 20, "the block cache").is_err());
+/// drop(ranks);
+/// assert_eq!(budget.used(), 0);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Budget(Arc<Count>);
+
+#[derive(Debug)]
+struct Count {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes, none of them used.
+    pub fn new(limit: u64) -> Self {
+        Self(Arc::new(Count { limit, used: AtomicU64::new(0) }))
+    }
+
+    /// Counts `bytes` for `what` (as the error names it: `the block cache`) until the returned
+    /// reservation drops.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] when less is left; nothing is counted then.
+    pub fn reserve(&self, bytes: u64, what: &str) -> Result<Reservation> {
+        self.take(bytes).map_err(|left| self.exceeded(bytes, left, what))?;
+        Ok(Reservation { budget: self.clone(), bytes })
+    }
+
+    /// Bytes reserved now.
+    pub fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may be reserved in all.
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    /// Bytes that may still be reserved.
+    pub fn left(&self) -> u64 {
+        self.0.limit - self.used()
+    }
+
+    /// Adds `bytes` to the count, or returns how many are left. Only a count is shared, no memory
+    /// is published through it, so relaxed order is enough.
+    fn take(&self, bytes: u64) -> std::result::Result<(), u64> {
+        let fits = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.0.limit);
+        self.0
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .map(|_| ())
+            .map_err(|used| self.0.limit - used)
+    }
+
+    fn exceeded(&self, bytes: u64, left: u64, what: &str) -> Error {
+        let enough = (self.0.limit - left).saturating_add(bytes).div_ceil(1 << 20);
+        Error::new(ErrorKind::Budget, "reserve memory for")
+            .object(what)
+            .expected(format!(
+                "at most `{}`, what is left of the budget of `{}`",
+                ByteSize(left),
+                ByteSize(self.0.limit)
+            ))
+            .got(format!("`{}`", ByteSize(bytes)))
+            .hint(format!("run with `--memory {enough}MiB` or more"))
+    }
+}
+
+/// Bytes counted in a [`Budget`]; dropping it gives them back.
+#[derive(Debug)]
+#[must_use = "dropping a reservation gives its bytes back"]
+pub struct Reservation {
+    budget: Budget,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// How many bytes it holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Keeps `bytes` of it and gives the rest back at once; never grows.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let given_back = self.bytes.saturating_sub(bytes);
+        self.bytes -= given_back;
+        self.budget.0.used.fetch_sub(given_back, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exceeded_budget_says_who_asked_for_how_much_and_what_would_do() {
+        let budget = Budget::new(2 << 30);
+        let _held = budget.reserve(3 << 29, "the vertex states").unwrap();
+        let e = budget.reserve(1 << 30, "the block cache").unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Budget);
+        assert_eq!(
+            e.to_string(),
+            "cannot reserve memory for `the block cache`: expected at most `512.0 MiB`, what is \
+             left of the budget of `2.0 GiB`, got `1.0 GiB`\n\nhint: run with `--memory 2560MiB` \
+             or more"
+        );
+        assert_eq!(budget.used(), 3 << 29, "a refused reservation counts nothing");
+    }
+
+    #[test]
+    fn the_last_byte_can_be_reserved_and_a_huge_request_does_not_wrap() {
+        let budget = Budget::new(100);
+        let mut all = budget.reserve(100, "everything").unwrap();
+        assert!(budget.reserve(1, "one more").is_err());
+        assert!(budget.reserve(u64::MAX, "a wrap").is_err());
+        all.shrink_to(40);
+        assert_eq!((all.bytes(), budget.left()), (40, 60));
+        all.shrink_to(90);
+        assert_eq!(all.bytes(), 40, "it never grows");
+    }
+
+    #[test]
+    fn threads_never_exceed_the_limit_together() {
+        let budget = Budget::new(1000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let held = budget.reserve(300, "a block");
+                        assert!(budget.used() <= budget.limit());
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -1,0 +1,15 @@
+//! Memory that devices read into, and the budget that it is counted in.
+//!
+//! [`AlignedBuf`] is what moves through every read: 4 KiB-aligned because `O_DIRECT` asks for it,
+//! on huge pages from 2 MiB on because a gather over 4 KiB pages spends its time in the TLB.
+//! [`Budget`] counts bytes, it does not allocate: a part of the engine reserves what it is about
+//! to hold, and gives it back when the [`Reservation`] drops.
+
+pub mod budget;
+pub mod buffer;
+pub mod cgroup;
+pub mod system;
+
+pub use budget::{Budget, Reservation};
+pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
+pub use system::{available_memory_bytes, peak_rss_bytes};

@@ -1,0 +1,32 @@
+//! Whether a graph's bytes are what was written.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::calls::Call;
+use crate::errors::to_json;
+
+/// Reads every byte of a graph; what is damaged is in the report, as JSON.
+#[pyfunction]
+pub(crate) fn verify(
+    py: Python<'_>,
+    path: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let call = Call::new(progress);
+    let report = call.run(py, || tiergraph_format::verify::verify(&path, &call, &call.cancel))?;
+    let damage: Vec<_> = report
+        .damage
+        .iter()
+        .map(|d| json!({ "file": d.file, "block": d.block, "offset": d.offset, "what": d.what }))
+        .collect();
+    to_json(&json!({
+        "graph": path,
+        "files": report.files,
+        "blocks": report.blocks,
+        "bytes": report.bytes,
+        "damage": damage,
+    }))
+}

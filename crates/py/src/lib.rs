@@ -1,0 +1,31 @@
+//! `tiergraph._native`: the engine as Python sees it. Conversions only, no logic.
+//!
+//! `python/tiergraph/_native.pyi` is the contract. Work that lasts runs with the GIL released
+//! ([`calls`]), so other Python threads go on and Ctrl-C stops it.
+#![forbid(unsafe_code)]
+
+mod calls;
+mod check;
+mod errors;
+mod reads;
+mod sizes;
+
+use pyo3::prelude::*;
+
+/// The module's contents, in the order of its contract.
+#[pymodule]
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use super::check::verify;
+    #[pymodule_export]
+    use super::reads::bench_io;
+    #[pymodule_export]
+    use super::sizes::{format_size, parse_size};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,18 @@
+//! Byte sizes as users write and read them.
+
+use pyo3::prelude::*;
+use tiergraph_core::ByteSize;
+
+use crate::errors::raise;
+
+/// Reads `2GiB`, `512M` or `1048576` as bytes.
+#[pyfunction]
+pub(crate) fn parse_size(py: Python<'_>, text: &str) -> PyResult<u64> {
+    text.parse::<ByteSize>().map(|size| size.0).map_err(|e| raise(py, &e))
+}
+
+/// Writes bytes as `1.5 GiB`.
+#[pyfunction]
+pub(crate) fn format_size(size: u64) -> String {
+    ByteSize(size).to_string()
+}

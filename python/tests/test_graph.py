@@ -1,0 +1,167 @@
+import json
+
+import numpy as np
+import pytest
+import reference
+
+import tiergraph as tg
+
+IDS = [10, 20, 30, 40, 70, 90]
+RUN_KEYS = {
+    "algorithm",
+    "graph",
+    "vertices",
+    "edges",
+    "device",
+    "io_engine",
+    "threads",
+    "iterations",
+    "seconds",
+    "seconds_per_iteration",
+    "edges_per_second",
+    "bytes_read",
+    "read_bandwidth",
+    "resident_bytes",
+    "peak_rss_bytes",
+    "converged",
+}
+
+
+def test_a_graph_says_what_it_is(six):
+    assert (six.vertices, six.edges, six.directed, six.weighted) == (6, 6, True, True)
+    assert six.ids.tolist() == IDS
+    assert "6 vertices, 6 edges, directed" in repr(six)
+    info = six.info()
+    assert info["vertices"] == 6
+    assert info["bytes_per_edge"]
+
+
+def test_degrees_are_in_the_order_of_the_ids(six):
+    assert six.degrees().tolist() == [2, 1, 2, 0, 1, 0]
+    assert six.degrees("in").tolist() == [1, 1, 2, 1, 0, 1]
+
+
+def test_pagerank_matches_the_serial_one(six, edges):
+    ranks = six.pagerank(iterations=20)
+    expected = reference.pagerank(np.array(IDS), edges[0], edges[1], 20)
+    np.testing.assert_allclose(ranks, expected, rtol=1e-5)
+    assert six.last_run["iterations"] == 20
+
+
+def test_pagerank_stops_at_its_tolerance(six, edges):
+    ranks = six.pagerank(tolerance=1e-5)
+    expected = reference.pagerank(np.array(IDS), edges[0], edges[1], 200)
+    assert np.abs(ranks - expected).sum() < 1e-4
+    assert six.last_run["converged"] is True
+
+
+def test_personalised_pagerank_stays_where_its_sources_reach(six):
+    ranks = six.pagerank(iterations=30, sources=[70])
+    assert ranks[:4].max() == 0
+    assert ranks.sum() == pytest.approx(1, abs=1e-5)
+    assert ranks[4] > ranks[5] > 0
+
+
+def test_components_are_named_by_their_smallest_id(six):
+    assert six.wcc().tolist() == [10, 10, 10, 10, 70, 70]
+
+
+def test_bfs_counts_hops_and_marks_the_unreachable(six):
+    assert six.bfs(10).tolist() == [0, 1, 1, 2, -1, -1]
+    assert six.bfs(90).tolist() == [-1, -1, -1, -1, -1, 0]
+
+
+def test_sssp_adds_weights(six, edges):
+    assert six.sssp(10).tolist() == [0.0, 1.0, 2.5, 6.5, np.inf, np.inf]
+    np.testing.assert_array_equal(six.sssp(20), reference.sssp(IDS, *edges, 20))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_propagate_reduces_over_in_edges(six, dtype):
+    x = np.arange(1, 7, dtype=dtype)
+    total = six.propagate(x)
+    assert total.dtype == dtype
+    assert total.tolist() == [3, 1, 3, 3, 0, 5]
+    assert six.propagate(x, reduce="min").tolist() == [3, 1, 1, 3, np.inf, 5]
+    assert six.propagate(x, reduce="max").tolist() == [3, 1, 2, 3, -np.inf, 5]
+
+
+def test_propagate_transposed_and_weighted(six):
+    x = np.arange(1, 7, dtype=np.float64)
+    assert six.propagate(x, transpose=True).tolist() == [5, 3, 5, 0, 6, 0]
+    assert six.propagate(x, weights=True).tolist() == [1.5, 1, 6.5, 12, 0, 5]
+
+
+def test_propagate_takes_matrices(six):
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    y = six.propagate(x)
+    assert y.shape == (6, 2)
+    np.testing.assert_array_equal(y[:, 1], six.propagate(np.ascontiguousarray(x[:, 1])))
+
+
+@pytest.mark.parametrize("x", [np.zeros(5), np.zeros((6, 1, 1))])
+def test_propagate_refuses_another_shape(six, x):
+    with pytest.raises(tg.InputError, match=r"expected shape \(6,\) or \(6, F\)"):
+        six.propagate(x)
+
+
+def test_a_run_says_where_its_time_went(six):
+    six.pagerank(iterations=2)
+    assert set(six.last_run) >= RUN_KEYS
+    assert six.last_run["algorithm"] == "pagerank"
+    assert six.last_run["graph"] == six.path
+    assert "read_ceiling" not in six.last_run or six.last_run["read_ceiling"] is None
+
+
+def test_the_ceiling_is_measured_where_asked(six):
+    six.ceiling = True
+    six.wcc()
+    assert six.last_run["read_ceiling"] > 0
+
+
+def test_a_trace_is_a_chrome_trace(six, tmp_path):
+    six.pagerank(iterations=2, trace=tmp_path / "run.json")
+    trace = json.loads((tmp_path / "run.json").read_text())
+    assert trace["traceEvents"]
+
+
+def test_progress_tells_stage_done_total_unit(six):
+    calls = []
+    six.pagerank(iterations=3, progress=lambda *call: calls.append(call))
+    stage, done, total, unit = calls[-1]
+    assert isinstance(stage, str)
+    assert isinstance(unit, str)
+    assert 0 <= done <= total or total == 0
+
+
+def test_what_progress_raises_stops_the_run(six):
+    def raises(*_):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        six.pagerank(iterations=1000, progress=raises)
+
+
+@pytest.mark.parametrize("source", [11, -1, 2**40])
+@pytest.mark.parametrize("algorithm", ["bfs", "sssp"])
+def test_an_unknown_source_is_refused(six, algorithm, source):
+    with pytest.raises(tg.InputError, match=str(source)):
+        getattr(six, algorithm)(source)
+
+
+def test_sssp_needs_weights(tmp_path):
+    tg.build((np.array([0]), np.array([1])), tmp_path / "g.tg")
+    with pytest.raises(tg.InputError, match="weight"):
+        tg.open(tmp_path / "g.tg").sssp(0)
+
+
+def test_what_is_not_a_graph_is_refused(tmp_path):
+    with pytest.raises(tg.InputError, match="expected a graph directory"):
+        tg.open(tmp_path / "none.tg")
+    with pytest.raises(tg.InputError, match="without `manifest"):
+        tg.open(tmp_path)
+
+
+def test_an_unknown_engine_is_refused(six):
+    with pytest.raises(tg.InputError, match="carrier-pigeon"):
+        tg.open(six.path, io="carrier-pigeon")

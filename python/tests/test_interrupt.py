@@ -1,0 +1,62 @@
+"""Ctrl-C stops native work soon and leaves the interpreter usable."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tiergraph as tg
+
+PROGRAM = """
+import sys, tiergraph as tg
+graph = tg.open(sys.argv[1])
+print("running", flush=True)
+try:
+    graph.pagerank(iterations=10**9, tolerance=0.0)
+except KeyboardInterrupt:
+    print("stopped", graph.pagerank(iterations=1).size, flush=True)
+"""
+
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture
+def graph(tmp_path):
+    tg.generate("rmat", tmp_path / "g.tg", scale=14, seed=1)
+    return tmp_path / "g.tg"
+
+
+def interrupt(command):
+    """Starts `command`, sends SIGINT once it says that it runs; its exit code and output."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with process:
+        process.stdout.readline()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return process.returncode, out, err
+
+
+def test_a_run_raises_keyboard_interrupt_and_can_be_run_again(graph):
+    code, out, _ = interrupt([sys.executable, "-c", PROGRAM, str(graph)])
+    assert (code, out.split()) == (0, ["stopped", str(1 << 14)])
+
+
+def test_the_command_ends_with_130(graph):
+    program = (
+        "import sys; from tiergraph.cli import main; print('running', flush=True); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["pagerank", str(graph), "--iterations", "1000000000", "--tolerance", "0"]
+    code, _, err = interrupt([sys.executable, "-c", program, *arguments])
+    assert code == 130
+    assert err.strip().endswith("error: interrupted")
+    assert "Traceback" not in err

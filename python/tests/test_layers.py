@@ -1,0 +1,49 @@
+"""tools/check_layers.py finds what it is there to find."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
+
+
+@pytest.fixture
+def layers():
+    spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def package(name, *dependencies, folder="."):
+    return {
+        "name": f"tiergraph-{name}",
+        "manifest_path": str(Path(folder) / "Cargo.toml"),
+        "dependencies": [{"name": f"tiergraph-{d}", "kind": None} for d in dependencies],
+    }
+
+
+def test_downward_imports_pass(layers):
+    packages = [package("core"), package("io", "core"), package("cache", "io", "core")]
+    assert list(layers.wrong_edges(packages)) == []
+
+
+def test_upward_sideways_and_unknown_are_found(layers):
+    packages = [package("core", "io"), package("io", "kernels"), package("kernels"), package("new")]
+    faults = list(layers.wrong_edges(packages))
+    assert "`core` imports `io`, which is not below it" in faults
+    assert "`io` imports `kernels`, which is not below it" in faults
+    assert any(fault.startswith("crate `tiergraph-new` has no layer") for fault in faults)
+
+
+def test_unsafe_is_found_but_not_in_comments_and_strings(layers, tmp_path):
+    source = tmp_path / "src" / "lib.rs"
+    source.parent.mkdir()
+    source.write_text('#![forbid(unsafe_code)]\n// unsafe\nconst A: &str = "unsafe";\n')
+    packages = [package("core", folder=tmp_path)]
+    assert list(layers.unsafe_uses(packages)) == []
+    source.write_text("fn f() { unsafe { g() } }\n")
+    assert len(list(layers.unsafe_uses(packages))) == 2

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+import tiergraph as tg
+from tiergraph.tables import read_batches
+
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+COLUMNS = {"note": ["a", "b", "c"], "src": [0, 1, 2], "dst": [1, 2, 0], "weight": [0.5, 1.0, 2.0]}
+
+
+def columns(batches):
+    return [np.concatenate(column).tolist() for column in zip(*batches, strict=True)]
+
+
+def write_parquet(table, path):
+    parquet.write_table(table, path, row_group_size=2)
+
+
+def write_ipc(table, path):
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write"),
+    [
+        (".parquet", write_parquet),
+        (".feather", lambda table, path: feather.write_feather(table, str(path))),
+        (".arrow", write_ipc),
+    ],
+)
+def test_every_kind_of_table_gives_its_columns(tmp_path, suffix, write):
+    path = tmp_path / f"edges{suffix}"
+    write(pa.table(COLUMNS), path)
+    assert columns(read_batches([str(path)], None)) == [[0, 1, 2], [1, 2, 0], [0.5, 1.0, 2.0]]
+    assert columns(read_batches([str(path)], ["dst", "src"])) == [[1, 2, 0], [0, 1, 2]]
+
+
+def test_without_known_names_the_first_two_integer_columns_are_taken(tmp_path):
+    path = tmp_path / "edges.parquet"
+    parquet.write_table(pa.table({"x": ["a"], "from": [3], "p": [0.5], "to": [4]}), path)
+    assert columns(read_batches([str(path)], None)) == [[3], [4]]
+
+
+def test_several_files_follow_one_another(tmp_path):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for i, path in enumerate(paths):
+        parquet.write_table(pa.table({"src": [i], "dst": [i + 1]}), path)
+    assert columns(read_batches([str(p) for p in paths], None)) == [[0, 1], [1, 2]]
+
+
+def test_a_missing_column_lists_the_columns(tmp_path):
+    path = tmp_path / "edges.parquet"
+    parquet.write_table(pa.table(COLUMNS), path)
+    with pytest.raises(tg.InputError) as caught:
+        list(read_batches([str(path)], ["src", "target"]))
+    assert str(caught.value) == (
+        f"cannot find the edges in `{path}`: expected a column `target`, got note (string), "
+        "src (int64), dst (int64), weight (double)\n\nhint: --columns SRC,DST[,WEIGHT]"
+    )
+
+
+def test_a_table_without_integers_is_refused(tmp_path):
+    path = tmp_path / "edges.parquet"
+    parquet.write_table(pa.table({"a": ["x"], "b": [1]}), path)
+    with pytest.raises(tg.InputError, match="or two columns of integers, got a"):
+        list(read_batches([str(path)], None))
+
+
+def test_missing_values_are_refused(tmp_path):
+    path = tmp_path / "edges.parquet"
+    parquet.write_table(pa.table({"src": [0, None], "dst": [1, 2]}), path)
+    with pytest.raises(tg.InputError, match="expected no missing values"):
+        list(read_batches([str(path)], None))
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path):
+    path = tmp_path / "edges.parquet"
+    path.write_text("0 1\n")
+    with pytest.raises(tg.InputError, match="expected a parquet file"):
+        list(read_batches([str(path)], None))
+    with pytest.raises(tg.IoError, match="cannot open"):
+        list(read_batches([str(tmp_path / "none.parquet")], None))

@@ -1,0 +1,29 @@
+"""Graph analytics on graphs that do not fit in memory, at the speed of this machine's SSDs.
+
+>>> import numpy as np, tiergraph as tg
+>>> src = np.array([0, 0, 1, 2, 3, 4]); dst = np.array([1, 2, 2, 0, 4, 5])
+>>> stats = tg.build((src, dst), "six.tg", overwrite=True)
+>>> graph = tg.open("six.tg", memory="1GiB")
+>>> graph.bfs(0).tolist()
+[0, 1, 1, -1, -1, -1]
+"""
+
+from ._native import __version__
+from .errors import BudgetError, DeviceError, Error, FormatError, InputError, IoError
+from .graph import Graph, open
+from .write import BuildOptions, build, generate
+
+__all__ = [
+    "BudgetError",
+    "BuildOptions",
+    "DeviceError",
+    "Error",
+    "FormatError",
+    "Graph",
+    "InputError",
+    "IoError",
+    "__version__",
+    "build",
+    "generate",
+    "open",
+]

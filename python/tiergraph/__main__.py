@@ -1,0 +1,5 @@
+"""`python -m tiergraph` is the `tiergraph` command."""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,94 @@
+"""The contract of the native part (`crates/py`).
+
+Every call that works for longer than a moment releases the GIL and looks for Ctrl-C about ten
+times a second; it then stops its workers and raises `KeyboardInterrupt`. Failures are the classes
+of `tiergraph.errors`. JSON goes over as text, so that the names of its keys are written once, in
+Rust; in option objects an absent key means the native default. Vertex arrays are in the user's
+order: ascending user ids.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Progress: TypeAlias = Callable[[str, int, int, str], object]
+"""`(stage, done, total, unit)`, a few times a second; a total of 0 is not known."""
+
+__version__: str
+
+def parse_size(text: str) -> int:
+    """Reads `2GiB`, `512M` or `1048576` as bytes."""
+
+def format_size(size: int) -> str:
+    """Writes bytes as `1.5 GiB`."""
+
+def open(path: str, memory: int | None, io: str, threads: int | None) -> Graph: ...
+
+class Graph:
+    """An opened graph under a memory budget."""
+
+    def info(self) -> str: ...
+    def ids(self) -> NDArray[np.uint64] | None:
+        """The user's ids, ascending; None when they are 0 to |V| - 1."""
+
+    def degrees(self, direction: str) -> NDArray[np.uint32]: ...
+    def measure_ceiling(self, seconds: float) -> float:
+        """Bytes a second that this graph's own files give through its engine, bare."""
+
+    def pagerank(
+        self,
+        damping: float,
+        iterations: int | None,
+        tolerance: float | None,
+        sources: NDArray[np.uint64] | None,
+        trace: str | None,
+        progress: Progress | None,
+    ) -> tuple[NDArray[np.floating[Any]], str]: ...
+    def wcc(self, trace: str | None, progress: Progress | None) -> tuple[NDArray[np.uint64], str]:
+        """Each vertex's component, named by the smallest user id in it."""
+
+    def bfs(
+        self, source: int, trace: str | None, progress: Progress | None
+    ) -> tuple[NDArray[np.int64], str]: ...
+    def sssp(
+        self, source: int, trace: str | None, progress: Progress | None
+    ) -> tuple[NDArray[np.float64], str]: ...
+    def propagate(
+        self,
+        x: NDArray[np.floating[Any]],
+        reduce: str,
+        transpose: bool,
+        weights: bool,
+        trace: str | None,
+        progress: Progress | None,
+    ) -> tuple[NDArray[np.floating[Any]], str]: ...
+
+class Builder:
+    """Receives edges by batches, sorts them outside memory and writes a graph."""
+
+    def __init__(self, path: str, options_json: str, progress: Progress | None) -> None: ...
+    def push(
+        self,
+        src: NDArray[np.uint64],
+        dst: NDArray[np.uint64],
+        weights: NDArray[np.float64] | None,
+    ) -> None: ...
+    def finish(self) -> str: ...
+    def abort(self) -> None:
+        """Drops everything written so far; a graph that stood at the path stays."""
+
+def build_file(
+    path_in: str, path_out: str, options_json: str, progress: Progress | None
+) -> str: ...
+def generate(
+    kind: str, params_json: str, path_out: str, options_json: str, progress: Progress | None
+) -> str: ...
+def verify(path: str, progress: Progress | None) -> str:
+    """Files, blocks and bytes read, and `damage`: a list of `{file, block, offset, what}`."""
+
+def bench_io(
+    path: str, engine: str, block_bytes: int, depth: int, threads: int | None, seconds: float
+) -> str:
+    """Random reads of a file, or of a graph's blocks: one measurement."""

@@ -1,0 +1,44 @@
+"""Checks on arrays that users hand over, and their conversion to what the native part takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+
+
+def to_ids(array: NDArray[Any], name: str) -> NDArray[np.uint64]:
+    """A one-dimensional array of vertex ids as contiguous uint64; copies only where it must."""
+    if array.ndim != 1:
+        raise InputError.of("use", name, expected="a one-dimensional array", got=f"{array.ndim}-d")
+    if array.size == 0:
+        return np.empty(0, dtype=np.uint64)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InputError.of(
+            "use",
+            name,
+            expected="an array of integers",
+            got=array.dtype,
+            hint="vertex ids are integers of 0 or more; map other keys with np.unique first",
+        )
+    if np.issubdtype(array.dtype, np.signedinteger) and int(array.min()) < 0:
+        at = int(np.argmin(array))
+        raise InputError.of(
+            "use", name, expected="vertex ids of 0 or more", got=f"{array[at]} at position {at}"
+        )
+    return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def to_weights(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """A one-dimensional array of edge weights as contiguous float64."""
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise InputError.of(
+            "use",
+            name,
+            expected="a one-dimensional array of numbers",
+            got=f"{array.ndim}-d {array.dtype}",
+        )
+    return np.ascontiguousarray(array, dtype=np.float64)

@@ -1,0 +1,55 @@
+"""The `tiergraph` command: progress on stderr, results on stdout or in files.
+
+Exit codes: 0, 1 for an error that is printed as `error: …` with a hint, 2 for wrong usage, 130
+after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..errors import Error
+from . import algorithms, bench, build, demo, generate, inspect
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="tiergraph",
+    help="Graphs that do not fit in memory, at the speed of this machine's SSDs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("generate")(generate.generate)
+app.command("build")(build.build)
+app.command("info")(inspect.info)
+app.command("verify")(inspect.verify)
+app.command("pagerank")(algorithms.pagerank)
+app.command("wcc")(algorithms.wcc)
+app.command("bfs")(algorithms.bfs)
+app.command("sssp")(algorithms.sssp)
+app.add_typer(bench.app, name="bench")
+app.command("demo")(demo.demo)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code."""
+    try:
+        app(args=arguments)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            _complain("interrupted")
+        return stop.code if isinstance(stop.code, int) else 0
+    except Error as error:
+        _complain(str(error))
+        return 1
+    return 0
+
+
+def _complain(message: str) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), message))

@@ -1,0 +1,38 @@
+"""The flags that several commands share, each worded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+GraphPath = Annotated[Path, typer.Argument(metavar="GRAPH.tg", help="A graph directory.")]
+OutPath = Annotated[Path, typer.Argument(metavar="OUT.tg", help="The graph to write.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Bound of resident memory: 2GiB, 512M or bytes."),
+]
+Io = Annotated[
+    str, typer.Option("--io", metavar="ENGINE", help="Read engine: auto, uring or posix.")
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Worker threads; default: all cores.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object with everything measured.")
+]
+Ceiling = Annotated[
+    bool, typer.Option("--ceiling", help="Measure around the run what bare reads reach.")
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write the run's timeline (Chrome trace; opens in Perfetto)."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the result: .parquet, .csv or .npy."
+    ),
+]
+Top = Annotated[int, typer.Option(min=0, help="How many vertices to list.")]

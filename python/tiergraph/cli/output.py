@@ -1,0 +1,68 @@
+"""What commands print: one JSON object, or a table that fits a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .. import _native
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout."""
+    json.dump(value, sys.stdout, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def print_fields(fields: Mapping[str, Any], *, stderr: bool = False, prefix: str = "") -> None:
+    """Names and values in two columns, values in units; nested objects by dotted names."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in _flatten(fields, prefix):
+        table.add_row(name, readable(name, value))
+    Console(stderr=stderr, highlight=False).print(table)
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on stdout, numbers to the right."""
+    table = Table(box=None, pad_edge=False)
+    for i, header in enumerate(headers):
+        table.add_column(header, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def readable(name: str, value: Any) -> str:
+    """`value` in the unit that `name` says: `bytes_read` → `1.5 GiB`, `seconds` → `0.31 s`."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        if name.endswith(("bandwidth", "ceiling")):
+            return f"{_native.format_size(int(value))}/s"
+        if name.split(".")[-1].startswith("bytes_per"):
+            return f"{value:.3f}"
+        if "bytes" in name:
+            return _native.format_size(int(value))
+        if name.endswith(("seconds", "seconds_per_iteration")):
+            return f"{value:.3f} s"
+        if name.endswith("per_second"):
+            return f"{value / 1e6:.1f} M/s"
+        return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _flatten(fields: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,54 @@
+"""The exceptions of tiergraph, raised by the native part and by this package alike.
+
+A message has one form: ``cannot {op} `{object}`: expected {x}, got {y}``, then an empty line and
+``hint: {what to do}``.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class Error(Exception):
+    """Any failure that tiergraph reports."""
+
+    @classmethod
+    def of(
+        cls,
+        op: str,
+        obj: object = None,
+        *,
+        expected: str | None = None,
+        got: object = None,
+        hint: str | None = None,
+    ) -> Self:
+        """Words an error in the one form: ``op`` completes "cannot …"."""
+        text = f"cannot {op}" if obj is None else f"cannot {op} `{obj}`"
+        details = []
+        if expected is not None:
+            details.append(f"expected {expected}")
+        if got is not None:
+            details.append(f"got {got}" if details else f"{got}")
+        if details:
+            text += ": " + ", ".join(details)
+        return cls(text if hint is None else f"{text}\n\nhint: {hint}")
+
+
+class FormatError(Error):
+    """Bytes on disk are not what the format says."""
+
+
+class IoError(Error, OSError):
+    """The operating system or a device refused or failed."""
+
+
+class DeviceError(Error):
+    """An accelerator failed or is missing."""
+
+
+class BudgetError(Error):
+    """A memory budget cannot hold what was asked for."""
+
+
+class InputError(Error, ValueError):
+    """The given input or argument cannot be used."""

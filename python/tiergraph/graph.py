@@ -1,0 +1,208 @@
+"""An opened graph and the algorithms that run on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _native
+from .arrays import to_ids
+from .errors import InputError
+from .sizes import to_bytes
+
+Floats = NDArray[np.floating[Any]]
+PathLike = str | os.PathLike[str]
+Result = TypeVar("Result")
+
+CEILING_SECONDS = 1.0
+"""How long each of the two bare-read measurements around a run lasts."""
+
+
+def open(
+    path: PathLike,
+    *,
+    memory: int | str | None = None,
+    io: str = "auto",
+    threads: int | None = None,
+) -> Graph:
+    """Opens the graph directory `path`, which `build` or `generate` wrote.
+
+    `memory` (`"2GiB"` or bytes) bounds what the process holds beyond the Python interpreter;
+    without it the native part chooses from what the machine has free. `io` names the read engine
+    (`auto`, `uring`, `posix`); `threads` defaults to the machine's cores.
+
+    Reads the manifest and the index. Raises `FormatError` for bytes that are not a graph,
+    `IoError` where the system refuses, `BudgetError` where `memory` cannot hold the vertex state.
+    """
+    return Graph(_native.open(os.fspath(path), to_bytes(memory), io, threads), os.fspath(path))
+
+
+class Graph:
+    """A graph on disk, opened under a memory budget; made by `tiergraph.open`.
+
+    Results are NumPy arrays with one value a vertex, in ascending order of the user's ids, which
+    `ids` gives. After each run, `last_run` says where the time went: seconds, bytes read,
+    bandwidth, resident bytes, under the same keys as `--json` prints them.
+    """
+
+    def __init__(self, native: _native.Graph, path: str) -> None:
+        self._native = native
+        self.path = path
+        self.last_run: dict[str, Any] = {}
+        self.ceiling = False
+        """Measure, around each run, what the graph's files give when only read: `read_ceiling`."""
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"<Graph {self.path}: {self.vertices:,} vertices, {self.edges:,} edges, {kind}>"
+
+    def info(self) -> dict[str, Any]:
+        """What the manifest says: counts, codec, order, and bytes an edge by part."""
+        info: dict[str, Any] = json.loads(self._native.info())
+        return info
+
+    @cached_property
+    def _info(self) -> dict[str, Any]:
+        return self.info()
+
+    @property
+    def vertices(self) -> int:
+        """The number of vertices."""
+        return int(self._info["vertices"])
+
+    @property
+    def edges(self) -> int:
+        """The number of edges; an undirected edge counts once."""
+        return int(self._info["edges"])
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge has a direction."""
+        return bool(self._info["directed"])
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges carry weights."""
+        return bool(self._info["weighted"])
+
+    @cached_property
+    def ids(self) -> NDArray[np.uint64]:
+        """The user's vertex ids in ascending order, uint64 of shape (|V|,)."""
+        ids = self._native.ids()
+        return np.arange(self.vertices, dtype=np.uint64) if ids is None else ids
+
+    def degrees(self, direction: Literal["out", "in"] = "out") -> NDArray[np.uint32]:
+        """How many edges leave (`out`) or enter (`in`) each vertex, uint32 of shape (|V|,)."""
+        return self._native.degrees(direction)
+
+    def pagerank(
+        self,
+        *,
+        damping: float = 0.85,
+        iterations: int | None = None,
+        tolerance: float | None = None,
+        sources: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> Floats:
+        """PageRank as LDBC Graphalytics defines it; with `sources`, personalised to these ids.
+
+        Starts at 1/|V|, teleports with (1 - damping)/|V| and spreads the mass of sinks evenly.
+        Stops after `iterations`, or once the ranks of all vertices together change by less than
+        `tolerance`; `last_run["converged"]` tells. One pass over the edges an iteration.
+        """
+        wanted = None if sources is None else to_ids(np.asarray(sources), "sources")
+        return self._run(
+            lambda: self._native.pagerank(
+                damping, iterations, tolerance, wanted, _path(trace), progress
+            )
+        )
+
+    def wcc(
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+    ) -> NDArray[np.uint64]:
+        """Weakly connected components: for each vertex, the smallest id in its component."""
+        return self._run(lambda: self._native.wcc(_path(trace), progress))
+
+    def bfs(
+        self,
+        source: int,
+        *,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.int64]:
+        """Hops from vertex `source` along the edges, int64; -1 where no path leads."""
+        start = _id(source, "source")
+        return self._run(lambda: self._native.bfs(start, _path(trace), progress))
+
+    def sssp(
+        self,
+        source: int,
+        *,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.float64]:
+        """The least total weight from vertex `source`, float64; `inf` where no path leads.
+
+        Needs a weighted graph (`InputError` otherwise).
+        """
+        start = _id(source, "source")
+        return self._run(lambda: self._native.sssp(start, _path(trace), progress))
+
+    def propagate(
+        self,
+        x: ArrayLike,
+        *,
+        reduce: Literal["sum", "min", "max"] = "sum",
+        transpose: bool = False,
+        weights: bool = False,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> Floats:
+        """One pass over the edges: y[v] = the `reduce` of x[u] over the edges u to v.
+
+        `x` has shape (|V|,) or (|V|, F), float32 or float64 (anything else becomes float64), in
+        the order of `ids`; `y` has its shape and dtype. `transpose` goes against the edges;
+        `weights` multiplies each x[u] by the edge's weight. A vertex with no edge gets the
+        reduction's identity: 0, `inf` or `-inf`. This is the primitive to write own algorithms on.
+        """
+        values = np.asarray(x)
+        dtype = np.float32 if values.dtype == np.float32 else np.float64
+        values = np.ascontiguousarray(values, dtype=dtype)
+        if values.ndim not in (1, 2) or values.shape[0] != self.vertices:
+            raise InputError.of(
+                "propagate",
+                "x",
+                expected=f"shape ({self.vertices},) or ({self.vertices}, F)",
+                got=values.shape,
+            )
+        return self._run(
+            lambda: self._native.propagate(
+                values, reduce, transpose, weights, _path(trace), progress
+            )
+        )
+
+    def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
+        before = self._native.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
+        result, stats = call()
+        self.last_run = {"graph": self.path} | json.loads(stats)
+        if before is not None:
+            after = self._native.measure_ceiling(CEILING_SECONDS)
+            self.last_run["read_ceiling"] = (before + after) / 2
+        return result
+
+
+def _path(path: PathLike | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _id(vertex: int, name: str) -> int:
+    if vertex < 0:
+        raise InputError.of(f"use the {name}", vertex, expected="a vertex id of 0 or more")
+    return int(vertex)

@@ -1,0 +1,59 @@
+"""What `tiergraph.build` accepts: paths, arrays, or batches of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+
+Array = NDArray[Any]
+Batch = tuple[Array, Array] | tuple[Array, Array, Array]
+PathLike = str | os.PathLike[str]
+Source = PathLike | Sequence[PathLike] | Batch | Iterable[Batch]
+
+
+def as_files(source: Source) -> list[str] | None:
+    """The paths that `source` names, or None where it is edges."""
+    if isinstance(source, str | os.PathLike):
+        return [os.fspath(source)]
+    if isinstance(source, Sequence):
+        paths = [os.fspath(s) for s in source if isinstance(s, str | os.PathLike)]
+        if paths and len(paths) == len(source):
+            return paths
+    return None
+
+
+def as_batches(source: Any) -> Iterator[Batch]:
+    """Batches of edges from arrays or from an iterable of arrays."""
+    if isinstance(source, tuple) and source and np.ndim(source[0]) == 1:
+        yield _checked(source)
+        return
+    if not isinstance(source, Iterable):
+        raise InputError.of(
+            "build from",
+            type(source).__name__,
+            expected="a path, a tuple of arrays (src, dst) or (src, dst, weights), or batches",
+        )
+    for batch in source:
+        yield _checked(batch)
+
+
+def _checked(batch: Any) -> Batch:
+    if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+        raise InputError.of(
+            "use a batch of edges",
+            expected="a tuple (src, dst) or (src, dst, weights)",
+            got=type(batch).__name__,
+        )
+    src, dst, *weights = (np.asarray(column) for column in batch)
+    lengths = [len(a) for a in (src, dst, *weights)]
+    if len(set(lengths)) != 1:
+        raise InputError.of(
+            "use a batch of edges", expected="arrays of one length", got=f"lengths {lengths}"
+        )
+    return (src, dst, weights[0]) if weights else (src, dst)

@@ -1,0 +1,198 @@
+"""Writing graphs: from files, tables, arrays and batches, or from a generator."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from . import _native
+from .arrays import to_ids, to_weights
+from .errors import InputError
+from .sizes import to_bytes
+from .sources import Batch, Source, as_batches, as_files
+from .tables import TABLE_SUFFIXES, read_batches
+
+PathLike = str | os.PathLike[str]
+
+PUSH_EDGES = 1 << 22
+"""Edges handed to the native part at a time, so that conversions copy a slice and not a column."""
+
+
+class BuildOptions(TypedDict, total=False):
+    """What `build` and `generate` may be told; left out or None, an option has its default."""
+
+    memory: int | str | None
+    """Bound of the external sort, `"2GiB"` or bytes."""
+    threads: int | None
+    undirected: bool | None
+    """Each edge goes both ways."""
+    dedup: bool | None
+    """Keep one of several equal edges."""
+    drop_self_loops: bool | None
+    ids: Literal["dense", "map"] | None
+    """`dense`: ids are 0 to |V| - 1. `map`: any 64-bit ids, stored beside the graph."""
+    order: Literal["none", "degree", "auto"] | None
+    """How vertices are arranged on disk; results always come back in the order of the ids."""
+    codec: Literal["packed", "raw"] | None
+    layouts: Literal["analytics", "training", "both"] | None
+    """What the graph is for: whole-graph passes, neighbour look-ups, or both."""
+    in_direction: bool | None
+    """Whether a `raw` graph also stores the edges by destination."""
+    stripe: list[str] | None
+    """Directories, one a drive, that blocks are dealt over in turn."""
+    block_bytes: int | str | None
+    overwrite: bool | None
+    """Replace a graph that stands at the path."""
+
+
+class GenerateOptions(BuildOptions, total=False):
+    """What `generate` may be told beyond how to build."""
+
+    seed: int | None
+    weights: Literal["unit", "byte"] | None
+    """Random weights: even in [0, 1), or among the integers 1 to 255."""
+    scale: int | None
+    """rmat: 2^scale vertices."""
+    edge_factor: int | None
+    """rmat: edges a vertex."""
+    vertices: int | None
+    """uniform, sbm: vertices."""
+    edges: int | None
+    """uniform: edges."""
+    communities: int | None
+    """sbm: communities of equal size; vertex v is in v mod communities."""
+    mean_degree: float | None
+    """sbm: twice the edges a vertex."""
+    inside: float | None
+    """sbm: the share of edges inside a community."""
+
+
+class _FileOptions(BuildOptions, total=False):
+    """What the native reader of files is told as well."""
+
+    format: str | None
+    weights: str | None
+
+
+class _EdgeOptions(BuildOptions, total=False):
+    """What the native receiver of batches is told as well."""
+
+    vertices: int | None
+
+
+def build(
+    source: Source,
+    path: PathLike,
+    *,
+    columns: Sequence[str] | None = None,
+    vertices: int | None = None,
+    format: str | None = None,
+    weights: str | None = None,
+    progress: _native.Progress | None = None,
+    **options: Unpack[BuildOptions],
+) -> dict[str, Any]:
+    """Writes the graph directory `path` from `source` and returns what it measured.
+
+    `source` is one of
+
+    - a file: text of edges (SNAP, CSV, gzip too), adjacency lines, LDBC Graphalytics, binary
+      pairs, `.npy` of shape (|E|, 2), a BVGraph, or a table (Parquet, Feather, Arrow IPC);
+    - several tables of the same columns;
+    - arrays `(src, dst)` or `(src, dst, weights)`;
+    - an iterable of such tuples.
+
+    `columns` names the source, destination and, if there is one, weight column of a table;
+    without it they are `src`, `dst`, `weight`, or else the first two columns of integers.
+    `vertices` says |V| for arrays, batches and tables whose ids are 0 to |V| - 1. For other files,
+    `format` names what name and content do not tell (`text`, `u32`, `u64`, `npy`, `graphalytics`,
+    `adjacency`, `ascii-graph`, `bvgraph`), and `weights` the weights of a text file: `auto`,
+    `none`, a column's number from 1, or its name.
+
+    Tables and batches are streamed: memory stays at `memory` plus one batch. The graph appears at
+    `path` whole, or not at all. Raises `InputError` for input that cannot be used.
+    """
+    files = as_files(source)
+    if files is None or all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
+        edges = as_batches(source) if files is None else read_batches(files, columns)
+        encoded = _encode({**options, "vertices": vertices}, _EdgeOptions)
+        return _push(edges, path, encoded, progress)
+    if len(files) != 1:
+        raise InputError.of(
+            "build from",
+            ", ".join(files),
+            expected="one file, or several tables",
+            got=f"{len(files)} files",
+            hint=f"tables are {', '.join(TABLE_SUFFIXES)}; concatenate other files",
+        )
+    if columns is not None or vertices is not None:
+        raise InputError.of(
+            "build from",
+            files[0],
+            expected="a table, for `columns` or `vertices`",
+            got="a file without named columns",
+            hint="`weights` names the weights' column of a text file",
+        )
+    encoded = _encode({**options, "format": format, "weights": weights}, _FileOptions)
+    stats: dict[str, Any] = json.loads(
+        _native.build_file(files[0], os.fspath(path), encoded, progress)
+    )
+    return stats
+
+
+def generate(
+    kind: Literal["rmat", "uniform", "sbm"],
+    path: PathLike,
+    *,
+    progress: _native.Progress | None = None,
+    **options: Unpack[GenerateOptions],
+) -> dict[str, Any]:
+    """Writes a synthetic graph: the same parameters and seed give the same edges everywhere.
+
+    `kind` is `rmat` (Graph500's Kronecker graph: `scale`, `edge_factor`), `uniform` (`vertices`,
+    `edges`) or `sbm` (communities: `vertices`, `communities`, `mean_degree`, `inside`); each takes
+    `seed` and `weights`.
+    """
+    own = GenerateOptions.__annotations__.keys() - BuildOptions.__annotations__.keys()
+    parameters = {k: v for k, v in options.items() if k in own and v is not None}
+    building = {k: v for k, v in options.items() if k not in own}
+    encoded = _encode(building, GenerateOptions)
+    stats: dict[str, Any] = json.loads(
+        _native.generate(kind, json.dumps(parameters), os.fspath(path), encoded, progress)
+    )
+    return stats
+
+
+def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
+    """The given options as JSON; an option that is None counts as not given."""
+    unknown = sorted(options.keys() - known.__annotations__.keys())
+    if unknown:
+        names = ", ".join(known.__annotations__)
+        raise TypeError(f"unknown option `{unknown[0]}`: the options are {names}")
+    encoded = {k: v for k, v in options.items() if v is not None}
+    for name in ("memory", "block_bytes"):
+        if name in encoded:
+            encoded[name] = to_bytes(encoded[name])
+    return json.dumps(encoded)
+
+
+def _push(
+    batches: Iterable[Batch], path: PathLike, encoded: str, progress: _native.Progress | None
+) -> dict[str, Any]:
+    builder = _native.Builder(os.fspath(path), encoded, progress)
+    try:
+        for src, dst, *weights in batches:
+            for start in range(0, len(src), PUSH_EDGES):
+                part = slice(start, start + PUSH_EDGES)
+                builder.push(
+                    to_ids(src[part], "src"),
+                    to_ids(dst[part], "dst"),
+                    to_weights(weights[0][part], "weights") if weights else None,
+                )
+        stats: dict[str, Any] = json.loads(builder.finish())
+    except BaseException:
+        builder.abort()
+        raise
+    return stats
