@@ -46,9 +46,11 @@ def main() -> int:
 
 def workspace_packages() -> list[dict[str, Any]]:
     """The packages of this workspace, as `cargo metadata` describes them."""
-    command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    packages: list[dict[str, Any]] = json.loads(output)["packages"]
+    command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit("error: cannot run `cargo metadata`, for the reason above")
+    packages: list[dict[str, Any]] = json.loads(done.stdout)["packages"]
     return packages
 
 

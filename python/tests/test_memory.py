@@ -10,14 +10,14 @@ import pytest
 
 import tiergraph as tg
 
-MEMORY = 48 << 20
+MEMORY = 64 << 20
 
 PROGRAM = """
 import json, resource, sys
 import numpy, tiergraph as tg
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 base = peak()
-graph = tg.open(sys.argv[1], memory=int(sys.argv[2]))
+graph = tg.open(sys.argv[1], memory=int(sys.argv[2]), threads=2)
 getattr(graph, sys.argv[3])(*json.loads(sys.argv[4]))
 print(json.dumps({"beyond": peak() - base, **graph.last_run}))
 """
@@ -25,9 +25,9 @@ print(json.dumps({"beyond": peak() - base, **graph.last_run}))
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
-    """2^19 vertices and 16 M arcs of raw ids: larger than the budget."""
+    """2^19 vertices and 16 M edges of raw ids: larger than the budget."""
     path = tmp_path_factory.mktemp("memory") / "g.tg"
-    tg.generate("rmat", path, scale=19, edge_factor=16, seed=1, codec="raw", memory="256MiB")
+    tg.generate("rmat", path, scale=19, edge_factor=32, seed=1, codec="raw", memory="256MiB")
     assert sum(f.stat().st_size for f in path.iterdir()) > MEMORY
     return path
 

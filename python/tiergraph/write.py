@@ -39,8 +39,6 @@ class BuildOptions(TypedDict, total=False):
     codec: Literal["packed", "raw"] | None
     layouts: Literal["analytics", "training", "both"] | None
     """What the graph is for: whole-graph passes, neighbour look-ups, or both."""
-    in_direction: bool | None
-    """Whether a `raw` graph also stores the edges by destination."""
     stripe: list[str] | None
     """Directories, one a drive, that blocks are dealt over in turn."""
     block_bytes: int | str | None

@@ -126,6 +126,8 @@ pub struct TilesParameters {
     pub strip_arcs: u64,
     /// Whether an undirected edge is stored once (row ≥ column).
     pub stored_once: bool,
+    /// The least difference of two neighbours of one row: 1 where no edge is double, else 0.
+    pub min_gap: u32,
 }
 
 /// Where a graph came from.

@@ -1,6 +1,6 @@
 //! The files that engines may read, opened once and shared by every worker.
 //!
-//! A logical file lies on 1 to n stripes ([`crate::stripe`]). Each stripe is opened with
+//! A logical file lies on 1 to n stripes (RAID-0 without a RAID). Each stripe is opened with
 //! `O_DIRECT`, because a pass reads more than memory holds and the page cache would only copy and
 //! evict. A file system that refuses (`EINVAL`, on opening or on a first read) is read through the
 //! page cache instead, and [`FileSet::accesses`] says so.

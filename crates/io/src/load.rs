@@ -14,7 +14,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// `engine.capacity()` pieces of 1 MiB are resident; every byte is copied once.
 ///
 /// # Errors
-/// [`ErrorKind::Io`] when a read fails, [`ErrorKind::Budget`] when there is no such memory.
+/// [`ErrorKind::Io`] when a read fails (others may still be in flight then: drop the engine),
+/// [`ErrorKind::Budget`] when there is no such memory.
 ///
 /// # Panics
 /// When `file` is not of `files`.

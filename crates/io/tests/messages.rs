@@ -14,7 +14,8 @@ use tiergraph_mem::AlignedBuf;
 /// The message of one read that cannot be done.
 fn refused(test: &TestFile, read: Read) -> String {
     let mut engine = Posix::new(Arc::clone(&test.files), 1);
-    run(&mut engine, vec![read], Wait::One).remove(0).result.unwrap_err().to_string()
+    let done = run(&mut engine, vec![read], Wait::One).remove(0);
+    done.result.expect_err("the read cannot be done").to_string()
 }
 
 #[test]

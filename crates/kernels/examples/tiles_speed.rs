@@ -5,6 +5,7 @@
 use std::time::Instant;
 
 use tiergraph_format::sink::VecSink;
+use tiergraph_format::manifest::Weights;
 use tiergraph_format::tiles::*;
 use tiergraph_kernels::{Isa, Kernel, SymmetricState};
 
@@ -64,7 +65,7 @@ fn main() {
     }
     let arcs = edges.len() as u64 * if undirected { 2 } else { 1 };
     let options =
-        TileOptions { columns_log2, min_gap: 1, weights: WeightKind::None, block_bytes: 1 << 20 };
+        TileOptions { columns_log2, min_gap: 1, weights: Weights::None, block_bytes: 1 << 20 };
     let mut encoder = StripEncoder::new(options);
     let mut writer = TilesWriter::new(VecSink::default(), options);
     let begin = Instant::now();

@@ -22,6 +22,20 @@ pub struct Slice<'a> {
     pub active: &'a [u8],
     /// Little-endian weights of these steps, lane by lane without gaps; empty in a file without.
     pub weights: &'a [u8],
+    /// Bytes of a weight: 0, 4 or 8.
+    pub weight_bytes: usize,
+}
+
+impl Slice<'_> {
+    /// The weight of arc `i`, counted step by step and lane by lane; 1 in a file without weights.
+    #[inline(always)]
+    pub fn weight(&self, i: usize) -> f64 {
+        match self.weight_bytes {
+            4 => self.weights.as_chunks::<4>().0.get(i).map_or(1.0, |w| f32::from_le_bytes(*w).into()),
+            8 => self.weights.as_chunks::<8>().0.get(i).map_or(1.0, |w| f64::from_le_bytes(*w)),
+            _ => 1.0,
+        }
+    }
 }
 
 /// The buffer that slices are unpacked into.
@@ -148,6 +162,7 @@ unsafe fn uniform<L: Lanes>(
                 columns: &buffer.columns[..length],
                 active: &buffer.active[..length],
                 weights: reader.bytes.get(weights)?,
+                weight_bytes,
             });
         }
     }
@@ -194,6 +209,7 @@ unsafe fn jagged<L: Lanes>(
                 columns: &buffer.columns[..count],
                 active: &buffer.active[..count],
                 weights: reader.bytes.get(begin..weights)?,
+                weight_bytes: options.weights.bytes(),
             });
         }
         if options.weights.bytes() > 0 {

@@ -48,11 +48,7 @@ enum Weights {
 }
 
 /// The source of edges that `kind` (`rmat`, `uniform`, `sbm`) makes of `parameters`.
-pub(crate) fn source(
-    kind: &str,
-    parameters: &str,
-    threads: Option<usize>,
-) -> Result<Box<dyn EdgeSource>> {
+pub(crate) fn source(kind: &str, parameters: &str, threads: usize) -> Result<Box<dyn EdgeSource>> {
     match kind {
         "rmat" => {
             let p: RmatParameters = read(kind, parameters)?;
@@ -68,8 +64,7 @@ pub(crate) fn source(
         "sbm" => {
             let p: BlockParameters = read(kind, parameters)?;
             let seed = p.seed.unwrap_or(SEED);
-            let model =
-                BlockModel::new(p.vertices, p.communities, p.mean_degree, p.inside, seed)?;
+            let model = BlockModel::new(p.vertices, p.communities, p.mean_degree, p.inside, seed)?;
             Ok(stream(model, seed, p.weights, threads))
         }
         _ => Err(Error::new(ErrorKind::Input, "generate a graph of kind")
@@ -79,22 +74,20 @@ pub(crate) fn source(
 }
 
 fn read<T: DeserializeOwned>(kind: &str, parameters: &str) -> Result<T> {
-    serde_json::from_str(parameters).map_err(|e| {
-        Error::new(ErrorKind::Input, "generate a graph of kind").object(kind).got(e)
-    })
+    serde_json::from_str(parameters)
+        .map_err(|e| Error::new(ErrorKind::Input, "generate a graph of kind").object(kind).got(e))
 }
 
 fn stream<M: Model + 'static>(
     model: M,
     seed: u64,
     weights: Option<Weights>,
-    threads: Option<usize>,
+    threads: usize,
 ) -> Box<dyn EdgeSource> {
     let defaults = GeneratorOptions::default();
     let weights = weights.map(|weights| match weights {
         Weights::Unit => WeightRange::Unit,
         Weights::Byte => WeightRange::Byte,
     });
-    let threads = threads.unwrap_or(defaults.threads);
     Box::new(Generated::new(model, seed, GeneratorOptions { weights, threads, ..defaults }))
 }

@@ -4,9 +4,15 @@
 //! ([`calls`]), so other Python threads go on and Ctrl-C stops it.
 #![forbid(unsafe_code)]
 
+mod build;
 mod calls;
 mod check;
+mod edges;
 mod errors;
+mod generators;
+mod graph;
+mod info;
+mod options;
 mod reads;
 mod sizes;
 
@@ -18,7 +24,11 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
+    use super::build::{Builder, build_file, generate};
+    #[pymodule_export]
     use super::check::verify;
+    #[pymodule_export]
+    use super::graph::{Graph, open};
     #[pymodule_export]
     use super::reads::bench_io;
     #[pymodule_export]

@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::FileKind;
+use tiergraph_graph::Graph;
 use tiergraph_io::{Ceiling, EngineChoice, FileSet, Pattern, Workload, measure};
 
 use crate::calls::Call;
 use crate::errors::to_json;
+use crate::options::cores;
+
+/// Reads in flight a worker while a graph's ceiling is measured.
+const CEILING_DEPTH: usize = 8;
 
 /// Random reads of a file, or of a graph's blocks: one measurement, as JSON.
 #[pyfunction]
@@ -26,20 +30,13 @@ pub(crate) fn bench_io(
     seconds: f64,
 ) -> PyResult<String> {
     let work = || -> Result<Ceiling> {
-        let duration = Duration::try_from_secs_f64(seconds).map_err(|e| {
-            Error::new(ErrorKind::Input, "measure for")
-                .object(seconds)
-                .expected("seconds")
-                .source(e)
-        })?;
         let workload = Workload {
             engine: engine.parse::<EngineChoice>()?,
             block_bytes,
             depth,
-            threads: threads
-                .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
+            threads: threads.unwrap_or_else(cores),
             pattern: Pattern::Random,
-            duration,
+            duration: duration(seconds)?,
             bytes: u64::MAX,
         };
         measure(&Arc::new(files(&path)?), &workload)
@@ -63,4 +60,34 @@ fn files(path: &Path) -> Result<FileSet> {
         }
     }
     Ok(files)
+}
+
+/// Reads the graph's main file as its passes do, and does nothing with it.
+pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Result<Ceiling> {
+    let block_bytes = graph.manifest().block_bytes as usize;
+    let name = graph.pass_file().ok_or_else(|| {
+        Error::new(ErrorKind::Input, "measure the ceiling of")
+            .object(graph.dir().path().display())
+            .expected("a graph with edges")
+    })?;
+    let buffers = graph.threads() * CEILING_DEPTH * block_bytes;
+    let _reserved = graph.reserve(buffers as u64, "the ceiling's buffers")?;
+    let mut files = FileSet::new();
+    files.open_striped(&graph.dir().paths(name)?, block_bytes as u64)?;
+    let workload = Workload {
+        engine,
+        block_bytes,
+        depth: CEILING_DEPTH,
+        threads: graph.threads(),
+        pattern: Pattern::Sequential,
+        duration: duration(seconds)?,
+        bytes: u64::MAX,
+    };
+    measure(&Arc::new(files), &workload)
+}
+
+fn duration(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|e| {
+        Error::new(ErrorKind::Input, "measure for").object(seconds).expected("seconds").source(e)
+    })
 }

@@ -24,10 +24,6 @@ Layouts = Annotated[
     Literal["analytics", "training", "both"] | None,
     typer.Option("--for", help="What the graph is for."),
 ]
-InDirection = Annotated[
-    bool | None,
-    typer.Option("--in-blocks/--no-in-blocks", help="Store a raw graph by destination too."),
-]
 Stripe = Annotated[
     str | None, typer.Option(metavar="DIR,DIR", help="Deal blocks over directories, one a drive.")
 ]

@@ -48,7 +48,7 @@ def readable(name: str, value: Any) -> str:
     if isinstance(value, int | float):
         if name.endswith(("bandwidth", "ceiling")):
             return f"{_native.format_size(int(value))}/s"
-        if name.split(".")[-1].startswith("bytes_per"):
+        if "bytes_per" in name:
             return f"{value:.3f}"
         if "bytes" in name:
             return _native.format_size(int(value))

@@ -14,6 +14,8 @@ use crate::sink::BlockSink;
 const PREFIX: usize = 16;
 const STRIP_ENTRY: usize = 16;
 const SEGMENT_ENTRY: usize = 8;
+/// Strips begin at multiples of this; the index counts in it.
+const ROW_UNIT: u64 = super::LANES as u64;
 
 /// What one block holds of one tile.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,9 @@ pub struct TilesIndex {
     pub column_tile: u32,
     /// Rows of the strip.
     pub rows: u32,
-    /// First row of the strip.
+    /// CRC-32C of the segment's bytes, for reading it without the rest of its block.
+    pub crc32c: u32,
+    /// First row of the strip, a multiple of 32.
     pub row_base: u64,
 }
 
@@ -56,11 +60,20 @@ impl TilesIndex {
     /// The entry as it stands in `tiles.index`.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        let words = [self.block, self.offset, self.len, self.arcs, self.column_tile, self.rows];
+        let row_base = (self.row_base / ROW_UNIT) as u32;
+        let words = [
+            self.block,
+            self.offset,
+            self.len,
+            self.arcs,
+            self.column_tile,
+            self.rows,
+            self.crc32c,
+            row_base,
+        ];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[24..].copy_from_slice(&self.row_base.to_le_bytes());
         bytes
     }
 
@@ -74,8 +87,32 @@ impl TilesIndex {
             arcs: u32_at(bytes, 12)?,
             column_tile: u32_at(bytes, 16)?,
             rows: u32_at(bytes, 20)?,
-            row_base: u64_at(bytes, 24)?,
+            crc32c: u32_at(bytes, 24)?,
+            row_base: u64::from(u32_at(bytes, 28)?) * ROW_UNIT,
         })
+    }
+}
+
+impl TilesIndex {
+    /// The segment, from `bytes` that begin at byte `at` of its block.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] when the bytes do not hold it and the slack behind it.
+    pub fn segment<'a>(&self, bytes: &'a [u8], at: usize, k: u32) -> Result<Segment<'a>> {
+        let begin = (self.offset as usize).checked_sub(at).ok_or_else(damaged)?;
+        let len = self.len as usize;
+        Ok(Segment {
+            row_base: self.row_base,
+            rows: self.rows,
+            column_base: u64::from(self.column_tile) << k,
+            bytes: bytes.get(begin..begin + len + SLACK).ok_or_else(damaged)?,
+            len,
+        })
+    }
+
+    /// Whether the bytes of `segment` are those that were written.
+    pub fn is_intact(&self, segment: &Segment<'_>) -> bool {
+        crc32c::crc32c(&segment.bytes[..segment.len]) == self.crc32c
     }
 }
 
@@ -139,6 +176,7 @@ impl<S: BlockSink> TilesWriter<S> {
             if let Some(entry) = self.index.last_mut() {
                 entry.len += bytes.len() as u32;
                 entry.arcs += arcs;
+                entry.crc32c = crc32c::crc32c_append(entry.crc32c, bytes);
             }
         }
         Ok(())
@@ -157,6 +195,7 @@ impl<S: BlockSink> TilesWriter<S> {
             arcs: 0,
             column_tile: tile,
             rows: strip.rows,
+            crc32c: 0,
             row_base: strip.row_base,
         });
     }

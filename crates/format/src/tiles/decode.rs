@@ -1,7 +1,8 @@
 //! The scalar decoder: what the bytes of a segment mean. Slow, safe, and the reference.
 
 use super::bits::{nibble_width, packed_bytes, unpack_one};
-use super::{LANES, Segment, TileOptions, WeightKind};
+use super::{LANES, Segment, TileOptions};
+use crate::manifest::Weights;
 
 /// Up to 32 arcs that are decoded together, of as many different rows.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ fn steps(
 ) -> Option<()> {
     let longest = *lengths.first()?;
     let arcs: usize = lengths.iter().map(|&l| l as usize).sum();
-    let mut weights = Weights::behind(reader, rows.len(), lengths, first, nibbles, options)?;
+    let mut weights = StepWeights::behind(reader, rows.len(), lengths, first, nibbles, options)?;
     let column_mask = (1u32 << options.columns_log2) - 1;
     let (mut columns, mut fields) = ([0u32; LANES], [0u32; LANES]);
     let mut lanes = rows.len();
@@ -117,13 +118,13 @@ fn steps(
 }
 
 /// The weights of a slice, which stand behind its last step.
-struct Weights {
-    kind: WeightKind,
+struct StepWeights {
+    kind: Weights,
     at: usize,
     values: [f64; LANES],
 }
 
-impl Weights {
+impl StepWeights {
     fn behind(
         reader: &Reader<'_>,
         lanes: usize,
@@ -133,7 +134,7 @@ impl Weights {
         options: &TileOptions,
     ) -> Option<Self> {
         let mut at = reader.at;
-        if options.weights != WeightKind::None {
+        if options.weights != Weights::None {
             let mut active = lanes;
             for k in 0..*lengths.first()? {
                 while lengths[active - 1] <= k {

@@ -1,7 +1,8 @@
 //! From a strip's arcs to the bytes of its tiles.
 
 use super::bits::{pack, width, width_nibble, nibble_width};
-use super::{LANES, TileOptions, UNIFORM_MAX, WeightKind, radix_sort};
+use super::{LANES, TileOptions, UNIFORM_MAX, radix_sort};
+use crate::manifest::Weights;
 
 /// A strip's tiles as bytes, with every place where a block may end.
 #[derive(Debug, Default)]
@@ -308,14 +309,14 @@ impl Slicer<'_> {
     }
 
     fn step_weights(&mut self, slice: &[RowRun], length: usize) {
-        if self.options.weights == WeightKind::None {
+        if self.options.weights == Weights::None {
             return;
         }
         for k in 0..length {
             for run in slice.iter().take_while(|r| r.len as usize > k) {
                 let weight = self.weights[run.start as usize + k];
                 match self.options.weights {
-                    WeightKind::F32 => {
+                    Weights::F32 => {
                         self.out.bytes.extend_from_slice(&(weight as f32).to_le_bytes());
                     }
                     _ => self.out.bytes.extend_from_slice(&weight.to_le_bytes()),

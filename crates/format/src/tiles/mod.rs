@@ -23,6 +23,8 @@ pub use decode::{StepView, for_each_step};
 pub use encode::{EncodedStrip, StripEncoder};
 pub use sort::radix_sort;
 
+use crate::manifest::{Manifest, Weights};
+
 /// Lanes of a slice: the rows that are decoded together.
 pub const LANES: usize = 32;
 /// The most rows of a strip: a row inside its strip is 16 bits.
@@ -32,28 +34,6 @@ pub const SLACK: usize = 96;
 /// Rows of at most this many arcs in a tile are grouped by exact length.
 pub const UNIFORM_MAX: usize = 16;
 
-/// How an arc's weight is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WeightKind {
-    /// No weights.
-    None,
-    /// IEEE 754 binary32.
-    F32,
-    /// IEEE 754 binary64.
-    F64,
-}
-
-impl WeightKind {
-    /// Bytes of one weight.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::F32 => 4,
-            Self::F64 => 8,
-        }
-    }
-}
-
 /// What an encoder and its decoders must agree on; the manifest keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TileOptions {
@@ -62,12 +42,22 @@ pub struct TileOptions {
     /// The least difference of two neighbours of one row: 1 in a graph without duplicates, else 0.
     pub min_gap: u32,
     /// Weights behind each slice.
-    pub weights: WeightKind,
+    pub weights: Weights,
     /// Bytes of a block.
     pub block_bytes: usize,
 }
 
 impl TileOptions {
+    /// The options that a graph's manifest records; `None` when it has no tiles.
+    pub fn of(manifest: &Manifest) -> Option<Self> {
+        manifest.tiles.map(|tiles| Self {
+            columns_log2: tiles.columns_log2,
+            min_gap: tiles.min_gap,
+            weights: manifest.weighted,
+            block_bytes: manifest.block_bytes as usize,
+        })
+    }
+
     /// Columns of a tile.
     pub fn columns(&self) -> usize {
         1 << self.columns_log2

@@ -30,7 +30,12 @@ pub fn manifest(files: BTreeMap<String, FileEntry>) -> Manifest {
         stripes: Vec::new(),
         checksum: Checksum::Crc32c,
         order: Order::None,
-        tiles: Some(TilesParameters { columns_log2: 16, strip_arcs: 1 << 24, stored_once: false }),
+        tiles: Some(TilesParameters {
+            columns_log2: 16,
+            strip_arcs: 1 << 24,
+            stored_once: false,
+            min_gap: 1,
+        }),
         build_id: String::new(),
         provenance: Provenance {
             source: "ring".into(),

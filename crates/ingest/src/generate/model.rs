@@ -93,6 +93,7 @@ impl<M: Model> Generated<M> {
     }
 }
 
+#[inline(never)]
 fn fill<I: VertexId, M: Model>(model: &M, first: u64, src: &mut [I], dst: &mut [I]) {
     for (number, (src, dst)) in (first..).zip(src.iter_mut().zip(dst)) {
         let (from, to) = model.edge(number);

@@ -8,7 +8,8 @@
 //! Levels are independent, so four of them are drawn at once from their 256 joint outcomes with one
 //! look into an alias table (M. Vose, "A linear algorithm for generating random numbers with a given
 //! distribution", 1991). A draw takes 32 bits, 8 for the column and 24 for the coin, so an edge of
-//! scale 24 costs three hashes and six lookups in a table of 1 KiB.
+//! scale 24 costs three hashes and six lookups in a table of 1 KiB:
+//! `examples/source_speed.rs` measures 44 M edges/s a thread on a 2.5 GHz Xeon.
 
 use std::hint::select_unpredictable;
 
@@ -74,7 +75,7 @@ impl Rmat {
     }
 
     /// An edge before its ids are permuted: bit i is the quadrant at level `scale` − i.
-    #[inline]
+    #[inline(always)]
     fn descend(&self, number: u64) -> (u64, u64) {
         let draws = self.scale.div_ceil(LEVELS);
         let words = draws.div_ceil(2);
@@ -121,7 +122,7 @@ impl Model for Rmat {
         self.edge_factor << self.scale
     }
 
-    #[inline]
+    #[inline(always)]
     fn edge(&self, number: u64) -> (u64, u64) {
         let (src, dst) = self.descend(number);
         (self.permutation.apply(src), self.permutation.apply(dst))

@@ -22,6 +22,16 @@ impl Null {
     }
 }
 
+/// Writes the bytes that a file has from `offset` (a multiple of 8) on.
+fn generate(bytes: &mut [u8], offset: u64) {
+    let (words, rest) = bytes.as_chunks_mut::<8>();
+    for (number, word) in (0u64..).zip(&mut *words) {
+        *word = (offset + number * 8).to_le_bytes();
+    }
+    let last = offset + words.len() as u64 * 8;
+    rest.copy_from_slice(&last.to_le_bytes()[..rest.len()]);
+}
+
 impl ReadEngine for Null {
     fn submit(&mut self, mut read: Read) -> std::result::Result<(), Read> {
         if self.done.len() == self.depth {
@@ -29,9 +39,7 @@ impl ReadEngine for Null {
         }
         let result = self.files.place(&read).map(|_| {
             let len = self.files.available(read.file, read.offset, read.len);
-            for (word, offset) in read.buffer[..len].chunks_mut(8).zip((read.offset..).step_by(8)) {
-                word.copy_from_slice(&offset.to_le_bytes()[..word.len()]);
-            }
+            generate(&mut read.buffer[..len], read.offset);
             len
         });
         self.done.push(Done { tag: read.tag, buffer: read.buffer, result });

@@ -9,7 +9,9 @@
 //! reference count per read.
 //!
 //! Buffers are not registered: they move in and out of the engine, so the set of them is not known
-//! in advance, and a huge-page buffer is pinned per read in one step instead of 512.
+//! in advance, and there is little to gain. On a virtual disk, registered buffers on huge pages
+//! took 0.007 instead of 0.010 s of kernel time per GB at 1 MiB and a tenth less at 4 KiB; the
+//! bandwidth was the same.
 //!
 //! # Memory safety
 //! The kernel writes into a buffer from the poll that submits its read until the completion is

@@ -39,12 +39,7 @@ impl Properties {
     }
 
     fn parse(text: &str) -> Result<Self, Mismatch> {
-        let value = |key: &'static str| {
-            text.lines()
-                .filter_map(|line| line.split_once('='))
-                .find(|(name, _)| name.trim() == key)
-                .map(|(_, value)| value.trim())
-        };
+        let value = |key| value(text, key);
         let class = value("graphclass").unwrap_or("none");
         if !class.ends_with("BVGraph") {
             return Err(("graphclass", "a BVGraph", format!("`{class}`")));
@@ -109,6 +104,14 @@ impl Properties {
         *target = code;
         Ok(())
     }
+}
+
+/// The value of a property.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim())
 }
 
 /// The property, what it should be, what it is.

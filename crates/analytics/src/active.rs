@@ -1,0 +1,50 @@
+//! Which ranges of vertices are active: what lets a pass skip tiles.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tiergraph_format::tiles::TilesIndex;
+
+/// A flag for every `2^log2` vertices, set by any worker.
+#[derive(Debug)]
+pub(crate) struct ActiveTiles {
+    flags: Vec<AtomicBool>,
+    log2: u32,
+}
+
+impl ActiveTiles {
+    /// No vertex active, of `vertices`.
+    pub(crate) fn none(vertices: usize, log2: u32) -> Self {
+        let tiles = vertices.div_ceil(1 << log2);
+        Self { flags: (0..tiles).map(|_| AtomicBool::new(false)).collect(), log2 }
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, vertex: u32) {
+        let flag = &self.flags[(vertex >> self.log2) as usize];
+        // Reading first keeps the flag's cache line shared.
+        if !flag.load(Ordering::Relaxed) {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.flags.iter().for_each(|f| f.store(false, Ordering::Relaxed));
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.flags.iter().any(|f| f.load(Ordering::Relaxed))
+    }
+
+    /// Whether a column of the segment's tile is active. Tiles are as wide as flags.
+    pub(crate) fn column(&self, entry: &TilesIndex) -> bool {
+        self.flags[entry.column_tile as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether a row of the segment's strip may be active.
+    pub(crate) fn row(&self, entry: &TilesIndex) -> bool {
+        let first = (entry.row_base >> self.log2) as usize;
+        let last = ((entry.row_base + u64::from(entry.rows) - 1) >> self.log2) as usize;
+        let last = last.min(self.flags.len() - 1);
+        self.flags[first..=last].iter().any(|f| f.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,95 @@
+//! Weakly connected components: union-find in one pass over the arcs.
+//!
+//! Gives each vertex its component's smallest vertex (its position in the user's order), whatever
+//! the order of the passes, so results are identical from run to run. Arcs are hooked as in
+//! Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): lock-free, a root is hooked to a smaller one. In
+//! degree order the hubs' tiles come first, after which most arcs join nothing and cost two loads
+//! from a cached tile. Bytes: one pass, less what is resident. 8 bytes of state a vertex.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tiergraph_core::{Progress, Result};
+use tiergraph_graph::Graph;
+
+use crate::arcs::{Arcs, for_each_arc};
+use crate::report::{Run, RunReport};
+use crate::state::parallel;
+
+/// Finds the weakly connected components.
+///
+/// # Errors
+/// State that does not fit the memory, whatever a pass gives.
+pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
+    let n = graph.vertices();
+    let _state = graph.reserve(n as u64 * 8, "the components")?;
+    let parents: Vec<AtomicU32> = (0..n as u32).map(AtomicU32::new).collect();
+    graph.plan_residency();
+    let mut run = Run::start(graph, "wcc", 1, progress);
+    let selection = graph.select_tiles(|_| true);
+    for_each_arc(graph, &selection, |_| (), |(), arcs| join_all(&parents, arcs), |()| Ok(()))?;
+    compress(&parents, graph.threads());
+    run.iteration("pass", 0.0);
+    let report = run.finish(true)?;
+    let roots: Vec<u32> = parents.into_iter().map(AtomicU32::into_inner).collect();
+    Ok((smallest_members(graph.to_user_order(roots, 1)?), report))
+}
+
+fn parent(parents: &[AtomicU32], v: u32) -> u32 {
+    parents[v as usize].load(Ordering::Relaxed)
+}
+
+fn join_all(parents: &[AtomicU32], arcs: &Arcs<'_>) {
+    arcs.for_each(|row, column, _| {
+        if parent(parents, row) != parent(parents, column) {
+            join(parents, row, column);
+        }
+    });
+}
+
+/// Hooks the larger root to the smaller until both have one parent.
+#[cold]
+fn join(parents: &[AtomicU32], a: u32, b: u32) {
+    let (mut p, mut q) = (parent(parents, a), parent(parents, b));
+    while p != q {
+        let (low, high) = (p.min(q), p.max(q));
+        let above = parent(parents, high);
+        if above == low {
+            return;
+        }
+        if above == high {
+            let root = &parents[high as usize];
+            if root.compare_exchange(high, low, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+        p = parent(parents, parent(parents, high));
+        q = parent(parents, low);
+    }
+}
+
+/// Points every vertex at its root.
+fn compress(parents: &[AtomicU32], threads: usize) {
+    let parts: Vec<&[AtomicU32]> = parents.chunks(1 << 16).collect();
+    parallel(parts, threads, |parts| {
+        for v in parts.into_iter().flatten() {
+            let mut root = v.load(Ordering::Relaxed);
+            while parent(parents, root) != root {
+                root = parent(parents, root);
+            }
+            v.store(root, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Renames each component to the first vertex that has its label.
+fn smallest_members(mut labels: Vec<u32>) -> Vec<u32> {
+    let mut first = vec![u32::MAX; labels.len()];
+    for (v, label) in labels.iter_mut().enumerate() {
+        let name = &mut first[*label as usize];
+        if *name == u32::MAX {
+            *name = v as u32;
+        }
+        *label = *name;
+    }
+    labels
+}

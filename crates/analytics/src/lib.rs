@@ -1,0 +1,25 @@
+//! Algorithms as passes over the blocks of a graph: vertex state in memory, arcs from storage.
+//!
+//! One file an algorithm. Each takes an opened [`tiergraph_graph::Graph`], reserves its state from
+//! the graph's memory, leaves the rest to resident blocks, and gives its result in the user's order
+//! of vertices with a [`RunReport`]. Definitions are those of LDBC Graphalytics where it has one.
+#![forbid(unsafe_code)]
+
+mod active;
+mod arcs;
+mod bfs;
+mod components;
+mod pagerank;
+mod propagate;
+mod pull;
+mod report;
+mod residual;
+mod sssp;
+mod state;
+
+pub use bfs::{UNREACHED, bfs};
+pub use components::wcc;
+pub use pagerank::{PageRank, pagerank};
+pub use propagate::{Propagate, Reduce, Value, propagate};
+pub use report::{Iteration, RunReport};
+pub use sssp::sssp;

@@ -1,0 +1,153 @@
+//! What a run did, in the names that every face of tiergraph uses.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use tiergraph_core::{Progress, Result};
+use tiergraph_graph::{Graph, PassStats};
+use tiergraph_mem::peak_rss_bytes;
+
+/// One iteration or level.
+#[derive(Debug, Clone, Serialize)]
+pub struct Iteration {
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// Bytes read from storage.
+    pub bytes_read: u64,
+    /// What the iteration did, where algorithms choose: `tiles`, `rows`, `memory`.
+    pub how: &'static str,
+    /// What the algorithm counts: active vertices, changed vertices, the ranks' change.
+    pub measure: f64,
+}
+
+/// A finished run. Bytes and seconds are plain numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunReport {
+    /// `pagerank`, `wcc`, …
+    pub algorithm: &'static str,
+    /// The graph's directory.
+    pub graph: String,
+    /// |V|.
+    pub vertices: u64,
+    /// |E| as the user counts it.
+    pub edges: u64,
+    /// Arcs that a pass over all edges visits.
+    pub arcs: u64,
+    /// `cpu`.
+    pub device: &'static str,
+    /// The engine that read, and why it was chosen.
+    pub io_engine: &'static str,
+    /// See `io_engine`.
+    pub io_engine_why: String,
+    /// Workers.
+    pub threads: usize,
+    /// Iterations, levels or passes.
+    pub iterations: usize,
+    /// Wall-clock seconds of all iterations.
+    pub seconds: f64,
+    /// Their mean.
+    pub seconds_per_iteration: f64,
+    /// Edges visited a second, if every iteration visits all of them.
+    pub edges_per_second: f64,
+    /// The same for arcs.
+    pub arcs_per_second: f64,
+    /// Bytes read from storage.
+    pub bytes_read: u64,
+    /// `bytes_read / seconds`.
+    pub read_bandwidth: f64,
+    /// Bytes of the file that passes read.
+    pub pass_bytes: u64,
+    /// `bytes_read / pass_bytes`.
+    pub passes: f64,
+    /// Bytes of blocks in memory at the end.
+    pub resident_bytes: u64,
+    /// Seconds that workers waited for reads, and processed blocks, summed over workers.
+    pub wait_seconds: f64,
+    /// See `wait_seconds`.
+    pub compute_seconds: f64,
+    /// The process's largest resident set so far.
+    pub peak_rss_bytes: u64,
+    /// Whether the algorithm reached its own end and not a limit of iterations.
+    pub converged: bool,
+    /// Every iteration.
+    pub details: Vec<Iteration>,
+}
+
+/// Measures a run while it goes on.
+pub(crate) struct Run<'a> {
+    graph: &'a Graph,
+    progress: &'a dyn Progress,
+    algorithm: &'static str,
+    start: Instant,
+    last: Instant,
+    before: PassStats,
+    last_stats: PassStats,
+    expected: u64,
+    details: Vec<Iteration>,
+}
+
+impl<'a> Run<'a> {
+    /// Starts the clock. `expected` iterations are shown as the total; 0 if unknown.
+    pub(crate) fn start(
+        graph: &'a Graph,
+        algorithm: &'static str,
+        expected: u64,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        let (now, stats) = (Instant::now(), graph.stats());
+        let (before, last_stats) = (stats, stats);
+        let details = Vec::new();
+        let (start, last) = (now, now);
+        Self { graph, progress, algorithm, start, last, before, last_stats, expected, details }
+    }
+
+    /// Notes the end of an iteration.
+    pub(crate) fn iteration(&mut self, how: &'static str, measure: f64) {
+        let stats = self.graph.stats();
+        let bytes_read = stats.since(&self.last_stats).bytes_read;
+        let seconds = self.last.elapsed().as_secs_f64();
+        self.graph.trace().span("stage", how, self.graph.threads() as u32, self.last);
+        self.details.push(Iteration { seconds, bytes_read, how, measure });
+        self.last = Instant::now();
+        self.last_stats = stats;
+        let done = self.details.len() as u64;
+        self.progress.update(self.algorithm, done, self.expected, "iterations");
+    }
+
+    pub(crate) fn finish(self, converged: bool) -> Result<RunReport> {
+        let graph = self.graph;
+        let manifest = graph.manifest();
+        let seconds = self.start.elapsed().as_secs_f64();
+        let iterations = self.details.len();
+        let stats = graph.stats().since(&self.before);
+        let pass_bytes =
+            graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
+        let per_second = |count: u64| (count * iterations as u64) as f64 / seconds;
+        Ok(RunReport {
+            algorithm: self.algorithm,
+            graph: graph.dir().path().display().to_string(),
+            vertices: manifest.vertices,
+            edges: manifest.edges,
+            arcs: manifest.arcs,
+            device: "cpu",
+            io_engine: graph.engine().engine,
+            io_engine_why: graph.engine().why.clone(),
+            threads: graph.threads(),
+            iterations,
+            seconds,
+            seconds_per_iteration: seconds / iterations.max(1) as f64,
+            edges_per_second: per_second(manifest.edges),
+            arcs_per_second: per_second(manifest.arcs),
+            bytes_read: stats.bytes_read,
+            read_bandwidth: stats.bytes_read as f64 / seconds,
+            pass_bytes,
+            passes: stats.bytes_read as f64 / pass_bytes.max(1) as f64,
+            resident_bytes: graph.resident_bytes(),
+            wait_seconds: stats.wait_seconds,
+            compute_seconds: stats.compute_seconds,
+            peak_rss_bytes: peak_rss_bytes()?,
+            converged,
+            details: self.details,
+        })
+    }
+}

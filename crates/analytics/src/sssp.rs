@@ -1,0 +1,94 @@
+//! Single-source shortest paths: Bellman-Ford over active tiles, in place.
+//!
+//! Gives each vertex the least sum of weights (float64, non-negative) of a path from the source,
+//! or infinity. Distances are lowered in place while a pass goes on, so that a path advances by
+//! several arcs a pass where its tiles come in a good order; a pass reads only tiles with a column
+//! whose distance fell since the pass before. Ends when none fell. 8 bytes of state a vertex.
+//! Results are identical from run to run: the fixed point does not depend on the order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_graph::Graph;
+
+use crate::active::ActiveTiles;
+use crate::arcs::{Arcs, for_each_arc, stored_once};
+use crate::pull::chunk_log2;
+use crate::report::{Run, RunReport};
+
+/// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
+/// arc weighs 1.
+///
+/// # Errors
+/// A source that is no vertex, state that does not fit the memory, whatever a pass gives.
+pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
+    let n = graph.vertices();
+    if source as usize >= n {
+        return Err(Error::new(ErrorKind::Input, "find paths from vertex")
+            .object(source)
+            .expected(format!("a vertex below {n}")));
+    }
+    let state = graph.reserve(n as u64 * 8, "the distances")?;
+    let infinity = f64::INFINITY.to_bits();
+    let distances = Distances((0..n).map(|_| AtomicU64::new(infinity)).collect());
+    distances.0[source as usize].store(0f64.to_bits(), Ordering::Relaxed);
+    graph.plan_residency();
+    let log2 = chunk_log2(graph);
+    let (mut active, mut next) = (ActiveTiles::none(n, log2), ActiveTiles::none(n, log2));
+    active.set(source);
+    let both = stored_once(graph);
+    let mut run = Run::start(graph, "sssp", 0, progress);
+    while active.any() {
+        let wanted = graph.select_tiles(|e| active.column(e) || (both && active.row(e)));
+        let relax = |lowered: &mut u64, arcs: &Arcs<'_>| {
+            *lowered += distances.relax(arcs, both, &next);
+        };
+        let total = AtomicU64::new(0);
+        for_each_arc(graph, &wanted, |_| 0, relax, |lowered| {
+            total.fetch_add(lowered, Ordering::Relaxed);
+            Ok(())
+        })?;
+        run.iteration("tiles", total.into_inner() as f64);
+        active.clear();
+        std::mem::swap(&mut active, &mut next);
+    }
+    let report = run.finish(true)?;
+    drop(state);
+    let bits = distances.0.into_iter().map(AtomicU64::into_inner);
+    Ok((graph.to_user_order(bits.map(f64::from_bits).collect(), 1)?, report))
+}
+
+/// Distances as the bits of non-negative floats, which order as the floats do.
+struct Distances(Vec<AtomicU64>);
+
+impl Distances {
+    #[inline(always)]
+    fn get(&self, v: u32) -> f64 {
+        f64::from_bits(self.0[v as usize].load(Ordering::Relaxed))
+    }
+
+    /// Lowers the distance of `v`; whether it fell.
+    #[inline(always)]
+    fn lower(&self, v: u32, distance: f64) -> bool {
+        distance < self.get(v)
+            && self.0[v as usize].fetch_min(distance.to_bits(), Ordering::Relaxed)
+                > distance.to_bits()
+    }
+
+    fn relax(&self, arcs: &Arcs<'_>, both: bool, next: &ActiveTiles) -> u64 {
+        let mut lowered = 0;
+        arcs.for_each(|row, column, weight| {
+            let (to, from) = (self.get(row), self.get(column));
+            if from + weight < to {
+                if self.lower(row, from + weight) {
+                    next.set(row);
+                    lowered += 1;
+                }
+            } else if both && to + weight < from && self.lower(column, to + weight) {
+                next.set(column);
+                lowered += 1;
+            }
+        });
+        lowered
+    }
+}

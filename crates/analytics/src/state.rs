@@ -1,0 +1,127 @@
+//! Vertex state that several workers add to: chunks of vertices, each behind a lock.
+//!
+//! A worker sums a strip's rows in a buffer of its own, which its cache holds, and adds the buffer
+//! to the state when it moves to another strip; a chunk's lock is taken once for thousands of arcs.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tiergraph_format::tiles::STRIP_ROWS;
+
+/// `len` values in chunks of `2^log2`; the last chunk is padded to its full length.
+#[derive(Debug)]
+pub(crate) struct Chunks<T> {
+    chunks: Vec<Mutex<Vec<T>>>,
+    log2: u32,
+    width: usize,
+}
+
+impl<T: Copy> Chunks<T> {
+    /// `len` vertices of `width` values each, all `value`.
+    pub(crate) fn new(len: usize, width: usize, log2: u32, value: T) -> Self {
+        let chunk = || Mutex::new(vec![value; width << log2]);
+        Self { chunks: (0..len.div_ceil(1 << log2)).map(|_| chunk()).collect(), log2, width }
+    }
+
+    /// The values of vertices `number << log2` and on, locked.
+    pub(crate) fn lock(&self, number: usize) -> MutexGuard<'_, Vec<T>> {
+        // A worker that panics ends the run; what it left is not looked at.
+        self.chunks[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Combines `values` into those of vertices `first` and on.
+    pub(crate) fn merge(&self, first: usize, values: &[T], mut merge: impl FnMut(&mut T, T)) {
+        let (size, width) = (1usize << self.log2, self.width);
+        let (mut vertex, mut values) = (first, values);
+        while !values.is_empty() && vertex >> self.log2 < self.chunks.len() {
+            let from = vertex % size;
+            let count = (values.len() / width).min(size - from);
+            let (now, later) = values.split_at(count * width);
+            let mut chunk = self.lock(vertex >> self.log2);
+            let to = &mut chunk[from * width..(from + count) * width];
+            to.iter_mut().zip(now).for_each(|(to, &value)| merge(to, value));
+            vertex += count;
+            values = later;
+        }
+    }
+
+    /// The chunks, without locks.
+    pub(crate) fn chunks_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Vec<T>> {
+        self.chunks.iter_mut().map(|c| c.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All values of the first `len` vertices; chunks are freed as they are copied.
+    pub(crate) fn into_vec(self, len: usize) -> Vec<T> {
+        let mut all = Vec::with_capacity(len * self.width);
+        for chunk in self.chunks {
+            let chunk = chunk.into_inner().unwrap_or_else(PoisonError::into_inner);
+            all.extend_from_slice(&chunk[..chunk.len().min(len * self.width - all.len())]);
+        }
+        all
+    }
+}
+
+/// One worker's sums over the rows of the strip that it is at.
+#[derive(Debug)]
+pub(crate) struct StripBuffer<T> {
+    first: usize,
+    rows: usize,
+    width: usize,
+    identity: T,
+    /// Room for 65,536 rows.
+    pub(crate) values: Vec<T>,
+}
+
+impl<T: Copy> StripBuffer<T> {
+    pub(crate) fn new(width: usize, identity: T) -> Self {
+        Self { first: 0, rows: 0, width, identity, values: vec![identity; STRIP_ROWS * width] }
+    }
+
+    /// Makes the buffer that of the strip of `rows` rows from `first`, merging what it held.
+    pub(crate) fn move_to(
+        &mut self,
+        first: usize,
+        rows: usize,
+        state: &Chunks<T>,
+        merge: impl FnMut(&mut T, T),
+    ) {
+        if self.rows > 0 && self.first == first {
+            self.rows = self.rows.max(rows);
+            return;
+        }
+        self.flush(state, merge);
+        (self.first, self.rows) = (first, rows);
+    }
+
+    /// Merges what the buffer holds and empties it.
+    pub(crate) fn flush(&mut self, state: &Chunks<T>, merge: impl FnMut(&mut T, T)) {
+        let used = self.rows * self.width;
+        state.merge(self.first, &self.values[..used], merge);
+        self.values[..used].fill(self.identity);
+        self.rows = 0;
+    }
+}
+
+/// Calls `work` on every item, on `threads` threads, and gives what each thread made.
+pub(crate) fn parallel<I: Send, R: Send>(
+    items: Vec<I>,
+    threads: usize,
+    work: impl Fn(Vec<I>) -> R + Sync,
+) -> Vec<R> {
+    let mut items = items;
+    let share = items.len().div_ceil(threads.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let mut handles = Vec::new();
+        while items.len() > share {
+            let part = items.split_off(items.len() - share);
+            handles.push(scope.spawn(|| work(part)));
+        }
+        let mut results = vec![work(items)];
+        for handle in handles {
+            match handle.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    })
+}

@@ -1,0 +1,126 @@
+//! Which blocks stay in memory.
+//!
+//! Placement is static: a block that is kept stays until the capacity shrinks. A pass reads every
+//! block once, in one order, and a replacement policy such as LRU keeps nothing of a scan that is
+//! longer than the cache, while any static set saves its own size of reading in every pass
+//! (RealGraphGPU's buffer pre-checking is the same observation: look at what is resident first).
+//! A capacity that shrinks gives up the most recently kept blocks.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tiergraph_mem::AlignedBuf;
+
+/// Names a block of one of a graph's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockKey {
+    /// The file's number.
+    pub file: u32,
+    /// The block's number in it.
+    pub block: u64,
+}
+
+/// Blocks that stay in memory, up to a capacity in bytes. Shared by all workers.
+///
+/// ```
+/// use tiergraph_cache::{BlockCache, BlockKey};
+/// use tiergraph_mem::AlignedBuf;
+/// let cache = BlockCache::new(8192);
+/// let key = |block| BlockKey { file: 0, block };
+/// for block in 0..3 {
+///     let _ = cache.offer(key(block), AlignedBuf::zeroed(4096).unwrap());
+/// }
+/// assert!(cache.get(key(1)).is_some() && cache.get(key(2)).is_none());
+/// assert_eq!(cache.resident_bytes(), 8192);
+/// ```
+#[derive(Debug)]
+pub struct BlockCache(Mutex<Resident>);
+
+#[derive(Debug, Default)]
+struct Resident {
+    blocks: HashMap<BlockKey, Arc<AlignedBuf>>,
+    kept: Vec<BlockKey>,
+    bytes: u64,
+    capacity: u64,
+}
+
+impl BlockCache {
+    /// An empty cache of `capacity` bytes.
+    pub fn new(capacity: u64) -> Self {
+        Self(Mutex::new(Resident { capacity, ..Resident::default() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Resident> {
+        // Every update leaves the counts whole, so a panic elsewhere does not spoil them.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The block, if it is resident.
+    pub fn get(&self, key: BlockKey) -> Option<Arc<AlignedBuf>> {
+        self.lock().blocks.get(&key).cloned()
+    }
+
+    /// Whether the block is resident.
+    pub fn contains(&self, key: BlockKey) -> bool {
+        self.lock().blocks.contains_key(&key)
+    }
+
+    /// Keeps a block that was just read if there is room.
+    ///
+    /// # Errors
+    /// Gives the buffer back when there is not, or when the block is resident already.
+    pub fn offer(&self, key: BlockKey, block: AlignedBuf) -> Result<Arc<AlignedBuf>, AlignedBuf> {
+        let mut resident = self.lock();
+        let bytes = block.len() as u64;
+        if resident.bytes + bytes > resident.capacity || resident.blocks.contains_key(&key) {
+            return Err(block);
+        }
+        let block = Arc::new(block);
+        resident.bytes += bytes;
+        resident.kept.push(key);
+        resident.blocks.insert(key, Arc::clone(&block));
+        Ok(block)
+    }
+
+    /// Changes the capacity, giving up the blocks that were kept last while it is exceeded.
+    pub fn set_capacity(&self, bytes: u64) {
+        let mut resident = self.lock();
+        resident.capacity = bytes;
+        while resident.bytes > resident.capacity {
+            let Some(key) = resident.kept.pop() else { break };
+            if let Some(block) = resident.blocks.remove(&key) {
+                resident.bytes -= block.len() as u64;
+            }
+        }
+    }
+
+    /// Bytes that blocks may take.
+    pub fn capacity(&self) -> u64 {
+        self.lock().capacity
+    }
+
+    /// Bytes that blocks take.
+    pub fn resident_bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smaller_capacity_gives_up_what_came_last() {
+        let cache = BlockCache::new(1 << 20);
+        let key = |block| BlockKey { file: 1, block };
+        for block in 0..5 {
+            cache.offer(key(block), AlignedBuf::zeroed(4096).unwrap()).unwrap();
+        }
+        assert!(cache.offer(key(0), AlignedBuf::zeroed(4096).unwrap()).is_err());
+        cache.set_capacity(2 * 4096 + 100);
+        let left: Vec<u64> = (0..5).filter(|&b| cache.contains(key(b))).collect();
+        assert_eq!(left, [0, 1]);
+        assert_eq!(cache.resident_bytes(), 8192);
+    }
+}

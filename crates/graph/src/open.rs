@@ -1,0 +1,271 @@
+//! Opening a graph: its files, its engines, its memory.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tiergraph_cache::BlockCache;
+use tiergraph_core::trace::Trace;
+use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_format::directory::GraphDir;
+use tiergraph_format::manifest::Manifest;
+use tiergraph_format::tiles::TileOptions;
+use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open_engine};
+use tiergraph_kernels::{Isa, Kernel};
+use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
+
+use crate::reads::Worker;
+use crate::rows::{Direction, Rows};
+use crate::tiles::Tiles;
+use crate::{PassStats, Totals};
+
+/// Makes a worker's engine over the graph's files.
+pub type EngineFactory =
+    Arc<dyn Fn(&Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> + Send + Sync>;
+
+/// Reads in flight a worker: enough small ones to fill a drive.
+const DEPTH: usize = 64;
+/// Blocks in flight a worker.
+const BLOCKS_IN_FLIGHT: usize = 8;
+/// The share of the memory left over by state, buffers and this process that blocks may take.
+const OVERHEAD_BYTES: u64 = 24 << 20;
+
+/// How to open a graph.
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    /// Bytes that the graph and its algorithms may hold; three quarters of what is free if not set.
+    pub memory: Option<u64>,
+    /// Which engine reads.
+    pub engine: EngineChoice,
+    /// Workers; as many as cores if not set.
+    pub threads: Option<usize>,
+    /// Makes the engines in place of `engine`: modelled drives, injected faults.
+    pub factory: Option<EngineFactory>,
+    /// Whether blocks may stay in memory from pass to pass.
+    pub residency: Option<bool>,
+}
+
+/// An opened graph, shared by the algorithms that run over it, one at a time.
+pub struct Graph {
+    dir: GraphDir,
+    files: Arc<FileSet>,
+    factory: EngineFactory,
+    threads: usize,
+    budget: Budget,
+    cache: BlockCache,
+    residency: bool,
+    workers: Mutex<Vec<Worker>>,
+    engine: EngineReport,
+    totals: Totals,
+    cancel: Cancel,
+    trace: Trace,
+    pub(crate) tiles: Option<Tiles>,
+    pub(crate) rows: Vec<(Direction, Rows)>,
+    pub(crate) raw: Vec<(Direction, FileId)>,
+    /// The resident indexes.
+    _index: Reservation,
+}
+
+impl Graph {
+    /// Opens the graph at `path`.
+    ///
+    /// # Errors
+    /// A directory that is no graph, a damaged index, an engine that does not work here, a memory
+    /// budget that does not hold the resident indexes and the buffers of the workers.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let dir = GraphDir::open(path)?;
+        let mut files = FileSet::new();
+        let block_bytes = u64::from(dir.manifest().block_bytes);
+        let mut open = |name: &str| -> Result<Option<FileId>> {
+            match dir.manifest().files.contains_key(name) {
+                true => files.open_striped(&dir.paths(name)?, block_bytes).map(Some),
+                false => Ok(None),
+            }
+        };
+        let tiles = open("tiles.blocks")?.map(|file| Tiles::open(&dir, file)).transpose()?;
+        let mut rows = Vec::new();
+        let mut raw = Vec::new();
+        for direction in [Direction::Out, Direction::In] {
+            if let Some(file) = open(&format!("{direction}.rows"))? {
+                rows.push((direction, Rows::open(&dir, direction, file)?));
+            }
+            if let Some(file) = open(&format!("{direction}.blocks"))? {
+                raw.push((direction, file));
+            }
+        }
+        let files = Arc::new(files);
+        let threads = options.threads.unwrap_or_else(cores).max(1);
+        let memory = match options.memory {
+            Some(bytes) => bytes,
+            None => available_memory_bytes()? / 4 * 3,
+        };
+        let budget = Budget::new(memory);
+        let index = tiles.as_ref().map_or(0, Tiles::resident_bytes)
+            + rows.iter().map(|(_, r)| r.resident_bytes()).sum::<u64>();
+        let buffers = threads as u64 * BLOCKS_IN_FLIGHT as u64 * block_bytes;
+        let reserved = budget.reserve(index + buffers + OVERHEAD_BYTES, "indexes and buffers")?;
+        let choice = options.engine;
+        let factory = options
+            .factory
+            .clone()
+            .unwrap_or_else(|| Arc::new(move |files| open_engine(choice, files, DEPTH)));
+        let (engine, report) = factory(&files)?;
+        let mut workers = vec![Worker::new(engine, BLOCKS_IN_FLIGHT)];
+        for _ in 1..threads {
+            workers.push(Worker::new(factory(&files)?.0, BLOCKS_IN_FLIGHT));
+        }
+        Ok(Self {
+            files,
+            factory,
+            threads,
+            cache: BlockCache::new(0),
+            residency: options.residency.unwrap_or(true),
+            budget,
+            workers: Mutex::new(workers),
+            engine: report,
+            totals: Totals::default(),
+            cancel: Cancel::default(),
+            trace: Trace::off(),
+            tiles,
+            rows,
+            raw,
+            _index: reserved,
+            dir,
+        })
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        self.dir.manifest()
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &GraphDir {
+        &self.dir
+    }
+
+    /// Vertices.
+    pub fn vertices(&self) -> usize {
+        self.manifest().vertices as usize
+    }
+
+    /// Workers.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Which engine reads, and why.
+    pub fn engine(&self) -> &EngineReport {
+        &self.engine
+    }
+
+    /// The memory that the graph and its algorithms share.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Counts since the graph was opened.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> PassStats {
+        self.totals.get()
+    }
+
+    /// Stops running passes when set.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Where spans go.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Records spans from now on, into `trace`.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
+    /// Takes a new cancellation flag.
+    pub fn set_cancel(&mut self, cancel: Cancel) {
+        self.cancel = cancel;
+    }
+
+    /// The files that are read by the engines.
+    pub fn files(&self) -> &Arc<FileSet> {
+        &self.files
+    }
+
+    /// The main file of passes, for measuring its device: tiles, or the raw blocks.
+    pub fn pass_file(&self) -> Option<&'static str> {
+        ["tiles.blocks", "in.blocks", "out.blocks", "out.rows", "in.rows"]
+            .into_iter()
+            .find(|name| self.manifest().files.contains_key(*name))
+    }
+
+    /// Gives blocks all the memory that is not reserved. Called by an algorithm after it reserved
+    /// its state.
+    pub fn plan_residency(&self) {
+        let capacity = if self.residency { self.budget.left() } else { 0 };
+        self.cache.set_capacity(capacity);
+    }
+
+    /// Reserves `bytes` of state for `what`; resident blocks make room.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] when the state does not fit the memory.
+    pub fn reserve(&self, bytes: u64, what: &str) -> Result<Reservation> {
+        let reservation = self.budget.reserve(bytes, what)?;
+        self.cache.set_capacity(self.cache.capacity().min(self.budget.left()));
+        Ok(reservation)
+    }
+
+    /// Bytes of resident blocks.
+    pub fn resident_bytes(&self) -> u64 {
+        self.cache.resident_bytes()
+    }
+
+    /// The loops for this graph's tiles.
+    pub fn kernel(&self) -> Option<Kernel> {
+        TileOptions::of(self.manifest()).map(|options| Kernel::new(options, Isa::detect()))
+    }
+
+    pub(crate) fn cache(&self) -> &BlockCache {
+        &self.cache
+    }
+
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.manifest().block_bytes as usize
+    }
+
+    /// The workers, which another run on this graph then finds missing and makes anew.
+    pub(crate) fn take_workers(&self) -> Result<Vec<Worker>> {
+        let kept = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        if kept.len() == self.threads {
+            return Ok(kept);
+        }
+        (0..self.threads)
+            .map(|_| Ok(Worker::new((self.factory)(&self.files)?.0, BLOCKS_IN_FLIGHT)))
+            .collect()
+    }
+
+    pub(crate) fn give_workers(&self, workers: Vec<Worker>) {
+        *self.workers.lock().unwrap_or_else(PoisonError::into_inner) = workers;
+    }
+
+    /// The error of an algorithm that needs a layout which the graph does not have.
+    pub fn missing_layout(&self, op: &str, needs: &str) -> Error {
+        let has: Vec<&str> = self.manifest().files.keys().map(String::as_str).collect();
+        Error::new(ErrorKind::Input, op)
+            .object(self.dir.path().display())
+            .expected(format!("a graph with {needs}"))
+            .got(has.join(", "))
+            .hint("rebuild it with `tiergraph build --for both`")
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,199 @@
+//! Passes over `tiles.blocks`.
+
+use tiergraph_cache::BlockKey;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::block;
+use tiergraph_format::directory::GraphDir;
+use tiergraph_format::flat;
+use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
+use tiergraph_io::FileId;
+use tiergraph_mem::PAGE_BYTES;
+
+use crate::Graph;
+use crate::reads::Want;
+
+/// The number of the tiles file in block keys.
+const FILE: u32 = 0;
+/// Wanted segments this close are read together with what is between them.
+const MERGE_BYTES: usize = 16 << 10;
+
+/// The resident index of `tiles.blocks`.
+#[derive(Debug)]
+pub(crate) struct Tiles {
+    file: FileId,
+    index: Vec<TilesIndex>,
+    options: TileOptions,
+}
+
+impl Tiles {
+    pub(crate) fn open(dir: &GraphDir, file: FileId) -> Result<Self> {
+        let path = dir.path().join("tiles.index");
+        let words: Vec<u64> = flat::read(&path, dir.entry("tiles.index")?)?;
+        let bad = || {
+            Error::new(ErrorKind::Format, "open")
+                .object(path.display())
+                .expected("entries of 32 bytes in the order of blocks")
+                .hint("tiergraph verify GRAPH")
+        };
+        let bytes: &[u8] = bytemuck::cast_slice(&words);
+        let index: Vec<TilesIndex> = bytes
+            .chunks(TilesIndex::BYTES)
+            .map(TilesIndex::from_bytes)
+            .collect::<Option<_>>()
+            .ok_or_else(bad)?;
+        let blocks = dir.entry("tiles.blocks")?.blocks;
+        let in_order = index.is_sorted_by_key(|e| (e.block, e.offset));
+        if !in_order || index.iter().any(|e| u64::from(e.block) >= blocks) {
+            return Err(bad());
+        }
+        let options = TileOptions::of(dir.manifest()).ok_or_else(bad)?;
+        Ok(Self { file, index, options })
+    }
+
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        (self.index.len() * size_of::<TilesIndex>()) as u64
+    }
+}
+
+/// The segments that a pass wants, and the reads that bring them.
+#[derive(Debug, Default)]
+pub struct TileSelection {
+    wants: Vec<Want>,
+    /// For each want, its segments in `segments`.
+    ends: Vec<usize>,
+    segments: Vec<u32>,
+}
+
+impl TileSelection {
+    /// Bytes of all reads, resident or not.
+    pub fn bytes(&self) -> u64 {
+        self.wants.iter().map(|w| w.len as u64).sum()
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.wants.is_empty()
+    }
+
+    fn segments(&self, want: usize) -> &[u32] {
+        let begin = if want == 0 { 0 } else { self.ends[want - 1] };
+        &self.segments[begin..self.ends[want]]
+    }
+}
+
+impl Graph {
+    /// Whether the graph has tiles.
+    pub fn has_tiles(&self) -> bool {
+        self.tiles.is_some()
+    }
+
+    /// Bytes of `tiles.blocks`.
+    pub fn tiles_bytes(&self) -> u64 {
+        self.manifest().files.get("tiles.blocks").map_or(0, |f| f.bytes)
+    }
+
+    /// Plans a pass over the segments for which `wanted` holds.
+    ///
+    /// A block of which at least half is wanted, or that is or can become resident, is read whole;
+    /// of others only the pages of the wanted segments are.
+    pub fn select_tiles(&self, wanted: impl Fn(&TilesIndex) -> bool) -> TileSelection {
+        let mut selection = TileSelection::default();
+        let Some(tiles) = &self.tiles else { return selection };
+        let roomy = self.cache().capacity() >= self.cache().resident_bytes() + self.tiles_bytes();
+        let mut begin = 0;
+        for of_block in tiles.index.chunk_by(|a, b| a.block == b.block) {
+            let first = begin;
+            begin += of_block.len();
+            let picked: Vec<u32> =
+                (first..begin).filter(|&i| wanted(&tiles.index[i])).map(|i| i as u32).collect();
+            if picked.is_empty() {
+                continue;
+            }
+            let bytes = |i: &u32| tiles.index[*i as usize].len as usize;
+            let wanted_bytes: usize = picked.iter().map(bytes).sum();
+            let key = BlockKey { file: FILE, block: u64::from(of_block[0].block) };
+            let whole = 2 * wanted_bytes >= self.block_bytes()
+                || picked.len() == of_block.len()
+                || roomy
+                || self.cache().contains(key);
+            if whole {
+                self.want_block(tiles, key, &picked, &mut selection);
+            } else {
+                self.want_pages(tiles, &picked, &mut selection);
+            }
+        }
+        selection
+    }
+
+    fn want_block(&self, tiles: &Tiles, key: BlockKey, picked: &[u32], to: &mut TileSelection) {
+        let len = self.block_bytes();
+        let offset = key.block * len as u64;
+        to.wants.push(Want { file: tiles.file, offset, len, key: Some(key) });
+        to.segments.extend_from_slice(picked);
+        to.ends.push(to.segments.len());
+    }
+
+    fn want_pages(&self, tiles: &Tiles, picked: &[u32], to: &mut TileSelection) {
+        let entry = |i: u32| &tiles.index[i as usize];
+        let end_of = |i: u32| (entry(i).offset + entry(i).len) as usize;
+        let near = |a: &u32, b: &u32| entry(*b).offset as usize <= end_of(*a) + MERGE_BYTES;
+        for run in picked.chunk_by(near) {
+            let begin = entry(run[0]).offset as usize / PAGE_BYTES * PAGE_BYTES;
+            let end = (end_of(run[run.len() - 1]) + SLACK).next_multiple_of(PAGE_BYTES);
+            let len = end.min(self.block_bytes()) - begin;
+            let block = u64::from(entry(run[0]).block) * self.block_bytes() as u64;
+            to.wants.push(Want { file: tiles.file, offset: block + begin as u64, len, key: None });
+            to.segments.extend_from_slice(run);
+            to.ends.push(to.segments.len());
+        }
+    }
+
+    /// Hands every selected segment to `visit`, once each. Segments of one read come in order.
+    ///
+    /// Each worker makes its state by `begin` and ends it by `end`.
+    ///
+    /// # Errors
+    /// A read that fails for good, a checksum that does not match, whatever `visit` gives.
+    pub fn tile_pass<W>(
+        &self,
+        selection: &TileSelection,
+        begin: impl Fn(usize) -> W + Sync,
+        visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
+        end: impl Fn(W) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let Some(tiles) = &self.tiles else {
+            return Err(self.missing_layout("pass over", "tiles"));
+        };
+        let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| -> Result<()> {
+            let want = &selection.wants[i];
+            let whole = want.key.is_some();
+            if fresh && let Some(key) = want.key {
+                block::check(bytes, &self.file_name("tiles.blocks"), key.block)?;
+            }
+            let at = if whole { 0 } else { (want.offset % self.block_bytes() as u64) as usize };
+            for &i in selection.segments(i) {
+                let entry = &tiles.index[i as usize];
+                let segment = entry.segment(bytes, at, tiles.options.columns_log2)?;
+                if !whole && !entry.is_intact(&segment) {
+                    return Err(self.damaged_segment(entry));
+                }
+                visit(state, entry, &segment)?;
+            }
+            Ok(())
+        };
+        self.read_all(&selection.wants, begin, one, end)
+    }
+
+    pub(crate) fn file_name(&self, name: &str) -> String {
+        self.dir().path().join(name).display().to_string()
+    }
+
+    fn damaged_segment(&self, entry: &TilesIndex) -> Error {
+        let offset = u64::from(entry.block) * self.block_bytes() as u64 + u64::from(entry.offset);
+        Error::new(ErrorKind::Format, format!("use block {} (offset {offset}) of", entry.block))
+            .object(self.file_name("tiles.blocks"))
+            .expected(format!("a segment with CRC-32C {:08x}", entry.crc32c))
+            .got("other bytes")
+            .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+    }
+}

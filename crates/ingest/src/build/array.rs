@@ -1,0 +1,49 @@
+//! Arrays of a number a vertex, on huge pages and counted in the budget.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use tiergraph_core::Result;
+use tiergraph_mem::{AlignedBuf, Budget, Reservation};
+
+/// `len` elements on huge pages: they are visited in random order, which on pages of 4 KiB costs
+/// more in the TLB than in the cache.
+#[derive(Debug)]
+pub(super) struct Array<T> {
+    buffer: AlignedBuf,
+    len: usize,
+    _held: Reservation,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Array<T> {
+    /// `len` zeros.
+    pub(super) fn zeroed(len: usize, budget: &Budget, what: &str) -> Result<Self> {
+        let bytes = len * size_of::<T>();
+        let held = budget.reserve(bytes as u64, what)?;
+        let buffer = AlignedBuf::zeroed(bytes)?;
+        Ok(Self { buffer, len, _held: held, element: PhantomData })
+    }
+
+    /// The elements, and zeros up to `len`.
+    pub(super) fn grown(self, len: usize, budget: &Budget, what: &str) -> Result<Self> {
+        let mut larger = Self::zeroed(len, budget, what)?;
+        larger[..self.len].copy_from_slice(&self);
+        Ok(larger)
+    }
+}
+
+impl<T: Pod> Deref for Array<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &bytemuck::cast_slice(&self.buffer)[..self.len]
+    }
+}
+
+impl<T: Pod> DerefMut for Array<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut bytemuck::cast_slice_mut(&mut self.buffer)[..self.len]
+    }
+}

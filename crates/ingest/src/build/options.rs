@@ -1,0 +1,206 @@
+//! What a caller chooses about a build.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::block::{BLOCK_ALIGN, DEFAULT_BLOCK_BYTES};
+use tiergraph_format::directory::Existing;
+use tiergraph_format::manifest::Codec;
+
+/// Whether edges have a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// What the source says; directed where it says nothing.
+    #[default]
+    Auto,
+    /// They have.
+    Directed,
+    /// They have not: an edge is one, whichever end comes first.
+    Undirected,
+}
+
+/// What becomes of edges that occur several times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Duplicates {
+    /// Every one is kept.
+    #[default]
+    Keep,
+    /// One of them is kept, the one with the smallest weight.
+    Remove,
+}
+
+/// What becomes of edges from a vertex to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SelfLoops {
+    /// They are kept.
+    #[default]
+    Keep,
+    /// They are removed.
+    Remove,
+}
+
+/// How the source's ids become vertices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ids {
+    /// An id is a vertex; all ids up to the largest are vertices.
+    #[default]
+    Dense,
+    /// Only ids that occur are vertices, in ascending order; `user.ids` keeps the ids.
+    Map,
+}
+
+/// Which weights are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeightChoice {
+    /// The source's, if it has any: in 32 bits where that loses nothing of any of them.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// 32-bit floats, rounded.
+    F32,
+    /// 64-bit floats.
+    F64,
+}
+
+/// In which order vertices are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OrderChoice {
+    /// Whichever of the two makes neighbours of a sample of vertices lie closer together.
+    #[default]
+    Auto,
+    /// The user's order.
+    None,
+    /// Descending degree.
+    Degree,
+}
+
+/// What the graph is for, which decides the layouts of codec `packed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// Whole-graph algorithms: tiles, and rows of out-neighbours.
+    #[default]
+    Analytics,
+    /// Sampling: rows in both directions.
+    Training,
+    /// All of these.
+    Both,
+}
+
+/// Everything a caller chooses about a build.
+#[derive(Debug, Clone)]
+pub struct BuildOptions {
+    /// Whether edges have a direction.
+    pub direction: Direction,
+    /// What becomes of edges that occur several times.
+    pub duplicates: Duplicates,
+    /// What becomes of self-loops.
+    pub self_loops: SelfLoops,
+    /// How ids become vertices.
+    pub ids: Ids,
+    /// Which weights are kept.
+    pub weights: WeightChoice,
+    /// The order of vertices.
+    pub order: OrderChoice,
+    /// How adjacency is coded.
+    pub codec: Codec,
+    /// What the graph is for.
+    pub purpose: Purpose,
+    /// Directories over which blocks are striped.
+    pub stripes: Vec<PathBuf>,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// What to do with a graph that is already there.
+    pub overwrite: Existing,
+    /// Bytes that the build may hold in memory; half of what is available by default.
+    pub memory: Option<u64>,
+    /// Threads.
+    pub threads: usize,
+    /// Columns of a tile, as a power of two; by default 16, and 13 where edges are undirected.
+    pub columns_log2: Option<u32>,
+    /// The most arcs of a strip; by default 8 Mi, less where memory is small.
+    pub strip_arcs: Option<u64>,
+    /// Bytes of an id in codec `raw`: 4 or 8. By default what the number of vertices needs.
+    pub id_width: Option<u8>,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self {
+            direction: Direction::default(),
+            duplicates: Duplicates::default(),
+            self_loops: SelfLoops::default(),
+            ids: Ids::default(),
+            weights: WeightChoice::default(),
+            order: OrderChoice::default(),
+            codec: Codec::Packed,
+            purpose: Purpose::default(),
+            stripes: Vec::new(),
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            overwrite: Existing::Refuse,
+            memory: None,
+            threads: 2,
+            columns_log2: None,
+            strip_arcs: None,
+            id_width: None,
+        }
+    }
+}
+
+/// Columns that a tile may have.
+const COLUMNS_LOG2: std::ops::RangeInclusive<u32> = 10..=16;
+
+impl BuildOptions {
+    /// Refuses values that no build can use.
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |what: &str, expected: &str, got: String| {
+            let error = Error::new(ErrorKind::Input, "use the option").object(what);
+            Err(error.expected(expected).got(got))
+        };
+        if self.threads == 0 {
+            return refuse("threads", "1 or more", "0".into());
+        }
+        if self.block_bytes == 0
+            || !self.block_bytes.is_multiple_of(BLOCK_ALIGN)
+            || self.block_bytes > 1 << 30
+        {
+            let expected = "a multiple of 4096 up to 1 GiB";
+            return refuse("block_bytes", expected, format!("{}", self.block_bytes));
+        }
+        if let Some(k) = self.columns_log2.filter(|k| !COLUMNS_LOG2.contains(k)) {
+            return refuse("columns_log2", "10 to 16", format!("{k}"));
+        }
+        if self.strip_arcs == Some(0) {
+            return refuse("strip_arcs", "1 or more", "0".into());
+        }
+        match self.id_width {
+            None | Some(4 | 8) => Ok(()),
+            Some(other) => refuse("id_width", "4 or 8", format!("{other}")),
+        }
+    }
+
+    /// The options as provenance keeps them: those that change the graph, and nothing of the
+    /// machine that it was built on.
+    pub(super) fn provenance(&self) -> [(&'static str, String); 8] {
+        let name = |value: &dyn Debug| format!("{value:?}").to_lowercase();
+        [
+            ("direction", name(&self.direction)),
+            ("duplicates", name(&self.duplicates)),
+            ("self_loops", name(&self.self_loops)),
+            ("ids", name(&self.ids)),
+            ("weights", name(&self.weights)),
+            ("order", name(&self.order)),
+            ("codec", name(&self.codec)),
+            ("purpose", name(&self.purpose)),
+        ]
+    }
+}

@@ -1,0 +1,73 @@
+//! What a build tells about itself.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use tiergraph_format::manifest::Order;
+
+/// What was built and where the time went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BuildReport {
+    /// Vertices, isolated ones included.
+    pub vertices: u64,
+    /// Edges as the user counts them, those that were removed not included.
+    pub edges: u64,
+    /// Arcs that a pass visits.
+    pub arcs: u64,
+    /// Edges that the source handed out.
+    pub edges_read: u64,
+    /// Bytes of all files of the graph but the manifest.
+    pub bytes: u64,
+    /// Files of the graph but the manifest.
+    pub files: u64,
+    /// Seconds of each stage, in their order.
+    pub stages: Vec<Stage>,
+    /// Seconds of all.
+    pub seconds: f64,
+    /// Edges read a second, over all.
+    pub edges_per_second: f64,
+    /// The order of vertices.
+    pub order: Order,
+    /// Why it is this order.
+    pub why: String,
+    /// Whether the edges were written aside between the passes, rather than read twice.
+    pub spooled: bool,
+    /// The most arcs of a strip: the default depends on the memory budget.
+    pub strip_arcs: u64,
+}
+
+/// A stage's time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stage {
+    /// Its name: `scan`, `order`, `partition`, or the file that it wrote.
+    pub name: &'static str,
+    /// Its seconds.
+    pub seconds: f64,
+}
+
+/// Takes the time of stages.
+#[derive(Debug)]
+pub(super) struct Stages {
+    begin: Instant,
+    last: Instant,
+    done: Vec<Stage>,
+}
+
+impl Stages {
+    pub(super) fn start() -> Self {
+        let now = Instant::now();
+        Self { begin: now, last: now, done: Vec::new() }
+    }
+
+    /// Ends the stage that began when the last one ended.
+    pub(super) fn end(&mut self, name: &'static str) {
+        let now = Instant::now();
+        let seconds = now.duration_since(self.last).as_secs_f64();
+        self.last = now;
+        self.done.push(Stage { name, seconds });
+    }
+
+    pub(super) fn finish(self) -> (Vec<Stage>, f64) {
+        (self.done, self.begin.elapsed().as_secs_f64())
+    }
+}

@@ -1,0 +1,242 @@
+//! The first pass that sees vertices: how many there are, their degrees, and a sample.
+//!
+//! Cost: two increments at random places an edge. With two threads one counts sources and the
+//! other targets, so no counter is shared.
+
+use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_format::manifest::Weights;
+use tiergraph_mem::Budget;
+
+use super::array::Array;
+use super::ids::IdMap;
+use super::input::Input;
+use super::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
+use super::progress::Ticker;
+use super::sample::Sample;
+use super::vertices::Vertices;
+use crate::source::{EdgeBatch, Endpoints};
+
+/// Batches below this are counted by one thread.
+const PARALLEL_EDGES: usize = 1 << 15;
+/// Fewer vertices than this are never too many for their edges.
+const FEW_VERTICES: u64 = 1 << 16;
+/// More vertices than this an edge are taken for ids that should be mapped.
+const VERTICES_AN_EDGE: u64 = 64;
+
+/// What the scan found.
+pub(super) struct Scanned {
+    pub(super) vertices: usize,
+    /// Edges that each vertex is the source of.
+    pub(super) sources: Array<u32>,
+    /// Edges that each vertex is the target of; undirected, without its self-loops.
+    pub(super) targets: Array<u32>,
+    pub(super) edges_read: u64,
+    /// Edges that were kept.
+    pub(super) edges: u64,
+    /// Self-loops among them.
+    pub(super) loops: u64,
+    pub(super) weights: Weights,
+    pub(super) sample: Sample,
+}
+
+struct Scan<'a> {
+    sources: Array<u32>,
+    targets: Array<u32>,
+    vertices: u64,
+    undirected: bool,
+    overflow: bool,
+    exact: bool,
+    weights: WeightChoice,
+    sample: Option<Sample>,
+    loops: u64,
+    budget: &'a Budget,
+}
+
+/// Reads all edges once.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn scan(
+    input: &mut Input<'_>,
+    ids: Option<&IdMap>,
+    undirected: bool,
+    options: &BuildOptions,
+    budget: &Budget,
+    sample_arcs: usize,
+    ticker: &mut Ticker<'_>,
+    cancel: &Cancel,
+) -> Result<Scanned> {
+    let claimed = claimed_vertices(input, ids)?;
+    let what = "the degrees";
+    let capacity = usize::try_from(claimed.unwrap_or(0)).unwrap_or(usize::MAX);
+    let mut scan = Scan {
+        sources: Array::zeroed(capacity, budget, what)?,
+        targets: Array::zeroed(capacity, budget, what)?,
+        vertices: claimed.unwrap_or(0),
+        undirected,
+        overflow: false,
+        exact: true,
+        weights: options.weights,
+        sample: (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs)),
+        loops: 0,
+        budget,
+    };
+    let vertices = Vertices { ids, drop_loops: options.self_loops == SelfLoops::Remove };
+    let (mut batch, mut edges_read, mut edges) = (EdgeBatch::default(), 0, 0);
+    let mut pass = input.pass(true)?;
+    while pass.next(&mut batch)? {
+        cancel.check("build the graph")?;
+        edges_read += batch.len() as u64;
+        ticker.add(batch.len() as u64);
+        vertices.prepare(&mut batch, options.threads)?;
+        edges += batch.len() as u64;
+        scan.add(&batch, options.threads)?;
+        pass.keep(&batch)?;
+    }
+    let kept = pass.finish()?;
+    input.keep(kept);
+    if claimed.is_none() && scan.vertices > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read) {
+        return Err(too_sparse(scan.vertices, edges_read));
+    }
+    if scan.overflow {
+        return Err(Error::new(ErrorKind::Input, "count the edges of a vertex")
+            .expected("at most 4294967295")
+            .hint("remove duplicate edges before building"));
+    }
+    Ok(Scanned {
+        vertices: scan.vertices as usize,
+        edges_read,
+        edges,
+        loops: scan.loops,
+        weights: scan.kind(input.weighted),
+        sample: scan.sample.unwrap_or_else(|| Sample::new(0)),
+        sources: scan.sources,
+        targets: scan.targets,
+    })
+}
+
+/// The number of vertices, where it is known before.
+fn claimed_vertices(input: &mut Input<'_>, ids: Option<&IdMap>) -> Result<Option<u64>> {
+    if let Some(ids) = ids {
+        return Ok(Some(ids.ids().len() as u64));
+    }
+    let listed = input.source().vertices()?;
+    let claimed = match (listed, input.source().size_hint().vertices) {
+        (Some(listed), _) => listed.iter().max().map(|id| id.saturating_add(1)),
+        (None, claimed) => claimed,
+    };
+    match claimed {
+        Some(n) if n > u64::from(u32::MAX) => Err(too_many(n - 1)),
+        claimed => Ok(claimed),
+    }
+}
+
+/// The error of an id that no array in memory has a place for.
+pub(super) fn too_many(id: u64) -> Error {
+    Error::new(ErrorKind::Input, "use the id")
+        .object(id)
+        .expected("ids up to 4294967294, as a build keeps 4-byte ids in memory")
+        .hint("`--ids map` gives large ids to few vertices; split larger graphs")
+}
+
+fn too_sparse(vertices: u64, edges: u64) -> Error {
+    Error::new(ErrorKind::Input, "use ids up to")
+        .object(vertices - 1)
+        .expected(format!("at most {VERTICES_AN_EDGE} vertices an edge"))
+        .got(format!("{vertices} vertices, {edges} edges"))
+        .hint("`--ids map` makes only ids that occur vertices")
+}
+
+impl Scan<'_> {
+    fn add(&mut self, batch: &EdgeBatch, threads: usize) -> Result<()> {
+        let Endpoints::U32 { src, dst } = &batch.ends else { return Ok(()) };
+        self.check_weights(batch)?;
+        self.make_room(src, dst)?;
+        let (sources, targets) = (&mut self.sources[..], &mut self.targets[..]);
+        let (sample, undirected) = (&mut self.sample, self.undirected);
+        let mut sample = || {
+            if let Some(sample) = sample {
+                sample.extend(src, dst);
+            }
+        };
+        let mut loops = 0;
+        let mut at_targets = || match undirected {
+            false => count(targets, dst.iter().copied()),
+            true => {
+                loops = src.iter().zip(dst).map(|(s, d)| u64::from(s == d)).sum();
+                count(targets, src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d))
+            }
+        };
+        let overflow = if threads < 2 || batch.len() < PARALLEL_EDGES {
+            sample();
+            count(sources, src.iter().copied()) | at_targets()
+        } else {
+            std::thread::scope(|scope| {
+                let first = scope.spawn(|| count(sources, src.iter().copied()));
+                sample();
+                let second = at_targets();
+                first.join().unwrap_or(true) | second
+            })
+        };
+        self.loops += loops;
+        self.overflow |= overflow;
+        Ok(())
+    }
+
+    fn make_room(&mut self, src: &[u32], dst: &[u32]) -> Result<()> {
+        let largest = |ids: &[u32]| ids.iter().fold(0, |most, id| most.max(*id));
+        if src.is_empty() {
+            return Ok(());
+        }
+        let most = largest(src).max(largest(dst));
+        if most == u32::MAX {
+            return Err(too_many(most.into()));
+        }
+        let needed = u64::from(most) + 1;
+        self.vertices = self.vertices.max(needed);
+        if needed as usize > self.sources.len() {
+            let capacity = (needed as usize).next_power_of_two();
+            let hint = |e: Error| e.hint("a larger `--memory`; or `--ids map` if ids are sparse");
+            for array in [&mut self.sources, &mut self.targets] {
+                let empty = Array::zeroed(0, self.budget, "")?;
+                let old = std::mem::replace(array, empty);
+                *array = old.grown(capacity, self.budget, "the degrees").map_err(hint)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_weights(&mut self, batch: &EdgeBatch) -> Result<()> {
+        let Some(weights) = &batch.weights else { return Ok(()) };
+        let rounded = self.weights == WeightChoice::F32;
+        let bad = |w: &&f64| !(**w >= 0.0 && w.is_finite() && (!rounded || (**w as f32).is_finite()));
+        if let Some(weight) = weights.iter().find(bad) {
+            let expected = if rounded { "weights from 0 to 3.4e38" } else { "weights of 0 or more" };
+            return Err(Error::new(ErrorKind::Input, "use the weight")
+                .object(weight)
+                .expected(expected));
+        }
+        self.exact &= weights.iter().all(|&w| f64::from(w as f32) == w);
+        Ok(())
+    }
+
+    fn kind(&self, weighted: bool) -> Weights {
+        match self.weights {
+            _ if !weighted => Weights::None,
+            WeightChoice::None => Weights::None,
+            WeightChoice::F32 => Weights::F32,
+            WeightChoice::F64 => Weights::F64,
+            WeightChoice::Auto if self.exact => Weights::F32,
+            WeightChoice::Auto => Weights::F64,
+        }
+    }
+}
+
+/// Counts `ids`; true if a counter overflowed.
+fn count(counts: &mut [u32], ids: impl Iterator<Item = u32>) -> bool {
+    let mut overflow = false;
+    for id in ids {
+        let count = &mut counts[id as usize];
+        *count = count.wrapping_add(1);
+        overflow |= *count == 0;
+    }
+    overflow
+}

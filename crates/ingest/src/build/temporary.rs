@@ -1,0 +1,90 @@
+//! Temporary files that never enter the page cache.
+//!
+//! They are opened for direct I/O and unlinked at once, so that not even a killed build leaves
+//! them behind. A file system without direct I/O gets buffered I/O, whose pages are dropped soon.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Advice, OFlags, fadvise};
+use tiergraph_core::{Error, Result};
+use tiergraph_mem::PAGE_BYTES;
+
+/// Bytes after which a buffered file is pushed out of the page cache again.
+const ADVICE_BYTES: u64 = 16 << 20;
+
+/// A file that is written once, read in pieces and gone when it is dropped.
+#[derive(Debug)]
+pub(super) struct TemporaryFile {
+    file: File,
+    path: PathBuf,
+    direct: bool,
+    end: AtomicU64,
+}
+
+impl TemporaryFile {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(path);
+        let is_direct = direct.is_ok();
+        let io = |e| Error::io("create", path.display(), e);
+        // A refused direct open may have created the file.
+        let buffered = |_| {
+            let _ = std::fs::remove_file(path);
+            options.open(path)
+        };
+        let file = direct.or_else(buffered).map_err(io)?;
+        std::fs::remove_file(path).map_err(|e| Error::io("remove", path.display(), e))?;
+        Ok(Self { file, path: path.to_owned(), direct: is_direct, end: AtomicU64::new(0) })
+    }
+
+    /// Appends whole pages from an aligned buffer and tells where they are.
+    pub(super) fn append(&self, pages: &[u8]) -> Result<u64> {
+        debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
+        let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);
+        self.file
+            .write_all_at(pages, offset)
+            .map_err(|e| Error::io("write", self.path.display(), e))?;
+        if !self.direct && offset / ADVICE_BYTES != (offset + pages.len() as u64) / ADVICE_BYTES {
+            let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        }
+        Ok(offset)
+    }
+
+    /// Reads whole pages into an aligned buffer.
+    pub(super) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
+        debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
+        self.file
+            .read_exact_at(pages, offset)
+            .map_err(|e| Error::io("read", self.path.display(), e))?;
+        if !self.direct {
+            let len = std::num::NonZeroU64::new(pages.len() as u64);
+            let _ = fadvise(&self.file, offset, len, Advice::DontNeed);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiergraph_mem::AlignedBuf;
+
+    #[test]
+    fn what_is_appended_is_read_and_no_name_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = TemporaryFile::create(&dir.path().join("t")).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let mut pages = AlignedBuf::zeroed(8192).unwrap();
+        pages.fill(3);
+        assert_eq!(file.append(&pages).unwrap(), 0);
+        pages.fill(4);
+        assert_eq!(file.append(&pages[..4096]).unwrap(), 8192);
+        file.read(&mut pages, 4096).unwrap();
+        assert!(pages[..4096].iter().all(|&b| b == 3) && pages[4096..].iter().all(|&b| b == 4));
+        assert!(file.read(&mut pages, 8192).is_err());
+    }
+}

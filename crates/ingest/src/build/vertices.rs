@@ -1,0 +1,97 @@
+//! From a source's ids to vertices in the user's order.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::ids::IdMap;
+use super::scan::too_many;
+use crate::source::{EdgeBatch, Endpoints};
+
+/// What is done to every batch before anything else.
+pub(super) struct Vertices<'a> {
+    pub(super) ids: Option<&'a IdMap>,
+    pub(super) drop_loops: bool,
+}
+
+impl Vertices<'_> {
+    /// Makes the batch's ids vertices, 32 bits wide, and removes self-loops if that is asked for.
+    pub(super) fn prepare(&self, batch: &mut EdgeBatch, threads: usize) -> Result<()> {
+        match (self.ids, &batch.ends) {
+            (None, Endpoints::U32 { .. }) => {}
+            (None, Endpoints::U64 { src, dst }) => {
+                let ends = Endpoints::U32 { src: narrow(src)?, dst: narrow(dst)? };
+                batch.ends = ends;
+            }
+            (Some(ids), Endpoints::U32 { src, dst }) => {
+                let ends = Endpoints::U32 {
+                    src: map(src, ids, threads)?,
+                    dst: map(dst, ids, threads)?,
+                };
+                batch.ends = ends;
+            }
+            (Some(ids), Endpoints::U64 { src, dst }) => {
+                let ends = Endpoints::U32 {
+                    src: map(src, ids, threads)?,
+                    dst: map(dst, ids, threads)?,
+                };
+                batch.ends = ends;
+            }
+        }
+        if self.drop_loops {
+            drop_loops(batch);
+        }
+        Ok(())
+    }
+}
+
+fn narrow(ids: &[u64]) -> Result<Vec<u32>> {
+    let largest = ids.iter().fold(0, |most, id| most.max(*id));
+    if largest >= u64::from(u32::MAX) {
+        return Err(too_many(largest));
+    }
+    Ok(ids.iter().map(|&id| id as u32).collect())
+}
+
+fn map<I: Copy + Into<u64> + Sync>(column: &[I], ids: &IdMap, threads: usize) -> Result<Vec<u32>> {
+    let part = column.len().div_ceil(threads).max(1 << 12);
+    let mut mapped = vec![0; column.len()];
+    let map_part = |from: &[I], to: &mut [u32]| -> Result<()> {
+        for (from, to) in from.iter().zip(to) {
+            let id = (*from).into();
+            *to = ids.vertex(id).ok_or_else(|| changed(id))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let parts = column.chunks(part).zip(mapped.chunks_mut(part));
+        let jobs: Vec<_> = parts.map(|(from, to)| scope.spawn(move || map_part(from, to))).collect();
+        jobs.into_iter().try_for_each(|job| job.join().unwrap_or(Ok(())))
+    })?;
+    Ok(mapped)
+}
+
+/// The error of an id that the first pass did not see.
+fn changed(id: u64) -> Error {
+    Error::new(ErrorKind::Input, "find the id")
+        .object(id)
+        .expected("an id that the first pass over the input saw")
+        .hint("do not write to the input while a graph is built from it")
+}
+
+fn drop_loops(batch: &mut EdgeBatch) {
+    let Endpoints::U32 { src, dst } = &mut batch.ends else { return };
+    let mut kept = 0;
+    for i in 0..src.len() {
+        let is_loop = src[i] == dst[i];
+        src[kept] = src[i];
+        dst[kept] = dst[i];
+        if let Some(weights) = &mut batch.weights {
+            weights[kept] = weights[i];
+        }
+        kept += usize::from(!is_loop);
+    }
+    src.truncate(kept);
+    dst.truncate(kept);
+    if let Some(weights) = &mut batch.weights {
+        weights.truncate(kept);
+    }
+}

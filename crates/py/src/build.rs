@@ -1,0 +1,191 @@
+//! Building graphs: from files, from generators, and from batches that Python pushes.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use serde::Deserialize;
+use tiergraph_core::{ErrorKind, Result};
+use tiergraph_ingest::SizeHint;
+use tiergraph_ingest::build::BuildReport;
+use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
+use tiergraph_ingest::source::{OpenOptions, Weights, open};
+
+use crate::calls::Call;
+use crate::errors::{from_json, raise, to_json};
+use crate::options::{Options, write};
+use crate::{edges, generators};
+
+/// Batches that wait between Python and the sort.
+const CHANNEL_BATCHES: usize = 2;
+
+/// What only files are asked.
+#[derive(Deserialize)]
+struct FileOptions {
+    format: Option<String>,
+    weights: Option<String>,
+}
+
+/// What only pushed edges are asked.
+#[derive(Deserialize)]
+struct EdgeOptions {
+    vertices: Option<u64>,
+}
+
+/// Builds a graph from a file; its statistics as JSON.
+#[pyfunction]
+pub(crate) fn build_file(
+    py: Python<'_>,
+    path_in: PathBuf,
+    path_out: PathBuf,
+    options_json: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let call = Call::new(progress);
+    let stats = call.run(py, || {
+        let options: Options = from_json(options_json)?;
+        let mut source = open(&path_in, &open_options(options_json, &options)?)?;
+        write(&mut *source, &path_out, &options, &call)
+    })?;
+    to_json(&stats)
+}
+
+fn open_options(json: &str, options: &Options) -> Result<OpenOptions> {
+    let file: FileOptions = from_json(json)?;
+    Ok(OpenOptions {
+        format: file.format.map(|name| name.parse()).transpose()?,
+        weights: match file.weights.as_deref().map(str::parse) {
+            Some(Ok(weights)) => weights,
+            Some(Err(never)) => match never {},
+            None => Weights::default(),
+        },
+        directed: options.undirected.map(|undirected| !undirected),
+        threads: options.threads(),
+    })
+}
+
+/// Builds a synthetic graph; its statistics as JSON.
+#[pyfunction]
+pub(crate) fn generate(
+    py: Python<'_>,
+    kind: &str,
+    params_json: &str,
+    path_out: PathBuf,
+    options_json: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let call = Call::new(progress);
+    let stats = call.run(py, || {
+        let options: Options = from_json(options_json)?;
+        let mut source = generators::source(kind, params_json, options.threads())?;
+        write(&mut *source, &path_out, &options, &call)
+    })?;
+    to_json(&stats)
+}
+
+/// Receives edges by batches; a thread sorts and writes them meanwhile.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct Builder {
+    path: PathBuf,
+    options: Options,
+    vertices: Option<u64>,
+    call: Arc<Call>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    sender: BatchSender,
+    build: JoinHandle<Result<BuildReport>>,
+}
+
+#[pymethods]
+impl Builder {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        options_json: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let options: Options = from_json(options_json).map_err(|e| raise(py, &e))?;
+        let edges: EdgeOptions = from_json(options_json).map_err(|e| raise(py, &e))?;
+        let call = Arc::new(Call::new(progress));
+        Ok(Self { path, options, vertices: edges.vertices, call, running: Mutex::new(None) })
+    }
+
+    /// Adds edges; waits while the sort is behind.
+    fn push(
+        &self,
+        py: Python<'_>,
+        src: PyReadonlyArray1<'_, u64>,
+        dst: PyReadonlyArray1<'_, u64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<()> {
+        let mut running = self.running(py)?;
+        let current = running.get_or_insert_with(|| self.start(weights.is_some()));
+        let mut batch = current.sender.spare();
+        edges::fill(&mut batch, &src, &dst, weights.as_ref())?;
+        let sent = self.call.run(py, || Ok(current.sender.send(batch)))?;
+        let Err(error) = sent else { return Ok(()) };
+        if error.kind() == ErrorKind::Interrupted
+            && let Some(ended) = running.take()
+        {
+            // The build has ended before its edges did: its result says why.
+            self.result(py, ended.build)?;
+        }
+        Err(raise(py, &error))
+    }
+
+    /// Ends the edges, waits until the graph is written and gives its statistics as JSON.
+    fn finish(&self, py: Python<'_>) -> PyResult<String> {
+        let current = self.running(py)?.take().unwrap_or_else(|| self.start(false));
+        // If the build is gone already, its result says why.
+        let _ = current.sender.finish();
+        to_json(&self.result(py, current.build)?)
+    }
+
+    /// Drops what was written; a graph that stood at the path stays.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.call.cancel.cancel();
+        if let Some(Running { sender, build }) = self.running(py)?.take() {
+            drop(sender);
+            // Its error is this cancellation.
+            let _ = py.detach(|| build.join());
+        }
+        Ok(())
+    }
+}
+
+impl Builder {
+    /// Another Python thread may hold the lock and wait for the GIL: so does not this one.
+    fn running<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Option<Running>>> {
+        self.running
+            .lock_py_attached(py)
+            .map_err(|_| PyRuntimeError::new_err("a call of this builder panicked"))
+    }
+
+    fn start(&self, weighted: bool) -> Running {
+        let spec = MemorySpec {
+            name: "arrays".to_owned(),
+            size: SizeHint { vertices: self.vertices, ..SizeHint::default() },
+            weighted,
+            ..MemorySpec::default()
+        };
+        let (sender, mut source) = channel(spec, CHANNEL_BATCHES);
+        let (path, options, call) = (self.path.clone(), self.options.clone(), self.call.clone());
+        let build = thread::spawn(move || write(&mut source, &path, &options, &call));
+        Running { sender, build }
+    }
+
+    fn result(
+        &self,
+        py: Python<'_>,
+        build: JoinHandle<Result<BuildReport>>,
+    ) -> PyResult<BuildReport> {
+        self.call.run(py, || build.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}

@@ -1,0 +1,167 @@
+//! An opened graph.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use tiergraph_analytics::{PageRank, RunReport, pagerank, wcc};
+use tiergraph_core::trace::Trace;
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
+use tiergraph_io::EngineChoice;
+
+use crate::calls::Call;
+use crate::errors::to_json;
+use crate::info::describe;
+use crate::reads::ceiling;
+
+/// An opened graph under a memory budget. One run at a time.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct Graph {
+    opened: Mutex<Opened>,
+    engine: EngineChoice,
+}
+
+/// Opens the graph at `path`.
+#[pyfunction]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    memory: Option<u64>,
+    io: &str,
+    threads: Option<usize>,
+) -> PyResult<Graph> {
+    Call::new(None).run(py, || {
+        let engine = io.parse()?;
+        let options = OpenOptions { memory, engine, threads, ..OpenOptions::default() };
+        Ok(Graph { opened: Mutex::new(Opened::open(&path, &options)?), engine })
+    })
+}
+
+#[pymethods]
+impl Graph {
+    /// What the manifest says, and bytes an edge by file, as JSON.
+    fn info(&self, py: Python<'_>) -> PyResult<String> {
+        let graph = self.lock(py)?;
+        to_json(&describe(&graph))
+    }
+
+    /// The user's ids, ascending; None when they are 0 to |V| - 1.
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
+        let graph = self.lock(py)?;
+        let ids = Call::new(None).run(py, || graph.user_ids())?;
+        Ok(ids.map(|ids| ids.into_pyarray(py)))
+    }
+
+    /// Degrees in the user's order.
+    fn degrees<'py>(
+        &self,
+        py: Python<'py>,
+        direction: &str,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let graph = self.lock(py)?;
+        let degrees = Call::new(None).run(py, || {
+            let direction = match direction {
+                "out" => Direction::Out,
+                "in" => Direction::In,
+                _ => {
+                    return Err(Error::new(ErrorKind::Input, "give the degrees of direction")
+                        .object(direction)
+                        .expected("`out` or `in`"));
+                }
+            };
+            graph.to_user_order(graph.degrees(direction)?, 1)
+        })?;
+        Ok(degrees.into_pyarray(py))
+    }
+
+    /// PageRank: ranks in the user's order, and the run's report as JSON.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    fn pagerank<'py>(
+        &self,
+        py: Python<'py>,
+        damping: f64,
+        iterations: Option<usize>,
+        tolerance: Option<f64>,
+        sources: Option<PyReadonlyArray1<'py, u64>>,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f32>>, String)> {
+        let defaults = PageRank::default();
+        let sources = match &sources {
+            Some(ids) => ids.as_slice()?.to_vec(),
+            None => Vec::new(),
+        };
+        let limits = match (iterations, tolerance) {
+            (None, None) => (defaults.iterations, defaults.tolerance),
+            (iterations, tolerance) => (iterations.unwrap_or(defaults.iterations), tolerance),
+        };
+        let (ranks, report) = self.run(py, trace, progress, |graph, progress| {
+            let sources = graph.find(&sources)?;
+            let options = PageRank { damping, iterations: limits.0, tolerance: limits.1, sources };
+            pagerank(graph, &options, progress)
+        })?;
+        Ok((ranks.into_pyarray(py), report))
+    }
+
+    /// Each vertex's component, named by the smallest user id in it, and the run's report as JSON.
+    fn wcc<'py>(
+        &self,
+        py: Python<'py>,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<u64>>, String)> {
+        let (components, report) = self.run(py, trace, progress, |graph, progress| {
+            let (positions, report) = wcc(graph, progress)?;
+            let ids = graph.user_ids()?;
+            let name = |position: u32| match &ids {
+                Some(ids) => ids[position as usize],
+                None => u64::from(position),
+            };
+            Ok((positions.into_iter().map(name).collect::<Vec<u64>>(), report))
+        })?;
+        Ok((components.into_pyarray(py), report))
+    }
+
+    /// Bytes a second that the file of this graph's passes gives through its engine, bare.
+    fn measure_ceiling(&self, py: Python<'_>, seconds: f64) -> PyResult<f64> {
+        let graph = self.lock(py)?;
+        let ceiling = Call::new(None).run(py, || ceiling(&graph, self.engine, seconds))?;
+        Ok(ceiling.bandwidth)
+    }
+}
+
+impl Graph {
+    /// Runs an algorithm that can be stopped, traced and watched; its report as JSON.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+        algorithm: impl FnOnce(&Opened, &dyn Progress) -> Result<(T, RunReport)> + Send,
+    ) -> PyResult<(T, String)> {
+        let mut locked = self.lock(py)?;
+        let graph: &mut Opened = &mut locked;
+        let call = Call::new(progress);
+        let (values, report) = call.run(py, || {
+            graph.set_cancel(call.cancel.clone());
+            graph.set_trace(if trace.is_some() { Trace::on() } else { Trace::off() });
+            let done = algorithm(graph, &call)?;
+            if let Some(path) = &trace {
+                graph.trace().write(path)?;
+            }
+            Ok(done)
+        })?;
+        Ok((values, to_json(&report)?))
+    }
+
+    /// The graph, for one call. A thread that waits for another's call lets go of the GIL.
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Opened>> {
+        self.opened
+            .lock_py_attached(py)
+            .map_err(|_| PyRuntimeError::new_err("a call on this graph panicked: open it again"))
+    }
+}

@@ -1,0 +1,99 @@
+//! How a graph is built: the options that Python gives as JSON, and their defaults.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use serde::Deserialize;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::directory::Existing;
+use tiergraph_format::manifest::Codec;
+use tiergraph_ingest::EdgeSource;
+use tiergraph_ingest::build::{
+    BuildOptions, BuildReport, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, build,
+};
+
+use crate::calls::Call;
+
+/// The options of `tiergraph.build` and `tiergraph.generate`; what is not given has its default.
+#[derive(Clone, Deserialize)]
+pub(crate) struct Options {
+    pub(crate) memory: Option<u64>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) undirected: Option<bool>,
+    dedup: Option<bool>,
+    drop_self_loops: Option<bool>,
+    ids: Option<Ids>,
+    order: Option<OrderChoice>,
+    codec: Option<Codec>,
+    layouts: Option<Purpose>,
+    stripe: Option<Vec<PathBuf>>,
+    block_bytes: Option<u64>,
+    overwrite: Option<bool>,
+}
+
+impl Options {
+    /// The threads asked for, or one a core.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(cores)
+    }
+
+    fn build_options(&self) -> Result<BuildOptions> {
+        let given = self.clone();
+        let defaults = BuildOptions::default();
+        let block_bytes = given.block_bytes.map(block_bytes).transpose()?;
+        Ok(BuildOptions {
+            direction: match given.undirected {
+                Some(true) => Direction::Undirected,
+                Some(false) => Direction::Directed,
+                None => defaults.direction,
+            },
+            duplicates: match given.dedup {
+                Some(true) => Duplicates::Remove,
+                Some(false) => Duplicates::Keep,
+                None => defaults.duplicates,
+            },
+            self_loops: match given.drop_self_loops {
+                Some(true) => SelfLoops::Remove,
+                Some(false) => SelfLoops::Keep,
+                None => defaults.self_loops,
+            },
+            ids: given.ids.unwrap_or(defaults.ids),
+            order: given.order.unwrap_or(defaults.order),
+            codec: given.codec.unwrap_or(defaults.codec),
+            purpose: given.layouts.unwrap_or(defaults.purpose),
+            stripes: given.stripe.unwrap_or(defaults.stripes),
+            block_bytes: block_bytes.unwrap_or(defaults.block_bytes),
+            overwrite: match given.overwrite {
+                Some(true) => Existing::Replace,
+                Some(false) | None => Existing::Refuse,
+            },
+            memory: given.memory,
+            threads: self.threads(),
+            ..defaults
+        })
+    }
+}
+
+/// The machine's cores.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Builds the graph `path` from `source` as `options` say.
+pub(crate) fn write(
+    source: &mut dyn EdgeSource,
+    path: &Path,
+    options: &Options,
+    call: &Call,
+) -> Result<BuildReport> {
+    build(source, path, &options.build_options()?, call, &call.cancel)
+}
+
+fn block_bytes(bytes: u64) -> Result<u32> {
+    u32::try_from(bytes).map_err(|_| {
+        Error::new(ErrorKind::Input, "build with blocks of")
+            .object(bytes)
+            .expected("a multiple of 4096 up to 1 GiB")
+    })
+}
