@@ -149,10 +149,15 @@ def test_an_unknown_source_is_refused(six, algorithm, source):
         getattr(six, algorithm)(source)
 
 
-def test_sssp_needs_weights(tmp_path):
-    tg.build((np.array([0]), np.array([1])), tmp_path / "g.tg")
+def test_without_weights_sssp_counts_hops(tmp_path):
+    tg.build((np.array([0, 1]), np.array([1, 2])), tmp_path / "g.tg")
+    assert tg.open(tmp_path / "g.tg").sssp(0).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_propagate_by_weights_needs_weights(tmp_path):
+    tg.build((np.array([0, 1]), np.array([1, 2])), tmp_path / "g.tg")
     with pytest.raises(tg.InputError, match="weight"):
-        tg.open(tmp_path / "g.tg").sssp(0)
+        tg.open(tmp_path / "g.tg").propagate(np.ones(3), weights=True)
 
 
 def test_what_is_not_a_graph_is_refused(tmp_path):

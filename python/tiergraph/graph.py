@@ -150,7 +150,7 @@ class Graph:
     ) -> NDArray[np.float64]:
         """The least total weight from vertex `source`, float64; `inf` where no path leads.
 
-        Needs a weighted graph (`InputError` otherwise).
+        Without weights, every edge weighs 1.
         """
         start = _id(source, "source")
         return self._run(lambda: self._native.sssp(start, _path(trace), progress))

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p tiergraph-kernels --example tiles_speed -- SCALE directed|undirected
 //! [COLUMNS_LOG2] [STRIP_ARCS]`
+#![allow(clippy::unwrap_used, reason = "a failure ends the measurement")]
+
 use std::time::Instant;
 
 use tiergraph_format::sink::VecSink;
@@ -63,6 +65,13 @@ fn main() {
     if undirected {
         edges.retain(|e| e.0 != e.1);
     }
+    if std::env::var_os("STATS").is_some() {
+        let mut by = [0u64; 12];
+        for run in edges.chunk_by(|a, b| a.0 == b.0 && a.1 >> 9 == b.1 >> 9) {
+            by[run.len().ilog2() as usize] += run.len() as u64;
+        }
+        println!("DENS {:?} of {}", by, edges.len());
+    }
     let arcs = edges.len() as u64 * if undirected { 2 } else { 1 };
     let options =
         TileOptions { columns_log2, min_gap: 1, weights: Weights::None, block_bytes: 1 << 20 };
@@ -98,6 +107,24 @@ fn main() {
         (index.len() * 32) as f64 / arcs as f64,
         edges.len() as f64 / begin.elapsed().as_secs_f64() / 1e6
     );
+    if std::env::var_os("STATS").is_some() {
+        let kernel = Kernel::new(options, Isa::detect());
+        let mut hist = std::collections::BTreeMap::<usize, (u64, u64, u64)>::new();
+        for block in &sink.blocks {
+            for segment in TilesBlock::parse(block, &options).unwrap().segments() {
+                kernel
+                    .for_each(&segment.unwrap(), |s| {
+                        let a: u64 = s.active.iter().map(|&a| u64::from(a)).sum();
+                        let e = hist.entry(s.columns.len().min(17)).or_default();
+                        *e = (e.0 + 1, e.1 + u64::from(s.active[0]), e.2 + a);
+                    })
+                    .unwrap();
+            }
+        }
+        for (steps, (slices, rows, arcs)) in hist {
+            println!("STATS steps {steps}: slices {slices} rows {rows} arcs {arcs}");
+        }
+    }
     let size = n + 2 * STRIP_ROWS;
     let x: Vec<f32> = (0..size).map(|i| (mix(i as u64) >> 40) as f32 / (1 << 24) as f32).collect();
     for isa in Isa::available() {
@@ -105,7 +132,7 @@ fn main() {
         let mut y = vec![0f32; size];
         for threads in [1usize, 2] {
             let mut best = f64::MAX;
-            for _ in 0..if isa == Isa::Portable { 2 } else { 7 } {
+            for _ in 0..if isa == Isa::Portable { 1 } else { 9 } {
                 y.fill(0.0);
                 let mut ys: Vec<Vec<f32>> = (1..threads).map(|_| vec![0f32; size]).collect();
                 let begin = Instant::now();
@@ -115,6 +142,7 @@ fn main() {
                         let (blocks, x) = (&sink.blocks, &x);
                         s.spawn(move || {
                             let mut strip = vec![0f32; STRIP_ROWS];
+                            let mut held = (0, 0);
                             loop {
                                 let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                                 let Some(block) = blocks.get(i) else { break };
@@ -124,7 +152,13 @@ fn main() {
                                     let (r, c) = (s.row_base as usize, s.column_base as usize);
                                     let columns = c..c + options.columns();
                                     if undirected {
-                                        strip.fill(0.0);
+                                        if held != (r, s.rows as usize) {
+                                            for (y, s) in y[held.0..].iter_mut().zip(&strip[..held.1]) {
+                                                *y += s;
+                                            }
+                                            strip[..held.1].fill(0.0);
+                                            held = (r, s.rows as usize);
+                                        }
                                         let mut state = SymmetricState {
                                             x_columns: &x[columns.clone()],
                                             x_rows: &x[r..r + STRIP_ROWS],
@@ -132,15 +166,15 @@ fn main() {
                                             y_columns: &mut y[columns],
                                         };
                                         kernel.sum_both(&s, &mut state).unwrap();
-                                        for (y, s) in y[r..].iter_mut().zip(&strip[..s.rows as usize]) {
-                                            *y += s;
-                                        }
                                     } else {
                                         kernel
                                             .sum_rows(&s, &x[columns], &mut y[r..r + STRIP_ROWS])
                                             .unwrap();
                                     }
                                 }
+                            }
+                            for (y, s) in y[held.0..].iter_mut().zip(&strip[..held.1]) {
+                                *y += s;
                             }
                         });
                     }

@@ -4,8 +4,9 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
 
 use crate::lanes::Portable;
-use crate::walk::walk;
-use crate::{Isa, Slice, sum};
+use crate::sum::{SumBoth, SumRows};
+use crate::walk::{Visit, walk};
+use crate::{Isa, Slice};
 
 /// Vertex state that a tile of edges stored once reads and adds to.
 #[derive(Debug)]
@@ -48,6 +49,11 @@ impl Kernel {
     /// A segment whose bytes do not add up.
     #[inline]
     pub fn for_each(&self, segment: &Segment<'_>, visit: impl FnMut(&Slice<'_>)) -> Result<()> {
+        self.walk(segment, visit)
+    }
+
+    #[inline]
+    fn walk(&self, segment: &Segment<'_>, visit: impl Visit) -> Result<()> {
         let whole = match self.isa {
             // SAFETY: portable code needs no features.
             Isa::Portable => unsafe { walk::<Portable>(segment, &self.options, visit) },
@@ -74,8 +80,7 @@ impl Kernel {
     pub fn sum_rows(&self, segment: &Segment<'_>, x: &[f32], y: &mut [f32]) -> Result<()> {
         let x = &x[..self.options.columns()];
         let y = &mut y[..STRIP_ROWS];
-        // SAFETY: `walk` masks rows and columns to the lengths just taken.
-        self.for_each(segment, |slice| unsafe { sum::rows(slice, x, y) })
+        self.walk(segment, SumRows { x, y })
     }
 
     /// Both directions of undirected edges that are stored once: `y_rows[row] += x_columns[column]`
@@ -88,24 +93,21 @@ impl Kernel {
     /// If a slice of `state` is shorter than it says.
     pub fn sum_both(&self, segment: &Segment<'_>, state: &mut SymmetricState<'_>) -> Result<()> {
         let columns = self.options.columns();
-        let mut state = SymmetricState {
+        let state = SymmetricState {
             x_columns: &state.x_columns[..columns],
             x_rows: &state.x_rows[..STRIP_ROWS],
             y_rows: &mut state.y_rows[..STRIP_ROWS],
             y_columns: &mut state.y_columns[..columns],
         };
-        let diagonal = segment.row_base as i64 - segment.column_base as i64;
-        if diagonal < columns as i64 && diagonal + i64::from(segment.rows) > 0 {
-            return self.for_each(segment, |s| sum::both_diagonal(s, &mut state, diagonal));
-        }
-        // SAFETY: `walk` masks rows and columns to the lengths just taken.
-        self.for_each(segment, |slice| unsafe { sum::both(slice, &mut state) })
+        let diagonal = segment.row_base.wrapping_sub(segment.column_base) as i64;
+        let meets = diagonal < columns as i64 && diagonal > -i64::from(segment.rows);
+        self.walk(segment, SumBoth { state, diagonal: meets.then_some(diagonal) })
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Segment, Slice, TileOptions, walk};
+    use super::{Segment, TileOptions, Visit, walk};
     use crate::lanes::{Avx2, Avx512};
 
     /// # Safety
@@ -114,7 +116,7 @@ mod x86 {
     pub(super) unsafe fn walk_avx2(
         segment: &Segment<'_>,
         options: &TileOptions,
-        visit: impl FnMut(&Slice<'_>),
+        visit: impl Visit,
     ) -> bool {
         // SAFETY: the caller's promise.
         unsafe { walk::<Avx2>(segment, options, visit) }
@@ -126,7 +128,7 @@ mod x86 {
     pub(super) unsafe fn walk_avx512(
         segment: &Segment<'_>,
         options: &TileOptions,
-        visit: impl FnMut(&Slice<'_>),
+        visit: impl Visit,
     ) -> bool {
         // SAFETY: the caller's promise.
         unsafe { walk::<Avx512>(segment, options, visit) }

@@ -6,10 +6,53 @@
 
 use tiergraph_format::tiles::LANES;
 
+use crate::walk::Visit;
 use crate::{Slice, SymmetricState};
 
-/// Lanes that are summed together.
+/// Lanes that are summed together: their sums and values stay in registers.
 const WIDTH: usize = 8;
+
+/// Up to eight neighbouring lanes of a slice.
+struct Group {
+    /// The first lane.
+    lane: usize,
+    lanes: usize,
+    /// The first steps, in which all eight have an arc.
+    common: usize,
+}
+
+#[inline(always)]
+fn groups(slice: &Slice<'_>) -> impl Iterator<Item = Group> {
+    let full = usize::from(slice.active[0]);
+    let mut common = slice.columns.len();
+    (0..full).step_by(WIDTH).map(move |lane| {
+        while common > 0 && usize::from(slice.active[common - 1]) < lane + WIDTH {
+            common -= 1;
+        }
+        Group { lane, lanes: WIDTH.min(full - lane), common }
+    })
+}
+
+/// Calls `arc(lane in the group, column)` for the arcs after the common steps.
+#[inline(always)]
+fn tail(slice: &Slice<'_>, group: &Group, mut arc: impl FnMut(usize, usize)) {
+    let from = group.common;
+    for (step, &active) in slice.columns[from..].iter().zip(&slice.active[from..]) {
+        let lanes = usize::from(active).saturating_sub(group.lane).min(WIDTH);
+        if lanes == 0 {
+            break;
+        }
+        for (i, &column) in step[group.lane..][..lanes].iter().enumerate() {
+            arc(i, column as usize);
+        }
+    }
+}
+
+/// The columns of a group's eight lanes in a step.
+#[inline(always)]
+fn eight(step: &[u32; LANES], lane: usize) -> [usize; WIDTH] {
+    std::array::from_fn(|i| step[(lane + i) % LANES] as usize)
+}
 
 /// `y[row] += Σ x[column]`.
 ///
@@ -17,41 +60,19 @@ const WIDTH: usize = 8;
 /// All rows are below `y.len()`, all columns below `x.len()`.
 #[inline(always)]
 pub(crate) unsafe fn rows(slice: &Slice<'_>, x: &[f32], y: &mut [f32]) {
-    let steps = slice.columns.len();
-    let full = usize::from(slice.active[0]);
-    // Steps in which all of these eight lanes have an arc.
-    let mut common = steps;
-    for lane in (0..full).step_by(WIDTH) {
-        let lanes = WIDTH.min(full - lane);
-        while usize::from(slice.active[common - 1]) < lane + lanes {
-            common -= 1;
-        }
+    for group in groups(slice) {
         let mut sums = [0f32; WIDTH];
-        // SAFETY: the caller's promise; lanes are below 32.
+        // SAFETY: the caller's promise.
         unsafe {
-            if lanes == WIDTH {
-                for step in &slice.columns[..common] {
-                    for (i, sum) in sums.iter_mut().enumerate() {
-                        *sum += *x.get_unchecked(*step.get_unchecked(lane + i) as usize);
-                    }
-                }
-            } else {
-                for step in &slice.columns[..common] {
-                    for (i, sum) in sums[..lanes].iter_mut().enumerate() {
-                        *sum += *x.get_unchecked(*step.get_unchecked(lane + i) as usize);
-                    }
+            for step in &slice.columns[..group.common] {
+                let columns = eight(step, group.lane);
+                for i in 0..WIDTH {
+                    sums[i] += x.get_unchecked(columns[i]);
                 }
             }
-            for (step, &active) in slice.columns[common..].iter().zip(&slice.active[common..]) {
-                if usize::from(active) <= lane {
-                    break;
-                }
-                for i in 0..usize::from(active) - lane {
-                    sums[i] += *x.get_unchecked(*step.get_unchecked(lane + i) as usize);
-                }
-            }
-            for (i, sum) in sums[..lanes].iter().enumerate() {
-                *y.get_unchecked_mut(*slice.rows.get_unchecked(lane + i) as usize) += sum;
+            tail(slice, &group, |i, column| sums[i] += x.get_unchecked(column));
+            for (sum, &row) in sums[..group.lanes].iter().zip(&slice.rows[group.lane..]) {
+                *y.get_unchecked_mut(row as usize) += sum;
             }
         }
     }
@@ -63,42 +84,79 @@ pub(crate) unsafe fn rows(slice: &Slice<'_>, x: &[f32], y: &mut [f32]) {
 /// All rows are below the lengths of the row slices, all columns below those of the column slices.
 #[inline(always)]
 pub(crate) unsafe fn both(slice: &Slice<'_>, state: &mut SymmetricState<'_>) {
-    let mut sums = [0f32; LANES];
-    let mut x_rows = [0f32; LANES];
-    let full = usize::from(slice.active[0]);
-    // SAFETY: the caller's promise; lanes are at most 32.
-    unsafe {
-        for (x, &row) in x_rows[..full].iter_mut().zip(slice.rows) {
-            *x = *state.x_rows.get_unchecked(row as usize);
-        }
-        for (step, &active) in slice.columns.iter().zip(slice.active) {
-            let mut arc = |lane: usize| {
-                let column = *step.get_unchecked(lane) as usize;
-                *sums.get_unchecked_mut(lane) += *state.x_columns.get_unchecked(column);
-                *state.y_columns.get_unchecked_mut(column) += *x_rows.get_unchecked(lane);
-            };
-            if usize::from(active) == LANES {
-                (0..LANES).for_each(&mut arc);
-            } else {
-                (0..usize::from(active)).for_each(&mut arc);
+    let (x, y) = (state.x_columns, &mut *state.y_columns);
+    for group in groups(slice) {
+        let rows = &slice.rows[group.lane..group.lane + group.lanes];
+        let (mut sums, mut own) = ([0f32; WIDTH], [0f32; WIDTH]);
+        // SAFETY: the caller's promise.
+        unsafe {
+            for (own, &row) in own.iter_mut().zip(rows) {
+                *own = *state.x_rows.get_unchecked(row as usize);
             }
-        }
-        for (sum, &row) in sums[..full].iter().zip(slice.rows) {
-            *state.y_rows.get_unchecked_mut(row as usize) += sum;
+            for step in &slice.columns[..group.common] {
+                let columns = eight(step, group.lane);
+                for i in 0..WIDTH {
+                    sums[i] += x.get_unchecked(columns[i]);
+                    *y.get_unchecked_mut(columns[i]) += own[i];
+                }
+            }
+            tail(slice, &group, |i, column| {
+                sums[i] += x.get_unchecked(column);
+                *y.get_unchecked_mut(column) += own[i];
+            });
+            for (sum, &row) in sums.iter().zip(rows) {
+                *state.y_rows.get_unchecked_mut(row as usize) += sum;
+            }
         }
     }
 }
 
-/// [`both`] where a tile meets the diagonal: a self-loop, whose column is its row plus `diagonal`,
-/// counts once.
-pub(crate) fn both_diagonal(slice: &Slice<'_>, state: &mut SymmetricState<'_>, diagonal: i64) {
-    for (step, &active) in slice.columns.iter().zip(slice.active) {
-        for (&row, &column) in slice.rows.iter().zip(&step[..usize::from(active)]) {
-            let (r, c) = (row as usize, column as usize);
-            state.y_rows[r] += state.x_columns[c];
-            if i64::from(column) != i64::from(row) + diagonal {
-                state.y_columns[c] += state.x_rows[r];
-            }
+/// [`rows`] for every slice of a segment.
+pub(crate) struct SumRows<'a> {
+    /// A value for each column of the tile.
+    pub x: &'a [f32],
+    /// A sum for each of 65,536 rows.
+    pub y: &'a mut [f32],
+}
+
+impl Visit for SumRows<'_> {
+    #[inline(never)]
+    fn slice(&mut self, slice: &Slice<'_>) {
+        // SAFETY: `Kernel` took slices of the lengths that `walk` masks rows and columns below.
+        unsafe { rows(slice, self.x, self.y) }
+    }
+}
+
+/// [`both`] for every slice of a segment.
+pub(crate) struct SumBoth<'a> {
+    pub state: SymmetricState<'a>,
+    /// Where the segment meets the diagonal: column minus row of a self-loop.
+    pub diagonal: Option<i64>,
+}
+
+impl Visit for SumBoth<'_> {
+    #[inline(never)]
+    fn slice(&mut self, slice: &Slice<'_>) {
+        // SAFETY: as in `SumRows`, for all four slices.
+        unsafe { both(slice, &mut self.state) };
+        if let Some(diagonal) = self.diagonal {
+            undo_loops(slice, &mut self.state, diagonal);
+        }
+    }
+}
+
+/// Takes back what [`both`] added twice: a self-loop, whose column is its row plus `diagonal`,
+/// counts once. Columns never exceed rows, so it is at the end of its lane.
+pub(crate) fn undo_loops(slice: &Slice<'_>, state: &mut SymmetricState<'_>, diagonal: i64) {
+    let mut steps = slice.columns.len();
+    for lane in 0..usize::from(slice.active[0]) {
+        while steps > 0 && usize::from(slice.active[steps - 1]) <= lane {
+            steps -= 1;
+        }
+        let row = slice.rows[lane];
+        let is_loop = |step: &&[u32; LANES]| i64::from(step[lane]) == i64::from(row) + diagonal;
+        for step in slice.columns[..steps].iter().rev().take_while(is_loop) {
+            state.y_columns[step[lane] as usize] -= state.x_rows[row as usize];
         }
     }
 }

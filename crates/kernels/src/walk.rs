@@ -38,6 +38,19 @@ impl Slice<'_> {
     }
 }
 
+/// What is done with a segment's slices: a closure, or a type whose `slice` is always inlined and
+/// so compiled for the instruction set of the walk.
+pub(crate) trait Visit {
+    fn slice(&mut self, slice: &Slice<'_>);
+}
+
+impl<F: FnMut(&Slice<'_>)> Visit for F {
+    #[inline(always)]
+    fn slice(&mut self, slice: &Slice<'_>) {
+        self(slice);
+    }
+}
+
 /// The buffer that slices are unpacked into.
 struct Unpacked {
     rows: [u32; LANES],
@@ -53,9 +66,9 @@ struct Unpacked {
 pub(crate) unsafe fn walk<L: Lanes>(
     segment: &Segment<'_>,
     options: &TileOptions,
-    mut visit: impl FnMut(&Slice<'_>),
+    mut visit: impl Visit,
 ) -> bool {
-    if segment.bytes.len() < segment.len + SLACK {
+    if segment.bytes.len().checked_sub(SLACK).is_none_or(|end| end < segment.len) {
         return false;
     }
     let mut buffer =
@@ -125,7 +138,7 @@ unsafe fn uniform<L: Lanes>(
     length: usize,
     rows: usize,
     buffer: &mut Unpacked,
-    visit: &mut impl FnMut(&Slice<'_>),
+    visit: &mut impl Visit,
 ) -> Option<()> {
     let weight_bytes = options.weights.bytes();
     // SAFETY: the caller's promise.
@@ -157,7 +170,7 @@ unsafe fn uniform<L: Lanes>(
             buffer.active[..length].fill(lanes as u8);
             let weights = reader.at..reader.at + lanes * length * weight_bytes;
             reader.at = weights.end;
-            visit(&Slice {
+            visit.slice(&Slice {
                 rows: &buffer.rows,
                 columns: &buffer.columns[..length],
                 active: &buffer.active[..length],
@@ -177,7 +190,7 @@ unsafe fn jagged<L: Lanes>(
     options: &TileOptions,
     lanes: usize,
     buffer: &mut Unpacked,
-    visit: &mut impl FnMut(&Slice<'_>),
+    visit: &mut impl Visit,
 ) -> Option<()> {
     if lanes == 0 || lanes > LANES {
         return None;
@@ -204,7 +217,7 @@ unsafe fn jagged<L: Lanes>(
             let arcs: usize = buffer.active[..count].iter().map(|&a| usize::from(a)).sum();
             let begin = weights;
             weights += arcs * options.weights.bytes();
-            visit(&Slice {
+            visit.slice(&Slice {
                 rows: &buffer.rows,
                 columns: &buffer.columns[..count],
                 active: &buffer.active[..count],

@@ -3,18 +3,23 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
+    PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use tiergraph_analytics::{PageRank, RunReport, pagerank, wcc};
+use tiergraph_analytics::{
+    PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank, propagate, sssp, wcc,
+};
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
 
 use crate::calls::Call;
-use crate::errors::to_json;
+use crate::errors::{raise, to_json};
 use crate::info::describe;
 use crate::reads::ceiling;
 
@@ -126,6 +131,57 @@ impl Graph {
         Ok((components.into_pyarray(py), report))
     }
 
+    /// Hops from a vertex, -1 where no path leads, and the run's report as JSON.
+    fn bfs<'py>(
+        &self,
+        py: Python<'py>,
+        source: u64,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, String)> {
+        let (depths, report) = self.run(py, trace, progress, |graph, progress| {
+            let (depths, report) = bfs(graph, find(graph, source)?, progress)?;
+            let signed = |depth| if depth == UNREACHED { -1 } else { i64::from(depth) };
+            Ok((depths.into_iter().map(signed).collect::<Vec<i64>>(), report))
+        })?;
+        Ok((depths.into_pyarray(py), report))
+    }
+
+    /// Least weights from a vertex, infinity where no path leads, and the run's report as JSON.
+    fn sssp<'py>(
+        &self,
+        py: Python<'py>,
+        source: u64,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, String)> {
+        let (distances, report) = self.run(py, trace, progress, |graph, progress| {
+            sssp(graph, find(graph, source)?, progress)
+        })?;
+        Ok((distances.into_pyarray(py), report))
+    }
+
+    /// One pass over the edges for float32 or float64 `x` of shape (|V|,) or (|V|, F); an array
+    /// like it, and the run's report as JSON.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    fn propagate<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        reduce: &str,
+        transpose: bool,
+        weights: bool,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, String)> {
+        let reduce = self::reduce(reduce).map_err(|e| raise(py, &e))?;
+        let how = Propagate { reduce, transpose, weights, width: 1 };
+        match x.extract::<PyReadonlyArrayDyn<'py, f32>>() {
+            Ok(x) => self.propagate_values(py, &x, how, trace, progress),
+            Err(_) => self.propagate_values::<f64>(py, &x.extract()?, how, trace, progress),
+        }
+    }
+
     /// Bytes a second that the file of this graph's passes gives through its engine, bare.
     fn measure_ceiling(&self, py: Python<'_>, seconds: f64) -> PyResult<f64> {
         let graph = self.lock(py)?;
@@ -158,10 +214,44 @@ impl Graph {
         Ok((values, to_json(&report)?))
     }
 
+    fn propagate_values<'py, T: Value + Element>(
+        &self,
+        py: Python<'py>,
+        x: &PyReadonlyArrayDyn<'py, T>,
+        how: Propagate,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, String)> {
+        let shape = x.shape().to_vec();
+        let how = Propagate { width: shape.iter().skip(1).product(), ..how };
+        let values = x.as_slice()?;
+        let (y, report) = self
+            .run(py, trace, progress, |graph, progress| propagate(graph, values, &how, progress))?;
+        Ok((y.into_pyarray(py).reshape(shape)?.into_any(), report))
+    }
+
     /// The graph, for one call. A thread that waits for another's call lets go of the GIL.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Opened>> {
         self.opened
             .lock_py_attached(py)
             .map_err(|_| PyRuntimeError::new_err("a call on this graph panicked: open it again"))
+    }
+}
+
+/// The graph's vertex that the user calls `id`.
+fn find(graph: &Opened, id: u64) -> Result<u32> {
+    graph.find(&[id])?.first().copied().ok_or_else(|| {
+        Error::new(ErrorKind::Input, "find vertex").object(id).expected("one of the graph's ids")
+    })
+}
+
+fn reduce(name: &str) -> Result<Reduce> {
+    match name {
+        "sum" => Ok(Reduce::Sum),
+        "min" => Ok(Reduce::Min),
+        "max" => Ok(Reduce::Max),
+        _ => Err(Error::new(ErrorKind::Input, "propagate with reduction")
+            .object(name)
+            .expected("`sum`, `min` or `max`")),
     }
 }

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
 
-/// The manifest in the names that every face uses, and bytes an edge by file.
+/// The manifest in the names that every face uses, bytes an edge by file, and the memory that the
+/// opened graph holds for indexes and buffers.
 pub(crate) fn describe(graph: &Graph) -> Value {
     let manifest = graph.manifest();
     let edges = manifest.edges.max(1) as f64;
@@ -30,6 +31,7 @@ pub(crate) fn describe(graph: &Graph) -> Value {
         "bytes": bytes,
         "bytes_per_edge": bytes as f64 / edges,
         "bytes_per_edge_by_file": by_file,
+        "reserved_bytes": graph.budget().used(),
         "source": manifest.provenance.source,
         "format_version": manifest.format_version,
     })

@@ -15,8 +15,8 @@ use crate::calls::Call;
 use crate::errors::to_json;
 use crate::options::cores;
 
-/// Reads in flight a worker while a graph's ceiling is measured.
-const CEILING_DEPTH: usize = 8;
+/// The most reads in flight a worker while a graph's ceiling is measured.
+const CEILING_DEPTH: u64 = 8;
 
 /// Random reads of a file, or of a graph's blocks: one measurement, as JSON.
 #[pyfunction]
@@ -70,14 +70,15 @@ pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Resu
             .object(graph.dir().path().display())
             .expected("a graph with edges")
     })?;
-    let buffers = graph.threads() * CEILING_DEPTH * block_bytes;
-    let _reserved = graph.reserve(buffers as u64, "the ceiling's buffers")?;
+    let round = (graph.threads() * block_bytes) as u64;
+    let depth = (graph.budget().left() / round).clamp(1, CEILING_DEPTH);
+    let _reserved = graph.reserve(round * depth, "the ceiling's buffers")?;
     let mut files = FileSet::new();
     files.open_striped(&graph.dir().paths(name)?, block_bytes as u64)?;
     let workload = Workload {
         engine,
         block_bytes,
-        depth: CEILING_DEPTH,
+        depth: depth as usize,
         threads: graph.threads(),
         pattern: Pattern::Sequential,
         duration: duration(seconds)?,

@@ -1,7 +1,7 @@
 //! The scalar decoder: what the bytes of a segment mean. Slow, safe, and the reference.
 
 use super::bits::{nibble_width, packed_bytes, unpack_one};
-use super::{LANES, Segment, TileOptions};
+use super::{LANES, Segment, TileOptions, UNIFORM_MAX};
 use crate::manifest::Weights;
 
 /// Up to 32 arcs that are decoded together, of as many different rows.
@@ -28,6 +28,9 @@ pub fn for_each_step(
         if length == 0 {
             jagged(&mut reader, lanes, options, &mut visit)?;
             continue;
+        }
+        if length > UNIFORM_MAX {
+            return None;
         }
         for first_lane in (0..lanes).step_by(LANES) {
             uniform(&mut reader, length, LANES.min(lanes - first_lane), options, &mut visit)?;
@@ -76,8 +79,14 @@ fn jagged(
     rows[..lanes].iter_mut().for_each(|r| *r = (*r + base) & 0xFFFF);
     let mut lengths = [0; LANES];
     reader.fields(&mut lengths[..lanes], nibble_width(len_nibble))?;
-    for l in &mut lengths[..lanes] {
-        *l = longest.checked_sub(*l)?;
+    // Damaged lengths may grow from lane to lane: then the lanes before count.
+    let mut least = 0;
+    for l in lengths[..lanes].iter_mut().rev() {
+        least = longest.saturating_sub(*l).max(least);
+        *l = least;
+    }
+    if lengths[0] != longest {
+        return None;
     }
     steps(reader, &rows[..lanes], &lengths[..lanes], widths >> 4, nibbles, options, visit)
 }
@@ -105,7 +114,7 @@ fn steps(
         reader.fields(&mut fields[..lanes], nibble_width(nibble))?;
         let gap = if k == 0 { 0 } else { options.min_gap };
         for (column, field) in columns[..lanes].iter_mut().zip(&fields) {
-            *column = (*column + field + gap) & column_mask;
+            *column = column.wrapping_add(*field).wrapping_add(gap) & column_mask;
         }
         visit(StepView {
             rows: &rows[..lanes],
@@ -192,7 +201,7 @@ impl Reader<'_> {
 
     fn nibble(&self, nibbles: usize, k: usize) -> Option<u8> {
         let byte = *self.bytes.get(nibbles + k / 2)?;
-        Some(if k % 2 == 0 { byte & 15 } else { byte >> 4 })
+        Some(if k.is_multiple_of(2) { byte & 15 } else { byte >> 4 })
     }
 
     fn fields(&mut self, values: &mut [u32], width: u32) -> Option<()> {

@@ -16,12 +16,17 @@ pub mod bits;
 mod block;
 mod decode;
 mod encode;
+mod index;
+mod slices;
 mod sort;
+mod writer;
 
-pub use block::{Segment, TilesBlock, TilesIndex, TilesWriter};
+pub use block::{Segment, TilesBlock};
 pub use decode::{StepView, for_each_step};
 pub use encode::{EncodedStrip, StripEncoder};
+pub use index::TilesIndex;
 pub use sort::radix_sort;
+pub use writer::TilesWriter;
 
 use crate::manifest::{Manifest, Weights};
 
@@ -29,6 +34,8 @@ use crate::manifest::{Manifest, Weights};
 pub const LANES: usize = 32;
 /// The most rows of a strip: a row inside its strip is 16 bits.
 pub const STRIP_ROWS: usize = 1 << 16;
+/// Rows and columns are below this: `tiles.index` counts rows in units of 32.
+pub const MAX_VERTICES: u64 = 1 << 37;
 /// A decoder may read this far behind a segment's last byte; every block keeps as much free.
 pub const SLACK: usize = 96;
 /// Rows of at most this many arcs in a tile are grouped by exact length.

@@ -38,12 +38,19 @@ impl<T: Pod> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
+        // An empty buffer is at no aligned address.
+        if self.len == 0 {
+            return &[];
+        }
         &bytemuck::cast_slice(&self.buffer)[..self.len]
     }
 }
 
 impl<T: Pod> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
+        if self.len == 0 {
+            return &mut [];
+        }
         &mut bytemuck::cast_slice_mut(&mut self.buffer)[..self.len]
     }
 }

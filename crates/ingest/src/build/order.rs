@@ -34,9 +34,9 @@ pub(super) fn decide(
         return keep("asked for".into());
     }
     let ranks = by_degree(vertices, degree, budget)?;
-    let by_degree = |why| Ok(Ordering { ranks: Some(ranks), order: Order::Degree, why });
+    let by_degree = |ranks, why| Ok(Ordering { ranks: Some(ranks), order: Order::Degree, why });
     if choice == OrderChoice::Degree {
-        return by_degree("asked for".into());
+        return by_degree(ranks, "asked for".into());
     }
     let Some((user, degree)) = sample.compare(&ranks) else {
         return keep("no sampled vertex has two neighbours".into());
@@ -45,7 +45,7 @@ pub(super) fn decide(
         "neighbours of sampled vertices are 2^{user:.2} apart in the user's order and \
          2^{degree:.2} in the order of degrees"
     );
-    if user < KEEP_BELOW * degree { keep(why) } else { by_degree(why) }
+    if user < KEEP_BELOW * degree { keep(why) } else { by_degree(ranks, why) }
 }
 
 /// Ranks by descending degree, ties in the user's order: a counting sort.

@@ -33,8 +33,6 @@ pub(super) struct Scanned {
     pub(super) edges_read: u64,
     /// Edges that were kept.
     pub(super) edges: u64,
-    /// Self-loops among them.
-    pub(super) loops: u64,
     pub(super) weights: Weights,
     pub(super) sample: Sample,
 }
@@ -48,7 +46,6 @@ struct Scan<'a> {
     exact: bool,
     weights: WeightChoice,
     sample: Option<Sample>,
-    loops: u64,
     budget: &'a Budget,
 }
 
@@ -76,7 +73,6 @@ pub(super) fn scan(
         exact: true,
         weights: options.weights,
         sample: (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs)),
-        loops: 0,
         budget,
     };
     let vertices = Vertices { ids, drop_loops: options.self_loops == SelfLoops::Remove };
@@ -97,15 +93,12 @@ pub(super) fn scan(
         return Err(too_sparse(scan.vertices, edges_read));
     }
     if scan.overflow {
-        return Err(Error::new(ErrorKind::Input, "count the edges of a vertex")
-            .expected("at most 4294967295")
-            .hint("remove duplicate edges before building"));
+        return Err(too_many_edges());
     }
     Ok(Scanned {
         vertices: scan.vertices as usize,
         edges_read,
         edges,
-        loops: scan.loops,
         weights: scan.kind(input.weighted),
         sample: scan.sample.unwrap_or_else(|| Sample::new(0)),
         sources: scan.sources,
@@ -137,6 +130,13 @@ pub(super) fn too_many(id: u64) -> Error {
         .hint("`--ids map` gives large ids to few vertices; split larger graphs")
 }
 
+/// The error of a vertex whose edges are more than a counter holds.
+pub(super) fn too_many_edges() -> Error {
+    Error::new(ErrorKind::Input, "count the edges of a vertex")
+        .expected("at most 4294967295")
+        .hint("remove duplicate edges before building")
+}
+
 fn too_sparse(vertices: u64, edges: u64) -> Error {
     Error::new(ErrorKind::Input, "use ids up to")
         .object(vertices - 1)
@@ -157,13 +157,9 @@ impl Scan<'_> {
                 sample.extend(src, dst);
             }
         };
-        let mut loops = 0;
         let mut at_targets = || match undirected {
             false => count(targets, dst.iter().copied()),
-            true => {
-                loops = src.iter().zip(dst).map(|(s, d)| u64::from(s == d)).sum();
-                count(targets, src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d))
-            }
+            true => count(targets, src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d)),
         };
         let overflow = if threads < 2 || batch.len() < PARALLEL_EDGES {
             sample();
@@ -176,7 +172,6 @@ impl Scan<'_> {
                 first.join().unwrap_or(true) | second
             })
         };
-        self.loops += loops;
         self.overflow |= overflow;
         Ok(())
     }

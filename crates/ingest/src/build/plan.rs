@@ -1,0 +1,95 @@
+//! How a build divides its memory.
+//!
+//! What grows with the vertices comes first: degrees and places, 16 bytes a vertex at the worst
+//! moment. Of what is left, the sort gets all when its turn comes, since the write buffers of the
+//! partition are gone by then.
+
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
+use tiergraph_format::manifest::Weights;
+use tiergraph_mem::{Budget, available_memory_bytes};
+
+use super::options::BuildOptions;
+use super::spool;
+
+/// The most arcs of a strip unless chosen otherwise or memory is small.
+const STRIP_ARCS: u64 = 8 << 20;
+/// Bytes that an arc being sorted takes without weights: in a page, in and out of the sort of a
+/// cell of any size, encoded. With weights twice as many.
+const SORT_BYTES: u64 = 64;
+/// No build starts with less.
+const LEAST_MEMORY: u64 = 4 << 20;
+/// Pages of output files that are being written, which count against a control group.
+const PAGE_CACHE_BYTES: u64 = 64 << 20;
+
+/// The whole budget of a build.
+pub(super) fn budget(options: &BuildOptions) -> Result<Budget> {
+    let memory = match options.memory {
+        Some(memory) => memory,
+        None => available_memory_bytes()? / 2,
+    };
+    if memory < LEAST_MEMORY {
+        return Err(Error::new(ErrorKind::Budget, "build a graph within")
+            .object(ByteSize(memory))
+            .expected(format!("at least `{}`", ByteSize(LEAST_MEMORY)))
+            .hint("run with a larger `--memory`"));
+    }
+    Ok(Budget::new(memory))
+}
+
+/// The page cache's part of a budget.
+pub(super) fn page_cache_bytes(budget: &Budget) -> u64 {
+    PAGE_CACHE_BYTES.min(budget.limit() / 8)
+}
+
+/// Edges of a piece of the spool.
+pub(super) fn piece_edges(budget: &Budget) -> usize {
+    let pieces = spool::WRITE_PIECES + spool::READ_PIECES;
+    let edges = budget.limit() as usize / 8 / (pieces * spool::EDGE_BYTES);
+    (edges / 1024 * 1024).clamp(1024, 1 << 18)
+}
+
+/// Arcs of a sample of adjacency.
+pub(super) fn sample_arcs(budget: &Budget) -> usize {
+    (budget.limit() / 256).clamp(1 << 10, 1 << 19) as usize
+}
+
+/// What the sort may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SortPlan {
+    /// The most arcs of a strip. Depends on the memory and on the number of vertices alone, so that
+    /// any number of threads writes the same bytes.
+    pub(super) strip_arcs: u64,
+    /// The most arcs of a bucket, unless a strip has more.
+    pub(super) bucket_arcs: u64,
+    /// Threads that sort.
+    pub(super) workers: usize,
+    /// The most arcs that one of them loads at once.
+    pub(super) capacity: u64,
+    /// Bytes of all of them.
+    pub(super) bytes: u64,
+}
+
+/// Divides what is left of the budget among the threads that sort.
+pub(super) fn sort(
+    options: &BuildOptions,
+    budget: &Budget,
+    arcs: u64,
+    weights: Weights,
+) -> Result<SortPlan> {
+    let left = budget.left();
+    let arc_bytes = if weights == Weights::None { SORT_BYTES } else { 2 * SORT_BYTES };
+    let default = (left / (2 * arc_bytes)).max(1);
+    let default = (1 << default.ilog2()).clamp(1 << 12, STRIP_ARCS);
+    let strip_arcs = options.strip_arcs.unwrap_or(default);
+    let workers = (left / (arc_bytes * strip_arcs)).clamp(1, options.threads as u64);
+    let capacity = (left / (arc_bytes * workers)).max(1 << 12);
+    // So many buckets that their write buffers fit as well.
+    let most_buckets = (left / 4 / (2 * options.threads as u64 * (64 << 10))).clamp(16, 1 << 15);
+    let bucket_arcs = capacity.min(strip_arcs.max(STRIP_ARCS)).max(arcs / most_buckets);
+    let bytes = workers * capacity.min(bucket_arcs.max(1 << 12)) * arc_bytes;
+    if bytes > left {
+        // The error says how much would do.
+        drop(budget.reserve(bytes, "the arcs being sorted")?);
+    }
+    Ok(SortPlan { strip_arcs, bucket_arcs, workers: workers as usize, capacity, bytes })
+}

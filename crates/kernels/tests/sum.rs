@@ -1,0 +1,124 @@
+//! Sums over tiles against the same sums in `f64`.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod graph;
+
+use graph::{Graph, arcs, graphs, mix, options, small_graphs};
+use proptest::prelude::*;
+use tiergraph_format::manifest::Weights;
+use tiergraph_format::tiles::*;
+use tiergraph_kernels::{Isa, Kernel, SymmetricState};
+
+/// Vertices of the graphs, and as many again so that every tile and strip has all its state.
+const SIZE: usize = (1 << 18) + STRIP_ROWS;
+
+/// Positive values, whose sums have no cancellation.
+fn x() -> Vec<f32> {
+    (0..SIZE as u64).map(|v| 0.5 + (mix(v) >> 40) as f32 / (1 << 24) as f32).collect()
+}
+
+/// Compares `y` with sums in `f64`, whose rounding is negligible beside that of `f32`.
+fn compare(y: &[f32], expected: &[f64], arcs: usize, what: &str) {
+    // A running `f32` sum of n values is off by at most n half-ulps of the result; a loop is added
+    // and taken back.
+    let tolerance = 6e-8 * (2.0 * arcs as f64 + 4.0).min(1e4);
+    for (v, (&y, &expected)) in y.iter().zip(expected).enumerate() {
+        let off = (f64::from(y) - expected).abs();
+        assert!(off <= expected * tolerance, "{what}, vertex {v}: {y}, expected {expected}");
+    }
+}
+
+fn check_rows(graph: &Graph) {
+    let x = x();
+    let mut expected = vec![0f64; SIZE];
+    for arc in &graph.arcs {
+        expected[arc.0 as usize] += f64::from(x[arc.1 as usize]);
+    }
+    for isa in Isa::available() {
+        let kernel = Kernel::new(graph.options, isa);
+        let mut y = vec![0f32; SIZE];
+        for segment in graph.segments() {
+            let x = &x[segment.column_base as usize..][..graph.options.columns()];
+            let y = &mut y[segment.row_base as usize..][..STRIP_ROWS];
+            kernel.sum_rows(&segment, x, y).unwrap();
+        }
+        compare(&y, &expected, graph.arcs.len(), &format!("rows, {isa}"));
+    }
+}
+
+/// `graph` stores edges once: rows are not below columns.
+fn check_both(graph: &Graph) {
+    let x = x();
+    let mut expected = vec![0f64; SIZE];
+    for &(row, column, _) in &graph.arcs {
+        let (row, column) = (row as usize, column as usize);
+        expected[row] += f64::from(x[column]);
+        if row != column {
+            expected[column] += f64::from(x[row]);
+        }
+    }
+    for isa in Isa::available() {
+        let kernel = Kernel::new(graph.options, isa);
+        let (mut y, mut y_rows) = (vec![0f32; SIZE], vec![0f32; STRIP_ROWS]);
+        for segment in graph.segments() {
+            let (row, column) = (segment.row_base as usize, segment.column_base as usize);
+            let columns = column..column + graph.options.columns();
+            y_rows.fill(0.0);
+            let mut state = SymmetricState {
+                x_columns: &x[columns.clone()],
+                x_rows: &x[row..row + STRIP_ROWS],
+                y_rows: &mut y_rows,
+                y_columns: &mut y[columns],
+            };
+            kernel.sum_both(&segment, &mut state).unwrap();
+            y[row..].iter_mut().zip(&y_rows).for_each(|(y, r)| *y += r);
+        }
+        compare(&y, &expected, graph.arcs.len(), &format!("both, {isa}"));
+    }
+}
+
+/// The arcs as edges that are stored once.
+fn once(options: TileOptions, rows: u32, arcs: Vec<graph::Arc>) -> Graph {
+    let once = |(a, b, w): graph::Arc| (a.max(b), a.min(b), w);
+    Graph::new(options, rows, arcs.into_iter().map(once).collect())
+}
+
+#[test]
+fn small_graphs_sum() {
+    let plain = |g: &Graph| g.options.weights == Weights::None;
+    for graph in small_graphs().into_iter().filter(plain) {
+        check_rows(&graph);
+        check_both(&once(graph.options, 1024, graph.arcs));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn rows_sum(graph in graphs()) {
+        check_rows(&graph);
+    }
+
+    /// Narrow ids, so that many tiles meet the diagonal and many edges are loops.
+    #[test]
+    fn both_directions_sum(
+        options in options(),
+        units in 1..=2048u32,
+        arcs in (1..=17u32).prop_flat_map(arcs),
+        loops in prop::collection::vec(0..1u64 << 17, 0..40),
+    ) {
+        let loops = loops.into_iter().map(|v| (v, v, 1.0));
+        check_both(&once(options, units * 32, arcs.into_iter().chain(loops).collect()));
+    }
+}
+
+#[test]
+#[should_panic(expected = "range end index 65536 out of range")]
+fn short_state_is_refused() {
+    let graph = &small_graphs()[1];
+    let segment = graph.segments().next().unwrap();
+    let x = vec![0.0; graph.options.columns()];
+    let kernel = Kernel::new(graph.options, Isa::Portable);
+    let _ = kernel.sum_rows(&segment, &x, &mut vec![0.0; STRIP_ROWS - 1]);
+}
