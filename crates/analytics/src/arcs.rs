@@ -2,8 +2,9 @@
 
 use tiergraph_core::Result;
 use tiergraph_format::raw::WeightSlice;
+use tiergraph_format::tiles::LANES;
 use tiergraph_graph::{Direction, Graph, TileSelection};
-use tiergraph_kernels::Slice;
+use tiergraph_kernels::{CHUNK, Slice};
 
 /// Arcs that are in memory now: column → row (source → destination).
 pub(crate) enum Arcs<'a> {
@@ -13,31 +14,76 @@ pub(crate) enum Arcs<'a> {
     Row { row: u32, columns: &'a [u32], weights: WeightSlice<'a> },
 }
 
+/// The arcs of one row that are in memory now: `(column, weight)`, weights 1 in a graph without.
+pub(crate) enum RowArcs<'a> {
+    /// A lane of a slice, and for each step how many arcs of the slice come before it.
+    Lane { column_base: u32, slice: &'a Slice<'a>, lane: usize, before: &'a [usize] },
+    /// A list.
+    List { columns: &'a [u32], weights: WeightSlice<'a> },
+}
+
 impl Arcs<'_> {
-    /// Calls `visit(row, column, weight)` for each arc; weights are 1 in a graph without.
+    /// Calls `visit` for each row, with its arcs.
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(u32, u32, f64)) {
-        match self {
+    pub(crate) fn rows(&self, mut visit: impl FnMut(u32, &RowArcs<'_>)) {
+        match *self {
             Self::Tile { row_base, column_base, slice } => {
-                let mut at = 0;
-                for (step, &active) in slice.columns.iter().zip(slice.active) {
-                    let lanes = usize::from(active);
-                    for (lane, (&row, &column)) in
-                        slice.rows[..lanes].iter().zip(&step[..lanes]).enumerate()
-                    {
-                        visit(row_base + row, column_base + column, slice.weight(at + lane));
+                let mut before = [0; CHUNK];
+                if slice.weight_bytes > 0 {
+                    let mut arcs = 0;
+                    for (before, &active) in before.iter_mut().zip(slice.active) {
+                        *before = arcs;
+                        arcs += usize::from(active);
                     }
-                    at += lanes;
+                }
+                for lane in 0..usize::from(slice.active[0]) {
+                    let arcs = RowArcs::Lane { column_base, slice, lane, before: &before };
+                    visit(row_base + slice.rows[lane], &arcs);
                 }
             }
-            Self::Row { row, columns, weights } => {
+            Self::Row { row, columns, weights } => visit(row, &RowArcs::List { columns, weights }),
+        }
+    }
+}
+
+impl RowArcs<'_> {
+    /// Calls `visit(column)` until it gives false.
+    #[inline(always)]
+    pub(crate) fn columns(&self, mut visit: impl FnMut(u32) -> bool) {
+        match *self {
+            Self::Lane { column_base, slice, lane, .. } => {
+                for (step, &active) in slice.columns.iter().zip(slice.active) {
+                    if usize::from(active) <= lane || !visit(column_base + step[lane % LANES]) {
+                        return;
+                    }
+                }
+            }
+            Self::List { columns, .. } => {
+                columns.iter().all(|&column| visit(column));
+            }
+        }
+    }
+
+    /// Calls `visit(column, weight)` for each arc.
+    #[inline(always)]
+    pub(crate) fn weighted(&self, mut visit: impl FnMut(u32, f64)) {
+        match *self {
+            Self::Lane { column_base, slice, lane, before } => {
+                for ((step, &active), before) in slice.columns.iter().zip(slice.active).zip(before) {
+                    if usize::from(active) <= lane {
+                        return;
+                    }
+                    visit(column_base + step[lane % LANES], slice.weight(before + lane));
+                }
+            }
+            Self::List { columns, weights } => {
                 for (i, &column) in columns.iter().enumerate() {
                     let weight = match weights {
                         WeightSlice::None => 1.0,
                         WeightSlice::F32(w) => f64::from(w[i]),
                         WeightSlice::F64(w) => w[i],
                     };
-                    visit(*row, column, weight);
+                    visit(column, weight);
                 }
             }
         }

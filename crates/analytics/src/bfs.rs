@@ -42,7 +42,8 @@ pub fn bfs(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<u
     let state = graph.reserve(n as u64 * 8, "the distances and the frontier")?;
     let depth: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(UNREACHED)).collect();
     depth[source as usize].store(0, Ordering::Relaxed);
-    let kept = graph.reserve(graph.budget().left() / 8, "the arcs left")?;
+    let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
+    let kept = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
     graph.plan_residency();
     let mut search = Search {
         graph,
@@ -154,51 +155,72 @@ impl Search<'_> {
         let active = ActiveTiles::none(self.depth.len(), log2);
         frontier.iter().for_each(|&v| active.set(v));
         let unvisited = ActiveTiles::none(self.depth.len(), log2);
+        let mut left = 0;
         for v in 0..self.depth.len() as u32 {
             if self.depth(v) == UNREACHED {
                 unvisited.set(v);
+                left += 1;
             }
         }
-        let both = self.both;
-        // Tiles between unvisited vertices are read for the arcs that are left.
-        let usable = |column: bool, row: bool| column && row;
-        let selection = graph.select_tiles(|entry| {
-            let (row, column) = (unvisited.row(entry), unvisited.column(entry));
-            usable(active.column(entry) || column, row)
-                || (both && usable(active.row(entry) || row, column))
+        // While most vertices are unvisited, so are the ends of most arcs.
+        let collect = left < self.depth.len() / 2;
+        let collector = collect.then(|| Collector::new(self.residual_limit));
+        // Tiles between unvisited vertices are read too for the arcs that are left.
+        let from = |set: bool, other: bool| set || (collect && other);
+        let selection = graph.select_tiles(|e| {
+            let (row, column) = (unvisited.row(e), unvisited.column(e));
+            (row && from(active.column(e), column))
+                || (self.both && column && from(active.row(e), row))
         });
-        let collector = Collector::new(self.residual_limit);
         let all = Mutex::new(Vec::new());
         for_each_arc(
             graph,
             &selection,
             |_| (Vec::new(), Part::default()),
-            |(next, part), arcs| self.visit(arcs, next, &collector, part),
+            |(next, part), arcs| match &collector {
+                Some(collector) => self.visit(arcs, next, |a, b| collector.note(part, a, b)),
+                None => self.visit(arcs, next, |_, _| {}),
+            },
             |(next, part)| {
-                collector.end(part);
+                if let Some(collector) = &collector {
+                    collector.end(part);
+                }
                 all.lock().unwrap_or_else(PoisonError::into_inner).extend(next);
                 Ok(())
             },
         )?;
-        self.residual = collector.finish();
+        self.residual = collector.and_then(Collector::finish);
         Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn visit(&self, arcs: &Arcs<'_>, next: &mut Vec<u32>, collector: &Collector, part: &mut Part) {
+    /// Claims what the arcs reach from this level; tells `left` of arcs between unvisited ends.
+    #[inline(always)]
+    fn visit(&self, arcs: &Arcs<'_>, next: &mut Vec<u32>, mut left: impl FnMut(u32, u32)) {
         let level = self.level;
-        arcs.for_each(|row, column, _| {
-            let (to, from) = (self.depth(row), self.depth(column));
-            if to > level {
-                if from == level {
-                    self.claim(row, next);
-                } else if from > level {
-                    collector.note(part, column, row);
-                    if self.both {
-                        collector.note(part, row, column);
+        arcs.rows(|row, arcs| {
+            let own = self.depth(row);
+            if own == level && self.both {
+                arcs.columns(|column| {
+                    if self.depth(column) == UNREACHED {
+                        self.claim(column, next);
                     }
-                }
-            } else if self.both && to == level && from == UNREACHED {
-                self.claim(column, next);
+                    true
+                });
+            } else if own > level {
+                let mut reached = own != UNREACHED;
+                arcs.columns(|column| {
+                    let other = self.depth(column);
+                    if other > level {
+                        left(column, row);
+                        if self.both {
+                            left(row, column);
+                        }
+                    } else if other == level && !reached {
+                        reached = true;
+                        self.claim(row, next);
+                    }
+                    true
+                });
             }
         });
     }

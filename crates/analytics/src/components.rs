@@ -39,10 +39,15 @@ fn parent(parents: &[AtomicU32], v: u32) -> u32 {
 }
 
 fn join_all(parents: &[AtomicU32], arcs: &Arcs<'_>) {
-    arcs.for_each(|row, column, _| {
-        if parent(parents, row) != parent(parents, column) {
-            join(parents, row, column);
-        }
+    arcs.rows(|row, arcs| {
+        let mut own = parent(parents, row);
+        arcs.columns(|column| {
+            if parent(parents, column) != own {
+                join(parents, row, column);
+                own = parent(parents, row);
+            }
+            true
+        });
     });
 }
 

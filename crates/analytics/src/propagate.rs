@@ -13,6 +13,7 @@ use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_kernels::Slice;
 
+use crate::arcs::RowArcs;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::state::{Chunks, StripBuffer};
@@ -201,10 +202,9 @@ impl<T: Value> Pass<'_, T> {
                 let vertex = row.vertex as usize;
                 let first = vertex / STRIP_ROWS * STRIP_ROWS;
                 strip.move_to(first, vertex - first + 1, self.y, self.merge());
-                let (columns, weights) = (row.neighbors, row.weights);
-                let arcs = crate::arcs::Arcs::Row { row: row.vertex as u32, columns, weights };
-                arcs.for_each(|row, column, w| {
-                    self.arc(&mut strip.values, row as usize - first, column as usize, w);
+                let arcs = RowArcs::List { columns: row.neighbors, weights: row.weights };
+                arcs.weighted(|column, weight| {
+                    self.arc(&mut strip.values, vertex - first, column as usize, weight);
                 });
                 Ok(())
             },

@@ -77,15 +77,20 @@ impl Distances {
 
     fn relax(&self, arcs: &Arcs<'_>, both: bool, next: &ActiveTiles) -> u64 {
         let mut lowered = 0;
-        arcs.for_each(|row, column, weight| {
-            let (to, from) = (self.get(row), self.get(column));
-            if from + weight < to {
-                if self.lower(row, from + weight) {
-                    next.set(row);
+        arcs.rows(|row, arcs| {
+            let before = self.get(row);
+            let mut own = before;
+            arcs.weighted(|column, weight| {
+                let other = self.get(column);
+                if other + weight < own {
+                    own = other + weight;
+                } else if both && own + weight < other && self.lower(column, own + weight) {
+                    next.set(column);
                     lowered += 1;
                 }
-            } else if both && to + weight < from && self.lower(column, to + weight) {
-                next.set(column);
+            });
+            if own < before && self.lower(row, own) {
+                next.set(row);
                 lowered += 1;
             }
         });

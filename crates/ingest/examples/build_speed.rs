@@ -1,7 +1,8 @@
 //! How fast a graph is built, and in how much memory.
 //!
 //! `build_speed rmat:24|uniform:20|FILE OUTPUT [undirected] [dedup] [weights] [raw] [training]
-//! [both] [memory=1GiB] [threads=2]` builds the graph, prints the report and the peak resident
+//! [both] [memory=1GiB] [threads=2]
+//! [strip_arcs=N]` builds the graph, prints the report and the peak resident
 //! size as JSON, and leaves the graph at OUTPUT.
 
 use std::path::Path;
@@ -45,6 +46,7 @@ fn main() -> Result<()> {
             ("training", _) => options.purpose = Purpose::Training,
             ("both", _) => options.purpose = Purpose::Both,
             ("memory", size) => options.memory = Some(size.parse::<ByteSize>()?.0),
+            ("strip_arcs", n) => options.strip_arcs = Some(number(n)?),
             ("threads", n) => options.threads = number(n)?,
             (other, _) => {
                 return Err(Error::new(ErrorKind::Input, "use the argument").object(other));

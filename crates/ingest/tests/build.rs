@@ -1,6 +1,8 @@
 //! What is built is what the source had: every graph is read back through the format's own readers
 //! and compared with a reference made from the edges in memory.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 #[path = "common/read_back.rs"]
 mod read_back;
@@ -130,7 +132,18 @@ fn options() -> impl Strategy<Value = BuildOptions> {
         1usize..4,
     );
     choices.prop_map(
-        |(direction, duplicates, self_loops, order, codec, purpose, block_bytes, ids, id_width, threads)| {
+        |(
+            direction,
+            duplicates,
+            self_loops,
+            order,
+            codec,
+            purpose,
+            block_bytes,
+            ids,
+            id_width,
+            threads,
+        )| {
             BuildOptions {
                 direction,
                 duplicates,
@@ -197,9 +210,11 @@ fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
 fn threads_and_memory_do_not_change_a_byte() {
     let edges = skewed(1 << 18);
     for direction in [Direction::Directed, Direction::Undirected] {
-        for (codec, duplicates) in
-            [(Codec::Packed, Duplicates::Keep), (Codec::Packed, Duplicates::Remove), (Codec::Raw, Duplicates::Keep)]
-        {
+        for (codec, duplicates) in [
+            (Codec::Packed, Duplicates::Keep),
+            (Codec::Packed, Duplicates::Remove),
+            (Codec::Raw, Duplicates::Keep),
+        ] {
             let mut first = None;
             for (threads, memory) in [(1, 1 << 30), (2, 16 << 20), (5, 64 << 20)] {
                 let options = BuildOptions {
@@ -239,7 +254,7 @@ fn buckets_and_hubs_larger_than_memory_read_back() {
                 direction,
                 codec,
                 purpose,
-                memory: Some(32 << 20),
+                memory: Some(48 << 20),
                 ..BuildOptions::default()
             };
             Case::new(&edges, options).check();
@@ -289,8 +304,7 @@ fn graphs_without_edges_or_vertices_build() {
 #[test]
 fn listed_and_sparse_ids_become_vertices() {
     let listed = vec![1 << 50, 7, 3];
-    let spec =
-        MemorySpec { name: "ids".into(), vertices: Some(listed), ..MemorySpec::default() };
+    let spec = MemorySpec { name: "ids".into(), vertices: Some(listed), ..MemorySpec::default() };
     let ends = Endpoints::U64 { src: vec![u64::MAX, 7], dst: vec![7, 1 << 40] };
     let mut source = ArraySource::new(spec, vec![EdgeBatch { ends, weights: None }]).unwrap();
     let options = BuildOptions { ids: Ids::Map, ..tiny() };
@@ -389,7 +403,10 @@ fn errors_say_what_to_do_and_leave_nothing() {
     );
     let (kind, text) = message(&[(0, 50 << 20, 0.5)], tiny());
     assert_eq!(kind, ErrorKind::Budget);
-    assert!(text.ends_with("hint: a larger `--memory`; or `--ids map` if ids are sparse"), "{text}");
+    assert!(
+        text.ends_with("hint: a larger `--memory`; or `--ids map` if ids are sparse"),
+        "{text}"
+    );
     let (_, text) = message(&edge, BuildOptions { block_bytes: 1000, ..tiny() });
     assert_eq!(
         text,
@@ -429,8 +446,7 @@ fn a_cancelled_build_leaves_the_old_graph() {
     case.build(&path).unwrap();
     let before = files(&path);
     for stage in ["scan", "partition", "tiles.blocks", "out.rows"] {
-        let case =
-            Case::new(&edges, BuildOptions { overwrite: Existing::Replace, ..tiny() });
+        let case = Case::new(&edges, BuildOptions { overwrite: Existing::Replace, ..tiny() });
         let cancel = Cancel::default();
         let progress = CancelAt(stage, cancel.clone());
         let error =

@@ -26,17 +26,23 @@ def print_fields(fields: Mapping[str, Any], *, stderr: bool = False, prefix: str
     table.add_column()
     for name, value in _flatten(fields, prefix):
         table.add_row(name, readable(name, value))
-    Console(stderr=stderr, highlight=False).print(table)
+    _console(stderr=stderr).print(table)
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table on stdout, numbers to the right."""
     table = Table(box=None, pad_edge=False)
     for i, header in enumerate(headers):
-        table.add_column(header, justify="left" if i == 0 else "right")
+        table.add_column(header, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    _console().print(table)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Where there is no terminal, lines are as long as tables need."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 200)
 
 
 def readable(name: str, value: Any) -> str:
@@ -64,5 +70,7 @@ def _flatten(fields: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]
     for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}.")
+        elif name == "stages":
+            yield from ((f"{prefix}{name}.{s['name']}_seconds", s["seconds"]) for s in value)
         else:
             yield f"{prefix}{name}", value

@@ -74,7 +74,7 @@ impl Slicer<'_> {
     }
 
     /// What lane `run` stores in step `k`: its first column, then the gaps.
-    #[inline]
+    #[inline(always)]
     fn field(&self, run: &RowRun, k: usize) -> u32 {
         let at = run.start as usize + k;
         let column = self.tile.column(self.arcs[at]);

@@ -1,7 +1,7 @@
 //! Packs encoded strips into sealed blocks.
 //!
 //! A block is closed when the next group does not fit, so it is empty by less than one group, which
-//! is at most a quarter of a 1 MiB block and far less but for hubs. Resident: one block, and 40 bytes
+//! is at most about a quarter of a 1 MiB block and far less but for hubs. Resident: one block, and 40 bytes
 //! a segment.
 
 use tiergraph_core::{Error, ErrorKind, Result};

@@ -48,10 +48,9 @@ impl Record {
         self.key_bytes + self.weights.bytes()
     }
 
-    /// Writes the record at the start of `bytes`, which has [`RECORD_SPAN`] bytes.
+    /// Writes the weight of the record at the start of `bytes`, which has [`RECORD_SPAN`] bytes.
     #[inline]
-    pub(super) fn write(&self, bytes: &mut [u8], key: u64, weight: f64) {
-        bytes[..8].copy_from_slice(&key.to_le_bytes());
+    pub(super) fn write_weight(&self, bytes: &mut [u8], weight: f64) {
         let at = self.key_bytes;
         match self.weights {
             Weights::None => {}
@@ -144,10 +143,7 @@ pub(super) struct ChunkReader {
 
 impl ChunkReader {
     /// Calls `visit` with each chunk's bytes and number of records.
-    pub(super) fn for_each(
-        self,
-        mut visit: impl FnMut(&[u8], usize) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn for_each(self, mut visit: impl FnMut(&[u8], usize) -> Result<()>) -> Result<()> {
         for chunk in &self.chunks {
             let (buffer, records) = chunk?;
             visit(&buffer, records)?;

@@ -74,7 +74,8 @@ impl Encode for ListsEncode<'_> {
         self.sorter.gather(pages, u64::from(rows.start) << column_bits);
         self.sorter.sort(column_bits + bits_below(rows.len() as u64), self.duplicates);
         let first_row = u64::from(self.family.buckets[bucket].rows.start + rows.start);
-        let (keys, weights) = (self.sorter.keys.clone(), self.sorter.weights.clone());
+        let keys = std::mem::take(&mut self.sorter.keys);
+        let weights = std::mem::take(&mut self.sorter.weights);
         Ok(ReadyLists { first_row, keys, weights })
     }
 

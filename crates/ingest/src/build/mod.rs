@@ -152,10 +152,8 @@ pub fn build(
     let mut graph = graph.plan(out, into, scanned.edges)?;
     let spooled = input.is_spooled();
     {
-        let vertices = Vertices {
-            ids: ids.as_ref(),
-            drop_loops: options.self_loops == SelfLoops::Remove,
-        };
+        let vertices =
+            Vertices { ids: ids.as_ref(), drop_loops: options.self_loops == SelfLoops::Remove };
         let mut ticker = Ticker::new(progress, "partition", "edges", scanned.edges_read);
         let ranks = ordering.ranks.as_ref();
         graph.partition(&mut input, &vertices, ranks, &mut ticker, cancel)?;

@@ -127,7 +127,7 @@ pub struct BuildOptions {
     pub threads: usize,
     /// Columns of a tile, as a power of two; by default 16, and 13 where edges are undirected.
     pub columns_log2: Option<u32>,
-    /// The most arcs of a strip; by default 8 Mi, less where memory is small.
+    /// The most arcs of a strip; by default 2 Mi, less where memory is small.
     pub strip_arcs: Option<u64>,
     /// Bytes of an id in codec `raw`: 4 or 8. By default what the number of vertices needs.
     pub id_width: Option<u8>,

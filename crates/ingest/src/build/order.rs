@@ -99,7 +99,11 @@ pub(super) fn permuted(
     budget: &Budget,
 ) -> Result<Array<u32>> {
     let Some(ranks) = ranks else {
-        return if values.len() == vertices { Ok(values) } else { shortened(values, vertices, budget) };
+        return if values.len() == vertices {
+            Ok(values)
+        } else {
+            shortened(values, vertices, budget)
+        };
     };
     let mut new = Array::zeroed(vertices, budget, "the degrees")?;
     for (&rank, &value) in ranks.iter().zip(values.iter()) {
@@ -135,10 +139,10 @@ mod tests {
             let mut sample = Sample::new(1 << 12);
             let (mut src, mut dst, mut degrees) = (Vec::new(), Vec::new(), vec![0u64; n]);
             for vertex in 0..n as u32 {
-                for i in 1..=8u32 {
+                for i in 1..=2 + (vertex.wrapping_mul(0x9E37_79B1) >> 29) {
                     let far = vertex.wrapping_add(i).wrapping_mul(0x9E37_79B1) >> 20;
                     // Far ends gather at few vertices.
-                    let end = if local { vertex + i } else { far * far >> 12 } % n as u32;
+                    let end = if local { vertex + i } else { (far * far) >> 12 } % n as u32;
                     src.push(vertex);
                     dst.push(end);
                     degrees[vertex as usize] += 1;

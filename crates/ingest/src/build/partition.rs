@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_format::manifest::Weights;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use super::array::Array;
@@ -54,26 +55,43 @@ struct Open {
 }
 
 impl Appender<'_> {
-    #[inline]
-    fn push(&mut self, row: u32, column: u32, weight: f64) -> Result<()> {
-        let bucket = usize::from(self.bucket_of[(row >> ROWS_LOG2) as usize]);
-        let record = &self.family.record;
-        let open = &mut self.open[bucket];
-        if open.at + RECORD_SPAN > open.buffer.len() {
-            return self.push_to_next(bucket, row, column, weight);
+    /// Appends one arc an edge: rows and columns are the columns of a block of edges.
+    fn push_all<const WEIGHTED: bool>(
+        &mut self,
+        rows: &[u32],
+        columns: &[u32],
+        weights: &[f64],
+        skip_loops: bool,
+    ) -> Result<()> {
+        let (record, bucket_of) = (self.family.record, self.bucket_of);
+        for (i, (&row, &column)) in rows.iter().zip(columns).enumerate() {
+            if skip_loops && row == column {
+                continue;
+            }
+            let bucket = usize::from(bucket_of[(row >> ROWS_LOG2) as usize]);
+            let mut open = &mut self.open[bucket];
+            if open.at + RECORD_SPAN > open.buffer.len() {
+                self.renew(bucket)?;
+                open = &mut self.open[bucket];
+            }
+            let key = u64::from(row - open.first_row) << record.column_bits | u64::from(column);
+            let bytes = &mut open.buffer[open.at..open.at + RECORD_SPAN];
+            bytes[..8].copy_from_slice(&key.to_le_bytes());
+            if WEIGHTED {
+                record.write_weight(bytes, weights[i]);
+            }
+            open.at += record.bytes();
+            open.records += 1;
         }
-        let key = u64::from(row - open.first_row) << record.column_bits | u64::from(column);
-        record.write(&mut open.buffer[open.at..open.at + RECORD_SPAN], key, weight);
-        open.at += record.bytes();
-        open.records += 1;
         Ok(())
     }
 
+    /// Gives `bucket` an empty buffer.
     #[cold]
-    fn push_to_next(&mut self, bucket: usize, row: u32, column: u32, weight: f64) -> Result<()> {
+    fn renew(&mut self, bucket: usize) -> Result<()> {
         self.flush(bucket)?;
         self.open[bucket].buffer = self.empty.recv().map_err(|_| gone())?;
-        self.push(row, column, weight)
+        Ok(())
     }
 
     fn flush(&mut self, bucket: usize) -> Result<()> {
@@ -88,23 +106,24 @@ impl Appender<'_> {
         self.full.send(full).map_err(|_| gone())
     }
 
-    fn append(&mut self, rows: &[u32], columns: &[u32], weights: Option<&[f64]>) -> Result<()> {
-        let weight = |i: usize| weights.map_or(0.0, |w| w[i]);
-        let pairs = rows.iter().zip(columns).enumerate();
-        match self.family.row_of {
-            RowOf::Source => pairs.map(|(i, (&s, &d))| self.push(s, d, weight(i))).collect(),
-            RowOf::Target => pairs.map(|(i, (&s, &d))| self.push(d, s, weight(i))).collect(),
+    /// Appends a block of edges.
+    fn append(&mut self, src: &[u32], dst: &[u32], weights: Option<&[f64]>) -> Result<()> {
+        let weights = weights.filter(|_| self.family.record.weights != Weights::None);
+        let row_of = self.family.row_of;
+        let mut push = |rows: &[u32], columns: &[u32], skip_loops| match weights {
+            Some(weights) => self.push_all::<true>(rows, columns, weights, skip_loops),
+            None => self.push_all::<false>(rows, columns, &[], skip_loops),
+        };
+        match row_of {
+            RowOf::Source => push(src, dst, false),
+            RowOf::Target => push(dst, src, false),
+            RowOf::Both => push(src, dst, false).and_then(|()| push(dst, src, true)),
             RowOf::Larger => {
-                pairs.map(|(i, (&s, &d))| self.push(s.max(d), s.min(d), weight(i))).collect()
-            }
-            RowOf::Both => {
-                for (i, (&s, &d)) in pairs {
-                    self.push(s, d, weight(i))?;
-                    if s != d {
-                        self.push(d, s, weight(i))?;
-                    }
+                let (mut rows, mut columns) = ([0; BLOCK], [0; BLOCK]);
+                for (i, (&s, &d)) in src.iter().zip(dst).enumerate() {
+                    (rows[i], columns[i]) = (s.max(d), s.min(d));
                 }
-                Ok(())
+                push(&rows[..src.len()], &columns[..src.len()], false)
             }
         }
     }

@@ -202,9 +202,11 @@ impl Scan<'_> {
     fn check_weights(&mut self, batch: &EdgeBatch) -> Result<()> {
         let Some(weights) = &batch.weights else { return Ok(()) };
         let rounded = self.weights == WeightChoice::F32;
-        let bad = |w: &&f64| !(**w >= 0.0 && w.is_finite() && (!rounded || (**w as f32).is_finite()));
+        let bad =
+            |w: &&f64| !(**w >= 0.0 && w.is_finite() && (!rounded || (**w as f32).is_finite()));
         if let Some(weight) = weights.iter().find(bad) {
-            let expected = if rounded { "weights from 0 to 3.4e38" } else { "weights of 0 or more" };
+            let expected =
+                if rounded { "weights from 0 to 3.4e38" } else { "weights of 0 or more" };
             return Err(Error::new(ErrorKind::Input, "use the weight")
                 .object(weight)
                 .expected(expected));

@@ -67,7 +67,8 @@ mod tests {
     fn strips_end_at_slices_and_hubs_stand_alone() {
         assert_eq!(cut(0, 10, |_| 0), [0]);
         assert_eq!(cut(5, 10, |_| 1), [0, 5]);
-        assert_eq!(cut(100, 40, |_| 1), [0, 32, 64, 96, 100]);
+        assert_eq!(cut(100, 40, |_| 1), [0, 32, 64, 100]);
+        assert_eq!(cut(100, 35, |_| 1), [0, 32, 64, 96, 100]);
         assert_eq!(cut(100, 64, |_| 1), [0, 64, 100]);
         let hub = |row| if row == 40 { 1000 } else { 1 };
         assert_eq!(cut(100, 64, hub), [0, 32, 64, 100]);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tiergraph_core::Result;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::sink::FileSink;
-use tiergraph_format::tiles::{EncodedStrip, StripEncoder, TileOptions, TilesIndex, TilesWriter, arc_key};
+use tiergraph_format::tiles::{
+    EncodedStrip, StripEncoder, TileOptions, TilesIndex, TilesWriter, arc_key,
+};
 
 use super::array::Array;
 use super::cell::{CellSorter, bits_below};

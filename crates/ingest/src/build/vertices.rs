@@ -22,17 +22,13 @@ impl Vertices<'_> {
                 batch.ends = ends;
             }
             (Some(ids), Endpoints::U32 { src, dst }) => {
-                let ends = Endpoints::U32 {
-                    src: map(src, ids, threads)?,
-                    dst: map(dst, ids, threads)?,
-                };
+                let ends =
+                    Endpoints::U32 { src: map(src, ids, threads)?, dst: map(dst, ids, threads)? };
                 batch.ends = ends;
             }
             (Some(ids), Endpoints::U64 { src, dst }) => {
-                let ends = Endpoints::U32 {
-                    src: map(src, ids, threads)?,
-                    dst: map(dst, ids, threads)?,
-                };
+                let ends =
+                    Endpoints::U32 { src: map(src, ids, threads)?, dst: map(dst, ids, threads)? };
                 batch.ends = ends;
             }
         }
@@ -63,7 +59,8 @@ fn map<I: Copy + Into<u64> + Sync>(column: &[I], ids: &IdMap, threads: usize) ->
     };
     std::thread::scope(|scope| {
         let parts = column.chunks(part).zip(mapped.chunks_mut(part));
-        let jobs: Vec<_> = parts.map(|(from, to)| scope.spawn(move || map_part(from, to))).collect();
+        let jobs: Vec<_> =
+            parts.map(|(from, to)| scope.spawn(move || map_part(from, to))).collect();
         jobs.into_iter().try_for_each(|job| job.join().unwrap_or(Ok(())))
     })?;
     Ok(mapped)

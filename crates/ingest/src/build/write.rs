@@ -32,6 +32,9 @@ use super::temporary::TemporaryFile;
 use super::tiles::{TilesEncode, TilesSink, group_columns};
 use super::vertices::Vertices;
 
+/// The most arcs of a cell of rows: it and the sort's scratch fit a core's L2 cache.
+const CELL_ARCS: u64 = 1 << 16;
+
 /// A file of adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Output {
@@ -365,7 +368,7 @@ impl<'a> Planned<'a> {
         let (graph, keep) = (&self.graph, !self.removes_duplicates());
         let row_of = family.row_of;
         let arcs_of = |row: usize| arcs_of(row_of, &self.out, self.into.as_ref(), row);
-        let cell_arcs = (self.plan.bucket_arcs / 16).clamp(1 << 10, 1 << 18);
+        let cell_arcs = (self.plan.bucket_arcs / 16).clamp(1 << 10, CELL_ARCS);
         let encoder = |_| ListsEncode::new(Arc::clone(family), keep, cell_arcs, &arcs_of);
         let encoders = (0..self.plan.workers).map(encoder).collect();
         let (name, size) = (output.name(), graph.options.block_bytes);

@@ -38,6 +38,8 @@ pub struct TextSource {
     skip: usize,
     /// Lines before the next chunk.
     line: u64,
+    /// Whether an edge was found since the start.
+    found: bool,
     parts: Vec<EdgeBatch>,
 }
 
@@ -58,6 +60,7 @@ impl TextSource {
             chunk: Vec::new(),
             skip: dialect.data_start,
             line: 0,
+            found: false,
             parts: vec![EdgeBatch::default(); threads],
             dialect,
         })
@@ -116,6 +119,7 @@ impl EdgeSource for TextSource {
 
     fn restart(&mut self) -> Result<()> {
         (self.chunks, self.skip, self.line) = (None, self.dialect.data_start, 0);
+        self.found = false;
         Ok(())
     }
 
@@ -126,8 +130,16 @@ impl EdgeSource for TextSource {
             let used = self.scan_chunk()?;
             join(&mut self.parts[..used], batch);
             if !batch.is_empty() {
+                self.found = true;
                 return Ok(true);
             }
+        }
+        if !self.found {
+            return Err(Error::new(ErrorKind::Input, "read")
+                .object(self.spec.path.display())
+                .expected("lines of edges")
+                .got("a file without any")
+                .hint("the first two columns of a line are the ids of an edge's ends"));
         }
         Ok(false)
     }
