@@ -32,6 +32,8 @@ class MemoryGroup:
         try:
             if path.exists():
                 path.rmdir()
+            if path.parent == V2:
+                (V2 / "cgroup.subtree_control").write_text("+memory")
             path.mkdir()
             (path / limit_file).write_text(str(limit))
             if (path / "memory.swap.max").exists():
@@ -44,9 +46,12 @@ class MemoryGroup:
         """Puts the calling process into the group."""
         (self._path / "cgroup.procs").write_text(str(os.getpid()))
 
-    def peak_bytes(self) -> int:
-        """The most memory so far, page cache included."""
-        return int((self._path / self._peak).read_text())
+    def peak_bytes(self) -> int | None:
+        """The most memory so far, page cache included; None where the kernel does not tell."""
+        try:
+            return int((self._path / self._peak).read_text())
+        except FileNotFoundError:
+            return None
 
     def remove(self) -> None:
         """Takes the group away; its processes have ended."""

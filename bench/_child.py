@@ -20,7 +20,7 @@ BENCH = Path(__file__).resolve().parent
 KILLED_FIRST = "1000"
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """A command that gave no result; its text is the reason."""
 
 
@@ -54,24 +54,25 @@ class Child:
         )
 
     def call(self, command: str, limit: float | None = None, **arguments: Any) -> dict[str, Any]:
-        """Executes `command` and returns its answer; `Unavailable` where there is none."""
+        """Executes `command` and returns its answer; `UnavailableError` where there is none."""
         process = self._process
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             process.stdin.write(json.dumps({"command": command, "arguments": arguments}) + "\n")
         except BrokenPipeError as error:
-            raise Unavailable(self._ended()) from error
+            raise UnavailableError(self._ended()) from error
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             if not selector.select(limit):
                 self.close()
-                raise Unavailable(f"over {limit:.0f} s")
+                raise UnavailableError(f"over {limit:g} s")
         line = process.stdout.readline()
         if not line:
-            raise Unavailable(self._ended())
+            raise UnavailableError(self._ended())
         answer: dict[str, Any] = json.loads(line)
         if "unavailable" in answer:
-            raise Unavailable(answer["unavailable"])
+            raise UnavailableError(answer["unavailable"].split("\n")[0])
         return answer
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GIB = 1 << 30
+LOAD_AT_START = os.getloadavg()[0]
 
 
 def device() -> dict[str, object]:
@@ -24,7 +25,7 @@ def device() -> dict[str, object]:
         "disk": _disk(),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "load_average_at_start": os.getloadavg()[0],
+        "load_average_at_start": LOAD_AT_START,
     }
 
 
@@ -40,7 +41,8 @@ def commit() -> str:
     head = _output("git", "-C", str(ROOT), "rev-parse", "HEAD").strip()
     if not head:
         return "unknown"
-    return head + ("-dirty" if _output("git", "-C", str(ROOT), "status", "--porcelain") else "")
+    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
+    return head + ("-dirty" if changed else "")
 
 
 def memory_total() -> int:

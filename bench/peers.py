@@ -1,4 +1,4 @@
-"""How fast is tiergraph in memory beside in-memory libraries?
+"""How fast tiergraph is in memory, beside in-memory libraries.
 
 PageRank, WCC, BFS and SSSP on one undirected Graph500 graph, the same edges for every engine, each
 in a process of its own that loads once. Repetitions interleave: every engine runs a command before
@@ -14,60 +14,69 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import _edges
 import _machine
 import _runs
-from _child import Child, Unavailable
-from _runs import median, say
+from _child import Child, UnavailableError
+from _compare import Checks
+from _runs import Record, median, say
 
-TOGETHER = ("tiergraph", "graphblas", "networkit", "scikit_network")
-ALONE = ("igraph",)
+GROUPS = (("tiergraph", "graphblas", "networkit", "scikit_network"), ("igraph",))
+"""Engines that are in memory, and interleave, together."""
+KINDS = {"plain": ("pagerank", "wcc", "bfs"), "weighted": ("sssp",)}
+"""What runs on the graph without weights and what on the one with; one is loaded at a time."""
 BYTES_PER_EDGE = {
-    "tiergraph": 24,
-    "graphblas": 100,
-    "networkit": 170,
-    "scikit_network": 80,
-    "igraph": 280,
+    "tiergraph": 40,
+    "graphblas": 80,
+    "networkit": 130,
+    "scikit_network": 70,
+    "igraph": 260,
 }
-"""Memory that loading takes at its peak; an engine that the machine has not enough for is skipped."""
+"""The memory that loading and running take at most: without as much, an engine is skipped."""
 CHECK_ITERATIONS = 50
 FEW, MANY = 5, 15
 """PageRank's seconds an iteration are the difference of these two runs by their iterations."""
-TOLERANCE = {"pagerank": 1e-4, "bfs": 0.0, "sssp": 1e-6}
-"""The largest relative difference that a check lets pass."""
-
-Results = dict[str, NDArray[Any]]
+CONVERGES = ("igraph",)
+"""Engines whose PageRank cannot be told how many iterations."""
 
 
 class Engine:
-    """An engine's process, started when first needed; what it could not do is not tried again."""
+    """An engine's process for one kind; what it could not do is not tried again."""
 
-    def __init__(self, name: str, directory: Path, options: argparse.Namespace) -> None:
+    def __init__(self, name: str, kind: str, directory: Path, options: argparse.Namespace) -> None:
         self.name = name
         self.failures: dict[str, str] = {}
-        self.load: dict[str, Any] = {}
-        self.times: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.load: Record = {}
+        self.checks: list[Record] = []
+        self.times: dict[str, list[Record]] = defaultdict(list)
         self._options = options
         own = (options.memory, str(options.threads)) if name == "tiergraph" else ()
-        self._arguments = (f"on_{name}", str(directory), *own)
+        self._arguments = (f"on_{name}", str(directory), kind, *own)
         self._python = Path(sys.executable) if name == "tiergraph" else options.peers_python
         self._child: Child | None = None
 
-    def run(self, command: str, keep: bool = True, **arguments: Any) -> dict[str, Any] | None:
+    def time(self, command: str, **arguments: Any) -> None:
+        """Runs `command` and keeps its time."""
+        answer = self.run(command, **arguments)
+        if answer is not None:
+            self.times[command].append(arguments | answer)
+
+    def run(self, command: str, **arguments: Any) -> Record | None:
         """The answer to `command`, or None and a reason in `failures`."""
         if command in self.failures or "load" in self.failures:
             return None
+        doing = "load"
         try:
             child = self._started()
-            answer = child.call(command, self._options.limit, **arguments)
-        except Unavailable as error:
-            self._fail(command, error)
+            doing = command
+            return child.call(command, self._options.limit, **arguments)
+        except UnavailableError as error:
+            say(f"{self.name} {doing}: {error}")
+            self.failures[doing] = str(error)
+            if doing == "load" or str(error).startswith(("over", "ended")):
+                self.close()
             return None
-        if keep:
-            self.times[command].append(arguments | answer)
-        return answer
 
     def close(self) -> None:
         """Ends the process."""
@@ -75,24 +84,19 @@ class Engine:
             self._child.close()
             self._child = None
 
+    def require(self, need: int) -> None:
+        """Fails without loading where the machine has not `need` bytes of memory left."""
+        left = _machine.memory_available()
+        if need > left:
+            self.failures["load"] = f"needs {need / 1e9:.1f} GB of memory, {left / 1e9:.1f} left"
+            say(f"{self.name}: {self.failures['load']}")
+
     def _started(self) -> Child:
         if self._child is None:
             say(f"loading {self.name}")
             self._child = Child(self._python, *self._arguments, threads=self._options.threads)
-            try:
-                self.load = self._child.call("loaded", self._options.load_limit)
-            except Unavailable:
-                self._fail("load", "its process gave no answer")
-                raise
+            self.load = self._child.call("loaded", self._options.load_limit)
         return self._child
-
-    def _fail(self, command: str, error: object) -> None:
-        text = str(error)
-        say(f"{self.name} {command}: {text}")
-        command = "load" if text.startswith("cannot load") else command
-        self.failures.setdefault(command, text)
-        if text.startswith(("over", "ended")):
-            self.close()
 
 
 def main() -> None:
@@ -104,25 +108,29 @@ def main() -> None:
         data = _edges.read(directory)
         if "tiergraph" in options.engines:
             _build(directory, data, options)
-        references: Results = {}
-        engines = []
-        for names in (TOGETHER, ALONE):
-            group = [
-                Engine(name, directory, options) for name in names if name in options.engines
-            ]
-            checks = _measure(group, data, references, directory, options)
-            engines += [_summary(engine, checks[engine.name]) for engine in group]
-    _print(engines, edges, options)
+        checks = Checks(data)
+        summaries = []
+        for names in GROUPS:
+            chosen = [name for name in names if name in options.engines]
+            runs: dict[str, list[Engine]] = {name: [] for name in chosen}
+            for kind in KINDS:
+                group = [Engine(name, kind, directory, options) for name in chosen]
+                _measure(group, KINDS[kind], data, checks, directory, options)
+                for engine in group:
+                    runs[engine.name].append(engine)
+            summaries += [_summary(name, engines) for name, engines in runs.items()]
+    _print(summaries, edges, options)
     state = "resident: tiergraph's blocks and the peers' structures stay in memory"
     results = {"vertices": data.vertices, "edges": edges, "sources": data.sources}
-    _runs.save(options, "peers", state, results | {"engines": engines})
+    _runs.save(options, "peers", state, results | {"engines": summaries})
 
 
 def _options() -> argparse.Namespace:
     parser = _runs.arguments(__doc__ or "", scale=22)
-    parser.add_argument("--engines", nargs="+", default=[*TOGETHER, *ALONE], help="which to run")
+    names = [name for group in GROUPS for name in group]
+    parser.add_argument("--engines", nargs="+", default=names, choices=names, help="which to run")
     parser.add_argument("--memory", default="4GiB", help="tiergraph's budget: holds the graph")
-    parser.add_argument("--limit", type=float, default=120, help="seconds a command may take")
+    parser.add_argument("--limit", type=float, default=300, help="seconds a command may take")
     parser.add_argument("--load-limit", type=float, default=900, help="seconds loading may take")
     parser.add_argument(
         "--peers-python",
@@ -133,17 +141,20 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     # Not resolved: a virtual environment's interpreter is a link that must be called by its name.
     options.peers_python = options.peers_python.absolute()
+    if set(options.engines) != {"tiergraph"} and not options.peers_python.exists():
+        parser.error("there is no environment for the peers: run bench/peers_env.sh")
     return options
 
 
 def _build(directory: Path, edges: _edges.Edges, options: argparse.Namespace) -> None:
     import tiergraph as tg
 
-    for name, weights in (("plain", ()), ("weighted", (edges.weights,))):
-        say(f"building tiergraph's {name} graph")
+    for kind in KINDS:
+        say(f"building tiergraph's {kind} graph")
+        weights = (edges.weights,) if kind == "weighted" else ()
         tg.build(
             (edges.src, edges.dst, *weights),
-            directory / f"{name}.tg",
+            directory / f"{kind}.tg",
             vertices=edges.vertices,
             undirected=True,
             threads=options.threads,
@@ -152,141 +163,100 @@ def _build(directory: Path, edges: _edges.Edges, options: argparse.Namespace) ->
 
 def _measure(
     group: list[Engine],
+    commands: tuple[str, ...],
     data: _edges.Edges,
-    references: Results,
+    checks: Checks,
     directory: Path,
     options: argparse.Namespace,
-) -> dict[str, dict[str, Any]]:
-    """Checks every engine of `group`, then times them interleaved."""
-    checks = {}
+) -> None:
+    """Checks every engine of `group`, untimed, then times them interleaved."""
     for engine in group:
-        need, left = BYTES_PER_EDGE[engine.name] * len(data.src), _machine.memory_available()
-        if need > left:
-            engine.failures["load"] = f"needs {need / 1e9:.1f} GB of memory, {left / 1e9:.1f} left"
-            say(f"{engine.name}: {engine.failures['load']}")
-        checks[engine.name] = _check(engine, data, references, directory)
+        engine.require(BYTES_PER_EDGE[engine.name] * len(data.src))
+        for command in commands:
+            _check(engine, command, data.sources, checks, directory / "result.npy")
     for repetition in range(options.repetitions):
         say(f"repetition {repetition + 1} of {options.repetitions}")
-        for iterations in (FEW, MANY):
-            for engine in group:
-                engine.run("pagerank", iterations=iterations)
-        for engine in group:
-            engine.run("wcc")
-        for source in data.sources:
-            for command in ("bfs", "sssp"):
+        for command in commands:
+            for arguments in _variants(command, data.sources):
                 for engine in group:
-                    engine.run(command, source=source)
+                    engine.time(command, **arguments)
     for engine in group:
         engine.close()
-    return checks
 
 
-def _check(
-    engine: Engine, data: _edges.Edges, references: Results, directory: Path
-) -> dict[str, Any]:
-    """Runs everything once, untimed, and compares with the first engine that gave a result."""
-    arguments = {
-        "pagerank": {"iterations": CHECK_ITERATIONS},
-        "wcc": {},
-        "bfs": {"source": data.sources[0]},
-        "sssp": {"source": data.sources[0]},
-    }
-    connected = np.zeros(data.vertices, dtype=bool)
-    connected[data.src] = connected[data.dst] = True
-    checks: dict[str, Any] = {}
-    file = directory / "result.npy"
-    for command, given in arguments.items():
-        if engine.run(command, keep=False, save_to=str(file), **given) is None:
-            continue
-        values = np.load(file)
-        values = _smallest_members(values) if command == "wcc" else values.astype(np.float64)
-        reference = references.setdefault(command, values)
-        if command == "wcc":
-            equal = bool(np.array_equal(values, reference))
-            checks[command] = {"equal": equal, "components": len(np.unique(values))}
-            continue
-        if engine.name == "scikit_network" and command == "pagerank":
-            values, reference = (_within(ranks, connected) for ranks in (values, reference))
-        difference = _relative_difference(values, reference)
-        equal = difference <= TOLERANCE[command]
-        checks[command] = {"equal": equal, "relative_difference": difference}
-    return checks
+def _variants(command: str, sources: list[int]) -> list[Record]:
+    """The arguments that one repetition of `command` runs with."""
+    if command == "pagerank":
+        return [{"iterations": FEW}, {"iterations": MANY}]
+    return [{}] if command == "wcc" else [{"source": source} for source in sources]
 
 
-def _within(ranks: NDArray[Any], connected: NDArray[np.bool_]) -> NDArray[Any]:
-    """The ranks of vertices with edges, scaled to a sum of 1.
-
-    scikit-network gives vertices without edges another share; the others' proportions are the same.
-    """
-    return ranks[connected] / ranks[connected].sum()
-
-
-def _smallest_members(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """A partition with each part named by its smallest member, whatever it was named by."""
-    _, first, part = np.unique(labels, return_index=True, return_inverse=True)
-    return first[part]
+def _check(engine: Engine, command: str, sources: list[int], checks: Checks, file: Path) -> None:
+    given = _variants(command, sources)
+    if command == "pagerank":
+        given = [{"iterations": CHECK_ITERATIONS}]
+    for arguments in given:
+        if engine.run(command, save_to=str(file), **arguments) is None:
+            return
+        source = arguments.get("source")
+        outcome = checks.compare(engine.name, command, source, np.load(file))
+        engine.checks.append({"command": command} | outcome)
 
 
-def _relative_difference(values: NDArray[Any], reference: NDArray[Any]) -> float:
-    if np.any(np.isfinite(values) != np.isfinite(reference)):
-        return float("inf")
-    known = np.isfinite(reference)
-    scale = np.maximum(np.abs(reference[known]), np.finfo(np.float64).tiny)
-    return float(np.max(np.abs(values[known] - reference[known]) / scale, initial=0.0))
-
-
-def _summary(engine: Engine, checks: dict[str, Any]) -> dict[str, Any]:
+def _summary(name: str, engines: list[Engine]) -> Record:
+    """One engine's medians and every repetition, of both kinds of graph."""
+    times = {command: runs for engine in engines for command, runs in engine.times.items()}
     seconds = {
-        command: median([run["seconds"] for run in engine.times[command]])
+        command: median([run["seconds"] for run in times.get(command, [])])
         for command in ("wcc", "bfs", "sssp")
     }
-    runs = engine.times["pagerank"]
+    runs = times.get("pagerank", [])
     few = [run["seconds"] for run in runs if run["iterations"] == FEW]
     many = [run["seconds"] for run in runs if run["iterations"] == MANY]
-    converges = engine.name == "igraph"
     differences = [(b - a) / (MANY - FEW) for a, b in zip(few, many, strict=False)]
-    peaks = [run["peak_rss_bytes"] for times in engine.times.values() for run in times]
+    peaks = [run["peak_rss_bytes"] for run in runs]
     return {
-        "engine": engine.name,
-        "load_seconds": engine.load.get("seconds"),
+        "engine": name,
+        "load_seconds": engines[0].load.get("seconds"),
         "peak_rss_bytes": max(peaks, default=None),
-        "pagerank_seconds_per_iteration": None if converges else median(differences),
-        "pagerank_seconds_to_convergence": median(few + many) if converges else None,
+        "pagerank_seconds_per_iteration": None if name in CONVERGES else median(differences),
+        "pagerank_seconds_to_convergence": median(few + many) if name in CONVERGES else None,
         "median_seconds": seconds,
-        "checks": checks,
-        "failures": engine.failures,
-        "repetitions": engine.times,
+        "checks": [check for engine in engines for check in engine.checks],
+        "failures": {kind: e.failures for kind, e in zip(KINDS, engines, strict=True)},
+        "repetitions": times,
     }
 
 
-def _print(engines: list[dict[str, Any]], edges: int, options: argparse.Namespace) -> None:
+def _print(summaries: list[Record], edges: int, options: argparse.Namespace) -> None:
     rows = []
-    for engine in engines:
+    for engine in summaries:
         per_iteration = engine["pagerank_seconds_per_iteration"]
         converged = engine["pagerank_seconds_to_convergence"]
-        seconds = engine["median_seconds"]
-        wrong = [name for name, check in engine["checks"].items() if not check["equal"]]
-        peak = engine["peak_rss_bytes"]
+        seconds, peak = engine["median_seconds"], engine["peak_rss_bytes"]
+        wrong = sorted({check["command"] for check in engine["checks"] if not check["equal"]})
+        agrees = "equal" if engine["checks"] else "none"
         rows.append(
             (
                 engine["engine"],
-                f"{converged:.2f} in all" if converged else per_iteration,
+                f"{converged:.3g} in all" if converged else per_iteration,
                 2 * edges / per_iteration / 1e6 if per_iteration else None,
                 *(seconds[command] for command in ("wcc", "bfs", "sssp")),
                 engine["load_seconds"],
                 None if peak is None else round(peak / 1e6),
-                "equal" if engine["checks"] and not wrong else "differs: " + ", ".join(wrong),
+                "differs: " + ", ".join(wrong) if wrong else agrees,
             )
         )
+    header = ("engine", "PageRank s/iteration", "M arcs/s", "WCC s", "BFS s", "SSSP s", "load s")
     _runs.table(
         f"RMAT-{options.scale} undirected, {edges:,} edges, {options.threads} threads, resident",
-        ("engine", "PageRank s/iteration", "M arcs/s", "WCC s", "BFS s", "SSSP s", "load s",
-         "peak MB", "results"),
+        (*header, "peak MB", "results"),
         rows,
     )
-    for engine in engines:
-        for command, reason in engine["failures"].items():
-            print(f"{engine['engine']} {command}: {reason}")
+    for engine in summaries:
+        for kind, failures in engine["failures"].items():
+            for command, reason in failures.items():
+                print(f"{engine['engine']}, {kind} graph, {command}: {reason}")
 
 
 if __name__ == "__main__":

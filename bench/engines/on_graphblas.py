@@ -23,28 +23,29 @@ DELTA = 0.1
 """Width of SSSP's buckets, for weights even in (0, 1)."""
 
 
-def load(directory: str) -> GraphBLAS:
-    """Builds the matrices from the arrays."""
+def load(directory: str, kind: str) -> GraphBLAS:
+    """Builds the matrix from the arrays, with weights or all 1."""
     gb.ss.config["nthreads"] = int(os.environ["OMP_NUM_THREADS"])
-    return GraphBLAS(_edges.read(Path(directory)))
+    return GraphBLAS(_edges.read(Path(directory)), kind == "weighted")
 
 
 class GraphBLAS:
     """The commands on SuiteSparse:GraphBLAS."""
 
-    def __init__(self, edges: _edges.Edges) -> None:
-        self._n = edges.vertices
-        once = sparse.csr_matrix(
-            (np.asarray(edges.weights), (edges.src, edges.dst)), shape=(self._n, self._n)
-        )
+    def __init__(self, edges: _edges.Edges, weighted: bool) -> None:
+        n = self._n = edges.vertices
+        once = sparse.csr_matrix((edges.weights, (edges.src, edges.dst)), shape=(n, n))
         both = (once + once.T).tocsr()
         del once
-        self._weighted = Matrix.from_csr(both.indptr, both.indices, both.data, ncols=self._n)
-        self._pattern = Matrix.from_csr(
-            both.indptr, both.indices, np.float32(1), ncols=self._n, dtype=gb.dtypes.FP32
-        )
         self._degrees = np.diff(both.indptr).astype(np.float32)
-        self._light = self._heavy = None
+        if weighted:
+            # Split beforehand, as a user with several sources would. A Python float compared with
+            # float32 entries selects none.
+            weights, delta = _matrix(both, both.data), np.float32(DELTA)
+            self._light = weights.select("<=", delta).new()
+            self._heavy = weights.select(">", delta).new()
+        else:
+            self._pattern = _matrix(both, np.float32(1))
 
     def pagerank(self, iterations: int) -> Fetch:
         """LAGraph's PageRank: plus_second, float32, the mass of sinks spread evenly."""
@@ -79,7 +80,7 @@ class GraphBLAS:
             grandparent = following
 
     def bfs(self, source: int) -> Fetch:
-        """Direction-optimising: any_pair, pushed from small frontiers and pulled from large ones."""
+        """Direction-optimising: any_pair, pushed from small frontiers, pulled from large ones."""
         levels = Vector(gb.dtypes.INT32, self._n)
         frontier = Vector.from_coo([source], True, size=self._n)
         level = 0
@@ -95,12 +96,7 @@ class GraphBLAS:
         return lambda: levels.to_dense(fill_value=-1)
 
     def sssp(self, source: int) -> Fetch:
-        """Delta-stepping (Sridhar et al., IPDPSW 2019): light edges in a bucket, then heavy ones."""
-        if self._light is None:
-            # A Python float compared with float32 entries selects none.
-            delta = np.float32(DELTA)
-            self._light = self._weighted.select("<=", delta).new()
-            self._heavy = self._weighted.select(">", delta).new()
+        """Delta-stepping (Sridhar et al., IPDPSW 2019): a bucket's light edges, then heavy."""
         distance = Vector.from_coo([source], 0.0, size=self._n, dtype=gb.dtypes.FP64)
         bucket = 0
         while True:
@@ -122,6 +118,10 @@ class GraphBLAS:
             improved = _relax(distance, active, self._light)
             active = improved.select("<", (bucket + 1) * DELTA).new()
         return settled
+
+
+def _matrix(csr: sparse.csr_matrix, values: Any) -> Matrix:
+    return Matrix.from_csr(csr.indptr, csr.indices, values, ncols=csr.shape[1])
 
 
 def _relax(distance: Vector, active: Vector, matrix: Matrix) -> Vector:

@@ -14,18 +14,20 @@ import _edges
 Fetch = Callable[[], Any]
 
 
-def load(directory: str) -> Igraph:
-    """Builds its graph from the arrays."""
-    return Igraph(_edges.read(Path(directory)))
+def load(directory: str, kind: str) -> Igraph:
+    """Builds its graph from the arrays, with weights or without."""
+    return Igraph(_edges.read(Path(directory)), kind == "weighted")
 
 
 class Igraph:
     """The commands on igraph."""
 
-    def __init__(self, edges: _edges.Edges) -> None:
+    def __init__(self, edges: _edges.Edges, weighted: bool) -> None:
         ends = np.column_stack((edges.src, edges.dst)).astype(np.int64)
         self._graph = igraph.Graph(n=edges.vertices, edges=ends)
-        self._weights = edges.weights
+        del ends
+        if weighted:
+            self._graph.es["weight"] = np.asarray(edges.weights, dtype=np.float64).tolist()
 
     def pagerank(self, iterations: int) -> Fetch:
         """PRPACK to convergence: it cannot be told how many iterations."""
@@ -44,8 +46,6 @@ class Igraph:
         return lambda: np.nan_to_num(np.array(hops), posinf=-1)
 
     def sssp(self, source: int) -> Fetch:
-        """Distances by Dijkstra; the weights become Python's floats the first time."""
-        if "weight" not in self._graph.es.attributes():
-            self._graph.es["weight"] = np.asarray(self._weights, dtype=np.float64).tolist()
+        """Distances by Dijkstra."""
         distances = self._graph.distances(source=source, weights="weight")[0]
         return lambda: np.array(distances)

@@ -15,25 +15,25 @@ import _edges
 Fetch = Callable[[], Any]
 
 
-def load(directory: str) -> NetworKit:
-    """Builds its graph from the arrays."""
+def load(directory: str, kind: str) -> NetworKit:
+    """Builds its graph from the arrays, with weights or without."""
     nk.setNumberOfThreads(int(os.environ["OMP_NUM_THREADS"]))
-    return NetworKit(_edges.read(Path(directory)))
+    return NetworKit(_edges.read(Path(directory)), kind == "weighted")
 
 
 class NetworKit:
     """The commands on NetworKit. The conversion of results to arrays is not timed."""
 
-    def __init__(self, edges: _edges.Edges) -> None:
+    def __init__(self, edges: _edges.Edges, weighted: bool) -> None:
         ends = tuple(np.asarray(ids, dtype=np.uint64) for ids in (edges.src, edges.dst))
         weights = np.asarray(edges.weights, dtype=np.float64)
-        self._plain = nk.GraphFromCoo(ends, n=edges.vertices)
-        self._weighted = nk.GraphFromCoo((weights, ends), n=edges.vertices, weighted=True)
+        given = (weights, ends) if weighted else ends
+        self._graph = nk.GraphFromCoo(given, n=edges.vertices, weighted=weighted)
 
     def pagerank(self, iterations: int) -> Fetch:
         """Its PageRank, stopped after `iterations`."""
         sinks = nk.centrality.SinkHandling.DistributeSinks
-        run = nk.centrality.PageRank(self._plain, 0.85, tol=0.0, distributeSinks=sinks)
+        run = nk.centrality.PageRank(self._graph, 0.85, tol=0.0, distributeSinks=sinks)
         run.maxIterations = iterations
         run.run()
         if run.numberOfIterations() != iterations:
@@ -42,17 +42,17 @@ class NetworKit:
 
     def wcc(self) -> Fetch:
         """ParallelConnectedComponents: label propagation."""
-        run = nk.components.ParallelConnectedComponents(self._plain).run()
+        run = nk.components.ParallelConnectedComponents(self._graph).run()
         return lambda: np.asarray(run.getPartition().getVector())
 
     def bfs(self, source: int) -> Fetch:
         """Its BFS, without paths."""
-        run = nk.distance.BFS(self._plain, source, storePaths=False).run()
+        run = nk.distance.BFS(self._graph, source, storePaths=False).run()
         return lambda: _finite(np.asarray(run.getDistances()), -1)
 
     def sssp(self, source: int) -> Fetch:
         """Dijkstra, without paths."""
-        run = nk.distance.Dijkstra(self._weighted, source, storePaths=False).run()
+        run = nk.distance.Dijkstra(self._graph, source, storePaths=False).run()
         return lambda: _finite(np.asarray(run.getDistances()), np.inf)
 
 

@@ -17,8 +17,10 @@ import _edges
 Fetch = Callable[[], Any]
 
 
-def load(directory: str) -> ScikitNetwork:
+def load(directory: str, kind: str) -> ScikitNetwork:
     """Builds the adjacency matrix from the arrays."""
+    if kind == "weighted":
+        raise NotImplementedError("it has no weighted shortest paths")
     return ScikitNetwork(_edges.read(Path(directory)))
 
 

@@ -1,6 +1,6 @@
 """`python -m engines.serve ENGINE [ARGUMENT...]`: executes commands from stdin until it closes.
 
-ENGINE is a module here with a function `load(*arguments)`, whose result has the commands as methods.
+ENGINE is a module here with a function `load(*arguments)`, whose result has commands as methods.
 A method is timed; where it returns a callable, that fetches the result as an array afterwards,
 untimed, and only if the request names a file to save it to.
 """
@@ -22,13 +22,12 @@ def main(engine: str, *arguments: str) -> None:
     """Serves until stdin closes. The protocol has the only use of stdout; the rest is stderr."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
+    failed: str | None = None
     started = time.perf_counter()
     try:
         loaded = importlib.import_module(f"engines.{engine}").load(*arguments)
     except Exception as error:
         failed = f"cannot load: {type(error).__name__}: {error}"
-    else:
-        failed = None
     load_seconds = time.perf_counter() - started
     for line in sys.stdin:
         request = json.loads(line)

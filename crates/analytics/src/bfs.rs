@@ -156,14 +156,15 @@ impl Search<'_> {
         frontier.iter().for_each(|&v| active.set(v));
         let unvisited = ActiveTiles::none(self.depth.len(), log2);
         let mut left = 0;
-        for v in 0..self.depth.len() as u32 {
+        let with_arcs = graph.vertices_with_tiles();
+        for v in 0..with_arcs as u32 {
             if self.depth(v) == UNREACHED {
                 unvisited.set(v);
                 left += 1;
             }
         }
         // While most vertices are unvisited, so are the ends of most arcs.
-        let collect = left < self.depth.len() / 2;
+        let collect = left < with_arcs / 2;
         let collector = collect.then(|| Collector::new(self.residual_limit));
         // Tiles between unvisited vertices are read too for the arcs that are left.
         let from = |set: bool, other: bool| set || (collect && other);

@@ -1,10 +1,9 @@
 //! Weakly connected components: union-find in one pass over the arcs.
 //!
 //! Gives each vertex its component's smallest vertex (its position in the user's order), whatever
-//! the order of the passes, so results are identical from run to run. Arcs are hooked as in
-//! Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): lock-free, a root is hooked to a smaller one. In
-//! degree order the hubs' tiles come first, after which most arcs join nothing and cost two loads
-//! from a cached tile. Bytes: one pass, less what is resident. 8 bytes of state a vertex.
+//! the order of the passes, so results are identical from run to run. Lock-free union-find: a root
+//! is hooked to a smaller one, paths are halved (Anderson and Woll, STOC 1991). In degree order the
+//! hubs' tiles come first, after which most arcs join nothing and cost one load from a cached tile. Bytes: one pass, less what is resident. 8 bytes of state a vertex.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -51,24 +50,32 @@ fn join_all(parents: &[AtomicU32], arcs: &Arcs<'_>) {
     });
 }
 
-/// Hooks the larger root to the smaller until both have one parent.
+/// The root above `v`; every vertex on the way then skips its parent (path halving).
+fn find(parents: &[AtomicU32], mut v: u32) -> u32 {
+    loop {
+        let above = parent(parents, v);
+        let root = parent(parents, above);
+        if above == root {
+            return root;
+        }
+        // No root is lost to a race: `v` is none, and what is stored is above it.
+        parents[v as usize].store(root, Ordering::Relaxed);
+        v = root;
+    }
+}
+
+/// Hooks the larger root to the smaller.
 #[cold]
 fn join(parents: &[AtomicU32], a: u32, b: u32) {
-    let (mut p, mut q) = (parent(parents, a), parent(parents, b));
-    while p != q {
+    loop {
+        let (p, q) = (find(parents, a), find(parents, b));
         let (low, high) = (p.min(q), p.max(q));
-        let above = parent(parents, high);
-        if above == low {
+        let root = &parents[high as usize];
+        if low == high
+            || root.compare_exchange(high, low, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
             return;
         }
-        if above == high {
-            let root = &parents[high as usize];
-            if root.compare_exchange(high, low, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                return;
-            }
-        }
-        p = parent(parents, parent(parents, high));
-        q = parent(parents, low);
     }
 }
 

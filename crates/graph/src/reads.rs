@@ -5,7 +5,7 @@
 //! for another worker's reads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tiergraph_cache::BlockKey;
@@ -39,11 +39,14 @@ pub(crate) struct Worker {
     /// Large buffers that may exist; small ones are as many as the engine takes.
     large_left: usize,
     done: Vec<Done>,
+    /// The engine failed with reads in flight, which may still complete.
+    pub(crate) broken: bool,
 }
 
 impl Worker {
     pub(crate) fn new(engine: Box<dyn ReadEngine>, large: usize) -> Self {
-        Self { engine, small: Vec::new(), large: Vec::new(), large_left: large, done: Vec::new() }
+        let (small, large, large_left) = (Vec::new(), Vec::new(), large);
+        Self { engine, small, large, large_left, done: Vec::new(), broken: false }
     }
 
     /// A buffer for `len` bytes; `None` while all are in flight.
@@ -51,7 +54,8 @@ impl Worker {
         if len <= SMALL_READ {
             return match self.small.pop() {
                 Some(buffer) => Ok(Some(buffer)),
-                None => AlignedBuf::zeroed(SMALL_READ).map(Some),
+                // A block's own size where that is smaller, so that it can become resident.
+                None => AlignedBuf::zeroed(SMALL_READ.min(block_bytes)).map(Some),
             };
         }
         if let Some(buffer) = self.large.pop() {
@@ -71,14 +75,19 @@ impl Worker {
         if buffer.len() <= SMALL_READ { self.small.push(buffer) } else { self.large.push(buffer) }
     }
 
-    /// Waits for every read in flight, so that the worker can be used again after an error.
+    /// Waits for every read in flight and takes all buffers back, so that the worker can be used
+    /// again after an error: what is left of one pass must not arrive in the next.
     fn drain(&mut self) {
-        while self.engine.in_flight() > 0 {
-            if self.engine.poll(&mut self.done, Wait::All).is_err() {
-                break;
-            }
-            for done in std::mem::take(&mut self.done) {
+        loop {
+            while let Some(done) = self.done.pop() {
                 self.give_back(done.buffer);
+            }
+            if self.engine.in_flight() == 0 {
+                return;
+            }
+            if self.engine.poll(&mut self.done, Wait::All).is_err() {
+                self.broken = true;
+                return;
             }
         }
     }
@@ -109,7 +118,8 @@ struct Pass<'a> {
     graph: &'a Graph,
     wants: &'a [Want],
     missing: Vec<usize>,
-    resident: Vec<usize>,
+    /// Held until the pass ends, whatever another run makes the cache give up.
+    resident: Vec<(usize, Arc<AlignedBuf>)>,
     missing_shares: Shares,
     resident_shares: Shares,
     stop: AtomicBool,
@@ -135,8 +145,13 @@ impl Graph {
         visit: impl Fn(&mut W, usize, &[u8], bool) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let is_resident = |i: &usize| wants[*i].key.is_some_and(|key| self.cache().contains(key));
-        let (resident, missing): (Vec<_>, Vec<_>) = (0..wants.len()).partition(is_resident);
+        let (mut resident, mut missing) = (Vec::new(), Vec::new());
+        for (i, want) in wants.iter().enumerate() {
+            match want.key.and_then(|key| self.cache().get(key)) {
+                Some(block) => resident.push((i, block)),
+                None => missing.push(i),
+            }
+        }
         let workers = self.threads();
         let pass = Pass {
             graph: self,
@@ -167,6 +182,7 @@ impl Graph {
                 }
             }
         });
+        taken.retain(|worker| !worker.broken);
         self.give_workers(taken);
         match pass.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
@@ -193,29 +209,36 @@ fn work<W>(
         worker.engine.poll(&mut worker.done, Wait::No)?;
         if worker.done.is_empty() {
             if let Some(i) = pass.resident_shares.next(number) {
-                let i = pass.resident[i];
-                if let Some(block) = pass.wants[i].key.and_then(|key| graph.cache().get(key)) {
-                    let since = Instant::now();
-                    visit(state, i, &block, false)?;
-                    totals.computed(since);
-                    totals.resident(block.len() as u64);
-                    graph.trace().span("compute", "resident block", number as u32, since);
-                    continue;
-                }
+                let (i, block) = &pass.resident[i];
+                let since = Instant::now();
+                visit(state, *i, block, false)?;
+                totals.computed(since);
+                totals.resident(block.len() as u64);
+                graph.trace().span("compute", "resident block", number as u32, since);
+                continue;
             }
             if worker.engine.in_flight() == 0 {
-                return Ok(());
+                return if next.is_none() { Ok(()) } else { Err(stuck()) };
             }
             let since = Instant::now();
             worker.engine.poll(&mut worker.done, Wait::One)?;
             totals.waited(since);
             graph.trace().span("wait", "read", number as u32, since);
         }
-        for done in std::mem::take(&mut worker.done) {
+        // In the order of completion; what an error leaves is for `drain`.
+        worker.done.reverse();
+        while let Some(done) = worker.done.pop() {
             arrived(pass, number, worker, state, done, visit)?;
             next = fill(pass, number, worker, next)?;
         }
     }
+}
+
+/// A worker that can neither read nor end would leave a part of the pass out.
+fn stuck() -> Error {
+    Error::new(ErrorKind::Io, "finish the pass")
+        .expected("a buffer and an engine that takes a read")
+        .got("neither, with nothing in flight")
 }
 
 /// Submits reads while there are buffers and room; gives back the want that did not fit.
@@ -275,7 +298,8 @@ fn arrived<W>(
     }
     match want.key {
         Some(key) if buffer.len() == want.len => match pass.graph.cache().offer(key, buffer) {
-            Ok(_) => worker.large_left += 1,
+            Ok(_) if want.len > SMALL_READ => worker.large_left += 1,
+            Ok(_) => {}
             Err(buffer) => worker.give_back(buffer),
         },
         _ => worker.give_back(buffer),

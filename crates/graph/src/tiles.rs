@@ -92,6 +92,17 @@ impl Graph {
         self.manifest().files.get("tiles.blocks").map_or(0, |f| f.bytes)
     }
 
+    /// No vertex from this one on has an arc: in degree order, where isolated vertices come last,
+    /// far fewer than all.
+    pub fn vertices_with_tiles(&self) -> usize {
+        let Some(tiles) = &self.tiles else { return self.vertices() };
+        let columns = tiles.options.columns() as u64;
+        let row_end = |e: &TilesIndex| e.row_base + u64::from(e.rows);
+        let column_end = |e: &TilesIndex| (u64::from(e.column_tile) + 1) * columns;
+        let end = tiles.index.iter().map(|e| row_end(e).max(column_end(e))).max().unwrap_or(0);
+        (end as usize).min(self.vertices())
+    }
+
     /// Plans a pass over the segments for which `wanted` holds.
     ///
     /// A block of which at least half is wanted, or that is or can become resident, is read whole;

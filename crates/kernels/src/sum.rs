@@ -48,6 +48,56 @@ fn tail(slice: &Slice<'_>, group: &Group, mut arc: impl FnMut(usize, usize)) {
     }
 }
 
+/// A float in a register of its own. Left to itself the compiler packs sums of different lanes into
+/// vectors, and then shuffles every loaded value into place.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Single(std::arch::x86_64::__m128);
+
+#[cfg(target_arch = "x86_64")]
+impl Single {
+    #[inline(always)]
+    fn new(value: f32) -> Self {
+        // SAFETY: SSE is part of x86-64.
+        Self(unsafe { std::arch::x86_64::_mm_set_ss(value) })
+    }
+
+    #[inline(always)]
+    fn add(&mut self, value: &f32) {
+        use std::arch::x86_64::{_mm_add_ss, _mm_load_ss};
+        // SAFETY: SSE is part of x86-64; a reference may be read.
+        self.0 = unsafe { _mm_add_ss(self.0, _mm_load_ss(value)) };
+    }
+
+    #[inline(always)]
+    fn get(self) -> f32 {
+        // SAFETY: SSE is part of x86-64.
+        unsafe { std::arch::x86_64::_mm_cvtss_f32(self.0) }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+struct Single(f32);
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Single {
+    #[inline(always)]
+    fn new(value: f32) -> Self {
+        Self(value)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, value: &f32) {
+        self.0 += value;
+    }
+
+    #[inline(always)]
+    fn get(self) -> f32 {
+        self.0
+    }
+}
+
 /// The columns of a group's eight lanes in a step.
 #[inline(always)]
 fn eight(step: &[u32; LANES], lane: usize) -> [usize; WIDTH] {
@@ -61,15 +111,16 @@ fn eight(step: &[u32; LANES], lane: usize) -> [usize; WIDTH] {
 #[inline(always)]
 pub(crate) unsafe fn rows(slice: &Slice<'_>, x: &[f32], y: &mut [f32]) {
     for group in groups(slice) {
-        let mut sums = [0f32; WIDTH];
+        let mut sums = [Single::new(0.0); WIDTH];
         // SAFETY: the caller's promise.
         unsafe {
             for step in &slice.columns[..group.common] {
                 let columns = eight(step, group.lane);
                 for i in 0..WIDTH {
-                    sums[i] += x.get_unchecked(columns[i]);
+                    sums[i].add(x.get_unchecked(columns[i]));
                 }
             }
+            let mut sums = sums.map(Single::get);
             tail(slice, &group, |i, column| sums[i] += x.get_unchecked(column));
             for (sum, &row) in sums[..group.lanes].iter().zip(&slice.rows[group.lane..]) {
                 *y.get_unchecked_mut(row as usize) += sum;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tiergraph_core::{Cancel, Result};
 use tiergraph_format::manifest::Weights;
 
-use super::family::{ChunkReader, Family};
+use super::family::{ChunkReader, Family, Record};
 
 /// Rows that share an entry of the table from rows to cells, as a power of two, in buckets of many
 /// rows: none of them has many arcs there.
@@ -83,14 +83,19 @@ impl Cells {
         self.rows[cell / self.columns.count].clone()
     }
 
+    /// From a key to its cell. Borrows what it looks at once for all keys.
     #[inline]
-    fn of(&self, row: u32, column: u32) -> usize {
-        let part = self.part_of_row[(row >> self.row_shift) as usize] as usize;
-        if self.columns.group_of.is_empty() {
-            return part;
+    fn finder(&self, column_bits: u32) -> impl Fn(u64) -> usize + '_ {
+        let (part_of_row, row_shift) = (&self.part_of_row[..], self.row_shift + column_bits);
+        let (group_of, group_shift) = (&self.columns.group_of[..], self.columns.shift);
+        let (groups, column_mask) = (self.columns.count, (1u64 << column_bits) - 1);
+        move |key| {
+            let part = part_of_row[(key >> row_shift) as usize] as usize;
+            if group_of.is_empty() {
+                return part;
+            }
+            part * groups + usize::from(group_of[((key & column_mask) >> group_shift) as usize])
         }
-        let group = self.columns.group_of[(column >> self.columns.shift) as usize];
-        part * self.columns.count + usize::from(group)
     }
 }
 
@@ -149,22 +154,21 @@ impl Loader {
         cells: &Cells,
         wanted: &Range<usize>,
     ) {
-        for_each_key(bytes, records, family, |key, cell, record| {
-            let cell = cells.of(cell.0, cell.1).wrapping_sub(wanted.start);
-            if cell >= wanted.len() {
-                return;
-            }
-            let page = &mut self.open[cell];
+        let cell_of = cells.finder(family.record.column_bits);
+        let (open, record) = (&mut self.open[..], family.record);
+        for_each_key(bytes, records, record, |key, bytes| {
+            // A cell before the wanted ones wraps around to a large number.
+            let cell = cell_of(key).wrapping_sub(wanted.start);
+            let Some(page) = open.get_mut(cell) else { return };
             if page.keys.len() == page.keys.capacity() {
                 let full = std::mem::replace(page, fresh(&mut self.pool, self.page_keys));
                 if !full.keys.is_empty() {
                     self.cells[cell].push(full);
                 }
             }
-            let page = &mut self.open[cell];
             page.keys.push(key);
             if WEIGHTED {
-                page.weights.push(family.record.weight(record));
+                page.weights.push(record.weight(bytes));
             }
         });
     }
@@ -199,30 +203,21 @@ pub(super) fn count(
     cancel: &Cancel,
 ) -> Result<Vec<u64>> {
     let mut counts = vec![0; cells.count()];
+    let cell_of = cells.finder(family.record.column_bits);
     reader.for_each(|bytes, records| {
-        for_each_key(bytes, records, family, |_, (row, column), _| {
-            counts[cells.of(row, column)] += 1;
-        });
+        for_each_key(bytes, records, family.record, |key, _| counts[cell_of(key)] += 1);
         cancel.check("build the graph")
     })?;
     Ok(counts)
 }
 
-/// Calls `visit` with the key, the row in the bucket and column, and the bytes of each record.
+/// Calls `visit` with the key and the bytes of each record.
 #[inline]
-fn for_each_key(
-    bytes: &[u8],
-    records: usize,
-    family: &Family,
-    mut visit: impl FnMut(u64, (u32, u32), &[u8]),
-) {
-    let record = family.record;
-    let (size, mask, column_bits) = (record.bytes(), record.mask(), record.column_bits);
-    let column_mask = (1u64 << column_bits) - 1;
+fn for_each_key(bytes: &[u8], records: usize, record: Record, mut visit: impl FnMut(u64, &[u8])) {
+    let (size, mask) = (record.bytes(), record.mask());
     for i in 0..records {
         let bytes = &bytes[i * size..];
         let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        let key = word & mask;
-        visit(key, ((key >> column_bits) as u32, (key & column_mask) as u32), bytes);
+        visit(word & mask, bytes);
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! They are opened for direct I/O and unlinked at once, so that not even a killed build leaves
 //! them behind. A file system without direct I/O gets buffered I/O, whose pages are dropped soon.
+//!
+//! To free the space of one takes a file system a second for every few hundred MB where it tells
+//! the device (`discard`), so a thread of its own closes it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -18,7 +21,8 @@ const ADVICE_BYTES: u64 = 16 << 20;
 /// A file that is written once, read in pieces and gone when it is dropped.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
-    file: File,
+    /// There until it is dropped.
+    file: Option<File>,
     path: PathBuf,
     direct: bool,
     end: AtomicU64,
@@ -38,18 +42,18 @@ impl TemporaryFile {
         };
         let file = direct.or_else(buffered).map_err(io)?;
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path.display(), e))?;
-        Ok(Self { file, path: path.to_owned(), direct: is_direct, end: AtomicU64::new(0) })
+        let end = AtomicU64::new(0);
+        Ok(Self { file: Some(file), path: path.to_owned(), direct: is_direct, end })
     }
 
     /// Appends whole pages from an aligned buffer and tells where they are.
     pub(super) fn append(&self, pages: &[u8]) -> Result<u64> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);
-        self.file
-            .write_all_at(pages, offset)
-            .map_err(|e| Error::io("write", self.path.display(), e))?;
+        let Some(file) = &self.file else { return Ok(offset) };
+        file.write_all_at(pages, offset).map_err(|e| Error::io("write", self.path.display(), e))?;
         if !self.direct && offset / ADVICE_BYTES != (offset + pages.len() as u64) / ADVICE_BYTES {
-            let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+            let _ = fadvise(file, 0, None, Advice::DontNeed);
         }
         Ok(offset)
     }
@@ -57,14 +61,21 @@ impl TemporaryFile {
     /// Reads whole pages into an aligned buffer.
     pub(super) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
-        self.file
-            .read_exact_at(pages, offset)
-            .map_err(|e| Error::io("read", self.path.display(), e))?;
+        let Some(file) = &self.file else { return Ok(()) };
+        file.read_exact_at(pages, offset).map_err(|e| Error::io("read", self.path.display(), e))?;
         if !self.direct {
             let len = std::num::NonZeroU64::new(pages.len() as u64);
-            let _ = fadvise(&self.file, offset, len, Advice::DontNeed);
+            let _ = fadvise(file, offset, len, Advice::DontNeed);
         }
         Ok(())
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let file = self.file.take();
+        // Without a thread the closure drops here, and with it the file.
+        let _ = std::thread::Builder::new().name("free-space".into()).spawn(move || drop(file));
     }
 }
 

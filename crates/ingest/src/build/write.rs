@@ -257,10 +257,11 @@ impl<'a> Planned<'a> {
         cancel: &Cancel,
     ) -> Result<Encoded<'a>> {
         let _held = self.graph.budget.reserve(self.plan.bytes, "the arcs being sorted")?;
-        let families: Vec<Arc<Family>> =
+        let mut families: Vec<Arc<Family>> =
             std::mem::take(&mut self.families).into_iter().map(Arc::new).collect();
         let mut totals = (0, 0);
-        for output in self.graph.outputs.clone() {
+        let outputs = self.graph.outputs.clone();
+        for (i, &output) in outputs.iter().enumerate() {
             let row_of = output.row_of(self.graph.undirected);
             let Some(family) = families.iter().find(|f| f.row_of == row_of) else { continue };
             let total = (0..family.buckets.len()).map(|b| family.records(b)).sum();
@@ -280,6 +281,9 @@ impl<'a> Planned<'a> {
                     }
                 }
             }
+            // The disk space of buckets that no other file is made from.
+            let undirected = self.graph.undirected;
+            families.retain(|f| outputs[i + 1..].iter().any(|o| o.row_of(undirected) == f.row_of));
             stages.end(output.name());
         }
         self.graph.flat("out.degrees", &self.out)?;

@@ -1,0 +1,155 @@
+"""How many edges a second a build takes in, by input format.
+
+The same R-MAT edges as drawn (duplicates and loops in) from binary pairs, Parquet, text and gzipped
+text, into a directed graph of both layouts, under a budget. Formats interleave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+import _edges
+import _machine
+import _runs
+from _child import Child, UnavailableError
+from _runs import Record, median, say
+
+FORMATS = {
+    "u32": "pairs.u32",
+    "parquet": "pairs.parquet",
+    "text": "pairs.txt",
+    "gzip": "pairs.txt.gz",
+}
+BATCH_EDGES = 1 << 22
+GZIP_LEVEL = 1
+
+
+def main() -> None:
+    """Writes the inputs of each scale, builds from them in turn, prints and saves."""
+    options = _options()
+    records: list[Record] = []
+    for scale in options.scale:
+        with _runs.data_directory("build_speed", options.keep) as directory:
+            say(f"writing the inputs of scale {scale}")
+            _write_inputs(directory, scale, options.formats)
+            cache = _machine.drop_page_cache()
+            records += _measure(directory, scale, options)
+        state = f"{cache} before each build; the host's cache is unknown"
+        _runs.save(options, "build_speed", state, records)
+    _print(records, options)
+
+
+def _options() -> argparse.Namespace:
+    parser = _runs.arguments(__doc__ or "", scale=22, repetitions=3)
+    parser.set_defaults(scale=[22, 24])
+    for action in parser._actions:
+        if action.dest == "scale":
+            action.nargs = "+"
+    parser.add_argument("--memory", default="1GiB", help="budget of the build")
+    parser.add_argument("--formats", nargs="+", default=list(FORMATS), choices=list(FORMATS))
+    return parser.parse_args()
+
+
+def _write_inputs(directory: Path, scale: int, formats: list[str]) -> None:
+    edges = _edges.pairs(scale)
+    if "u32" in formats:
+        edges.astype("<u4").tofile(directory / FORMATS["u32"])
+    schema = pa.schema([("src", pa.uint32()), ("dst", pa.uint32())])
+    batches = (
+        pa.record_batch([part[:, 0].copy(), part[:, 1].copy()], schema=schema)
+        for part in (edges[i : i + BATCH_EDGES] for i in range(0, len(edges), BATCH_EDGES))
+    )
+    text = directory / FORMATS["text"]
+    plain = pa.csv.WriteOptions(include_header=False, delimiter="\t")
+    with (
+        pa.parquet.ParquetWriter(directory / FORMATS["parquet"], schema) as parquet,
+        pa.csv.CSVWriter(text, schema, write_options=plain) as csv,
+    ):
+        for batch in batches:
+            parquet.write_batch(batch)
+            csv.write_batch(batch)
+    if "gzip" in formats:
+        zipped = directory / FORMATS["gzip"]
+        with text.open("rb") as source, gzip.open(zipped, "wb", GZIP_LEVEL) as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[Record]:
+    """A process of its own for each build, so that its peak is its own."""
+    records: dict[str, Record] = {
+        name: {
+            "scale": scale,
+            "format": name,
+            "input_bytes": (directory / FORMATS[name]).stat().st_size,
+            "repetitions": [],
+        }
+        for name in options.formats
+    }
+    for repetition in range(options.repetitions):
+        say(f"repetition {repetition + 1} of {options.repetitions}")
+        for name, record in records.items():
+            _machine.drop_page_cache()
+            child = Child(Path(sys.executable), "on_disk", threads=options.threads)
+            try:
+                answer = child.call(
+                    "build",
+                    source=str(directory / FORMATS[name]),
+                    path=str(directory / "built.tg"),
+                    undirected=False,
+                    layouts="both",
+                    memory=options.memory,
+                    threads=options.threads,
+                )
+            except UnavailableError as error:
+                say(f"{name}: {error}")
+                record.setdefault("failures", []).append(str(error))
+            else:
+                record["repetitions"].append(answer)
+            child.close()
+    return list(records.values())
+
+
+def _print(records: list[Record], options: argparse.Namespace) -> None:
+    rows = []
+    for record in records:
+        done = record["repetitions"]
+        reports = [answer["value"] for answer in done]
+        stages: dict[str, list[float]] = {}
+        for stage in (stage for report in reports for stage in report["stages"]):
+            stages.setdefault(stage["name"], []).append(stage["seconds"])
+        rows.append(
+            [
+                record["format"],
+                record["scale"],
+                record["input_bytes"] / 1e6,
+                median([answer["seconds"] for answer in done]),
+                median(
+                    [
+                        report["edges_read"] / 1e6 / a["seconds"]
+                        for report, a in zip(reports, done, strict=True)
+                    ]
+                ),
+                round(max((a["peak_rss_bytes"] for a in done), default=0) / 1e6),
+                ", ".join(f"{name} {median(seconds):.2f}" for name, seconds in stages.items()),
+            ]
+        )
+    _runs.table(
+        f"builds in {options.memory}, {options.threads} threads, medians of {options.repetitions}",
+        ("input", "scale", "input MB", "s", "M edges/s", "RSS peak MB", "seconds by stage"),
+        rows,
+    )
+    for record in records:
+        for reason in record.get("failures", []):
+            print(f"{record['format']} at scale {record['scale']}: {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+//! Serial verifiers, written unlike the algorithms: plain adjacency in memory, float64, queues.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use tiergraph_analytics::{Reduce, Value};
+use tiergraph_ingest::build::WeightChoice;
+
+use super::{Edge, Layout};
+
+/// A graph in memory: vertices are positions in the user's order.
+pub struct Reference {
+    /// The user's ids.
+    pub ids: Vec<u64>,
+    /// For each vertex, its out-arcs: destination and weight (1 in a graph without).
+    pub out: Vec<Vec<(usize, f64)>>,
+}
+
+impl Reference {
+    pub fn new(edges: &[Edge], layout: &Layout) -> Self {
+        let mut ids: Vec<u64> = edges.iter().flat_map(|e| [e.0, e.1]).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if !layout.sparse_ids {
+            ids = (0..ids.last().map_or(0, |last| last + 1)).collect();
+        }
+        let position = |id: u64| ids.binary_search(&id).unwrap();
+        let mut out = vec![Vec::new(); ids.len()];
+        for &(source, target, weight) in edges {
+            let weight = match layout.weights {
+                WeightChoice::None => 1.0,
+                WeightChoice::F32 => f64::from(weight as f32),
+                _ => weight,
+            };
+            let (source, target) = (position(source), position(target));
+            out[source].push((target, weight));
+            if !layout.directed && source != target {
+                out[target].push((source, weight));
+            }
+        }
+        Self { ids, out }
+    }
+
+    pub fn vertices(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Every arc: source, destination, weight.
+    pub fn arcs(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        self.out.iter().enumerate().flat_map(|(u, arcs)| arcs.iter().map(move |&(v, w)| (u, v, w)))
+    }
+
+    /// The most arcs that end at one vertex.
+    pub fn largest_in_degree(&self) -> usize {
+        let mut degrees = vec![0; self.vertices()];
+        self.arcs().for_each(|(_, v, _)| degrees[v] += 1);
+        degrees.into_iter().max().unwrap_or(0)
+    }
+
+    /// Power iteration: ranks after `iterations`, restarting from `sources`, or from all vertices.
+    pub fn pagerank(&self, damping: f64, iterations: usize, sources: &[usize]) -> Vec<f64> {
+        let n = self.vertices();
+        let mut restart = vec![0.0; n];
+        match sources {
+            [] => restart.fill(1.0 / n as f64),
+            _ => sources.iter().for_each(|&s| restart[s] += 1.0 / sources.len() as f64),
+        }
+        let mut ranks = restart.clone();
+        for _ in 0..iterations {
+            let sinks: f64 = (0..n).filter(|&v| self.out[v].is_empty()).map(|v| ranks[v]).sum();
+            let mut next: Vec<f64> =
+                restart.iter().map(|r| (1.0 - damping) * r + damping * sinks * r).collect();
+            for (u, v, _) in self.arcs() {
+                next[v] += damping * ranks[u] / self.out[u].len() as f64;
+            }
+            ranks = next;
+        }
+        ranks
+    }
+
+    /// For each vertex, the first vertex that a flood over arcs, either way, joins it with.
+    pub fn components(&self) -> Vec<usize> {
+        let mut both = vec![Vec::new(); self.vertices()];
+        for (u, v, _) in self.arcs() {
+            both[u].push(v);
+            both[v].push(u);
+        }
+        let mut component = vec![usize::MAX; self.vertices()];
+        for first in 0..self.vertices() {
+            if component[first] != usize::MAX {
+                continue;
+            }
+            component[first] = first;
+            let mut queue = VecDeque::from([first]);
+            while let Some(u) = queue.pop_front() {
+                for &v in &both[u] {
+                    if component[v] == usize::MAX {
+                        component[v] = first;
+                        queue.push_back(v);
+                    }
+                }
+            }
+        }
+        component
+    }
+
+    /// Hops from `source` along a queue; `u32::MAX` where no path leads.
+    pub fn hops(&self, source: usize) -> Vec<u32> {
+        let mut hops = vec![u32::MAX; self.vertices()];
+        hops[source] = 0;
+        let mut queue = VecDeque::from([source]);
+        while let Some(u) = queue.pop_front() {
+            for &(v, _) in &self.out[u] {
+                if hops[v] == u32::MAX {
+                    hops[v] = hops[u] + 1;
+                    queue.push_back(v);
+                }
+            }
+        }
+        hops
+    }
+
+    /// Dijkstra with a heap; distances are ordered by their bits, which floats of 0 and more are.
+    pub fn distances(&self, source: usize) -> Vec<f64> {
+        let mut distances = vec![f64::INFINITY; self.vertices()];
+        distances[source] = 0.0;
+        let mut heap = BinaryHeap::from([Reverse((0u64, source))]);
+        while let Some(Reverse((bits, u))) = heap.pop() {
+            if f64::from_bits(bits) > distances[u] {
+                continue;
+            }
+            for &(v, weight) in &self.out[u] {
+                let distance = distances[u] + weight;
+                if distance < distances[v] {
+                    distances[v] = distance;
+                    heap.push(Reverse((distance.to_bits(), v)));
+                }
+            }
+        }
+        distances
+    }
+
+    /// Neighbours' values reduced by minimum or maximum, with the type's own arithmetic.
+    pub fn extremes<T: Value + Into<f64>>(&self, x: &[T], how: &Propagation) -> Vec<f64> {
+        let identity = if how.reduce == Reduce::Min { f64::INFINITY } else { f64::NEG_INFINITY };
+        let mut y = vec![identity; x.len()];
+        self.each_value(x.len(), how, |to, from, weight| {
+            let value = if how.weights { T::from_f64(weight) * x[from] } else { x[from] };
+            y[to] = match how.reduce {
+                Reduce::Min => y[to].min(value.into()),
+                _ => y[to].max(value.into()),
+            };
+        });
+        y
+    }
+
+    /// Sums of neighbours' values, and the sums of their sizes, which bound the rounding.
+    pub fn sums<T: Value + Into<f64>>(&self, x: &[T], how: &Propagation) -> Vec<(f64, f64)> {
+        let mut y = vec![(0.0, 0.0); x.len()];
+        self.each_value(x.len(), how, |to, from, weight| {
+            let term = if how.weights { weight * x[from].into() } else { x[from].into() };
+            y[to] = (y[to].0 + term, y[to].1 + f64::abs(term));
+        });
+        y
+    }
+
+    /// Calls `visit(place in y, place in x, weight)` for every value of every arc.
+    fn each_value(&self, len: usize, how: &Propagation, mut visit: impl FnMut(usize, usize, f64)) {
+        let width = len / self.vertices().max(1);
+        for (u, v, weight) in self.arcs() {
+            let (to, from) = if how.transpose { (u, v) } else { (v, u) };
+            (0..width).for_each(|i| visit(to * width + i, from * width + i, weight));
+        }
+    }
+}
+
+/// What is propagated, but for the width.
+#[derive(Debug, Clone, Copy)]
+pub struct Propagation {
+    pub reduce: Reduce,
+    pub transpose: bool,
+    pub weights: bool,
+}

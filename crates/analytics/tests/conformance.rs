@@ -1,0 +1,177 @@
+//! Every algorithm meets a serial verifier, whatever the graph's shape and layout, the engine, the
+//! threads and the memory. Exact results are compared bit by bit, sums within rounding.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::verify::Propagation;
+use common::{Built, Layout, Running, edges, layout, running};
+use proptest::prelude::*;
+use tiergraph_analytics::{PageRank, Propagate, Reduce, Value, bfs, pagerank, propagate, sssp, wcc};
+use tiergraph_core::{Result, Silent};
+use tiergraph_graph::Graph;
+
+/// The graph's vertex at `position` of the user's order.
+fn vertex(graph: &Graph, built: &Built, position: usize) -> Result<u32> {
+    Ok(graph.find(&[built.reference.ids[position]])?[0])
+}
+
+fn check_components(built: &Built, running: &Running) {
+    let labels = running.run(built, |graph| Ok(wcc(graph, &Silent)?.0));
+    let expected = built.reference.components();
+    assert!(labels.iter().map(|&l| l as usize).eq(expected), "components differ");
+}
+
+fn check_hops(built: &Built, running: &Running, source: usize) {
+    let hops = running.run(built, |g| Ok(bfs(g, vertex(g, built, source)?, &Silent)?.0));
+    assert_eq!(hops, built.reference.hops(source), "hops from {source}");
+}
+
+fn check_distances(built: &Built, running: &Running, source: usize) {
+    let found = running.run(built, |g| Ok(sssp(g, vertex(g, built, source)?, &Silent)?.0));
+    let bits = |distances: Vec<f64>| distances.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    let expected = built.reference.distances(source);
+    assert_eq!(bits(found), bits(expected), "distances from {source}");
+}
+
+fn check_pagerank(built: &Built, running: &Running, sources: &[usize], tolerance: Option<f64>) {
+    const DAMPING: f64 = 0.85;
+    let limit = if tolerance.is_some() { 100 } else { 12 };
+    let (ranks, report) = running.run(built, |graph| {
+        let sources =
+            sources.iter().map(|&s| vertex(graph, built, s)).collect::<Result<Vec<u32>>>()?;
+        let options = PageRank { damping: DAMPING, iterations: limit, tolerance, sources };
+        pagerank(graph, &options, &Silent)
+    });
+    assert!(report.iterations == limit || tolerance.is_some());
+    let expected = built.reference.pagerank(DAMPING, report.iterations, sources);
+    assert_eq!(ranks.len(), expected.len());
+    // Ranks are added in float32: one rounding an in-arc, which hubs hand on.
+    let relative = 1e-5 + built.reference.largest_in_degree() as f64 * 2f64.powi(-24);
+    for (v, (&rank, &expected)) in ranks.iter().zip(&expected).enumerate() {
+        let off = (f64::from(rank) - expected).abs();
+        assert!(off <= relative * expected + 1e-30, "rank of {v}: {rank} is not {expected}");
+    }
+    if report.converged && tolerance.is_some() && report.iterations > 0 {
+        let before = built.reference.pagerank(DAMPING, report.iterations - 1, sources);
+        let change: f64 = before.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+        assert!(change < 1.1 * tolerance.unwrap(), "it ended at a change of {change}");
+    }
+}
+
+/// `x[i]` for the places of vertex values: both signs, few repeats.
+fn values<T: Value>(len: usize) -> Vec<T> {
+    (0..len).map(|i| T::from_f64((i * 7919 % 1009) as f64 * 0.37 - 180.0)).collect()
+}
+
+fn check_propagate<T>(built: &Built, running: &Running, how: Propagation, width: usize)
+where
+    T: Value + Into<f64>,
+{
+    let Propagation { reduce, transpose, weights } = how;
+    let x: Vec<T> = values(built.reference.vertices() * width);
+    let options = Propagate { reduce, transpose, weights, width };
+    let y = running.run(built, |graph| Ok(propagate(graph, &x, &options, &Silent)?.0));
+    let y: Vec<f64> = y.into_iter().map(Into::into).collect();
+    if reduce != Reduce::Sum {
+        assert_eq!(y, built.reference.extremes(&x, &how), "{how:?}");
+        return;
+    }
+    let rounding = if size_of::<T>() == 4 { 1e-5 } else { 1e-12 };
+    let expected = built.reference.sums(&x, &how);
+    assert_eq!(y.len(), expected.len());
+    for (i, (&y, &(sum, size))) in y.iter().zip(&expected).enumerate() {
+        assert!((y - sum).abs() <= rounding * size, "{how:?}: value {i}: {y} is not {sum}");
+    }
+}
+
+/// What a case propagates.
+fn propagation() -> impl Strategy<Value = (Propagation, usize, bool)> {
+    let reduce = prop::sample::select(vec![Reduce::Sum, Reduce::Min, Reduce::Max]);
+    let width = prop::sample::select(vec![1usize, 3]);
+    (reduce, any::<bool>(), any::<bool>(), width, any::<bool>()).prop_map(
+        |(reduce, transpose, weights, width, wide)| {
+            (Propagation { reduce, transpose, weights }, width, wide)
+        },
+    )
+}
+
+fn check_a_propagation(built: &Built, running: &Running, what: (Propagation, usize, bool)) {
+    let (how, width, wide) = what;
+    let how = Propagation { weights: how.weights && built.weighted, ..how };
+    match wide {
+        true => check_propagate::<f64>(built, running, how, width),
+        false => check_propagate::<f32>(built, running, how, width),
+    }
+}
+
+/// Everything but `propagate`, from the vertices that `picks` chooses.
+fn check_all(built: &Built, runnings: &[Running], picks: &[prop::sample::Index]) {
+    let n = built.reference.vertices();
+    let sources: Vec<usize> =
+        if n == 0 { Vec::new() } else { picks.iter().map(|pick| pick.index(n)).collect() };
+    for running in runnings {
+        check_components(built, running);
+        check_pagerank(built, running, &[], None);
+        check_pagerank(built, running, &[], Some(1e-4));
+        if let Some(&first) = sources.first() {
+            check_hops(built, running, first);
+            check_distances(built, running, first);
+            check_pagerank(built, running, &sources, None);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn results_are_the_verifiers(
+        edges in edges(),
+        layout in layout(),
+        runnings in prop::collection::vec(running(), 2),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        propagations in prop::collection::vec(propagation(), 3),
+    ) {
+        let built = Built::new(&edges, &layout);
+        check_all(&built, &runnings, &picks);
+        for what in propagations {
+            check_a_propagation(&built, &runnings[0], what);
+        }
+    }
+}
+
+/// Every way to propagate, on one graph with all kinds of arcs, in each layout.
+#[test]
+fn every_propagation_of_every_layout() {
+    use tiergraph_format::manifest::Codec;
+    use tiergraph_ingest::build::WeightChoice;
+    use tiergraph_io::EngineChoice;
+    let shapes = [
+        common::Shape::Random { below: 3000, edges: 1500, seed: 5 },
+        common::Shape::Hub { hub: 1100, below: 3000, edges: 600, seed: 6 },
+        common::Shape::Dense { below: 4, edges: 60, seed: 7 },
+    ];
+    let edges: Vec<common::Edge> = shapes.iter().flat_map(common::Shape::edges).collect();
+    let running =
+        Running { engine: EngineChoice::Auto, threads: 2, residency: true, extra_memory: 0 };
+    for directed in [true, false] {
+        for codec in [Codec::Packed, Codec::Raw] {
+            let weights = WeightChoice::F64;
+            let layout = Layout { directed, codec, weights, ..Layout::default() };
+            let built = Built::new(&edges, &layout);
+            for reduce in [Reduce::Sum, Reduce::Min, Reduce::Max] {
+                for (transpose, weights) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let how = Propagation { reduce, transpose, weights };
+                    check_propagate::<f32>(&built, &running, how, 1);
+                    check_propagate::<f64>(&built, &running, how, 3);
+                }
+            }
+        }
+    }
+}

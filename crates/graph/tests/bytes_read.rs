@@ -1,0 +1,129 @@
+//! Passes read each byte once, and nothing that is resident.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{Layout, PACKED, Sample, cold};
+use tiergraph_format::manifest::Codec;
+use tiergraph_graph::{Direction, Graph, OpenOptions, PassStats};
+
+/// What one pass over everything read, and the arcs that it visited.
+fn pass(graph: &Graph) -> (PassStats, u64) {
+    let before = graph.stats();
+    let arcs = AtomicU64::new(0);
+    let count = |n: u64| arcs.fetch_add(n, Ordering::Relaxed);
+    match graph.has_tiles() {
+        true => graph
+            .tile_pass(
+                &graph.select_tiles(|_| true),
+                |_| (),
+                |(), entry, _| {
+                    count(u64::from(entry.arcs));
+                    Ok(())
+                },
+                |()| Ok(()),
+            )
+            .unwrap(),
+        false => graph
+            .raw_pass(
+                Direction::In,
+                |_| (),
+                |(), row| {
+                    count(row.neighbors.len() as u64);
+                    Ok(())
+                },
+                |()| Ok(()),
+            )
+            .unwrap(),
+    }
+    (graph.stats().since(&before), arcs.into_inner())
+}
+
+fn file_bytes(graph: &Graph) -> u64 {
+    graph.manifest().files[graph.pass_file().unwrap()].bytes
+}
+
+const LAYOUTS: [Layout; 5] = [
+    PACKED,
+    Layout { block_bytes: 4 << 10, stripes: 3, ..PACKED },
+    Layout { block_bytes: 64 << 10, edges: 100_000, ..PACKED },
+    Layout { block_bytes: 128 << 10, edges: 100_000, ..PACKED },
+    Layout { codec: Codec::Raw, block_bytes: 128 << 10, edges: 100_000, directed: true, stripes: 0 },
+];
+
+#[test]
+fn without_residency_every_pass_reads_the_file_once() {
+    for layout in LAYOUTS {
+        let sample = Sample::new(layout);
+        for threads in 1..=3 {
+            let graph = sample.open(&cold(threads)).unwrap();
+            graph.plan_residency();
+            for _ in 0..2 {
+                let (stats, arcs) = pass(&graph);
+                assert_eq!(stats.bytes_read, file_bytes(&graph), "{layout:?}");
+                assert_eq!(arcs, graph.manifest().arcs);
+                assert_eq!(stats.bytes_resident, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_resident_is_not_read_again() {
+    for layout in LAYOUTS {
+        let sample = Sample::new(layout);
+        let graph =
+            sample.open(&OpenOptions { residency: Some(true), ..cold(2) }).unwrap();
+        let bytes = file_bytes(&graph);
+        let half = bytes / 2;
+        let held = graph.reserve(graph.budget().left() - half, "all but half").unwrap();
+        graph.plan_residency();
+        assert_eq!(pass(&graph).0.bytes_read, bytes, "{layout:?}");
+        let resident = graph.resident_bytes();
+        let block = u64::from(layout.block_bytes);
+        assert!(resident <= half && resident + block > half, "{resident} of {half} {layout:?}");
+        for _ in 0..2 {
+            let (stats, arcs) = pass(&graph);
+            let found = (stats.bytes_read, stats.bytes_resident, arcs);
+            assert_eq!(found, (bytes - resident, resident, graph.manifest().arcs), "{layout:?}");
+        }
+        drop(held);
+        graph.plan_residency();
+        assert_eq!(pass(&graph).0.bytes_read, bytes - resident);
+        assert_eq!(pass(&graph).0.bytes_read, 0);
+        // State that a run needs takes the room of blocks.
+        let held = graph.reserve(graph.budget().left() - half, "all but half").unwrap();
+        assert!(graph.resident_bytes() <= half);
+        let (stats, arcs) = pass(&graph);
+        assert_eq!(arcs, graph.manifest().arcs);
+        assert!(stats.bytes_read >= half);
+        drop(held);
+    }
+}
+
+/// A pass goes on rightly while another run takes the memory of its blocks.
+#[test]
+fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
+    let sample = Sample::new(Layout { block_bytes: 64 << 10, edges: 100_000, ..PACKED });
+    let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(1) }).unwrap();
+    graph.plan_residency();
+    pass(&graph);
+    let arcs = AtomicU64::new(0);
+    graph
+        .tile_pass(
+            &graph.select_tiles(|_| true),
+            |_| (),
+            |(), entry, _| {
+                arcs.fetch_add(u64::from(entry.arcs), Ordering::Relaxed);
+                drop(graph.reserve(graph.budget().left(), "another run's state").unwrap());
+                Ok(())
+            },
+            |()| Ok(()),
+        )
+        .unwrap();
+    assert_eq!(graph.resident_bytes(), 0);
+    assert_eq!(arcs.into_inner(), graph.manifest().arcs);
+}

@@ -1,0 +1,175 @@
+//! A flipped bit, a cut file, a missing file: an error of the right kind or the right answer,
+//! never a wrong one.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Job, Layout, PACKED, Sample, cold, mix, sound_answers};
+use tiergraph_core::ErrorKind;
+use tiergraph_format::manifest::Codec;
+use tiergraph_graph::OpenOptions;
+
+/// Every file of a graph, stripes included.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+    }
+    all.sort();
+    all
+}
+
+/// What became of the jobs over one damaged graph.
+#[derive(Default)]
+struct Outcomes {
+    refused: usize,
+    failed: usize,
+    right: usize,
+}
+
+/// Runs every job over the damaged graph.
+fn judge(
+    sample: &Sample,
+    options: &OpenOptions,
+    jobs: &[Job],
+    expected: &[Vec<f64>],
+    what: &str,
+    kinds: &[ErrorKind],
+    outcomes: &mut Outcomes,
+) {
+    let graph = match sample.open(options) {
+        Ok(graph) => graph,
+        Err(e) => {
+            assert!(kinds.contains(&e.kind()), "{what}: {e:?}");
+            outcomes.refused += 1;
+            return;
+        }
+    };
+    for (job, expected) in jobs.iter().zip(expected) {
+        match job.run(&graph) {
+            Ok(answer) => {
+                assert!(job.agree(&answer, expected), "{what}: {job:?} gives a wrong answer");
+                outcomes.right += 1;
+            }
+            Err(e) => {
+                assert!(kinds.contains(&e.kind()), "{what}: {job:?}: {e:?}");
+                outcomes.failed += 1;
+            }
+        }
+    }
+}
+
+/// Bytes to damage: the start of each page and some inside, in files of any length.
+fn positions(bytes: usize, seed: u64) -> Vec<usize> {
+    let random = (0..14).map(|i| mix(seed * 1000 + i) as usize % bytes);
+    let starts = (0..bytes).step_by(4096).take(6).map(|page| page + mix(seed) as usize % 64);
+    random.chain(starts).filter(|&at| at < bytes).collect()
+}
+
+fn flip_bits(layout: Layout) {
+    let sample = Sample::new(layout);
+    let jobs = Job::all(layout.codec);
+    let expected = sound_answers(&sample, &jobs);
+    let mut hit = Vec::new();
+    for (seed, file) in (1u64..).zip(files(sample.directory.path())) {
+        let sound = fs::read(&file).unwrap();
+        let mut outcomes = Outcomes::default();
+        for at in if sound.is_empty() { Vec::new() } else { positions(sound.len(), seed) } {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 1 << (mix(at as u64) % 8);
+            fs::write(&file, &damaged).unwrap();
+            let what = format!("{} with byte {at} flipped", file.display());
+            let options = OpenOptions { residency: Some(at % 2 == 0), ..cold(1) };
+            let kinds = [ErrorKind::Format];
+            judge(&sample, &options, &jobs, &expected, &what, &kinds, &mut outcomes);
+        }
+        fs::write(&file, &sound).unwrap();
+        hit.push((file, outcomes));
+    }
+    for (file, outcomes) in &hit {
+        let name = file.file_name().unwrap().to_string_lossy();
+        // What nothing reads cannot be found damaged.
+        let read = !matches!(&*name, "build.id" | ".build_id" | "build_id")
+            && (layout.directed || !name.starts_with("in."));
+        let seen = outcomes.refused + outcomes.failed;
+        println!("{name}: {seen} errors, {} right answers", outcomes.right);
+        assert!(seen > 0 || !read, "no damage of {name} was seen");
+    }
+    assert_eq!(sound_answers(&sample, &jobs[1..]), expected[1..]);
+}
+
+#[test]
+fn flipped_bits_of_packed_graphs() {
+    flip_bits(PACKED);
+    flip_bits(Layout { directed: false, ..PACKED });
+}
+
+#[test]
+fn flipped_bits_of_striped_graphs() {
+    flip_bits(Layout { stripes: 2, block_bytes: 4096, ..PACKED });
+}
+
+#[test]
+fn flipped_bits_of_raw_graphs() {
+    flip_bits(Layout { codec: Codec::Raw, ..PACKED });
+    flip_bits(Layout { codec: Codec::Raw, stripes: 3, directed: false, ..PACKED });
+}
+
+/// A search over many blocks of which it reads a few pages at a time.
+#[test]
+fn flipped_bits_of_pages_that_are_read_alone() {
+    let layout = Layout { block_bytes: 128 << 10, edges: 60_000, ..PACKED };
+    let sample = Sample::new(layout);
+    let jobs = [Job::Hops, Job::Distances];
+    let expected = sound_answers(&sample, &jobs);
+    let file = sample.path.join("tiles.blocks");
+    let sound = fs::read(&file).unwrap();
+    let mut outcomes = Outcomes::default();
+    for i in 0..40 {
+        let at = mix(i) as usize % sound.len();
+        let mut damaged = sound.clone();
+        damaged[at] ^= 4;
+        fs::write(&file, &damaged).unwrap();
+        let what = format!("tiles.blocks with byte {at} flipped");
+        let kinds = [ErrorKind::Format];
+        judge(&sample, &cold(2), &jobs, &expected, &what, &kinds, &mut outcomes);
+    }
+    assert!(outcomes.failed > 0, "no damage was seen");
+}
+
+#[test]
+fn cut_and_missing_files_are_named() {
+    for layout in [PACKED, Layout { stripes: 2, ..PACKED }, Layout { codec: Codec::Raw, ..PACKED }] {
+        let sample = Sample::new(layout);
+        let jobs = Job::all(layout.codec);
+        let expected = sound_answers(&sample, &jobs);
+        for file in files(sample.directory.path()) {
+            let sound = fs::read(&file).unwrap();
+            let cuts = [Some(0), Some(sound.len() / 2), Some(sound.len().saturating_sub(1)), None];
+            for cut in cuts {
+                match cut {
+                    Some(len) => fs::write(&file, &sound[..len]).unwrap(),
+                    None => fs::remove_file(&file).unwrap(),
+                }
+                let what = format!("{} cut to {cut:?}", file.display());
+                let kinds = [ErrorKind::Format, ErrorKind::Io];
+                let mut outcomes = Outcomes::default();
+                let options = cold(1);
+                judge(&sample, &options, &jobs, &expected, &what, &kinds, &mut outcomes);
+                if let Err(e) = sample.open(&options) {
+                    let name = file.file_name().unwrap().to_string_lossy().into_owned();
+                    let message = e.to_string();
+                    let named = message.contains(&name)
+                        || name == "manifest.json" && message.contains("g.tg");
+                    assert!(named, "{what}: {message}");
+                }
+            }
+            fs::write(&file, &sound).unwrap();
+        }
+    }
+}
