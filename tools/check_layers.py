@@ -1,8 +1,8 @@
 """Checks that crates import strictly downwards and that safe crates stay safe.
 
-Reads `cargo metadata`. Dependencies of build scripts count too; those of tests do not: a test builds
-what it needs with whatever makes it. Prints every wrong edge and exits 1. The layers are those of
-docs/architecture.md.
+Reads `cargo metadata`. Dependencies of build scripts count too; those of tests do not: a test
+builds what it needs with whatever makes it. Prints every wrong edge and exits 1. The layers are
+those of docs/architecture.md.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ impl RowArcs<'_> {
     pub(crate) fn weighted(&self, mut visit: impl FnMut(u32, f64)) {
         match *self {
             Self::Lane { column_base, slice, lane, before } => {
-                for ((step, &active), before) in slice.columns.iter().zip(slice.active).zip(before) {
+                for ((step, &active), before) in slice.columns.iter().zip(slice.active).zip(before)
+                {
                     if usize::from(active) <= lane {
                         return;
                     }

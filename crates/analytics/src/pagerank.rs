@@ -3,9 +3,10 @@
 //! Gives each vertex `PR(v) = (1 − d) t(v) + d (Σ PR(u)/deg⁺(u) + t(v) Σ PR(sink))` over its
 //! in-neighbours u: `t` is 1/|V| (LDBC Graphalytics), or spread evenly over the sources of a
 //! personalised run. A random walk with restart is a personalised run with one source and restart
-//! probability 1 − d. Pull: each pass reads every arc that is not resident once; 12 bytes of state
-//! a vertex, float32. Results are those of float64 to about 10⁻⁶ relative, and differ in the last
-//! bits from run to run, because the order of additions follows the order of completions.
+//! probability 1 − d. Pull: each pass reads every arc that is not resident once; 16 bytes of state
+//! a vertex. What vertices hand on is float32, its sums are float64: results are those of float64
+//! to about 10⁻⁶ relative, and differ in the last bits from run to run, because the order of
+//! additions follows the order of completions.
 
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph};
@@ -55,10 +56,10 @@ pub fn pagerank(
     let n = graph.vertices();
     let len = padded(graph, n);
     let log2 = chunk_log2(graph);
-    let _state = graph.reserve(len as u64 * 12, "the ranks")?;
+    let _state = graph.reserve(len as u64 * 16, "the ranks")?;
     let degrees = graph.degrees(Direction::Out)?;
     let mut x = vec![0f32; len];
-    let mut y = Chunks::new(n, 1, log2, 0f32);
+    let mut y = Chunks::new(n, 1, log2, 0f64);
     graph.plan_residency();
     let teleport = Teleport::new(n, &options.sources);
     let mut sums = start(&mut x, &degrees, &teleport);
@@ -154,7 +155,7 @@ fn update(
     degrees: &[u32],
     teleport: &Teleport,
     x: &mut [f32],
-    y: &mut Chunks<f32>,
+    y: &mut Chunks<f64>,
 ) -> Sums {
     // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
     let jump = (1.0 - damping) + damping * sums.sinks;
@@ -171,20 +172,17 @@ fn update(
     let made = parallel(parts, threads, |parts| {
         let mut made = Sums::default();
         for (first, x, y) in parts {
-            let d = damping as f32;
-            y.iter_mut().for_each(|y| *y *= d);
-            if let Teleport::All(p) = teleport {
-                let base = (jump * p) as f32;
-                y.iter_mut().for_each(|y| *y += base);
-            } else {
-                teleport.each(first, x.len(), |i, p| y[i] += (jump * p) as f32);
+            let even = if let Teleport::All(p) = teleport { jump * p } else { 0.0 };
+            y.iter_mut().for_each(|y| *y = even + damping * *y);
+            if let Teleport::Sources(_) = teleport {
+                teleport.each(first, x.len(), |i, p| y[i] += jump * p);
             }
             let degrees = &degrees[first..first + x.len()];
-            for ((x, y), &degree) in x.iter_mut().zip(y.iter()).zip(degrees) {
-                let out = degree.max(1) as f32;
-                made.change += f64::from((y - *x * out).abs());
-                made.sinks += if degree == 0 { f64::from(*y) } else { 0.0 };
-                *x = y / out;
+            for ((x, &mut y), &degree) in x.iter_mut().zip(y.iter_mut()).zip(degrees) {
+                let out = f64::from(degree.max(1));
+                made.change += (y - f64::from(*x) * out).abs();
+                made.sinks += if degree == 0 { y } else { 0.0 };
+                *x = (y / out) as f32;
             }
             y.fill(0.0);
         }

@@ -226,8 +226,8 @@ fn each(slice: &Slice<'_>, mut visit: impl FnMut(usize, usize, f64)) {
     let mut at = 0;
     for (step, &active) in slice.columns.iter().zip(slice.active) {
         let lanes = usize::from(active);
-        for lane in 0..lanes {
-            visit(slice.rows[lane] as usize, step[lane] as usize, slice.weight(at + lane));
+        for (lane, &column) in step[..lanes].iter().enumerate() {
+            visit(slice.rows[lane] as usize, column as usize, slice.weight(at + lane));
         }
         at += lanes;
     }

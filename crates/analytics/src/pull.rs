@@ -1,4 +1,4 @@
-//! `y += A x` in float32: the pass that PageRank is made of.
+//! `y += A x`, float32 values summed in float64: the pass that PageRank is made of.
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
@@ -26,7 +26,7 @@ pub(crate) fn pull_sum(
     graph: &Graph,
     selection: &TileSelection,
     x: &[f32],
-    y: &Chunks<f32>,
+    y: &Chunks<f64>,
 ) -> Result<()> {
     match graph.kernel() {
         Some(kernel) => tiles(graph, selection, &kernel, x, y),
@@ -34,7 +34,7 @@ pub(crate) fn pull_sum(
     }
 }
 
-fn add(to: &mut f32, value: f32) {
+fn add(to: &mut f64, value: f64) {
     *to += value;
 }
 
@@ -43,13 +43,13 @@ fn tiles(
     selection: &TileSelection,
     kernel: &Kernel,
     x: &[f32],
-    y: &Chunks<f32>,
+    y: &Chunks<f64>,
 ) -> Result<()> {
     let both = !graph.manifest().directed;
     let columns = kernel.options().columns();
     graph.tile_pass(
         selection,
-        |_| StripBuffer::new(1, 0f32),
+        |_| StripBuffer::new(1, 0f64),
         |strip, _, segment| {
             let (row, column) = (segment.row_base as usize, segment.column_base as usize);
             strip.move_to(row, segment.rows as usize, y, add);
@@ -69,10 +69,10 @@ fn tiles(
     )
 }
 
-fn raw(graph: &Graph, x: &[f32], y: &Chunks<f32>) -> Result<()> {
+fn raw(graph: &Graph, x: &[f32], y: &Chunks<f64>) -> Result<()> {
     graph.raw_pass(
         Direction::In,
-        |_| StripBuffer::new(1, 0f32),
+        |_| StripBuffer::new(1, 0f64),
         |strip, row| {
             let vertex = row.vertex as usize;
             let first = vertex / STRIP_ROWS * STRIP_ROWS;
@@ -88,14 +88,14 @@ fn raw(graph: &Graph, x: &[f32], y: &Chunks<f32>) -> Result<()> {
 }
 
 /// Four sums at a time, so that additions do not wait for one another.
-fn sum(x: &[f32], neighbors: &[u32]) -> f32 {
+fn sum(x: &[f32], neighbors: &[u32]) -> f64 {
     let (fours, rest) = neighbors.as_chunks::<4>();
-    let mut sums = [0f32; 4];
+    let mut sums = [0f64; 4];
     for four in fours {
         for (sum, &v) in sums.iter_mut().zip(four) {
-            *sum += x[v as usize];
+            *sum += f64::from(x[v as usize]);
         }
     }
-    let rest: f32 = rest.iter().map(|&v| x[v as usize]).sum();
+    let rest: f64 = rest.iter().map(|&v| f64::from(x[v as usize])).sum();
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }

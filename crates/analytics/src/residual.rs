@@ -37,7 +37,7 @@ impl Collector {
             return;
         }
         part.arcs.push((source, target));
-        if part.arcs.len() % REPORT == 0 {
+        if part.arcs.len().is_multiple_of(REPORT) {
             let seen = self.seen.fetch_add(REPORT as u64, Ordering::Relaxed) + REPORT as u64;
             if seen > self.limit {
                 *part = Part { arcs: Vec::new(), full: true };

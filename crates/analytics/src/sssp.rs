@@ -44,10 +44,16 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
             *lowered += distances.relax(arcs, both, &next);
         };
         let total = AtomicU64::new(0);
-        for_each_arc(graph, &wanted, |_| 0, relax, |lowered| {
-            total.fetch_add(lowered, Ordering::Relaxed);
-            Ok(())
-        })?;
+        for_each_arc(
+            graph,
+            &wanted,
+            |_| 0,
+            relax,
+            |lowered| {
+                total.fetch_add(lowered, Ordering::Relaxed);
+                Ok(())
+            },
+        )?;
         run.iteration("tiles", total.into_inner() as f64);
         active.clear();
         std::mem::swap(&mut active, &mut next);

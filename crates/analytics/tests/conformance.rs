@@ -8,9 +8,14 @@ mod common;
 use common::verify::Propagation;
 use common::{Built, Layout, Running, edges, layout, running};
 use proptest::prelude::*;
-use tiergraph_analytics::{PageRank, Propagate, Reduce, Value, bfs, pagerank, propagate, sssp, wcc};
+use tiergraph_analytics::{
+    PageRank, Propagate, Reduce, Value, bfs, pagerank, propagate, sssp, wcc,
+};
 use tiergraph_core::{Result, Silent};
+use tiergraph_format::manifest::Codec;
 use tiergraph_graph::Graph;
+use tiergraph_ingest::build::WeightChoice;
+use tiergraph_io::EngineChoice;
 
 /// The graph's vertex at `position` of the user's order.
 fn vertex(graph: &Graph, built: &Built, position: usize) -> Result<u32> {
@@ -47,16 +52,16 @@ fn check_pagerank(built: &Built, running: &Running, sources: &[usize], tolerance
     assert!(report.iterations == limit || tolerance.is_some());
     let expected = built.reference.pagerank(DAMPING, report.iterations, sources);
     assert_eq!(ranks.len(), expected.len());
-    // Ranks are added in float32: one rounding an in-arc, which hubs hand on.
-    let relative = 1e-5 + built.reference.largest_in_degree() as f64 * 2f64.powi(-24);
+    let relative = 1e-5;
     for (v, (&rank, &expected)) in ranks.iter().zip(&expected).enumerate() {
         let off = (f64::from(rank) - expected).abs();
         assert!(off <= relative * expected + 1e-30, "rank of {v}: {rank} is not {expected}");
     }
-    if report.converged && tolerance.is_some() && report.iterations > 0 {
+    if let Some(tolerance) = tolerance.filter(|_| report.converged && report.iterations > 0) {
         let before = built.reference.pagerank(DAMPING, report.iterations - 1, sources);
         let change: f64 = before.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
-        assert!(change < 1.1 * tolerance.unwrap(), "it ended at a change of {change}");
+        // Both vectors of ranks, which sum to 1, are off by as much.
+        assert!(change < tolerance + 2.0 * relative, "it ended at a change of {change}");
     }
 }
 
@@ -146,12 +151,37 @@ proptest! {
     }
 }
 
+/// The graphs at the edges of what a graph is, in each layout.
+#[test]
+fn graphs_of_nothing_of_one_vertex_and_of_one_path() {
+    let running =
+        Running { engine: EngineChoice::Posix, threads: 2, residency: true, extra_memory: 0 };
+    let shapes = [
+        Vec::new(),
+        common::Shape::Lonely { vertex: 0 }.edges(),
+        common::Shape::Lonely { vertex: 2047 }.edges(),
+        common::Shape::Path { len: 400, stride: 1777 }.edges(),
+    ];
+    for edges in shapes {
+        for directed in [true, false] {
+            for codec in [Codec::Packed, Codec::Raw] {
+                let built = Built::new(&edges, &Layout { directed, codec, ..Layout::default() });
+                let n = built.reference.vertices();
+                check_components(&built, &running);
+                check_pagerank(&built, &running, &[], Some(1e-4));
+                for source in [0, n / 2, n.saturating_sub(1)].into_iter().filter(|&s| s < n) {
+                    check_hops(&built, &running, source);
+                    check_distances(&built, &running, source);
+                    check_pagerank(&built, &running, &[source, 0], None);
+                }
+            }
+        }
+    }
+}
+
 /// Every way to propagate, on one graph with all kinds of arcs, in each layout.
 #[test]
 fn every_propagation_of_every_layout() {
-    use tiergraph_format::manifest::Codec;
-    use tiergraph_ingest::build::WeightChoice;
-    use tiergraph_io::EngineChoice;
     let shapes = [
         common::Shape::Random { below: 3000, edges: 1500, seed: 5 },
         common::Shape::Hub { hub: 1100, below: 3000, edges: 600, seed: 6 },
@@ -166,7 +196,9 @@ fn every_propagation_of_every_layout() {
             let layout = Layout { directed, codec, weights, ..Layout::default() };
             let built = Built::new(&edges, &layout);
             for reduce in [Reduce::Sum, Reduce::Min, Reduce::Max] {
-                for (transpose, weights) in [(false, false), (false, true), (true, false), (true, true)] {
+                for (transpose, weights) in
+                    [(false, false), (false, true), (true, false), (true, true)]
+                {
                     let how = Propagation { reduce, transpose, weights };
                     check_propagate::<f32>(&built, &running, how, 1);
                     check_propagate::<f64>(&built, &running, how, 3);

@@ -146,3 +146,26 @@ fn tiles_stay_small() {
         assert!(per_edge >= measured * 0.98, "{per_edge} bytes an edge: lower `measured`");
     }
 }
+
+#[test]
+fn tiles_sorted_by_the_caller_give_the_same_bytes() {
+    let options = plain(10, 1 << 20);
+    let arcs: Vec<(u32, u32)> = (0..5000u32)
+        .map(|i| i.wrapping_mul(0x9E37_79B1))
+        .map(|h| (h >> 25, h >> 8 & 4095))
+        .collect();
+    let mut keys: Vec<u64> =
+        arcs.iter().map(|&(row, column)| arc_key(row, column.into())).collect();
+    let expected = StripEncoder::new(options).encode(64, 128, &mut keys, None);
+    let mut strip = EncodedStrip { row_base: 64, rows: 128, ..EncodedStrip::default() };
+    let mut encoder = StripEncoder::new(options);
+    for tile in 0..4 {
+        let of_tile = arcs.iter().filter(|arc| arc.1 >> 10 == tile);
+        let mut keys: Vec<u32> =
+            of_tile.map(|&(row, column)| options.tile_key(row, column & 1023)).collect();
+        keys.sort_unstable();
+        encoder.push_tile(&mut strip, tile, &keys, &[]);
+    }
+    assert_eq!((strip.arcs, &strip.bytes), (5000, &expected.bytes));
+    assert_eq!((expected.arcs, &strip.groups), (5000, &expected.groups));
+}

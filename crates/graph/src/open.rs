@@ -242,7 +242,8 @@ impl Graph {
 
     /// The workers, which another run on this graph then finds missing and makes anew.
     pub(crate) fn take_workers(&self) -> Result<Vec<Worker>> {
-        let kept = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        let kept =
+            std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         if kept.len() == self.threads {
             return Ok(kept);
         }

@@ -51,7 +51,13 @@ const LAYOUTS: [Layout; 5] = [
     Layout { block_bytes: 4 << 10, stripes: 3, ..PACKED },
     Layout { block_bytes: 64 << 10, edges: 100_000, ..PACKED },
     Layout { block_bytes: 128 << 10, edges: 100_000, ..PACKED },
-    Layout { codec: Codec::Raw, block_bytes: 128 << 10, edges: 100_000, directed: true, stripes: 0 },
+    Layout {
+        codec: Codec::Raw,
+        block_bytes: 128 << 10,
+        edges: 100_000,
+        directed: true,
+        stripes: 0,
+    },
 ];
 
 #[test]
@@ -75,8 +81,7 @@ fn without_residency_every_pass_reads_the_file_once() {
 fn what_is_resident_is_not_read_again() {
     for layout in LAYOUTS {
         let sample = Sample::new(layout);
-        let graph =
-            sample.open(&OpenOptions { residency: Some(true), ..cold(2) }).unwrap();
+        let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(2) }).unwrap();
         let bytes = file_bytes(&graph);
         let half = bytes / 2;
         let held = graph.reserve(graph.budget().left() - half, "all but half").unwrap();

@@ -60,6 +60,11 @@ fn passing_faults_change_no_answer() {
     });
 }
 
+/// The jobs that read through engines.
+fn passes(codec: Codec) -> impl Iterator<Item = Job> {
+    Job::all(codec).into_iter().filter(|job| !matches!(job, Job::Degrees(_)))
+}
+
 /// An error that says which file and where in it.
 fn assert_names_the_place(error: &Error, sample: &Sample) {
     let message = error.to_string();
@@ -76,7 +81,7 @@ fn lasting_faults_name_file_and_offset_every_time() {
             for ring in [true, false] {
                 let settings = FaultSettings { lasting: 1.0, ..FaultSettings::default() };
                 let graph = sample.open(&faulty(settings, 2, ring, 2)).unwrap();
-                for job in Job::all(layout.codec) {
+                for job in passes(layout.codec) {
                     for _ in 0..2 {
                         assert_names_the_place(&job.run(&graph).unwrap_err(), &sample);
                     }
@@ -167,8 +172,7 @@ fn a_graph_answers_rightly_once_its_drive_is_back() {
                     Box::new(Switch { inner: base_engine(files, true), broken })
                 });
                 let residency = Some(residency);
-                let options =
-                    OpenOptions { factory: Some(factory), residency, ..cold(threads) };
+                let options = OpenOptions { factory: Some(factory), residency, ..cold(threads) };
                 let graph = sample.open(&options).unwrap();
                 broken.store(true, Ordering::Relaxed);
                 for _ in 0..20 {
@@ -196,7 +200,7 @@ fn a_run_ends_when_another_thread_cancels_it() {
         });
         let options = OpenOptions { factory: Some(factory), ..cold(1) };
         let mut graph = sample.open(&options).unwrap();
-        for job in Job::all(Codec::Packed) {
+        for job in passes(Codec::Packed) {
             graph.set_cancel(Cancel::default());
             let cancel = graph.cancel().clone();
             let canceller = std::thread::spawn(move || {
@@ -232,6 +236,7 @@ fn budget_errors_name_what_does_not_fit() {
         assert!(error.to_string().contains(name), "{error}");
     }
     drop(held);
+    let used = graph.budget().used();
     Job::Hops.run(&graph).unwrap();
-    assert_eq!(graph.reserve(graph.budget().left(), "all again").map(drop).err().map(|e| e.kind()), None);
+    assert_eq!(graph.budget().used(), used, "the run gave its memory back");
 }

@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
-use tiergraph_format::sink::VecSink;
 use tiergraph_format::manifest::Weights;
+use tiergraph_format::sink::VecSink;
 use tiergraph_format::tiles::*;
 use tiergraph_kernels::{Isa, Kernel, SymmetricState};
 
@@ -129,19 +129,19 @@ fn main() {
     let x: Vec<f32> = (0..size).map(|i| (mix(i as u64) >> 40) as f32 / (1 << 24) as f32).collect();
     for isa in Isa::available() {
         let kernel = Kernel::new(options, isa);
-        let mut y = vec![0f32; size];
+        let mut y = vec![0f64; size];
         for threads in [1usize, 2] {
             let mut best = f64::MAX;
             for _ in 0..if isa == Isa::Portable { 1 } else { 9 } {
                 y.fill(0.0);
-                let mut ys: Vec<Vec<f32>> = (1..threads).map(|_| vec![0f32; size]).collect();
+                let mut ys: Vec<Vec<f64>> = (1..threads).map(|_| vec![0f64; size]).collect();
                 let begin = Instant::now();
                 let next = &std::sync::atomic::AtomicUsize::new(0);
                 std::thread::scope(|s| {
                     for y in std::iter::once(&mut y).chain(&mut ys) {
                         let (blocks, x) = (&sink.blocks, &x);
                         s.spawn(move || {
-                            let mut strip = vec![0f32; STRIP_ROWS];
+                            let mut strip = vec![0f64; STRIP_ROWS];
                             let mut held = (0, 0);
                             loop {
                                 let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -153,7 +153,9 @@ fn main() {
                                     let columns = c..c + options.columns();
                                     if undirected {
                                         if held != (r, s.rows as usize) {
-                                            for (y, s) in y[held.0..].iter_mut().zip(&strip[..held.1]) {
+                                            for (y, s) in
+                                                y[held.0..].iter_mut().zip(&strip[..held.1])
+                                            {
                                                 *y += s;
                                             }
                                             strip[..held.1].fill(0.0);
@@ -184,10 +186,7 @@ fn main() {
                     y.iter_mut().zip(other).for_each(|(a, b)| *a += b);
                 }
             }
-            println!(
-                "{isa} {threads} threads: {:.2} G arcs/s",
-                arcs as f64 / best / 1e9
-            );
+            println!("{isa} {threads} threads: {:.2} G arcs/s", arcs as f64 / best / 1e9);
         }
         let mut want = vec![0f64; n];
         for &(r, c) in &edges {
@@ -196,11 +195,8 @@ fn main() {
                 want[c as usize] += f64::from(x[r as usize]);
             }
         }
-        let worst = want
-            .iter()
-            .zip(&y)
-            .map(|(w, &y)| (w - f64::from(y)).abs() / w.max(1e-9))
-            .fold(0f64, f64::max);
+        let worst =
+            want.iter().zip(&y).map(|(w, &y)| (w - y).abs() / w.max(1e-9)).fold(0f64, f64::max);
         println!("worst relative difference {worst:e}");
         assert!(worst < 1e-4);
     }

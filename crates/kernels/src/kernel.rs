@@ -16,9 +16,9 @@ pub struct SymmetricState<'a> {
     /// Values of the strip's rows, 65,536.
     pub x_rows: &'a [f32],
     /// Sums of the strip's rows, 65,536.
-    pub y_rows: &'a mut [f32],
+    pub y_rows: &'a mut [f64],
     /// Sums of the tile's columns, as many as a tile has.
-    pub y_columns: &'a mut [f32],
+    pub y_columns: &'a mut [f64],
 }
 
 /// The loops for one file's tiles.
@@ -77,7 +77,7 @@ impl Kernel {
     ///
     /// # Panics
     /// If `x` or `y` is shorter.
-    pub fn sum_rows(&self, segment: &Segment<'_>, x: &[f32], y: &mut [f32]) -> Result<()> {
+    pub fn sum_rows(&self, segment: &Segment<'_>, x: &[f32], y: &mut [f64]) -> Result<()> {
         let x = &x[..self.options.columns()];
         let y = &mut y[..STRIP_ROWS];
         self.walk(segment, SumRows { x, y })

@@ -31,7 +31,12 @@ impl Slice<'_> {
     #[inline(always)]
     pub fn weight(&self, i: usize) -> f64 {
         match self.weight_bytes {
-            4 => self.weights.as_chunks::<4>().0.get(i).map_or(1.0, |w| f32::from_le_bytes(*w).into()),
+            4 => self
+                .weights
+                .as_chunks::<4>()
+                .0
+                .get(i)
+                .map_or(1.0, |w| f32::from_le_bytes(*w).into()),
             8 => self.weights.as_chunks::<8>().0.get(i).map_or(1.0, |w| f64::from_le_bytes(*w)),
             _ => 1.0,
         }

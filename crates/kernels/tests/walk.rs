@@ -86,8 +86,8 @@ fn survive(segment: &Segment<'_>, options: TileOptions) {
     let bytes: Box<[u8]> = segment.bytes[..segment.len + SLACK].into();
     let segment = Segment { bytes: &bytes, ..*segment };
     let expected = reference(&segment, &options);
-    let (x, mut y) = (vec![1f32; STRIP_ROWS], vec![0f32; STRIP_ROWS]);
-    let mut y_columns = vec![0f32; options.columns()];
+    let (x, mut y) = (vec![1f32; STRIP_ROWS], vec![0f64; STRIP_ROWS]);
+    let mut y_columns = vec![0f64; options.columns()];
     for isa in Isa::available() {
         let kernel = Kernel::new(options, isa);
         assert!(same(&decoded(&segment, &kernel), &expected), "{isa} {options:?}");

@@ -80,14 +80,20 @@ const PATH_IDS: u64 = 4099;
 fn shape() -> impl Strategy<Value = Shape> {
     let below = prop_oneof![1..40u64, 500..6000u64];
     prop_oneof![
-        (below, 0..2500usize, any::<u64>())
-            .prop_map(|(below, edges, seed)| Shape::Random { below, edges, seed }),
+        (below, 0..2500usize, any::<u64>()).prop_map(|(below, edges, seed)| Shape::Random {
+            below,
+            edges,
+            seed
+        }),
         (0..4000u64, 1..5000u64, 200..2500usize, any::<u64>())
             .prop_map(|(hub, below, edges, seed)| Shape::Hub { hub, below, edges, seed }),
         (300..700u64, prop_oneof![Just(1), 2..PATH_IDS])
             .prop_map(|(len, stride)| Shape::Path { len, stride }),
-        (1..5u64, 1..200usize, any::<u64>())
-            .prop_map(|(below, edges, seed)| Shape::Dense { below, edges, seed }),
+        (1..5u64, 1..200usize, any::<u64>()).prop_map(|(below, edges, seed)| Shape::Dense {
+            below,
+            edges,
+            seed
+        }),
         (0..5000u64).prop_map(|vertex| Shape::Lonely { vertex }),
     ]
 }

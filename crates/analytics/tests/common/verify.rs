@@ -50,13 +50,6 @@ impl Reference {
         self.out.iter().enumerate().flat_map(|(u, arcs)| arcs.iter().map(move |&(v, w)| (u, v, w)))
     }
 
-    /// The most arcs that end at one vertex.
-    pub fn largest_in_degree(&self) -> usize {
-        let mut degrees = vec![0; self.vertices()];
-        self.arcs().for_each(|(_, v, _)| degrees[v] += 1);
-        degrees.into_iter().max().unwrap_or(0)
-    }
-
     /// Power iteration: ranks after `iterations`, restarting from `sources`, or from all vertices.
     pub fn pagerank(&self, damping: f64, iterations: usize, sources: &[usize]) -> Vec<f64> {
         let n = self.vertices();

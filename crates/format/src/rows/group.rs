@@ -15,6 +15,9 @@ pub(super) fn bytes_of(n: usize, width: usize) -> usize {
 pub(super) fn pack(gaps: &[u64], out: &mut Vec<u8>) {
     let width = gaps.iter().map(|gap| 64 - gap.leading_zeros()).max().unwrap_or(0);
     out.push(width as u8);
+    if width <= 32 {
+        return pack_narrow(gaps, width, out);
+    }
     let (mut bits, mut filled) = (0u128, 0);
     for &gap in gaps {
         bits |= u128::from(gap) << filled;
@@ -28,6 +31,28 @@ pub(super) fn pack(gaps: &[u64], out: &mut Vec<u8>) {
     if filled > 0 {
         out.push(bits as u8);
     }
+}
+
+/// Appends gaps of at most 32 bits, four bytes at a time.
+#[inline]
+fn pack_narrow(gaps: &[u64], width: u32, out: &mut Vec<u8>) {
+    let mut bytes = [0; GROUP * 4 + 4];
+    let (mut bits, mut filled, mut at) = (0u64, 0, 0);
+    for &gap in gaps {
+        bits |= gap << filled;
+        filled += width;
+        if filled >= 32 {
+            bytes[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= 32;
+            filled -= 32;
+            at += 4;
+        }
+    }
+    bytes[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+    let end = out.len() + bytes_of(gaps.len(), width as usize);
+    // A copy of constant length is a few moves.
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 /// Unpacks a full group of `width` bits from the start of `bytes`, adding up from `base`.

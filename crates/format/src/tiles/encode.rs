@@ -1,7 +1,8 @@
 //! From a strip's arcs to the bytes of its tiles.
 //!
-//! Cost: a radix sort of the arcs by tile, row and column, then one pass; 16 bytes of working
-//! memory an arc, 48 with weights.
+//! Cost: a radix sort of the arcs by tile, row and column, then one pass; 24 bytes of working
+//! memory an arc, 56 with weights. Who has sorted tiles already gives them to
+//! [`StripEncoder::push_tile`]: 4 bytes an arc.
 
 use super::bits::width;
 use super::slices::Slicer;
@@ -34,9 +35,12 @@ pub struct StripEncoder {
     weighted: Vec<(u64, f64)>,
     weighted_scratch: Vec<(u64, f64)>,
     scratch: Vec<u64>,
-    rows: Vec<RowRun>,
-    by_length: Vec<RowRun>,
     weights: Vec<f64>,
+    keys: Vec<u32>,
+    /// Where each row of the tile begins, then where the last ends.
+    starts: Vec<u32>,
+    by_length: Vec<RowRun>,
+    steps: Vec<[u32; LANES]>,
 }
 
 /// The arcs `start..start + len` of a tile, which are those of one row.
@@ -55,9 +59,11 @@ impl StripEncoder {
             weighted: Vec::new(),
             weighted_scratch: Vec::new(),
             scratch: Vec::new(),
-            rows: Vec::new(),
-            by_length: Vec::new(),
             weights: Vec::new(),
+            keys: Vec::new(),
+            starts: Vec::new(),
+            by_length: Vec::new(),
+            steps: Vec::new(),
         }
     }
 
@@ -79,23 +85,45 @@ impl StripEncoder {
         let stored = self.options.weights != Weights::None;
         let lengths = (stored.then_some(arcs.len()), weights.map(<[f64]>::len));
         assert_eq!(lengths.0, lengths.1, "as many weights as the file has");
-        let mut out =
-            EncodedStrip { row_base, rows, arcs: arcs.len() as u64, ..Default::default() };
+        let mut out = EncodedStrip { row_base, rows, ..Default::default() };
         out.bytes.reserve(arcs.len() * (2 + self.options.weights.bytes()));
         let keys = Keys::of(self.options.columns_log2, rows, arcs);
         self.sort(&keys, arcs, weights);
         let weights = std::mem::take(&mut self.weights);
+        let mut tile = std::mem::take(&mut self.keys);
         let mut begin = 0;
         while begin < arcs.len() {
             let number = keys.tile(arcs[begin]);
             let end = begin + arcs[begin..].partition_point(|&a| keys.tile(a) == number);
-            let tile = keys.reader(number);
+            tile.clear();
+            tile.extend(arcs[begin..end].iter().map(|&arc| keys.in_tile(arc)));
             let weights = weights.get(begin..end).unwrap_or_default();
-            self.tile(&tile, &arcs[begin..end], weights, &mut out);
+            self.push_tile(&mut out, number, &tile, weights);
             begin = end;
         }
-        self.weights = weights;
+        (self.weights, self.keys) = (weights, tile);
         out
+    }
+
+    /// Appends tile `number` to a strip: tiles come in ascending order, their arcs as
+    /// [`TileOptions::tile_key`]s in ascending order, with a weight each where the file has weights.
+    ///
+    /// # Panics
+    /// As [`Self::encode`].
+    pub fn push_tile(
+        &mut self,
+        strip: &mut EncodedStrip,
+        number: u32,
+        keys: &[u32],
+        weights: &[f64],
+    ) {
+        let stored = self.options.weights != Weights::None;
+        assert_eq!(weights.len(), if stored { keys.len() } else { 0 }, "weights of a tile");
+        let Some(last) = keys.last() else { return };
+        let row = last >> self.options.columns_log2;
+        assert!(row < strip.rows, "row {row} in a strip of {}", strip.rows);
+        strip.arcs += keys.len() as u64;
+        self.tile(number, keys, weights, strip);
     }
 
     /// Turns `arcs` into keys in the order of tiles, rows and columns; their weights, in the same
@@ -115,15 +143,16 @@ impl StripEncoder {
     }
 
     /// Encodes one tile; halves its columns first while a row is too long for a slice.
-    fn tile(&mut self, tile: &Tile, arcs: &[u64], weights: &[f64], out: &mut EncodedStrip) {
-        let longest = self.find_rows(tile, arcs);
+    fn tile(&mut self, tile: u32, keys: &[u32], weights: &[f64], out: &mut EncodedStrip) {
+        let longest = self.find_rows(keys);
         if longest as usize > self.options.max_row_arcs() {
-            return self.halves(tile, arcs, weights, out);
+            return self.halves(tile, keys, weights, out);
         }
-        self.sort_by_length(longest);
-        let rows = std::mem::take(&mut self.by_length);
+        self.sort_by_length(keys, longest);
+        let rows = &self.by_length[..];
         let long = rows.partition_point(|r| r.len as usize > UNIFORM_MAX);
-        let mut slicer = Slicer { tile, arcs, weights, options: &self.options, out };
+        let (options, steps) = (&self.options, &mut self.steps);
+        let mut slicer = Slicer { tile, keys, weights, options, steps, out };
         for slice in rows[..long].chunks(LANES) {
             slicer.jagged(slice);
         }
@@ -132,56 +161,62 @@ impl StripEncoder {
                 slicer.uniform(part);
             }
         }
-        self.by_length = rows;
     }
 
-    /// Lists the rows of a tile and tells how many arcs the longest has.
-    fn find_rows(&mut self, tile: &Tile, arcs: &[u64]) -> u32 {
-        self.rows.clear();
-        let mut longest = 0;
-        for (i, &arc) in arcs.iter().enumerate() {
-            let row = tile.row(arc);
-            match self.rows.last_mut() {
-                Some(run) if run.row == row => run.len += 1,
-                _ => self.rows.push(RowRun { row, start: i as u32, len: 1 }),
-            }
-            longest = longest.max(self.rows.last().map_or(0, |r| r.len));
+    /// Finds where the rows of a tile begin and tells how many arcs the longest has.
+    fn find_rows(&mut self, keys: &[u32]) -> u32 {
+        let k = self.options.columns_log2;
+        if self.starts.len() < keys.len() + 1 {
+            self.starts.resize(keys.len() + 1, 0);
         }
-        longest
+        // Written whether a row begins or not: no branch that depends on the arcs.
+        self.starts[0] = 0;
+        let mut rows = usize::from(!keys.is_empty());
+        for (i, pair) in keys.windows(2).enumerate() {
+            self.starts[rows] = i as u32 + 1;
+            rows += usize::from(pair[0] >> k != pair[1] >> k);
+        }
+        self.starts[rows] = keys.len() as u32;
+        self.starts.truncate(rows + 1);
+        self.starts.windows(2).fold(0, |most, pair| most.max(pair[1] - pair[0]))
     }
 
     /// Rows by descending length, ascending in a length: a counting sort.
-    fn sort_by_length(&mut self, longest: u32) {
-        let mut starts = vec![0u32; longest as usize + 2];
-        for run in &self.rows {
-            starts[(longest - run.len) as usize + 1] += 1;
+    fn sort_by_length(&mut self, keys: &[u32], longest: u32) {
+        let k = self.options.columns_log2;
+        let mut places = vec![0u32; longest as usize + 2];
+        for pair in self.starts.windows(2) {
+            places[(longest - (pair[1] - pair[0])) as usize + 1] += 1;
         }
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
+        for i in 1..places.len() {
+            places[i] += places[i - 1];
         }
-        self.by_length.resize(self.rows.len(), RowRun::default());
-        for run in &self.rows {
-            let place = &mut starts[(longest - run.len) as usize];
-            self.by_length[*place as usize] = *run;
+        self.by_length.resize(self.starts.len() - 1, RowRun::default());
+        for pair in self.starts.windows(2) {
+            let (start, len) = (pair[0], pair[1] - pair[0]);
+            let place = &mut places[(longest - len) as usize];
+            let row = keys[start as usize] >> k;
+            self.by_length[*place as usize] = RowRun { row, start, len };
             *place += 1;
         }
     }
 
     /// Encodes the lower half of the columns that have arcs and then the upper half, as groups of
     /// the same tile.
-    fn halves(&mut self, tile: &Tile, arcs: &[u64], weights: &[f64], out: &mut EncodedStrip) {
-        let columns = || arcs.iter().map(|&a| tile.column(a));
+    fn halves(&mut self, tile: u32, keys: &[u32], weights: &[f64], out: &mut EncodedStrip) {
+        let column_mask = self.options.columns() as u32 - 1;
+        let columns = || keys.iter().map(|&key| key & column_mask);
         let (low, high) = (columns().min().unwrap_or(0), columns().max().unwrap_or(0));
         let middle = low + (high - low) / 2;
         // Duplicates of one arc cannot be told apart by column: halve the run of arcs instead.
         let lower: Vec<bool> = if low == high {
-            (0..arcs.len()).map(|i| i.is_multiple_of(2)).collect()
+            (0..keys.len()).map(|i| i.is_multiple_of(2)).collect()
         } else {
             columns().map(|column| column <= middle).collect()
         };
         for side in [true, false] {
             let picked = || lower.iter().enumerate().filter(|l| *l.1 == side).map(|l| l.0);
-            let part: Vec<u64> = picked().map(|i| arcs[i]).collect();
+            let part: Vec<u32> = picked().map(|i| keys[i]).collect();
             let part_weights: Vec<f64> = picked().filter_map(|i| weights.get(i).copied()).collect();
             if !part.is_empty() {
                 self.tile(tile, &part, &part_weights, out);
@@ -191,6 +226,12 @@ impl StripEncoder {
 }
 
 impl TileOptions {
+    /// An arc inside a tile: row in the strip, then column in the tile.
+    #[inline(always)]
+    pub fn tile_key(&self, row_in_strip: u32, column_in_tile: u32) -> u32 {
+        row_in_strip << self.columns_log2 | column_in_tile
+    }
+
     /// The most rows of `length` arcs in a group: so many that it stays far smaller than a block.
     fn group_rows(&self, length: usize) -> usize {
         (self.max_row_arcs() * 8 / length).next_multiple_of(LANES).clamp(LANES, GROUP_ROWS)
@@ -225,38 +266,14 @@ impl Keys {
         (column >> k << (k + self.row_bits)) | (row << k) | (column & ((1 << k) - 1))
     }
 
-    fn reader(&self, number: u32) -> Tile {
-        Tile {
-            number,
-            columns_log2: self.columns_log2,
-            row_mask: (1 << self.row_bits) - 1,
-            column_mask: (1 << self.columns_log2) - 1,
-        }
+    /// The [`TileOptions::tile_key`] of a key.
+    #[inline(always)]
+    fn in_tile(&self, key: u64) -> u32 {
+        (key & ((1 << (self.columns_log2 + self.row_bits)) - 1)) as u32
     }
 
     #[inline(always)]
     fn tile(&self, key: u64) -> u32 {
         (key >> (self.columns_log2 + self.row_bits)) as u32
-    }
-}
-
-/// One tile, and how its arcs' keys read.
-pub(super) struct Tile {
-    pub(super) number: u32,
-    columns_log2: u32,
-    row_mask: u64,
-    column_mask: u64,
-}
-
-impl Tile {
-    #[inline(always)]
-    fn row(&self, key: u64) -> u32 {
-        (key >> self.columns_log2 & self.row_mask) as u32
-    }
-
-    /// The column inside the tile.
-    #[inline(always)]
-    pub(super) fn column(&self, key: u64) -> u32 {
-        (key & self.column_mask) as u32
     }
 }

@@ -17,6 +17,7 @@ mod block;
 mod decode;
 mod encode;
 mod index;
+mod pack;
 mod slices;
 mod sort;
 mod writer;
@@ -25,7 +26,7 @@ pub use block::{Segment, TilesBlock};
 pub use decode::{StepView, for_each_step};
 pub use encode::{EncodedStrip, StripEncoder};
 pub use index::TilesIndex;
-pub use sort::radix_sort;
+pub use sort::{radix_sort, sort_words};
 pub use writer::TilesWriter;
 
 use crate::manifest::{Manifest, Weights};

@@ -3,19 +3,30 @@
 //! A group is one jagged slice (rows of more than [`super::UNIFORM_MAX`] arcs, at most 32) or many
 //! uniform ones (rows of one length). Per slice of 32 rows a uniform one costs 3 bytes, half a byte
 //! a step and the rows' gaps, a jagged one 12 bytes, half a byte a step, the rows and the lengths.
+//!
+//! A slice is transposed once, from rows to steps of 32 lanes, which are then measured and packed.
 
-use super::bits::{nibble_width, pack, width, width_nibble};
-use super::encode::{EncodedStrip, RowRun, Tile};
+use super::bits::{nibble_width, width, width_nibble};
+use super::encode::{EncodedStrip, RowRun};
+use super::pack::pack_lanes;
 use super::{LANES, TileOptions};
 use crate::manifest::Weights;
 
+/// What the lanes store in one step; 0 in those whose row has ended.
+type Step = [u32; LANES];
+
+/// Steps that are filled at once: they stay in the first cache while lane after lane is.
+const BLOCK_STEPS: usize = 64;
+
 /// Writes the groups of one tile.
 pub(super) struct Slicer<'a> {
-    pub(super) tile: &'a Tile,
+    pub(super) tile: u32,
     /// Sorted keys.
-    pub(super) arcs: &'a [u64],
+    pub(super) keys: &'a [u32],
     pub(super) weights: &'a [f64],
     pub(super) options: &'a TileOptions,
+    /// Working memory.
+    pub(super) steps: &'a mut Vec<Step>,
     pub(super) out: &'a mut EncodedStrip,
 }
 
@@ -25,7 +36,7 @@ impl Slicer<'_> {
         let arcs = runs.iter().map(|r| r.len).sum();
         let begin = self.out.bytes.len();
         assert!(u32::try_from(begin).is_ok(), "a strip of 4 GiB");
-        self.out.groups.push((begin as u32, self.tile.number, arcs));
+        self.out.groups.push((begin as u32, self.tile, arcs));
     }
 
     /// Rows of one length: `length, rows`, then slices of 32 rows in ascending order.
@@ -35,17 +46,17 @@ impl Slicer<'_> {
         self.out.bytes.extend_from_slice(&(length as u16).to_le_bytes());
         self.out.bytes.extend_from_slice(&(runs.len() as u16).to_le_bytes());
         for slice in runs.chunks(LANES) {
+            self.transpose(slice, length);
             let mut gaps = [0u32; LANES];
-            for (i, pair) in slice.windows(2).enumerate() {
-                gaps[i + 1] = pair[1].row - pair[0].row;
+            for (gap, pair) in gaps[1..].iter_mut().zip(slice.windows(2)) {
+                *gap = pair[1].row - pair[0].row;
             }
-            let row_nibble = width_nibble(gaps.iter().map(|&g| width(g)).max().unwrap_or(0));
-            let first = self.step_width(slice, 0);
+            let row_nibble = nibble(&gaps);
             self.out.bytes.extend_from_slice(&(slice[0].row as u16).to_le_bytes());
-            self.out.bytes.push(row_nibble | first << 4);
-            let nibbles = self.step_nibbles(slice, length);
-            pack(&mut self.out.bytes, &gaps[..slice.len()], nibble_width(row_nibble));
-            self.steps(slice, first, &nibbles, length);
+            self.out.bytes.push(row_nibble | nibble(&self.steps[0]) << 4);
+            self.step_nibbles(length);
+            pack_lanes(&mut self.out.bytes, &gaps, slice.len(), nibble_width(row_nibble));
+            self.pack_steps(slice, length);
         }
     }
 
@@ -54,12 +65,14 @@ impl Slicer<'_> {
     pub(super) fn jagged(&mut self, slice: &[RowRun]) {
         self.group(slice);
         let longest = slice[0].len;
+        self.transpose(slice, longest as usize);
         let base = slice.iter().map(|r| r.row).min().unwrap_or(0);
-        let rows: Vec<u32> = slice.iter().map(|r| r.row - base).collect();
-        let missing: Vec<u32> = slice.iter().map(|r| longest - r.len).collect();
-        let nibble = |v: &[u32]| width_nibble(v.iter().map(|&x| width(x)).max().unwrap_or(0));
+        let (mut rows, mut missing) = ([0; LANES], [0; LANES]);
+        for (i, run) in slice.iter().enumerate() {
+            (rows[i], missing[i]) = (run.row - base, longest - run.len);
+        }
         let (row_nibble, len_nibble) = (nibble(&rows), nibble(&missing));
-        let first = self.step_width(slice, 0);
+        let first = nibble(&self.steps[0]);
         let out = &mut self.out.bytes;
         out.extend_from_slice(&0u16.to_le_bytes());
         out.extend_from_slice(&(slice.len() as u16).to_le_bytes());
@@ -67,55 +80,57 @@ impl Slicer<'_> {
         out.extend_from_slice(&(base as u16).to_le_bytes());
         out.push(row_nibble | first << 4);
         out.push(len_nibble);
-        let nibbles = self.step_nibbles(slice, longest as usize);
-        pack(&mut self.out.bytes, &rows, nibble_width(row_nibble));
-        pack(&mut self.out.bytes, &missing, nibble_width(len_nibble));
-        self.steps(slice, first, &nibbles, longest as usize);
+        self.step_nibbles(longest as usize);
+        pack_lanes(&mut self.out.bytes, &rows, slice.len(), nibble_width(row_nibble));
+        pack_lanes(&mut self.out.bytes, &missing, slice.len(), nibble_width(len_nibble));
+        self.pack_steps(slice, longest as usize);
     }
 
-    /// What lane `run` stores in step `k`: its first column, then the gaps.
-    #[inline(always)]
-    fn field(&self, run: &RowRun, k: usize) -> u32 {
-        let at = run.start as usize + k;
-        let column = self.tile.column(self.arcs[at]);
-        if k == 0 {
-            return column;
+    /// Fills the steps: lane `l` stores the first column of row `slice[l]`, then the gaps.
+    fn transpose(&mut self, slice: &[RowRun], length: usize) {
+        if self.steps.len() < length {
+            self.steps.resize(length, [0; LANES]);
         }
-        let before = self.tile.column(self.arcs[at - 1]);
-        column.wrapping_sub(before).wrapping_sub(self.options.min_gap)
-    }
-
-    /// The nibble for the width of step `k`.
-    fn step_width(&self, slice: &[RowRun], k: usize) -> u8 {
-        let lanes = slice.iter().take_while(|r| r.len as usize > k);
-        // The width of the OR of all fields is that of the widest.
-        let widest = width(lanes.fold(0, |all, r| all | self.field(r, k)));
-        assert!(widest <= 16, "an arc that is there twice in a file whose minimum gap is 1");
-        width_nibble(widest)
+        let steps = &mut self.steps[..length];
+        if slice.len() < LANES || slice[slice.len() - 1].len < slice[0].len {
+            steps.fill([0; LANES]);
+        }
+        let (column_mask, min_gap) = (self.options.columns() as u32 - 1, self.options.min_gap);
+        for (i, block) in steps.chunks_mut(BLOCK_STEPS).enumerate() {
+            let done = i * BLOCK_STEPS;
+            for (lane, run) in slice.iter().enumerate() {
+                let (from, end) = (run.start as usize + done, (run.start + run.len) as usize);
+                let Some(keys) = self.keys.get(from..end.max(from)) else { continue };
+                // Keys of one row differ in the column alone.
+                let mut before = match done {
+                    0 => keys[0] & !column_mask,
+                    _ if keys.is_empty() => continue,
+                    _ => self.keys[from - 1].wrapping_add(min_gap),
+                };
+                for (step, &key) in block.iter_mut().zip(keys) {
+                    step[lane & (LANES - 1)] = key.wrapping_sub(before);
+                    before = key.wrapping_add(min_gap);
+                }
+            }
+        }
     }
 
     /// The widths of steps 1 and on, written as nibbles.
-    fn step_nibbles(&mut self, slice: &[RowRun], length: usize) -> Vec<u8> {
-        let nibbles: Vec<u8> = (1..length).map(|k| self.step_width(slice, k)).collect();
-        for pair in nibbles.chunks(2) {
-            self.out.bytes.push(pair[0] | pair.get(1).unwrap_or(&0) << 4);
+    fn step_nibbles(&mut self, length: usize) {
+        for pair in self.steps[1..length].chunks(2) {
+            let high = pair.get(1).map_or(0, nibble);
+            self.out.bytes.push(nibble(&pair[0]) | high << 4);
         }
-        nibbles
     }
 
     /// The fields of every step, then the weights.
-    fn steps(&mut self, slice: &[RowRun], first: u8, nibbles: &[u8], length: usize) {
-        let mut fields = [0u32; LANES];
+    fn pack_steps(&mut self, slice: &[RowRun], length: usize) {
         let mut lanes = slice.len();
-        for k in 0..length {
+        for (k, step) in self.steps[..length].iter().enumerate() {
             while slice[lanes - 1].len as usize <= k {
                 lanes -= 1;
             }
-            for (field, run) in fields.iter_mut().zip(&slice[..lanes]) {
-                *field = self.field(run, k);
-            }
-            let nibble = if k == 0 { first } else { nibbles[k - 1] };
-            pack(&mut self.out.bytes, &fields[..lanes], nibble_width(nibble));
+            pack_lanes(&mut self.out.bytes, step, lanes, nibble_width(nibble(step)));
         }
         self.step_weights(slice, length);
     }
@@ -136,4 +151,13 @@ impl Slicer<'_> {
             }
         }
     }
+}
+
+/// The nibble for the width of a step's widest field.
+#[inline]
+fn nibble(fields: &Step) -> u8 {
+    // The width of the OR of all fields is that of the widest.
+    let widest = width(fields.iter().fold(0, |all, field| all | field));
+    assert!(widest <= 16, "an arc that is there twice in a file whose minimum gap is 1");
+    width_nibble(widest)
 }

@@ -57,7 +57,11 @@ impl Sample {
         let spec = MemorySpec { name: "a test".into(), weighted: true, ..MemorySpec::default() };
         let directed = layout.directed;
         let options = BuildOptions {
-            direction: if directed { build::Direction::Directed } else { build::Direction::Undirected },
+            direction: if directed {
+                build::Direction::Directed
+            } else {
+                build::Direction::Undirected
+            },
             ids: Ids::Map,
             weights: WeightChoice::F64,
             order: OrderChoice::Degree,
@@ -98,6 +102,7 @@ pub enum Job {
     Distances,
     LeastTransposed,
     Neighbors(Direction),
+    Degrees(Direction),
 }
 
 impl Job {
@@ -109,6 +114,7 @@ impl Job {
             Self::Hops,
             Self::Distances,
             Self::LeastTransposed,
+            Self::Degrees(Direction::In),
         ];
         if codec == Codec::Packed {
             all.extend([Self::Neighbors(Direction::Out), Self::Neighbors(Direction::In)]);
@@ -134,6 +140,7 @@ impl Job {
                 let x: Vec<f64> = (0..graph.vertices()).map(|v| v as f64).collect();
                 propagate(graph, &x, &how, &Silent)?.0
             }
+            Self::Degrees(direction) => numbers(graph.to_user_order(graph.degrees(direction)?, 1)?),
             Self::Neighbors(direction) => neighbor_sums(graph, direction)?,
         })
     }
@@ -203,10 +210,7 @@ pub fn factory(
 }
 
 /// Runs `job` on a thread of its own and fails if it takes longer than `limit`.
-pub fn within<T: Send + 'static>(
-    limit: Duration,
-    job: impl FnOnce() -> T + Send + 'static,
-) -> T {
+pub fn within<T: Send + 'static>(limit: Duration, job: impl FnOnce() -> T + Send + 'static) -> T {
     let (finished, result) = mpsc::channel();
     std::thread::spawn(move || finished.send(job()));
     result.recv_timeout(limit).expect("the job hangs or has failed")

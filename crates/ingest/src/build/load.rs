@@ -35,6 +35,9 @@ pub(super) struct ColumnGroups {
     /// The group of each 2^shift columns; empty when there is one group.
     pub(super) group_of: Vec<u16>,
     pub(super) count: usize,
+    /// The first of each group's 2^shift columns, in that unit, and the end of the last; empty where
+    /// nobody asks.
+    pub(super) starts: Vec<u32>,
 }
 
 impl Cells {
@@ -81,6 +84,12 @@ impl Cells {
     /// The rows, in the bucket, of a cell.
     pub(super) fn rows_of(&self, cell: usize) -> Range<u32> {
         self.rows[cell / self.columns.count].clone()
+    }
+
+    /// The columns of a cell, in units of 2^shift.
+    pub(super) fn columns_of(&self, cell: usize) -> Range<u32> {
+        let group = cell % self.columns.count;
+        self.columns.starts[group]..self.columns.starts[group + 1]
     }
 
     /// From a key to its cell. Borrows what it looks at once for all keys.

@@ -18,14 +18,19 @@
 
 mod array;
 mod cell;
+mod commit;
+mod counts;
 mod family;
+mod graph;
 mod ids;
 mod input;
 mod lists;
 mod load;
 mod options;
 mod order;
+mod outputs;
 mod partition;
+mod parts;
 mod plan;
 mod progress;
 mod report;
@@ -51,12 +56,13 @@ pub use options::{
 pub use report::{BuildReport, Stage};
 
 use crate::source::EdgeSource;
+use commit::Written;
+use graph::Graph;
 use input::Input;
 use order::{decide, permuted};
 use progress::Ticker;
 use report::Stages;
 use vertices::Vertices;
-use write::{Graph, Written};
 
 /// Builds the graph of `source`'s edges at `path`.
 ///

@@ -49,7 +49,6 @@ struct Appender<'f> {
 #[derive(Default)]
 struct Open {
     first_row: u32,
-    records: u32,
     at: usize,
     buffer: AlignedBuf,
 }
@@ -63,12 +62,16 @@ impl Appender<'_> {
         weights: &[f64],
         skip_loops: bool,
     ) -> Result<()> {
-        let (record, bucket_of) = (self.family.record, self.bucket_of);
-        for (i, (&row, &column)) in rows.iter().zip(columns).enumerate() {
+        let (record, size) = (self.family.record, self.family.record.bytes());
+        let mut buckets = [0; BLOCK];
+        for (bucket, &row) in buckets.iter_mut().zip(rows) {
+            *bucket = self.bucket_of[(row >> ROWS_LOG2) as usize];
+        }
+        for (i, ((&row, &column), bucket)) in rows.iter().zip(columns).zip(buckets).enumerate() {
             if skip_loops && row == column {
                 continue;
             }
-            let bucket = usize::from(bucket_of[(row >> ROWS_LOG2) as usize]);
+            let bucket = usize::from(bucket);
             let mut open = &mut self.open[bucket];
             if open.at + RECORD_SPAN > open.buffer.len() {
                 self.renew(bucket)?;
@@ -80,8 +83,7 @@ impl Appender<'_> {
             if WEIGHTED {
                 record.write_weight(bytes, weights[i]);
             }
-            open.at += record.bytes();
-            open.records += 1;
+            open.at += size;
         }
         Ok(())
     }
@@ -96,12 +98,12 @@ impl Appender<'_> {
 
     fn flush(&mut self, bucket: usize) -> Result<()> {
         let open = &mut self.open[bucket];
-        if open.records == 0 {
+        if open.at == 0 {
             return Ok(());
         }
         let buffer = std::mem::take(&mut open.buffer);
-        let (records, bytes) = (open.records, open.at);
-        (open.records, open.at) = (0, 0);
+        let bytes = std::mem::take(&mut open.at);
+        let records = (bytes / self.family.record.bytes()) as u32;
         let full = Full { family: self.number, bucket, buffer, records, bytes };
         self.full.send(full).map_err(|_| gone())
     }

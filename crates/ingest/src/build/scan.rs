@@ -1,13 +1,15 @@
 //! The first pass that sees vertices: how many there are, their degrees, and a sample.
 //!
 //! Cost: two increments at random places an edge. With two threads one counts sources and the
-//! other targets, so no counter is shared.
+//! other targets, so no counter is shared. A vertex has a byte that is counted in, and a word that
+//! takes what overflows it: the bytes of four times as many vertices fit a cache.
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_mem::Budget;
 
 use super::array::Array;
+use super::counts::Counts;
 use super::ids::IdMap;
 use super::input::Input;
 use super::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
@@ -38,8 +40,8 @@ pub(super) struct Scanned {
 }
 
 struct Scan<'a> {
-    sources: Array<u32>,
-    targets: Array<u32>,
+    sources: Counts,
+    targets: Counts,
     vertices: u64,
     undirected: bool,
     overflow: bool,
@@ -62,11 +64,10 @@ pub(super) fn scan(
     cancel: &Cancel,
 ) -> Result<Scanned> {
     let claimed = claimed_vertices(input, ids)?;
-    let what = "the degrees";
     let capacity = usize::try_from(claimed.unwrap_or(0)).unwrap_or(usize::MAX);
     let mut scan = Scan {
-        sources: Array::zeroed(capacity, budget, what)?,
-        targets: Array::zeroed(capacity, budget, what)?,
+        sources: Counts::zeroed(capacity, budget)?,
+        targets: Counts::zeroed(capacity, budget)?,
         vertices: claimed.unwrap_or(0),
         undirected,
         overflow: false,
@@ -101,8 +102,8 @@ pub(super) fn scan(
         edges,
         weights: scan.kind(input.weighted),
         sample: scan.sample.unwrap_or_else(|| Sample::new(0)),
-        sources: scan.sources,
-        targets: scan.targets,
+        sources: scan.sources.finish(),
+        targets: scan.targets.finish(),
     })
 }
 
@@ -150,7 +151,7 @@ impl Scan<'_> {
         let Endpoints::U32 { src, dst } = &batch.ends else { return Ok(()) };
         self.check_weights(batch)?;
         self.make_room(src, dst)?;
-        let (sources, targets) = (&mut self.sources[..], &mut self.targets[..]);
+        let (sources, targets) = (&mut self.sources, &mut self.targets);
         let (sample, undirected) = (&mut self.sample, self.undirected);
         let mut sample = || {
             if let Some(sample) = sample {
@@ -158,15 +159,15 @@ impl Scan<'_> {
             }
         };
         let mut at_targets = || match undirected {
-            false => count(targets, dst.iter().copied()),
-            true => count(targets, src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d)),
+            false => targets.count(dst.iter().copied()),
+            true => targets.count(src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d)),
         };
         let overflow = if threads < 2 || batch.len() < PARALLEL_EDGES {
             sample();
-            count(sources, src.iter().copied()) | at_targets()
+            sources.count(src.iter().copied()) | at_targets()
         } else {
             std::thread::scope(|scope| {
-                let first = scope.spawn(|| count(sources, src.iter().copied()));
+                let first = scope.spawn(|| sources.count(src.iter().copied()));
                 sample();
                 let second = at_targets();
                 first.join().unwrap_or(true) | second
@@ -187,13 +188,11 @@ impl Scan<'_> {
         }
         let needed = u64::from(most) + 1;
         self.vertices = self.vertices.max(needed);
-        if needed as usize > self.sources.len() {
+        if needed as usize > self.sources.bytes.len() {
             let capacity = (needed as usize).next_power_of_two();
             let hint = |e: Error| e.hint("a larger `--memory`; or `--ids map` if ids are sparse");
-            for array in [&mut self.sources, &mut self.targets] {
-                let empty = Array::zeroed(0, self.budget, "")?;
-                let old = std::mem::replace(array, empty);
-                *array = old.grown(capacity, self.budget, "the degrees").map_err(hint)?;
+            for counts in [&mut self.sources, &mut self.targets] {
+                counts.grow(capacity, self.budget).map_err(hint)?;
             }
         }
         Ok(())
@@ -225,15 +224,4 @@ impl Scan<'_> {
             WeightChoice::Auto => Weights::F64,
         }
     }
-}
-
-/// Counts `ids`; true if a counter overflowed.
-fn count(counts: &mut [u32], ids: impl Iterator<Item = u32>) -> bool {
-    let mut overflow = false;
-    for id in ids {
-        let count = &mut counts[id as usize];
-        *count = count.wrapping_add(1);
-        overflow |= *count == 0;
-    }
-    overflow
 }

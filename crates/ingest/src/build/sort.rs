@@ -23,8 +23,14 @@ pub(super) trait Encode: Send {
     /// How `bucket` is divided.
     fn cells(&self, bucket: usize) -> Cells;
 
-    /// Sorts and encodes a cell.
-    fn prepare(&mut self, bucket: usize, rows: Range<u32>, pages: &[Page]) -> Result<Self::Ready>;
+    /// Sorts and encodes a cell, the `cell`-th of `cells`.
+    fn prepare(
+        &mut self,
+        bucket: usize,
+        cells: &Cells,
+        cell: usize,
+        pages: &[Page],
+    ) -> Result<Self::Ready>;
 
     /// Writes a cell; cells come in order.
     fn write(&mut self, sink: &mut Self::Sink, ready: Self::Ready) -> Result<()>;
@@ -156,7 +162,7 @@ impl Stage<'_> {
         for (i, cell) in wanted.enumerate() {
             self.cancel.check("build the graph")?;
             let pages = loader.take(i);
-            ready.push(encoder.prepare(bucket, cells.rows_of(cell), &pages)?);
+            ready.push(encoder.prepare(bucket, cells, cell, &pages)?);
             loader.put_back(pages);
         }
         Ok(ready)

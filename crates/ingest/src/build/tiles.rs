@@ -14,6 +14,7 @@ use super::array::Array;
 use super::cell::{CellSorter, bits_below};
 use super::family::Family;
 use super::load::{Cells, ColumnGroups, Page};
+use super::parts::{PartSorter, keys_of, part_bits};
 use super::sort::Encode;
 
 /// Groups of columns that a strip is divided into at most, about.
@@ -23,11 +24,14 @@ const GROUPS: u64 = 16;
 pub(super) struct TilesEncode {
     family: Arc<Family>,
     columns: Arc<ColumnGroups>,
-    weights: Weights,
+    options: TileOptions,
     encoder: StripEncoder,
     duplicates: bool,
-    sorter: CellSorter,
+    sorter: PartSorter,
+    weighted_sorter: CellSorter,
     arcs: Vec<u64>,
+    /// Arcs of each row of a cell.
+    row_arcs: Vec<u32>,
 }
 
 /// Where tiles go.
@@ -57,20 +61,21 @@ pub(super) fn group_columns(
     };
     let tiles: Vec<u64> = (0..columns).step_by(1 << columns_log2).map(of_tile).collect();
     let share = tiles.iter().sum::<u64>() / GROUPS;
-    let (mut group_of, mut group, mut sum) = (Vec::with_capacity(tiles.len()), 0u16, 0);
-    for arcs in tiles {
+    let (mut group_of, mut starts, mut sum) = (Vec::with_capacity(tiles.len()), vec![0], 0);
+    for (tile, &arcs) in tiles.iter().enumerate() {
         if sum > 0 && sum + arcs > share {
-            group += 1;
+            starts.push(tile as u32);
             sum = 0;
         }
-        group_of.push(group);
+        group_of.push((starts.len() - 1) as u16);
         sum += arcs;
     }
-    let count = usize::from(group) + 1;
+    let count = starts.len();
+    starts.push(tiles.len() as u32);
     if count == 1 {
         group_of.clear();
     }
-    ColumnGroups { shift: columns_log2, group_of, count }
+    ColumnGroups { shift: columns_log2, group_of, count, starts }
 }
 
 impl TilesEncode {
@@ -83,12 +88,83 @@ impl TilesEncode {
         Self {
             family,
             columns,
-            weights: options.weights,
+            options,
             encoder: StripEncoder::new(options),
             duplicates,
-            sorter: CellSorter::default(),
+            sorter: PartSorter::default(),
+            weighted_sorter: CellSorter::default(),
             arcs: Vec::new(),
+            row_arcs: Vec::new(),
         }
+    }
+
+    /// Encodes a cell without weights: tiles are dealt apart, sorted and given to the encoder.
+    fn plain(
+        &mut self,
+        row_base: u64,
+        rows: Range<u32>,
+        tiles: Range<u32>,
+        pages: &[Page],
+    ) -> ReadyTiles {
+        let (k, column_bits) = (self.options.columns_log2, self.family.record.column_bits);
+        let (base, column_mask) = (u64::from(rows.start) << column_bits, (1u64 << column_bits) - 1);
+        let row_bits = bits_below(rows.len() as u64);
+        // A tile is dealt to parts by its leading rows.
+        let lead = part_bits(keys_of(pages) / tiles.len().max(1)).min(row_bits);
+        let in_tile = (1u64 << k) - 1;
+        let split = |key: u64| {
+            let (row, column) = ((key - base) >> column_bits, key & column_mask);
+            let tile = (column >> k) as usize - tiles.start as usize;
+            let part = tile << lead | (row >> (row_bits - lead)) as usize;
+            (part, (row << k | column & in_tile) as u32)
+        };
+        self.sorter.sort(pages, tiles.len() << lead, k + row_bits - lead, split);
+        let mut counts = Vec::new();
+        if !self.duplicates {
+            self.sorter.dedup();
+            self.count_rows(rows.len());
+            let counted = self.row_arcs.iter().enumerate().filter(|(_, arcs)| **arcs > 0);
+            counts.extend(counted.map(|(row, &arcs)| (row_base as u32 + row as u32, arcs)));
+        }
+        let words = &self.sorter.words[..];
+        let mut strip =
+            EncodedStrip { row_base, rows: rows.len() as u32, ..EncodedStrip::default() };
+        strip.bytes.reserve(2 * words.len());
+        let mut begin = 0;
+        for (tile, ends) in tiles.zip(self.sorter.ends.chunks(1 << lead)) {
+            let end = ends[ends.len() - 1] as usize;
+            self.encoder.push_tile(&mut strip, tile, &words[begin..end], &[]);
+            begin = end;
+        }
+        ReadyTiles { strip, counts }
+    }
+
+    fn count_rows(&mut self, rows: usize) {
+        self.row_arcs.clear();
+        self.row_arcs.resize(rows, 0);
+        for word in &self.sorter.words {
+            self.row_arcs[(word >> self.options.columns_log2) as usize] += 1;
+        }
+    }
+
+    /// Encodes a cell with weights.
+    fn weighted(&mut self, row_base: u64, rows: Range<u32>, pages: &[Page]) -> ReadyTiles {
+        let column_bits = self.family.record.column_bits;
+        let (sorter, mut counts) = (&mut self.weighted_sorter, Vec::new());
+        sorter.gather(pages, u64::from(rows.start) << column_bits);
+        sorter.sort(column_bits + bits_below(rows.len() as u64), self.duplicates);
+        if !self.duplicates {
+            let runs = sorter.keys.chunk_by(|a, b| a >> column_bits == b >> column_bits);
+            let row = |key: u64| row_base as u32 + (key >> column_bits) as u32;
+            counts.extend(runs.map(|run| (row(run[0]), run.len() as u32)));
+        }
+        let column_mask = (1u64 << column_bits) - 1;
+        let arc = |key: &u64| arc_key((key >> column_bits) as u32, key & column_mask);
+        self.arcs.clear();
+        self.arcs.extend(sorter.keys.iter().map(arc));
+        let rows = rows.len() as u32;
+        let strip = self.encoder.encode(row_base, rows, &mut self.arcs, Some(&sorter.weights));
+        ReadyTiles { strip, counts }
     }
 }
 
@@ -106,27 +182,19 @@ impl Encode for TilesEncode {
         Cells::of_rows(strips, Arc::clone(&self.columns))
     }
 
-    fn prepare(&mut self, bucket: usize, rows: Range<u32>, pages: &[Page]) -> Result<ReadyTiles> {
-        let column_bits = self.family.record.column_bits;
-        self.sorter.gather(pages, u64::from(rows.start) << column_bits);
-        let mut counts = Vec::new();
-        if !self.duplicates || self.weights != Weights::None {
-            self.sorter.sort(column_bits + bits_below(rows.len() as u64), self.duplicates);
-        }
-        let row_base = self.family.buckets[bucket].rows.start + rows.start;
-        if !self.duplicates {
-            let runs = self.sorter.keys.chunk_by(|a, b| a >> column_bits == b >> column_bits);
-            let row = |key: u64| row_base + (key >> column_bits) as u32;
-            counts.extend(runs.map(|run| (row(run[0]), run.len() as u32)));
-        }
-        let column_mask = (1u64 << column_bits) - 1;
-        self.arcs.clear();
-        let arc = |key: &u64| arc_key((key >> column_bits) as u32, key & column_mask);
-        self.arcs.extend(self.sorter.keys.iter().map(arc));
-        let weights = (self.weights != Weights::None).then_some(&self.sorter.weights[..]);
-        let rows = rows.len() as u32;
-        let strip = self.encoder.encode(row_base.into(), rows, &mut self.arcs, weights);
-        Ok(ReadyTiles { strip, counts })
+    fn prepare(
+        &mut self,
+        bucket: usize,
+        cells: &Cells,
+        cell: usize,
+        pages: &[Page],
+    ) -> Result<ReadyTiles> {
+        let rows = cells.rows_of(cell);
+        let row_base = u64::from(self.family.buckets[bucket].rows.start + rows.start);
+        Ok(match self.options.weights {
+            Weights::None => self.plain(row_base, rows, cells.columns_of(cell), pages),
+            _ => self.weighted(row_base, rows, pages),
+        })
     }
 
     fn write(&mut self, sink: &mut TilesSink, ready: ReadyTiles) -> Result<()> {

@@ -1,0 +1,83 @@
+//! How often each vertex occurs: a byte that is counted in, and a word for what overflows it.
+
+use tiergraph_core::Result;
+use tiergraph_mem::Budget;
+
+use super::array::Array;
+
+const WHAT: &str = "the degrees";
+
+/// A counter a vertex.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) bytes: Array<u8>,
+    /// What overflowed, in steps of 256.
+    words: Array<u32>,
+}
+
+impl Counts {
+    /// `len` counters.
+    pub(super) fn zeroed(len: usize, budget: &Budget) -> Result<Self> {
+        Ok(Self {
+            bytes: Array::zeroed(len, budget, WHAT)?,
+            words: Array::zeroed(len, budget, WHAT)?,
+        })
+    }
+
+    /// Adds counters up to `len`.
+    pub(super) fn grow(&mut self, len: usize, budget: &Budget) -> Result<()> {
+        let old = std::mem::replace(self, Self::zeroed(0, budget)?);
+        self.words = old.words.grown(len, budget, WHAT)?;
+        self.bytes = old.bytes.grown(len, budget, WHAT)?;
+        Ok(())
+    }
+
+    /// Counts `ids`; true if a counter overflowed.
+    pub(super) fn count(&mut self, ids: impl Iterator<Item = u32>) -> bool {
+        let (bytes, words) = (&mut self.bytes[..], &mut self.words[..]);
+        let mut overflow = false;
+        for id in ids {
+            let byte = &mut bytes[id as usize];
+            *byte = byte.wrapping_add(1);
+            if *byte == 0 {
+                let word = &mut words[id as usize];
+                *word = word.wrapping_add(1 << u8::BITS);
+                overflow |= *word == 0;
+            }
+        }
+        overflow
+    }
+
+    /// All counts.
+    pub(super) fn finish(mut self) -> Array<u32> {
+        self.words
+            .iter_mut()
+            .zip(self.bytes.iter())
+            .for_each(|(word, byte)| *word += u32::from(*byte));
+        self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_go_beyond_a_byte_and_survive_growth() {
+        let budget = Budget::new(1 << 20);
+        let mut counts = Counts::zeroed(2, &budget).unwrap();
+        assert!(!counts.count((0..1000).map(|i| i % 2)));
+        counts.grow(5, &budget).unwrap();
+        assert!(!counts.count((0..300).map(|_| 4).chain([1, 2])));
+        assert_eq!(counts.finish()[..], [500, 501, 1, 0, 300]);
+    }
+
+    #[test]
+    fn a_full_counter_is_told() {
+        let budget = Budget::new(1 << 20);
+        let mut counts = Counts::zeroed(1, &budget).unwrap();
+        counts.words[0] = u32::MAX << 8;
+        assert!(!counts.count((0..255).map(|_| 0)));
+        assert!(counts.count([0].into_iter()));
+    }
+}

@@ -1,0 +1,156 @@
+//! A graph whose vertices are known: its files so far, and how its arcs will be divided.
+
+use std::collections::BTreeMap;
+
+use tiergraph_core::Result;
+use tiergraph_format::directory::Building;
+use tiergraph_format::flat::{Element, FlatWriter};
+use tiergraph_format::manifest::{FileEntry, Weights};
+use tiergraph_format::raw::IdWidth;
+use tiergraph_format::tiles::TileOptions;
+use tiergraph_mem::Budget;
+
+use super::array::Array;
+use super::family::{Family, Record};
+use super::ids::IdMap;
+use super::options::{BuildOptions, Duplicates};
+use super::order::inverse;
+use super::outputs::{Output, arcs_of};
+use super::partition;
+use super::plan::{self, SortPlan};
+use super::strips;
+use super::temporary::TemporaryFile;
+use super::write::Planned;
+
+/// A graph whose vertices are known.
+pub(super) struct Graph<'a> {
+    pub(super) building: Building,
+    pub(super) options: &'a BuildOptions,
+    pub(super) budget: &'a Budget,
+    pub(super) undirected: bool,
+    pub(super) vertices: usize,
+    pub(super) weights: Weights,
+    pub(super) outputs: Vec<Output>,
+    pub(super) tile_options: TileOptions,
+    pub(super) ids: IdWidth,
+    pub(super) files: BTreeMap<String, FileEntry>,
+}
+
+impl<'a> Graph<'a> {
+    pub(super) fn new(
+        building: Building,
+        options: &'a BuildOptions,
+        budget: &'a Budget,
+        undirected: bool,
+        vertices: usize,
+        weights: Weights,
+    ) -> Result<Self> {
+        let min_gap = u32::from(options.duplicates == Duplicates::Remove);
+        let tile_options = TileOptions {
+            columns_log2: options.columns_log2.unwrap_or(if undirected { 13 } else { 16 }),
+            min_gap,
+            weights,
+            block_bytes: options.block_bytes as usize,
+        };
+        let ids = if options.id_width == Some(8) { IdWidth::Eight } else { IdWidth::Four };
+        Ok(Self {
+            building,
+            options,
+            budget,
+            undirected,
+            vertices,
+            weights,
+            outputs: Output::all(options, undirected),
+            tile_options,
+            ids,
+            files: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn flat<T: Element>(&mut self, name: &str, values: &[T]) -> Result<()> {
+        let mut writer = FlatWriter::create(&self.building.flat(name))?;
+        writer.extend(values)?;
+        self.files.insert(name.into(), writer.finish()?);
+        Ok(())
+    }
+
+    /// Writes `user.ids` and `order.ids`, where there are any.
+    pub(super) fn write_ids(
+        &mut self,
+        ids: Option<&IdMap>,
+        ranks: Option<&Array<u32>>,
+    ) -> Result<()> {
+        if let Some(ids) = ids {
+            self.flat("user.ids", ids.ids())?;
+        }
+        let Some(ranks) = ranks else { return Ok(()) };
+        let order = inverse(ranks, self.budget)?;
+        if self.ids == IdWidth::Four {
+            return self.flat("order.ids", &order);
+        }
+        let mut writer = FlatWriter::create(&self.building.flat("order.ids"))?;
+        for part in order.chunks(1 << 12) {
+            writer.extend(&part.iter().map(|&id| u64::from(id)).collect::<Vec<_>>())?;
+        }
+        self.files.insert("order.ids".into(), writer.finish()?);
+        Ok(())
+    }
+
+    /// Divides rows into strips and buckets.
+    pub(super) fn plan(
+        self,
+        out: Array<u32>,
+        into: Option<Array<u32>>,
+        edges: u64,
+    ) -> Result<Planned<'a>> {
+        let arcs = if self.undirected { 2 * edges } else { edges };
+        let plan = plan::sort(self.options, self.budget, arcs, self.weights)?;
+        let mut families: Vec<Family> = Vec::new();
+        for &output in &self.outputs {
+            let row_of = output.row_of(self.undirected);
+            if families.iter().all(|family| family.row_of != row_of) {
+                families.push(self.family(output, &plan, &out, into.as_ref())?);
+            }
+        }
+        let buckets = families.iter().map(|f| f.buckets.len()).sum();
+        let (bytes, count) =
+            partition::buffers(buckets, self.options.threads, self.budget.left() / 4);
+        families.iter_mut().for_each(|family| family.chunk_bytes = bytes);
+        let write_bytes = (bytes * count) as u64;
+        Ok(Planned::new(self, (out, into), plan, families, write_bytes))
+    }
+
+    fn family(
+        &self,
+        first: Output,
+        plan: &SortPlan,
+        out: &Array<u32>,
+        into: Option<&Array<u32>>,
+    ) -> Result<Family> {
+        let row_of = first.row_of(self.undirected);
+        let same = |o: &&Output| o.row_of(self.undirected) == row_of;
+        let (mut weights, mut strip_arcs) = (Weights::None, plan.bucket_arcs / 16);
+        for output in self.outputs.iter().filter(same) {
+            if output.is_weighted() {
+                weights = self.weights;
+            }
+            if *output == Output::Tiles {
+                strip_arcs = plan.strip_arcs;
+            }
+        }
+        let arcs_of = |row: usize| arcs_of(row_of, out, into, row);
+        let strips = strips::cut(self.vertices, strip_arcs, arcs_of);
+        let buckets = strips::join(&strips, plan.bucket_arcs, arcs_of);
+        let rows = buckets.iter().map(|b| b.rows.end - b.rows.start).max().unwrap_or(0);
+        let name = format!("buckets-{}", first.name());
+        Ok(Family {
+            row_of,
+            record: Record::new(rows, self.vertices as u32, weights),
+            strips,
+            buckets,
+            chunk_bytes: 0,
+            file: TemporaryFile::create(&self.building.flat(&name))?,
+            chunks: Vec::new(),
+        })
+    }
+}
