@@ -127,6 +127,17 @@ mod x86 {
         }
     }
 
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn prefix_sum16(v: __m512i) -> __m512i {
+        let zero = _mm512_setzero_si512();
+        let v = _mm512_add_epi32(v, _mm512_alignr_epi32::<15>(v, zero));
+        let v = _mm512_add_epi32(v, _mm512_alignr_epi32::<14>(v, zero));
+        let v = _mm512_add_epi32(v, _mm512_alignr_epi32::<12>(v, zero));
+        _mm512_add_epi32(v, _mm512_alignr_epi32::<8>(v, zero))
+    }
+
+    // Lanes are spelled out: `array::map` is compiled without the features, and calls its closure.
     impl Lanes for Avx512 {
         #[target_feature(enable = "avx512f,avx512bw")]
         #[inline]
@@ -144,25 +155,21 @@ mod x86 {
         #[target_feature(enable = "avx512f,avx512bw")]
         #[inline]
         unsafe fn add(self, other: Self) -> Self {
-            Self([0, 1].map(|i| _mm512_add_epi32(self.0[i], other.0[i])))
+            let ([a, b], [c, d]) = (self.0, other.0);
+            Self([_mm512_add_epi32(a, c), _mm512_add_epi32(b, d)])
         }
 
         #[target_feature(enable = "avx512f,avx512bw")]
         #[inline]
         unsafe fn and(self, other: Self) -> Self {
-            Self([0, 1].map(|i| _mm512_and_si512(self.0[i], other.0[i])))
+            let ([a, b], [c, d]) = (self.0, other.0);
+            Self([_mm512_and_si512(a, c), _mm512_and_si512(b, d)])
         }
 
         #[target_feature(enable = "avx512f,avx512bw")]
         #[inline]
         unsafe fn prefix_sum(self) -> Self {
-            let zero = _mm512_setzero_si512();
-            let [low, high] = self.0.map(|v| {
-                let v = _mm512_add_epi32(v, _mm512_alignr_epi32::<15>(v, zero));
-                let v = _mm512_add_epi32(v, _mm512_alignr_epi32::<14>(v, zero));
-                let v = _mm512_add_epi32(v, _mm512_alignr_epi32::<12>(v, zero));
-                _mm512_add_epi32(v, _mm512_alignr_epi32::<8>(v, zero))
-            });
+            let [low, high] = [prefix_sum16(self.0[0]), prefix_sum16(self.0[1])];
             let last = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), low);
             Self([low, _mm512_add_epi32(high, last)])
         }
@@ -226,6 +233,17 @@ mod x86 {
         }
     }
 
+    /// Prefix sums that go on from the last lane of `before`.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn prefix_sum8(v: __m256i, before: __m256i) -> __m256i {
+        let v = _mm256_add_epi32(v, _mm256_slli_si256::<4>(v));
+        let v = _mm256_add_epi32(v, _mm256_slli_si256::<8>(v));
+        let low = _mm256_permute2x128_si256::<0x08>(v, v);
+        let v = _mm256_add_epi32(v, _mm256_shuffle_epi32::<0xFF>(low));
+        _mm256_add_epi32(v, _mm256_permutevar8x32_epi32(before, _mm256_set1_epi32(7)))
+    }
+
     impl Lanes for Avx2 {
         #[target_feature(enable = "avx2")]
         #[inline]
@@ -237,34 +255,48 @@ mod x86 {
         #[inline]
         unsafe fn unpack(bytes: &[u8], at: usize, width: usize) -> Self {
             // SAFETY: eight lanes begin `width`, at most 16, bytes after the eight before them.
-            unsafe { Self([0, 1, 2, 3].map(|i| unpack8(bytes, at + i * width, width))) }
+            unsafe {
+                Self([
+                    unpack8(bytes, at, width),
+                    unpack8(bytes, at + width, width),
+                    unpack8(bytes, at + 2 * width, width),
+                    unpack8(bytes, at + 3 * width, width),
+                ])
+            }
         }
 
         #[target_feature(enable = "avx2")]
         #[inline]
         unsafe fn add(self, other: Self) -> Self {
-            Self([0, 1, 2, 3].map(|i| _mm256_add_epi32(self.0[i], other.0[i])))
+            let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+            Self([
+                _mm256_add_epi32(a, e),
+                _mm256_add_epi32(b, f),
+                _mm256_add_epi32(c, g),
+                _mm256_add_epi32(d, h),
+            ])
         }
 
         #[target_feature(enable = "avx2")]
         #[inline]
         unsafe fn and(self, other: Self) -> Self {
-            Self([0, 1, 2, 3].map(|i| _mm256_and_si256(self.0[i], other.0[i])))
+            let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+            Self([
+                _mm256_and_si256(a, e),
+                _mm256_and_si256(b, f),
+                _mm256_and_si256(c, g),
+                _mm256_and_si256(d, h),
+            ])
         }
 
         #[target_feature(enable = "avx2")]
         #[inline]
         unsafe fn prefix_sum(self) -> Self {
-            let mut carry = _mm256_setzero_si256();
-            Self(self.0.map(|v| {
-                let v = _mm256_add_epi32(v, _mm256_slli_si256::<4>(v));
-                let v = _mm256_add_epi32(v, _mm256_slli_si256::<8>(v));
-                let low = _mm256_permute2x128_si256::<0x08>(v, v);
-                let v = _mm256_add_epi32(v, _mm256_shuffle_epi32::<0xFF>(low));
-                let v = _mm256_add_epi32(v, carry);
-                carry = _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7));
-                v
-            }))
+            let [a, b, c, d] = self.0;
+            let a = prefix_sum8(a, _mm256_setzero_si256());
+            let b = prefix_sum8(b, a);
+            let c = prefix_sum8(c, b);
+            Self([a, b, c, prefix_sum8(d, c)])
         }
 
         #[target_feature(enable = "avx2")]
