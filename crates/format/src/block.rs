@@ -2,8 +2,8 @@
 //!
 //! A block is `block_bytes` long (1 MiB unless chosen otherwise, always a multiple of 4 KiB) and
 //! lies at `number × block_bytes`. The CRC-32C at the end of its header covers every other byte of
-//! the block, so a flipped bit anywhere in it is found; it costs under 0.2 ms a MiB. Layouts
-//! (`tiles`, `raw`) give the payload its meaning; this module does not look inside.
+//! the block, so a flipped bit anywhere in it is found. Layouts (`tiles`, `raw`) give the payload
+//! its meaning; this module does not look inside.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 

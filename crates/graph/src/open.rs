@@ -26,7 +26,7 @@ pub type EngineFactory =
 const DEPTH: usize = 64;
 /// Blocks in flight a worker.
 const BLOCKS_IN_FLIGHT: usize = 8;
-/// The share of the memory left over by state, buffers and this process that blocks may take.
+/// What a process holds beside state, indexes and large buffers: code, stacks, small buffers.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
 /// How to open a graph.

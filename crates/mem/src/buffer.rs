@@ -1,9 +1,7 @@
 //! Owned, zeroed, page-aligned bytes.
 //!
 //! Huge pages matter to the drive before they matter to the TLB: a direct read into 4 KiB pages
-//! hands the drive a list of one segment a page, into a huge page one segment. On a virtual disk
-//! (median of three, nothing else changed) blocks of 1 MiB came at 1.5 instead of 0.8 GB/s with
-//! `pread`, and blocks of 256 KiB at 1.3 instead of 0.7.
+//! hands the drive a list of one segment a page, into a huge page one segment.
 //!
 //! So single buffers from 2 MiB on, and [batches](AlignedBuf::batch) of smaller ones together, are
 //! anonymous mappings that start on a huge-page boundary and ask for huge pages
