@@ -21,11 +21,11 @@ LAYERS = [
     {"kernels", "io"},
     {"cache"},
     {"graph"},
-    {"ingest", "analytics"},
+    {"ingest", "analytics", "sampler"},
     {"py"},
 ]
 
-SAFE = {"core", "format", "cache", "graph", "ingest", "analytics", "py"}
+SAFE = {"core", "format", "cache", "graph", "ingest", "analytics", "sampler"}
 """Crates that forbid `unsafe`."""
 
 PREFIX = "tiergraph-"

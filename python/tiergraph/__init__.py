@@ -10,7 +10,9 @@
 
 from ._native import __version__
 from .errors import BudgetError, DeviceError, Error, FormatError, InputError, IoError
+from .features import add_features
 from .graph import Graph, open
+from .loader import NeighborLoader
 from .write import BuildOptions, build, generate
 
 __all__ = [
@@ -22,7 +24,9 @@ __all__ = [
     "Graph",
     "InputError",
     "IoError",
+    "NeighborLoader",
     "__version__",
+    "add_features",
     "build",
     "generate",
     "open",

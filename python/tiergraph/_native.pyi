@@ -7,14 +7,19 @@ Rust; in option objects an absent key means the native default. Vertex arrays ar
 order: ascending user ids.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 Progress: TypeAlias = Callable[[str, int, int, str], object]
 """`(stage, done, total, unit)`, a few times a second; a total of 0 is not known."""
+
+Given: TypeAlias = tuple[str, str | Iterator[NDArray[np.float32]] | Iterator[bytes]]
+"""What is stored with the vertices: `{role, name, source, dtype, rows, allow_nan}` as JSON, and
+the path of a `.npy` file, or batches of feature rows, or the bytes of a `.npy` file in pieces.
+Iterators are asked from another thread."""
 
 __version__: str
 
@@ -34,6 +39,9 @@ class Graph:
         """The user's ids, ascending; None when they are 0 to |V| - 1."""
 
     def degrees(self, direction: str) -> NDArray[np.uint32]: ...
+    def read_features(self, name: str, ids: NDArray[np.uint64]) -> NDArray[np.float32]:
+        """Rows of the features `name`, of shape (n, D)."""
+
     def measure_ceiling(self, seconds: float) -> float:
         """Bytes a second that this graph's own files give through its engine, bare."""
 
@@ -68,7 +76,9 @@ class Graph:
 class Builder:
     """Receives edges by batches, sorts them outside memory and writes a graph."""
 
-    def __init__(self, path: str, options_json: str, progress: Progress | None) -> None: ...
+    def __init__(
+        self, path: str, options_json: str, given: list[Given], progress: Progress | None
+    ) -> None: ...
     def push(
         self,
         src: NDArray[np.uint64],
@@ -79,9 +89,57 @@ class Builder:
     def abort(self) -> None:
         """Drops everything written so far; a graph that stood at the path stays."""
 
+class Batch(TypedDict):
+    """A mini-batch of n nodes and e edges, in PyG's names."""
+
+    number: int
+    batch_size: int
+    num_sampled_nodes: list[int]
+    num_sampled_edges: list[int]
+    edge_index: NDArray[np.int64]
+    """Local, of shape (2, e): sampled neighbours, and the nodes that they were sampled for."""
+    n_id: NDArray[np.int64]
+    """The user's ids, bit for bit."""
+    position: NDArray[np.int64]
+    """Places in the user's order."""
+    degree: NDArray[np.int64]
+    """Neighbours in the whole graph, in the sampled direction."""
+    e_id: NDArray[np.int64]
+    """The arcs' numbers in the graph's file of neighbours."""
+    batch: NDArray[np.int64]
+    """Disjoint batches: each node's seed. Else empty."""
+    input_id: NDArray[np.int64]
+    """The seeds' places in the list of all."""
+    x: NDArray[np.float32] | None
+    """Of shape (n, D), in the memory that it was gathered in."""
+
+class Loader:
+    """Makes mini-batches of a graph, which it opens for itself."""
+
+    def __init__(self, path: str, options_json: str, seeds: NDArray[np.uint64]) -> None: ...
+    def kept(self) -> str:
+        """What is kept in memory."""
+
+    def epoch(self, number: int, first: int) -> Epoch: ...
+
+class Epoch:
+    """The batches of one epoch, prepared by threads of their own."""
+
+    def next(self) -> Batch | None: ...
+    def stats(self) -> str: ...
+    def close(self) -> None:
+        """Stops what prepares further batches."""
+
 def build_file(
-    path_in: str, path_out: str, options_json: str, progress: Progress | None
+    path_in: str,
+    path_out: str,
+    options_json: str,
+    given: list[Given],
+    progress: Progress | None,
 ) -> str: ...
+def add(path: str, options_json: str, given: list[Given], progress: Progress | None) -> str:
+    """`features`, `labels` and `splits` that the graph then has."""
+
 def generate(
     kind: str, params_json: str, path_out: str, options_json: str, progress: Progress | None
 ) -> str: ...

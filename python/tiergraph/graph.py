@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native
 from .arrays import to_ids
 from .errors import InputError
+from .features import Arrays, Features
 from .sizes import to_bytes
 
 Floats = NDArray[np.floating[Any]]
@@ -96,6 +98,22 @@ class Graph:
         """The user's vertex ids in ascending order, uint64 of shape (|V|,)."""
         ids = self._native.ids()
         return np.arange(self.vertices, dtype=np.uint64) if ids is None else ids
+
+    @cached_property
+    def features(self) -> dict[str, Features]:
+        """The vertices' features by name: `graph.features["x"].read(ids)`."""
+        named = self._info["features"].items()
+        return {name: Features(self._native, name, info) for name, info in named}
+
+    @cached_property
+    def labels(self) -> Arrays:
+        """The vertices' labels by name, mapped by NumPy, in the order of `ids`."""
+        return Arrays(Path(self.path) / "labels", self._info["labels"])
+
+    @cached_property
+    def splits(self) -> Arrays:
+        """Masks of vertices, or lists of positions in `ids`, by name; mapped by NumPy."""
+        return Arrays(Path(self.path) / "splits", self._info["splits"])
 
     def degrees(self, direction: Literal["out", "in"] = "out") -> NDArray[np.uint32]:
         """How many edges leave (`out`) or enter (`in`) each vertex, uint32 of shape (|V|,)."""

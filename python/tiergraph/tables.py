@@ -27,7 +27,7 @@ def read_batches(files: Sequence[str], columns: Sequence[str] | None) -> Iterato
     the first two columns of integers.
     """
     for file in files:
-        dataset = _open(file)
+        dataset = open_table(file)
         chosen = _choose(file, dataset.schema, columns)
         try:
             for batch in dataset.to_batches(columns=chosen, batch_size=BATCH_ROWS):
@@ -38,7 +38,8 @@ def read_batches(files: Sequence[str], columns: Sequence[str] | None) -> Iterato
             raise IoError.of("read", file, got=error) from error
 
 
-def _open(file: str) -> Any:
+def open_table(file: str) -> Any:
+    """A columnar file as a dataset of pyarrow's, nothing of it read yet."""
     try:
         import pyarrow.dataset
     except ImportError as error:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from . import _native
+from . import _native, datasets
 from .arrays import to_ids, to_weights
 from .errors import InputError
+from .features import Attached, FeatureType
+from .features import Source as FeatureSource
 from .sizes import to_bytes
 from .sources import Batch, Source, as_batches, as_files
 from .tables import TABLE_SUFFIXES, read_batches
@@ -66,6 +68,11 @@ class GenerateOptions(BuildOptions, total=False):
     """sbm: twice the edges a vertex."""
     inside: float | None
     """sbm: the share of edges inside a community."""
+    features: int | None
+    """Columns of random features `x`; with classes, each row is its class's mean plus noise."""
+    classes: int | None
+    """Labels `y` of so many classes and splits `train`, `val`, `test` (10, 10, 80 %). sbm: the
+    community modulo classes, by default the community itself; else at random."""
 
 
 class _FileOptions(BuildOptions, total=False):
@@ -81,6 +88,12 @@ class _EdgeOptions(BuildOptions, total=False):
     vertices: int | None
 
 
+class _GeneratorOptions(GenerateOptions, total=False):
+    """What the native generators are told as well."""
+
+    feature_dtype: str | None
+
+
 def build(
     source: Source,
     path: PathLike,
@@ -89,6 +102,12 @@ def build(
     vertices: int | None = None,
     format: str | None = None,
     weights: str | None = None,
+    features: FeatureSource | None = None,
+    labels: FeatureSource | None = None,
+    splits: FeatureSource | None = None,
+    feature_dtype: FeatureType | None = None,
+    feature_columns: Sequence[str] | None = None,
+    allow_nan: bool = False,
     progress: _native.Progress | None = None,
     **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
@@ -100,7 +119,9 @@ def build(
       pairs, `.npy` of shape (|E|, 2), a BVGraph, or a table (Parquet, Feather, Arrow IPC);
     - several tables of the same columns;
     - arrays `(src, dst)` or `(src, dst, weights)`;
-    - an iterable of such tuples.
+    - an iterable of such tuples;
+    - a graph with features, labels and splits, which are stored too: PyG's `Data`, an `.npz` with
+      `edge_index`, a folder in OGB's layout. Every stored edge is one, whichever way it goes.
 
     `columns` names the source, destination and, if there is one, weight column of a table;
     without it they are `src`, `dst`, `weight`, or else the first two columns of integers.
@@ -109,14 +130,30 @@ def build(
     `adjacency`, `ascii-graph`, `bvgraph`), and `weights` the weights of a text file: `auto`,
     `none`, a column's number from 1, or its name.
 
+    `features`, `labels` and `splits` go with the vertices, in the order of the ids: row i belongs
+    to the i-th smallest id (with `ids="map"`: of those that occur). `tiergraph.features.Attached`
+    says what they may be and what `feature_dtype`, `feature_columns` and `allow_nan` do. With
+    them, `layouts` is `both` unless given.
+
     Tables and batches are streamed: memory stays at `memory` plus one batch. The graph appears at
     `path` whole, or not at all. Raises `InputError` for input that cannot be used.
     """
+    dataset = datasets.find(source)
+    if dataset is not None:
+        if dataset.edges is None:
+            raise InputError.of("build from", source, expected="`edge_index`", got="none")
+        source = dataset.edges
+        if options.get("ids") != "map":
+            vertices = dataset.vertices if vertices is None else vertices
+        features = dataset.features if features is None else features
+        labels = dataset.labels if labels is None else labels
+        splits = (dataset.splits or None) if splits is None else splits
+    attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     files = as_files(source)
     if files is None or all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
         edges = as_batches(source) if files is None else read_batches(files, columns)
         encoded = _encode({**options, "vertices": vertices}, _EdgeOptions)
-        return _push(edges, path, encoded, progress)
+        return _push(edges, path, encoded, attached, progress)
     if len(files) != 1:
         raise InputError.of(
             "build from",
@@ -135,7 +172,7 @@ def build(
         )
     encoded = _encode({**options, "format": format, "weights": weights}, _FileOptions)
     stats: dict[str, Any] = json.loads(
-        _native.build_file(files[0], os.fspath(path), encoded, progress)
+        _native.build_file(files[0], os.fspath(path), encoded, attached.given(), progress)
     )
     return stats
 
@@ -144,6 +181,7 @@ def generate(
     kind: Literal["rmat", "uniform", "sbm"],
     path: PathLike,
     *,
+    feature_dtype: FeatureType | None = None,
     progress: _native.Progress | None = None,
     **options: Unpack[GenerateOptions],
 ) -> dict[str, Any]:
@@ -151,12 +189,13 @@ def generate(
 
     `kind` is `rmat` (Graph500's Kronecker graph: `scale`, `edge_factor`), `uniform` (`vertices`,
     `edges`) or `sbm` (communities: `vertices`, `communities`, `mean_degree`, `inside`); each takes
-    `seed` and `weights`.
+    `seed`, `weights`, `features` and `classes`. Features are streamed to disk as `feature_dtype`
+    (`f32`, `f16`, `int8`) and may be larger than memory.
     """
     own = GenerateOptions.__annotations__.keys() - BuildOptions.__annotations__.keys()
     parameters = {k: v for k, v in options.items() if k in own and v is not None}
     building = {k: v for k, v in options.items() if k not in own}
-    encoded = _encode(building, GenerateOptions)
+    encoded = _encode({**building, "feature_dtype": feature_dtype}, _GeneratorOptions)
     stats: dict[str, Any] = json.loads(
         _native.generate(kind, json.dumps(parameters), os.fspath(path), encoded, progress)
     )
@@ -177,9 +216,13 @@ def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
 
 
 def _push(
-    batches: Iterable[Batch], path: PathLike, encoded: str, progress: _native.Progress | None
+    batches: Iterable[Batch],
+    path: PathLike,
+    encoded: str,
+    attached: Attached,
+    progress: _native.Progress | None,
 ) -> dict[str, Any]:
-    builder = _native.Builder(os.fspath(path), encoded, progress)
+    builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
     try:
         for src, dst, *weights in batches:
             for start in range(0, len(src), PUSH_EDGES):

@@ -22,22 +22,34 @@ pub(crate) enum RowArcs<'a> {
     List { columns: &'a [u32], weights: WeightSlice<'a> },
 }
 
+/// Where weights are, in a file without any.
+static NO_WEIGHTS: [usize; CHUNK] = [0; CHUNK];
+
+/// For each step, how many arcs come before it.
+fn count_before(active: &[u8], before: &mut [usize; CHUNK]) {
+    let mut arcs = 0;
+    for (before, &active) in before.iter_mut().zip(active) {
+        *before = arcs;
+        arcs += usize::from(active);
+    }
+}
+
 impl Arcs<'_> {
     /// Calls `visit` for each row, with its arcs.
     #[inline(always)]
     pub(crate) fn rows(&self, mut visit: impl FnMut(u32, &RowArcs<'_>)) {
         match *self {
             Self::Tile { row_base, column_base, slice } => {
-                let mut before = [0; CHUNK];
-                if slice.weight_bytes > 0 {
-                    let mut arcs = 0;
-                    for (before, &active) in before.iter_mut().zip(slice.active) {
-                        *before = arcs;
-                        arcs += usize::from(active);
+                let mut counted = [0; CHUNK];
+                let before = match slice.weight_bytes {
+                    0 => &NO_WEIGHTS,
+                    _ => {
+                        count_before(slice.active, &mut counted);
+                        &counted
                     }
-                }
+                };
                 for lane in 0..usize::from(slice.active[0]) {
-                    let arcs = RowArcs::Lane { column_base, slice, lane, before: &before };
+                    let arcs = RowArcs::Lane { column_base, slice, lane, before };
                     visit(row_base + slice.rows[lane], &arcs);
                 }
             }

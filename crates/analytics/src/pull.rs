@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::{Direction, Graph, TileSelection};
-use tiergraph_kernels::{Kernel, SymmetricState};
+use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_of};
 
 use crate::state::{Chunks, StripBuffer};
 
@@ -45,28 +45,65 @@ fn tiles(
     x: &[f32],
     y: &Chunks<f64>,
 ) -> Result<()> {
-    let both = !graph.manifest().directed;
     let columns = kernel.options().columns();
+    if graph.manifest().directed {
+        return graph.tile_pass(
+            selection,
+            |_| StripBuffer::new(1, 0f64),
+            |strip, _, segment| {
+                strip.move_to(segment.row_base as usize, segment.rows as usize, y, add);
+                let x = &x[segment.column_base as usize..][..columns];
+                kernel.sum_rows(segment, x, &mut strip.values)
+            },
+            |mut strip| {
+                strip.flush(y, add);
+                Ok(())
+            },
+        );
+    }
     graph.tile_pass(
         selection,
-        |_| StripBuffer::new(1, 0f64),
+        |_| SymmetricStrip::default(),
         |strip, _, segment| {
-            let (row, column) = (segment.row_base as usize, segment.column_base as usize);
-            strip.move_to(row, segment.rows as usize, y, add);
-            let x_columns = &x[column..column + columns];
-            if !both {
-                return kernel.sum_rows(segment, x_columns, &mut strip.values);
-            }
+            strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
+            let column = segment.column_base as usize;
             let mut y_columns = y.lock(column / columns);
-            let x_rows = &x[row..row + STRIP_ROWS];
-            let (y_rows, y_columns) = (&mut strip.values[..], &mut y_columns[..]);
-            kernel.sum_both(segment, &mut SymmetricState { x_columns, x_rows, y_rows, y_columns })
+            let (x_columns, y_columns) = (&x[column..column + columns], &mut y_columns[..]);
+            let rows = &mut strip.rows[..];
+            kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
         },
-        |mut strip| {
-            strip.flush(y, add);
+        |strip| {
+            strip.merge(y);
             Ok(())
         },
     )
+}
+
+/// One worker's values and sums of the rows of the strip that it is at.
+#[derive(Default)]
+struct SymmetricStrip {
+    first: usize,
+    len: usize,
+    rows: Vec<RowState>,
+}
+
+impl SymmetricStrip {
+    /// Makes this the strip of `len` rows from `first`, merging the sums of the last one.
+    fn move_to(&mut self, first: usize, len: usize, x: &[f32], y: &Chunks<f64>) {
+        if (self.first, self.len) == (first, len) {
+            return;
+        }
+        self.merge(y);
+        (self.first, self.len) = (first, len);
+        self.rows.clear();
+        self.rows.extend(x[first..first + len].iter().map(|&x| RowState { x, y: 0.0 }));
+        self.rows.resize(STRIP_ROWS, RowState::default());
+    }
+
+    fn merge(&self, y: &Chunks<f64>) {
+        let sums = self.rows[..self.len].iter().map(|row| f64::from(row.y));
+        y.merge(self.first, sums, add);
+    }
 }
 
 fn raw(graph: &Graph, x: &[f32], y: &Chunks<f64>) -> Result<()> {
@@ -77,7 +114,7 @@ fn raw(graph: &Graph, x: &[f32], y: &Chunks<f64>) -> Result<()> {
             let vertex = row.vertex as usize;
             let first = vertex / STRIP_ROWS * STRIP_ROWS;
             strip.move_to(first, vertex - first + 1, y, add);
-            strip.values[vertex - first] += sum(x, row.neighbors);
+            strip.values[vertex - first] += sum_of(x, row.neighbors, row.upcoming);
             Ok(())
         },
         |mut strip| {
@@ -85,17 +122,4 @@ fn raw(graph: &Graph, x: &[f32], y: &Chunks<f64>) -> Result<()> {
             Ok(())
         },
     )
-}
-
-/// Four sums at a time, so that additions do not wait for one another.
-fn sum(x: &[f32], neighbors: &[u32]) -> f64 {
-    let (fours, rest) = neighbors.as_chunks::<4>();
-    let mut sums = [0f64; 4];
-    for four in fours {
-        for (sum, &v) in sums.iter_mut().zip(four) {
-            *sum += f64::from(x[v as usize]);
-        }
-    }
-    let rest: f64 = rest.iter().map(|&v| f64::from(x[v as usize])).sum();
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }

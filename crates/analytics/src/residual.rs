@@ -1,33 +1,47 @@
 //! The arcs that a breadth-first search can still use, once they are few.
 //!
-//! While a dense level passes over the tiles, arcs whose ends are both unvisited are noted. When
-//! they fit, every later level runs in memory: an arc to a visited vertex never matters again.
+//! While a level passes over most arcs, those between unvisited ends are noted. When they fit,
+//! every later level runs in memory: an arc to a visited vertex never matters again.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::bfs::UNREACHED;
+use crate::state::parallel;
+
+/// Bytes of one arc that is kept.
+pub(crate) const ARC_BYTES: u64 = 8;
+
+/// `(source, target)`.
+type Arc = (u32, u32);
+
+/// A worker keeps arcs in lists of this length, and tells the others of each.
+const LIST: usize = 1 << 14;
+
+/// Levels that look at all arcs; then the rest are sorted, so that a level costs what it reaches.
+const SCANS: usize = 3;
 
 /// Collects arcs up to a limit; past it, nothing is kept.
 #[derive(Debug)]
 pub(crate) struct Collector {
     limit: u64,
     seen: AtomicU64,
-    arcs: Mutex<Vec<(u32, u32)>>,
+    lists: Mutex<Vec<Vec<Arc>>>,
 }
 
 /// One worker's arcs.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
-    arcs: Vec<(u32, u32)>,
+    lists: Vec<Vec<Arc>>,
+    /// The list that grows.
+    last: Vec<Arc>,
     full: bool,
 }
 
-/// A worker tells the others of its arcs this many at a time.
-const REPORT: usize = 1 << 14;
-
 impl Collector {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, seen: AtomicU64::new(0), arcs: Mutex::new(Vec::new()) }
+        Self { limit, seen: AtomicU64::new(0), lists: Mutex::new(Vec::new()) }
     }
 
     /// Notes the arc `source → target`.
@@ -36,24 +50,26 @@ impl Collector {
         if part.full {
             return;
         }
-        part.arcs.push((source, target));
-        if part.arcs.len().is_multiple_of(REPORT) {
-            let seen = self.seen.fetch_add(REPORT as u64, Ordering::Relaxed) + REPORT as u64;
+        part.last.push((source, target));
+        if part.last.len() == LIST {
+            part.lists.push(std::mem::take(&mut part.last));
+            let seen = self.seen.fetch_add(LIST as u64, Ordering::Relaxed) + LIST as u64;
             if seen > self.limit {
-                *part = Part { arcs: Vec::new(), full: true };
+                *part = Part { full: true, ..Part::default() };
             }
         }
     }
 
     /// Adds a worker's arcs.
-    pub(crate) fn end(&self, part: Part) {
+    pub(crate) fn end(&self, mut part: Part) {
         if part.full {
             self.seen.fetch_add(self.limit + 1, Ordering::Relaxed);
             return;
         }
-        let rest = (part.arcs.len() % REPORT) as u64;
+        let rest = part.last.len() as u64;
         if self.seen.fetch_add(rest, Ordering::Relaxed) + rest <= self.limit {
-            self.arcs.lock().unwrap_or_else(PoisonError::into_inner).extend(part.arcs);
+            part.lists.push(part.last);
+            self.lists.lock().unwrap_or_else(PoisonError::into_inner).append(&mut part.lists);
         }
     }
 
@@ -62,24 +78,124 @@ impl Collector {
         if self.seen.into_inner() > self.limit {
             return None;
         }
-        let mut arcs = self.arcs.into_inner().unwrap_or_else(PoisonError::into_inner);
-        arcs.sort_unstable();
-        Some(Residual { arcs })
+        let lists = self.lists.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Some(Residual { lists, scans: 0 })
     }
 }
 
-/// Arcs sorted by source.
+/// The arcs that are left.
 #[derive(Debug)]
 pub(crate) struct Residual {
-    arcs: Vec<(u32, u32)>,
+    /// In any order while they are scanned, then one list sorted by source.
+    lists: Vec<Vec<Arc>>,
+    scans: usize,
 }
 
 impl Residual {
-    /// Calls `visit` for each target of each vertex of `frontier`.
-    pub(crate) fn targets(&self, frontier: &[u32], mut visit: impl FnMut(u32)) {
-        for &source in frontier {
-            let from = self.arcs.partition_point(|a| a.0 < source);
-            self.arcs[from..].iter().take_while(|a| a.0 == source).for_each(|a| visit(a.1));
+    /// Gives the unvisited targets of the vertices whose depth is `level` the next, and lists them.
+    /// `frontier` are those vertices, if they are listed.
+    pub(crate) fn level(
+        &mut self,
+        depth: &[AtomicU32],
+        level: u32,
+        frontier: Option<Vec<u32>>,
+        threads: usize,
+    ) -> Vec<u32> {
+        match frontier {
+            Some(frontier) if self.scans >= SCANS => self.follow(depth, level, &frontier),
+            _ => self.scan(depth, level, threads),
         }
+    }
+
+    /// Looks at all arcs, and drops those that do not matter any more.
+    fn scan(&mut self, depth: &[AtomicU32], level: u32, threads: usize) -> Vec<u32> {
+        self.scans += 1;
+        let at = |v: u32| depth[v as usize].load(Ordering::Relaxed);
+        let scan = |list: &mut Vec<Arc>, next: &mut Vec<u32>| {
+            list.retain(|&(source, target)| {
+                if at(target) != UNREACHED {
+                    return false;
+                }
+                let reached = at(source) == level;
+                if reached && claim(depth, target, level + 1) {
+                    next.push(target);
+                }
+                !reached
+            });
+        };
+        let lists = self.lists.iter_mut().collect();
+        let found = parallel(lists, threads, |lists| {
+            let mut next = Vec::new();
+            lists.into_iter().for_each(|list| scan(list, &mut next));
+            next
+        });
+        if self.scans == SCANS {
+            let mut all = self.lists.concat();
+            all.sort_unstable();
+            self.lists = vec![all];
+        }
+        found.concat()
+    }
+
+    fn follow(&self, depth: &[AtomicU32], level: u32, frontier: &[u32]) -> Vec<u32> {
+        let mut next = Vec::new();
+        for &source in frontier {
+            for list in &self.lists {
+                let from = list.partition_point(|arc| arc.0 < source);
+                let arcs = list[from..].iter().take_while(|arc| arc.0 == source);
+                next.extend(arcs.map(|arc| arc.1).filter(|&v| claim(depth, v, level + 1)));
+            }
+        }
+        next
+    }
+}
+
+/// Gives `v` its depth, unless it has one.
+fn claim(depth: &[AtomicU32], v: u32, to: u32) -> bool {
+    let depth = &depth[v as usize];
+    depth.compare_exchange(UNREACHED, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path 0 → 1 → 2 …, noted by two workers, from a visited vertex.
+    fn path(len: u32, limit: u64) -> (Vec<AtomicU32>, Option<Residual>) {
+        let collector = Collector::new(limit);
+        let mut parts = [Part::default(), Part::default()];
+        for v in 0..len - 1 {
+            collector.note(&mut parts[v as usize % 2], v, v + 1);
+        }
+        parts.into_iter().for_each(|part| collector.end(part));
+        let depth = (0..len).map(|v| AtomicU32::new(if v == 0 { 0 } else { UNREACHED }));
+        (depth.collect(), collector.finish())
+    }
+
+    #[test]
+    fn scans_and_then_follows_to_the_end() {
+        for threads in [1, 3] {
+            let (depth, residual) = path(40_000, 40_000);
+            let mut residual = residual.expect("all arcs fit");
+            let (mut level, mut frontier) = (0, None);
+            loop {
+                let next = residual.level(&depth, level, frontier, threads);
+                if next.is_empty() {
+                    break;
+                }
+                level += 1;
+                assert_eq!(next, [level]);
+                frontier = Some(next);
+            }
+            assert_eq!(level, 39_999);
+            assert!(depth.iter().enumerate().all(|(v, d)| d.load(Ordering::Relaxed) == v as u32));
+        }
+    }
+
+    #[test]
+    fn more_arcs_than_the_limit_are_not_kept() {
+        assert!(path(40_000, 39_998).1.is_none());
+        assert!(path(40_000, 39_999).1.is_some());
+        assert!(path(10, 9).1.is_some());
     }
 }

@@ -29,18 +29,21 @@ impl<T: Copy> Chunks<T> {
     }
 
     /// Combines `values` into those of vertices `first` and on.
-    pub(crate) fn merge(&self, first: usize, values: &[T], mut merge: impl FnMut(&mut T, T)) {
+    pub(crate) fn merge(
+        &self,
+        first: usize,
+        mut values: impl ExactSizeIterator<Item = T>,
+        mut merge: impl FnMut(&mut T, T),
+    ) {
         let (size, width) = (1usize << self.log2, self.width);
-        let (mut vertex, mut values) = (first, values);
-        while !values.is_empty() && vertex >> self.log2 < self.chunks.len() {
+        let mut vertex = first;
+        while values.len() > 0 && vertex >> self.log2 < self.chunks.len() {
             let from = vertex % size;
             let count = (values.len() / width).min(size - from);
-            let (now, later) = values.split_at(count * width);
             let mut chunk = self.lock(vertex >> self.log2);
             let to = &mut chunk[from * width..(from + count) * width];
-            to.iter_mut().zip(now).for_each(|(to, &value)| merge(to, value));
+            to.iter_mut().zip(values.by_ref()).for_each(|(to, value)| merge(to, value));
             vertex += count;
-            values = later;
         }
     }
 
@@ -95,7 +98,7 @@ impl<T: Copy> StripBuffer<T> {
     /// Merges what the buffer holds and empties it.
     pub(crate) fn flush(&mut self, state: &Chunks<T>, merge: impl FnMut(&mut T, T)) {
         let used = self.rows * self.width;
-        state.merge(self.first, &self.values[..used], merge);
+        state.merge(self.first, self.values[..used].iter().copied(), merge);
         self.values[..used].fill(self.identity);
         self.rows = 0;
     }

@@ -5,12 +5,20 @@
 //! longer than the cache, while any static set saves its own size of reading in every pass
 //! (RealGraphGPU's buffer pre-checking is the same observation: look at what is resident first).
 //! A capacity that shrinks gives up the most recently kept blocks.
+//!
+//! Samplers use single rows and pages, some far more often than others: [`placement`] chooses
+//! which of them a tier keeps, and [`RankedSet`] tells where each lies.
 #![forbid(unsafe_code)]
+
+pub mod placement;
+mod ranked;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_mem::AlignedBuf;
+
+pub use ranked::RankedSet;
 
 /// Names a block of one of a graph's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

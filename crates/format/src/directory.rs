@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use crate::features::{FOLDERS, make_folder};
 use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
 use crate::sink::FileSink;
 
@@ -210,10 +211,11 @@ impl Building {
         self.places[0].building.join(name)
     }
 
-    /// A sink for file `name` of blocks or rows.
+    /// A sink for file `name` of blocks, rows or features.
     pub fn sink(&self, name: &str, kind: FileKind, block_bytes: u32) -> Result<FileSink> {
         let dirs = if self.places.len() > 1 { &self.places[1..] } else { &self.places[..] };
         let paths: Vec<_> = dirs.iter().map(|place| place.building.join(name)).collect();
+        paths.iter().try_for_each(|path| make_folder(path))?;
         FileSink::create(&paths, kind, block_bytes)
     }
 
@@ -228,7 +230,12 @@ impl Building {
         refuse(path, self.existing)?;
         let io = |place: &Place, e| Error::io("rename into place", place.path.display(), e);
         for place in &self.places {
-            sync(&place.building).map_err(|e| io(place, e))?;
+            let folders = FOLDERS.iter().map(|folder| place.building.join(folder));
+            folders
+                .filter(|folder| folder.exists())
+                .chain([place.building.clone()])
+                .try_for_each(|dir| sync(&dir))
+                .map_err(|e| io(place, e))?;
         }
         let replaced = Manifest::read(path).ok();
         // The directory with the manifest last: it is what makes a graph.

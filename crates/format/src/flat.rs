@@ -17,6 +17,7 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 
 /// An integer (or float) that flat arrays hold.
 pub trait Element: Pod {}
+impl Element for u8 {}
 impl Element for u32 {}
 impl Element for u64 {}
 impl Element for f32 {}

@@ -1,6 +1,7 @@
 //! Little-endian integers at byte offsets, bounds-checked by the caller's slice.
 
 /// The `u16` at `at`; 0 past the end.
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     array_at(bytes, at).map_or(0, u16::from_le_bytes)
 }

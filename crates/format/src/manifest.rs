@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::block::BLOCK_ALIGN;
+use crate::features::{FOLDERS, FeatureFiles, FeaturesEntry, PAGE_BYTES};
 
 /// The file's name in a graph directory.
 pub const MANIFEST: &str = "manifest.json";
@@ -58,6 +59,9 @@ pub struct Manifest {
     pub build_id: String,
     /// Where the graph came from.
     pub provenance: Provenance,
+    /// The vertices' features, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub features: BTreeMap<String, FeaturesEntry>,
     /// Every other file of the graph, by name.
     pub files: BTreeMap<String, FileEntry>,
 }
@@ -149,7 +153,10 @@ pub enum FileKind {
     Blocks,
     /// Pages of 4 KiB with headers ([`crate::rows`]); striped by blocks.
     Rows,
-    /// An array of integers with its chunks' checksums here ([`crate::flat`]).
+    /// Pages of 4 KiB whose checksums are in a file of their own ([`crate::features`]); striped by
+    /// blocks.
+    Features,
+    /// An array with its chunks' checksums here ([`crate::flat`]).
     Flat,
 }
 
@@ -170,16 +177,18 @@ pub struct FileEntry {
 }
 
 impl Manifest {
-    /// Writes `manifest.json` into `dir` and forces it to the device.
+    /// Puts `manifest.json` into `dir`, in place of any other in one step, and forces it to the
+    /// device.
     pub fn write(&self, dir: &Path) -> Result<()> {
         self.validate().map_err(|got| {
             Error::new(ErrorKind::Input, "write the manifest of").object(dir.display()).got(got)
         })?;
-        let path = dir.join(MANIFEST);
+        let (path, new) = (dir.join(MANIFEST), dir.join(format!(".{MANIFEST}.new")));
         let text = self.seal()?;
         let io = |e| Error::io("write", path.display(), e);
-        fs::write(&path, text).map_err(io)?;
-        fs::File::open(&path).and_then(|f| f.sync_all()).map_err(io)
+        fs::write(&new, text).map_err(io)?;
+        fs::File::open(&new).and_then(|f| f.sync_all()).map_err(io)?;
+        fs::rename(&new, &path).and_then(|()| fs::File::open(dir)?.sync_all()).map_err(io)
     }
 
     /// Reads and checks `dir/manifest.json`.
@@ -230,12 +239,16 @@ impl Manifest {
             return Err(format!("ids of {} bytes, neither 4 nor 8", self.id_width));
         }
         for (name, file) in &self.files {
-            // A name with a path in it could point outside the graph.
-            if Path::new(name).file_name() != Some(name.as_ref()) || name == MANIFEST {
+            // Any other path could point outside the graph.
+            let bare = FOLDERS
+                .iter()
+                .find_map(|folder| name.strip_prefix(folder)?.strip_prefix('/'))
+                .unwrap_or(name);
+            if Path::new(bare).file_name() != Some(bare.as_ref()) || name == MANIFEST {
                 return Err(format!("a file named `{name}`"));
             }
             let unit = match file.kind {
-                FileKind::Blocks | FileKind::Rows => u64::from(size),
+                FileKind::Blocks | FileKind::Rows | FileKind::Features => u64::from(size),
                 FileKind::Flat => crate::flat::CHUNK_BYTES as u64,
             };
             if file.bytes > MOST_BYTES {
@@ -251,7 +264,39 @@ impl Manifest {
                 ));
             }
         }
-        Ok(())
+        self.features.iter().try_for_each(|(name, entry)| self.validate_features(name, entry))
+    }
+
+    /// The rows must fill their file, and every page must have a checksum.
+    fn validate_features(&self, name: &str, entry: &FeaturesEntry) -> Result<(), String> {
+        if let Some(fault) = entry.layout.fault() {
+            return Err(format!("features `{name}` of {fault}"));
+        }
+        if entry.rows > MOST_BYTES / (2 * entry.layout.stride() as u64) {
+            return Err(format!("features `{name}` of {} rows", entry.rows));
+        }
+        let files = FeatureFiles::of(name);
+        let has = |name: &str, kind: FileKind, bytes: Option<u64>| {
+            let file = self.files.get(name);
+            file.is_some_and(|file| file.kind == kind && Some(file.bytes) == bytes)
+        };
+        let bytes = entry.layout.file_bytes(entry.rows);
+        let crcs = (bytes / PAGE_BYTES as u64).checked_mul(size_of::<u32>() as u64);
+        let ids = self.vertices.checked_mul(size_of::<u32>() as u64);
+        let ordered = match self.files.contains_key(&files.ids) {
+            true => has(&files.ids, FileKind::Flat, ids),
+            false => entry.rows == self.vertices,
+        };
+        if has(&files.rows, FileKind::Features, Some(bytes))
+            && has(&files.crc, FileKind::Flat, crcs)
+            && ordered
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "features `{name}` of {} rows, whose files are missing or of other lengths",
+            entry.rows
+        ))
     }
 }
 

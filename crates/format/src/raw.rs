@@ -316,6 +316,11 @@ impl<'a> RawBlock<'a> {
         self.header.flags & GOES_ON != 0
     }
 
+    /// The ids of all lists, one list after the other.
+    pub fn ids(&self) -> Ids<'a> {
+        self.ids
+    }
+
     /// How many vertices are listed.
     pub fn len(&self) -> usize {
         self.table.len() - 1

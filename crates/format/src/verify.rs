@@ -12,6 +12,7 @@ use tiergraph_core::{Cancel, ErrorKind, Progress, Result};
 
 use crate::block;
 use crate::directory::{GraphDir, check_length};
+use crate::features::{self, FeatureFiles};
 use crate::flat;
 use crate::manifest::{FileEntry, FileKind, MANIFEST};
 use crate::rows::{PAGE_BYTES, check_page};
@@ -93,9 +94,10 @@ fn verify_file(
     };
     let unit = match entry.kind {
         FileKind::Flat => flat::CHUNK_BYTES as u64,
-        FileKind::Blocks | FileKind::Rows => u64::from(graph.manifest().block_bytes),
+        _ => u64::from(graph.manifest().block_bytes),
     };
     let found_before = report.damage.len();
+    let crcs = page_checksums(graph, name, entry);
     let mut buffer = vec![0; unit.min(entry.bytes) as usize];
     let (count, mut crc) = (files.len() as u64, 0);
     for number in 0..entry.blocks {
@@ -109,7 +111,7 @@ fn verify_file(
         crc = crc32c::crc32c_append(crc, block);
         report.blocks += 1;
         report.bytes += block.len() as u64;
-        verify_block(name, entry, number, offset, block, report);
+        verify_block(name, entry, crcs.as_deref(), number, offset, block, report);
     }
     // Sound blocks of another build of the same graph.
     if crc != entry.crc32c && report.damage.len() == found_before {
@@ -119,9 +121,20 @@ fn verify_file(
     Ok(())
 }
 
+/// The checksums of a feature file's pages; none where they are damaged themselves, which is reported
+/// with their own file.
+fn page_checksums(graph: &GraphDir, name: &str, entry: &FileEntry) -> Option<Vec<u32>> {
+    if entry.kind != FileKind::Features {
+        return None;
+    }
+    let crc = FeatureFiles::crc_of(name);
+    flat::read(&graph.path().join(&crc), graph.entry(&crc).ok()?).ok()
+}
+
 fn verify_block(
     name: &str,
     entry: &FileEntry,
+    crcs: Option<&[u32]>,
     number: u64,
     offset: u64,
     block: &[u8],
@@ -135,10 +148,18 @@ fn verify_block(
     match entry.kind {
         FileKind::Blocks => note(offset, block::check(block, name, number).map(|_| ())),
         FileKind::Flat => note(offset, flat::check_chunk(block, Path::new(name), entry, number)),
-        FileKind::Rows => {
-            for (i, page) in block.chunks(PAGE_BYTES).enumerate() {
-                let at = offset + (i * PAGE_BYTES) as u64;
-                note(at, check_page(page, name, at / PAGE_BYTES as u64));
+        FileKind::Rows | FileKind::Features => {
+            for (page, at) in block.chunks(PAGE_BYTES).zip((offset..).step_by(PAGE_BYTES)) {
+                let number = at / PAGE_BYTES as u64;
+                note(
+                    at,
+                    match (entry.kind, crcs) {
+                        (FileKind::Rows, _) => check_page(page, name, number),
+                        (_, Some(crcs)) => features::check_page(page, crcs, name, number),
+                        // The whole file's checksum is compared all the same.
+                        (_, None) => Ok(()),
+                    },
+                );
             }
         }
     }

@@ -44,6 +44,22 @@ impl Rows {
         all
     }
 
+    /// The first `most` neighbours, by a walk that then stops.
+    fn walked(&self, vertex: u64, most: usize) -> Vec<u64> {
+        let mut all = Vec::new();
+        for page in self.index.pages_of(vertex) {
+            if all.len() == most {
+                break;
+            }
+            let walk = |neighbor| {
+                all.push(neighbor);
+                all.len() < most
+            };
+            self.page(page).walk(vertex, walk).unwrap();
+        }
+        all
+    }
+
     fn kth(&self, vertex: u64, k: u64) -> u64 {
         let page = self.index.page_of_kth(vertex, k).unwrap();
         self.page(page).kth(vertex, k).unwrap()
@@ -58,8 +74,19 @@ impl Rows {
                 arcs += self.page(number).piece(vertex).unwrap().len;
             }
         }
+        let mut from = 0;
         for (&vertex, neighbors) in graph {
+            let pages = self.index.pages_of(vertex);
+            assert_eq!(self.index.pages_of_after(vertex, from), pages, "vertex {vertex}");
+            from = pages.start;
+            for page in pages.filter(|_| !neighbors.is_empty()) {
+                assert!(self.index.vertices_on(page).contains(&vertex), "{vertex} on {page}");
+            }
             assert_eq!(&self.neighbors(vertex), neighbors, "vertex {vertex}");
+            for most in [1, 2, 16, 17, 33, neighbors.len().max(1)] {
+                let expected = &neighbors[..most.min(neighbors.len())];
+                assert_eq!(self.walked(vertex, most), expected, "{most} of vertex {vertex}");
+            }
             let step = neighbors.len() / 300 + 1;
             for k in (0..neighbors.len()).step_by(step).chain(neighbors.len().checked_sub(1)) {
                 assert_eq!(self.kth(vertex, k as u64), neighbors[k], "vertex {vertex}, k {k}");
@@ -130,6 +157,9 @@ proptest! {
     fn a_garbage_index_never_panics(words in prop::collection::vec(any::<u64>(), 0..9), v: u64) {
         if let Ok(index) = RowsIndex::from_words(&words) {
             prop_assert!(index.pages_of(v).end <= index.len() as u64);
+            prop_assert!(index.pages_of_after(v, 0) == index.pages_of(v));
+            prop_assert!(index.pages_of_after(v, v).end <= v.max(index.len() as u64));
+            prop_assert!(index.vertices_on(v).start <= index.vertices_on(v).end);
             prop_assert!(index.page_of_kth(v, v).is_none_or(|page| page < index.len() as u64));
         }
     }
@@ -143,6 +173,12 @@ fn read_all(page: &[u8], vertex: u64, k: u64) {
         if page.neighbors(vertex, &mut out).is_err() {
             assert_eq!(out.len(), before, "an error leaves nothing behind");
         }
+        let mut walked = Vec::new();
+        let walk = page.walk(vertex, |neighbor| {
+            walked.push(neighbor);
+            true
+        });
+        assert!(walk.is_err() || walked == out[before..], "a walk sees what is read");
         let _ = (page.kth(vertex, k), page.kth(vertex, k % 70), page.piece(vertex));
     }
 }

@@ -1,5 +1,9 @@
 //! Between the user's vertices and the graph's: results come back in the user's order.
 
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::flat;
 
@@ -9,24 +13,58 @@ const ORDER: &str = "order.ids";
 const USER: &str = "user.ids";
 
 impl Graph {
-    /// Calls `visit(first vertex, positions)` for every chunk of the graph's own order: vertex
-    /// `first + i` stands at `positions[i]` in the user's order. One chunk if the orders agree.
-    fn for_each_position(&self, mut visit: impl FnMut(usize, &[u64])) -> Result<()> {
-        let Some(entry) = self.manifest().files.get(ORDER) else { return Ok(()) };
+    /// The numbers of the order's chunks; none if the orders agree.
+    fn chunks(&self) -> Range<u64> {
+        0..self.manifest().files.get(ORDER).map_or(0, |entry| entry.chunks.len() as u64)
+    }
+
+    /// Calls `place(vertex, position)` for every vertex of chunk `number` of the order: where it
+    /// stands in the user's order.
+    fn place_chunk(&self, number: u64, mut place: impl FnMut(usize, usize)) -> Result<()> {
+        let entry = self.dir().entry(ORDER)?;
         let path = self.dir().path().join(ORDER);
         let wide = entry.bytes == self.manifest().vertices * 8;
-        let mut first = 0;
-        for number in 0..entry.chunks.len() as u64 {
-            let positions: Vec<u64> = if wide {
-                flat::read_chunk(&path, entry, number)?
-            } else {
-                let narrow: Vec<u32> = flat::read_chunk(&path, entry, number)?;
-                narrow.into_iter().map(u64::from).collect()
-            };
-            visit(first, &positions);
-            first += positions.len();
+        let first = number as usize * (flat::CHUNK_BYTES / if wide { 8 } else { 4 });
+        if wide {
+            let positions: Vec<u64> = flat::read_chunk(&path, entry, number)?;
+            (first..).zip(positions).for_each(|(v, position)| place(v, position as usize));
+        } else {
+            let positions: Vec<u32> = flat::read_chunk(&path, entry, number)?;
+            (first..).zip(positions).for_each(|(v, position)| place(v, position as usize));
         }
         Ok(())
+    }
+
+    /// Calls `place(vertex, its position in the user's order)` for the vertices below `end`, and
+    /// perhaps for some after them, on all threads.
+    ///
+    /// # Errors
+    /// An order that cannot be read, or is damaged.
+    pub fn for_each_position(&self, end: usize, place: impl Fn(usize, usize) + Sync) -> Result<()> {
+        if !self.is_reordered() {
+            (0..end).for_each(|v| place(v, v));
+            return Ok(());
+        }
+        let least = flat::CHUNK_BYTES / size_of::<u64>();
+        let chunks = 0..self.chunks().end.min(end.div_ceil(least) as u64);
+        let next = AtomicU64::new(0);
+        let work = || -> Result<()> {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if !chunks.contains(&number) {
+                    return Ok(());
+                }
+                self.place_chunk(number, &place)?;
+            }
+        };
+        let others = self.threads().min(chunks.end as usize).saturating_sub(1);
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            others.into_iter().fold(own, |result, other| {
+                result.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            })
+        })
     }
 
     /// Whether vertices were re-ordered.
@@ -40,14 +78,18 @@ impl Graph {
             return Ok(values);
         }
         let mut out = vec![T::default(); self.vertices() * width];
-        self.for_each_position(|first, positions| {
-            for (i, &position) in positions.iter().enumerate() {
-                let (from, to) = ((first + i) * width, position as usize * width);
+        for number in self.chunks() {
+            self.place_chunk(number, |vertex, position| {
+                let (from, to) = (vertex * width, position * width);
                 if let Some(to) = out.get_mut(to..to + width) {
-                    to.copy_from_slice(&values[from..from + width]);
+                    // One value is a move, several are a call.
+                    match width {
+                        1 => to[0] = values[from],
+                        _ => to.copy_from_slice(&values[from..from + width]),
+                    }
                 }
-            }
-        })?;
+            })?;
+        }
         Ok(out)
     }
 
@@ -57,14 +99,17 @@ impl Graph {
             return Ok(values.to_vec());
         }
         let mut out = vec![T::default(); self.vertices() * width];
-        self.for_each_position(|first, positions| {
-            for (i, &position) in positions.iter().enumerate() {
-                let (to, from) = ((first + i) * width, position as usize * width);
+        for number in self.chunks() {
+            self.place_chunk(number, |vertex, position| {
+                let (to, from) = (vertex * width, position * width);
                 if let Some(from) = values.get(from..from + width) {
-                    out[to..to + width].copy_from_slice(from);
+                    match width {
+                        1 => out[to] = from[0],
+                        _ => out[to..to + width].copy_from_slice(from),
+                    }
                 }
-            }
-        })?;
+            })?;
+        }
         Ok(out)
     }
 
@@ -98,15 +143,21 @@ impl Graph {
         if !self.is_reordered() {
             return Ok(positions.into_iter().map(|p| p as u32).collect());
         }
-        let mut found = vec![0; ids.len()];
-        self.for_each_position(|first, chunk| {
-            for (i, position) in chunk.iter().enumerate() {
-                for (slot, _) in positions.iter().enumerate().filter(|(_, p)| *p == position) {
-                    found[slot] = (first + i) as u32;
-                }
+        let mut places: Vec<(usize, usize)> =
+            positions.iter().enumerate().map(|(i, &p)| (p as usize, i)).collect();
+        places.sort_unstable();
+        let found: Vec<AtomicU32> = ids.iter().map(|_| AtomicU32::new(0)).collect();
+        self.for_each_position(self.vertices(), |vertex, position| {
+            let from = match places[..] {
+                // One id, the usual number, is looked for without a search.
+                [(place, _)] => usize::from(place != position),
+                _ => places.partition_point(|place| place.0 < position),
+            };
+            for &(_, i) in places[from..].iter().take_while(|place| place.0 == position) {
+                found[i].store(vertex as u32, Ordering::Relaxed);
             }
         })?;
-        Ok(found)
+        Ok(found.into_iter().map(AtomicU32::into_inner).collect())
     }
 
     /// Degrees in the graph's order. In an undirected graph both directions are one.

@@ -1,20 +1,24 @@
 //! An opened graph: the format's files, read by the I/O engines, kept by the cache.
 //!
 //! [`Graph::tile_pass`] and [`Graph::raw_pass`] hand every wanted piece of the adjacency to a
-//! visitor, once each, in any order, on all threads; [`Graph::neighbor_pass`] does so for the
-//! neighbours of a sorted set of vertices, reading only their pages. All three run the same loop
+//! visitor, once each, in any order, on all threads; [`Graph::row_pass`] does so for the
+//! pages that hold the neighbours of chosen vertices. All three run the same loop
 //! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
 #![forbid(unsafe_code)]
 
+mod features;
 mod ids;
 mod open;
+mod pages;
 mod raw;
 mod reads;
 mod rows;
 mod stats;
 mod tiles;
 
+pub use features::Features;
 pub use open::{EngineFactory, Graph, OpenOptions};
+pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::RawRow;
 pub use rows::{Direction, RowSelection};
 pub use stats::{PassStats, Totals};

@@ -13,6 +13,7 @@ use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
+use crate::features::FeaturesFile;
 use crate::reads::Worker;
 use crate::rows::{Direction, Rows};
 use crate::tiles::Tiles;
@@ -61,6 +62,7 @@ pub struct Graph {
     pub(crate) tiles: Option<Tiles>,
     pub(crate) rows: Vec<(Direction, Rows)>,
     pub(crate) raw: Vec<(Direction, FileId)>,
+    pub(crate) features: Vec<FeaturesFile>,
     /// The resident indexes.
     _index: Reservation,
 }
@@ -92,6 +94,7 @@ impl Graph {
                 raw.push((direction, file));
             }
         }
+        let features = FeaturesFile::open_all(&dir, &mut files)?;
         let files = Arc::new(files);
         let threads = options.threads.unwrap_or_else(cores).max(1);
         let memory = match options.memory {
@@ -128,6 +131,7 @@ impl Graph {
             tiles,
             rows,
             raw,
+            features,
             _index: reserved,
             dir,
         })
@@ -156,6 +160,11 @@ impl Graph {
     /// Which engine reads, and why.
     pub fn engine(&self) -> &EngineReport {
         &self.engine
+    }
+
+    /// A further engine over the graph's files, for a thread that reads on its own.
+    pub(crate) fn new_engine(&self) -> Result<Box<dyn ReadEngine>> {
+        (self.factory)(&self.files).map(|(engine, _)| engine)
     }
 
     /// The memory that the graph and its algorithms share.

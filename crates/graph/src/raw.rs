@@ -16,6 +16,8 @@ pub struct RawRow<'a> {
     pub vertex: u64,
     /// Its neighbours.
     pub neighbors: &'a [u32],
+    /// Neighbours of the vertices after it, as far as they are known: what to prefetch.
+    pub upcoming: &'a [u32],
     /// Their weights.
     pub weights: WeightSlice<'a>,
 }
@@ -70,9 +72,13 @@ impl Graph {
                 block::check(bytes, &name, i as u64)?;
             }
             let block = RawBlock::parse(bytes)?;
+            let mut upcoming = if let Ids::U32(ids) = block.ids() { ids } else { &[] };
             for (vertex, list) in block.iter() {
                 let neighbors = match list.ids {
-                    Ids::U32(ids) => ids,
+                    Ids::U32(ids) => {
+                        upcoming = upcoming.get(ids.len()..).unwrap_or(&[]);
+                        ids
+                    }
                     Ids::U64(ids) => {
                         narrow.clear();
                         narrow.extend(ids.iter().map(|&id| id as u32));
@@ -82,7 +88,7 @@ impl Graph {
                         narrow.as_slice()
                     }
                 };
-                visit(state, &RawRow { vertex, neighbors, weights: list.weights })?;
+                visit(state, &RawRow { vertex, neighbors, upcoming, weights: list.weights })?;
             }
             Ok(())
         };

@@ -226,10 +226,16 @@ fn work<W>(
             graph.trace().span("wait", "read", number as u32, since);
         }
         // In the order of completion; what an error leaves is for `drain`.
-        worker.done.reverse();
-        while let Some(done) = worker.done.pop() {
+        while !worker.done.is_empty() {
+            let done = worker.done.remove(0);
+            let is_large = done.buffer.len() > SMALL_READ;
             arrived(pass, number, worker, state, done, visit)?;
             next = fill(pass, number, worker, next)?;
+            // Reads start at a poll: the drive would idle while the rest of a burst is processed,
+            // and then answer in bursts for ever. Small reads are worth one call for many.
+            if is_large {
+                worker.engine.poll(&mut worker.done, Wait::No)?;
+            }
         }
     }
 }

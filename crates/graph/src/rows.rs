@@ -9,9 +9,14 @@ use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
 use tiergraph_format::rows::{PAGE_BYTES, RowsIndex, RowsPage, check_page};
 use tiergraph_io::FileId;
+use tiergraph_mem::prefetch_all;
 
 use crate::Graph;
 use crate::reads::{SMALL_READ, Want};
+
+/// A resident block is handed out in pieces: pages of short lists have many times the vertices of
+/// others, and their work is to be shared.
+const PIECE_PAGES: u64 = 32;
 
 /// Which end of an arc a list belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,10 +49,10 @@ impl Direction {
 /// The resident index of a `*.rows` file.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    direction: Direction,
-    file: FileId,
+    pub(crate) direction: Direction,
+    pub(crate) file: FileId,
     bytes: u64,
-    index: RowsIndex,
+    pub(crate) index: RowsIndex,
 }
 
 impl Rows {
@@ -61,21 +66,69 @@ impl Rows {
     pub(crate) fn resident_bytes(&self) -> u64 {
         self.index.resident_bytes() as u64
     }
+
+    /// About how many bytes a list on `pages` has: all of them, or a page's share.
+    fn list_bytes(&self, pages: &Range<u64>) -> u64 {
+        let count = pages.end - pages.start;
+        let vertices = self.index.vertices_on(pages.start);
+        let others = vertices.end.saturating_sub(vertices.start).max(1);
+        if count > 1 { count * PAGE_BYTES as u64 } else { PAGE_BYTES as u64 / others }
+    }
 }
 
-/// The pages that hold the neighbours of a sorted set of vertices.
+/// The pages that hold the neighbours of some vertices, and the reads that bring them.
 #[derive(Debug)]
 pub struct RowSelection {
     direction: Direction,
     wants: Vec<Want>,
-    /// For each want, the pages of the file that are used.
+    /// For each want, where its runs of pages end in `pages`.
+    ends: Vec<usize>,
     pages: Vec<Range<u64>>,
+    missing_bytes: u64,
+    list_bytes: u64,
+    kept: bool,
 }
 
 impl RowSelection {
     /// Bytes of all reads, resident or not.
     pub fn bytes(&self) -> u64 {
         self.wants.iter().map(|w| w.len as u64).sum()
+    }
+
+    /// Bytes of the reads whose block was not resident.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
+    }
+
+    /// Whether there is room to keep whatever is read.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// About how many bytes the wanted vertices' lists have.
+    pub fn list_bytes(&self) -> u64 {
+        self.list_bytes
+    }
+
+    fn pages(&self, want: usize) -> &[Range<u64>] {
+        let begin = if want == 0 { 0 } else { self.ends[want - 1] };
+        &self.pages[begin..self.ends[want]]
+    }
+}
+
+/// The pages that are wanted so far, as runs of neighbouring ones.
+#[derive(Default)]
+struct Runs {
+    runs: Vec<Range<u64>>,
+    list_bytes: u64,
+}
+
+impl Runs {
+    fn add(&mut self, pages: Range<u64>) {
+        match self.runs.last_mut() {
+            Some(run) if pages.start <= run.end => run.end = run.end.max(pages.end),
+            _ => self.runs.push(pages),
+        }
     }
 }
 
@@ -94,56 +147,85 @@ impl Graph {
     /// Plans to read the neighbours of `vertices`, which ascend; `None` without rows.
     pub fn select_rows(&self, direction: Direction, vertices: &[u32]) -> Option<RowSelection> {
         let rows = self.rows(direction)?;
-        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut wanted = Runs::default();
+        let mut from = 0;
         for &vertex in vertices {
-            let pages = rows.index.pages_of(u64::from(vertex));
-            match runs.last_mut() {
-                Some(run) if pages.start <= run.end => run.end = run.end.max(pages.end),
-                _ => runs.push(pages),
+            let pages = rows.index.pages_of_after(u64::from(vertex), from);
+            from = pages.start;
+            wanted.list_bytes += rows.list_bytes(&pages);
+            wanted.add(pages);
+        }
+        Some(self.want_runs(rows, wanted))
+    }
+
+    /// Plans to read the neighbours of all vertices for which `wanted` holds; `None` without rows.
+    /// [`RowSelection::list_bytes`] counts all lists of the pages. Costs a look at each vertex whose
+    /// page has none before it.
+    pub fn select_rows_where(
+        &self,
+        direction: Direction,
+        wanted: impl Fn(u32) -> bool,
+    ) -> Option<RowSelection> {
+        let rows = self.rows(direction)?;
+        let mut runs = Runs::default();
+        for page in 0..rows.index.len() as u64 {
+            let vertices = rows.index.vertices_on(page);
+            let end = vertices.end.min(self.manifest().vertices);
+            if (vertices.start..end).any(|v| wanted(v as u32)) {
+                runs.add(page..page + 1);
+                runs.list_bytes += PAGE_BYTES as u64;
             }
         }
+        Some(self.want_runs(rows, runs))
+    }
+
+    fn want_runs(&self, rows: &Rows, wanted: Runs) -> RowSelection {
+        let file = rows.direction.file();
         let roomy = self.cache().capacity() >= self.cache().resident_bytes() + rows.bytes
-            || self.cache().contains(BlockKey { file: rows.direction.file(), block: 0 });
-        let mut selection =
-            RowSelection { direction: rows.direction, wants: Vec::new(), pages: Vec::new() };
+            || self.cache().contains(BlockKey { file, block: 0 });
+        let mut to = RowSelection {
+            direction: rows.direction,
+            wants: Vec::new(),
+            ends: Vec::new(),
+            pages: Vec::new(),
+            missing_bytes: 0,
+            list_bytes: wanted.list_bytes,
+            kept: roomy,
+        };
         let per_block = (self.block_bytes() / PAGE_BYTES) as u64;
-        for run in runs {
+        for run in wanted.runs {
             let mut page = run.start;
             while page < run.end {
                 let block = page / per_block;
-                let end = run.end.min((block + 1) * per_block);
-                self.want_rows(rows, roomy, block, page..end, &mut selection);
+                let piece_end = (page / PIECE_PAGES + 1) * PIECE_PAGES;
+                let end = run.end.min((block + 1) * per_block).min(piece_end);
+                self.want_rows(rows, BlockKey { file, block }, page..end, &mut to);
                 page = end;
             }
         }
-        Some(selection)
+        to
     }
 
     /// Wants pages of one block: the block where it may be resident, else runs of small reads.
-    fn want_rows(
-        &self,
-        rows: &Rows,
-        roomy: bool,
-        block: u64,
-        pages: Range<u64>,
-        to: &mut RowSelection,
-    ) {
-        let size = self.block_bytes() as u64;
-        let key = BlockKey { file: rows.direction.file(), block };
-        let is_last = (block + 1) * size > rows.bytes;
-        if (roomy || self.cache().contains(key)) && !is_last {
-            match to.wants.last() {
-                Some(want) if want.key == Some(key) => {
-                    if let Some(last) = to.pages.last_mut() {
-                        last.end = pages.end;
-                    }
-                }
-                _ => {
-                    let (offset, len) = (block * size, size as usize);
-                    to.wants.push(Want { file: rows.file, offset, len, key: Some(key) });
-                    to.pages.push(pages);
-                }
-            }
+    fn want_rows(&self, rows: &Rows, key: BlockKey, pages: Range<u64>, to: &mut RowSelection) {
+        let same_block = to.wants.last().is_some_and(|want| want.key == Some(key));
+        let piece = |pages: &Range<u64>| pages.start / PIECE_PAGES;
+        let same_piece = to.pages.last().is_some_and(|last| piece(last) == piece(&pages));
+        let resident = !(same_block && same_piece) && self.cache().contains(key);
+        if same_block && !resident {
+            to.pages.push(pages);
+            to.ends.pop();
+            to.ends.push(to.pages.len());
+            return;
+        }
+        if to.kept || resident {
+            // The last block ends with the file; what is read of it is filled up with zeros.
+            let len = self.block_bytes();
+            let offset = key.block * len as u64;
+            to.missing_bytes += if resident { 0 } else { len as u64 };
+            to.wants.push(Want { file: rows.file, offset, len, key: Some(key) });
+            to.pages.push(pages);
+            to.ends.push(to.pages.len());
             return;
         }
         let most = (SMALL_READ / PAGE_BYTES) as u64;
@@ -151,48 +233,51 @@ impl Graph {
             let end = pages.end.min(begin + most);
             let offset = begin * PAGE_BYTES as u64;
             let len = (end - begin) as usize * PAGE_BYTES;
+            to.missing_bytes += len as u64;
             to.wants.push(Want { file: rows.file, offset, len, key: None });
             to.pages.push(begin..end);
+            to.ends.push(to.pages.len());
         }
     }
 
-    /// Calls `visit(state, vertex, neighbours)` for each of `vertices` that has neighbours; a
-    /// vertex whose list spans pages comes once a page.
+    /// Hands every page of `selection` to `visit`, once each and in any order, on all threads. A
+    /// page may have vertices that were not selected; a list may span pages.
     ///
     /// # Errors
     /// As [`Graph::tile_pass`].
-    pub fn neighbor_pass<W>(
+    pub fn row_pass<W>(
         &self,
         selection: &RowSelection,
-        vertices: &[u32],
         begin: impl Fn(usize) -> W + Sync,
-        visit: impl Fn(&mut W, u32, &[u64]) -> Result<()> + Sync,
+        visit: impl Fn(&mut W, &RowsPage<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
         let name = self.file_name(&format!("{}.rows", selection.direction));
-        let one = |(state, list): &mut (W, Vec<u64>), i: usize, bytes: &[u8], fresh: bool| {
+        let in_file = self.rows(selection.direction).map_or(0, |rows| rows.index.len() as u64);
+        let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| {
             let want = &selection.wants[i];
-            let first_page = want.offset / PAGE_BYTES as u64;
-            let whole = want.key.is_some();
-            for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first_page..) {
-                let used = selection.pages[i].contains(&number);
-                if fresh && (used || whole) {
+            let first = want.offset / PAGE_BYTES as u64;
+            if fresh {
+                // All of a block that may become resident, because later passes do not check.
+                for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..in_file) {
                     check_page(page, &name, number)?;
                 }
-                if !used {
-                    continue;
-                }
-                let page = RowsPage::parse(page)?;
-                let (low, high) = (page.vertices().start, page.vertices().end);
-                let from = vertices.partition_point(|&v| u64::from(v) < low);
-                for &vertex in vertices[from..].iter().take_while(|&&v| u64::from(v) < high) {
-                    list.clear();
-                    page.neighbors(u64::from(vertex), list)?;
-                    visit(state, vertex, list)?;
+            }
+            for run in selection.pages(i) {
+                let (from, to) = ((run.start - first) as usize, (run.end - first) as usize);
+                let pages = &bytes[from * PAGE_BYTES..to * PAGE_BYTES];
+                for (number, page) in pages.chunks_exact(PAGE_BYTES).enumerate() {
+                    // Pages are too short for the hardware to see that they follow each other.
+                    prefetch_all(pages.get((number + 1) * PAGE_BYTES..).map_or(&[], first_page));
+                    visit(state, &RowsPage::parse(page)?)?;
                 }
             }
             Ok(())
         };
-        self.read_all(&selection.wants, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
+        self.read_all(&selection.wants, begin, one, end)
     }
+}
+
+fn first_page(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(PAGE_BYTES)]
 }

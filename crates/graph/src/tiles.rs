@@ -92,6 +92,14 @@ impl Graph {
         self.manifest().files.get("tiles.blocks").map_or(0, |f| f.bytes)
     }
 
+    /// Bytes of `tiles.blocks` that are not resident.
+    pub fn missing_tiles_bytes(&self) -> u64 {
+        let size = self.block_bytes() as u64;
+        let blocks = self.tiles_bytes().div_ceil(size);
+        let missing = |&block: &u64| !self.cache().contains(BlockKey { file: FILE, block });
+        (0..blocks).filter(missing).count() as u64 * size
+    }
+
     /// No vertex from this one on has an arc: in degree order, where isolated vertices come last,
     /// far fewer than all.
     pub fn vertices_with_tiles(&self) -> usize {

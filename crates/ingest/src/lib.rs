@@ -1,10 +1,12 @@
 //! Where a graph's edges come from, and how they become a graph on disk.
 //!
 //! [`source`] reads edges from files and from callers, [`generate`] makes synthetic ones, and
-//! [`build`] sorts either kind within a memory budget and writes the graph.
+//! [`build`] sorts either kind within a memory budget and writes the graph, with the vertices'
+//! [`features`].
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod features;
 pub mod generate;
 pub mod source;
 

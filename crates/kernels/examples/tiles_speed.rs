@@ -9,7 +9,7 @@ use std::time::Instant;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::sink::VecSink;
 use tiergraph_format::tiles::*;
-use tiergraph_kernels::{Isa, Kernel, SymmetricState};
+use tiergraph_kernels::{Isa, Kernel, RowState, SymmetricState};
 
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58476d1ce4e5b9);
@@ -35,6 +35,10 @@ fn rmat(scale: u32, edges: u64) -> Vec<(u32, u32)> {
             (u, v)
         })
         .collect()
+}
+
+fn merge(strip: &[RowState], y: &mut [f64]) {
+    y.iter_mut().zip(strip).for_each(|(y, s)| *y += f64::from(s.y));
 }
 
 fn main() {
@@ -134,14 +138,15 @@ fn main() {
             let mut best = f64::MAX;
             for _ in 0..if isa == Isa::Portable { 1 } else { 9 } {
                 y.fill(0.0);
-                let mut ys: Vec<Vec<f64>> = (1..threads).map(|_| vec![0f64; size]).collect();
+                let mut ys: Vec<Vec<f64>> = (1..threads).map(|_| vec![1f64; size]).collect();
+                ys.iter_mut().for_each(|y| y.fill(0.0));
                 let begin = Instant::now();
                 let next = &std::sync::atomic::AtomicUsize::new(0);
                 std::thread::scope(|s| {
                     for y in std::iter::once(&mut y).chain(&mut ys) {
                         let (blocks, x) = (&sink.blocks, &x);
                         s.spawn(move || {
-                            let mut strip = vec![0f64; STRIP_ROWS];
+                            let mut strip = vec![RowState::default(); STRIP_ROWS];
                             let mut held = (0, 0);
                             loop {
                                 let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -153,19 +158,16 @@ fn main() {
                                     let columns = c..c + options.columns();
                                     if undirected {
                                         if held != (r, s.rows as usize) {
-                                            for (y, s) in
-                                                y[held.0..].iter_mut().zip(&strip[..held.1])
-                                            {
-                                                *y += s;
-                                            }
-                                            strip[..held.1].fill(0.0);
+                                            merge(&strip[..held.1], &mut y[held.0..]);
                                             held = (r, s.rows as usize);
+                                            for (s, &x) in strip.iter_mut().zip(&x[r..]) {
+                                                *s = RowState { x, y: 0.0 };
+                                            }
                                         }
                                         let mut state = SymmetricState {
                                             x_columns: &x[columns.clone()],
-                                            x_rows: &x[r..r + STRIP_ROWS],
-                                            y_rows: &mut strip,
                                             y_columns: &mut y[columns],
+                                            rows: &mut strip,
                                         };
                                         kernel.sum_both(&s, &mut state).unwrap();
                                     } else {
@@ -175,9 +177,7 @@ fn main() {
                                     }
                                 }
                             }
-                            for (y, s) in y[held.0..].iter_mut().zip(&strip[..held.1]) {
-                                *y += s;
-                            }
+                            merge(&strip[..held.1], &mut y[held.0..]);
                         });
                     }
                 });

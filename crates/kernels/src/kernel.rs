@@ -4,22 +4,9 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
 
 use crate::lanes::Portable;
-use crate::sum::{SumBoth, SumRows};
+use crate::sum::{SumBoth, SumRows, SymmetricState};
 use crate::walk::{Visit, walk};
 use crate::{Isa, Slice};
-
-/// Vertex state that a tile of edges stored once reads and adds to.
-#[derive(Debug)]
-pub struct SymmetricState<'a> {
-    /// Values of the tile's columns, as many as a tile has.
-    pub x_columns: &'a [f32],
-    /// Values of the strip's rows, 65,536.
-    pub x_rows: &'a [f32],
-    /// Sums of the strip's rows, 65,536.
-    pub y_rows: &'a mut [f64],
-    /// Sums of the tile's columns, as many as a tile has.
-    pub y_columns: &'a mut [f64],
-}
 
 /// The loops for one file's tiles.
 #[derive(Debug, Clone, Copy)]
@@ -83,8 +70,8 @@ impl Kernel {
         self.walk(segment, SumRows { x, y })
     }
 
-    /// Both directions of undirected edges that are stored once: `y_rows[row] += x_columns[column]`
-    /// and `y_columns[column] += x_rows[row]`. A self-loop counts once.
+    /// Both directions of undirected edges that are stored once: `rows[row].y += x_columns[column]`
+    /// and `y_columns[column] += rows[row].x`. A self-loop counts once.
     ///
     /// # Errors
     /// A segment whose bytes do not add up.
@@ -95,9 +82,8 @@ impl Kernel {
         let columns = self.options.columns();
         let state = SymmetricState {
             x_columns: &state.x_columns[..columns],
-            x_rows: &state.x_rows[..STRIP_ROWS],
-            y_rows: &mut state.y_rows[..STRIP_ROWS],
             y_columns: &mut state.y_columns[..columns],
+            rows: &mut state.rows[..STRIP_ROWS],
         };
         let diagonal = segment.row_base.wrapping_sub(segment.column_base) as i64;
         let meets = diagonal < columns as i64 && diagonal > -i64::from(segment.rows);

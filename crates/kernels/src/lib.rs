@@ -13,9 +13,15 @@
 mod isa;
 mod kernel;
 mod lanes;
+mod plain;
+mod single;
 mod sum;
 mod walk;
+mod widest;
 
 pub use isa::Isa;
-pub use kernel::{Kernel, SymmetricState};
+pub use kernel::Kernel;
+pub use plain::sum_of;
+pub use sum::{RowState, SymmetricState};
 pub use walk::{CHUNK, Slice};
+pub use widest::widest;

@@ -7,7 +7,7 @@ use graph::{Graph, arcs, graphs, mix, options, small_graphs};
 use proptest::prelude::*;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::tiles::*;
-use tiergraph_kernels::{Isa, Kernel, SymmetricState};
+use tiergraph_kernels::{Isa, Kernel, RowState, SymmetricState};
 
 /// Vertices of the graphs, and as many again so that every tile and strip has all its state.
 const SIZE: usize = (1 << 18) + STRIP_ROWS;
@@ -60,19 +60,19 @@ fn check_both(graph: &Graph) {
     }
     for isa in Isa::available() {
         let kernel = Kernel::new(graph.options, isa);
-        let (mut y, mut y_rows) = (vec![0f64; SIZE], vec![0f64; STRIP_ROWS]);
+        let mut y = vec![0f64; SIZE];
         for segment in graph.segments() {
             let (row, column) = (segment.row_base as usize, segment.column_base as usize);
             let columns = column..column + graph.options.columns();
-            y_rows.fill(0.0);
+            let row_state = |&x: &f32| RowState { x, y: 0.0 };
+            let mut rows: Vec<_> = x[row..row + STRIP_ROWS].iter().map(row_state).collect();
             let mut state = SymmetricState {
                 x_columns: &x[columns.clone()],
-                x_rows: &x[row..row + STRIP_ROWS],
-                y_rows: &mut y_rows,
                 y_columns: &mut y[columns],
+                rows: &mut rows,
             };
             kernel.sum_both(&segment, &mut state).unwrap();
-            y[row..].iter_mut().zip(&y_rows).for_each(|(y, r)| *y += r);
+            y[row..].iter_mut().zip(&rows).for_each(|(y, r)| *y += f64::from(r.y));
         }
         compare(&y, &expected, graph.arcs.len(), &format!("both, {isa}"));
     }

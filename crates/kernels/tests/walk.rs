@@ -7,7 +7,7 @@ use graph::{Graph, graphs, options, small_graphs};
 use proptest::prelude::*;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::tiles::*;
-use tiergraph_kernels::{Isa, Kernel, SymmetricState};
+use tiergraph_kernels::{Isa, Kernel, RowState, SymmetricState};
 
 /// Rows, columns and weights of a step.
 type Step = (Vec<u32>, Vec<u32>, Vec<f64>);
@@ -87,14 +87,14 @@ fn survive(segment: &Segment<'_>, options: TileOptions) {
     let segment = Segment { bytes: &bytes, ..*segment };
     let expected = reference(&segment, &options);
     let (x, mut y) = (vec![1f32; STRIP_ROWS], vec![0f64; STRIP_ROWS]);
+    let mut rows = vec![RowState::default(); STRIP_ROWS];
     let mut y_columns = vec![0f64; options.columns()];
     for isa in Isa::available() {
         let kernel = Kernel::new(options, isa);
         assert!(same(&decoded(&segment, &kernel), &expected), "{isa} {options:?}");
         let x_columns = &x[..options.columns()];
         assert_eq!(kernel.sum_rows(&segment, x_columns, &mut y).is_ok(), expected.is_some());
-        let mut state =
-            SymmetricState { x_columns, x_rows: &x, y_rows: &mut y, y_columns: &mut y_columns };
+        let mut state = SymmetricState { x_columns, y_columns: &mut y_columns, rows: &mut rows };
         assert_eq!(kernel.sum_both(&segment, &mut state).is_ok(), expected.is_some());
     }
 }

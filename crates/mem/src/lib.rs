@@ -8,8 +8,10 @@
 pub mod budget;
 pub mod buffer;
 pub mod cgroup;
+mod prefetch;
 pub mod system;
 
 pub use budget::{Budget, Reservation};
 pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
+pub use prefetch::{prefetch, prefetch_all};
 pub use system::{available_memory_bytes, peak_rss_bytes};

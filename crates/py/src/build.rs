@@ -12,9 +12,11 @@ use serde::Deserialize;
 use tiergraph_core::{ErrorKind, Result};
 use tiergraph_ingest::SizeHint;
 use tiergraph_ingest::build::BuildReport;
+use tiergraph_ingest::features::Attachments;
 use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
 use tiergraph_ingest::source::{OpenOptions, Weights, open};
 
+use crate::attach::{Given, attachments};
 use crate::calls::Call;
 use crate::errors::{from_json, raise, to_json};
 use crate::options::{Options, write};
@@ -43,13 +45,15 @@ pub(crate) fn build_file(
     path_in: PathBuf,
     path_out: PathBuf,
     options_json: &str,
+    given: Vec<Given>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let call = Call::new(progress);
+    let call = Arc::new(Call::new(progress));
     let stats = call.run(py, || {
         let options: Options = from_json(options_json)?;
+        let all = attachments(given, &call)?;
         let mut source = open(&path_in, &open_options(options_json, &options)?)?;
-        write(&mut *source, &path_out, &options, &call)
+        write(&mut *source, &path_out, &options, all, &call)
     })?;
     to_json(&stats)
 }
@@ -82,7 +86,9 @@ pub(crate) fn generate(
     let stats = call.run(py, || {
         let options: Options = from_json(options_json)?;
         let mut source = generators::source(kind, params_json, options.threads())?;
-        write(&mut *source, &path_out, &options, &call)
+        let dtype = options.feature_dtype.unwrap_or_default();
+        let all = generators::attachments(kind, params_json, dtype, options.threads())?;
+        write(&mut *source, &path_out, &options, all, &call)
     })?;
     to_json(&stats)
 }
@@ -93,6 +99,7 @@ pub(crate) struct Builder {
     path: PathBuf,
     options: Options,
     vertices: Option<u64>,
+    attachments: Attachments,
     call: Arc<Call>,
     running: Mutex<Option<Running>>,
 }
@@ -109,12 +116,15 @@ impl Builder {
         py: Python<'_>,
         path: PathBuf,
         options_json: &str,
+        given: Vec<Given>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let options: Options = from_json(options_json).map_err(|e| raise(py, &e))?;
         let edges: EdgeOptions = from_json(options_json).map_err(|e| raise(py, &e))?;
         let call = Arc::new(Call::new(progress));
-        Ok(Self { path, options, vertices: edges.vertices, call, running: Mutex::new(None) })
+        let attachments = call.run(py, || attachments(given, &call))?;
+        let (vertices, running) = (edges.vertices, Mutex::new(None));
+        Ok(Self { path, options, vertices, attachments, call, running })
     }
 
     /// Adds edges; waits while the sort is behind.
@@ -177,7 +187,8 @@ impl Builder {
         };
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);
         let (path, options, call) = (self.path.clone(), self.options.clone(), self.call.clone());
-        let build = thread::spawn(move || write(&mut source, &path, &options, &call));
+        let all = self.attachments.clone();
+        let build = thread::spawn(move || write(&mut source, &path, &options, all, &call));
         Running { sender, build }
     }
 

@@ -63,7 +63,7 @@ impl Call {
     }
 
     /// Cancels the work; the first error that stopped it is the one that the caller sees.
-    fn stop(&self, error: PyErr) {
+    pub(crate) fn stop(&self, error: PyErr) {
         self.cancel.cancel();
         if let Ok(mut raised) = self.raised.lock() {
             raised.get_or_insert(error);

@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::features::FeatureType;
 use tiergraph_ingest::EdgeSource;
+use tiergraph_ingest::features::{Attachments, ClassModel, Classes};
 use tiergraph_ingest::generate::{
     BlockModel, Generated, GeneratorOptions, Model, Rmat, Uniform, WeightRange,
 };
@@ -18,6 +20,8 @@ struct RmatParameters {
     edge_factor: Option<u64>,
     seed: Option<u64>,
     weights: Option<Weights>,
+    features: Option<usize>,
+    classes: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -27,6 +31,8 @@ struct UniformParameters {
     edges: u64,
     seed: Option<u64>,
     weights: Option<Weights>,
+    features: Option<usize>,
+    classes: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -38,6 +44,8 @@ struct BlockParameters {
     inside: f64,
     seed: Option<u64>,
     weights: Option<Weights>,
+    features: Option<usize>,
+    classes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -71,6 +79,39 @@ pub(crate) fn source(kind: &str, parameters: &str, threads: usize) -> Result<Box
             .object(kind)
             .expected("`rmat`, `uniform` or `sbm`")),
     }
+}
+
+/// The features and labels of the graph that `kind` makes of `parameters`.
+pub(crate) fn attachments(
+    kind: &str,
+    parameters: &str,
+    dtype: FeatureType,
+    threads: usize,
+) -> Result<Attachments> {
+    let random = |classes: Option<u64>| classes.map_or(Classes::None, Classes::Random);
+    let (vertices, dim, classes, seed) = match kind {
+        "rmat" => {
+            let p: RmatParameters = read(kind, parameters)?;
+            (1 << p.scale, p.features, random(p.classes), p.seed)
+        }
+        "uniform" => {
+            let p: UniformParameters = read(kind, parameters)?;
+            (p.vertices, p.features, random(p.classes), p.seed)
+        }
+        _ => {
+            let p: BlockParameters = read(kind, parameters)?;
+            let communities = p.communities;
+            let of = |classes| Classes::Communities { communities, classes };
+            // Features without classes that they tell apart would be of no use.
+            let classes = p.classes.or(p.features.map(|_| communities));
+            (p.vertices, p.features, classes.map_or(Classes::None, of), p.seed)
+        }
+    };
+    if dim.is_none() && classes == Classes::None {
+        return Ok(Attachments::default());
+    }
+    let model = ClassModel::new(vertices, dim.unwrap_or(0), classes, seed.unwrap_or(SEED))?;
+    model.attachments(dtype, threads)
 }
 
 fn read<T: DeserializeOwned>(kind: &str, parameters: &str) -> Result<T> {

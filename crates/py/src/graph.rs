@@ -83,6 +83,22 @@ impl Graph {
         Ok(degrees.into_pyarray(py))
     }
 
+    /// The feature rows of the vertices that the user calls `ids`, as float32 of shape (n, D).
+    fn read_features<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        ids: PyReadonlyArray1<'py, u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let graph = self.lock(py)?;
+        let ids = ids.as_slice()?;
+        let (values, dim) = Call::new(None).run(py, || {
+            let values = graph.read_features(name, &graph.find(ids)?)?;
+            Ok((values, graph.features(name)?.dim()))
+        })?;
+        Ok(values.into_pyarray(py).reshape([ids.len(), dim])?.into_any())
+    }
+
     /// PageRank: ranks in the user's order, and the run's report as JSON.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     fn pagerank<'py>(

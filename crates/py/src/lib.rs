@@ -2,8 +2,9 @@
 //!
 //! `python/tiergraph/_native.pyi` is the contract. Work that lasts runs with the GIL released
 //! ([`calls`]), so other Python threads go on and Ctrl-C stops it.
-#![forbid(unsafe_code)]
 
+mod attach;
+mod batch;
 mod build;
 mod calls;
 mod check;
@@ -12,8 +13,10 @@ mod errors;
 mod generators;
 mod graph;
 mod info;
+mod loader;
 mod options;
 mod reads;
+mod rows;
 mod sizes;
 
 use pyo3::prelude::*;
@@ -24,11 +27,15 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
+    use super::attach::add_to_graph;
+    #[pymodule_export]
     use super::build::{Builder, build_file, generate};
     #[pymodule_export]
     use super::check::verify;
     #[pymodule_export]
     use super::graph::{Graph, open};
+    #[pymodule_export]
+    use super::loader::{Epoch, Loader};
     #[pymodule_export]
     use super::reads::bench_io;
     #[pymodule_export]

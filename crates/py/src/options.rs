@@ -7,11 +7,13 @@ use std::thread;
 use serde::Deserialize;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::Existing;
+use tiergraph_format::features::FeatureType;
 use tiergraph_format::manifest::Codec;
 use tiergraph_ingest::EdgeSource;
 use tiergraph_ingest::build::{
     BuildOptions, BuildReport, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, build,
 };
+use tiergraph_ingest::features::Attachments;
 
 use crate::calls::Call;
 
@@ -30,6 +32,8 @@ pub(crate) struct Options {
     stripe: Option<Vec<PathBuf>>,
     block_bytes: Option<u64>,
     overwrite: Option<bool>,
+    /// How a generator's features are stored.
+    pub(crate) feature_dtype: Option<FeatureType>,
 }
 
 impl Options {
@@ -38,7 +42,7 @@ impl Options {
         self.threads.unwrap_or_else(cores)
     }
 
-    fn build_options(&self) -> Result<BuildOptions> {
+    fn build_options(&self, attachments: Attachments) -> Result<BuildOptions> {
         let given = self.clone();
         let defaults = BuildOptions::default();
         let block_bytes = given.block_bytes.map(block_bytes).transpose()?;
@@ -61,7 +65,11 @@ impl Options {
             ids: given.ids.unwrap_or(defaults.ids),
             order: given.order.unwrap_or(defaults.order),
             codec: given.codec.unwrap_or(defaults.codec),
-            purpose: given.layouts.unwrap_or(defaults.purpose),
+            // Features are for samplers, who look up neighbours in both directions.
+            purpose: given.layouts.unwrap_or(match attachments.is_empty() {
+                true => defaults.purpose,
+                false => Purpose::Both,
+            }),
             stripes: given.stripe.unwrap_or(defaults.stripes),
             block_bytes: block_bytes.unwrap_or(defaults.block_bytes),
             overwrite: match given.overwrite {
@@ -70,6 +78,7 @@ impl Options {
             },
             memory: given.memory,
             threads: self.threads(),
+            attachments,
             ..defaults
         })
     }
@@ -80,14 +89,15 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Builds the graph `path` from `source` as `options` say.
+/// Builds the graph `path` from `source` as `options` say, with what goes with its vertices.
 pub(crate) fn write(
     source: &mut dyn EdgeSource,
     path: &Path,
     options: &Options,
+    attachments: Attachments,
     call: &Call,
 ) -> Result<BuildReport> {
-    build(source, path, &options.build_options()?, call, &call.cancel)
+    build(source, path, &options.build_options(attachments)?, call, &call.cancel)
 }
 
 fn block_bytes(bytes: u64) -> Result<u32> {

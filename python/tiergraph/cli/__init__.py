@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import Error
-from . import algorithms, bench, build, demo, generate, inspect
+from . import algorithms, bench, build, demo, generate, inspect, train
 
 INTERRUPTED = 130
 
@@ -32,6 +32,7 @@ app.command("pagerank")(algorithms.pagerank)
 app.command("wcc")(algorithms.wcc)
 app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
+app.command("train")(train.train)
 app.add_typer(bench.app, name="bench")
 app.command("demo")(demo.demo)
 

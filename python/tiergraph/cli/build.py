@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -36,6 +36,29 @@ def build(
     vertices: Annotated[
         int | None, typer.Option(min=1, help="|V|, where the last vertices have no edge.")
     ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="Vertices' features: .npy, .npz, Parquet, .csv; or a dataset. Name: x.",
+        ),
+    ] = None,
+    feature_dtype: b.FeatureDtype = None,
+    feature_columns: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns of a table that are features.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]FILE", help="Vertices' labels. Name: y.")
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE", help="An .npz of masks or positions, or one a .npy file."
+        ),
+    ] = None,
+    allow_nan: Annotated[
+        bool, typer.Option("--allow-nan", help="Store NaN in features and labels as it is.")
+    ] = False,
     undirected: b.Undirected = None,
     dedup: b.Dedup = None,
     drop_self_loops: b.DropSelfLoops = None,
@@ -49,10 +72,10 @@ def build(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Write OUT.tg from text, .npy, BVGraph, Parquet, Feather or Arrow files."""
+    """Write OUT.tg from text, .npy, BVGraph, Parquet, Feather or Arrow files, or a dataset."""
     with Bars() as bars:
         stats = write.build(
-            sources,
+            sources[0] if len(sources) == 1 else sources,
             out,
             progress=bars,
             columns=columns.split(",") if columns else None,
@@ -60,6 +83,12 @@ def build(
             format=file_format,
             weights=weights,
             ids=ids,
+            features=named(features, "x"),
+            labels=named(labels, "y"),
+            splits=splits(split),
+            feature_dtype=feature_dtype,
+            feature_columns=feature_columns.split(",") if feature_columns else None,
+            allow_nan=allow_nan,
             undirected=undirected,
             dedup=dedup,
             drop_self_loops=drop_self_loops,
@@ -76,3 +105,21 @@ def build(
         print_json(stats)
     else:
         print_fields(stats)
+
+
+def named(given: list[str] | None, default: str) -> dict[str, str] | None:
+    """Paths by name; one without a name has the default's."""
+    if given is None:
+        return None
+    parts = [text.partition("=") for text in given]
+    return {name if equals else default: path or name for name, equals, path in parts}
+
+
+def splits(given: list[str] | None) -> Any:
+    """One path, or paths by name; a path without a name has its file's."""
+    if given is None or (len(given) == 1 and "=" not in given[0]):
+        return given and given[0]
+    return {
+        name if equals else Path(name).name.split(".")[0]: path or name
+        for name, equals, path in (text.partition("=") for text in given)
+    }

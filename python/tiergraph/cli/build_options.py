@@ -30,6 +30,10 @@ Stripe = Annotated[
 BlockBytes = Annotated[
     str | None, typer.Option("--block-size", metavar="SIZE", help="Bytes a block, a power of two.")
 ]
+FeatureDtype = Annotated[
+    Literal["f32", "f16", "int8"] | None,
+    typer.Option(help="How features are stored; int8 has a scale a row."),
+]
 Overwrite = Annotated[bool | None, typer.Option("--overwrite", help="Replace OUT.tg.")]
 
 

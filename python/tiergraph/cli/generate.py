@@ -34,6 +34,13 @@ def generate(
         Literal["unit", "byte"] | None,
         typer.Option(help="Random weights: in [0, 1), or integers 1 to 255."),
     ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Columns of random features x.")
+    ] = None,
+    feature_dtype: b.FeatureDtype = None,
+    classes: Annotated[
+        int | None, typer.Option(min=1, help="Classes of labels y, and a split; features follow.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed, the same graph.")] = None,
     undirected: b.Undirected = None,
     dedup: b.Dedup = None,
@@ -62,6 +69,9 @@ def generate(
             mean_degree=mean_degree,
             inside=inside,
             weights=weights,
+            features=features,
+            feature_dtype=feature_dtype,
+            classes=classes,
             seed=seed,
             undirected=undirected,
             dedup=dedup,

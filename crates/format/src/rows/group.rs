@@ -13,7 +13,7 @@ pub(super) fn bytes_of(n: usize, width: usize) -> usize {
 
 /// Appends the width (a byte) and the packed gaps of one group.
 pub(super) fn pack(gaps: &[u64], out: &mut Vec<u8>) {
-    let width = gaps.iter().map(|gap| 64 - gap.leading_zeros()).max().unwrap_or(0);
+    let width = width_of(gaps);
     out.push(width as u8);
     if width <= 32 {
         return pack_narrow(gaps, width, out);
@@ -31,6 +31,51 @@ pub(super) fn pack(gaps: &[u64], out: &mut Vec<u8>) {
     if filled > 0 {
         out.push(bits as u8);
     }
+}
+
+/// The width of the largest: of all their bits.
+#[inline]
+fn width_of(gaps: &[u64]) -> u32 {
+    64 - gaps.iter().fold(0, |all, gap| all | gap).leading_zeros()
+}
+
+/// As [`pack`] for a full group: of at most 32 bits without a branch.
+#[inline]
+pub(super) fn pack_16(gaps: &[u64; GROUP], out: &mut Vec<u8>) {
+    let width = width_of(gaps);
+    macro_rules! by_width {
+        ($($w:literal)*) => {
+            match width {
+                $($w => pack_const::<$w>(gaps),)*
+                _ => return pack(gaps, out),
+            }
+        };
+    }
+    let bytes = by_width!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+    let end = out.len() + 1 + bytes_of(GROUP, width as usize);
+    // A copy of constant length is a few moves.
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
+}
+
+/// The width and the packed gaps.
+#[inline(always)]
+fn pack_const<const W: usize>(gaps: &[u64; GROUP]) -> [u8; 1 + GROUP * 4 + 4] {
+    let mut bytes = [0; 1 + GROUP * 4 + 4];
+    bytes[0] = W as u8;
+    let (mut bits, mut filled, mut at) = (0u64, 0, 1);
+    for gap in gaps {
+        bits |= gap << filled;
+        filled += W;
+        if filled >= 32 {
+            bytes[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+            bits >>= 32;
+            filled -= 32;
+            at += 4;
+        }
+    }
+    bytes[at..at + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+    bytes
 }
 
 /// Appends gaps of at most 32 bits, four bytes at a time.
@@ -112,6 +157,33 @@ pub(super) fn unpack(bytes: &[u8], width: usize, base: u64, out: &mut [u64]) -> 
     value
 }
 
+/// One group's gaps, one by one.
+#[derive(Clone, Copy)]
+pub(super) struct Gaps<'a> {
+    bytes: &'a [u8],
+    width: usize,
+    mask: u64,
+}
+
+impl<'a> Gaps<'a> {
+    /// The gaps of `width` bits, at most 64, from the start of `bytes`.
+    #[inline(always)]
+    pub(super) fn new(bytes: &'a [u8], width: usize) -> Self {
+        let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+        Self { bytes, width, mask }
+    }
+
+    /// Gap `i`; bytes that are missing read as zeros.
+    #[inline(always)]
+    pub(super) fn get(self, i: usize) -> u64 {
+        let (byte, shift) = (i * self.width / 8, i * self.width % 8);
+        if self.width <= 56 && byte + 8 <= self.bytes.len() {
+            return (u64_at(self.bytes, byte) >> shift) & self.mask;
+        }
+        (load(self.bytes, byte) >> shift) as u64 & self.mask
+    }
+}
+
 /// Nine bytes from `at`, zeros past the end: enough for 64 bits at any shift.
 #[inline]
 fn load(bytes: &[u8], at: usize) -> u128 {
@@ -135,6 +207,11 @@ mod tests {
                 let mut packed = Vec::new();
                 pack(&gaps, &mut packed);
                 assert_eq!(packed.len(), 1 + bytes_of(n, width as usize));
+                if let Ok(gaps) = <&[u64; GROUP]>::try_from(&gaps[..]) {
+                    let mut unrolled = Vec::new();
+                    pack_16(gaps, &mut unrolled);
+                    assert_eq!(unrolled, packed, "width {width}");
+                }
                 let sums: Vec<u64> = gaps
                     .iter()
                     .scan(3u64, |sum, gap| {

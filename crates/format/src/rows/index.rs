@@ -61,6 +61,31 @@ impl RowsIndex {
         first.saturating_sub(1) as u64..end as u64
     }
 
+    /// As [`pages_of`](Self::pages_of), where no page before `from` has neighbours of `vertex`:
+    /// cheap if its pages are soon after. For vertices that ascend.
+    pub fn pages_of_after(&self, vertex: u64, from: u64) -> Range<u64> {
+        let rest = self.pages.get(from as usize..).unwrap_or(&[]);
+        let mut near = 1;
+        while rest.get(near).is_some_and(|page| page.0 <= vertex) {
+            near *= 2;
+        }
+        let rest = &rest[..rest.len().min(near + 1)];
+        let end = rest.partition_point(|page| page.0 <= vertex);
+        let first = rest[..end].partition_point(|page| *page <= (vertex, 0));
+        from + first.saturating_sub(1) as u64..from + end as u64
+    }
+
+    /// The vertices whose lists may be on page `page`, whole or in part.
+    pub fn vertices_on(&self, page: u64) -> Range<u64> {
+        let Some(&(first, _)) = self.pages.get(page as usize) else { return 0..0 };
+        // A list that began before the next page ends on it or goes on.
+        let end = self
+            .pages
+            .get(page as usize + 1)
+            .map_or(u64::MAX, |&(vertex, ordinal)| vertex.saturating_add(u64::from(ordinal > 0)));
+        first..end
+    }
+
     /// The page that holds the `k`-th neighbour of `vertex`, if it has so many.
     pub fn page_of_kth(&self, vertex: u64, k: u64) -> Option<u64> {
         let after = self.pages.partition_point(|page| *page <= (vertex, k));

@@ -10,7 +10,7 @@
 //! A gap is the difference to the neighbour before (to 0, or to `before`, at the start), so equal
 //! neighbours are allowed. Group positions count from the first group.
 
-use super::group::{GROUP, bytes_of, pack, unpack, unpack_16};
+use super::group::{GROUP, Gaps, bytes_of, pack, pack_16, unpack, unpack_16};
 use crate::le::u16_at;
 
 /// Neighbours between two entry points.
@@ -29,25 +29,19 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Packs `neighbors`, which ascend.
-    pub(super) fn pack(&mut self, neighbors: &[u64]) {
+    /// Packs the `mask` bits of `words`; whether they ascend.
+    pub(super) fn pack<W: Copy + Into<u64>>(&mut self, words: &[W], mask: u64) -> bool {
         self.bytes.clear();
         self.ends.clear();
         self.last.clear();
-        self.len = neighbors.len();
-        let mut gaps = [0u64; GROUP];
-        let mut before = 0;
-        for chunk in neighbors.chunks(CHUNK) {
-            for group in chunk.chunks(GROUP) {
-                for (gap, &neighbor) in gaps.iter_mut().zip(group) {
-                    *gap = neighbor - before;
-                    before = neighbor;
-                }
-                pack(&gaps[..group.len()], &mut self.bytes);
-            }
+        self.len = words.len();
+        let (mut before, mut ascending) = (0, true);
+        for chunk in words.chunks(CHUNK) {
+            ascending &= pack_groups(chunk, mask, &mut before, &mut self.bytes);
             self.ends.push(self.bytes.len());
             self.last.push(before);
         }
+        ascending
     }
 
     /// How many chunks there are.
@@ -106,6 +100,48 @@ impl Chunks {
     }
 }
 
+/// Appends a list of at most [`CHUNK`] neighbours, the `mask` bits of `words`; whether they ascend.
+pub(super) fn pack_short<W: Copy + Into<u64>>(words: &[W], mask: u64, out: &mut Vec<u8>) -> bool {
+    put_varint(words.len() as u64, out);
+    pack_groups(words, mask, &mut 0, out)
+}
+
+/// Appends the groups of one chunk; `before` is the neighbour before, and then the last one.
+#[inline]
+fn pack_groups<W: Copy + Into<u64>>(
+    words: &[W],
+    mask: u64,
+    before: &mut u64,
+    out: &mut Vec<u8>,
+) -> bool {
+    let mut last = *before;
+    let mut descends = false;
+    let mut gap = |word: W| {
+        let neighbor = word.into() & mask;
+        let gap = neighbor.wrapping_sub(last);
+        descends |= neighbor < last;
+        last = neighbor;
+        gap
+    };
+    let (full, tail) = words.as_chunks::<GROUP>();
+    for group in full {
+        let mut gaps = [0u64; GROUP];
+        for (slot, &word) in gaps.iter_mut().zip(group) {
+            *slot = gap(word);
+        }
+        pack_16(&gaps, out);
+    }
+    if !tail.is_empty() {
+        let mut gaps = [0u64; GROUP];
+        for (slot, &word) in gaps.iter_mut().zip(tail) {
+            *slot = gap(word);
+        }
+        pack(&gaps[..tail.len()], out);
+    }
+    *before = last;
+    !descends
+}
+
 /// A list as it lies on a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List<'a> {
@@ -123,7 +159,7 @@ pub(super) struct List<'a> {
 
 impl<'a> List<'a> {
     /// The list that begins `bytes` and has `end` bytes; `None` if it does not fit in them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn parse(bytes: &'a [u8], end: usize, piece: bool) -> Option<Self> {
         let mut rest = bytes.get(..end)?;
         if rest.is_empty() {
@@ -160,6 +196,61 @@ impl<'a> List<'a> {
             out.truncate(start);
         }
         decoded
+    }
+
+    /// Calls `visit` on each neighbour in ascending order until it gives false; `None` if the groups
+    /// do not fit the list.
+    #[inline(always)]
+    pub(super) fn walk(&self, mut visit: impl FnMut(u64) -> bool) -> Option<()> {
+        if self.len == 0 {
+            return Some(());
+        }
+        // Most walks that end early do so in the first group, whose gaps come one by one.
+        let width = usize::from(*self.groups.first()?);
+        let n = self.len.min(GROUP);
+        let end = 1 + bytes_of(n, width);
+        if end > self.groups.len() {
+            return None;
+        }
+        let gaps = Gaps::new(&self.padded[1..], width.min(64));
+        let mut base = self.before;
+        for i in 0..n {
+            base = base.wrapping_add(gaps.get(i));
+            if !visit(base) {
+                return Some(());
+            }
+        }
+        if n < self.len { self.walk_on(end, base, &mut visit) } else { Some(()) }
+    }
+
+    /// The walk after the first group, which ends at `at` with neighbour `base`. Not inlined, so
+    /// that it takes no registers from what comes before.
+    #[inline(never)]
+    fn walk_on(
+        &self,
+        mut at: usize,
+        mut base: u64,
+        visit: &mut impl FnMut(u64) -> bool,
+    ) -> Option<()> {
+        let mut left = self.len - GROUP;
+        let mut group = [0; GROUP];
+        while left > 0 {
+            let width = usize::from(*self.groups.get(at)?);
+            let (bytes, n) = (&self.padded[at + 1..], left.min(GROUP));
+            at += 1 + bytes_of(n, width);
+            if at > self.groups.len() {
+                return None;
+            }
+            base = match n {
+                GROUP => unpack_16(bytes, width.min(64), base, &mut group),
+                _ => unpack(bytes, width.min(64), base, &mut group[..n]),
+            };
+            if !group[..n].iter().all(|&neighbor| visit(neighbor)) {
+                return Some(());
+            }
+            left -= n;
+        }
+        Some(())
     }
 
     /// The `k`-th neighbour, by unpacking at most one chunk.

@@ -19,9 +19,11 @@
 mod group;
 mod index;
 pub mod list;
+mod packed;
 pub mod page;
 mod writer;
 
 pub use index::RowsIndex;
+pub use packed::PackedRows;
 pub use page::{PAGE_BYTES, Piece, RowsPage, check_page};
 pub use writer::RowsWriter;

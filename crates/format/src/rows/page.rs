@@ -132,6 +132,13 @@ impl<'a> RowsPage<'a> {
         self.list(vertex)?.decode(out).ok_or_else(|| self.bad(vertex))
     }
 
+    /// Calls `visit` on the neighbours of `vertex` that are on this page, in ascending order, until
+    /// it gives false. Only what is visited is unpacked.
+    #[inline(always)]
+    pub fn walk(&self, vertex: u64, visit: impl FnMut(u64) -> bool) -> Result<()> {
+        self.list(vertex)?.walk(visit).ok_or_else(|| self.bad(vertex))
+    }
+
     /// The `k`-th neighbour of `vertex` (counted from 0 over all pages), unpacking 64 at most.
     ///
     /// # Errors
@@ -148,7 +155,8 @@ impl<'a> RowsPage<'a> {
         list.kth(k as usize).ok_or_else(|| self.bad(vertex))
     }
 
-    #[inline]
+    // A list is large to hand over, and most callers need little of it.
+    #[inline(always)]
     fn list(&self, vertex: u64) -> Result<List<'a>> {
         let at = vertex.wrapping_sub(self.first_vertex);
         if at >= self.vertices as u64 {

@@ -4,12 +4,13 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::index::RowsIndex;
 use super::list::{CHUNK, Chunks};
+use super::packed::{Packed, PackedRows};
 use super::page::{BEGAN_EARLIER, GOES_ON, HEADER_BYTES, MAGIC, PAD_BYTES, PAGE_BYTES, checksum};
 use crate::le::put;
 use crate::sink::BlockSink;
 
 /// What a page has for its table and lists.
-const ROOM: usize = PAGE_BYTES - HEADER_BYTES - PAD_BYTES;
+pub(super) const ROOM: usize = PAGE_BYTES - HEADER_BYTES - PAD_BYTES;
 /// A list that spans pages begins on a page that has at least this much left.
 const WORTH_BEGINNING: usize = 256;
 
@@ -22,7 +23,7 @@ pub struct RowsWriter<S> {
     block: Vec<u8>,
     block_bytes: usize,
     page: OpenPage,
-    chunks: Chunks,
+    packed: PackedRows,
     index: RowsIndex,
     next_vertex: u64,
     arcs: u64,
@@ -47,6 +48,13 @@ impl OpenPage {
         self.ends.is_empty()
     }
 
+    /// Empties it and keeps its memory.
+    fn clear(&mut self) {
+        self.flags = 0;
+        self.ends.clear();
+        self.lists.clear();
+    }
+
     fn end_list(&mut self) {
         self.ends.push(self.lists.len() as u16);
     }
@@ -61,7 +69,7 @@ impl<S: BlockSink> RowsWriter<S> {
             block: Vec::with_capacity(block_bytes),
             block_bytes,
             page: OpenPage::default(),
-            chunks: Chunks::default(),
+            packed: PackedRows::default(),
             index: RowsIndex::default(),
             next_vertex: 0,
             arcs: 0,
@@ -69,26 +77,45 @@ impl<S: BlockSink> RowsWriter<S> {
     }
 
     /// Adds `vertex`, above all before it, with its neighbours in ascending order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for another order; the sink's errors.
     pub fn push(&mut self, vertex: u64, neighbors: &[u64]) -> Result<()> {
-        self.check_order(vertex, neighbors)?;
-        self.next_vertex = vertex + 1;
-        if neighbors.is_empty() {
-            return Ok(());
-        }
-        self.skip_to(vertex)?;
-        self.chunks.pack(neighbors);
-        let all = self.chunks.count();
-        let bytes = self.chunks.encoded_bytes(0, all, false);
-        if bytes + 2 > ROOM {
-            return self.push_long(vertex);
-        }
-        if bytes + 2 > self.page.room() {
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.clear();
+        let done = packed.push(vertex, neighbors, u64::MAX).and_then(|()| {
+            self.check_order(vertex)?;
+            self.push_packed(&packed)
+        });
+        self.next_vertex = vertex.saturating_add(1);
+        self.packed = packed;
+        done
+    }
+
+    /// Adds lists that are packed already, of vertices above all before them.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_packed(&mut self, packed: &PackedRows) -> Result<()> {
+        packed.for_each(|vertex, arcs, list| {
+            self.check_order(vertex)?;
+            self.next_vertex = vertex + 1;
+            self.skip_to(vertex)?;
+            match list {
+                Packed::Long(chunks) => self.push_long(vertex, chunks),
+                Packed::Short(bytes) => self.push_short(vertex, arcs, bytes),
+            }
+        })
+    }
+
+    fn push_short(&mut self, vertex: u64, arcs: usize, list: &[u8]) -> Result<()> {
+        if list.len() + 2 > self.page.room() {
             self.close_page()?;
         }
         self.open_page(vertex, 0);
-        self.chunks.encode(0, all, false, &mut self.page.lists);
+        self.page.lists.extend_from_slice(list);
         self.page.end_list();
-        self.arcs += neighbors.len() as u64;
+        self.arcs += arcs as u64;
         Ok(())
     }
 
@@ -102,14 +129,14 @@ impl<S: BlockSink> RowsWriter<S> {
     }
 
     /// Pieces of whole chunks, as many as each page takes.
-    fn push_long(&mut self, vertex: u64) -> Result<()> {
+    fn push_long(&mut self, vertex: u64, chunks: &Chunks) -> Result<()> {
         if self.page.room() < WORTH_BEGINNING {
             self.close_page()?;
         }
-        let all = self.chunks.count();
+        let all = chunks.count();
         let mut from = 0;
         while from < all {
-            let to = self.last_that_fits(from);
+            let to = self.last_that_fits(chunks, from);
             if to == from {
                 self.close_page()?;
                 continue;
@@ -119,9 +146,9 @@ impl<S: BlockSink> RowsWriter<S> {
             if from > 0 {
                 self.page.flags |= BEGAN_EARLIER;
             }
-            self.chunks.encode(from, to, true, &mut self.page.lists);
+            chunks.encode(from, to, true, &mut self.page.lists);
             self.page.end_list();
-            let n = self.chunks.neighbors_before(to) - self.chunks.neighbors_before(from);
+            let n = chunks.neighbors_before(to) - chunks.neighbors_before(from);
             self.arcs += n as u64;
             if to < all {
                 self.page.flags |= GOES_ON;
@@ -133,12 +160,12 @@ impl<S: BlockSink> RowsWriter<S> {
     }
 
     /// The most chunks after `from` that fit on the open page, by bisection.
-    fn last_that_fits(&self, from: usize) -> usize {
+    fn last_that_fits(&self, chunks: &Chunks, from: usize) -> usize {
         let room = self.page.room();
-        let (mut fits, mut over) = (from, self.chunks.count() + 1);
+        let (mut fits, mut over) = (from, chunks.count() + 1);
         while fits + 1 < over {
             let middle = fits.midpoint(over);
-            if self.chunks.encoded_bytes(from, middle, true) + 2 <= room {
+            if chunks.encoded_bytes(from, middle, true) + 2 <= room {
                 fits = middle;
             } else {
                 over = middle;
@@ -176,12 +203,12 @@ impl<S: BlockSink> RowsWriter<S> {
         if self.page.is_empty() {
             return Ok(());
         }
-        let page = std::mem::take(&mut self.page);
         let number = self.index.len() as u64;
-        self.index.push(page.first_vertex, page.first_ordinal);
+        self.index.push(self.page.first_vertex, self.page.first_ordinal);
         let at = self.block.len();
         self.block.resize(at + PAGE_BYTES, 0);
-        page.write(&mut self.block[at..], number);
+        self.page.write(&mut self.block[at..], number);
+        self.page.clear();
         if self.block.len() + PAGE_BYTES > self.block_bytes {
             self.sink.put(&self.block)?;
             self.block.clear();
@@ -189,20 +216,14 @@ impl<S: BlockSink> RowsWriter<S> {
         Ok(())
     }
 
-    fn check_order(&self, vertex: u64, neighbors: &[u64]) -> Result<()> {
-        let bad = |expected: &str, got: u64| {
-            Error::new(ErrorKind::Input, "write the neighbours of vertex")
-                .object(vertex)
-                .expected(expected)
-                .got(got)
-        };
-        if vertex < self.next_vertex || vertex == u64::MAX {
-            return Err(bad(&format!("a vertex from {}", self.next_vertex), vertex));
+    fn check_order(&self, vertex: u64) -> Result<()> {
+        if vertex >= self.next_vertex && vertex < u64::MAX {
+            return Ok(());
         }
-        match neighbors.windows(2).find(|pair| pair[0] > pair[1]) {
-            Some(pair) => Err(bad(&format!("ascending neighbours after {}", pair[0]), pair[1])),
-            None => Ok(()),
-        }
+        Err(Error::new(ErrorKind::Input, "write the neighbours of vertex")
+            .object(vertex)
+            .expected(format!("a vertex from {}", self.next_vertex))
+            .got(vertex))
     }
 }
 

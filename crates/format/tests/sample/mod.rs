@@ -42,6 +42,7 @@ pub fn manifest(files: BTreeMap<String, FileEntry>) -> Manifest {
             options: BTreeMap::from([("seed".into(), salt(0).to_string())]),
             tiergraph: "0.1.0".into(),
         },
+        features: BTreeMap::new(),
         files,
     }
 }

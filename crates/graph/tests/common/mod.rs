@@ -158,13 +158,18 @@ fn neighbor_sums(graph: &Graph, direction: Direction) -> Result<Vec<f64>> {
     let vertices: Vec<u32> = (0..graph.vertices() as u32).collect();
     let selection = graph.select_rows(direction, &vertices).unwrap();
     let sums = std::sync::Mutex::new(vec![0.0; vertices.len()]);
-    graph.neighbor_pass(
+    graph.row_pass(
         &selection,
-        &vertices,
         |_| (),
-        |(), v, list| {
-            let sum: f64 = list.iter().map(|&u| u as f64 + 1.0).sum();
-            sums.lock().unwrap()[v as usize] += sum;
+        |(), page| {
+            for v in page.vertices() {
+                let mut sum = 0.0;
+                page.walk(v, |u| {
+                    sum += u as f64 + 1.0;
+                    true
+                })?;
+                sums.lock().unwrap()[v as usize] += sum;
+            }
             Ok(())
         },
         |()| Ok(()),

@@ -13,17 +13,30 @@ use tiergraph_mem::{AlignedBuf, Budget, Reservation};
 pub(super) struct Array<T> {
     buffer: AlignedBuf,
     len: usize,
-    _held: Reservation,
+    _held: Option<Reservation>,
     element: PhantomData<T>,
 }
 
 impl<T: Pod> Array<T> {
     /// `len` zeros.
     pub(super) fn zeroed(len: usize, budget: &Budget, what: &str) -> Result<Self> {
-        let bytes = len * size_of::<T>();
-        let held = budget.reserve(bytes as u64, what)?;
-        let buffer = AlignedBuf::zeroed(bytes)?;
-        Ok(Self { buffer, len, _held: held, element: PhantomData })
+        let held = budget.reserve((len * size_of::<T>()) as u64, what)?;
+        Ok(Self { _held: Some(held), ..Self::uncounted(len)? })
+    }
+
+    /// `len` zeros that the caller has counted.
+    pub(super) fn uncounted(len: usize) -> Result<Self> {
+        let buffer = AlignedBuf::zeroed(len * size_of::<T>())?;
+        Ok(Self { buffer, len, _held: None, element: PhantomData })
+    }
+
+    /// Makes it at least `len` long; what was there is lost then.
+    pub(super) fn make_room(&mut self, len: usize) -> Result<()> {
+        if self.len < len {
+            *self = Self::default();
+            *self = Self::uncounted(len)?;
+        }
+        Ok(())
     }
 
     /// The elements, and zeros up to `len`.
@@ -31,6 +44,12 @@ impl<T: Pod> Array<T> {
         let mut larger = Self::zeroed(len, budget, what)?;
         larger[..self.len].copy_from_slice(&self);
         Ok(larger)
+    }
+}
+
+impl<T> Default for Array<T> {
+    fn default() -> Self {
+        Self { buffer: AlignedBuf::default(), len: 0, _held: None, element: PhantomData }
     }
 }
 

@@ -1,12 +1,18 @@
 //! The manifest, which makes a graph of files.
 
-use tiergraph_core::Result;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tiergraph_core::{Cancel, Progress, Result};
 use tiergraph_format::manifest::{
     Checksum, FORMAT_VERSION, LayoutName, Manifest, Order, Provenance, TilesParameters,
 };
+use tiergraph_format::raw::IdWidth;
 
+use super::family::Family;
 use super::graph::Graph;
 use super::outputs::Output;
+use crate::features::{OrderFile, Target};
 
 /// What was written.
 pub(super) struct Written {
@@ -19,12 +25,23 @@ pub(super) struct Written {
 pub(super) struct Encoded<'a> {
     pub(super) graph: Graph<'a>,
     pub(super) counts: Written,
+    /// Dropped at the end: a file system that tells the device of free space (`discard`) does so
+    /// before it forces anything else to it.
+    pub(super) _buckets: Vec<Arc<Family>>,
 }
 
 impl Encoded<'_> {
-    /// Writes the manifest and puts the graph in its place.
-    pub(super) fn commit(self, source: String, order: Order) -> Result<Manifest> {
-        let graph = self.graph;
+    /// Writes what goes with the vertices and the manifest, and puts the graph in its place.
+    pub(super) fn commit(
+        self,
+        source: String,
+        order: Order,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Manifest> {
+        let mut graph = self.graph;
+        let attached =
+            graph.options.attachments.write(&mut target(&mut graph), progress, cancel)?;
         let mut layouts = Vec::new();
         for output in &graph.outputs {
             let layout = match output {
@@ -38,7 +55,7 @@ impl Encoded<'_> {
         }
         let options =
             graph.options.provenance().into_iter().map(|(name, value)| (name.into(), value));
-        let manifest = Manifest {
+        let mut manifest = Manifest {
             format_version: FORMAT_VERSION,
             vertices: graph.vertices as u64,
             edges: self.counts.edges,
@@ -64,8 +81,24 @@ impl Encoded<'_> {
                 options: options.collect(),
                 tiergraph: env!("CARGO_PKG_VERSION").into(),
             },
+            features: BTreeMap::new(),
             files: graph.files,
         };
+        attached.enter(&mut manifest);
         Ok(graph.building.commit(manifest)?.manifest().clone())
+    }
+}
+
+/// Where features go.
+fn target<'g>(graph: &'g mut Graph<'_>) -> Target<'g> {
+    const ORDER: &str = "order.ids";
+    let wide = graph.ids == IdWidth::Eight;
+    let (path, entry) = (graph.building.flat(ORDER), graph.files.get(ORDER).cloned());
+    Target {
+        vertices: graph.vertices as u64,
+        block_bytes: graph.options.block_bytes,
+        order: entry.map(|entry| OrderFile { path, entry, wide }),
+        budget: graph.budget,
+        to: &mut graph.building,
     }
 }

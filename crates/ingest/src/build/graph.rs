@@ -1,24 +1,27 @@
 //! A graph whose vertices are known: its files so far, and how its arcs will be divided.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::thread::JoinHandle;
 
-use tiergraph_core::Result;
+use tiergraph_core::{Error, Result};
 use tiergraph_format::directory::Building;
 use tiergraph_format::flat::{Element, FlatWriter};
 use tiergraph_format::manifest::{FileEntry, Weights};
 use tiergraph_format::raw::IdWidth;
+use tiergraph_format::sink::FileSink;
 use tiergraph_format::tiles::TileOptions;
 use tiergraph_mem::Budget;
 
 use super::array::Array;
-use super::family::{Family, Record};
+use super::family::{Family, Record, column_bits};
 use super::ids::IdMap;
 use super::options::{BuildOptions, Duplicates};
 use super::order::inverse;
 use super::outputs::{Output, arcs_of};
-use super::partition;
+use super::partition::ChunkPlan;
 use super::plan::{self, SortPlan};
-use super::strips;
+use super::strips::{self, Bucket};
 use super::temporary::TemporaryFile;
 use super::write::Planned;
 
@@ -34,6 +37,8 @@ pub(super) struct Graph<'a> {
     pub(super) tile_options: TileOptions,
     pub(super) ids: IdWidth,
     pub(super) files: BTreeMap<String, FileEntry>,
+    /// Files that a thread each writes or forces to the device.
+    finishing: Vec<(String, JoinHandle<Result<FileEntry>>)>,
 }
 
 impl<'a> Graph<'a> {
@@ -45,6 +50,7 @@ impl<'a> Graph<'a> {
         vertices: usize,
         weights: Weights,
     ) -> Result<Self> {
+        options.attachments.check(vertices)?;
         let min_gap = u32::from(options.duplicates == Duplicates::Remove);
         let tile_options = TileOptions {
             columns_log2: options.columns_log2.unwrap_or(if undirected { 13 } else { 16 }),
@@ -64,13 +70,47 @@ impl<'a> Graph<'a> {
             tile_options,
             ids,
             files: BTreeMap::new(),
+            finishing: Vec::new(),
         })
     }
 
-    pub(super) fn flat<T: Element>(&mut self, name: &str, values: &[T]) -> Result<()> {
-        let mut writer = FlatWriter::create(&self.building.flat(name))?;
-        writer.extend(values)?;
-        self.files.insert(name.into(), writer.finish()?);
+    /// Starts to write a flat array.
+    pub(super) fn flat<T, V>(&mut self, name: &str, values: V) -> Result<()>
+    where
+        T: Element,
+        V: Deref<Target = [T]> + Send + 'static,
+    {
+        let path = self.building.flat(name);
+        self.spawn(name, move || {
+            let mut writer = FlatWriter::create(&path)?;
+            writer.extend(&values)?;
+            writer.finish()
+        })
+    }
+
+    /// Starts to force a file that is complete to the device.
+    pub(super) fn finish(&mut self, name: &str, file: FileSink) -> Result<()> {
+        self.spawn(name, move || file.finish())
+    }
+
+    /// Lets a thread of its own finish a file, as nothing else needs to wait for the device.
+    fn spawn(
+        &mut self,
+        name: &str,
+        body: impl FnOnce() -> Result<FileEntry> + Send + 'static,
+    ) -> Result<()> {
+        let thread = std::thread::Builder::new().name("finish-file".into()).spawn(body);
+        let thread = thread.map_err(|e| Error::io("start the thread", "finish-file", e))?;
+        self.finishing.push((name.into(), thread));
+        Ok(())
+    }
+
+    /// Waits for all files that were finished.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        for (name, thread) in self.finishing.drain(..) {
+            let entry = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            self.files.insert(name, entry);
+        }
         Ok(())
     }
 
@@ -86,14 +126,16 @@ impl<'a> Graph<'a> {
         let Some(ranks) = ranks else { return Ok(()) };
         let order = inverse(ranks, self.budget)?;
         if self.ids == IdWidth::Four {
-            return self.flat("order.ids", &order);
+            return self.flat("order.ids", order);
         }
-        let mut writer = FlatWriter::create(&self.building.flat("order.ids"))?;
-        for part in order.chunks(1 << 12) {
-            writer.extend(&part.iter().map(|&id| u64::from(id)).collect::<Vec<_>>())?;
-        }
-        self.files.insert("order.ids".into(), writer.finish()?);
-        Ok(())
+        let path = self.building.flat("order.ids");
+        self.spawn("order.ids", move || {
+            let mut writer = FlatWriter::create(&path)?;
+            for part in order.chunks(1 << 12) {
+                writer.extend(&part.iter().map(|&id| u64::from(id)).collect::<Vec<_>>())?;
+            }
+            writer.finish()
+        })
     }
 
     /// Divides rows into strips and buckets.
@@ -113,11 +155,11 @@ impl<'a> Graph<'a> {
             }
         }
         let buckets = families.iter().map(|f| f.buckets.len()).sum();
-        let (bytes, count) =
-            partition::buffers(buckets, self.options.threads, self.budget.left() / 4);
-        families.iter_mut().for_each(|family| family.chunk_bytes = bytes);
-        let write_bytes = (bytes * count) as u64;
-        Ok(Planned::new(self, (out, into), plan, families, write_bytes))
+        let bytes = families.iter().map(|family| family.most_bytes(edges)).sum();
+        let chunks = ChunkPlan::new(buckets, self.options.threads, plan.chunks_bytes, bytes);
+        families.iter_mut().for_each(|family| family.chunk_bytes = chunks.chunk_bytes);
+        let chunks_held = self.budget.reserve(chunks.bytes(), "the chunks of buckets")?;
+        Ok(Planned::new(self, (out, into), plan, families, (chunks, chunks_held)))
     }
 
     fn family(
@@ -141,11 +183,14 @@ impl<'a> Graph<'a> {
         let arcs_of = |row: usize| arcs_of(row_of, out, into, row);
         let strips = strips::cut(self.vertices, strip_arcs, arcs_of);
         let buckets = strips::join(&strips, plan.bucket_arcs, arcs_of);
-        let rows = buckets.iter().map(|b| b.rows.end - b.rows.start).max().unwrap_or(0);
+        let columns = self.vertices as u32;
+        let record = |b: &Bucket| Record::new(b.rows.end - b.rows.start, columns, weights);
         let name = format!("buckets-{}", first.name());
         Ok(Family {
             row_of,
-            record: Record::new(rows, self.vertices as u32, weights),
+            column_bits: column_bits(columns),
+            weights,
+            records: buckets.iter().map(record).collect(),
             strips,
             buckets,
             chunk_bytes: 0,

@@ -4,22 +4,36 @@
 //! a table of the ids' leading bits and a bisection of what remains, a few steps where ids are
 //! spread evenly.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::tiles::radix_sort;
 use tiergraph_mem::{Budget, Reservation};
 
 use super::input::Input;
 use super::progress::Ticker;
-use crate::source::{EdgeBatch, Endpoints};
+use crate::source::Endpoints;
 
 /// The distinct ids, ascending.
 #[derive(Debug)]
 pub(super) struct IdMap {
-    ids: Vec<u64>,
+    ids: Arc<Vec<u64>>,
     /// Where the ids of each leading part begin.
     starts: Vec<u32>,
     shift: u32,
     _held: Reservation,
+}
+
+/// The ids, for who writes them meanwhile.
+pub(super) struct SharedIds(Arc<Vec<u64>>);
+
+impl Deref for SharedIds {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        &self.0
+    }
 }
 
 /// Ids being collected.
@@ -83,23 +97,18 @@ pub(super) fn collect(
     for id in input.source().vertices()?.unwrap_or_default() {
         collected.push(id)?;
     }
-    let mut batch = EdgeBatch::default();
-    let mut pass = input.pass(true)?;
-    while pass.next(&mut batch)? {
+    input.pass(true, |batch| {
         cancel.check("build the graph")?;
-        pass.keep(&batch)?;
+        ticker.add(batch.len() as u64);
         match &batch.ends {
             Endpoints::U32 { src, dst } => {
-                src.iter().chain(dst).try_for_each(|&id| collected.push(id.into()))?;
+                src.iter().chain(dst).try_for_each(|&id| collected.push(id.into()))
             }
             Endpoints::U64 { src, dst } => {
-                src.iter().chain(dst).try_for_each(|&id| collected.push(id))?;
+                src.iter().chain(dst).try_for_each(|&id| collected.push(id))
             }
         }
-        ticker.add(batch.len() as u64);
-    }
-    let kept = pass.finish()?;
-    input.keep(kept);
+    })?;
     collected.merge()?;
     IdMap::new(collected.distinct, collected.held)
 }
@@ -121,12 +130,12 @@ impl IdMap {
             }
         }
         starts.push(ids.len() as u32);
-        Ok(Self { ids, starts, shift, _held: held })
+        Ok(Self { ids: Arc::new(ids), starts, shift, _held: held })
     }
 
     /// The ids, ascending.
-    pub(super) fn ids(&self) -> &[u64] {
-        &self.ids
+    pub(super) fn ids(&self) -> SharedIds {
+        SharedIds(Arc::clone(&self.ids))
     }
 
     /// The vertex of an id; `None` if the first pass did not see the id.

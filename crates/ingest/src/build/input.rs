@@ -1,20 +1,16 @@
 //! The edges of a build, pass after pass: from the source, or from a spool of the first pass.
 //!
-//! The first pass writes a spool unless the source turns out to be faster than a spool can be: to
-//! read pairs of ids again is cheaper than to write them, to parse or to generate them again is not.
+//! The first pass writes a spool unless the source is as good as one: to read pairs of ids again is
+//! cheaper than to write them, to parse or to generate them again is not. A thread of its own asks
+//! the source for the next batch while the pass works on the last.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::Result;
 
-use super::spool::{Spool, SpoolReader, SpoolWriter};
+use super::spool::{Spool, SpoolWriter};
 use crate::source::{EdgeBatch, EdgeSource};
-
-/// Edges after which a source's speed is known.
-const TRIAL_EDGES: u64 = 32 << 20;
-/// Edges a second from which a source is read again instead.
-const FAST_SOURCE: f64 = 150e6;
 
 /// The source, and what is known of its edges already.
 pub(super) struct Input<'s> {
@@ -25,20 +21,6 @@ pub(super) struct Input<'s> {
     spool: Option<Spool>,
     started: bool,
     passes: u32,
-}
-
-/// One pass over the edges.
-pub(super) struct Pass<'i> {
-    from: From<'i>,
-    to: Option<SpoolWriter>,
-    waited: Duration,
-    edges: u64,
-    can_restart: bool,
-}
-
-enum From<'i> {
-    Source(&'i mut dyn EdgeSource),
-    Spool(SpoolReader),
 }
 
 impl<'s> Input<'s> {
@@ -62,67 +44,88 @@ impl<'s> Input<'s> {
         self.spool.is_some()
     }
 
-    /// Starts a pass. With `keep`, what its user gives to [`Pass::keep`] is what the next pass
-    /// reads.
-    pub(super) fn pass(&mut self, keep: bool) -> Result<Pass<'_>> {
+    /// Calls `visit` with all edges, a batch at a time. With `keep`, what it makes of each batch is
+    /// what the next pass reads.
+    pub(super) fn pass(
+        &mut self,
+        keep: bool,
+        visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
+    ) -> Result<()> {
         self.passes += 1;
-        let to = if keep {
-            let path = self.dir.join(format!("edges-{}", self.passes));
-            Some(SpoolWriter::create(&path, self.piece_edges, self.weighted)?)
-        } else {
-            None
-        };
-        let can_restart = self.spool.is_none() && self.source.can_restart();
-        let from = match &self.spool {
-            Some(spool) => From::Spool(spool.read()?),
+        let keep = keep && (self.spool.is_some() || !self.source.reads_again());
+        let path = self.dir.join(format!("edges-{}", self.passes));
+        let create = || SpoolWriter::create(&path, self.piece_edges, self.weighted);
+        let to = keep.then(create).transpose()?;
+        let kept = match &self.spool {
+            Some(spool) => {
+                let mut reader = spool.read()?;
+                visit_all(to, visit, |batch| reader.next(batch))?
+            }
             None => {
                 if self.started {
                     self.source.restart()?;
                 }
                 self.started = true;
-                From::Source(self.source)
+                from_source(self.source, to, visit)?
             }
         };
-        Ok(Pass { from, to, waited: Duration::ZERO, edges: 0, can_restart })
-    }
-
-    /// Ends a pass: `kept` is what its [`Pass::finish`] gave.
-    pub(super) fn keep(&mut self, kept: Option<Spool>) {
         if kept.is_some() {
             self.spool = kept;
         }
+        Ok(())
     }
 }
 
-impl Pass<'_> {
-    /// The next edges; false at the end.
-    pub(super) fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
-        match &mut self.from {
-            From::Spool(reader) => reader.next(batch),
-            From::Source(source) => {
-                let begin = Instant::now();
-                let more = source.next_batch(batch)?;
-                self.waited += begin.elapsed();
-                Ok(more)
-            }
+/// Visits and writes aside what `next` puts in place of the last batch, until it gives none.
+fn visit_all(
+    mut to: Option<SpoolWriter>,
+    mut visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
+    mut next: impl FnMut(&mut EdgeBatch) -> Result<bool>,
+) -> Result<Option<Spool>> {
+    let mut batch = EdgeBatch::default();
+    while next(&mut batch)? {
+        visit(&mut batch)?;
+        if let Some(writer) = &mut to {
+            writer.push(&batch)?;
         }
     }
+    to.map(SpoolWriter::finish).transpose()
+}
 
-    /// Writes edges aside for the next pass, if it is to read them from there.
-    pub(super) fn keep(&mut self, batch: &EdgeBatch) -> Result<()> {
-        let Some(writer) = &mut self.to else { return Ok(()) };
-        self.edges += batch.len() as u64;
-        let fast = self.edges as f64 > FAST_SOURCE * self.waited.as_secs_f64();
-        if self.can_restart && self.edges > TRIAL_EDGES && fast {
-            self.to = None;
-            return Ok(());
+/// A pass over the source.
+fn from_source(
+    source: &mut dyn EdgeSource,
+    to: Option<SpoolWriter>,
+    visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
+) -> Result<Option<Spool>> {
+    std::thread::scope(|scope| {
+        // No batch waits between the two threads: each has one.
+        let (send, fetched) = bounded::<Result<EdgeBatch>>(0);
+        let (spare, spares) = bounded(1);
+        scope.spawn(move || fetch(source, &send, &spares));
+        visit_all(to, visit, |batch| {
+            let Ok(next) = fetched.recv() else { return Ok(false) };
+            let _ = spare.try_send(std::mem::replace(batch, next?));
+            Ok(true)
+        })
+    })
+}
+
+fn fetch(
+    source: &mut dyn EdgeSource,
+    send: &Sender<Result<EdgeBatch>>,
+    spares: &Receiver<EdgeBatch>,
+) {
+    loop {
+        let mut batch = spares.try_recv().unwrap_or_default();
+        let fetched = match source.next_batch(&mut batch) {
+            Ok(false) => return,
+            Ok(true) => Ok(batch),
+            Err(error) => Err(error),
+        };
+        let failed = fetched.is_err();
+        if send.send(fetched).is_err() || failed {
+            return;
         }
-        self.can_restart &= self.edges <= TRIAL_EDGES;
-        writer.push(batch)
-    }
-
-    /// What was kept.
-    pub(super) fn finish(self) -> Result<Option<Spool>> {
-        self.to.map(SpoolWriter::finish).transpose()
     }
 }

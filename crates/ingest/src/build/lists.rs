@@ -5,39 +5,46 @@ use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_format::raw::RawWriter;
-use tiergraph_format::rows::RowsWriter;
+use tiergraph_format::rows::{PackedRows, RowsWriter};
 use tiergraph_format::sink::FileSink;
 
 use super::array::Array;
-use super::cell::{CellSorter, bits_below};
-use super::family::Family;
-use super::load::{Cells, Page};
-use super::parts::{PartSorter, keys_of, part_bits};
+use super::family::{Family, RowOf};
+use super::load::{Cell, PART_WORDS, Sorted, Split, bits_below, parts_of};
 use super::sort::Encode;
+
+/// Entries of a table from rows to parts at most, as a power of two, unless that makes parts of too
+/// many rows.
+const TABLE_LOG2: u32 = 16;
 
 /// Sorts the arcs of some rows.
 pub(super) struct ListsEncode<'a> {
     family: Arc<Family>,
-    duplicates: bool,
-    cell_arcs: u64,
+    raw: bool,
     /// Arcs of each row before duplicates are removed.
     arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
-    sorter: PartSorter,
-    weighted_sorter: CellSorter,
     neighbors: Vec<u64>,
 }
 
 /// Sorted arcs of some rows.
 pub(super) struct ReadyLists {
-    first_row: u64,
-    arcs: Sorted,
+    lists: Lists,
+    arcs: u64,
+    loops: u64,
 }
 
-enum Sorted {
-    /// Rows from the first one on and neighbours: parts of 2^`rows_log2` rows each.
-    Plain { words: Vec<u32>, ends: Vec<u32>, rows_log2: u32 },
-    /// Row from the first one on, and neighbour.
-    Weighted { keys: Vec<u64>, weights: Vec<f64> },
+enum Lists {
+    Rows(PackedRows),
+    Raw(RawLists),
+}
+
+/// Lists one behind the other.
+#[derive(Default)]
+struct RawLists {
+    /// Each row, and where its list ends.
+    rows: Vec<(u32, usize)>,
+    neighbors: Vec<u32>,
+    weights: Vec<f64>,
 }
 
 /// Which file lists are written to.
@@ -55,135 +62,170 @@ pub(super) struct ListsSink {
     pub(super) loops: u64,
 }
 
+/// Parts of a bucket, which are also its cells: rows of about as many arcs, or one row of more.
+pub(super) struct RowSplit {
+    column_bits: u32,
+    row_shift: u32,
+    /// The part of each 2^`row_shift` rows.
+    part_of: Vec<u32>,
+    /// The least key of each part.
+    bases: Vec<u64>,
+    cells: Vec<Cell>,
+}
+
+impl Split for RowSplit {
+    #[inline(always)]
+    fn split(&self, key: u64) -> (u32, u32) {
+        let part = self.part_of[(key >> self.column_bits >> self.row_shift) as usize];
+        (part, (key - self.bases[part as usize]) as u32)
+    }
+
+    fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+}
+
+impl RowSplit {
+    /// Parts of `rows` rows.
+    fn new(rows: u32, column_bits: u32, arcs_of: impl Fn(u32) -> u64) -> Self {
+        // A row and a column of a part are 32 bits.
+        let most_log2 = u32::BITS - column_bits;
+        let row_shift = bits_below(rows.into()).saturating_sub(TABLE_LOG2).min(most_log2);
+        let mut split = Self {
+            column_bits,
+            row_shift,
+            part_of: Vec::new(),
+            bases: Vec::new(),
+            cells: Vec::new(),
+        };
+        let (mut first, mut arcs) = (0, 0);
+        for begin in (0..rows).step_by(1 << row_shift) {
+            let end = rows.min(begin + (1 << row_shift));
+            let more: u64 = (begin..end).map(&arcs_of).sum();
+            let fits = arcs + more <= PART_WORDS && u64::from(end - first) <= 1 << most_log2;
+            if split.bases.is_empty() || !fits {
+                split.bases.push(u64::from(begin) << column_bits);
+                split.cells.push(Cell { parts_end: split.bases.len() as u32, bits: 0 });
+                (first, arcs) = (begin, 0);
+            }
+            arcs += more;
+            split.part_of.push(split.bases.len() as u32 - 1);
+            if let Some(cell) = split.cells.last_mut() {
+                cell.bits = column_bits + bits_below((end - first).into());
+            }
+        }
+        split
+    }
+}
+
 impl<'a> ListsEncode<'a> {
     pub(super) fn new(
         family: Arc<Family>,
-        duplicates: bool,
-        cell_arcs: u64,
+        raw: bool,
         arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
     ) -> Self {
-        Self {
-            family,
-            duplicates,
-            cell_arcs,
-            arcs_of,
-            sorter: PartSorter::default(),
-            weighted_sorter: CellSorter::default(),
-            neighbors: Vec::new(),
-        }
-    }
-
-    fn plain(&mut self, rows: &Range<u32>, pages: &[Page]) -> Sorted {
-        let column_bits = self.family.record.column_bits;
-        let (base, row_bits) =
-            (u64::from(rows.start) << column_bits, bits_below(rows.len() as u64));
-        // Rows of a part: no more than leave 32 bits for a row and a column.
-        let rows_log2 =
-            row_bits.saturating_sub(part_bits(keys_of(pages))).min(u32::BITS - column_bits);
-        let bits = column_bits + rows_log2;
-        let mask = (1u64 << bits) - 1;
-        let split = |key: u64| (((key - base) >> bits) as usize, ((key - base) & mask) as u32);
-        self.sorter.sort(pages, rows.len().div_ceil(1 << rows_log2), bits, split);
-        if !self.duplicates {
-            self.sorter.dedup();
-        }
-        let (words, ends) = (&mut self.sorter.words, &mut self.sorter.ends);
-        Sorted::Plain { words: std::mem::take(words), ends: std::mem::take(ends), rows_log2 }
-    }
-
-    fn weighted(&mut self, rows: &Range<u32>, pages: &[Page]) -> Sorted {
-        let (column_bits, sorter) = (self.family.record.column_bits, &mut self.weighted_sorter);
-        sorter.gather(pages, u64::from(rows.start) << column_bits);
-        sorter.sort(column_bits + bits_below(rows.len() as u64), self.duplicates);
-        let (keys, weights) = (&mut sorter.keys, &mut sorter.weights);
-        Sorted::Weighted { keys: std::mem::take(keys), weights: std::mem::take(weights) }
+        Self { family, raw, arcs_of, neighbors: Vec::new() }
     }
 }
 
 impl Encode for ListsEncode<'_> {
+    type Split = RowSplit;
     type Ready = ReadyLists;
     type Sink = ListsSink;
 
-    fn cells(&self, bucket: usize) -> Cells {
+    fn split(&self, bucket: usize) -> RowSplit {
         let rows = &self.family.buckets[bucket].rows;
         let arcs_of = |row: u32| (self.arcs_of)((rows.start + row) as usize);
-        Cells::by_arcs(rows.end - rows.start, self.cell_arcs, arcs_of)
+        RowSplit::new(rows.end - rows.start, self.family.column_bits, arcs_of)
     }
 
     fn prepare(
         &mut self,
         bucket: usize,
-        cells: &Cells,
-        cell: usize,
-        pages: &[Page],
+        split: &RowSplit,
+        wanted: &Range<usize>,
+        sorted: &Sorted,
     ) -> Result<ReadyLists> {
-        let rows = cells.rows_of(cell);
-        let first_row = u64::from(self.family.buckets[bucket].rows.start + rows.start);
-        let weighted = pages.iter().any(|page| !page.weights.is_empty());
-        let arcs = if weighted { self.weighted(&rows, pages) } else { self.plain(&rows, pages) };
-        Ok(ReadyLists { first_row, arcs })
+        let first_row = self.family.buckets[bucket].rows.start;
+        let mut lists = match self.raw {
+            true => Lists::Raw(RawLists::default()),
+            false => Lists::Rows(PackedRows::default()),
+        };
+        let (mut loops, mask) = (0, ((1u64 << split.column_bits) - 1) as u32);
+        let row_of = |word: u32| (u64::from(word) >> split.column_bits) as u32;
+        for (part, cell) in parts_of(&split.cells, wanted).enumerate().map(|(i, p)| (i, p as usize))
+        {
+            let first_row = first_row + (split.bases[cell] >> split.column_bits) as u32;
+            let (words, mut at) = (sorted.words(sorted.part(part)), sorted.part(part).start);
+            for run in words.chunk_by(|&a, &b| row_of(a) == row_of(b)) {
+                let row = first_row + row_of(run[0]);
+                if self.family.row_of == RowOf::Both {
+                    let first = run.partition_point(|&word| word & mask < row);
+                    loops += run[first..].iter().take_while(|&&word| word & mask == row).count();
+                }
+                match &mut lists {
+                    Lists::Rows(packed) => packed.push(row.into(), run, mask)?,
+                    Lists::Raw(raw) => {
+                        raw.push(row, run, mask, sorted.weights(at..at + run.len()));
+                    }
+                }
+                at += run.len();
+            }
+        }
+        Ok(ReadyLists { lists, arcs: sorted.len() as u64, loops: loops as u64 })
     }
 
     fn write(&mut self, sink: &mut ListsSink, ready: ReadyLists) -> Result<()> {
-        let column_bits = self.family.record.column_bits;
-        let (first_row, neighbors) = (ready.first_row, &mut self.neighbors);
-        match ready.arcs {
-            Sorted::Plain { words, ends, rows_log2 } => {
+        sink.arcs += ready.arcs;
+        sink.loops += ready.loops;
+        if let Some(degrees) = &mut sink.degrees {
+            ready.lists.for_each_length(|row, arcs| degrees[row as usize] = arcs as u32);
+        }
+        match (&mut sink.writer, ready.lists) {
+            (ListsWriter::Rows(writer), Lists::Rows(packed)) => writer.push_packed(&packed),
+            (ListsWriter::Raw(writer), Lists::Raw(raw)) => raw.write(writer, &mut self.neighbors),
+            // An encoder makes what its sink's writer takes.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Lists {
+    fn for_each_length(&self, mut visit: impl FnMut(u64, u64)) {
+        match self {
+            Self::Rows(packed) => packed.lengths().for_each(|(row, arcs)| visit(row, arcs)),
+            Self::Raw(raw) => {
                 let mut begin = 0;
-                for (part, &end) in ends.iter().enumerate() {
-                    let first_row = first_row + ((part as u64) << rows_log2);
-                    let words = &words[begin as usize..end as usize];
-                    sink.push_rows(words, first_row, column_bits, None, neighbors)?;
+                for &(row, end) in &raw.rows {
+                    visit(row.into(), (end - begin) as u64);
                     begin = end;
                 }
-                Ok(())
-            }
-            Sorted::Weighted { keys, weights } => {
-                sink.push_rows(&keys, first_row, column_bits, Some(&weights), neighbors)
             }
         }
+    }
+}
+
+impl RawLists {
+    fn push(&mut self, row: u32, words: &[u32], mask: u32, weights: &[f64]) {
+        self.neighbors.extend(words.iter().map(|word| word & mask));
+        self.weights.extend_from_slice(weights);
+        self.rows.push((row, self.neighbors.len()));
+    }
+
+    fn write(&self, writer: &mut RawWriter<FileSink>, wide: &mut Vec<u64>) -> Result<()> {
+        let mut begin = 0;
+        for &(row, end) in &self.rows {
+            wide.clear();
+            wide.extend(self.neighbors[begin..end].iter().map(|&n| u64::from(n)));
+            writer.push(row.into(), wide, self.weights.get(begin..end))?;
+            begin = end;
+        }
+        Ok(())
     }
 }
 
 impl ListsSink {
     pub(super) fn new(writer: ListsWriter, degrees: Option<Array<u32>>) -> Self {
         Self { writer, degrees, arcs: 0, loops: 0 }
-    }
-
-    /// Writes the rows of sorted keys: row from `first_row` on, then neighbour.
-    fn push_rows<K: Copy + Into<u64>>(
-        &mut self,
-        keys: &[K],
-        first_row: u64,
-        column_bits: u32,
-        weights: Option<&[f64]>,
-        neighbors: &mut Vec<u64>,
-    ) -> Result<()> {
-        let column_mask = (1u64 << column_bits) - 1;
-        let row = |key: &K| (*key).into() >> column_bits;
-        let mut at = 0;
-        for run in keys.chunk_by(|a, b| row(a) == row(b)) {
-            neighbors.clear();
-            neighbors.extend(run.iter().map(|&key| key.into() & column_mask));
-            let weights = weights.and_then(|weights| weights.get(at..at + run.len()));
-            at += run.len();
-            self.push(first_row + row(&run[0]), neighbors, weights)?;
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, row: u64, neighbors: &[u64], weights: Option<&[f64]>) -> Result<()> {
-        self.arcs += neighbors.len() as u64;
-        let first = neighbors.partition_point(|&n| n < row);
-        self.loops += neighbors[first..].iter().take_while(|&&n| n == row).count() as u64;
-        if let Some(degrees) = &mut self.degrees {
-            degrees[row as usize] = neighbors.len() as u32;
-        }
-        match &mut self.writer {
-            ListsWriter::Rows(writer) => writer.push(row, neighbors),
-            ListsWriter::Raw(writer) => {
-                writer.push(row, neighbors, weights.filter(|w| !w.is_empty()))
-            }
-        }
     }
 }

@@ -1,232 +1,352 @@
-//! From a bucket on disk to cells in memory.
+//! From a bucket to sorted arcs in memory.
 //!
-//! A cell is what is sorted at once: small enough for a core's cache where the rows allow it. While
-//! a bucket is read its records are dealt out to the pages of their cells, so that no part of the
-//! sort works on more than a cell and memory goes back to the pool cell by cell.
+//! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit
+//! words of what the part leaves open; each part is then sorted by radix. How keys are divided into
+//! parts is the business of the file that they are for ([`Split`]).
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use tiergraph_core::{Cancel, Result};
 use tiergraph_format::manifest::Weights;
+use tiergraph_format::tiles::{radix_sort, sort_words};
+use tiergraph_kernels::widest;
 
-use super::family::{ChunkReader, Family, Record};
+use super::array::Array;
+use super::family::{ChunkReader, Record};
 
-/// Rows that share an entry of the table from rows to cells, as a power of two, in buckets of many
-/// rows: none of them has many arcs there.
-const MANY_ROWS_LOG2: u32 = 5;
-/// Buckets of more rows have many.
-const MANY_ROWS: u32 = 1 << 18;
+/// Words of a part, about: they and the sort's scratch fit a first-level cache.
+pub(super) const PART_WORDS: u64 = 1 << 12;
 
-/// How a bucket is divided into cells: by rows, and by groups of columns inside the rows.
-#[derive(Debug)]
-pub(super) struct Cells {
-    /// Rows in the bucket of each part.
-    pub(super) rows: Vec<Range<u32>>,
-    row_shift: u32,
-    part_of_row: Vec<u32>,
-    columns: Arc<ColumnGroups>,
+/// How the keys of a bucket are divided.
+pub(super) trait Split: Sync {
+    /// The part of a key, and what its arcs are sorted by in it.
+    fn split(&self, key: u64) -> (u32, u32);
+
+    /// Cells are consecutive parts that are encoded together.
+    fn cells(&self) -> &[Cell];
 }
 
-/// Consecutive columns that are sorted together.
+/// Parts from the end of the cell before on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) parts_end: u32,
+    /// Words of a part differ in so many of their lowest bits.
+    pub(super) bits: u32,
+}
+
+/// The parts of some cells.
+pub(super) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
+    let end = |cells_before: usize| match cells_before {
+        0 => 0,
+        n => cells[n - 1].parts_end,
+    };
+    end(range.start)..end(range.end)
+}
+
+/// Loads buckets and keeps its memory for the next one. One a thread.
 #[derive(Debug, Default)]
-pub(super) struct ColumnGroups {
-    pub(super) shift: u32,
-    /// The group of each 2^shift columns; empty when there is one group.
-    pub(super) group_of: Vec<u16>,
-    pub(super) count: usize,
-    /// The first of each group's 2^shift columns, in that unit, and the end of the last; empty where
-    /// nobody asks.
-    pub(super) starts: Vec<u32>,
-}
-
-impl Cells {
-    /// Parts of given rows, in ascending order and at multiples of 32 rows.
-    pub(super) fn of_rows(rows: Vec<Range<u32>>, columns: Arc<ColumnGroups>) -> Self {
-        Self::new(rows, MANY_ROWS_LOG2, columns)
-    }
-
-    fn new(rows: Vec<Range<u32>>, row_shift: u32, columns: Arc<ColumnGroups>) -> Self {
-        let mut part_of_row = Vec::new();
-        for (part, rows) in rows.iter().enumerate() {
-            part_of_row.resize((rows.end as usize).div_ceil(1 << row_shift), part as u32);
-        }
-        Self { rows, row_shift, part_of_row, columns }
-    }
-
-    /// Parts of about `cell_arcs` arcs of `rows` rows.
-    pub(super) fn by_arcs(rows: u32, cell_arcs: u64, arcs_of: impl Fn(u32) -> u64) -> Self {
-        let row_shift = if rows > MANY_ROWS { MANY_ROWS_LOG2 } else { 0 };
-        let mut parts: Vec<Range<u32>> = Vec::new();
-        let mut arcs = 0;
-        for begin in (0..rows).step_by(1 << row_shift) {
-            let end = rows.min(begin + (1 << row_shift));
-            let more: u64 = (begin..end).map(&arcs_of).sum();
-            match parts.last_mut() {
-                Some(part) if arcs + more <= cell_arcs => {
-                    part.end = end;
-                    arcs += more;
-                }
-                _ => {
-                    parts.push(begin..end);
-                    arcs = more;
-                }
-            }
-        }
-        let columns = Arc::new(ColumnGroups { count: 1, ..ColumnGroups::default() });
-        Self::new(parts, row_shift, columns)
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.rows.len() * self.columns.count
-    }
-
-    /// The rows, in the bucket, of a cell.
-    pub(super) fn rows_of(&self, cell: usize) -> Range<u32> {
-        self.rows[cell / self.columns.count].clone()
-    }
-
-    /// The columns of a cell, in units of 2^shift.
-    pub(super) fn columns_of(&self, cell: usize) -> Range<u32> {
-        let group = cell % self.columns.count;
-        self.columns.starts[group]..self.columns.starts[group + 1]
-    }
-
-    /// From a key to its cell. Borrows what it looks at once for all keys.
-    #[inline]
-    fn finder(&self, column_bits: u32) -> impl Fn(u64) -> usize + '_ {
-        let (part_of_row, row_shift) = (&self.part_of_row[..], self.row_shift + column_bits);
-        let (group_of, group_shift) = (&self.columns.group_of[..], self.columns.shift);
-        let (groups, column_mask) = (self.columns.count, (1u64 << column_bits) - 1);
-        move |key| {
-            let part = part_of_row[(key >> row_shift) as usize] as usize;
-            if group_of.is_empty() {
-                return part;
-            }
-            part * groups + usize::from(group_of[((key & column_mask) >> group_shift) as usize])
-        }
-    }
-}
-
-/// Part of a cell's arcs: their keys in the bucket, and weights if they are wanted.
-#[derive(Debug, Default)]
-pub(super) struct Page {
-    pub(super) keys: Vec<u64>,
-    pub(super) weights: Vec<f64>,
-}
-
-/// Deals a bucket's records out to cells. One a thread; it keeps its pages for the next bucket.
-#[derive(Debug)]
 pub(super) struct Loader {
-    pool: Vec<Page>,
-    page_keys: usize,
     /// Whether records' weights are wanted.
     weighted: bool,
-    /// Full pages of each cell, and the one that is being filled.
-    cells: Vec<Vec<Page>>,
-    open: Vec<Page>,
+    loaded: usize,
+    words: Array<u32>,
+    parts: Array<u32>,
+    weights: Array<f64>,
+    sorted: Sorted,
+}
+
+/// The arcs of consecutive parts.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    /// Part after part, each in ascending order.
+    words: Array<u32>,
+    weighted: bool,
+    /// In the same order, if there are any; equal words have theirs in ascending order.
+    weights: Array<f64>,
+    /// Where each part ends.
+    ends: Vec<u32>,
+    scratch: Vec<u32>,
+    pairs: Vec<(u32, f64)>,
+    pair_scratch: Vec<(u32, f64)>,
 }
 
 impl Loader {
-    pub(super) fn new(page_keys: usize, weighted: bool) -> Self {
-        Self { pool: Vec::new(), page_keys, weighted, cells: Vec::new(), open: Vec::new() }
+    pub(super) fn new(weighted: bool) -> Self {
+        Self { weighted, ..Self::default() }
     }
 
-    /// Reads all records whose cell is among `wanted`.
-    pub(super) fn load(
+    /// Reads the `arcs` arcs of the cells `wanted` and sorts them by part, word and weight. Without
+    /// `duplicates`, the first of equal ones is kept.
+    pub(super) fn load<S: Split>(
         &mut self,
-        reader: ChunkReader,
-        family: &Family,
-        cells: &Cells,
-        wanted: Range<usize>,
+        reader: &ChunkReader,
+        split: &S,
+        (wanted, arcs): (&Range<usize>, u64),
+        duplicates: bool,
         cancel: &Cancel,
-    ) -> Result<()> {
-        self.cells.clear();
-        self.cells.resize_with(wanted.len(), Vec::new);
-        self.open.clear();
-        self.open.resize_with(wanted.len(), Page::default);
+    ) -> Result<&Sorted> {
+        let cells = &split.cells()[wanted.clone()];
+        let parts = parts_of(split.cells(), wanted);
+        let record = reader.record();
+        let weighted = self.weighted && record.weights != Weights::None;
+        self.make_room(arcs as usize, weighted)?;
+        self.loaded = 0;
+        self.sorted.ends.clear();
+        self.sorted.ends.resize(parts.len(), 0);
         reader.for_each(|bytes, records| {
             cancel.check("build the graph")?;
-            match self.weighted && family.record.weights != Weights::None {
-                true => self.deal::<true>(bytes, records, family, cells, &wanted),
-                false => self.deal::<false>(bytes, records, family, cells, &wanted),
+            match weighted {
+                true => widest(|| {
+                    self.split::<true, S>(bytes, records, record, split, parts.start);
+                }),
+                false => widest(|| {
+                    self.split::<false, S>(bytes, records, record, split, parts.start);
+                }),
             }
             Ok(())
-        })
+        })?;
+        cancel.check("build the graph")?;
+        self.distribute(weighted);
+        self.sorted.sort(cells, parts.start);
+        if !duplicates {
+            self.sorted.dedup();
+        }
+        Ok(&self.sorted)
     }
 
-    fn deal<const WEIGHTED: bool>(
+    /// Splits the keys of a chunk and counts those of each part.
+    #[inline(always)]
+    fn split<const WEIGHTED: bool, S: Split>(
         &mut self,
         bytes: &[u8],
         records: usize,
-        family: &Family,
-        cells: &Cells,
-        wanted: &Range<usize>,
+        record: Record,
+        split: &S,
+        first_part: u32,
     ) {
-        let cell_of = cells.finder(family.record.column_bits);
-        let (open, record) = (&mut self.open[..], family.record);
+        let counts = &mut self.sorted.ends[..];
+        let (words, parts) = (&mut self.words[..], &mut self.parts[..]);
+        let weights = &mut self.weights[..];
+        let mut at = self.loaded;
         for_each_key(bytes, records, record, |key, bytes| {
-            // A cell before the wanted ones wraps around to a large number.
-            let cell = cell_of(key).wrapping_sub(wanted.start);
-            let Some(page) = open.get_mut(cell) else { return };
-            if page.keys.len() == page.keys.capacity() {
-                let full = std::mem::replace(page, fresh(&mut self.pool, self.page_keys));
-                if !full.keys.is_empty() {
-                    self.cells[cell].push(full);
+            let (part, word) = split.split(key);
+            // A part before the wanted ones wraps around to a large number.
+            let part = part.wrapping_sub(first_part);
+            let Some(count) = counts.get_mut(part as usize) else { return };
+            *count += 1;
+            (words[at], parts[at]) = (word, part);
+            if WEIGHTED {
+                weights[at] = record.weight(bytes);
+            }
+            at += 1;
+        });
+        self.loaded = at;
+    }
+
+    /// Puts words, and weights, into the order of parts.
+    fn distribute(&mut self, weighted: bool) {
+        let sorted = &mut self.sorted;
+        let mut sum = 0;
+        for end in &mut sorted.ends {
+            (*end, sum) = (sum, sum + *end);
+        }
+        let (to, ends) = (&mut sorted.words[..], &mut sorted.ends[..]);
+        let from = self.parts[..self.loaded].iter().zip(&self.words[..self.loaded]);
+        if !weighted {
+            for (&part, &word) in from {
+                let place = &mut ends[part as usize];
+                to[*place as usize] = word;
+                *place += 1;
+            }
+            return;
+        }
+        for ((&part, &word), &weight) in from.zip(&self.weights[..]) {
+            let place = &mut ends[part as usize];
+            (to[*place as usize], sorted.weights[*place as usize]) = (word, weight);
+            *place += 1;
+        }
+    }
+
+    fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
+        self.words.make_room(arcs)?;
+        self.parts.make_room(arcs)?;
+        self.sorted.words.make_room(arcs)?;
+        self.sorted.weighted = weighted;
+        if weighted {
+            self.weights.make_room(arcs)?;
+            self.sorted.weights.make_room(arcs)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sorted {
+    /// Where part `part` is.
+    pub(super) fn part(&self, part: usize) -> Range<usize> {
+        let begin = part.checked_sub(1).map_or(0, |before| self.ends[before]);
+        begin as usize..self.ends[part] as usize
+    }
+
+    /// All arcs.
+    pub(super) fn len(&self) -> usize {
+        self.ends.last().map_or(0, |&end| end as usize)
+    }
+
+    pub(super) fn words(&self, arcs: Range<usize>) -> &[u32] {
+        &self.words[arcs]
+    }
+
+    /// The weights of arcs that have some.
+    pub(super) fn weights(&self, arcs: Range<usize>) -> &[f64] {
+        if self.weighted { &self.weights[arcs] } else { &[] }
+    }
+
+    fn sort(&mut self, cells: &[Cell], first_part: u32) {
+        let mut part = 0;
+        for cell in cells {
+            for part in part..(cell.parts_end - first_part) as usize {
+                let arcs = self.part(part);
+                if !self.weighted {
+                    let words = &mut self.words[arcs];
+                    if self.scratch.len() < words.len() {
+                        self.scratch.resize(words.len(), 0);
+                    }
+                    sort_words(words, &mut self.scratch, cell.bits);
+                } else {
+                    self.sort_weighted(arcs, cell.bits);
                 }
             }
-            page.keys.push(key);
-            if WEIGHTED {
-                page.weights.push(record.weight(bytes));
-            }
-        });
+            part = (cell.parts_end - first_part) as usize;
+        }
     }
 
-    /// The pages of the `cell`-th wanted cell; give them back with [`Self::put_back`].
-    pub(super) fn take(&mut self, cell: usize) -> Vec<Page> {
-        let mut pages = std::mem::take(&mut self.cells[cell]);
-        pages.push(std::mem::take(&mut self.open[cell]));
-        pages
+    /// Sorts by word and then by weight, so that the order of the input does not matter.
+    fn sort_weighted(&mut self, arcs: Range<usize>, bits: u32) {
+        let (words, weights) = (&mut self.words[arcs.clone()], &mut self.weights[arcs]);
+        self.pairs.clear();
+        self.pairs.extend(words.iter().copied().zip(weights.iter().copied()));
+        radix_sort(&mut self.pairs, &mut self.pair_scratch, bits, |pair| pair.0.into());
+        for equal in self.pairs.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+            equal.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+        }
+        for ((word, weight), pair) in words.iter_mut().zip(weights).zip(&self.pairs) {
+            (*word, *weight) = *pair;
+        }
     }
 
-    pub(super) fn put_back(&mut self, pages: Vec<Page>) {
-        for mut page in pages {
-            if page.keys.capacity() > 0 {
-                page.keys.clear();
-                page.weights.clear();
-                self.pool.push(page);
+    /// Removes all but the first of equal words of each part.
+    fn dedup(&mut self) {
+        let (mut begin, mut kept) = (0, 0);
+        for end in &mut self.ends {
+            let part = begin..*end as usize;
+            begin = part.end;
+            let first = kept;
+            for i in part {
+                let word = self.words[i];
+                let new = kept == first || self.words[kept - 1] != word;
+                // Written in any case: no branch that depends on the arcs.
+                self.words[kept] = word;
+                if self.weighted && new {
+                    self.weights[kept] = self.weights[i];
+                }
+                kept += usize::from(new);
             }
+            *end = kept as u32;
         }
     }
 }
 
-fn fresh(pool: &mut Vec<Page>, keys: usize) -> Page {
-    pool.pop().unwrap_or_else(|| Page { keys: Vec::with_capacity(keys), weights: Vec::new() })
-}
-
-/// Counts the records of each cell of a bucket.
-pub(super) fn count(
-    reader: ChunkReader,
-    family: &Family,
-    cells: &Cells,
+/// Counts the arcs of each cell of a bucket.
+pub(super) fn count<S: Split>(
+    reader: &ChunkReader,
+    split: &S,
     cancel: &Cancel,
 ) -> Result<Vec<u64>> {
-    let mut counts = vec![0; cells.count()];
-    let cell_of = cells.finder(family.record.column_bits);
+    let cells = split.cells();
+    let mut counts = vec![0u64; parts_of(cells, &(0..cells.len())).len()];
     reader.for_each(|bytes, records| {
-        for_each_key(bytes, records, family.record, |key, _| counts[cell_of(key)] += 1);
+        for_each_key(bytes, records, reader.record(), |key, _| {
+            counts[split.split(key).0 as usize] += 1;
+        });
         cancel.check("build the graph")
     })?;
-    Ok(counts)
+    let of_cell = |cell: usize| {
+        let parts = parts_of(cells, &(cell..cell + 1));
+        counts[parts.start as usize..parts.end as usize].iter().sum()
+    };
+    Ok((0..cells.len()).map(of_cell).collect())
 }
 
 /// Calls `visit` with the key and the bytes of each record.
-#[inline]
+#[inline(always)]
 fn for_each_key(bytes: &[u8], records: usize, record: Record, mut visit: impl FnMut(u64, &[u8])) {
     let (size, mask) = (record.bytes(), record.mask());
     for i in 0..records {
         let bytes = &bytes[i * size..];
         let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         visit(word & mask, bytes);
+    }
+}
+
+/// Bits that numbers below `n` need.
+pub(super) fn bits_below(n: u64) -> u32 {
+    u64::BITS - n.saturating_sub(1).leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys of 14 bits, in parts of 2^`bits`.
+    struct Leading(u32, Vec<Cell>);
+
+    impl Split for Leading {
+        fn split(&self, key: u64) -> (u32, u32) {
+            ((key >> self.0) as u32, key as u32 & ((1 << self.0) - 1))
+        }
+
+        fn cells(&self) -> &[Cell] {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn arcs_are_sorted_by_part_word_and_weight_and_lose_duplicates() {
+        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50;
+        let arcs: Vec<(u64, f64)> = (0..9000).map(|i| (mix(i % 8000), (i % 7) as f64)).collect();
+        for (bits, weighted, duplicates) in
+            [(9, false, true), (12, false, false), (12, true, true), (9, true, false)]
+        {
+            let cells = (1..=1 << (14 - bits)).map(|parts_end| Cell { parts_end, bits }).collect();
+            let split = Leading(bits, cells);
+            let mut expected = arcs.clone();
+            expected.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            if !duplicates {
+                expected.dedup_by_key(|arc| arc.0);
+            }
+            let mut sorted = Sorted { weighted, ..Sorted::default() };
+            sorted.words.make_room(arcs.len()).unwrap();
+            sorted.weights.make_room(arcs.len()).unwrap();
+            let mut at = 0;
+            for part in 0..split.1.len() as u32 {
+                for &(key, weight) in arcs.iter().filter(|arc| split.split(arc.0).0 == part) {
+                    (sorted.words[at], sorted.weights[at]) = (split.split(key).1, weight);
+                    at += 1;
+                }
+                sorted.ends.push(at as u32);
+            }
+            sorted.sort(&split.1, 0);
+            if !duplicates {
+                sorted.dedup();
+            }
+            let (mut keys, mut weights) = (Vec::new(), Vec::new());
+            for part in 0..split.1.len() {
+                let words = sorted.words(sorted.part(part));
+                keys.extend(words.iter().map(|&w| (part as u64) << bits | u64::from(w)));
+                weights.extend_from_slice(sorted.weights(sorted.part(part)));
+            }
+            assert!(keys.iter().copied().eq(expected.iter().map(|arc| arc.0)));
+            assert!(!weighted || weights.iter().copied().eq(expected.iter().map(|arc| arc.1)));
+        }
     }
 }

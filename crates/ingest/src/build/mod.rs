@@ -4,20 +4,22 @@
 //! |---|---|---|
 //! | `scan` | counts vertices and degrees, spools the edges | 8 bytes to disk |
 //! | `order` | ranks vertices by degree, or keeps the user's order | |
-//! | `partition` | gives each arc to the bucket of its row, by target and by source | 8 from disk, 5 to 8 a family to disk |
-//! | a file each | loads a bucket, sorts it cell by cell, encodes, writes | 5 to 8 from disk |
+//! | `partition` | gives each arc to the bucket of its row, by target and by source | 8 from disk, 4 to 8 a family to disk |
+//! | a file each | loads a bucket, sorts it part by part, encodes, writes | 4 to 8 from disk |
 //!
-//! A bucket is what fits in memory and a cell what fits in a cache: two distributions by the
-//! leading bits on the way to a radix sort by the rest (compare the external distribution sorts of
+//! What of the buckets memory has room for stays there. A bucket is what fits in memory and a part
+//! what fits in a core's first cache: two distributions by the leading bits on the way to a radix
+//! sort by the rest (compare the external distribution sorts of
 //! A. Aggarwal and J. Vitter, "The input/output complexity of sorting", 1988). No edge is sorted by
 //! comparisons unless the same edge has several weights. Nothing depends on the number of threads
 //! but the time. Temporary files bypass the page cache and have no names.
 //!
 //! Memory: 16 bytes a vertex at most (32 more where ids are mapped), and the rest of the budget for
-//! buffers. Disk: 8 bytes an edge and 5 to 8 an arc besides the graph.
+//! buffers. Disk: 8 bytes an edge (none for sources that are read again) and 4 to 8 an arc besides
+//! the graph, until it is in its place.
 
+mod append;
 mod array;
-mod cell;
 mod commit;
 mod counts;
 mod family;
@@ -30,7 +32,6 @@ mod options;
 mod order;
 mod outputs;
 mod partition;
-mod parts;
 mod plan;
 mod progress;
 mod report;
@@ -49,19 +50,25 @@ use std::path::Path;
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::Codec;
+use tiergraph_mem::Budget;
 
 pub use options::{
     BuildOptions, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, WeightChoice,
 };
 pub use report::{BuildReport, Stage};
 
+pub(crate) use progress::Ticker;
+pub(crate) use temporary::TemporaryFile;
+
 use crate::source::EdgeSource;
+use array::Array;
 use commit::Written;
 use graph::Graph;
+use ids::IdMap;
 use input::Input;
-use order::{decide, permuted};
-use progress::Ticker;
+use order::{Ordering, decide, permuted};
 use report::Stages;
+use scan::Scanned;
 use vertices::Vertices;
 
 /// Builds the graph of `source`'s edges at `path`.
@@ -108,50 +115,20 @@ pub fn build(
     let mut stages = Stages::start();
     let budget = plan::budget(options)?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
-    let dir = building.flat("");
-    let hint = source.size_hint();
     let described = source.describe();
     let _page_cache = budget.reserve(plan::page_cache_bytes(&budget), "the page cache")?;
     let piece_edges = plan::piece_edges(&budget);
     let pieces = spool::WRITE_PIECES + spool::READ_PIECES;
     let spool_bytes = (pieces * piece_edges * spool::EDGE_BYTES) as u64;
     let spool_held = budget.reserve(spool_bytes, "the edges written aside")?;
-    let mut input = Input::new(source, weighted, dir, piece_edges);
+    let mut input = Input::new(source, weighted, building.flat(""), piece_edges);
+    let job = Job { options, undirected, budget: &budget, progress, cancel };
 
-    let edges = hint.edges.unwrap_or(0);
-    let ids = match options.ids {
-        // All ids from 0 on are vertices: the map would be the identity.
-        Ids::Map if hint.vertices.is_some() && input.source().vertices()?.is_none() => None,
-        Ids::Map => {
-            let run = (budget.left() / 64).clamp(1 << 12, 1 << 22) as usize;
-            let mut ticker = Ticker::new(progress, "ids", "edges", edges);
-            let ids = ids::collect(&mut input, run, &budget, &mut ticker, cancel)?;
-            stages.end("ids");
-            Some(ids)
-        }
-        Ids::Dense => None,
-    };
-    let scanned = {
-        let mut ticker = Ticker::new(progress, "scan", "edges", edges);
-        let sample = plan::sample_arcs(&budget);
-        let ids = ids.as_ref();
-        scan::scan(&mut input, ids, undirected, options, &budget, sample, &mut ticker, cancel)?
-    };
-    stages.end("scan");
-
-    let (mut out, into, n) = (scanned.sources, scanned.targets, scanned.vertices);
-    let total = |vertex: usize| u64::from(out[vertex]) + u64::from(into[vertex]);
-    let ordering = decide(options.order, n, total, scanned.sample, &budget)?;
-    let into = if undirected {
-        for (out, into) in out.iter_mut().zip(into.iter()) {
-            *out = out.checked_add(*into).ok_or_else(scan::too_many_edges)?;
-        }
-        None
-    } else {
-        Some(permuted(into, n, ordering.ranks.as_ref(), &budget)?)
-    };
-    let out = permuted(out, n, ordering.ranks.as_ref(), &budget)?;
-    let mut graph = Graph::new(building, options, &budget, undirected, n, scanned.weights)?;
+    let ids = job.map_ids(&mut input, &mut stages)?;
+    let mut scanned = job.scan(&mut input, ids.as_ref(), &mut stages)?;
+    let (ordering, out, into) = job.order(&mut scanned)?;
+    let (n, weights) = (scanned.vertices, scanned.weights);
+    let mut graph = Graph::new(building, options, &budget, undirected, n, weights)?;
     graph.write_ids(ids.as_ref(), ordering.ranks.as_ref())?;
     stages.end("order");
 
@@ -169,7 +146,7 @@ pub fn build(
 
     let written = graph.encode(&mut stages, progress, cancel)?;
     let Written { edges, arcs, strip_arcs } = written.counts;
-    let manifest = written.commit(described, ordering.order)?;
+    let manifest = written.commit(described, ordering.order, progress, cancel)?;
     stages.end("commit");
     let (stages, seconds) = stages.finish();
     Ok(BuildReport {
@@ -187,6 +164,74 @@ pub fn build(
         spooled,
         strip_arcs,
     })
+}
+
+/// What the stages before the graph's vertices are known have in common.
+struct Job<'a> {
+    options: &'a BuildOptions,
+    undirected: bool,
+    budget: &'a Budget,
+    progress: &'a dyn Progress,
+    cancel: &'a Cancel,
+}
+
+impl Job<'_> {
+    /// The map of ids, where one is asked for and would not be the identity.
+    fn map_ids(&self, input: &mut Input<'_>, stages: &mut Stages) -> Result<Option<IdMap>> {
+        let hint = input.source().size_hint();
+        // All ids from 0 on are vertices.
+        let dense = hint.vertices.is_some() && input.source().vertices()?.is_none();
+        if self.options.ids == Ids::Dense || dense {
+            return Ok(None);
+        }
+        let run = (self.budget.left() / 64).clamp(1 << 12, 1 << 22) as usize;
+        let mut ticker = Ticker::new(self.progress, "ids", "edges", hint.edges.unwrap_or(0));
+        let ids = ids::collect(input, run, self.budget, &mut ticker, self.cancel)?;
+        stages.end("ids");
+        Ok(Some(ids))
+    }
+
+    fn scan(
+        &self,
+        input: &mut Input<'_>,
+        ids: Option<&IdMap>,
+        stages: &mut Stages,
+    ) -> Result<Scanned> {
+        let edges = input.source().size_hint().edges.unwrap_or(0);
+        let mut ticker = Ticker::new(self.progress, "scan", "edges", edges);
+        let (options, budget) = (self.options, self.budget);
+        let sample = plan::sample_arcs(budget);
+        let undirected = self.undirected;
+        let scanned =
+            scan::scan(input, ids, undirected, options, budget, sample, &mut ticker, self.cancel)?;
+        stages.end("scan");
+        Ok(scanned)
+    }
+
+    /// The order of vertices, and the degrees in it: of both directions, where there are two.
+    fn order(&self, scanned: &mut Scanned) -> Result<(Ordering, Array<u32>, Option<Array<u32>>)> {
+        let (mut out, into) =
+            (std::mem::take(&mut scanned.sources), std::mem::take(&mut scanned.targets));
+        let (n, sample) = (scanned.vertices, std::mem::take(&mut scanned.sample));
+        let total = |vertex: usize| u64::from(out[vertex]) + u64::from(into[vertex]);
+        let ordering = decide(self.options.order, n, total, sample, self.budget)?;
+        let ranks = ordering.ranks.as_ref();
+        if self.undirected {
+            for (out, into) in out.iter_mut().zip(into.iter()) {
+                *out = out.checked_add(*into).ok_or_else(scan::too_many_edges)?;
+            }
+            drop(into);
+            let out = permuted(out, n, ranks, self.budget)?;
+            return Ok((ordering, out, None));
+        }
+        let (into, out) = std::thread::scope(|scope| {
+            let into = scope.spawn(|| permuted(into, n, ranks, self.budget));
+            let out = permuted(out, n, ranks, self.budget);
+            (into.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), out)
+        });
+        let (into, out) = (into?, out?);
+        Ok((ordering, out, Some(into)))
+    }
 }
 
 /// Whether the source's weights are kept.

@@ -9,6 +9,8 @@ use tiergraph_format::block::{BLOCK_ALIGN, DEFAULT_BLOCK_BYTES};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::manifest::Codec;
 
+use crate::features::Attachments;
+
 /// Whether edges have a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -131,6 +133,8 @@ pub struct BuildOptions {
     pub strip_arcs: Option<u64>,
     /// Bytes of an id in codec `raw`: 4 or 8. By default what the number of vertices needs.
     pub id_width: Option<u8>,
+    /// Features, labels and splits of the vertices.
+    pub attachments: Attachments,
 }
 
 impl Default for BuildOptions {
@@ -152,6 +156,7 @@ impl Default for BuildOptions {
             columns_log2: None,
             strip_arcs: None,
             id_width: None,
+            attachments: Attachments::default(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How a build divides its memory.
 //!
 //! What grows with the vertices comes first: degrees and places, 16 bytes a vertex at the worst
-//! moment. Of what is left, the sort gets all when its turn comes, since the write buffers of the
-//! partition are gone by then.
+//! moment. Of what is left, the sort gets what its threads need for a bucket each, and the chunks
+//! of buckets most of the rest: what they hold need not go to the disk and back.
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
@@ -14,11 +14,18 @@ use super::spool;
 /// The most arcs of a strip unless chosen otherwise or memory is small. Strips of 4 Mi arcs take
 /// 5 % more time to sort and are not smaller (R-MAT, scale 22).
 const STRIP_ARCS: u64 = 2 << 20;
-/// The most arcs of a bucket however large memory is: smaller ones overlap better.
-const BUCKET_ARCS: u64 = 8 << 20;
-/// Bytes that an arc being sorted takes without weights: in a page, in and out of the sort of a
-/// cell of any size, encoded. With weights twice as many.
-const SORT_BYTES: u64 = 64;
+/// The most arcs of a bucket unless a strip has more or there are very many: smaller ones overlap
+/// better.
+const BUCKET_ARCS: u64 = 2 << 20;
+/// More buckets than this are made larger if memory allows: their stages would leave the cache.
+const MANY_BUCKETS: u64 = 256;
+/// Bytes that an arc being sorted takes: its word and part as loaded, the word in its place, the
+/// sort's scratch where one part has all, the encoded arc, and chunks that are read ahead.
+const SORT_BYTES: u64 = 40;
+/// The same with a weight.
+const WEIGHTED_SORT_BYTES: u64 = 80;
+/// What stays for parts that are larger than planned, unless memory is small.
+const SPARE_BYTES: u64 = 128 << 20;
 /// No build starts with less.
 const LEAST_MEMORY: u64 = 4 << 20;
 /// Pages of output files that are being written, which count against a control group.
@@ -53,7 +60,7 @@ pub(super) fn piece_edges(budget: &Budget) -> usize {
 
 /// Arcs of a sample of adjacency.
 pub(super) fn sample_arcs(budget: &Budget) -> usize {
-    (budget.limit() / 256).clamp(1 << 10, 1 << 19) as usize
+    (budget.limit() / 256).clamp(1 << 10, 1 << 17) as usize
 }
 
 /// What the sort may hold.
@@ -68,11 +75,15 @@ pub(super) struct SortPlan {
     pub(super) workers: usize,
     /// The most arcs that one of them loads at once.
     pub(super) capacity: u64,
+    /// Bytes that an arc takes meanwhile.
+    pub(super) arc_bytes: u64,
     /// Bytes of all of them.
     pub(super) bytes: u64,
+    /// Bytes of the chunks of buckets.
+    pub(super) chunks_bytes: u64,
 }
 
-/// Divides what is left of the budget among the threads that sort.
+/// Divides what is left of the budget among the threads that sort and the chunks of buckets.
 pub(super) fn sort(
     options: &BuildOptions,
     budget: &Budget,
@@ -80,19 +91,24 @@ pub(super) fn sort(
     weights: Weights,
 ) -> Result<SortPlan> {
     let left = budget.left();
-    let arc_bytes = if weights == Weights::None { SORT_BYTES } else { 2 * SORT_BYTES };
-    let default = (left / (2 * arc_bytes)).max(1);
+    let most = left / 2;
+    let arc_bytes = if weights == Weights::None { SORT_BYTES } else { WEIGHTED_SORT_BYTES };
+    let default = (most / (2 * arc_bytes)).max(1);
     let default = (1 << default.ilog2()).clamp(1 << 12, STRIP_ARCS);
     let strip_arcs = options.strip_arcs.unwrap_or(default);
-    let workers = (left / (arc_bytes * strip_arcs)).clamp(1, options.threads as u64);
-    let capacity = (left / (arc_bytes * workers)).max(1 << 12);
-    // So many buckets that their write buffers fit as well.
-    let most_buckets = (left / 4 / (2 * options.threads as u64 * (64 << 10))).clamp(16, 1 << 15);
-    let bucket_arcs = capacity.min(strip_arcs.max(BUCKET_ARCS)).max(arcs / most_buckets);
+    let workers = (most / (arc_bytes * strip_arcs)).clamp(1, options.threads as u64);
+    let capacity = (most / (arc_bytes * workers)).max(1 << 12);
+    // So many buckets that their chunks fit as well.
+    let most_buckets = (left / 8 / (2 * options.threads as u64 * (32 << 10))).clamp(16, 1 << 15);
+    let bucket_arcs =
+        capacity.min(strip_arcs.max(BUCKET_ARCS).max(arcs / MANY_BUCKETS)).max(arcs / most_buckets);
     let bytes = workers * capacity.min(bucket_arcs.max(1 << 12)) * arc_bytes;
     if bytes > left {
         // The error says how much would do.
         drop(budget.reserve(bytes, "the arcs being sorted")?);
     }
-    Ok(SortPlan { strip_arcs, bucket_arcs, workers: workers as usize, capacity, bytes })
+    let rest = left - bytes;
+    let chunks_bytes = (rest - SPARE_BYTES.min(rest / 2)).min(budget.limit() / 2);
+    let workers = workers as usize;
+    Ok(SortPlan { strip_arcs, bucket_arcs, workers, capacity, arc_bytes, bytes, chunks_bytes })
 }

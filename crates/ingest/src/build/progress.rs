@@ -7,7 +7,7 @@ use tiergraph_core::Progress;
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// Counts what a stage has done and tells it now and then.
-pub(super) struct Ticker<'p> {
+pub(crate) struct Ticker<'p> {
     progress: &'p dyn Progress,
     stage: &'static str,
     unit: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Ticker<'p> {
 }
 
 impl<'p> Ticker<'p> {
-    pub(super) fn new(
+    pub(crate) fn new(
         progress: &'p dyn Progress,
         stage: &'static str,
         unit: &'static str,
@@ -27,7 +27,7 @@ impl<'p> Ticker<'p> {
         Self { progress, stage, unit, done: 0, total, told: Instant::now() }
     }
 
-    pub(super) fn add(&mut self, done: u64) {
+    pub(crate) fn add(&mut self, done: u64) {
         self.done += done;
         if self.told.elapsed() >= PERIOD {
             self.told = Instant::now();

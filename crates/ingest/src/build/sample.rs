@@ -7,7 +7,7 @@
 use super::array::Array;
 
 /// Neighbour lists of some vertices.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sample {
     arcs: Vec<(u32, u32)>,
     most: usize,
@@ -24,6 +24,7 @@ impl Sample {
     }
 
     /// Adds those arcs whose source is in the sample.
+    #[inline(always)]
     pub(super) fn extend(&mut self, src: &[u32], dst: &[u32]) {
         for (src, dst) in src.chunks(64).zip(dst.chunks(64)) {
             let mut limit = self.limit;
@@ -55,7 +56,7 @@ impl Sample {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn hash(vertex: u32) -> u32 {
     vertex.wrapping_mul(MULTIPLIER)
 }

@@ -6,6 +6,7 @@
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
+use tiergraph_kernels::widest;
 use tiergraph_mem::Budget;
 
 use super::array::Array;
@@ -77,19 +78,15 @@ pub(super) fn scan(
         budget,
     };
     let vertices = Vertices { ids, drop_loops: options.self_loops == SelfLoops::Remove };
-    let (mut batch, mut edges_read, mut edges) = (EdgeBatch::default(), 0, 0);
-    let mut pass = input.pass(true)?;
-    while pass.next(&mut batch)? {
+    let (mut edges_read, mut edges) = (0, 0);
+    input.pass(true, |batch| {
         cancel.check("build the graph")?;
         edges_read += batch.len() as u64;
         ticker.add(batch.len() as u64);
-        vertices.prepare(&mut batch, options.threads)?;
+        vertices.prepare(batch, options.threads)?;
         edges += batch.len() as u64;
-        scan.add(&batch, options.threads)?;
-        pass.keep(&batch)?;
-    }
-    let kept = pass.finish()?;
-    input.keep(kept);
+        scan.add(batch, options.threads)
+    })?;
     if claimed.is_none() && scan.vertices > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read) {
         return Err(too_sparse(scan.vertices, edges_read));
     }
@@ -150,39 +147,31 @@ impl Scan<'_> {
     fn add(&mut self, batch: &EdgeBatch, threads: usize) -> Result<()> {
         let Endpoints::U32 { src, dst } = &batch.ends else { return Ok(()) };
         self.check_weights(batch)?;
-        self.make_room(src, dst)?;
+        let parallel = threads > 1 && batch.len() >= PARALLEL_EDGES;
+        let largest = |ids: &[u32]| widest(|| ids.iter().fold(0, |most, id| most.max(*id)));
+        let (of_src, of_dst) = both(parallel, || largest(src), || largest(dst));
+        if !src.is_empty() {
+            self.make_room(of_src.max(of_dst))?;
+        }
         let (sources, targets) = (&mut self.sources, &mut self.targets);
         let (sample, undirected) = (&mut self.sample, self.undirected);
-        let mut sample = || {
+        let at_sources = || sources.count(src.iter().copied());
+        let at_targets = || {
             if let Some(sample) = sample {
-                sample.extend(src, dst);
+                widest(|| sample.extend(src, dst));
+            }
+            match undirected {
+                false => targets.count(dst.iter().copied()),
+                true => targets.count(src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d)),
             }
         };
-        let mut at_targets = || match undirected {
-            false => targets.count(dst.iter().copied()),
-            true => targets.count(src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d)),
-        };
-        let overflow = if threads < 2 || batch.len() < PARALLEL_EDGES {
-            sample();
-            sources.count(src.iter().copied()) | at_targets()
-        } else {
-            std::thread::scope(|scope| {
-                let first = scope.spawn(|| sources.count(src.iter().copied()));
-                sample();
-                let second = at_targets();
-                first.join().unwrap_or(true) | second
-            })
-        };
-        self.overflow |= overflow;
+        let (first, second) = both(parallel, at_sources, at_targets);
+        self.overflow |= first | second;
         Ok(())
     }
 
-    fn make_room(&mut self, src: &[u32], dst: &[u32]) -> Result<()> {
-        let largest = |ids: &[u32]| ids.iter().fold(0, |most, id| most.max(*id));
-        if src.is_empty() {
-            return Ok(());
-        }
-        let most = largest(src).max(largest(dst));
+    /// Makes the counters reach `most`.
+    fn make_room(&mut self, most: u32) -> Result<()> {
         if most == u32::MAX {
             return Err(too_many(most.into()));
         }
@@ -224,4 +213,20 @@ impl Scan<'_> {
             WeightChoice::Auto => Weights::F64,
         }
     }
+}
+
+/// Both results, the first on a thread of its own where that is worth it.
+fn both<A: Send, B>(
+    parallel: bool,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
+    if !parallel {
+        return (first(), second());
+    }
+    std::thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = second();
+        (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
+    })
 }

@@ -11,28 +11,30 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_mem::Budget;
 
 use super::family::{ChunkReader, Family};
-use super::load::{Cells, Loader, Page, count};
+use super::load::{Loader, Sorted, Split, count};
 
-/// What turns a cell's arcs into something to write, and writes it. One a thread.
+/// What turns a bucket's arcs into something to write, and writes it. One a thread.
 pub(super) trait Encode: Send {
-    /// A cell, ready to be written.
+    /// How the keys of a bucket are divided.
+    type Split: Split;
+    /// Cells, ready to be written.
     type Ready: Send;
     /// Where all cells are written.
     type Sink: Send;
 
     /// How `bucket` is divided.
-    fn cells(&self, bucket: usize) -> Cells;
+    fn split(&self, bucket: usize) -> Self::Split;
 
-    /// Sorts and encodes a cell, the `cell`-th of `cells`.
+    /// Encodes the cells `wanted` of a bucket, whose arcs are `sorted`.
     fn prepare(
         &mut self,
         bucket: usize,
-        cells: &Cells,
-        cell: usize,
-        pages: &[Page],
+        split: &Self::Split,
+        wanted: &Range<usize>,
+        sorted: &Sorted,
     ) -> Result<Self::Ready>;
 
-    /// Writes a cell; cells come in order.
+    /// Writes cells; they come in order.
     fn write(&mut self, sink: &mut Self::Sink, ready: Self::Ready) -> Result<()>;
 }
 
@@ -73,13 +75,16 @@ pub(super) struct Stage<'a> {
     pub(super) family: &'a Arc<Family>,
     /// The most records that are loaded at once.
     pub(super) capacity: u64,
-    pub(super) page_keys: usize,
+    /// Whether equal arcs are kept.
+    pub(super) duplicates: bool,
     /// Whether the records' weights are wanted.
     pub(super) weighted: bool,
     /// Chunks that are read ahead.
     pub(super) ahead: usize,
     pub(super) budget: &'a Budget,
     pub(super) cancel: &'a Cancel,
+    /// Bytes that an arc takes while it is sorted.
+    pub(super) arc_bytes: u64,
     /// Called with the number of records of each finished bucket.
     pub(super) done: &'a (dyn Fn(u64) + Sync),
 }
@@ -119,53 +124,37 @@ impl Stage<'_> {
     ) -> Result<()> {
         let buckets = self.family.buckets.len();
         let read = |bucket: usize| -> Result<Option<ChunkReader>> {
-            let fits = bucket < buckets && self.family.records(bucket) <= self.capacity;
+            let fits = bucket < buckets && self.family.arcs(bucket) <= self.capacity;
             fits.then(|| self.family.read(bucket, self.ahead)).transpose()
         };
-        let mut loader = Loader::new(self.page_keys, self.weighted);
+        let mut loader = Loader::new(self.weighted);
         let mut reader = read(thread)?;
         for bucket in (thread..buckets).step_by(threads) {
-            let cells = encoder.cells(bucket);
+            let split = encoder.split(bucket);
             let next = read(bucket + threads)?;
             let mut turn = match std::mem::replace(&mut reader, next) {
                 Some(reader) => {
-                    let all = 0..cells.count();
-                    loader.load(reader, self.family, &cells, all.clone(), self.cancel)?;
-                    let ready = self.prepare(encoder, &mut loader, bucket, &cells, all)?;
+                    let all = 0..split.cells().len();
+                    let wanted = (&all, self.family.arcs(bucket));
+                    let sorted =
+                        loader.load(&reader, &split, wanted, self.duplicates, self.cancel)?;
+                    let ready = encoder.prepare(bucket, &split, &all, sorted)?;
                     let Some(mut turn) = turns.wait(bucket) else { return Ok(()) };
-                    ready.into_iter().try_for_each(|r| encoder.write(&mut turn.sink, r))?;
+                    encoder.write(&mut turn.sink, ready)?;
                     turn
                 }
                 None => {
                     let Some(mut turn) = turns.wait(bucket) else { return Ok(()) };
-                    self.in_parts(encoder, &mut loader, bucket, &cells, &mut turn.sink)?;
+                    self.in_parts(encoder, &mut loader, bucket, &split, &mut turn.sink)?;
                     turn
                 }
             };
             turn.next += 1;
             drop(turn);
             turns.changed.notify_all();
-            (self.done)(self.family.records(bucket));
+            (self.done)(self.family.arcs(bucket));
         }
         Ok(())
-    }
-
-    fn prepare<E: Encode>(
-        &self,
-        encoder: &mut E,
-        loader: &mut Loader,
-        bucket: usize,
-        cells: &Cells,
-        wanted: Range<usize>,
-    ) -> Result<Vec<E::Ready>> {
-        let mut ready = Vec::with_capacity(wanted.len());
-        for (i, cell) in wanted.enumerate() {
-            self.cancel.check("build the graph")?;
-            let pages = loader.take(i);
-            ready.push(encoder.prepare(bucket, cells, cell, &pages)?);
-            loader.put_back(pages);
-        }
-        Ok(ready)
     }
 
     /// A bucket that is larger than planned, a few cells at a time.
@@ -174,11 +163,11 @@ impl Stage<'_> {
         encoder: &mut E,
         loader: &mut Loader,
         bucket: usize,
-        cells: &Cells,
+        split: &E::Split,
         sink: &mut E::Sink,
     ) -> Result<()> {
         let read = || self.family.read(bucket, self.ahead);
-        let counts = count(read()?, self.family, cells, self.cancel)?;
+        let counts = count(&read()?, split, self.cancel)?;
         let mut begin = 0;
         while begin < counts.len() {
             let (mut end, mut sum) = (begin + 1, counts[begin]);
@@ -187,20 +176,18 @@ impl Stage<'_> {
                 end += 1;
             }
             // A cell is not divided, so a larger one needs more.
-            let more = sum.saturating_sub(self.capacity) * CELL_BYTES;
+            let more = sum.saturating_sub(self.capacity) * self.arc_bytes;
             let _held = self.budget.reserve(more, "the largest part of a strip")?;
-            loader.load(read()?, self.family, cells, begin..end, self.cancel)?;
-            for ready in self.prepare(encoder, loader, bucket, cells, begin..end)? {
-                encoder.write(sink, ready)?;
-            }
+            let wanted = begin..end;
+            let arcs = (&wanted, sum);
+            let sorted = loader.load(&read()?, split, arcs, self.duplicates, self.cancel)?;
+            let ready = encoder.prepare(bucket, split, &wanted, sorted)?;
+            encoder.write(sink, ready)?;
             begin = end;
         }
         Ok(())
     }
 }
-
-/// Bytes that an arc of a cell takes in memory at most: in a page, twice in the sort, and encoded.
-const CELL_BYTES: u64 = 64;
 
 /// Ends the stage if its thread unwinds.
 struct Unfinished<'t, S>(&'t Turns<S>);

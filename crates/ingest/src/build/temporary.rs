@@ -20,7 +20,7 @@ const ADVICE_BYTES: u64 = 16 << 20;
 
 /// A file that is written once, read in pieces and gone when it is dropped.
 #[derive(Debug)]
-pub(super) struct TemporaryFile {
+pub(crate) struct TemporaryFile {
     /// There until it is dropped.
     file: Option<File>,
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    pub(super) fn create(path: &Path) -> Result<Self> {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(path);
@@ -47,7 +47,7 @@ impl TemporaryFile {
     }
 
     /// Appends whole pages from an aligned buffer and tells where they are.
-    pub(super) fn append(&self, pages: &[u8]) -> Result<u64> {
+    pub(crate) fn append(&self, pages: &[u8]) -> Result<u64> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);
         let Some(file) = &self.file else { return Ok(offset) };
@@ -59,7 +59,7 @@ impl TemporaryFile {
     }
 
     /// Reads whole pages into an aligned buffer.
-    pub(super) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
+    pub(crate) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let Some(file) = &self.file else { return Ok(()) };
         file.read_exact_at(pages, offset).map_err(|e| Error::io("read", self.path.display(), e))?;

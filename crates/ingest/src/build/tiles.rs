@@ -4,204 +4,222 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tiergraph_core::Result;
-use tiergraph_format::manifest::Weights;
 use tiergraph_format::sink::FileSink;
-use tiergraph_format::tiles::{
-    EncodedStrip, StripEncoder, TileOptions, TilesIndex, TilesWriter, arc_key,
-};
+use tiergraph_format::tiles::{EncodedStrip, StripEncoder, TileOptions, TilesIndex, TilesWriter};
 
 use super::array::Array;
-use super::cell::{CellSorter, bits_below};
 use super::family::Family;
-use super::load::{Cells, ColumnGroups, Page};
-use super::parts::{PartSorter, keys_of, part_bits};
+use super::load::{Cell, PART_WORDS, Sorted, Split, bits_below, parts_of};
 use super::sort::Encode;
 
-/// Groups of columns that a strip is divided into at most, about.
-const GROUPS: u64 = 16;
+/// Rows that share an entry of the table from rows to strips: strips are cut at multiples of it.
+const ROWS_LOG2: u32 = 5;
 
-/// Encodes strips, a group of tiles at a time: the bytes are those of whole strips.
-pub(super) struct TilesEncode {
+/// Encodes strips: a cell is a tile of a strip.
+pub(super) struct TilesEncode<'a> {
     family: Arc<Family>,
-    columns: Arc<ColumnGroups>,
     options: TileOptions,
     encoder: StripEncoder,
     duplicates: bool,
-    sorter: PartSorter,
-    weighted_sorter: CellSorter,
-    arcs: Vec<u64>,
-    /// Arcs of each row of a cell.
+    /// Each tile's share of all arcs.
+    shares: &'a [f64],
+    /// Arcs of each row of a strip.
     row_arcs: Vec<u32>,
 }
 
 /// Where tiles go.
 pub(super) struct TilesSink {
     writer: TilesWriter<FileSink>,
-    /// The strip whose groups of tiles are being written.
+    /// The strip whose tiles are being written.
     open: EncodedStrip,
     /// Arcs of each row, counted where duplicates are removed.
     degrees: Option<Array<u32>>,
 }
 
-/// A group of tiles of a strip.
+/// Tiles of a strip.
 pub(super) struct ReadyTiles {
     strip: EncodedStrip,
     /// Rows and their arcs, where they are counted.
     counts: Vec<(u32, u32)>,
 }
 
-/// Groups columns by tiles, so that all groups have about the same share of the arcs.
-pub(super) fn group_columns(
+/// Parts of a bucket: of each strip, of each tile, some leading bits of the row.
+pub(super) struct TileSplit {
+    column_bits: u32,
+    column_mask: u32,
+    columns_log2: u32,
+    tiles: usize,
+    /// The strip of each 32 rows.
+    strip_of: Vec<u32>,
+    /// Rows in the bucket of each strip.
+    strips: Vec<Range<u32>>,
+    /// The parts of each tile of each strip.
+    places: Vec<Place>,
+    cells: Vec<Cell>,
+}
+
+/// The parts of a tile: the first one, and how far rows are shifted to count from there.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    part: u32,
+    row_shift: u32,
+}
+
+impl Split for TileSplit {
+    #[inline(always)]
+    fn split(&self, key: u64) -> (u32, u32) {
+        let (row, column) = ((key >> self.column_bits) as u32, key as u32 & self.column_mask);
+        let strip = self.strip_of[(row >> ROWS_LOG2) as usize] as usize;
+        let row = row - self.strips[strip].start;
+        let place = self.places[strip * self.tiles + (column >> self.columns_log2) as usize];
+        let in_tile = (1 << self.columns_log2) - 1;
+        (place.part + (row >> place.row_shift), row << self.columns_log2 | column & in_tile)
+    }
+
+    fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+}
+
+/// The share of all arcs that each tile's columns have.
+pub(super) fn tile_shares(
     columns: usize,
     columns_log2: u32,
     arcs_of: impl Fn(usize) -> u64,
-) -> ColumnGroups {
+) -> Vec<f64> {
     let of_tile = |first: usize| -> u64 {
         (first..columns.min(first + (1 << columns_log2))).map(&arcs_of).sum()
     };
     let tiles: Vec<u64> = (0..columns).step_by(1 << columns_log2).map(of_tile).collect();
-    let share = tiles.iter().sum::<u64>() / GROUPS;
-    let (mut group_of, mut starts, mut sum) = (Vec::with_capacity(tiles.len()), vec![0], 0);
-    for (tile, &arcs) in tiles.iter().enumerate() {
-        if sum > 0 && sum + arcs > share {
-            starts.push(tile as u32);
-            sum = 0;
-        }
-        group_of.push((starts.len() - 1) as u16);
-        sum += arcs;
-    }
-    let count = starts.len();
-    starts.push(tiles.len() as u32);
-    if count == 1 {
-        group_of.clear();
-    }
-    ColumnGroups { shift: columns_log2, group_of, count, starts }
+    let all = tiles.iter().sum::<u64>().max(1);
+    tiles.iter().map(|&arcs| arcs as f64 / all as f64).collect()
 }
 
-impl TilesEncode {
+impl<'a> TilesEncode<'a> {
     pub(super) fn new(
         family: Arc<Family>,
-        columns: Arc<ColumnGroups>,
         options: TileOptions,
         duplicates: bool,
+        shares: &'a [f64],
     ) -> Self {
-        Self {
-            family,
-            columns,
-            options,
-            encoder: StripEncoder::new(options),
-            duplicates,
-            sorter: PartSorter::default(),
-            weighted_sorter: CellSorter::default(),
-            arcs: Vec::new(),
-            row_arcs: Vec::new(),
-        }
+        let encoder = StripEncoder::new(options);
+        Self { family, options, encoder, duplicates, shares, row_arcs: Vec::new() }
     }
 
-    /// Encodes a cell without weights: tiles are dealt apart, sorted and given to the encoder.
-    fn plain(
+    /// The rows, in the graph, of a strip of a bucket.
+    fn strip_rows(&self, bucket: usize, strip: usize) -> Range<u32> {
+        let first = self.family.buckets[bucket].strips.start + strip;
+        self.family.strips[first]..self.family.strips[first + 1]
+    }
+
+    fn encode_strip(
         &mut self,
-        row_base: u64,
         rows: Range<u32>,
         tiles: Range<u32>,
-        pages: &[Page],
+        ends: impl Iterator<Item = usize>,
+        begin: usize,
+        sorted: &Sorted,
     ) -> ReadyTiles {
-        let (k, column_bits) = (self.options.columns_log2, self.family.record.column_bits);
-        let (base, column_mask) = (u64::from(rows.start) << column_bits, (1u64 << column_bits) - 1);
-        let row_bits = bits_below(rows.len() as u64);
-        // A tile is dealt to parts by its leading rows.
-        let lead = part_bits(keys_of(pages) / tiles.len().max(1)).min(row_bits);
-        let in_tile = (1u64 << k) - 1;
-        let split = |key: u64| {
-            let (row, column) = ((key - base) >> column_bits, key & column_mask);
-            let tile = (column >> k) as usize - tiles.start as usize;
-            let part = tile << lead | (row >> (row_bits - lead)) as usize;
-            (part, (row << k | column & in_tile) as u32)
+        let mut strip = EncodedStrip {
+            row_base: rows.start.into(),
+            rows: rows.len() as u32,
+            ..EncodedStrip::default()
         };
-        self.sorter.sort(pages, tiles.len() << lead, k + row_bits - lead, split);
-        let mut counts = Vec::new();
-        if !self.duplicates {
-            self.sorter.dedup();
-            self.count_rows(rows.len());
-            let counted = self.row_arcs.iter().enumerate().filter(|(_, arcs)| **arcs > 0);
-            counts.extend(counted.map(|(row, &arcs)| (row_base as u32 + row as u32, arcs)));
+        let mut at = begin;
+        for (tile, end) in tiles.zip(ends) {
+            let weights = sorted.weights(at..end);
+            self.encoder.push_tile(&mut strip, tile, sorted.words(at..end), weights);
+            at = end;
         }
-        let words = &self.sorter.words[..];
-        let mut strip =
-            EncodedStrip { row_base, rows: rows.len() as u32, ..EncodedStrip::default() };
-        strip.bytes.reserve(2 * words.len());
-        let mut begin = 0;
-        for (tile, ends) in tiles.zip(self.sorter.ends.chunks(1 << lead)) {
-            let end = ends[ends.len() - 1] as usize;
-            self.encoder.push_tile(&mut strip, tile, &words[begin..end], &[]);
-            begin = end;
-        }
+        let counts = if self.duplicates {
+            Vec::new()
+        } else {
+            self.count_rows(&rows, sorted.words(begin..at))
+        };
         ReadyTiles { strip, counts }
     }
 
-    fn count_rows(&mut self, rows: usize) {
+    fn count_rows(&mut self, rows: &Range<u32>, words: &[u32]) -> Vec<(u32, u32)> {
         self.row_arcs.clear();
-        self.row_arcs.resize(rows, 0);
-        for word in &self.sorter.words {
+        self.row_arcs.resize(rows.len(), 0);
+        for word in words {
             self.row_arcs[(word >> self.options.columns_log2) as usize] += 1;
         }
-    }
-
-    /// Encodes a cell with weights.
-    fn weighted(&mut self, row_base: u64, rows: Range<u32>, pages: &[Page]) -> ReadyTiles {
-        let column_bits = self.family.record.column_bits;
-        let (sorter, mut counts) = (&mut self.weighted_sorter, Vec::new());
-        sorter.gather(pages, u64::from(rows.start) << column_bits);
-        sorter.sort(column_bits + bits_below(rows.len() as u64), self.duplicates);
-        if !self.duplicates {
-            let runs = sorter.keys.chunk_by(|a, b| a >> column_bits == b >> column_bits);
-            let row = |key: u64| row_base as u32 + (key >> column_bits) as u32;
-            counts.extend(runs.map(|run| (row(run[0]), run.len() as u32)));
-        }
-        let column_mask = (1u64 << column_bits) - 1;
-        let arc = |key: &u64| arc_key((key >> column_bits) as u32, key & column_mask);
-        self.arcs.clear();
-        self.arcs.extend(sorter.keys.iter().map(arc));
-        let rows = rows.len() as u32;
-        let strip = self.encoder.encode(row_base, rows, &mut self.arcs, Some(&sorter.weights));
-        ReadyTiles { strip, counts }
+        let counts = rows.clone().zip(self.row_arcs.iter().copied());
+        counts.filter(|(_, arcs)| *arcs > 0).collect()
     }
 }
 
-impl Encode for TilesEncode {
-    type Ready = ReadyTiles;
+impl Encode for TilesEncode<'_> {
+    type Split = TileSplit;
+    type Ready = Vec<ReadyTiles>;
     type Sink = TilesSink;
 
-    fn cells(&self, bucket: usize) -> Cells {
-        let bucket = &self.family.buckets[bucket];
-        let strip = |i: usize| {
-            let bounds = &self.family.strips[i..i + 2];
-            bounds[0] - bucket.rows.start..bounds[1] - bucket.rows.start
+    fn split(&self, bucket: usize) -> TileSplit {
+        let (family, k) = (&self.family, self.options.columns_log2);
+        let Range { start, end } = family.buckets[bucket].strips;
+        let first_row = family.buckets[bucket].rows.start;
+        let arcs = family.arcs(bucket) as f64 / (end - start).max(1) as f64;
+        let mut split = TileSplit {
+            column_bits: family.column_bits,
+            column_mask: ((1u64 << family.column_bits) - 1) as u32,
+            columns_log2: k,
+            tiles: self.shares.len(),
+            strip_of: Vec::new(),
+            strips: Vec::new(),
+            places: Vec::new(),
+            cells: Vec::new(),
         };
-        let strips = bucket.strips.clone().map(strip).collect();
-        Cells::of_rows(strips, Arc::clone(&self.columns))
+        let mut part = 0;
+        for strip in 0..end - start {
+            let rows = self.strip_rows(bucket, strip);
+            let rows = rows.start - first_row..rows.end - first_row;
+            split.strip_of.resize((rows.end as usize).div_ceil(1 << ROWS_LOG2), strip as u32);
+            let row_bits = bits_below(rows.len() as u64);
+            for share in self.shares {
+                let lead = bits_below((arcs * share) as u64 / PART_WORDS).min(row_bits);
+                let row_shift = row_bits - lead;
+                split.places.push(Place { part, row_shift });
+                part += (rows.len() as u32).div_ceil(1 << row_shift);
+                split.cells.push(Cell { parts_end: part, bits: k + row_shift });
+            }
+            split.strips.push(rows);
+        }
+        split
     }
 
     fn prepare(
         &mut self,
         bucket: usize,
-        cells: &Cells,
-        cell: usize,
-        pages: &[Page],
-    ) -> Result<ReadyTiles> {
-        let rows = cells.rows_of(cell);
-        let row_base = u64::from(self.family.buckets[bucket].rows.start + rows.start);
-        Ok(match self.options.weights {
-            Weights::None => self.plain(row_base, rows, cells.columns_of(cell), pages),
-            _ => self.weighted(row_base, rows, pages),
-        })
+        split: &TileSplit,
+        wanted: &Range<usize>,
+        sorted: &Sorted,
+    ) -> Result<Vec<ReadyTiles>> {
+        let first_part = parts_of(&split.cells, wanted).start;
+        let end_of = |cell: usize| {
+            let parts = split.cells[cell].parts_end - first_part;
+            sorted.part(parts as usize - 1).end
+        };
+        let (mut ready, mut cell, mut begin) = (Vec::new(), wanted.start, 0);
+        while cell < wanted.end {
+            let strip = cell / split.tiles;
+            let next = wanted.end.min((strip + 1) * split.tiles);
+            let of_strip = |cell: usize| (cell - strip * split.tiles) as u32;
+            let (rows, tiles) = (self.strip_rows(bucket, strip), of_strip(cell)..of_strip(next));
+            ready.push(self.encode_strip(rows, tiles, (cell..next).map(end_of), begin, sorted));
+            (cell, begin) = (next, end_of(next - 1));
+        }
+        Ok(ready)
     }
 
-    fn write(&mut self, sink: &mut TilesSink, ready: ReadyTiles) -> Result<()> {
-        if let Some(degrees) = &mut sink.degrees {
-            ready.counts.iter().for_each(|&(row, arcs)| degrees[row as usize] += arcs);
+    fn write(&mut self, sink: &mut TilesSink, ready: Vec<ReadyTiles>) -> Result<()> {
+        for ReadyTiles { strip, counts } in ready {
+            if let Some(degrees) = &mut sink.degrees {
+                counts.iter().for_each(|&(row, arcs)| degrees[row as usize] += arcs);
+            }
+            sink.push(strip)?;
         }
-        sink.push(ready.strip)
+        Ok(())
     }
 }
 
@@ -210,7 +228,7 @@ impl TilesSink {
         Self { writer, open: EncodedStrip::default(), degrees }
     }
 
-    /// Joins groups of tiles to strips, which is what the writer takes.
+    /// Joins tiles to strips, which is what the writer takes.
     fn push(&mut self, tiles: EncodedStrip) -> Result<()> {
         let open = &mut self.open;
         if open.rows == 0 || open.row_base != tiles.row_base {

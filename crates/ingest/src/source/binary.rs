@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_kernels::widest;
 
 use super::batch::VertexId;
 use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
@@ -78,6 +79,10 @@ impl EdgeSource for PairSource {
         true
     }
 
+    fn reads_again(&self) -> bool {
+        true
+    }
+
     fn restart(&mut self) -> Result<()> {
         self.chunks = None;
         Ok(())
@@ -90,8 +95,8 @@ impl EdgeSource for PairSource {
             return Ok(false);
         }
         match self.width {
-            Width::U32 => split_pairs(&self.chunk, batch, u32::from_le_bytes),
-            Width::U64 => split_pairs(&self.chunk, batch, u64::from_le_bytes),
+            Width::U32 => widest(|| split_pairs(&self.chunk, batch, u32::from_le_bytes)),
+            Width::U64 => widest(|| split_pairs(&self.chunk, batch, u64::from_le_bytes)),
         }
         Ok(true)
     }
@@ -102,6 +107,7 @@ impl EdgeSource for PairSource {
 }
 
 /// Interleaved ids of `N` bytes to columns.
+#[inline(always)]
 fn split_pairs<I: VertexId, const N: usize>(
     bytes: &[u8],
     batch: &mut EdgeBatch,

@@ -230,6 +230,10 @@ impl EdgeSource for ArraySource {
         true
     }
 
+    fn reads_again(&self) -> bool {
+        true
+    }
+
     fn restart(&mut self) -> Result<()> {
         self.next = 0;
         Ok(())

@@ -7,7 +7,7 @@ pub mod adjacency;
 mod batch;
 pub mod binary;
 pub mod bvgraph;
-mod chunks;
+pub(crate) mod chunks;
 pub mod graphalytics;
 pub mod memory;
 pub mod npy;
@@ -52,6 +52,12 @@ pub trait EdgeSource: Send {
 
     /// Whether [`restart`](Self::restart) works, so that a second pass needs no spool.
     fn can_restart(&self) -> bool;
+
+    /// Whether reading again costs no more than reading pairs of ids from disk, so that a second pass
+    /// is better off without a spool. Only where [`can_restart`](Self::can_restart) is true.
+    fn reads_again(&self) -> bool {
+        false
+    }
 
     /// Starts again at the first edge. The edges that follow are the same, batch for batch.
     ///

@@ -149,6 +149,10 @@ impl EdgeSource for NpySource {
         true
     }
 
+    fn reads_again(&self) -> bool {
+        true
+    }
+
     fn restart(&mut self) -> Result<()> {
         self.edge = 0;
         self.streams.iter_mut().for_each(|stream| stream.chunks = None);

@@ -1,0 +1,82 @@
+//! What a level costs, by reading and by looking at what was read.
+//!
+//! Costs are in bytes that a drive reads, about a nanosecond each; the work on bytes that are
+//! there was measured on two cores in the same unit. What is cheapest decides the seconds only:
+//! every plan gives the same level.
+
+use tiergraph_graph::{Direction, RowSelection};
+
+use super::{Frontier, Search, UNREACHED};
+
+/// Random pages cost about this many times as much a byte as whole blocks.
+const RANDOM_COST: u64 = 2;
+/// Work on a byte of a pushed list.
+const PUSH_COST: u64 = 2;
+/// Work on an unvisited vertex that looks for a neighbour in the frontier.
+const PULL_COST: u64 = 25;
+/// Work on a byte of tiles.
+const TILES_COST: u64 = 3;
+/// No list has fewer bytes.
+const LEAST_LIST: u64 = 2;
+/// How often rows that are not kept may be read, in eighths of the bytes of all tiles: a level on
+/// tiles and the levels after it then stay within one and a half passes.
+const ROWS_EIGHTHS: u64 = 10;
+
+/// How to do a level.
+pub(super) enum Plan {
+    /// Claim the unvisited neighbours of the frontier.
+    Push(RowSelection),
+    /// Claim the unvisited vertices that have a neighbour in the frontier.
+    Pull(RowSelection),
+    /// Pass over tiles, or over raw blocks.
+    Tiles,
+}
+
+impl Search<'_> {
+    /// The cheapest plan for the level. A plan is worked out only while its least cost is below
+    /// the best that is known, and where there are tiles, rows must not read much more than those.
+    pub(super) fn plan(&self, frontier: &mut Frontier) -> Plan {
+        let graph = self.graph;
+        let mut best = (u64::MAX, Plan::Tiles);
+        if graph.has_tiles() {
+            best.0 = graph.missing_tiles_bytes() + graph.tiles_bytes() * TILES_COST;
+        } else if graph.has_raw() {
+            best.0 = graph.raw_bytes(Direction::In) * TILES_COST;
+        }
+        let pull_work = self.unvisited as u64 * PULL_COST;
+        let can_pull = graph.has_rows(Direction::In);
+        let push_bound = if can_pull { best.0.min(pull_work * 8) } else { best.0 };
+        if graph.has_rows(Direction::Out)
+            && frontier.count as u64 * LEAST_LIST * PUSH_COST < push_bound
+            && let Some(rows) = graph.select_rows(Direction::Out, self.sorted(frontier))
+        {
+            let cost = rows.missing_bytes() * RANDOM_COST + rows.list_bytes() * PUSH_COST;
+            if cost < best.0 && self.may_read(&rows) {
+                best = (cost, Plan::Push(rows));
+            }
+        }
+        if can_pull
+            && pull_work < best.0
+            && let Some(rows) = self.unvisited_rows()
+        {
+            let cost = rows.missing_bytes() + pull_work;
+            if cost < best.0 && self.may_read(&rows) {
+                best = (cost, Plan::Pull(rows));
+            }
+        }
+        best.1
+    }
+
+    /// The pages of the unvisited vertices' in-neighbours.
+    pub(super) fn unvisited_rows(&self) -> Option<RowSelection> {
+        let unvisited = |v| (v as usize) < self.with_arcs && self.depth(v) == UNREACHED;
+        self.graph.select_rows_where(Direction::In, unvisited)
+    }
+
+    /// Whether reading `rows` keeps the search within its passes, or brings what later searches use.
+    fn may_read(&self, rows: &RowSelection) -> bool {
+        let tiles = self.graph.tiles_bytes();
+        let read = self.graph.stats().since(&self.before).bytes_read + rows.missing_bytes();
+        tiles == 0 || rows.is_kept() || read <= tiles * ROWS_EIGHTHS / 8
+    }
+}

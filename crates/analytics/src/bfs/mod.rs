@@ -1,0 +1,251 @@
+//! Breadth-first search that chooses, level by level, what costs least.
+//!
+//! Gives each vertex its distance in arcs from the source. The direction-optimising search of
+//! Beamer, Asanović, Patterson (SC 2012), with bytes to read beside edges to look at. A level
+//! either pushes the frontier's neighbours (`push`), or lets every unvisited vertex look for a
+//! neighbour in the frontier and stop at the first (`pull`), both on the pages of rows that hold
+//! those lists; or it passes over the tiles that join an active column to a strip with unvisited
+//! rows (`tiles`); or it needs no storage (`memory`): once the arcs between unvisited vertices fit
+//! a part of the memory, they are kept from a pulled level and the search ends among them.
+//! 4 bytes of state a vertex, and the frontier. Results are identical from run to run.
+
+mod bits;
+mod choice;
+mod rows;
+mod tiles;
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_graph::{Graph, PassStats};
+
+use crate::arcs::stored_once;
+use crate::report::{Run, RunReport};
+use crate::residual::{ARC_BYTES, Residual};
+use choice::Plan;
+
+/// The distance of a vertex that cannot be reached.
+pub const UNREACHED: u32 = u32::MAX;
+
+/// A frontier is listed from the depths, and not sorted, if it has this share of the vertices.
+const LIST_SHARE: usize = 64;
+
+/// Searches from `source`, a vertex of the graph's own order.
+///
+/// # Errors
+/// A source that is no vertex, state that does not fit the memory, whatever a pass gives.
+pub fn bfs(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
+    search(graph, source, progress, |search, frontier| search.plan(frontier))
+}
+
+/// The search whose levels are done as `plan` says.
+fn search(
+    graph: &Graph,
+    source: u32,
+    progress: &dyn Progress,
+    plan: impl Fn(&Search<'_>, &mut Frontier) -> Plan,
+) -> Result<(Vec<u32>, RunReport)> {
+    let n = graph.vertices();
+    if source as usize >= n {
+        return Err(Error::new(ErrorKind::Input, "search from vertex")
+            .object(source)
+            .expected(format!("a vertex below {n}")));
+    }
+    let state = graph.reserve(n as u64 * 8 + n as u64 / 4, "the distances and the frontier")?;
+    let with_arcs = graph.vertices_with_tiles();
+    let depth = unreached(with_arcs.max(source as usize + 1));
+    depth[source as usize].store(0, Ordering::Relaxed);
+    let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
+    let kept = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
+    graph.plan_residency();
+    let mut search = Search {
+        graph,
+        before: graph.stats(),
+        depth,
+        level: 0,
+        with_arcs,
+        unvisited: with_arcs.saturating_sub(1),
+        both: stored_once(graph),
+        residual: None,
+        residual_limit: kept.bytes() / ARC_BYTES / 2,
+    };
+    let mut run = Run::start(graph, "bfs", 0, progress);
+    let mut frontier = Frontier { count: 1, list: Some(vec![source]) };
+    while frontier.count > 0 && search.unvisited > 0 {
+        let (how, next) = search.level(frontier, &plan)?;
+        run.iteration(how, next.count as f64);
+        frontier = next;
+        search.unvisited = search.unvisited.saturating_sub(frontier.count);
+        search.level += 1;
+    }
+    let report = run.finish(true)?;
+    drop(kept);
+    let distances = in_user_order(graph, &search.depth)?;
+    drop(state);
+    Ok((distances, report))
+}
+
+fn unreached(vertices: usize) -> Vec<AtomicU32> {
+    (0..vertices).map(|_| AtomicU32::new(UNREACHED)).collect()
+}
+
+/// Distances in the user's order; vertices beyond `depth` have no arcs.
+fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
+    let out = unreached(graph.vertices());
+    graph.for_each_position(depth.len(), |v, position| {
+        let distance = depth.get(v).map_or(UNREACHED, |depth| depth.load(Ordering::Relaxed));
+        if let Some(to) = out.get(position).filter(|_| distance != UNREACHED) {
+            to.store(distance, Ordering::Relaxed);
+        }
+    })?;
+    Ok(out.into_iter().map(AtomicU32::into_inner).collect())
+}
+
+/// The vertices whose depth is the level. Most levels need no list of them.
+#[derive(Debug)]
+struct Frontier {
+    count: usize,
+    /// In any order.
+    list: Option<Vec<u32>>,
+}
+
+impl From<Vec<u32>> for Frontier {
+    fn from(list: Vec<u32>) -> Self {
+        Self { count: list.len(), list: Some(list) }
+    }
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    /// What was counted before the search.
+    before: PassStats,
+    depth: Vec<AtomicU32>,
+    level: u32,
+    /// No vertex from this one on has an arc.
+    with_arcs: usize,
+    /// Vertices with arcs that no level reached.
+    unvisited: usize,
+    both: bool,
+    residual: Option<Residual>,
+    residual_limit: u64,
+}
+
+impl Search<'_> {
+    #[inline(always)]
+    fn depth(&self, v: u32) -> u32 {
+        self.depth[v as usize].load(Ordering::Relaxed)
+    }
+
+    /// Makes `v` one of the next level; false if another worker did.
+    #[inline(always)]
+    fn claim(&self, v: u32) -> bool {
+        let depth = &self.depth[v as usize];
+        depth
+            .compare_exchange(UNREACHED, self.level + 1, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// One level: how it was done, and the next frontier.
+    fn level(
+        &mut self,
+        mut frontier: Frontier,
+        plan: impl Fn(&Self, &mut Frontier) -> Plan,
+    ) -> Result<(&'static str, Frontier)> {
+        if let Some(residual) = &mut self.residual {
+            let next = residual.level(&self.depth, self.level, frontier.list, self.graph.threads());
+            return Ok(("memory", next.into()));
+        }
+        Ok(match plan(self, &mut frontier) {
+            Plan::Push(rows) => ("push", self.push(&rows)?.into()),
+            Plan::Pull(rows) => ("pull", self.pull(&rows)?),
+            Plan::Tiles => ("tiles", self.tiles()?),
+        })
+    }
+
+    /// The frontier's vertices, ascending.
+    fn sorted<'f>(&self, frontier: &'f mut Frontier) -> &'f [u32] {
+        let small = frontier.count < self.with_arcs / LIST_SHARE;
+        let list = match frontier.list.take() {
+            Some(mut list) if small => {
+                list.sort_unstable();
+                list
+            }
+            _ => {
+                let mut list = Vec::with_capacity(frontier.count);
+                list.extend((0..self.depth.len() as u32).filter(|&v| self.depth(v) == self.level));
+                list
+            }
+        };
+        frontier.list.insert(list)
+    }
+}
+
+/// Adds up what workers counted.
+#[derive(Debug, Default)]
+struct Total(AtomicUsize);
+
+impl Total {
+    fn add(&self, count: usize) -> Result<()> {
+        self.0.fetch_add(count, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A frontier of as many vertices, not listed.
+    fn frontier(self) -> Frontier {
+        Frontier { count: self.0.into_inner(), list: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use tiergraph_core::{Cancel, Silent};
+    use tiergraph_graph::{Direction, OpenOptions};
+    use tiergraph_ingest::build::{self, BuildOptions, Purpose, build};
+    use tiergraph_ingest::generate::{Generated, GeneratorOptions, Rmat};
+
+    use super::*;
+
+    fn kronecker(path: &Path, direction: build::Direction) -> Graph {
+        let model = Rmat::new(12, 8, Rmat::GRAPH500, 7).unwrap();
+        let mut source = Generated::new(model, 7, GeneratorOptions::default());
+        let options = BuildOptions {
+            direction,
+            purpose: Purpose::Both,
+            memory: Some(64 << 20),
+            threads: 1,
+            block_bytes: 1 << 14,
+            ..BuildOptions::default()
+        };
+        build(&mut source, path, &options, &Silent, &Cancel::default()).unwrap();
+        let options = OpenOptions { threads: Some(3), ..OpenOptions::default() };
+        Graph::open(path, &options).unwrap()
+    }
+
+    /// Every way to do a level gives the same level.
+    #[test]
+    fn plans_agree() {
+        let directory = tempfile::tempdir().unwrap();
+        for direction in [build::Direction::Directed, build::Direction::Undirected] {
+            let path = directory.path().join(format!("{direction:?}.tg"));
+            let graph = kronecker(&path, direction);
+            let done = |name, plan: &dyn Fn(&Search<'_>, &mut Frontier) -> Plan| {
+                let (depths, report) =
+                    search(&graph, 5, &Silent, |search, frontier| plan(search, frontier)).unwrap();
+                assert!(report.details.iter().any(|step| step.how == name), "no level of {name}");
+                depths
+            };
+            let push = done("push", &|search, frontier| {
+                Plan::Push(graph.select_rows(Direction::Out, search.sorted(frontier)).unwrap())
+            });
+            assert!(push.iter().filter(|&&depth| depth != UNREACHED).count() > 1000);
+            let pull = done("pull", &|search, _| Plan::Pull(search.unvisited_rows().unwrap()));
+            let tiles = done("tiles", &|_, _| Plan::Tiles);
+            assert!(push == pull && push == tiles, "{direction:?}");
+            assert_eq!(push, bfs(&graph, 5, &Silent).unwrap().0);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Levels on rows: pushed from the frontier, or pulled by the unvisited vertices.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use tiergraph_core::Result;
+use tiergraph_format::rows::RowsPage;
+use tiergraph_graph::RowSelection;
+
+use super::bits::Bits;
+use super::{Frontier, Search, Total, UNREACHED};
+use crate::residual::{Collector, Part};
+
+/// What a worker makes of a pulled level.
+#[derive(Default)]
+struct Pulled {
+    claimed: usize,
+    part: Part,
+}
+
+impl Search<'_> {
+    /// Claims the unvisited neighbours of the frontier, whose pages `rows` has.
+    pub(super) fn push(&self, rows: &RowSelection) -> Result<Vec<u32>> {
+        let all = Mutex::new(Vec::new());
+        self.graph.row_pass(
+            rows,
+            |_| Vec::new(),
+            |next, page| {
+                for v in self.vertices(page).filter(|&v| self.depth(v) == self.level) {
+                    page.walk(u64::from(v), |u| {
+                        if self.depth(u as u32) == UNREACHED && self.claim(u as u32) {
+                            next.push(u as u32);
+                        }
+                        true
+                    })?;
+                }
+                Ok(())
+            },
+            |mut next| {
+                all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut next);
+                Ok(())
+            },
+        )?;
+        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Claims the unvisited vertices, whose pages `rows` has, that have a neighbour in the
+    /// frontier. The others' arcs from unvisited vertices are kept, if they are few enough.
+    pub(super) fn pull(&mut self, rows: &RowSelection) -> Result<Frontier> {
+        let (claimed, collector) = (Total::default(), Collector::new(self.residual_limit));
+        let frontier = self.bits(|depth| depth == self.level);
+        let unvisited = self.bits(|depth| depth == UNREACHED);
+        let look = Look { search: self, frontier, unvisited, collector: &collector };
+        self.graph.row_pass(
+            rows,
+            |_| Pulled::default(),
+            |pulled, page| look.page(pulled, page),
+            |pulled| {
+                collector.end(pulled.part);
+                claimed.add(pulled.claimed)
+            },
+        )?;
+        self.residual = collector.finish();
+        Ok(claimed.frontier())
+    }
+
+    fn vertices(&self, page: &RowsPage<'_>) -> Range<u32> {
+        let Range { start, end } = page.vertices();
+        let end = end.min(self.depth.len() as u64);
+        start.min(end) as u32..end as u32
+    }
+}
+
+/// A level in which every unvisited vertex looks for the frontier.
+struct Look<'a> {
+    search: &'a Search<'a>,
+    frontier: Bits,
+    unvisited: Bits,
+    collector: &'a Collector,
+}
+
+impl Look<'_> {
+    fn page(&self, pulled: &mut Pulled, page: &RowsPage<'_>) -> Result<()> {
+        let search = self.search;
+        let vertices = search.vertices(page);
+        for v in vertices.clone().filter(|&v| search.depth(v) == UNREACHED) {
+            let mut reached = false;
+            page.walk(u64::from(v), |u| {
+                reached = self.frontier.has(u);
+                !reached
+            })?;
+            if !reached {
+                self.keep(pulled, page, v)?;
+            } else if v > vertices.start && v + 1 < vertices.end {
+                search.depth[v as usize].store(search.level + 1, Ordering::Relaxed);
+                pulled.claimed += 1;
+            } else if search.claim(v) {
+                // The page's first and last lists may be on others' pages too.
+                pulled.claimed += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the arcs from unvisited vertices to `v`, which is far from the frontier.
+    #[inline(never)]
+    fn keep(&self, pulled: &mut Pulled, page: &RowsPage<'_>, v: u32) -> Result<()> {
+        page.walk(u64::from(v), |u| {
+            if self.unvisited.has(u) {
+                self.collector.note(&mut pulled.part, u as u32, v);
+            }
+            true
+        })
+    }
+}

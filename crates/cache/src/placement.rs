@@ -1,0 +1,265 @@
+//! What a memory tier holds: Hyperion's unified placement of topology and features.
+//!
+//! Hyperion, §III-B2: presampling counts how often each vertex's neighbours (T) and features (F)
+//! are used. Vertices are put in order of that hotness and cut into chunks of Z bytes. A chunk is
+//! worth the transfers that it saves if it is kept, and the chunks of a tier are chosen so that the
+//! transfers that remain are fewest. The tiers are filled from the fastest down.
+//!
+//! The paper chooses by dynamic programming. With chunks of one size the best choice is simply
+//! those worth most; the tests compare the two.
+
+use std::cmp::Reverse;
+
+/// A kind of memory that can keep chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tier {
+    /// GPU memory: what is not there crosses PCIe. Nothing is placed there yet.
+    Gpu,
+    /// Host memory: what is not there is read from storage.
+    Host,
+}
+
+/// What a chunk is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Pages of neighbours.
+    Topology,
+    /// Rows of features.
+    Features,
+}
+
+/// The units of transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granularity {
+    /// CLS: bytes of a cache line over PCIe.
+    pub line_bytes: u64,
+    /// SSDS: the smallest read from storage in bytes, a multiple of the line.
+    pub read_bytes: u64,
+}
+
+impl Default for Granularity {
+    /// 64-byte lines and 4 KiB reads, which are what this engine does. The paper's drives read 512.
+    fn default() -> Self {
+        Self { line_bytes: 64, read_bytes: 4096 }
+    }
+}
+
+impl Granularity {
+    /// The transactions that keeping an item of `bytes`, used `hotness` times, in `tier` saves.
+    ///
+    /// GPU: ⌈H × N / CLS⌉. Host: ⌈H × N / SSDS⌉ × SSDS / CLS (Hyperion, §III-B2).
+    pub fn transactions(&self, tier: Tier, hotness: u64, bytes: u64) -> u64 {
+        let used = hotness.saturating_mul(bytes);
+        match tier {
+            Tier::Gpu => used.div_ceil(self.line_bytes),
+            Tier::Host => used.div_ceil(self.read_bytes) * (self.read_bytes / self.line_bytes),
+        }
+    }
+}
+
+/// Items that are kept or not together, as a range of their kind's order of hotness.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// What they are.
+    pub kind: Kind,
+    /// Their places in the order.
+    pub items: std::ops::Range<usize>,
+    /// Their bytes; only the last chunk of a kind has less than Z.
+    pub bytes: u64,
+    /// Transactions that keeping them saves.
+    pub saves: u64,
+}
+
+/// An item's value, for [`chunks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item {
+    /// Bytes that it takes in the cache.
+    pub bytes: u64,
+    /// Transactions that keeping it saves.
+    pub saves: u64,
+}
+
+/// Cuts items, in descending order of hotness, into chunks of at most `chunk_bytes` (one item at
+/// least).
+pub fn chunks(kind: Kind, items: impl Iterator<Item = Item>, chunk_bytes: u64) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for (i, item) in items.enumerate() {
+        match chunks.last_mut() {
+            Some(chunk) if chunk.bytes + item.bytes <= chunk_bytes => {
+                chunk.items.end = i + 1;
+                chunk.bytes += item.bytes;
+                chunk.saves += item.saves;
+            }
+            _ => {
+                let Item { bytes, saves } = item;
+                chunks.push(Chunk { kind, items: i..i + 1, bytes, saves });
+            }
+        }
+    }
+    chunks
+}
+
+/// How a tier is divided between topology and features; the paper compares all of them (Figure 7).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Placement {
+    /// The choice with the fewest transactions.
+    #[default]
+    Unified,
+    /// The hottest topology, then features with what is left.
+    TopologyFirst,
+    /// The hottest features, then topology with what is left.
+    FeaturesFirst,
+    /// This share of the tier for features, from 0 to 1, the rest for topology.
+    Hybrid(f64),
+}
+
+/// How many chunks of each kind, from the hottest on, a tier of `capacity` bytes keeps.
+///
+/// `topology` and `features` are in descending order of hotness. Chunks that save nothing are not
+/// kept: their memory is better left to others.
+pub fn place(
+    placement: Placement,
+    topology: &[Chunk],
+    features: &[Chunk],
+    capacity: u64,
+) -> (Vec<usize>, Vec<usize>) {
+    match placement {
+        Placement::Unified => unified(topology, features, capacity),
+        Placement::TopologyFirst => {
+            let (kept, used) = hottest(topology, capacity);
+            (kept, hottest(features, capacity - used).0)
+        }
+        Placement::FeaturesFirst => {
+            let (kept, used) = hottest(features, capacity);
+            (hottest(topology, capacity - used).0, kept)
+        }
+        Placement::Hybrid(share) => {
+            let for_features = (capacity as f64 * share.clamp(0.0, 1.0)) as u64;
+            let for_topology = capacity - for_features.min(capacity);
+            (hottest(topology, for_topology).0, hottest(features, for_features).0)
+        }
+    }
+}
+
+/// Chunks in their order while they fit, and their bytes.
+fn hottest(chunks: &[Chunk], capacity: u64) -> (Vec<usize>, u64) {
+    let (mut kept, mut used) = (Vec::new(), 0);
+    for (i, chunk) in chunks.iter().enumerate().filter(|(_, chunk)| chunk.saves > 0) {
+        if used + chunk.bytes > capacity {
+            break;
+        }
+        used += chunk.bytes;
+        kept.push(i);
+    }
+    (kept, used)
+}
+
+/// The chunks that save most: exact for chunks of one size; the smaller last chunk of a kind is
+/// taken where it fits.
+fn unified(topology: &[Chunk], features: &[Chunk], capacity: u64) -> (Vec<usize>, Vec<usize>) {
+    let all = topology.iter().enumerate().chain(features.iter().enumerate());
+    let mut order: Vec<(usize, &Chunk)> = all.filter(|(_, chunk)| chunk.saves > 0).collect();
+    // By saved transactions a byte, as fractions: equal chunks are compared by what they save.
+    let worth = |chunk: &Chunk, other: &Chunk| u128::from(chunk.saves) * u128::from(other.bytes);
+    order.sort_by(|(_, a), (_, b)| worth(b, a).cmp(&worth(a, b)));
+    let (mut kept, mut used) = ((Vec::new(), Vec::new()), 0);
+    for (i, chunk) in order {
+        if used + chunk.bytes > capacity {
+            continue;
+        }
+        used += chunk.bytes;
+        match chunk.kind {
+            Kind::Topology => kept.0.push(i),
+            Kind::Features => kept.1.push(i),
+        }
+    }
+    kept.0.sort_unstable();
+    kept.1.sort_unstable();
+    kept
+}
+
+/// Indices of `hotness` in descending order of it; equal ones in ascending order of their index.
+/// Those that were never used are left out.
+pub fn by_hotness(hotness: &[u32]) -> Vec<u32> {
+    let used = |&i: &u32| hotness[i as usize] > 0;
+    let mut order: Vec<u32> = (0..hotness.len() as u32).filter(used).collect();
+    order.sort_by_key(|&i| Reverse(hotness[i as usize]));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_formulas_of_the_paper() {
+        let paper = Granularity { line_bytes: 64, read_bytes: 512 };
+        assert_eq!(paper.transactions(Tier::Gpu, 3, 100), 5);
+        assert_eq!(paper.transactions(Tier::Host, 3, 100), 8);
+        assert_eq!(paper.transactions(Tier::Host, 6, 100), 16);
+        assert_eq!(paper.transactions(Tier::Host, 0, 100), 0);
+        assert!(paper.transactions(Tier::Host, u64::MAX, u64::MAX) > 0);
+    }
+
+    /// The largest sum of what chunks of one size save, by dynamic programming over both kinds.
+    fn dynamic_programming(topology: &[u64], features: &[u64], slots: usize) -> u64 {
+        let mut best = vec![0; slots + 1];
+        for &saves in topology.iter().chain(features) {
+            for slot in (1..=slots).rev() {
+                best[slot] = best[slot].max(best[slot - 1] + saves);
+            }
+        }
+        best[slots]
+    }
+
+    fn equal_chunks(kind: Kind, saves: &[u64]) -> Vec<Chunk> {
+        chunks(kind, saves.iter().map(|&saves| Item { bytes: 100, saves }), 100)
+    }
+
+    #[test]
+    fn the_unified_choice_is_that_of_dynamic_programming() {
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for _ in 0..300 {
+            let mut list = |n: u64| (0..random(n)).map(|_| random(50)).collect::<Vec<u64>>();
+            let (topology, features) = (list(12), list(12));
+            let slots = random(20);
+            let t = equal_chunks(Kind::Topology, &topology);
+            let f = equal_chunks(Kind::Features, &features);
+            let (kept_t, kept_f) = place(Placement::Unified, &t, &f, slots * 100 + random(100));
+            let saved: u64 = kept_t.iter().map(|&i| topology[i]).sum::<u64>()
+                + kept_f.iter().map(|&i| features[i]).sum::<u64>();
+            assert_eq!(saved, dynamic_programming(&topology, &features, slots as usize));
+            assert!(kept_t.len() + kept_f.len() <= slots as usize);
+        }
+    }
+
+    #[test]
+    fn each_placement_fills_in_its_order() {
+        let t = equal_chunks(Kind::Topology, &[9, 5, 1]);
+        let f = equal_chunks(Kind::Features, &[7, 6, 0]);
+        let kept = |placement| place(placement, &t, &f, 350);
+        assert_eq!(kept(Placement::Unified), (vec![0], vec![0, 1]));
+        assert_eq!(kept(Placement::TopologyFirst), (vec![0, 1, 2], vec![]));
+        assert_eq!(kept(Placement::FeaturesFirst), (vec![0], vec![0, 1]));
+        assert_eq!(kept(Placement::Hybrid(0.3)), (vec![0, 1], vec![0]));
+        assert_eq!(kept(Placement::Hybrid(7.0)), (vec![], vec![0, 1]));
+        assert_eq!(place(Placement::Unified, &[], &[], 1000), (vec![], vec![]));
+    }
+
+    #[test]
+    fn chunks_hold_as_many_items_as_fit() {
+        let item = |bytes| Item { bytes, saves: 1 };
+        let cut = chunks(Kind::Features, [60, 40, 1, 500, 2].map(item).into_iter(), 100);
+        let found: Vec<_> = cut.iter().map(|c| (c.items.clone(), c.bytes)).collect();
+        assert_eq!(found, [(0..2, 100), (2..3, 1), (3..4, 500), (4..5, 2)]);
+    }
+
+    #[test]
+    fn the_hottest_come_first_and_the_unused_not_at_all() {
+        assert_eq!(by_hotness(&[0, 3, 9, 3, 0]), [2, 1, 3]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Where new files go until a graph has them: a graph that is being built, or one that is there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::layout::FeaturesEntry;
+use super::names::FeatureFiles;
+use crate::directory::{Building, Existing, GraphDir};
+use crate::manifest::{FileEntry, FileKind, Manifest};
+use crate::sink::FileSink;
+
+/// Takes new files of a graph.
+pub trait Destination {
+    /// A sink for a file of features, in blocks of `block_bytes`.
+    fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink>;
+
+    /// Where to write the flat file `name`.
+    fn flat(&mut self, name: &str) -> Result<PathBuf>;
+
+    /// Where a temporary file may be created, which its creator removes.
+    fn temporary(&self) -> PathBuf;
+}
+
+impl Destination for Building {
+    fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink> {
+        Self::sink(self, name, FileKind::Features, block_bytes)
+    }
+
+    fn flat(&mut self, name: &str) -> Result<PathBuf> {
+        let path = Self::flat(self, name);
+        make_folder(&path)?;
+        Ok(path)
+    }
+
+    fn temporary(&self) -> PathBuf {
+        Self::flat(self, ".temporary")
+    }
+}
+
+/// The entries of new files, for the manifest.
+#[derive(Debug, Clone, Default)]
+pub struct NewFiles {
+    /// Files.
+    pub files: BTreeMap<String, FileEntry>,
+    /// Features whose rows are among the files.
+    pub features: BTreeMap<String, FeaturesEntry>,
+    /// What they were made from: name to source.
+    pub sources: BTreeMap<String, String>,
+}
+
+impl NewFiles {
+    /// Enters the files in a manifest.
+    pub fn enter(self, manifest: &mut Manifest) {
+        manifest.files.extend(self.files);
+        manifest.features.extend(self.features);
+        manifest.provenance.options.extend(self.sources);
+    }
+}
+
+/// Files that are being added to a graph. Dropped without [`Self::commit`], it leaves nothing behind.
+///
+/// New files are written beside their places under hidden names, and renamed; the manifest that
+/// names them is renamed into place last, so the graph has all of them or none. Where they replace
+/// others, the graph is without either from the first of these steps to the last.
+#[derive(Debug)]
+pub struct Addition {
+    dir: GraphDir,
+    existing: Existing,
+    /// Where files are now, and where they go.
+    moves: Vec<(PathBuf, PathBuf)>,
+    /// Held while the graph is changed.
+    _lock: File,
+}
+
+impl Addition {
+    /// Begins to add files to the graph at `path`.
+    ///
+    /// # Errors
+    /// As [`GraphDir::open`]; [`ErrorKind::Input`] while another process adds files.
+    pub fn begin(path: &Path, existing: Existing) -> Result<Self> {
+        GraphDir::open(path)?;
+        let lock = File::open(path).map_err(|e| Error::io("open", path.display(), e))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(Error::new(ErrorKind::Input, "add to")
+                .object(path.display())
+                .expected("a graph that nobody else changes")
+                .got("one that another process adds to"));
+        }
+        // Again, because a process that had the lock may have changed it.
+        let dir = GraphDir::open(path)?;
+        Ok(Self { dir, existing, moves: Vec::new(), _lock: lock })
+    }
+
+    /// The graph as it is.
+    pub fn dir(&self) -> &GraphDir {
+        &self.dir
+    }
+
+    /// Renames the files into place and enters them in the manifest.
+    ///
+    /// # Errors
+    /// I/O errors. The graph is then what it was, or without what was to be replaced.
+    pub fn commit(self, new: NewFiles) -> Result<GraphDir> {
+        let path = self.dir.path();
+        let mut manifest = self.dir.manifest().clone();
+        let replaced = remove_replaced(&mut manifest, &new);
+        if !replaced.is_empty() {
+            manifest.write(path)?;
+        }
+        for (from, to) in &self.moves {
+            let moved = fs::rename(from, to).and_then(|()| File::open(folder(to))?.sync_all());
+            moved.map_err(|e| Error::io("rename into place", to.display(), e))?;
+        }
+        new.enter(&mut manifest);
+        manifest.write(path)?;
+        let graph = GraphDir::open(path)?;
+        // What a replaced matrix had and the new one has not.
+        for (name, entry) in replaced {
+            if !graph.manifest().files.contains_key(&name) {
+                for (file, _) in graph.stripes_of(&name, &entry) {
+                    let _ = fs::remove_file(file);
+                }
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Where `path` is written until it is renamed.
+    fn beside(&mut self, path: PathBuf) -> Result<PathBuf> {
+        make_folder(&path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let hidden = path.with_file_name(format!(".{name}.adding-{}", std::process::id()));
+        self.moves.push((hidden.clone(), path));
+        Ok(hidden)
+    }
+
+    fn refuse(&self, name: &str) -> Result<()> {
+        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Input, "add")
+            .object(name)
+            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
+            .got("one that it has")
+            .hint("`overwrite` replaces it"))
+    }
+}
+
+impl Destination for Addition {
+    fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink> {
+        self.refuse(name)?;
+        let stripes = &self.dir.manifest().stripes;
+        let dirs =
+            if stripes.is_empty() { vec![self.dir.path().to_owned()] } else { stripes.clone() };
+        let paths =
+            dirs.iter().map(|dir| self.beside(dir.join(name))).collect::<Result<Vec<_>>>()?;
+        FileSink::create(&paths, FileKind::Features, block_bytes)
+    }
+
+    fn flat(&mut self, name: &str) -> Result<PathBuf> {
+        self.refuse(name)?;
+        self.beside(self.dir.path().join(name))
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.dir.path().join(format!(".temporary-{}", std::process::id()))
+    }
+}
+
+impl Drop for Addition {
+    fn drop(&mut self) {
+        for (hidden, _) in &self.moves {
+            let _ = fs::remove_file(hidden);
+        }
+    }
+}
+
+/// Takes what `new` replaces out of a manifest; the files that are gone from it.
+fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<(String, FileEntry)> {
+    let mut names: Vec<String> = new.files.keys().cloned().collect();
+    for name in new.features.keys() {
+        if manifest.features.remove(name).is_some() {
+            let FeatureFiles { rows, crc, ids } = FeatureFiles::of(name);
+            names.extend([rows, crc, ids]);
+        }
+    }
+    names.into_iter().filter_map(|name| manifest.files.remove_entry(&name)).collect()
+}
+
+/// Makes the folder that a file is to be in.
+pub(crate) fn make_folder(file: &Path) -> Result<()> {
+    let folder = folder(file);
+    fs::create_dir_all(folder).map_err(|e| Error::io("create", folder.display(), e))
+}
+
+fn folder(file: &Path) -> &Path {
+    file.parent().unwrap_or(file)
+}

@@ -1,0 +1,83 @@
+//! What the files beside the adjacency are called.
+
+use std::fmt;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+/// Folders of a graph directory.
+pub const FOLDERS: [&str; 3] = ["features", "labels", "splits"];
+
+const ROWS: &str = ".rows";
+const CRC: &str = ".crc";
+const MOST_BYTES: usize = 64;
+
+/// The files of one matrix of features.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureFiles {
+    /// The rows.
+    pub rows: String,
+    /// The checksums of their pages.
+    pub crc: String,
+    /// The row of each vertex; there only where rows are in another order.
+    pub ids: String,
+}
+
+impl FeatureFiles {
+    /// The files of the matrix `name`.
+    pub fn of(name: &str) -> Self {
+        let file = |suffix| format!("features/{name}{suffix}");
+        Self { rows: file(ROWS), crc: file(CRC), ids: file(".ids") }
+    }
+
+    /// The checksums that belong to the file `rows`.
+    pub(crate) fn crc_of(rows: &str) -> String {
+        format!("{}{CRC}", rows.strip_suffix(ROWS).unwrap_or(rows))
+    }
+}
+
+/// What a plain array is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ArrayRole {
+    /// A value, or a row of them, for each vertex.
+    Labels,
+    /// A mask of vertices, or a list of them.
+    Split,
+}
+
+impl ArrayRole {
+    /// The file of the array `name`.
+    pub fn file(self, name: &str) -> String {
+        let folder = match self {
+            Self::Labels => "labels",
+            Self::Split => "splits",
+        };
+        format!("{folder}/{name}.npy")
+    }
+}
+
+impl fmt::Display for ArrayRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Labels => "labels",
+            Self::Split => "split",
+        })
+    }
+}
+
+/// Refuses a name of features, labels or a split that is no name of a file.
+///
+/// # Errors
+/// [`ErrorKind::Input`].
+pub fn check_name(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !name.is_empty()
+        && name.len() <= MOST_BYTES
+        && !name.starts_with('.')
+        && name.chars().all(plain)
+    {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Input, "use the name")
+        .object(name)
+        .expected(format!("1 to {MOST_BYTES} letters, digits, `_`, `-` or `.`, not `.` first")))
+}

@@ -1,0 +1,268 @@
+//! Feature rows of an opened graph: where each vertex's row is, whether its pages are sound, and
+//! what it says.
+//!
+//! A sampler asks [`Features::pages`] what to read of [`Features::file`], checks each page that it
+//! read by [`Features::check_page`], and turns a row's bytes into floats by [`Features::decode`].
+//! [`Graph::read_features`] does all of that for a list of vertices, for users who look things up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::directory::GraphDir;
+use tiergraph_format::features::{
+    FeatureFiles, FeatureType, FeaturesEntry, PAGE_BYTES, check_page,
+};
+use tiergraph_format::flat;
+use tiergraph_io::{FileId, FileSet};
+use tiergraph_mem::Reservation;
+
+use crate::{Graph, PageReader};
+
+/// Pages that [`Graph::read_features`] holds at a time.
+const PAGES_AT_ONCE: usize = 1 << 10;
+
+/// A file of feature rows, opened; its resident part is read when somebody first asks.
+#[derive(Debug)]
+pub(crate) struct FeaturesFile {
+    name: String,
+    entry: FeaturesEntry,
+    file: FileId,
+    loaded: OnceLock<Features>,
+}
+
+impl FeaturesFile {
+    /// Opens every file of features that the manifest names.
+    pub(crate) fn open_all(dir: &GraphDir, files: &mut FileSet) -> Result<Vec<Self>> {
+        let block_bytes = u64::from(dir.manifest().block_bytes);
+        let open = |(name, entry): (&String, &FeaturesEntry)| {
+            let paths = dir.paths(&FeatureFiles::of(name).rows)?;
+            let file = files.open_striped(&paths, block_bytes)?;
+            Ok(Self { name: name.clone(), entry: *entry, file, loaded: OnceLock::new() })
+        };
+        dir.manifest().features.iter().map(open).collect()
+    }
+}
+
+/// The features of a graph's vertices, of one name.
+///
+/// Resident: 4 bytes a page of the file, and 4 a vertex where rows are in an order of their own.
+#[derive(Debug)]
+pub struct Features {
+    /// The file's name in the graph.
+    path: String,
+    entry: FeaturesEntry,
+    file: FileId,
+    crcs: Vec<u32>,
+    /// The row of each vertex, where rows are not in the vertices' order.
+    ids: Option<Vec<u32>>,
+    _held: Reservation,
+}
+
+impl Features {
+    /// Values of a row.
+    pub fn dim(&self) -> usize {
+        self.entry.layout.dim()
+    }
+
+    /// How a value is stored.
+    pub fn dtype(&self) -> FeatureType {
+        self.entry.layout.dtype()
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> usize {
+        self.entry.layout.row_bytes()
+    }
+
+    /// Bytes from a row's start to the next one's on the same page.
+    pub fn stride(&self) -> usize {
+        self.entry.layout.stride()
+    }
+
+    /// Rows that begin on each page, if none crosses pages; else 0: rows then lie at multiples of
+    /// the stride.
+    pub fn rows_per_page(&self) -> usize {
+        self.entry.layout.rows_per_page()
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> u64 {
+        self.entry.rows
+    }
+
+    /// The file of the rows, among [`Graph::files`]. A read of it must stay inside one block
+    /// (`block_bytes` of the manifest) where the graph is striped.
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Pages of the file.
+    pub fn page_count(&self) -> u64 {
+        self.crcs.len() as u64
+    }
+
+    /// Whether rows are in an order of their own, and not in the vertices'.
+    pub fn is_reordered(&self) -> bool {
+        self.ids.is_some()
+    }
+
+    /// The row of a vertex (in the graph's order).
+    ///
+    /// # Panics
+    /// If rows are re-ordered and the graph has no such vertex.
+    #[inline]
+    pub fn row(&self, vertex: u32) -> u64 {
+        match &self.ids {
+            Some(ids) => ids[vertex as usize].into(),
+            None => vertex.into(),
+        }
+    }
+
+    /// Where a vertex's row begins in the file.
+    #[inline]
+    pub fn offset(&self, vertex: u32) -> u64 {
+        self.entry.layout.offset(self.row(vertex))
+    }
+
+    /// The pages that a vertex's row is on: page p is 4 KiB at p × 4096.
+    #[inline]
+    pub fn page_span(&self, vertex: u32) -> Range<u64> {
+        self.entry.layout.pages(self.row(vertex))
+    }
+
+    /// Checks a page that was just read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] that names the file, the page and its offset.
+    pub fn check_page(&self, number: u64, page: &[u8]) -> Result<()> {
+        check_page(page, &self.crcs, &self.path, number)
+    }
+
+    /// Turns a row's bytes, [`Self::row_bytes`] of them, into its [`Self::dim`] values.
+    ///
+    /// # Panics
+    /// If either slice has another length.
+    #[inline]
+    pub fn decode(&self, row: &[u8], values: &mut [f32]) {
+        self.entry.layout.decode(row, values);
+    }
+
+    fn load(graph: &Graph, of: &FeaturesFile) -> Result<Self> {
+        let files = FeatureFiles::of(&of.name);
+        let dir = graph.dir();
+        let ids = dir.manifest().files.get(&files.ids);
+        let crc = dir.entry(&files.crc)?;
+        let bytes = crc.bytes + ids.map_or(0, |entry| entry.bytes);
+        let held = graph.reserve(bytes, "the checksums of feature pages")?;
+        let crcs = flat::read(&dir.path().join(&files.crc), crc)?;
+        let ids = ids.map(|entry| flat::read(&dir.path().join(&files.ids), entry)).transpose()?;
+        check_rows(ids.as_deref(), of.entry.rows, &files.ids)?;
+        Ok(Self { path: files.rows, entry: of.entry, file: of.file, crcs, ids, _held: held })
+    }
+}
+
+/// Refuses a map from vertices to rows that leads outside the file.
+fn check_rows(ids: Option<&[u32]>, rows: u64, file: &str) -> Result<()> {
+    let outside = |&row: &u32| u64::from(row) >= rows;
+    match ids.and_then(|ids| ids.iter().copied().find(outside)) {
+        Some(row) => Err(Error::new(ErrorKind::Format, "use")
+            .object(file)
+            .expected(format!("rows below {rows}"))
+            .got(row)),
+        None => Ok(()),
+    }
+}
+
+impl Graph {
+    /// The names of the graph's features, ascending.
+    pub fn feature_names(&self) -> impl Iterator<Item = &str> {
+        self.features.iter().map(|of| of.name.as_str())
+    }
+
+    /// The features `name`. The first call reads and reserves their resident part.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] where the graph has none of that name, [`ErrorKind::Budget`] where the
+    /// resident part does not fit, [`ErrorKind::Format`] where it is damaged.
+    pub fn features(&self, name: &str) -> Result<&Features> {
+        let Some(of) = self.features.iter().find(|of| of.name == name) else {
+            return Err(self.no_features(name));
+        };
+        if let Some(loaded) = of.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = Features::load(self, of)?;
+        Ok(of.loaded.get_or_init(|| loaded))
+    }
+
+    fn no_features(&self, name: &str) -> Error {
+        let names: Vec<&str> = self.feature_names().collect();
+        let error = Error::new(ErrorKind::Input, "use the features").object(name);
+        match names.is_empty() {
+            true => error
+                .expected(format!("features in `{}`", self.dir().path().display()))
+                .got("none")
+                .hint("`tiergraph build --features x.npy` stores them with a graph"),
+            false => error.expected(format!("one of {}", names.join(", "))),
+        }
+    }
+
+    /// The values of `vertices` (in the graph's order, in any sequence, repeated or not), one row of
+    /// [`Features::dim`] after the other.
+    ///
+    /// Reads each page once for every 4 MiB of pages, checks it, and keeps nothing.
+    ///
+    /// # Errors
+    /// As [`Graph::features`]; [`ErrorKind::Input`] for a vertex that the graph does not have;
+    /// [`ErrorKind::Io`] and [`ErrorKind::Format`] for pages that cannot be read or are damaged.
+    pub fn read_features(&self, name: &str, vertices: &[u32]) -> Result<Vec<f32>> {
+        let features = self.features(name)?;
+        if let Some(vertex) = vertices.iter().find(|&&v| v as usize >= self.vertices()) {
+            return Err(Error::new(ErrorKind::Input, "read the features of vertex")
+                .object(vertex)
+                .expected(format!("one of {} vertices", self.vertices())));
+        }
+        let dim = features.dim();
+        let mut values = vec![0.0; vertices.len() * dim];
+        let pages_a_row = features.row_bytes().div_ceil(PAGE_BYTES) + 1;
+        let rows = (PAGES_AT_ONCE / pages_a_row).max(1);
+        let mut reader = self.page_reader()?;
+        let most = reader.resident_bytes() + (PAGES_AT_ONCE.max(pages_a_row) * PAGE_BYTES) as u64;
+        let _held = self.reserve(most, "the pages of feature rows")?;
+        let mut row = Vec::with_capacity(pages_a_row * PAGE_BYTES);
+        for (vertices, values) in vertices.chunks(rows).zip(values.chunks_mut(rows * dim)) {
+            let pages = Self::read_feature_pages(&mut reader, features, vertices)?;
+            for (&vertex, values) in vertices.iter().zip(values.chunks_exact_mut(dim)) {
+                row.clear();
+                for (_, page) in pages.range(features.page_span(vertex)) {
+                    row.extend_from_slice(page);
+                }
+                let at = (features.offset(vertex) % PAGE_BYTES as u64) as usize;
+                features.decode(&row[at..at + features.row_bytes()], values);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Every page that some of `vertices` have a part of their row on.
+    fn read_feature_pages(
+        reader: &mut PageReader,
+        features: &Features,
+        vertices: &[u32],
+    ) -> Result<BTreeMap<u64, Box<[u8]>>> {
+        let numbers: BTreeSet<u64> = vertices.iter().flat_map(|&v| features.page_span(v)).collect();
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        let mut pages = BTreeMap::new();
+        let visit = |first: u64, bytes: &[u8]| {
+            for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+                features.check_page(number, page)?;
+                pages.insert(number, page.into());
+            }
+            Ok(())
+        };
+        reader.read(features.file(), &numbers, || Ok(false), visit)?;
+        Ok(pages)
+    }
+}

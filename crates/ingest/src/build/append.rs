@@ -1,0 +1,208 @@
+//! One thread's appends to the buckets of one family.
+//!
+//! Each bucket has a stage of a few KiB, and all stages fit a core's cache. A full stage is copied
+//! to the bucket's chunk, so that memory is written in runs: the software write combining of radix
+//! joins (C. Balkesen et al., "Main-memory hash joins on multi-core CPUs", ICDE 2013, section IV).
+//! A full chunk is handed on.
+
+use crossbeam_channel::{Receiver, Sender};
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::manifest::Weights;
+use tiergraph_mem::AlignedBuf;
+
+use super::family::{Family, RECORD_SPAN, RowOf};
+
+/// Rows that share an entry of the table from rows to buckets: buckets are cut at multiples of it.
+const ROWS_LOG2: u32 = 5;
+/// Edges that are appended together at most.
+pub(super) const BLOCK: usize = 256;
+/// Bytes of all stages of a thread: half of a usual second-level cache.
+const STAGES_BYTES: usize = 512 << 10;
+
+/// A chunk that nothing is added to any more.
+pub(super) struct Full {
+    pub(super) family: usize,
+    pub(super) bucket: usize,
+    pub(super) buffer: AlignedBuf,
+    pub(super) records: u32,
+    pub(super) bytes: usize,
+}
+
+/// The ways of chunks to the thread that takes full ones, and back.
+#[derive(Clone)]
+pub(super) struct ChunkFlow {
+    pub(super) full: Sender<Full>,
+    pub(super) empty: Receiver<AlignedBuf>,
+}
+
+/// One thread's stages and chunks of one family.
+pub(super) struct Appender<'f> {
+    number: usize,
+    family: &'f Family,
+    bucket_of: &'f [u16],
+    stages: Vec<u8>,
+    open: Vec<Open>,
+    chunks: Vec<OpenChunk>,
+    flow: ChunkFlow,
+}
+
+/// The stage of a bucket, by places in all stages.
+struct Open {
+    first_row: u32,
+    record_bytes: u32,
+    /// Where the next record goes.
+    at: u32,
+    /// A stage whose next record would begin behind this is full.
+    last: u32,
+    begin: u32,
+}
+
+#[derive(Default)]
+struct OpenChunk {
+    buffer: AlignedBuf,
+    used: usize,
+}
+
+/// Bytes of a stage: at least 32 records of the widest, so that a copy is worth its call, and with
+/// a cache line more than a power of two, so that stages do not share the cache's sets.
+fn stage_bytes(stages: usize) -> usize {
+    let bytes = (STAGES_BYTES / stages.max(1)).next_power_of_two() / 2;
+    bytes.clamp(512, 8 << 10) + 64
+}
+
+impl<'f> Appender<'f> {
+    /// For family `number` of those whose buckets are `buckets` in all.
+    pub(super) fn new(
+        number: usize,
+        family: &'f Family,
+        bucket_of: &'f [u16],
+        buckets: usize,
+        flow: ChunkFlow,
+    ) -> Self {
+        let bytes = stage_bytes(buckets);
+        let open = family.buckets.iter().zip(&family.records).enumerate();
+        let open = open.map(|(i, (bucket, record))| Open {
+            first_row: bucket.rows.start,
+            record_bytes: record.bytes() as u32,
+            at: (i * bytes) as u32,
+            last: ((i + 1) * bytes - RECORD_SPAN) as u32,
+            begin: (i * bytes) as u32,
+        });
+        let open: Vec<Open> = open.collect();
+        let stages = vec![0; bytes * open.len()];
+        let chunks = open.iter().map(|_| OpenChunk::default()).collect();
+        Self { number, family, bucket_of, stages, open, chunks, flow }
+    }
+
+    /// Appends a block of edges.
+    pub(super) fn append(
+        &mut self,
+        src: &[u32],
+        dst: &[u32],
+        weights: Option<&[f64]>,
+    ) -> Result<()> {
+        let weights = weights.filter(|_| self.family.weights != Weights::None);
+        let row_of = self.family.row_of;
+        let mut push = |rows: &[u32], columns: &[u32], skip_loops| match weights {
+            Some(weights) => self.push_all::<true>(rows, columns, weights, skip_loops),
+            None => self.push_all::<false>(rows, columns, &[], skip_loops),
+        };
+        match row_of {
+            RowOf::Source => push(src, dst, false),
+            RowOf::Target => push(dst, src, false),
+            RowOf::Both => push(src, dst, false).and_then(|()| push(dst, src, true)),
+            RowOf::Larger => {
+                let (mut rows, mut columns) = ([0; BLOCK], [0; BLOCK]);
+                for (i, (&s, &d)) in src.iter().zip(dst).enumerate() {
+                    (rows[i], columns[i]) = (s.max(d), s.min(d));
+                }
+                push(&rows[..src.len()], &columns[..src.len()], false)
+            }
+        }
+    }
+
+    /// Appends one arc an edge: rows and columns are the columns of a block of edges.
+    fn push_all<const WEIGHTED: bool>(
+        &mut self,
+        rows: &[u32],
+        columns: &[u32],
+        weights: &[f64],
+        skip_loops: bool,
+    ) -> Result<()> {
+        let column_bits = self.family.column_bits;
+        let mut buckets = [0; BLOCK];
+        for (bucket, &row) in buckets.iter_mut().zip(rows) {
+            *bucket = self.bucket_of[(row >> ROWS_LOG2) as usize];
+        }
+        for (i, ((&row, &column), bucket)) in rows.iter().zip(columns).zip(buckets).enumerate() {
+            if skip_loops && row == column {
+                continue;
+            }
+            let bucket = usize::from(bucket);
+            if self.open[bucket].at > self.open[bucket].last {
+                self.spill(bucket)?;
+            }
+            let open = &mut self.open[bucket];
+            let key = u64::from(row - open.first_row) << column_bits | u64::from(column);
+            let bytes = &mut self.stages[open.at as usize..][..RECORD_SPAN];
+            bytes[..8].copy_from_slice(&key.to_le_bytes());
+            if WEIGHTED {
+                self.family.records[bucket].write_weight(bytes, weights[i]);
+            }
+            open.at += open.record_bytes;
+        }
+        Ok(())
+    }
+
+    /// Copies a bucket's stage to its chunk.
+    #[cold]
+    fn spill(&mut self, bucket: usize) -> Result<()> {
+        let open = &self.open[bucket];
+        let (begin, end) = (open.begin as usize, open.at as usize);
+        let bytes = end - begin;
+        if self.chunks[bucket].used + bytes + RECORD_SPAN > self.chunks[bucket].buffer.len() {
+            self.hand_on(bucket)?;
+            self.chunks[bucket].buffer = self.flow.empty.recv().map_err(|_| gone())?;
+        }
+        let chunk = &mut self.chunks[bucket];
+        chunk.buffer[chunk.used..chunk.used + bytes].copy_from_slice(&self.stages[begin..end]);
+        chunk.used += bytes;
+        self.open[bucket].at = begin as u32;
+        Ok(())
+    }
+
+    fn hand_on(&mut self, bucket: usize) -> Result<()> {
+        let OpenChunk { buffer, used } = std::mem::take(&mut self.chunks[bucket]);
+        if used == 0 {
+            return Ok(());
+        }
+        let records = (used / self.family.records[bucket].bytes()) as u32;
+        let full = Full { family: self.number, bucket, buffer, records, bytes: used };
+        self.flow.full.send(full).map_err(|_| gone())
+    }
+
+    /// Hands on what is left.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        for bucket in 0..self.open.len() {
+            if self.open[bucket].at > self.open[bucket].begin {
+                self.spill(bucket)?;
+            }
+            self.hand_on(bucket)?;
+        }
+        Ok(())
+    }
+}
+
+/// The bucket of each 32 rows.
+pub(super) fn bucket_table(family: &Family) -> Vec<u16> {
+    let mut table = Vec::new();
+    for (number, bucket) in family.buckets.iter().enumerate() {
+        table.resize((bucket.rows.end as usize).div_ceil(1 << ROWS_LOG2), number as u16);
+    }
+    table
+}
+
+/// The error of a thread whose chunks nobody takes any more; the taking thread's own says why.
+pub(super) fn gone() -> Error {
+    Error::new(ErrorKind::Io, "write the buckets").got("the thread that writes them has ended")
+}

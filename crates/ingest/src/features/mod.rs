@@ -1,0 +1,29 @@
+//! Features, labels and splits: what is stored with a graph's vertices.
+//!
+//! | | from | stored as |
+//! |---|---|---|
+//! | features | a [`RowSource`]: `.npy`, batches of a caller, a generator | `features/NAME.rows`, in the graph's order of vertices |
+//! | labels, splits | the bytes of a `.npy` file | the same file, in the user's order |
+//!
+//! Rows come in the user's order: row i belongs to the vertex with the i-th smallest id. Nothing is
+//! held but a batch of rows, and what moves them to the graph's order within the memory budget
+//! ([`scatter`]). [`Attachments`] go into a graph with the build that makes it; [`add`] puts them
+//! into one that is there.
+
+mod arrays;
+mod attach;
+mod classes;
+mod npy;
+mod place;
+mod rows;
+mod scatter;
+mod store;
+
+pub use arrays::NewArray;
+pub(crate) use attach::Target;
+pub use attach::{Attachment, Attachments, add};
+pub use classes::{ClassModel, Classes, SEPARATION};
+pub use npy::{NpyRows, header_of};
+pub(crate) use place::OrderFile;
+pub use rows::{MemoryRows, RowSource, Shape};
+pub use store::{NewFeatures, NotFinite};

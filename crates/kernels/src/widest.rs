@@ -1,0 +1,41 @@
+//! Any loop, compiled for the widest instructions that the CPU has.
+//!
+//! What `body` inlines is compiled once for each instruction set: shifts by a variable count take
+//! one instruction with BMI2 and three without, and loops over arrays use wider vectors. The result
+//! is the same.
+
+use std::sync::OnceLock;
+
+use crate::Isa;
+
+/// Runs `body`, whose loops and what they inline are compiled for [`Isa::detect`]'s set.
+///
+/// ```
+/// let shifted = || (0..100u64).map(|i| i << (i % 5)).sum::<u64>();
+/// assert_eq!(tiergraph_kernels::widest(shifted), shifted());
+/// ```
+#[inline]
+pub fn widest<R>(body: impl FnOnce() -> R) -> R {
+    static ISA: OnceLock<Isa> = OnceLock::new();
+    match *ISA.get_or_init(Isa::detect) {
+        Isa::Portable => body(),
+        // SAFETY: `detect` found the features on this CPU.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2(body) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { avx512(body) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2")]
+fn avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi2")]
+fn avx512<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}

@@ -1,0 +1,231 @@
+//! Loaders of mini-batches, and their epochs.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+use serde::Deserialize;
+use tiergraph_cache::placement::Placement;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::{Direction, Graph, OpenOptions};
+use tiergraph_sampler::{
+    Epoch as Batches, EpochStats, Fanout, Fitted, Loader as Engine, LoaderOptions, Plan,
+    SampleOptions,
+};
+
+use crate::batch::{Names, to_dict};
+use crate::calls::Call;
+use crate::errors::{from_json, raise, to_json};
+use crate::options::cores;
+
+/// How long a wait for a batch lasts before it looks for Ctrl-C.
+const SIGNAL_POLL: Duration = Duration::from_millis(100);
+
+/// The options of `tiergraph.NeighborLoader`; what is not given has its default.
+#[derive(Deserialize)]
+struct Options {
+    memory: Option<u64>,
+    io: Option<String>,
+    num_neighbors: Vec<i64>,
+    disjoint: bool,
+    batch_size: usize,
+    shuffle: bool,
+    drop_last: bool,
+    direction: Option<String>,
+    seed: Option<u64>,
+    threads: Option<usize>,
+    window: Option<usize>,
+    prefetch: Option<usize>,
+    features: Option<String>,
+    placement: Option<PlacementName>,
+    presample: Option<usize>,
+}
+
+/// A placement by name, or the share of memory that features get.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum PlacementName {
+    Share(f64),
+    Name(String),
+}
+
+impl Options {
+    fn loader(&self) -> Result<LoaderOptions> {
+        let fanouts = self.num_neighbors.iter().map(|&k| fanout(k)).collect::<Result<_>>()?;
+        let defaults = LoaderOptions::new(SampleOptions { fanouts, disjoint: self.disjoint });
+        let threads = self.threads.unwrap_or_else(cores);
+        let window = self.window.unwrap_or(defaults.window);
+        Ok(LoaderOptions {
+            direction: match self.direction.as_deref() {
+                Some("out") => Direction::Out,
+                Some("in") | None => Direction::In,
+                Some(other) => {
+                    return Err(Error::new(ErrorKind::Input, "sample in direction")
+                        .object(other)
+                        .expected("`in` or `out`"));
+                }
+            },
+            batch_size: self.batch_size,
+            drop_last: self.drop_last,
+            shuffle: self.shuffle,
+            seed: self.seed.unwrap_or(defaults.seed),
+            window,
+            threads,
+            // Every thread has a window of its own.
+            prefetch: self.prefetch.unwrap_or(window.saturating_mul(threads)),
+            features: self.features.clone(),
+            ..defaults
+        })
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let placement = match &self.placement {
+            None => Placement::default(),
+            Some(PlacementName::Share(share)) => Placement::Hybrid(*share),
+            Some(PlacementName::Name(name)) => match name.as_str() {
+                "unified" => Placement::Unified,
+                "topology" => Placement::TopologyFirst,
+                "features" => Placement::FeaturesFirst,
+                other => {
+                    return Err(Error::new(ErrorKind::Input, "use the placement")
+                        .object(other)
+                        .expected("`unified`, `topology`, `features` or a share for features"));
+                }
+            },
+        };
+        Ok(Plan { placement, ..Plan::default() })
+    }
+}
+
+fn fanout(count: i64) -> Result<Fanout> {
+    match (count, u32::try_from(count)) {
+        (-1, _) => Ok(Fanout::All),
+        (_, Ok(count)) => Ok(Fanout::Most(count)),
+        _ => Err(Error::new(ErrorKind::Input, "sample with the fanout")
+            .object(count)
+            .expected("a count of neighbours, or -1 for all")),
+    }
+}
+
+/// Makes mini-batches of one graph, which it opens for itself.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct Loader {
+    engine: Engine,
+    fitted: Fitted,
+    seeds: Vec<u32>,
+    names: Arc<Names>,
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        options_json: &str,
+        seeds: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Self> {
+        let seeds = seeds.as_slice()?;
+        let call = Call::new(None);
+        call.run(py, || {
+            let options: Options = from_json(options_json)?;
+            let (loader, plan) = (options.loader()?, options.plan()?);
+            let open = OpenOptions {
+                memory: options.memory,
+                engine: options.io.as_deref().unwrap_or("auto").parse()?,
+                // Passes have workers; loaders have threads of their own.
+                threads: Some(1),
+                ..OpenOptions::default()
+            };
+            let mut graph = Graph::open(&path, &open)?;
+            graph.set_cancel(call.cancel.clone());
+            let seeds = graph.find(seeds)?;
+            let names = Arc::new(Names::of(&graph)?);
+            let presample = options.presample.unwrap_or(usize::MAX);
+            let (engine, fitted) =
+                Engine::fitted(&Arc::new(graph), &loader, &seeds, &plan, presample)?;
+            Ok(Self { engine, fitted, seeds, names })
+        })
+    }
+
+    /// What is kept in memory, as JSON.
+    fn kept(&self) -> PyResult<String> {
+        to_json(&self.fitted)
+    }
+
+    /// Begins epoch `number` at batch `first`.
+    fn epoch(&self, py: Python<'_>, number: u64, first: usize) -> PyResult<Epoch> {
+        let begun = py.detach(|| self.engine.epoch(number, &self.seeds, first));
+        let batches = Some(begun.map_err(|e| raise(py, &e))?);
+        let state = State { batches, stats: EpochStats::default() };
+        let (engine, names) = (self.engine.clone(), Arc::clone(&self.names));
+        Ok(Epoch { state: Mutex::new(state), engine, names })
+    }
+}
+
+/// The batches of one epoch.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct Epoch {
+    state: Mutex<State>,
+    engine: Engine,
+    names: Arc<Names>,
+}
+
+struct State {
+    /// None once the epoch was closed.
+    batches: Option<Batches>,
+    stats: EpochStats,
+}
+
+#[pymethods]
+impl Epoch {
+    /// The next batch as arrays by name; None after the last.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut locked = self.lock(py)?;
+        let state: &mut State = &mut locked;
+        let Some(batches) = &mut state.batches else { return Ok(None) };
+        let offsets = self.engine.topology().offsets();
+        loop {
+            match py.detach(|| batches.poll(SIGNAL_POLL)) {
+                Ok(Some(prepared)) => return to_dict(py, prepared, &self.names, offsets).map(Some),
+                Ok(None) if batches.is_done() => return Ok(None),
+                Ok(None) => py.check_signals()?,
+                Err(error) => return Err(raise(py, &error)),
+            }
+        }
+    }
+
+    /// What was done so far, as JSON.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        let mut state = self.lock(py)?;
+        if let Some(batches) = &state.batches {
+            state.stats = batches.stats();
+        }
+        to_json(&state.stats)
+    }
+
+    /// Stops what prepares further batches and waits for it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.lock(py)?;
+        if let Some(batches) = state.batches.take() {
+            state.stats = batches.stats();
+            py.detach(|| drop(batches));
+        }
+        Ok(())
+    }
+}
+
+impl Epoch {
+    /// Another Python thread may hold the lock and wait for a batch: so does this one, without
+    /// the GIL.
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        self.state
+            .lock_py_attached(py)
+            .map_err(|_| PyRuntimeError::new_err("a call on this epoch panicked"))
+    }
+}

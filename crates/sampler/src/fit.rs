@@ -1,0 +1,113 @@
+//! What a loader keeps where nobody says: what its graph's memory holds beside the batches.
+//!
+//! The first batches of an epoch are sampled to see how large they are. If neighbours and features
+//! fit beside as many batches as may be under way, all is kept; else presampling
+//! ([`Hotness`](crate::Hotness)) counts what is wanted, and a [`Plan`] chooses.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tiergraph_cache::RankedSet;
+use tiergraph_core::Result;
+use tiergraph_graph::Graph;
+
+use crate::hotness::{Kept, Plan};
+use crate::keep::Keep;
+use crate::loader::Loader;
+use crate::matrix::Matrix;
+use crate::options::LoaderOptions;
+use crate::store::RowStore;
+
+/// Batches that the caller holds: the one that is trained on, and the one that it takes next.
+const HELD: u64 = 2;
+
+/// What a loader keeps in memory, and why no more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Fitted {
+    /// Pages of neighbours that are kept, of how many.
+    pub kept_pages: u64,
+    /// Pages of neighbours.
+    pub pages: u64,
+    /// Whether all neighbours are kept unpacked.
+    pub decoded: bool,
+    /// Rows of features that are kept, of how many.
+    pub kept_rows: u64,
+    /// Rows of features.
+    pub rows: u64,
+    /// Bytes for pages and rows.
+    pub capacity_bytes: u64,
+    /// Bytes of the largest batch of the first ones.
+    pub batch_bytes: u64,
+}
+
+impl Loader {
+    /// A loader for epochs over `seeds` that keeps what fits, chosen as `plan` says after sampling
+    /// at most `presample` batches.
+    ///
+    /// # Errors
+    /// As [`Loader::new`] and [`Loader::presample`].
+    pub fn fitted(
+        graph: &Arc<Graph>,
+        options: &LoaderOptions,
+        seeds: &[u32],
+        plan: &Plan,
+        presample: usize,
+    ) -> Result<(Self, Fitted)> {
+        let row_bytes = match &options.features {
+            Some(name) => graph.features(name)?.row_bytes(),
+            None => 0,
+        };
+        let before = graph.budget().left();
+        let counter = LoaderOptions { features: None, ..options.clone() };
+        let keep = Keep::all_within(graph, options.direction, before / 2);
+        let counter = Self::new(Arc::clone(graph), counter, &keep, [])?;
+        let mut fitted = Fitted {
+            pages: counter.topology().map().pages(),
+            rows: if row_bytes > 0 { graph.manifest().vertices } else { 0 },
+            batch_bytes: largest(&counter, options, seeds)?,
+            ..Fitted::default()
+        };
+        let arcs = graph.manifest().arcs;
+        // Offsets, maps and tables, which any loader of these batches holds.
+        let fixed = (before - graph.budget().left()).saturating_sub(keep.bytes(fitted.pages, arcs))
+            + (options.threads * options.retain_bytes) as u64
+            + RankedSet::bytes_below(fitted.pages)
+            + RowStore::bytes_of(0, fitted.rows, row_bytes);
+        let under_way = (options.window + options.prefetch) as u64 + HELD;
+        fitted.capacity_bytes = before.saturating_sub(fixed + under_way * fitted.batch_bytes);
+        let all = Keep::Decoded.bytes(fitted.pages, arcs);
+        let kept = match all + fitted.rows * row_bytes as u64 <= fitted.capacity_bytes {
+            true => Kept {
+                pages: (0..fitted.pages).collect(),
+                vertices: (0..fitted.rows as u32).collect(),
+            },
+            false => {
+                let hotness = counter.presample(0, seeds, presample)?;
+                hotness.plan(plan, row_bytes, fitted.capacity_bytes)
+            }
+        };
+        // What counted goes before what is kept comes.
+        drop(counter);
+        (fitted.kept_pages, fitted.kept_rows) =
+            (kept.pages.len() as u64, kept.vertices.len() as u64);
+        fitted.decoded = fitted.kept_pages == fitted.pages
+            && all + fitted.kept_rows * row_bytes as u64 <= fitted.capacity_bytes;
+        let keep = if fitted.decoded { Keep::Decoded } else { Keep::Pages(kept.pages) };
+        let loader = Self::new(Arc::clone(graph), options.clone(), &keep, kept.vertices)?;
+        Ok((loader, fitted))
+    }
+}
+
+/// The most bytes of one of the first batches, with the features that it comes with.
+fn largest(counter: &Loader, options: &LoaderOptions, seeds: &[u32]) -> Result<u64> {
+    let graph = &counter.0.graph;
+    let features = options.features.as_ref().map(|name| graph.features(name)).transpose()?;
+    let mut most = 0;
+    for prepared in counter.epoch(0, seeds, 0)?.take(options.window) {
+        let batch = prepared?.batch;
+        let rows = batch.n_id.len();
+        let x = features.map_or(0, |f| Matrix::bytes_of(f, rows, options.delivery));
+        most = most.max(x + batch.resident_bytes());
+    }
+    Ok(most)
+}

@@ -1,0 +1,61 @@
+//! Mini-batches for graph neural networks, prepared from storage while others are trained on.
+//!
+//! ```text
+//! seeds ─ sample ─────────────────────── gather ───────────────── Prepared
+//!         choose → resolve → relabel     kept rows ∥ read pages   in order
+//!         (Philox) (Topology) (Labels)   (RowStore)  (PageReader)
+//! ```
+//! A [`Loader`] has threads that each prepare a window of batches at a time: [`Sampler`] samples
+//! them from a [`Topology`], of which any part may be in memory, [`gather`](gather::gather) brings
+//! the features, and an [`Epoch`] hands the batches out in order. [`Hotness`] counts what batches
+//! want, and plans what to keep.
+//!
+//! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,
+//! what is in memory, or the device. `docs/sampling.md` defines them to the byte.
+//!
+//! Sampling by weights (A-ES, Efraimidis and Spirakis 2006) and by time needs weights and times of
+//! the arcs of rows, which the format does not have yet. They go where [`choose`] is: a rule that
+//! picks positions from a vertex's stream of draws.
+#![forbid(unsafe_code)]
+
+pub mod array;
+pub mod batch;
+mod board;
+pub mod choose;
+pub mod epoch;
+mod fit;
+mod fragments;
+pub mod gather;
+pub mod hotness;
+pub mod keep;
+mod load;
+pub mod loader;
+pub mod matrix;
+pub mod offsets;
+pub mod options;
+pub mod order;
+pub mod page_map;
+pub mod philox;
+pub mod relabel;
+pub mod sample;
+mod shared;
+pub mod stats;
+pub mod store;
+mod table;
+pub mod topology;
+pub mod window;
+
+pub use batch::MiniBatch;
+pub use epoch::{Epoch, Prepared};
+pub use fit::Fitted;
+pub use hotness::{Hotness, Kept, Plan};
+pub use keep::Keep;
+pub use loader::Loader;
+pub use matrix::{Delivery, Matrix};
+pub use options::LoaderOptions;
+pub use philox::{EpochKey, Purpose};
+pub use sample::{Fanout, SampleOptions, Sampler};
+pub use stats::EpochStats;
+pub use store::RowStore;
+pub use table::TableKind;
+pub use topology::Topology;

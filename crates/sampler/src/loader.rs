@@ -1,0 +1,129 @@
+//! The loader: what all epochs share, and how it is set up.
+
+use std::sync::{Arc, Mutex};
+
+use tiergraph_core::Result;
+use tiergraph_graph::Graph;
+
+use crate::epoch::Epoch;
+use crate::hotness::{Hotness, Kept};
+use crate::keep::Keep;
+use crate::options::LoaderOptions;
+use crate::shared::Shared;
+use crate::store::RowStore;
+use crate::topology::Topology;
+
+/// Prepares batches of one graph, epoch after epoch.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tiergraph_graph::{Graph, OpenOptions};
+/// use tiergraph_sampler::{Fanout, Keep, Loader, LoaderOptions, SampleOptions};
+/// # use tiergraph_core::{Cancel, Silent};
+/// # use tiergraph_ingest::build::{BuildOptions, Purpose, build};
+/// # use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
+/// # use tiergraph_ingest::{EdgeBatch, Endpoints};
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("six.tg");
+/// # let ends = Endpoints::U64 { src: vec![0, 0, 1, 3, 3], dst: vec![1, 2, 2, 4, 5] };
+/// # let spec = MemorySpec { name: "six vertices".into(), ..MemorySpec::default() };
+/// # let batch = EdgeBatch { ends, weights: None };
+/// # let options = BuildOptions { purpose: Purpose::Training, ..BuildOptions::default() };
+/// # let mut source = ArraySource::new(spec, vec![batch])?;
+/// # build(&mut source, &path, &options, &Silent, &Cancel::default())?;
+/// let graph = Arc::new(Graph::open(&path, &OpenOptions::default())?);
+/// let sample = SampleOptions { fanouts: vec![Fanout::Most(25), Fanout::Most(10)], disjoint: false };
+/// let options = LoaderOptions { batch_size: 2, ..LoaderOptions::new(sample) };
+/// let loader = Loader::new(graph, options, &Keep::Decoded, [])?;
+/// for prepared in loader.epoch(0, &[0, 1, 2, 3, 4, 5], 0)? {
+///     let batch = prepared?.batch;
+///     assert_eq!(batch.batch_size(), 2);
+///     assert!(batch.row.iter().all(|&node| (node as usize) < batch.n_id.len()));
+/// }
+/// # Ok::<(), tiergraph_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Loader(pub(crate) Arc<Shared>);
+
+impl Loader {
+    /// A loader with these neighbours in memory, and these vertices' rows of features.
+    ///
+    /// # Errors
+    /// Options that make no batches, features that the graph does not have, what does not fit the
+    /// graph's memory, and what reading gives.
+    pub fn new(
+        graph: Arc<Graph>,
+        options: LoaderOptions,
+        keep: &Keep,
+        rows: impl IntoIterator<Item = u32>,
+    ) -> Result<Self> {
+        options.check()?;
+        let topology = Topology::open(&graph, options.direction, keep)?;
+        let store = match &options.features {
+            Some(name) => Some(RowStore::load(&graph, graph.features(name)?, rows)?),
+            None => None,
+        };
+        let shared = Shared { graph, topology, rows: store, options, tools: Mutex::default() };
+        // What is wrong with the options, or does not fit, is said now and not by a worker.
+        for _ in 0..shared.options.threads {
+            shared.give_tools(shared.new_tools()?);
+        }
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// The options.
+    pub fn options(&self) -> &LoaderOptions {
+        &self.0.options
+    }
+
+    /// The neighbours.
+    pub fn topology(&self) -> &Topology {
+        &self.0.topology
+    }
+
+    /// Begins epoch `epoch` over `seeds` (the graph's vertices), from batch `first` on: 0, or where
+    /// a run that is resumed was.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many; what the system
+    /// refuses threads for.
+    pub fn epoch(&self, epoch: u64, seeds: &[u32], first: usize) -> Result<Epoch> {
+        Epoch::start(Arc::clone(&self.0), epoch, self.0.order(epoch, seeds)?, first)
+    }
+
+    /// Counts what the batches of an epoch want, without their features: `batches` of them, or all.
+    ///
+    /// # Errors
+    /// As [`Loader::epoch`], and what reading gives.
+    pub fn presample(&self, epoch: u64, seeds: &[u32], batches: usize) -> Result<Hotness> {
+        let shared = &*self.0;
+        let order = shared.order(epoch, seeds)?;
+        let count = order.batches(&shared.options).min(batches);
+        let mut tools = shared.take_tools()?;
+        let pages = shared.topology.map().pages();
+        let counts = Hotness::bytes_of(pages, shared.graph.manifest().vertices);
+        let _held = shared.graph.reserve(counts, "the counts of what batches want")?;
+        let mut hotness = Hotness::new(&shared.topology);
+        let mut batches = Vec::new();
+        let counted = (0..count).step_by(shared.options.window).try_for_each(|begin| {
+            shared.graph.cancel().check("count what batches want")?;
+            let window = begin..count.min(begin + shared.options.window);
+            shared.sample(&mut tools, epoch, &order, window, &mut batches)?;
+            hotness.record(&shared.topology, &batches);
+            Ok(())
+        });
+        shared.give_tools(tools);
+        counted.map(|()| hotness)
+    }
+
+    /// The same loader with other things in memory.
+    ///
+    /// # Errors
+    /// As [`Loader::new`].
+    pub fn with_kept(self, kept: Kept) -> Result<Self> {
+        let (graph, options) = (Arc::clone(&self.0.graph), self.0.options.clone());
+        // What was kept goes before what shall be kept comes.
+        drop(self);
+        Self::new(graph, options, &Keep::Pages(kept.pages), kept.vertices)
+    }
+}

@@ -1,0 +1,283 @@
+//! Uniform neighbour sampling without replacement, hop by hop.
+//!
+//! GraphSAGE's sampling (Hamilton, Ying, Leskovec, 2017) with PyG's contract: each hop expands the
+//! nodes that the last one found, every node once, and takes up to *fanout* of its neighbours. What
+//! is taken depends on (seed, epoch, batch, hop, vertex) alone: see [`philox`](crate::philox).
+//!
+//! A hop goes through its nodes in blocks that fit the L2 cache, and through each block in three
+//! steps that each know their addresses beforehand and ask for them ahead: *choose* arcs by their
+//! numbers, *resolve* them to neighbours, *relabel* the neighbours.
+
+use std::ops::Range;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_mem::prefetch;
+
+use crate::batch::MiniBatch;
+use crate::choose::Chooser;
+use crate::offsets::{Offset, Offsets};
+use crate::philox::{EpochKey, MAX_DRAWS, Stream};
+use crate::relabel::MAX_PLACES;
+use crate::table::{Table, TableKind};
+use crate::topology::Topology;
+
+/// How many neighbours of a node a hop takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fanout {
+    /// All of them.
+    All,
+    /// So many at most, without replacement.
+    Most(u32),
+}
+
+/// What is sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleOptions {
+    /// One fanout a hop, nearest hop first.
+    pub fanouts: Vec<Fanout>,
+    /// Whether each seed gets nodes of its own, shared with no other seed.
+    pub disjoint: bool,
+}
+
+/// Nodes that go through the three steps together.
+const BLOCK: usize = 128;
+/// How many accesses ahead memory is asked for.
+pub(crate) const AHEAD: usize = 16;
+/// The most hops: a hop's number has eight bits in a counter.
+const MAX_HOPS: usize = 255;
+
+/// Samples batches on one thread; keeps its tables from batch to batch.
+#[derive(Debug)]
+pub struct Sampler {
+    options: SampleOptions,
+    vertices: usize,
+    chooser: Chooser,
+    labels: Table,
+    /// The neighbours of the arcs that were chosen last.
+    neighbors: Vec<u32>,
+    list: Vec<u64>,
+}
+
+impl Sampler {
+    /// A sampler for graphs of so many vertices.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for fanouts that counters cannot number, [`ErrorKind::Budget`] where
+    /// the system has no memory for the table.
+    pub fn new(vertices: usize, options: &SampleOptions) -> Result<Self> {
+        Self::with_table(vertices, options, TableKind::for_graph(vertices))
+    }
+
+    /// As [`new`](Self::new), with a table of choice.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_table(vertices: usize, options: &SampleOptions, table: TableKind) -> Result<Self> {
+        check_fanouts(&options.fanouts)?;
+        let labels = Table::new(vertices, options.disjoint, table)?;
+        Ok(Self {
+            options: options.clone(),
+            vertices,
+            chooser: Chooser::default(),
+            labels,
+            neighbors: Vec::new(),
+            list: Vec::new(),
+        })
+    }
+
+    /// What is sampled.
+    pub fn options(&self) -> &SampleOptions {
+        &self.options
+    }
+
+    /// Bytes of the tables.
+    pub fn resident_bytes(&self) -> u64 {
+        let buffers = 4 * self.neighbors.capacity() + 8 * self.list.capacity();
+        self.labels.resident_bytes() + buffers as u64
+    }
+
+    /// Samples batch `number` of the epoch of `key` into `batch`, whose memory is used again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or a topology that is not all
+    /// in memory (see [`sample_window`](Self::sample_window)); [`ErrorKind::Format`] for damage.
+    pub fn sample(
+        &mut self,
+        topology: &Topology,
+        key: EpochKey,
+        number: u32,
+        seeds: &[u32],
+        batch: &mut MiniBatch,
+    ) -> Result<()> {
+        if !topology.is_resident() {
+            return Err(Error::new(ErrorKind::Input, "sample a batch alone")
+                .expected("all neighbours in memory")
+                .got("pages that must be read"));
+        }
+        self.begin(number, seeds, batch)?;
+        self.label_nodes(batch)?;
+        for hop in 0..self.options.fanouts.len() {
+            let frontier = batch.frontier();
+            let (nodes, edges) = (batch.n_id.len(), batch.e_id.len());
+            for begin in frontier.clone().step_by(BLOCK) {
+                let block = begin..frontier.end.min(begin + BLOCK);
+                let arcs = self.choose(topology.offsets(), key, hop, block, batch);
+                self.resolve(topology, batch, arcs.clone())?;
+                self.relabel(batch, arcs)?;
+            }
+            batch.num_sampled_nodes.push(batch.n_id.len() - nodes);
+            batch.num_sampled_edges.push(batch.e_id.len() - edges);
+        }
+        Ok(())
+    }
+
+    /// Starts a batch with its seeds.
+    pub(crate) fn begin(&self, number: u32, seeds: &[u32], batch: &mut MiniBatch) -> Result<()> {
+        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= self.vertices) {
+            return Err(Error::new(ErrorKind::Input, "sample from seed")
+                .object(seed)
+                .expected(format!("one of {} vertices", self.vertices)));
+        }
+        batch.begin(number, seeds, self.options.disjoint);
+        Ok(())
+    }
+
+    /// Enters all nodes of a batch in the table, which forgets those of the batch before.
+    pub(crate) fn label_nodes(&mut self, batch: &MiniBatch) -> Result<()> {
+        self.labels.enter(batch)
+    }
+
+    /// Chooses arcs of the nodes `block`, appends them to the batch and tells where they are.
+    pub(crate) fn choose(
+        &mut self,
+        offsets: &Offsets,
+        key: EpochKey,
+        hop: usize,
+        block: Range<usize>,
+        batch: &mut MiniBatch,
+    ) -> Range<usize> {
+        match offsets {
+            Offsets::Narrow(sums) => self.choose_among(sums, key, hop, block, batch),
+            Offsets::Wide(sums) => self.choose_among(sums, key, hop, block, batch),
+        }
+    }
+
+    fn choose_among<T: Offset>(
+        &mut self,
+        sums: &[T],
+        key: EpochKey,
+        hop: usize,
+        block: Range<usize>,
+        batch: &mut MiniBatch,
+    ) -> Range<usize> {
+        let first_arc = batch.e_id.len();
+        let most = match self.options.fanouts[hop] {
+            Fanout::All => u64::MAX,
+            Fanout::Most(k) => k.into(),
+        };
+        for node in block.clone().take(AHEAD) {
+            prefetch(sums, batch.n_id[node] as usize);
+        }
+        for node in block.clone() {
+            if node + AHEAD < block.end {
+                prefetch(sums, batch.n_id[node + AHEAD] as usize);
+            }
+            let vertex = batch.n_id[node];
+            let (begin, end) = (sums[vertex as usize].into(), sums[vertex as usize + 1].into());
+            let (degree, at): (u64, usize) = (end - begin, batch.e_id.len());
+            let taken = degree.min(most) as usize;
+            batch.e_id.resize(at + taken, 0);
+            batch.col.resize(at + taken, node as u32);
+            let tree = batch.tree.get(node).copied().unwrap_or(0);
+            let stream = Stream { batch: batch.number, hop: hop as u32, vertex, tree };
+            self.chooser.choose(key, stream, degree, begin, &mut batch.e_id[at..]);
+        }
+        first_arc..batch.e_id.len()
+    }
+
+    /// Looks up whom the chosen `arcs` lead to, in memory.
+    fn resolve(
+        &mut self,
+        topology: &Topology,
+        batch: &MiniBatch,
+        arcs: Range<usize>,
+    ) -> Result<()> {
+        let numbers = &batch.e_id[arcs.clone()];
+        self.neighbors.resize(numbers.len(), 0);
+        if let Some(decoded) = topology.decoded() {
+            for &arc in numbers.iter().take(AHEAD) {
+                prefetch(decoded, arc as usize);
+            }
+            for (i, slot) in self.neighbors.iter_mut().enumerate() {
+                if let Some(&arc) = numbers.get(i + AHEAD) {
+                    prefetch(decoded, arc as usize);
+                }
+                *slot = decoded[numbers[i] as usize];
+            }
+            return Ok(());
+        }
+        self.resolve_on_pages(topology, batch, arcs)
+    }
+
+    /// As [`resolve`](Self::resolve), on pages that are kept.
+    fn resolve_on_pages(
+        &mut self,
+        topology: &Topology,
+        batch: &MiniBatch,
+        arcs: Range<usize>,
+    ) -> Result<()> {
+        let numbers = &batch.e_id[arcs.clone()];
+        let runs = || batch.col[arcs.clone()].chunk_by(|a, b| a == b);
+        let vertex = |run: &[u32]| batch.n_id[run[0] as usize];
+        let mut ahead = runs();
+        ahead.by_ref().take(AHEAD).for_each(|run| topology.prefetch(vertex(run)));
+        let mut at = 0;
+        for run in runs() {
+            if let Some(run) = ahead.next() {
+                topology.prefetch(vertex(run));
+            }
+            let edges = at..at + run.len();
+            at = edges.end;
+            let out = &mut self.neighbors[edges.clone()];
+            topology.resolve_kept(vertex(run), &numbers[edges], out, &mut self.list)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the neighbours that were resolved for `arcs` their places in the batch.
+    fn relabel(&mut self, batch: &mut MiniBatch, arcs: Range<usize>) -> Result<()> {
+        let neighbors = std::mem::take(&mut self.neighbors);
+        let relabelled = self.relabel_list(batch, arcs, &neighbors);
+        self.neighbors = neighbors;
+        relabelled
+    }
+
+    /// As [`relabel`](Self::relabel), for neighbours in a list of their own.
+    pub(crate) fn relabel_list(
+        &mut self,
+        batch: &mut MiniBatch,
+        arcs: Range<usize>,
+        neighbors: &[u32],
+    ) -> Result<()> {
+        if batch.n_id.len() + neighbors.len() >= MAX_PLACES {
+            return Err(Error::new(ErrorKind::Input, "sample a batch")
+                .expected(format!("fewer than {MAX_PLACES} nodes"))
+                .hint("use a smaller batch or smaller fanouts"));
+        }
+        self.labels.relabel(batch, arcs, neighbors)
+    }
+}
+
+fn check_fanouts(fanouts: &[Fanout]) -> Result<()> {
+    let too_large = |fanout: &&Fanout| matches!(fanout, Fanout::Most(k) if *k > MAX_DRAWS);
+    let error = || Error::new(ErrorKind::Input, "sample with the fanouts");
+    if fanouts.len() > MAX_HOPS {
+        return Err(error().expected(format!("at most {MAX_HOPS} hops")).got(fanouts.len()));
+    }
+    match fanouts.iter().find(too_large) {
+        Some(fanout) => Err(error()
+            .expected(format!("at most {MAX_DRAWS} neighbours"))
+            .got(format!("{fanout:?}"))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,226 @@
+//! The neighbours that are sampled from: what of them is in memory, and where the rest is.
+//!
+//! Which arcs of a vertex are taken follows from [`Offsets`] alone, which stay in memory. Whom they
+//! lead to is looked up afterwards: in an array of all neighbours, where that fits; on a page that
+//! is kept; or on a page that is read for it.
+
+use std::sync::Arc;
+
+use tiergraph_cache::RankedSet;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::rows::{RowsPage, check_page};
+use tiergraph_graph::{Direction, Graph};
+use tiergraph_io::FileId;
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation, prefetch};
+
+use crate::array::Array;
+use crate::keep::Keep;
+use crate::offsets::Offsets;
+use crate::page_map::PageMap;
+
+/// A list of at most this many neighbours is unpacked whole, a longer one where it is needed.
+const WHOLE_LIST: u64 = 64;
+
+/// The neighbours of a graph in one direction.
+#[derive(Debug)]
+pub struct Topology {
+    offsets: Offsets,
+    map: PageMap,
+    store: Store,
+    file: FileId,
+    name: Arc<str>,
+    _held: Reservation,
+}
+
+#[derive(Debug)]
+pub(crate) enum Store {
+    Decoded(Array<u32>),
+    Pages { set: RankedSet, bytes: AlignedBuf },
+}
+
+impl Topology {
+    /// Loads what shall be kept of `graph`'s neighbours.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a graph without rows in this direction, [`ErrorKind::Budget`] where
+    /// what shall be kept does not fit, and what reading gives.
+    pub fn open(graph: &Graph, direction: Direction, keep: &Keep) -> Result<Self> {
+        let Some(rows) = graph.row_pages(direction) else {
+            let needs = format!("the layout `{direction}.rows`");
+            return Err(graph.missing_layout("sample neighbours", &needs));
+        };
+        let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
+        let pages = rows.index.len() as u64;
+        let fixed = Offsets::bytes_of(vertices, arcs) + PageMap::bytes_of(pages, vertices);
+        let held =
+            graph.reserve(fixed + keep.bytes(pages, arcs), "the neighbours that stay in memory")?;
+        let offsets = {
+            let _degrees = graph.reserve(vertices * 4, "the degrees, while they are summed")?;
+            Offsets::new(&graph.degrees(direction)?, arcs)?
+        };
+        let mut topology = Self {
+            offsets,
+            map: PageMap::new(rows.index, graph.vertices())?,
+            store: Store::Pages { set: RankedSet::default(), bytes: AlignedBuf::default() },
+            file: rows.file,
+            name: rows.name.into(),
+            _held: held,
+        };
+        match keep {
+            Keep::Decoded => topology.store = topology.decode_all(graph)?,
+            Keep::Pages(kept) => topology.store = topology.load(graph, kept)?,
+            Keep::Nothing => {}
+        }
+        Ok(topology)
+    }
+
+    /// Where each vertex's arcs begin.
+    pub fn offsets(&self) -> &Offsets {
+        &self.offsets
+    }
+
+    /// Which page holds which neighbours.
+    pub fn map(&self) -> &PageMap {
+        &self.map
+    }
+
+    /// The file that pages are read from.
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Its name in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether no page is ever read.
+    pub fn is_resident(&self) -> bool {
+        match &self.store {
+            Store::Decoded(_) => true,
+            Store::Pages { set, .. } => set.len() == self.map.pages(),
+        }
+    }
+
+    /// Every neighbour by the number of its arc, if they are in memory unpacked.
+    pub fn decoded(&self) -> Option<&[u32]> {
+        match &self.store {
+            Store::Decoded(neighbors) => Some(neighbors),
+            Store::Pages { .. } => None,
+        }
+    }
+
+    /// The bytes of a page that is kept.
+    #[inline]
+    pub fn kept_page(&self, page: u64) -> Option<&[u8]> {
+        let Store::Pages { set, bytes } = &self.store else { return None };
+        let at = set.rank(page)? as usize * PAGE_BYTES;
+        Some(&bytes[at..at + PAGE_BYTES])
+    }
+
+    /// Whether a page is kept.
+    #[inline]
+    pub fn is_kept(&self, page: u64) -> bool {
+        matches!(&self.store, Store::Pages { set, .. } if set.contains(page))
+    }
+
+    /// Asks for what finding `vertex`'s list on a kept page touches first: the page's header and
+    /// the list's end.
+    #[inline]
+    pub fn prefetch(&self, vertex: u32) {
+        let page = self.map.page(vertex, 0);
+        if let Some(bytes) = self.kept_page(page) {
+            let place = vertex.wrapping_sub(self.map.begin(page).0) as usize;
+            prefetch(bytes, 0);
+            prefetch(bytes, (32 + 2 * place).min(PAGE_BYTES - 1));
+        }
+    }
+
+    /// Checks page `number`, which was just read.
+    pub fn check(&self, number: u64, page: &[u8]) -> Result<()> {
+        check_page(page, &self.name, number)
+    }
+
+    /// Looks up, on one page, those of `arcs` (arcs of `vertex`) that it holds, and writes whom
+    /// they lead to at their places in `out`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] for a page that disagrees with the degrees, or names a vertex that
+    /// the graph does not have.
+    pub fn resolve(
+        &self,
+        page: &[u8],
+        vertex: u32,
+        arcs: &[u64],
+        out: &mut [u32],
+        list: &mut Vec<u64>,
+    ) -> Result<()> {
+        let page = RowsPage::parse(page)?;
+        let piece = page.piece(vertex.into())?;
+        let all = self.offsets.arcs(vertex);
+        if piece.degree != all.end - all.start {
+            return Err(self.damaged(vertex, "as many neighbours as its degree", piece.degree));
+        }
+        let here = piece.first..piece.first + piece.len;
+        let whole = piece.len <= WHOLE_LIST || piece.len <= 4 * arcs.len() as u64;
+        if whole {
+            list.clear();
+            page.neighbors(vertex.into(), list)?;
+        }
+        for (&arc, slot) in arcs.iter().zip(out) {
+            let ordinal = arc.wrapping_sub(all.start);
+            if here.contains(&ordinal) {
+                let neighbor = match whole {
+                    true => list[(ordinal - here.start) as usize],
+                    false => page.kth(vertex.into(), ordinal)?,
+                };
+                *slot = self.vertex(vertex, neighbor)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`resolve`](Self::resolve), with whichever pages `arcs` are on, all of them kept.
+    pub fn resolve_kept(
+        &self,
+        vertex: u32,
+        arcs: &[u64],
+        out: &mut [u32],
+        list: &mut Vec<u64>,
+    ) -> Result<()> {
+        let (page, all) = (self.map.page(vertex, 0), self.offsets.arcs(vertex));
+        let kept = |page| self.kept_page(page).ok_or_else(|| self.not_kept(page));
+        if !self.map.goes_on(vertex, page) {
+            return self.resolve(kept(page)?, vertex, arcs, out, list);
+        }
+        for (arc, slot) in arcs.iter().zip(out) {
+            let page = self.map.page(vertex, (arc - all.start) as u32);
+            let (arc, slot) = (std::slice::from_ref(arc), std::slice::from_mut(slot));
+            self.resolve(kept(page)?, vertex, arc, slot, list)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn not_kept(&self, page: u64) -> Error {
+        Error::new(ErrorKind::Input, "use page").object(page).expected("one that is in memory")
+    }
+
+    /// A neighbour as a vertex of this graph.
+    #[inline]
+    pub(crate) fn vertex(&self, of: u32, neighbor: u64) -> Result<u32> {
+        match u32::try_from(neighbor) {
+            Ok(id) if (id as usize) < self.offsets.vertices() => Ok(id),
+            _ => Err(self.damaged(of, "a neighbour of the graph", neighbor)),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn damaged(&self, vertex: u32, expected: &str, got: u64) -> Error {
+        Error::new(ErrorKind::Format, format!("use the list of vertex {vertex} in"))
+            .object(&self.name)
+            .expected(expected)
+            .got(got)
+            .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+    }
+}

@@ -1,0 +1,233 @@
+//! Sampling a window of batches together, from pages that are read for them.
+//!
+//! All batches of a window take a hop together. The pages that their nodes need and that are not
+//! in memory are put in order, each is read once, and whatever any batch wants from a page is looked
+//! up while it is there (AGNES reads blocks for a window the same way). Nodes on kept pages are
+//! looked up while reads are in flight. Pages of all hops but the last may be wanted again by the
+//! next and are kept until the window ends, as far as `retain_bytes` goes.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use tiergraph_core::Result;
+use tiergraph_graph::{PageReader, PagesRead};
+use tiergraph_mem::PAGE_BYTES;
+
+use crate::batch::MiniBatch;
+use crate::philox::EpochKey;
+use crate::sample::Sampler;
+use crate::topology::Topology;
+
+/// Nodes that are looked up between two polls.
+const PIECE: usize = 32;
+
+/// Pages that a window's sampling read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleReads {
+    /// What was read.
+    pub read: PagesRead,
+    /// Different pages among it: all, unless pages could not be kept to the window's end.
+    pub distinct_pages: u64,
+    /// Bytes of the pages in memory that nodes were looked up on.
+    pub bytes_host: u64,
+}
+
+/// The seeds of one batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Seeds<'a> {
+    /// The batch's number in its epoch.
+    pub number: u32,
+    /// Its seeds.
+    pub vertices: &'a [u32],
+}
+
+/// A node of a batch that wants some of its arcs looked up on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wish {
+    page: u64,
+    batch: u32,
+    /// The first of the node's edges; they are as many as have its place in `col`.
+    edge: usize,
+}
+
+/// Edges of the hop that is being taken, and whom they lead to.
+struct Hop<'a> {
+    topology: &'a Topology,
+    batches: &'a [MiniBatch],
+    /// Of each batch: its first edge of this hop, and the neighbours from there on.
+    found: Vec<(usize, Vec<u32>)>,
+    list: Vec<u64>,
+}
+
+impl Hop<'_> {
+    /// Looks up what `wish` wants on `page`.
+    fn grant(&mut self, wish: Wish, page: &[u8]) -> Result<()> {
+        let batch = &self.batches[wish.batch as usize];
+        let node = batch.col[wish.edge];
+        let edges = batch.col[wish.edge..].iter().take_while(|&&col| col == node).count();
+        let (first, neighbors) = &mut self.found[wish.batch as usize];
+        let arcs = &batch.e_id[wish.edge..wish.edge + edges];
+        let at = wish.edge - *first;
+        let out = &mut neighbors[at..at + edges];
+        self.topology.resolve(page, batch.n_id[node as usize], arcs, out, &mut self.list)
+    }
+}
+
+/// Pages that are kept until the window ends.
+#[derive(Debug, Default)]
+struct Retained {
+    /// Every page that was read; where it lies in `bytes`, if it was kept.
+    pages: HashMap<u64, Option<usize>>,
+    bytes: Vec<u8>,
+}
+
+impl Retained {
+    fn get(&self, page: u64) -> Option<&[u8]> {
+        let at = (*self.pages.get(&page)?)?;
+        Some(&self.bytes[at..at + PAGE_BYTES])
+    }
+
+    fn put(&mut self, page: u64, bytes: &[u8], limit: usize) {
+        let at = self.bytes.len();
+        let kept = at + PAGE_BYTES <= limit;
+        if kept {
+            self.bytes.extend_from_slice(bytes);
+        }
+        match self.pages.entry(page) {
+            Entry::Vacant(entry) => drop(entry.insert(kept.then_some(at))),
+            Entry::Occupied(mut entry) => *entry.get_mut() = kept.then_some(at),
+        }
+    }
+}
+
+impl Sampler {
+    /// Samples the batches of `seeds` into `batches`, one for each, reading what is not in memory
+    /// through `reader`. The batches are those that [`sample`](Self::sample) gives.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample), and what reading gives.
+    pub fn sample_window(
+        &mut self,
+        topology: &Topology,
+        reader: &mut PageReader,
+        key: EpochKey,
+        seeds: &[Seeds<'_>],
+        batches: &mut [MiniBatch],
+        retain_bytes: usize,
+    ) -> Result<SampleReads> {
+        let mut reads = SampleReads::default();
+        if topology.is_resident() {
+            for (seeds, batch) in seeds.iter().zip(&mut *batches) {
+                self.sample(topology, key, seeds.number, seeds.vertices, batch)?;
+            }
+            return Ok(reads);
+        }
+        for (seeds, batch) in seeds.iter().zip(&mut *batches) {
+            self.begin(seeds.number, seeds.vertices, batch)?;
+        }
+        let mut retained = Retained::default();
+        let hops = self.options().fanouts.len();
+        for hop in 0..hops {
+            let firsts: Vec<usize> = batches.iter().map(|batch| batch.e_id.len()).collect();
+            for batch in &mut *batches {
+                self.choose(topology.offsets(), key, hop, batch.frontier(), batch);
+            }
+            let limit = if hop + 1 < hops { retain_bytes } else { 0 };
+            let found =
+                look_up(topology, reader, batches, &firsts, &mut retained, limit, &mut reads)?;
+            for (batch, (first, neighbors)) in batches.iter_mut().zip(found) {
+                self.label_nodes(batch)?;
+                let nodes = batch.n_id.len();
+                self.relabel_list(batch, first..first + neighbors.len(), &neighbors)?;
+                batch.num_sampled_nodes.push(batch.n_id.len() - nodes);
+                batch.num_sampled_edges.push(neighbors.len());
+            }
+        }
+        reads.distinct_pages = retained.pages.len() as u64;
+        Ok(reads)
+    }
+}
+
+/// Finds whom the edges of this hop lead to: for each batch its first edge and the neighbours.
+fn look_up(
+    topology: &Topology,
+    reader: &mut PageReader,
+    batches: &[MiniBatch],
+    firsts: &[usize],
+    retained: &mut Retained,
+    limit: usize,
+    reads: &mut SampleReads,
+) -> Result<Vec<(usize, Vec<u32>)>> {
+    let found = batches.iter().zip(firsts).map(|(batch, &f)| (f, vec![0; batch.e_id.len() - f]));
+    let hop = Hop { topology, batches, found: found.collect(), list: Vec::new() };
+    let here = |page| topology.is_kept(page) || retained.get(page).is_some();
+    let (hits, mut misses): (Vec<Wish>, Vec<Wish>) =
+        wishes(topology, batches, firsts).partition(|wish| here(wish.page));
+    misses.sort_unstable();
+    let mut pages: Vec<u64> = misses.iter().map(|wish| wish.page).collect();
+    pages.dedup();
+    reads.bytes_host += (hits.len() * PAGE_BYTES) as u64;
+    let mut left = hits.as_slice();
+    let hop = RefCell::new(hop);
+    let retained = RefCell::new(retained);
+    let mut grant_hits = |most: usize| -> Result<bool> {
+        let (now, later) = left.split_at(most.min(left.len()));
+        let (mut hop, retained) = (hop.borrow_mut(), retained.borrow());
+        for &wish in now {
+            if let Some(page) = topology.kept_page(wish.page).or_else(|| retained.get(wish.page)) {
+                hop.grant(wish, page)?;
+            }
+        }
+        left = later;
+        Ok(!left.is_empty())
+    };
+    let arrived = |first: u64, bytes: &[u8]| -> Result<()> {
+        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+            topology.check(number, page)?;
+            let from = misses.partition_point(|wish| wish.page < number);
+            for &wish in misses[from..].iter().take_while(|wish| wish.page == number) {
+                hop.borrow_mut().grant(wish, page)?;
+            }
+            // `grant_hits` looks only at pages of earlier hops, which stay where they are.
+            retained.borrow_mut().put(number, page, limit);
+        }
+        Ok(())
+    };
+    reads.read += reader.read(topology.file(), &pages, || grant_hits(PIECE), arrived)?;
+    grant_hits(usize::MAX)?;
+    Ok(hop.into_inner().found)
+}
+
+/// What the edges from `firsts` on want, each page once for each node.
+fn wishes<'a>(
+    topology: &'a Topology,
+    batches: &'a [MiniBatch],
+    firsts: &'a [usize],
+) -> impl Iterator<Item = Wish> + 'a {
+    batches.iter().zip(firsts).enumerate().flat_map(move |(number, (batch, &first))| {
+        let mut edge = first;
+        batch.col[first..].chunk_by(|a, b| a == b).flat_map(move |run| {
+            let vertex = batch.n_id[run[0] as usize];
+            let arcs = &batch.e_id[edge..edge + run.len()];
+            let wish = move |page| Wish { page, batch: number as u32, edge };
+            let pages = pages_of(topology, vertex, arcs).into_iter().map(wish);
+            edge += run.len();
+            pages
+        })
+    })
+}
+
+/// The pages that hold some of `arcs`, arcs of `vertex`; ascending.
+pub(crate) fn pages_of(topology: &Topology, vertex: u32, arcs: &[u64]) -> Vec<u64> {
+    let (map, all) = (topology.map(), topology.offsets().arcs(vertex));
+    let page = map.page(vertex, 0);
+    if !map.goes_on(vertex, page) {
+        return vec![page];
+    }
+    let mut pages: Vec<u64> =
+        arcs.iter().map(|arc| map.page(vertex, (arc - all.start) as u32)).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}

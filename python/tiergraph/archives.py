@@ -1,0 +1,57 @@
+"""Arrays of an `.npz` archive, read from front to back: no more in memory than is asked for."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from .errors import InputError, IoError
+
+
+def members(path: Path) -> set[str]:
+    """The names of an archive's arrays."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {name.removesuffix(".npy") for name in archive.namelist()}
+    except zipfile.BadZipFile as error:
+        raise InputError.of("read", path, expected="an .npz archive", got=error) from error
+    except OSError as error:
+        raise IoError.of("open", path, got=error) from error
+
+
+class Member:
+    """One array of an archive, as a stream of its elements in C order."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.name = f"{path}:{name}"
+        archive = zipfile.ZipFile(path)
+        self._file = archive.open(f"{name}.npy")
+        version = npy.read_magic(self._file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        self.shape, fortran, self.dtype = read(self._file)
+        if (fortran and len(self.shape) > 1) or self.dtype.hasobject:
+            raise InputError.of(
+                "read", self.name, expected="numbers in C order", got="Fortran order or objects"
+            )
+
+    def take(self, count: int) -> NDArray[Any]:
+        """The next `count` elements, one-dimensional."""
+        want = count * self.dtype.itemsize
+        try:
+            data = self._file.read(want)
+        except zipfile.BadZipFile as error:
+            raise InputError.of("read", self.name, got=error) from error
+        if len(data) != want:
+            raise InputError.of(
+                "read", self.name, expected=f"{want} more bytes", got=f"{len(data)}"
+            )
+        return np.frombuffer(data, dtype=self.dtype)
+
+    def array(self) -> NDArray[Any]:
+        """All of it."""
+        return self.take(int(np.prod(self.shape))).reshape(self.shape)

@@ -1,0 +1,195 @@
+"""Graphs that come with features, labels and splits: PyG's `Data`, archives, OGB's folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .archives import Member, members
+from .errors import InputError
+from .rows import Rows, csv_batches, from_file, from_object
+
+Array = NDArray[Any]
+
+SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+SPLIT_SUFFIXES = ("_masks", "_mask", "_idx")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What one source says of a graph; absent parts are None or empty."""
+
+    edges: Iterator[tuple[Array, Array]] | None = None
+    vertices: int | None = None
+    features: Rows | None = None
+    labels: Array | None = None
+    splits: dict[str, Array] = field(default_factory=dict)
+
+
+def find(source: Any) -> Dataset | None:
+    """The dataset that `source` is, or None where it is anything else."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.is_dir() and ogb_root(path) is not None:
+            return from_ogb(path)
+        if path.suffix.lower() == ".npz" and path.is_file():
+            return from_archive(path)
+        return None
+    if hasattr(source, "edge_index"):
+        return from_data(source)
+    return None
+
+
+def from_data(data: Any) -> Dataset:
+    """PyG's `Data`, or anything with its attributes: `edge_index`, `x`, `y`, `*_mask`."""
+    names = list(data.keys()) if callable(getattr(data, "keys", None)) else list(vars(data))
+    x, y = getattr(data, "x", None), getattr(data, "y", None)
+    vertices = getattr(data, "num_nodes", None)
+    return Dataset(
+        edges=_pairs(np.asarray(data.edge_index)),
+        vertices=None if vertices is None else int(vertices),
+        features=None if x is None else from_object(x, "data.x"),
+        labels=None if y is None else np.asarray(y),
+        splits={split_name(n): np.asarray(getattr(data, n)) for n in names if is_split(n)},
+    )
+
+
+def from_archive(path: Path) -> Dataset:
+    """An `.npz` of plain arrays: `edge_index`, `num_nodes`, `x` dense or sparse, `y`, masks."""
+    names = members(path)
+    masks = [n for n in names if is_split(n)]
+    arrays = {n: Member(path, n).array() for n in masks}
+    has_rows = bool({"x", "x_data", "node_feat", "indptr"} & names)
+    return Dataset(
+        edges=_pairs(Member(path, "edge_index").array()) if "edge_index" in names else None,
+        vertices=int(Member(path, "num_nodes").array()) if "num_nodes" in names else None,
+        features=from_file(path) if has_rows else None,
+        labels=next((Member(path, n).array() for n in ("y", "node_label") if n in names), None),
+        # PyG has several splits as columns; archives of them often have them as rows.
+        splits={
+            split_name(n): np.ascontiguousarray(a.T) if n.endswith("_masks") else a
+            for n, a in arrays.items()
+        },
+    )
+
+
+def ogb_root(folder: Path) -> Path | None:
+    """The folder with a dataset's arrays in OGB's layout, or None."""
+    raw = folder / "raw"
+    return raw if raw.is_dir() else None
+
+
+def from_ogb(folder: Path) -> Dataset:
+    """OGB's layout on disk: `raw/` with text or NumPy arrays, `split/SCHEME/`."""
+    raw = folder / "raw"
+    archive = Dataset()
+    if (raw / "data.npz").is_file():
+        archive = from_archive(raw / "data.npz")
+    feat, label, edge, count = (
+        _first(raw, names)
+        for names in (
+            ("node-feat", "node_feat"),
+            ("node-label", "node_label"),
+            ("edge", "edge_index"),
+            ("num-node-list", "num_nodes_list"),
+        )
+    )
+    return Dataset(
+        edges=archive.edges if edge is None else _edges(edge),
+        vertices=archive.vertices if count is None else int(_whole(count, np.int64).flat[0]),
+        features=archive.features if feat is None else from_file(feat),
+        labels=archive.labels if label is None else _labels(_whole(label, np.float64)),
+        splits=_ogb_splits(folder / "split"),
+    )
+
+
+def is_split(name: str) -> bool:
+    """Whether an array of this name says which vertices a split has."""
+    return name.endswith(SPLIT_SUFFIXES) or name in SPLIT_NAMES
+
+
+def split_name(name: str) -> str:
+    """`train_mask`, `train_idx` and `train` are one split; `valid` is `val`."""
+    for suffix in SPLIT_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return SPLIT_NAMES.get(name, name)
+
+
+def _pairs(edge_index: Array) -> Iterator[tuple[Array, Array]]:
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        raise InputError.of(
+            "build from", "edge_index", expected="shape (2, E)", got=str(edge_index.shape)
+        )
+    yield edge_index[0], edge_index[1]
+
+
+def _edges(path: Path) -> Iterator[tuple[Array, Array]]:
+    """OGB's edges: a line an edge, or an array of shape (2, E)."""
+    if path.suffix == ".npy":
+        yield from _pairs(np.load(path, mmap_mode="r"))
+        return
+    for batch in csv_batches(path, np.int64):
+        if batch.shape[1] != 2:
+            raise InputError.of("read", path, expected="two ids a line", got=f"{batch.shape[1]}")
+        yield batch[:, 0], batch[:, 1]
+
+
+def _ogb_splits(folder: Path) -> dict[str, Array]:
+    """The positions in `split/SCHEME/{train,valid,test}.*`, of the only scheme."""
+    schemes = sorted(p for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+    if len(schemes) > 1:
+        names = ", ".join(p.name for p in schemes)
+        raise InputError.of("read the split in", folder, expected="one scheme", got=names)
+    splits = {}
+    for scheme in schemes:
+        for name in ("train", "valid", "test"):
+            path = _first(scheme, (name,))
+            if path is None:
+                raise InputError.of(
+                    "read the split in", scheme, expected=f"`{name}.csv.gz`, `.csv` or `.npy`"
+                )
+            splits[split_name(name)] = _whole(path, np.int64).ravel()
+    return splits
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+    """The file of one of these names, whatever its form."""
+    paths = (
+        folder / f"{n}{suffix}" for n in names for suffix in (".npy", ".npz", ".csv", ".csv.gz")
+    )
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _whole(path: Path, dtype: type[np.generic]) -> Array:
+    """A small file as one array."""
+    if path.suffix == ".npy":
+        array: Array = np.load(path)
+        return array
+    if path.suffix == ".npz":
+        names = members(path)
+        if len(names) != 1:
+            raise InputError.of("read", path, expected="one array", got=", ".join(sorted(names)))
+        return Member(path, names.pop()).array()
+    batches = list(csv_batches(path, dtype))
+    return np.concatenate(batches) if batches else np.empty((0, 1), dtype)
+
+
+def narrowed(labels: Array) -> Array:
+    """Labels of one column as shape (N,), and as integers where that loses nothing."""
+    flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if flat.dtype.kind != "f" or not np.isfinite(flat).all():
+        return flat
+    whole = flat.astype(np.int64)
+    return whole if np.array_equal(whole, flat) else flat
+
+
+def _labels(labels: Array) -> Array:
+    """OGB's labels, where NaN says that a vertex has none: -1."""
+    return narrowed(np.where(np.isnan(labels), -1, labels) if labels.dtype.kind == "f" else labels)

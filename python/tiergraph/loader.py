@@ -1,0 +1,243 @@
+"""Mini-batches for PyG models, prepared from storage while others are trained on.
+
+The names, meanings and batch attributes are PyG's (`torch_geometric.loader.NeighborLoader`), so
+that a training loop stays as it is. Threads of the native part sample and gather; nothing is
+forked, and nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _native, pyg
+from .arrays import to_ids
+from .errors import InputError
+from .graph import Graph, open
+from .sizes import to_bytes
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data as Batch
+
+PathLike = str | os.PathLike[str]
+
+Placement: TypeAlias = Literal["unified", "topology", "features"] | float
+
+
+class LoaderOptions(TypedDict, total=False):
+    """What loaders may be told beyond what PyG's take; left out or None, the default."""
+
+    seed: int | None
+    """What everything random follows from, with the epoch's number; 0."""
+    memory: int | str | None
+    """Bound of what the loader holds, batches and cache included, `"2GiB"` or bytes."""
+    threads: int | None
+    """Threads that prepare batches; the machine's cores."""
+    window: int | None
+    """Batches that are prepared together and share reads; 4."""
+    prefetch: int | None
+    """Batches that may be begun beyond a window and not yet taken; a window for each thread."""
+    placement: Placement | None
+    """What is kept in memory where not all fits: what saves most reads (`unified`), neighbours
+    first (`topology`), `features` first, or this share of the memory for features."""
+    presample: int | None
+    """How many batches are sampled to see what is worth keeping; an epoch's."""
+    direction: Literal["in", "out"] | None
+    """Which neighbours are sampled: `in`, as PyG does, so that messages go along edges."""
+    io: str | None
+    """The read engine: `auto`, `uring`, `posix`."""
+    features: str | None
+    """Which of the graph's features become `x`; by default those named `x`, where there are."""
+    labels: str | None
+    """Which of its labels become `y`; by default those named `y`, where there are."""
+
+
+class NeighborLoader:
+    """Batches of seeds with sampled neighbours, as `torch_geometric.data.Data`.
+
+    `graph` is an opened graph or its path; the loader opens it for itself. `num_neighbors` has one
+    fanout a hop, -1 for all. `input_nodes` are the seeds: vertex ids, a mask with a value a vertex,
+    the name of one of the graph's splits, or None for all vertices.
+
+    A batch has `x` (float32, (n, D)), `y`, `edge_index` (int64, (2, e), local), `n_id` (the user's
+    vertex ids), `e_id`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
+    `num_sampled_nodes` and `num_sampled_edges` (by hop), and for disjoint batches `batch`; beyond
+    PyG's, `degree` (neighbours in the whole graph). Seeds come first. `x` lies where it was
+    gathered: no copy is made. Ids of 2^63 and more come as negative numbers: `n_id.numpy().view("uint64")`.
+
+    Each `iter()` is the next epoch, with a shuffle and neighbours of its own; `set_epoch` goes to
+    another. Batches follow from (seed, epoch, number) alone, whatever the memory and the threads.
+
+    Raises `InputError` for what cannot be sampled, `BudgetError` where `memory` does not hold a
+    window of batches; iterating raises `IoError` and `FormatError` for what cannot be read.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | PathLike,
+        num_neighbors: Sequence[int],
+        batch_size: int = 1,
+        input_nodes: ArrayLike | str | None = None,
+        *,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        replace: bool = False,
+        disjoint: bool = False,
+        subgraph_type: str = "directional",
+        transform: Callable[[Batch], Batch] | None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        _check(replace, subgraph_type)
+        pyg.geometric("data")
+        self.graph = graph if isinstance(graph, Graph) else open(graph)
+        self.seeds = seeds_of(self.graph, input_nodes)
+        self.batch_size = int(batch_size)
+        self.transform = transform
+        self.epoch = 0
+        self.last_epoch: dict[str, Any] = {}
+        """What the last epoch that ended did: bytes by tier, pages, seconds by stage."""
+        self._drop_last = drop_last
+        self._labels = labels_of(self.graph, options.get("labels"))
+        self._native = _native.Loader(
+            self.graph.path,
+            json.dumps(
+                options
+                | {
+                    "num_neighbors": [int(count) for count in num_neighbors],
+                    "batch_size": self.batch_size,
+                    "shuffle": bool(shuffle),
+                    "drop_last": bool(drop_last),
+                    "disjoint": bool(disjoint),
+                    "memory": to_bytes(options.get("memory")),
+                    "features": features_of(self.graph, options),
+                }
+            ),
+            self.seeds,
+        )
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        full, rest = divmod(len(self.seeds), self.batch_size)
+        return full + (rest > 0 and not self._drop_last)
+
+    def __iter__(self) -> Batches:
+        """Begins the next epoch."""
+        return self.batches()
+
+    def batches(self, first: int = 0) -> Batches:
+        """Begins the next epoch at its batch `first`, where an interrupted one was."""
+        native = self._native.epoch(self.epoch, first)
+        self.epoch += 1
+        return Batches(self, native)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `iter()` is epoch `epoch`."""
+        self.epoch = int(epoch)
+
+    def kept(self) -> dict[str, Any]:
+        """What is kept in memory: pages of neighbours and rows of features, of how many."""
+        kept: dict[str, Any] = json.loads(self._native.kept())
+        return kept
+
+    def to_data(self, native: _native.Batch) -> Batch:
+        """PyG's `Data` over the arrays of a batch."""
+        tensor = pyg.torch().from_numpy
+        data: Batch = pyg.geometric("data").Data(edge_index=tensor(native["edge_index"]))
+        data.num_nodes = len(native["n_id"])
+        if native["x"] is not None:
+            data.x = tensor(native["x"])
+        if self._labels is not None:
+            data.y = tensor(self._labels[native["position"]])
+        data.n_id, data.e_id = tensor(native["n_id"]), tensor(native["e_id"])
+        data.input_id, data.degree = tensor(native["input_id"]), tensor(native["degree"])
+        if len(native["batch"]):
+            data.batch = tensor(native["batch"])
+        data.batch_size = native["batch_size"]
+        data.num_sampled_nodes = native["num_sampled_nodes"]
+        data.num_sampled_edges = native["num_sampled_edges"]
+        return data if self.transform is None else self.transform(data)
+
+
+class Batches:
+    """The batches of one epoch; dropping it, or leaving a loop over it, stops its threads."""
+
+    def __init__(self, loader: NeighborLoader, native: _native.Epoch) -> None:
+        self._loader = loader
+        self._native = native
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Batch:
+        batch = self._native.next()
+        if batch is None:
+            self.close()
+            raise StopIteration
+        return self._loader.to_data(batch)
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: bytes by tier, pages, seconds by stage."""
+        stats: dict[str, Any] = json.loads(self._native.stats())
+        return stats
+
+    def close(self) -> None:
+        """Ends the epoch."""
+        self._native.close()
+        self._loader.last_epoch = self.stats()
+
+
+def seeds_of(graph: Graph, chosen: ArrayLike | str | None) -> NDArray[np.uint64]:
+    """Vertex ids from ids, a mask, a split's name, or None for all."""
+    ids = graph.ids
+    if chosen is None:
+        return ids
+    if isinstance(chosen, str):
+        if chosen not in graph.splits:
+            names = ", ".join(graph.splits) or "no split"
+            raise InputError.of("use the split", chosen, expected=f"one of {names}")
+        return ids.take(positions_of(graph.splits[chosen]))
+    seeds = np.asarray(chosen)
+    if seeds.dtype != np.bool_:
+        return to_ids(seeds, "input_nodes")
+    if seeds.shape != ids.shape:
+        raise InputError.of(
+            "use", "input_nodes", expected=f"a mask of shape {ids.shape}", got=seeds.shape
+        )
+    return ids.take(positions_of(seeds))
+
+
+def positions_of(split: NDArray[Any]) -> NDArray[np.int64]:
+    """The positions that a mask or a list of positions means."""
+    return np.flatnonzero(split) if split.dtype == np.bool_ else split.astype(np.int64)
+
+
+def features_of(graph: Graph, options: LoaderOptions) -> str | None:
+    """Which features batches come with: those asked for, which must be there, or `x`."""
+    if "features" in options:
+        return options["features"]
+    return "x" if "x" in graph.features else None
+
+
+def labels_of(graph: Graph, name: str | None) -> NDArray[Any] | None:
+    """One value a vertex, in the user's order; integers as int64, as losses want them."""
+    if name is None and "y" not in graph.labels:
+        return None
+    name = "y" if name is None else name
+    if name not in graph.labels:
+        names = ", ".join(graph.labels) or "no labels"
+        raise InputError.of("use the labels", name, expected=f"one of {names}")
+    labels = graph.labels[name]
+    return labels.astype(np.int64) if labels.dtype.kind in "iub" else np.asarray(labels)
+
+
+def _check(replace: bool, subgraph_type: str) -> None:
+    """Refuses what is sampled otherwise here than the caller means."""
+    if replace:
+        raise InputError.of("sample with replacement", expected="replace=False", got="replace=True")
+    if subgraph_type != "directional":
+        raise InputError.of("sample a subgraph", subgraph_type, expected="`directional`")

@@ -1,0 +1,40 @@
+"""PyTorch and PyG, imported when they are first used: everything else works without them."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from .errors import InputError
+
+EXTRA = "pip install 'tiergraph[train]'"
+
+
+@cache
+def torch() -> Any:
+    """The module `torch`."""
+    return _import("torch")
+
+
+@cache
+def geometric(module: str) -> Any:
+    """The module `torch_geometric.MODULE`."""
+    torch()
+    return _import(f"torch_geometric.{module}")
+
+
+def _import(name: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            # PyG's own use of what PyTorch has deprecated is nothing that users can change.
+            warnings.simplefilter("ignore")
+            return import_module(name)
+    except ImportError as error:
+        raise InputError.of(
+            "use PyTorch and PyG",
+            expected=f"`{name.split('.')[0]}` to be installed",
+            got=error,
+            hint=EXTRA,
+        ) from error

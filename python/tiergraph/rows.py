@@ -1,0 +1,246 @@
+"""Feature rows from whatever users have, as batches of float32 that fit in memory.
+
+Rows are in the user's order: row i belongs to the vertex with the i-th smallest id. Nothing here
+holds more than a batch, except what the user already holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .archives import Member, members
+from .errors import InputError
+from .tables import TABLE_SUFFIXES, open_table
+
+Array = NDArray[Any]
+
+BATCH_VALUES = 1 << 20
+"""Values of a batch, if a row has not more."""
+
+CSV_LINES = 1 << 14
+
+SPARSE_PARTS = ("data", "indices", "indptr", "shape")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to be stored: what they are, and a path of a `.npy` file or batches."""
+
+    described: str
+    source: str | Iterator[NDArray[np.float32]]
+    count: int | None = None
+    """How many, where that is known before they are read."""
+
+
+def from_file(path: Path, columns: Sequence[str] | None = None) -> Rows:
+    """Rows of a `.npy` file, an `.npz` archive, a table or a CSV file (gzip too)."""
+    suffix = path.suffix.lower()
+    if columns is not None and suffix not in TABLE_SUFFIXES:
+        raise InputError.of("read features from", path, expected="a table, for `feature_columns`")
+    if suffix == ".npy":
+        return Rows(str(path), str(path))
+    if suffix == ".npz":
+        return _from_archive(path)
+    if suffix in TABLE_SUFFIXES:
+        return Rows(str(path), _floats(_table_batches(path, columns), path))
+    if suffix == ".csv" or path.name.endswith(".csv.gz"):
+        return Rows(str(path), _floats(csv_batches(path, np.float32), path))
+    raise InputError.of(
+        "read features from", path, expected=f"one of .npy, .npz, .csv, {', '.join(TABLE_SUFFIXES)}"
+    )
+
+
+def from_object(source: Any, described: str = "an array") -> Rows:
+    """Rows of a SciPy sparse matrix, of anything that NumPy takes as an array, or of batches."""
+    if hasattr(source, "tocsr"):
+        matrix = source.tocsr()
+        parts = (matrix[i : i + n] for i, n in _steps(*matrix.shape))
+        return Rows(
+            described, _floats((part.toarray() for part in parts), described), len_of(matrix)
+        )
+    if hasattr(source, "__array__") or isinstance(source, Sequence):
+        array = np.asarray(source)
+        if array.ndim not in (1, 2) or array.dtype.kind not in "fiub":
+            raise InputError.of(
+                "store the features of",
+                described,
+                expected="numbers of shape (N, D)",
+                got=f"{array.dtype} of shape {array.shape}",
+            )
+        array = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
+        parts = (array[i : i + n] for i, n in _steps(*array.shape))
+        return Rows(described, _floats(parts, described), len(array))
+    if isinstance(source, Iterable):
+        return Rows("batches", _floats(source, "batches"))
+    raise InputError.of(
+        "store the features of",
+        type(source).__name__,
+        expected="a path, an array, a sparse matrix, or batches of rows",
+    )
+
+
+def whole(path: Path) -> Array:
+    """A small table or CSV file as one array of shape (N, T)."""
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        batches = list(_table_batches(path, None))
+    else:
+        batches = list(csv_batches(path, np.float64))
+    return np.concatenate(batches) if batches else np.empty((0, 1))
+
+
+def csv_batches(path: Path, dtype: type[np.generic]) -> Iterator[Array]:
+    """The lines of a CSV file without a header, some thousands at a time."""
+    with open_text(path) as lines:
+        while block := list(islice(lines, CSV_LINES)):
+            try:
+                yield np.loadtxt(block, delimiter=",", dtype=dtype, ndmin=2)
+            except ValueError as error:
+                raise InputError.of("read", path, expected="numbers", got=error) from error
+
+
+def open_text(path: Path) -> IO[str]:
+    """Opens a text file, unzipped where its name says so."""
+    if path.suffix == ".gz":
+        import gzip
+
+        return gzip.open(path, "rt")
+    return path.open()
+
+
+def len_of(matrix: Any) -> int:
+    """The rows of anything with a shape."""
+    return int(matrix.shape[0])
+
+
+def _from_archive(path: Path) -> Rows:
+    """The features in an archive: a sparse or dense `x`, SciPy's own layout, or the only array."""
+    names = members(path)
+    for prefix in ("x_", ""):
+        if {prefix + part for part in SPARSE_PARTS} <= names:
+            return _from_sparse(path, prefix)
+    dense = [n for n in ("x", "node_feat", "feat", "features") if n in names]
+    if not dense and len(names) != 1:
+        raise InputError.of(
+            "find the features in",
+            path,
+            expected="`x`, or `x_data`, `x_indices`, `x_indptr` and `x_shape`",
+            got=", ".join(sorted(names)),
+        )
+    member = Member(path, next(iter(dense or names)))
+    if len(member.shape) != 2:
+        raise InputError.of("read", member.name, expected="shape (N, D)", got=str(member.shape))
+    rows, dim = member.shape
+    parts = (member.take(n * dim).reshape(n, dim) for _, n in _steps(rows, dim))
+    return Rows(member.name, _floats(parts, path), rows)
+
+
+def _from_sparse(path: Path, prefix: str) -> Rows:
+    """Compressed sparse rows, made dense some at a time."""
+    data, indices, indptr = (Member(path, prefix + part) for part in SPARSE_PARTS[:3])
+    rows, dim = (int(n) for n in Member(path, prefix + "shape").take(2))
+    if indptr.shape != (rows + 1,) or data.shape != indices.shape:
+        raise InputError.of(
+            "read",
+            path,
+            expected=f"sparse rows of shape ({rows}, {dim})",
+            got=f"{indptr.shape} row starts, {indices.shape} columns, {data.shape} values",
+        )
+
+    def dense() -> Iterator[Array]:
+        last = int(indptr.take(1)[0])
+        for first, n in _steps(rows, dim):
+            ends = indptr.take(n).astype(np.int64)
+            counts = np.diff(ends, prepend=last)
+            last = int(ends[-1])
+            if counts.min(initial=0) < 0 or last > indices.shape[0]:
+                raise InputError.of("read", path, expected="ascending row starts", got=f"{last}")
+            columns = indices.take(int(counts.sum())).astype(np.int64)
+            if columns.size and not 0 <= columns.min() <= columns.max() < dim:
+                raise InputError.of(
+                    "read rows of",
+                    path,
+                    expected=f"columns below {dim}",
+                    got=f"{columns.max()} in rows {first} to {first + n - 1}",
+                )
+            batch = np.zeros((n, dim), dtype=np.float32)
+            np.add.at(batch, (np.repeat(np.arange(n), counts), columns), data.take(columns.size))
+            yield batch
+
+    return Rows(str(path), dense(), rows)
+
+
+def _table_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Array]:
+    """Rows of a column of lists, or of several columns of numbers."""
+    table = open_table(str(path))
+    from pyarrow import types
+
+    lists = [
+        f.name
+        for f in table.schema
+        if types.is_list(f.type) or types.is_large_list(f.type) or types.is_fixed_size_list(f.type)
+    ]
+    numbers = [
+        f.name for f in table.schema if types.is_floating(f.type) or types.is_integer(f.type)
+    ]
+    chosen = list(columns) if columns is not None else lists[:1] or numbers
+    missing = [name for name in chosen if name not in lists + numbers]
+    if missing or not chosen or (columns is None and len(lists) > 1):
+        raise InputError.of(
+            "find the features in",
+            path,
+            expected=f"numbers in `{missing[0]}`" if missing else "one column of lists, or numbers",
+            got=", ".join(f"{f.name} ({f.type})" for f in table.schema),
+            hint="`feature_columns` names them",
+        )
+    for batch in table.to_batches(columns=chosen, batch_size=CSV_LINES):
+        if batch.num_rows:
+            parts = [_column(path, name, batch.column(name)) for name in chosen]
+            yield parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _column(path: Path, name: str, column: Any) -> Array:
+    """A column as an array of shape (rows, width)."""
+    rows = len(column)
+    values = (
+        column.flatten() if hasattr(column, "flatten") and hasattr(column, "values") else column
+    )
+    if column.null_count or values.null_count or len(values) % rows:
+        raise InputError.of("read column", name, expected=f"rows of one length in {path}")
+    widths = column.value_lengths() if hasattr(column, "value_lengths") else None
+    if widths is not None and len(widths.unique()) != 1:
+        raise InputError.of("read column", name, expected=f"rows of one length in {path}")
+    flat: Array = values.to_numpy(zero_copy_only=False)
+    return flat.reshape(rows, -1)
+
+
+def _steps(rows: int, dim: int) -> Iterator[tuple[int, int]]:
+    """The first row and the number of rows of every batch."""
+    step = max(1, BATCH_VALUES // max(1, dim))
+    for first in range(0, rows, step):
+        yield first, min(step, rows - first)
+
+
+def _floats(batches: Iterable[Any], described: object) -> Iterator[NDArray[np.float32]]:
+    """Batches as contiguous float32 of shape (n, D); 64-bit numbers are rounded."""
+    for given in batches:
+        batch = np.asarray(given)
+        if batch.ndim == 1:
+            batch = batch[:, None]
+        if batch.ndim != 2 or batch.dtype.kind not in "fiub":
+            raise InputError.of(
+                "store the features of",
+                described,
+                expected="batches of numbers of shape (n, D)",
+                got=f"{batch.dtype} of shape {batch.shape}",
+            )
+        # What overflows becomes infinite, which is refused with its place.
+        with np.errstate(over="ignore"):
+            floats = np.ascontiguousarray(batch, dtype=np.float32)
+        yield floats

@@ -1,0 +1,8 @@
+"""Training PyG models on graphs that need not fit in memory: `tiergraph train`, as a library."""
+
+from __future__ import annotations
+
+from .options import TrainOptions
+from .trainer import Trainer
+
+__all__ = ["TrainOptions", "Trainer"]

@@ -1,0 +1,82 @@
+"""PyG's models, as they are run on mini-batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import pyg
+from .options import TrainOptions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch_geometric.data import Data
+
+
+def build_model(options: TrainOptions, features: int, classes: int) -> Any:
+    """GraphSAGE, GCN or GAT of `len(fanout)` layers, from `torch_geometric.nn.models`."""
+    models = pyg.geometric("nn").models
+    shape: dict[str, Any] = {
+        "in_channels": features,
+        "hidden_channels": options.hidden,
+        "num_layers": len(options.fanout),
+        "out_channels": classes,
+        "dropout": options.dropout,
+        "norm": None if options.norm == "none" else f"{options.norm}_norm",
+    }
+    if options.norm == "layer":
+        shape["norm_kwargs"] = {"mode": "node"}
+    if options.model == "gcn":
+        # `gcn_edges` normalises by degrees of the whole graph, which a batch does not show.
+        return models.GCN(**shape, normalize=False)
+    if options.model == "gat":
+        return models.GAT(**shape, heads=options.heads)
+    return models.GraphSAGE(**shape)
+
+
+def forward(model: Any, batch: Data, x: Tensor, options: TrainOptions) -> Tensor:
+    """The logits of a batch's seeds. Layers leave out what no seed depends on any more."""
+    nodes, edges = batch.num_sampled_nodes, batch.num_sampled_edges
+    edge_index, weights = batch.edge_index, {}
+    if options.model == "gcn":
+        edge_index, weight, edges = gcn_edges(batch)
+        weights = {"edge_weight": weight}
+    out = model(
+        x,
+        edge_index,
+        num_sampled_nodes_per_hop=nodes,
+        num_sampled_edges_per_hop=edges,
+        **weights,
+    )
+    return out[: batch.batch_size]
+
+
+def gcn_edges(batch: Data) -> tuple[Tensor, Tensor, list[int]]:
+    """Edges with self-loops, GCN's weight of each, and their counts by hop.
+
+    The weight is 1 / √((d_u + 1)(d_v + 1)) with the graph's degrees (Kipf and Welling, 2017). Where
+    k of v's d_v neighbours were sampled, each stands for d_v / k: sums over samples are then right
+    on average, and over whole neighbourhoods they are GCN's.
+    """
+    torch = pyg.torch()
+    source, target = batch.edge_index
+    degree = batch.degree.to(torch.float32)
+    scale = (degree + 1).rsqrt()
+    sampled = torch.bincount(target, minlength=len(degree)).clamp(min=1)
+    weight = (degree / sampled * scale)[target] * scale[source]
+    places, weights, counts = [], [], []
+    node = edge = 0
+    # A loop goes with the edges that its node was expanded by, and is left out when they are.
+    for expanded, count in zip(batch.num_sampled_nodes, batch.num_sampled_edges, strict=False):
+        loops = torch.arange(node, node + expanded, device=weight.device)
+        places += [batch.edge_index[:, edge : edge + count], loops.expand(2, -1)]
+        weights += [weight[edge : edge + count], scale[loops].square()]
+        counts.append(count + expanded)
+        node, edge = node + expanded, edge + count
+    return torch.cat(places, dim=1), torch.cat(weights), counts
+
+
+def prepare(x: Tensor, options: TrainOptions) -> Tensor:
+    """Features as the model takes them."""
+    if not options.normalize:
+        return x
+    return x / x.sum(dim=-1, keepdim=True).clamp(min=1.0)

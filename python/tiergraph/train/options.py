@@ -1,0 +1,62 @@
+"""What a training run is told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from ..errors import InputError
+
+ModelName: TypeAlias = Literal["sage", "gcn", "gat"]
+NormName: TypeAlias = Literal["none", "batch", "layer"]
+
+MODELS = ("sage", "gcn", "gat")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """One node-classification run; everything random in it follows from `seed`."""
+
+    model: ModelName = "sage"
+    hidden: int = 128
+    fanout: tuple[int, ...] = (25, 10)
+    """One a layer, nearest hop first; -1 for all neighbours."""
+    heads: int = 4
+    """GAT's attention heads."""
+    norm: NormName = "none"
+    """Normalisation after each layer but the last."""
+    dropout: float = 0.5
+    input_dropout: float = 0.0
+    """Dropout on the features themselves."""
+    normalize: bool = False
+    """Rows of features are scaled to sum to 1 (bags of words)."""
+    batch_size: int = 1024
+    epochs: int = 10
+    lr: float = 0.003
+    weight_decay: float = 0.0
+    patience: int | None = None
+    """Epochs without a better validation score before a run stops."""
+    seed: int = 0
+    memory: int | None = None
+    """Bytes for the loaders' and the evaluation's share of the graph."""
+    threads: int | None = None
+    window: int | None = None
+    features: str = "x"
+    labels: str = "y"
+    splits: tuple[str, str, str] = ("train", "val", "test")
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise InputError.of("train the model", self.model, expected=", ".join(MODELS))
+        if not self.fanout:
+            raise InputError.of("train", expected="a fanout for each layer", got="none")
+        counts = {"hidden": self.hidden, "heads": self.heads, "batch_size": self.batch_size}
+        for name, count in counts.items():
+            if count < 1:
+                raise InputError.of("train with", name, expected="1 or more", got=count)
+
+    def run(self) -> dict[str, Any]:
+        """What decides the numbers of a run, and so must agree when it is resumed."""
+        free = {"epochs", "patience", "memory", "threads", "window", "device"}
+        return {f.name: asdict(self)[f.name] for f in fields(self) if f.name not in free}

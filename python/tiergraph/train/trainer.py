@@ -1,0 +1,201 @@
+"""One training run: epochs of batches, an evaluation after each, a checkpoint after that."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import pyg
+from ..graph import open
+from ..loader import NeighborLoader
+from . import checkpoint
+from .data import check_features, class_labels, split_positions
+from .evaluate import Evaluator
+from .models import build_model, forward, prepare
+from .options import TrainOptions
+from .scores import accuracy, score, score_name
+
+Record = dict[str, Any]
+
+Watch = Callable[[int, int, int, float], object]
+"""`(epoch, batches done, batches, mean loss so far)`."""
+
+
+class Trainer:
+    """Node classification of the graph at `path`.
+
+    After `train`, `history` has a record an epoch, and `report` everything.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        options: TrainOptions,
+        *,
+        checkpoint: Path | None = None,
+        resume: bool = False,
+    ) -> None:
+        torch = pyg.torch()
+        self.options = options
+        graph = open(path, memory=options.memory)
+        width = check_features(graph, options.features)
+        self._labels, self.classes = class_labels(graph, options.labels)
+        self._train, self._val, self._test = (
+            split_positions(graph, name, self._labels) for name in options.splits
+        )
+        torch.manual_seed(options.seed)
+        self.model = build_model(options, width, self.classes).to(options.device)
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
+        )
+        self._evaluator = Evaluator(path, options, self.classes)
+        memory = options.memory
+        self.loader = NeighborLoader(
+            graph,
+            options.fanout,
+            options.batch_size,
+            graph.ids[self._train],
+            shuffle=True,
+            seed=options.seed,
+            memory=None if memory is None else memory - (self._evaluator.share or 0),
+            threads=options.threads,
+            window=options.window,
+            features=options.features,
+            labels=options.labels,
+        )
+        self.history: list[Record] = []
+        self.best: Record = {"epoch": -1, "score": -math.inf, "model": None}
+        self._checkpoint = checkpoint
+        if resume and checkpoint is not None:
+            self._restore(checkpoint)
+
+    def train(self, watch: Watch | None = None) -> None:
+        """Runs the epochs that are left, or until patience ends."""
+        while len(self.history) < self.options.epochs and not self.is_patience_over():
+            record = self._epoch(len(self.history), watch)
+            record |= self._validate()
+            self._note(record)
+            if self._checkpoint is not None:
+                checkpoint.save(self._checkpoint, self._state())
+
+    def is_patience_over(self) -> bool:
+        """Whether the score has not risen for `patience` epochs."""
+        patience = self.options.patience
+        return patience is not None and len(self.history) - 1 - self.best["epoch"] >= patience
+
+    def test(self) -> Record:
+        """The scores of the best epoch's model on the test split."""
+        if self.best["model"] is not None:
+            self.model.load_state_dict(self.best["model"])
+        return self._scores(self._test)
+
+    def _epoch(self, number: int, watch: Watch | None) -> Record:
+        self.model.train()
+        self.loader.set_epoch(number)
+        began = time.perf_counter()
+        total = seeds = correct = bytes_device = 0.0
+        seconds_train = 0.0
+        batches = iter(self.loader)
+        for done, batch in enumerate(batches, 1):
+            stepped = time.perf_counter()
+            moved = batch.to(self.options.device)
+            bytes_device += _moved_bytes(moved)
+            loss, hits = self._step(moved)
+            seconds_train += time.perf_counter() - stepped
+            total += loss * batch.batch_size
+            correct += hits
+            seeds += batch.batch_size
+            if watch is not None:
+                watch(number, done, len(self.loader), total / seeds)
+        seconds = time.perf_counter() - began
+        stats = self.loader.last_epoch
+        rows = max(stats["nodes"], 1)
+        return stats | {
+            "epoch": number,
+            "seconds": seconds,
+            "seconds_train": seconds_train,
+            "loss": total / max(seeds, 1),
+            "train_accuracy": correct / max(seeds, 1),
+            "samples_per_second": seeds / seconds,
+            "bytes_device": int(bytes_device),
+            "row_hit_rate": 1 - stats["missed_rows"] / rows,
+        }
+
+    def _step(self, batch: Any) -> tuple[float, int]:
+        torch, options = pyg.torch(), self.options
+        x = prepare(batch.x, options)
+        if options.input_dropout > 0:
+            x = torch.nn.functional.dropout(x, options.input_dropout)
+        labels = batch.y[: batch.batch_size].reshape(-1).long()
+        self.optimizer.zero_grad()
+        logits = forward(self.model, batch, x, options)
+        loss = torch.nn.functional.cross_entropy(logits, labels)
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach()), int((logits.argmax(dim=1) == labels).sum())
+
+    def _validate(self) -> Record:
+        began = time.perf_counter()
+        scores = self._scores(self._val)
+        return scores | {"seconds_evaluate": time.perf_counter() - began}
+
+    def _scores(self, positions: Any) -> Record:
+        """Accuracy, and what the model is chosen by; None of no vertices."""
+        name = score_name(self.classes)
+        if len(positions) == 0:
+            return {"accuracy": None, name: None}
+        logits = self._evaluator.logits(self.model, positions)
+        labels = self._labels[positions]
+        return {"accuracy": accuracy(logits, labels), name: score(logits, labels)}
+
+    def _note(self, record: Record) -> None:
+        """Adds an epoch to the history; without a validation split, the last is the best."""
+        self.history.append(record)
+        reached = record[score_name(self.classes)]
+        if reached is None or np.isnan(reached) or reached > self.best["score"]:
+            state = {name: value.clone() for name, value in self.model.state_dict().items()}
+            best = -math.inf if reached is None or np.isnan(reached) else reached
+            self.best = {"epoch": record["epoch"], "score": best, "model": state}
+
+    def _state(self) -> Record:
+        return {
+            "run": self.options.run(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": pyg.torch().get_rng_state(),
+            "history": self.history,
+            "best": self.best,
+        }
+
+    def _restore(self, path: Path) -> None:
+        state = checkpoint.load(path, self.options.run())
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        pyg.torch().set_rng_state(state["random"])
+        self.history, self.best = state["history"], state["best"]
+
+    def report(self, path: str) -> Record:
+        """Everything that was measured, under the names that `--json` prints."""
+        return {
+            "graph": path,
+            "classes": self.classes,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "options": self.options.run(),
+            "evaluation": self._evaluator.how,
+            "kept": self.loader.kept(),
+            "epochs": self.history,
+            "best_epoch": self.best["epoch"],
+            "stopped_early": self.is_patience_over(),
+            "test": self.test(),
+        }
+
+
+def _moved_bytes(batch: Any) -> int:
+    """Bytes of a batch on an accelerator."""
+    tensors = (value for value in batch.to_dict().values() if hasattr(value, "element_size"))
+    return sum(t.numel() * t.element_size() for t in tensors if t.device.type != "cpu")
