@@ -1,7 +1,7 @@
 """Do models trained on sampled batches reach the accuracy that in-memory training reaches?
 
-Five small graphs with published results, ten seeds each, trained by `tiergraph train`'s own loop. The
-score is the test split's, of the epoch with the best validation score.
+Five small graphs with published results, ten seeds each, trained by the loop of `tiergraph train`.
+The score is the test split's, of the epoch with the best validation score.
 
 Needs PyTorch and PyG: `pip install 'tiergraph[train]'`.
 """
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 import _machine
 import _runs
 import tiergraph as tg
-import torch
 from _runs import Record, say
 from tiergraph.train import Trainer, TrainOptions
 
@@ -118,7 +118,7 @@ def _options() -> argparse.Namespace:
 
 
 def _build(source: Path, path: Path, seeds: int) -> None:
-    """The graph with its features, labels, and a split a seed: `train-0`, `val-0`, `test-0` …"""
+    """The graph with its features and labels, and splits `train-0`, `val-0`, `test-0` and so on."""
     arrays = np.load(source)
     splits = {}
     for seed in range(seeds):

@@ -68,7 +68,8 @@ class NeighborLoader:
     vertex ids), `e_id`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
     `num_sampled_nodes` and `num_sampled_edges` (by hop), and for disjoint batches `batch`; beyond
     PyG's, `degree` (neighbours in the whole graph). Seeds come first. `x` lies where it was
-    gathered: no copy is made. Ids of 2^63 and more come as negative numbers: `n_id.numpy().view("uint64")`.
+    gathered: no copy is made. Ids of 2^63 and more come as negative numbers:
+    `n_id.numpy().view("uint64")`.
 
     Each `iter()` is the next epoch, with a shuffle and neighbours of its own; `set_epoch` goes to
     another. Batches follow from (seed, epoch, number) alone, whatever the memory and the threads.

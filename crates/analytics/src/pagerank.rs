@@ -4,9 +4,11 @@
 //! in-neighbours u: `t` is 1/|V| (LDBC Graphalytics), or spread evenly over the sources of a
 //! personalised run. A random walk with restart is a personalised run with one source and restart
 //! probability 1 − d. Pull: each pass reads every arc that is not resident once; 16 bytes of state
-//! a vertex. What vertices hand on is float32, its sums are float64: results are those of float64
-//! to about 10⁻⁶ relative, and differ in the last bits from run to run, because the order of
-//! additions follows the order of completions.
+//! a vertex up to the last that has an arc. What vertices hand on is float32, its sums are float64:
+//! results are those of float64 to about 10⁻⁶ relative, and differ in the last bits from run to
+//! run, because the order of additions follows the order of completions.
+
+use std::ops::Add;
 
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph};
@@ -42,6 +44,14 @@ struct Sums {
     change: f64,
 }
 
+impl Add for Sums {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { sinks: self.sinks + other.sinks, change: self.change + other.change }
+    }
+}
+
 /// Runs PageRank; the ranks come in the user's order of vertices and sum to 1.
 ///
 /// # Errors
@@ -54,22 +64,28 @@ pub fn pagerank(
 ) -> Result<(Vec<f32>, RunReport)> {
     check(graph, options)?;
     let n = graph.vertices();
-    let len = padded(graph, n);
-    let log2 = chunk_log2(graph);
-    let _state = graph.reserve(len as u64 * 16, "the ranks")?;
-    let degrees = graph.degrees(Direction::Out)?;
-    let mut x = vec![0f32; len];
-    let mut y = Chunks::new(n, 1, log2, 0f64);
-    graph.plan_residency();
+    let mut degrees = graph.degrees(Direction::Out)?;
     let teleport = Teleport::new(n, &options.sources);
-    let mut sums = start(&mut x, &degrees, &teleport);
+    let linked = linked(graph, &degrees, &teleport)?;
+    degrees.truncate(linked);
+    degrees.shrink_to_fit();
+    let len = padded(graph, linked);
+    let _state = graph.reserve((len as u64 * 16).max(n as u64 * 8), "the ranks")?;
+    let mut x = vec![0f32; len];
+    let mut y = Chunks::new(linked, 1, chunk_log2(graph), 0f64);
+    graph.plan_residency();
+    let mut isolated = Isolated::new(n - linked, &teleport);
+    let mut sums = start(&mut x, &degrees, &teleport) + isolated.sums(0.0);
     let limit = options.iterations;
     let mut run = Run::start(graph, "pagerank", limit as u64, progress);
     let mut converged = options.tolerance.is_none() || n == 0;
     for _ in 0..limit {
         let selection = graph.select_tiles(|_| true);
         pull_sum(graph, &selection, &x, &y)?;
-        sums = update(graph.threads(), options.damping, sums, &degrees, &teleport, &mut x, &mut y);
+        // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
+        let jump = (1.0 - options.damping) + options.damping * sums.sinks;
+        let jump = Jump { jump, damping: options.damping, teleport: &teleport };
+        sums = update(graph.threads(), &jump, &degrees, &mut x, &mut y) + isolated.update(&jump);
         run.iteration("pass", sums.change);
         if options.tolerance.is_some_and(|t| sums.change < t) {
             converged = true;
@@ -78,12 +94,28 @@ pub fn pagerank(
     }
     let report = run.finish(converged)?;
     drop(y);
-    x.truncate(n);
+    x.truncate(linked);
     for (rank, &degree) in x.iter_mut().zip(&degrees) {
         *rank *= degree.max(1) as f32;
     }
     drop(degrees);
+    x.resize(n, isolated.rank as f32);
     Ok((graph.to_user_order(x, 1)?, report))
+}
+
+/// The vertices up to the last that has an arc: where vertices are in the order of their degrees,
+/// those after it are many (almost half of an R-MAT graph). All of them if the walk restarts from
+/// chosen ones, which may be isolated.
+fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> {
+    if let Teleport::Sources(_) = teleport {
+        return Ok(graph.vertices());
+    }
+    let last = |degrees: &[u32]| degrees.iter().rposition(|&d| d > 0).map_or(0, |v| v + 1);
+    let incoming = match graph.has_tiles() {
+        true => graph.vertices_with_tiles(),
+        false => last(&graph.degrees(Direction::In)?),
+    };
+    Ok(last(degrees).max(incoming))
 }
 
 fn check(graph: &Graph, options: &PageRank) -> Result<()> {
@@ -135,6 +167,43 @@ impl Teleport {
     }
 }
 
+/// Vertices without an arc, all of one rank.
+struct Isolated {
+    count: f64,
+    rank: f64,
+}
+
+impl Isolated {
+    fn new(count: usize, teleport: &Teleport) -> Self {
+        let rank = if let Teleport::All(p) = teleport { *p } else { 0.0 };
+        Self { count: count as f64, rank }
+    }
+
+    fn sums(&self, change: f64) -> Sums {
+        Sums { sinks: self.count * self.rank, change: self.count * change }
+    }
+
+    fn update(&mut self, jump: &Jump<'_>) -> Sums {
+        let before = self.rank;
+        self.rank = jump.even();
+        self.sums((self.rank - before).abs())
+    }
+}
+
+/// What a vertex gets beside the ranks of its in-neighbours.
+struct Jump<'a> {
+    jump: f64,
+    damping: f64,
+    teleport: &'a Teleport,
+}
+
+impl Jump<'_> {
+    /// Of every vertex, in a run that is not personalised.
+    fn even(&self) -> f64 {
+        if let Teleport::All(p) = self.teleport { self.jump * p } else { 0.0 }
+    }
+}
+
 /// What `x` holds: a vertex's rank over its degree, or its rank where it has no out-arc.
 fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
     let mut sinks = 0.0;
@@ -150,15 +219,11 @@ fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
 /// Makes the next ranks from the sums in `y`, which it sets to zero.
 fn update(
     threads: usize,
-    damping: f64,
-    sums: Sums,
+    jump: &Jump<'_>,
     degrees: &[u32],
-    teleport: &Teleport,
     x: &mut [f32],
     y: &mut Chunks<f64>,
 ) -> Sums {
-    // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
-    let jump = (1.0 - damping) + damping * sums.sinks;
     let mut first = 0;
     let mut parts = Vec::new();
     let mut rest = &mut x[..degrees.len()];
@@ -170,26 +235,35 @@ fn update(
         parts.push((begin, now, chunk));
     }
     let made = parallel(parts, threads, |parts| {
-        let mut made = Sums::default();
-        for (first, x, y) in parts {
-            let even = if let Teleport::All(p) = teleport { jump * p } else { 0.0 };
-            y.iter_mut().for_each(|y| *y = even + damping * *y);
-            if let Teleport::Sources(_) = teleport {
-                teleport.each(first, x.len(), |i, p| y[i] += jump * p);
-            }
+        let of_part = |(first, x, y): (usize, &mut [f32], &mut Vec<f64>)| {
             let degrees = &degrees[first..first + x.len()];
-            for ((x, &mut y), &degree) in x.iter_mut().zip(y.iter_mut()).zip(degrees) {
-                let out = f64::from(degree.max(1));
-                made.change += (y - f64::from(*x) * out).abs();
-                made.sinks += if degree == 0 { y } else { 0.0 };
-                *x = (y / out) as f32;
-            }
-            y.fill(0.0);
-        }
-        made
+            update_part(jump, first, degrees, x, y)
+        };
+        parts.into_iter().map(of_part).fold(Sums::default(), Sums::add)
     });
-    made.iter().fold(Sums::default(), |a, b| Sums {
-        sinks: a.sinks + b.sinks,
-        change: a.change + b.change,
-    })
+    made.into_iter().fold(Sums::default(), Sums::add)
+}
+
+/// The next ranks of the vertices from `first`.
+fn update_part(
+    jump: &Jump<'_>,
+    first: usize,
+    degrees: &[u32],
+    x: &mut [f32],
+    y: &mut [f64],
+) -> Sums {
+    let even = jump.even();
+    y.iter_mut().for_each(|y| *y = even + jump.damping * *y);
+    if let Teleport::Sources(_) = jump.teleport {
+        jump.teleport.each(first, x.len(), |i, p| y[i] += jump.jump * p);
+    }
+    let mut made = Sums::default();
+    for ((x, &y), &degree) in x.iter_mut().zip(y.iter()).zip(degrees) {
+        let out = f64::from(degree.max(1));
+        made.change += (y - f64::from(*x) * out).abs();
+        made.sinks += if degree == 0 { y } else { 0.0 };
+        *x = (y / out) as f32;
+    }
+    y.fill(0.0);
+    made
 }
