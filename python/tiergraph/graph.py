@@ -154,8 +154,8 @@ class Graph:
         *,
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
-    ) -> NDArray[np.int64]:
-        """Hops from vertex `source` along the edges, int64; -1 where no path leads."""
+    ) -> NDArray[np.int32]:
+        """Hops from vertex `source` along the edges, int32; -1 where no path leads."""
         start = _id(source, "source")
         return self._run(lambda: self._native.bfs(start, _path(trace), progress))
 

@@ -14,7 +14,7 @@ pub struct Iteration {
     pub seconds: f64,
     /// Bytes read from storage.
     pub bytes_read: u64,
-    /// What the iteration did, where algorithms choose: `tiles`, `rows`, `memory`.
+    /// What the iteration did, where algorithms choose: `push`, `pull`, `tiles`, `memory`.
     pub how: &'static str,
     /// What the algorithm counts: active vertices, changed vertices, the ranks' change.
     pub measure: f64,

@@ -154,11 +154,12 @@ impl Graph {
         source: u64,
         trace: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, String)> {
+    ) -> PyResult<(Bound<'py, PyArray1<i32>>, String)> {
+        const { assert!(UNREACHED.cast_signed() == -1) };
         let (depths, report) = self.run(py, trace, progress, |graph, progress| {
             let (depths, report) = bfs(graph, find(graph, source)?, progress)?;
-            let signed = |depth| if depth == UNREACHED { -1 } else { i64::from(depth) };
-            Ok((depths.into_iter().map(signed).collect::<Vec<i64>>(), report))
+            // In place: nothing is allocated or moved.
+            Ok((depths.into_iter().map(u32::cast_signed).collect::<Vec<i32>>(), report))
         })?;
         Ok((depths.into_pyarray(py), report))
     }
