@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph.arrays import to_ids, to_weights
+from tiergraph.arrays import to_endpoints, to_ids, to_weights
 
 
 def test_ids_of_64_bits_are_taken_without_a_copy():
@@ -37,3 +37,14 @@ def test_weights_become_float64():
     assert to_weights(np.array([1, 2], dtype=np.int32), "w").dtype == np.float64
     with pytest.raises(tg.InputError, match="array of numbers, got 1-d <U1"):
         to_weights(np.array(["a"]), "w")
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_endpoints_of_4_and_8_bytes_are_taken_as_they_are(dtype):
+    ids = np.array([3, 0, 7], dtype=dtype)
+    assert np.shares_memory(to_endpoints(ids, "src"), ids)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, ">i4"])
+def test_other_endpoints_are_widened(dtype):
+    assert to_endpoints(np.array([3, 0, 7], dtype=dtype), "src").dtype == np.uint64

@@ -50,7 +50,7 @@ def example_output(data, direction, algorithm):
 def check_bfs(graph, source, output):
     ids, expected = read_output(output, int)
     np.testing.assert_array_equal(graph.ids, ids)
-    depths = graph.bfs(source)
+    depths = graph.bfs(source).astype(np.int64)
     np.testing.assert_array_equal(np.where(depths < 0, UNREACHABLE, depths), expected)
 
 

@@ -59,7 +59,7 @@ class Graph:
 
     def bfs(
         self, source: int, trace: str | None, progress: Progress | None
-    ) -> tuple[NDArray[np.int64], str]: ...
+    ) -> tuple[NDArray[np.int32], str]: ...
     def sssp(
         self, source: int, trace: str | None, progress: Progress | None
     ) -> tuple[NDArray[np.float64], str]: ...
@@ -81,10 +81,11 @@ class Builder:
     ) -> None: ...
     def push(
         self,
-        src: NDArray[np.uint64],
-        dst: NDArray[np.uint64],
+        src: NDArray[np.integer[Any]],
+        dst: NDArray[np.integer[Any]],
         weights: NDArray[np.float64] | None,
-    ) -> None: ...
+    ) -> None:
+        """Ids of 32 or 64 bits, signed or not."""
     def finish(self) -> str: ...
     def abort(self) -> None:
         """Drops everything written so far; a graph that stood at the path stays."""

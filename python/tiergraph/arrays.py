@@ -32,6 +32,17 @@ def to_ids(array: NDArray[Any], name: str) -> NDArray[np.uint64]:
     return np.ascontiguousarray(array, dtype=np.uint64)
 
 
+def to_endpoints(array: NDArray[Any], name: str) -> NDArray[np.integer[Any]]:
+    """A column of vertex ids as the native builder takes it; copies only where it must.
+
+    The builder casts and checks integers of 4 and 8 bytes itself.
+    """
+    native = array.dtype.kind in "iu" and array.dtype.itemsize in (4, 8) and array.dtype.isnative
+    if array.ndim == 1 and native:
+        return np.ascontiguousarray(array)
+    return to_ids(array, name)
+
+
 def to_weights(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     """A one-dimensional array of edge weights as contiguous float64."""
     if array.ndim != 1 or array.dtype.kind not in "fiu":

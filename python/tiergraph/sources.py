@@ -16,6 +16,22 @@ Batch = tuple[Array, Array] | tuple[Array, Array, Array]
 PathLike = str | os.PathLike[str]
 Source = PathLike | Sequence[PathLike] | Batch | Iterable[Batch]
 
+BATCH_EDGES = 1 << 17
+"""Edges that are handed to the native part at a time: conversions copy a slice and not a column,
+and a slice fits a core's second cache."""
+
+LEAST_BATCH_EDGES = 1 << 10
+
+WAITING_EDGE_BYTES = 8 * 24
+"""Bytes of the batches that are on their way at once, for an edge of each: two ids and a weight."""
+
+
+def batch_edges(memory: int | None) -> int:
+    """Edges of a batch in a build with `memory`, an eighth of which holds batches at most."""
+    if memory is None:
+        return BATCH_EDGES
+    return min(BATCH_EDGES, max(LEAST_BATCH_EDGES, memory // 8 // WAITING_EDGE_BYTES))
+
 
 def as_files(source: Source) -> list[str] | None:
     """The paths that `source` names, or None where it is edges."""

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from . import _native, datasets
-from .arrays import to_ids, to_weights
+from .arrays import to_endpoints, to_weights
 from .errors import InputError
 from .features import Attached, FeatureType
 from .features import Source as FeatureSource
 from .sizes import to_bytes
-from .sources import Batch, Source, as_batches, as_files
-from .tables import TABLE_SUFFIXES, read_batches
+from .sources import WAITING_EDGE_BYTES, Batch, Source, as_batches, as_files, batch_edges
+from .tables import TABLE_SUFFIXES, read_batches, reader_bytes
 
 PathLike = str | os.PathLike[str]
-
-PUSH_EDGES = 1 << 22
-"""Edges handed to the native part at a time, so that conversions copy a slice and not a column."""
 
 
 class BuildOptions(TypedDict, total=False):
@@ -86,6 +83,8 @@ class _EdgeOptions(BuildOptions, total=False):
     """What the native receiver of batches is told as well."""
 
     vertices: int | None
+    held_bytes: int
+    """What is held outside of it while it receives."""
 
 
 class _GeneratorOptions(GenerateOptions, total=False):
@@ -151,9 +150,12 @@ def build(
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     files = as_files(source)
     if files is None or all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
-        edges = as_batches(source) if files is None else read_batches(files, columns)
-        encoded = _encode({**options, "vertices": vertices}, _EdgeOptions)
-        return _push(edges, path, encoded, attached, progress)
+        most = batch_edges(to_bytes(options.get("memory")))
+        edges, held = as_batches(source), WAITING_EDGE_BYTES * most
+        if files is not None:
+            edges, held = read_batches(files, columns, most), held + reader_bytes(files)
+        encoded = _encode({**options, "vertices": vertices, "held_bytes": held}, _EdgeOptions)
+        return _push(edges, most, path, encoded, attached, progress)
     if len(files) != 1:
         raise InputError.of(
             "build from",
@@ -217,6 +219,7 @@ def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
 
 def _push(
     batches: Iterable[Batch],
+    most: int,
     path: PathLike,
     encoded: str,
     attached: Attached,
@@ -225,11 +228,11 @@ def _push(
     builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
     try:
         for src, dst, *weights in batches:
-            for start in range(0, len(src), PUSH_EDGES):
-                part = slice(start, start + PUSH_EDGES)
+            for start in range(0, len(src), most):
+                part = slice(start, start + most)
                 builder.push(
-                    to_ids(src[part], "src"),
-                    to_ids(dst[part], "dst"),
+                    to_endpoints(src[part], "src"),
+                    to_endpoints(dst[part], "dst"),
                     to_weights(weights[0][part], "weights") if weights else None,
                 )
         stats: dict[str, Any] = json.loads(builder.finish())

@@ -18,6 +18,7 @@ use tiergraph_ingest::source::{OpenOptions, Weights, open};
 
 use crate::attach::{Given, attachments};
 use crate::calls::Call;
+use crate::edges::Ids;
 use crate::errors::{from_json, raise, to_json};
 use crate::options::{Options, write};
 use crate::{edges, generators};
@@ -36,6 +37,7 @@ struct FileOptions {
 #[derive(Deserialize)]
 struct EdgeOptions {
     vertices: Option<u64>,
+    held_bytes: Option<u64>,
 }
 
 /// Builds a graph from a file; its statistics as JSON.
@@ -98,7 +100,7 @@ pub(crate) fn generate(
 pub(crate) struct Builder {
     path: PathBuf,
     options: Options,
-    vertices: Option<u64>,
+    edges: EdgeOptions,
     attachments: Attachments,
     call: Arc<Call>,
     running: Mutex<Option<Running>>,
@@ -123,22 +125,21 @@ impl Builder {
         let edges: EdgeOptions = from_json(options_json).map_err(|e| raise(py, &e))?;
         let call = Arc::new(Call::new(progress));
         let attachments = call.run(py, || attachments(given, &call))?;
-        let (vertices, running) = (edges.vertices, Mutex::new(None));
-        Ok(Self { path, options, vertices, attachments, call, running })
+        Ok(Self { path, options, edges, attachments, call, running: Mutex::new(None) })
     }
 
     /// Adds edges; waits while the sort is behind.
     fn push(
         &self,
         py: Python<'_>,
-        src: PyReadonlyArray1<'_, u64>,
-        dst: PyReadonlyArray1<'_, u64>,
+        src: Ids<'_>,
+        dst: Ids<'_>,
         weights: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<()> {
         let mut running = self.running(py)?;
         let current = running.get_or_insert_with(|| self.start(weights.is_some()));
         let mut batch = current.sender.spare();
-        edges::fill(&mut batch, &src, &dst, weights.as_ref())?;
+        edges::fill(py, &mut batch, &src, &dst, weights.as_ref())?;
         let sent = self.call.run(py, || Ok(current.sender.send(batch)))?;
         let Err(error) = sent else { return Ok(()) };
         if error.kind() == ErrorKind::Interrupted
@@ -181,8 +182,9 @@ impl Builder {
     fn start(&self, weighted: bool) -> Running {
         let spec = MemorySpec {
             name: "arrays".to_owned(),
-            size: SizeHint { vertices: self.vertices, ..SizeHint::default() },
+            size: SizeHint { vertices: self.edges.vertices, ..SizeHint::default() },
             weighted,
+            held_bytes: self.edges.held_bytes.unwrap_or(0),
             ..MemorySpec::default()
         };
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);

@@ -21,6 +21,9 @@ use crate::store::RowStore;
 /// Batches that the caller holds: the one that is trained on, and the one that it takes next.
 const HELD: u64 = 2;
 
+/// The part of the memory, one in so many, that pages may take from hop to hop of a window.
+const PAGES_SHARE: u64 = 8;
+
 /// What a loader keeps in memory, and why no more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Fitted {
@@ -58,6 +61,9 @@ impl Loader {
             None => 0,
         };
         let before = graph.budget().left();
+        let retain_bytes = (before / PAGES_SHARE) as usize / options.threads.max(1);
+        let retain_bytes = options.retain_bytes.min(retain_bytes);
+        let options = &LoaderOptions { retain_bytes, ..options.clone() };
         let counter = LoaderOptions { features: None, ..options.clone() };
         let keep = Keep::all_within(graph, options.direction, before / 2);
         let counter = Self::new(Arc::clone(graph), counter, &keep, [])?;

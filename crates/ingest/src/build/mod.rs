@@ -116,6 +116,7 @@ pub fn build(
     let budget = plan::budget(options)?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
     let described = source.describe();
+    let source_held = budget.reserve(source.held_bytes(), "the edges that are being read")?;
     let _page_cache = budget.reserve(plan::page_cache_bytes(&budget), "the page cache")?;
     let piece_edges = plan::piece_edges(&budget);
     let pieces = spool::WRITE_PIECES + spool::READ_PIECES;
@@ -126,6 +127,8 @@ pub fn build(
 
     let ids = job.map_ids(&mut input, &mut stages)?;
     let mut scanned = job.scan(&mut input, ids.as_ref(), &mut stages)?;
+    // A source that is not read again is done with.
+    let source_held = (!input.is_spooled()).then_some(source_held);
     let (ordering, out, into) = job.order(&mut scanned)?;
     let (n, weights) = (scanned.vertices, scanned.weights);
     let mut graph = Graph::new(building, options, &budget, undirected, n, weights)?;
@@ -142,7 +145,7 @@ pub fn build(
         graph.partition(&mut input, &vertices, ranks, &mut ticker, cancel)?;
     }
     stages.end("partition");
-    drop((input, ids, ordering.ranks, spool_held));
+    drop((input, ids, ordering.ranks, spool_held, source_held));
 
     let written = graph.encode(&mut stages, progress, cancel)?;
     let Written { edges, arcs, strip_arcs } = written.counts;

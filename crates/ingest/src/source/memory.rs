@@ -21,6 +21,8 @@ pub struct MemorySpec {
     pub weighted: bool,
     /// Ids listed explicitly, isolated vertices included.
     pub vertices: Option<Vec<u64>>,
+    /// Bytes that the caller and the channel hold at most.
+    pub held_bytes: u64,
 }
 
 impl MemorySpec {
@@ -149,6 +151,10 @@ impl EdgeSource for MemorySource {
 
     fn can_restart(&self) -> bool {
         false
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.spec.held_bytes
     }
 
     fn restart(&mut self) -> Result<()> {

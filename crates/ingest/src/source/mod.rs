@@ -59,6 +59,12 @@ pub trait EdgeSource: Send {
         false
     }
 
+    /// Bytes that batches hold outside of the build until the last one is taken, which the build
+    /// leaves room for in its budget.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// Starts again at the first edge. The edges that follow are the same, batch for batch.
     ///
     /// # Errors
