@@ -37,22 +37,13 @@ class Rate(ProgressColumn):
         return Text(f"{speed:.1f} {unit}/s", style="cyan")
 
 
-class Bars:
-    """Shows each stage of a job as one bar; an instance is what `progress=` takes."""
+class Live:
+    """A bar of these columns on stderr while its block runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *columns: ProgressColumn) -> None:
         console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            Rate(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._tasks: dict[str, TaskID] = {}
+        silent = not console.is_terminal
+        self._progress = Progress(*columns, console=console, transient=True, disable=silent)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -65,6 +56,20 @@ class Bars:
         traceback: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+
+class Bars(Live):
+    """Shows each stage of a job as one bar; an instance is what `progress=` takes."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            Rate(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int, unit: str) -> None:
         """`done` of `total` units of `stage` are finished; a total of 0 is not known."""

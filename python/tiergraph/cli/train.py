@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from ..errors import InputError
 from ..sizes import to_bytes
 from ..train import Trainer, TrainOptions, curve
 from .options import GraphPath, Json, Memory
 from .output import print_fields, print_json, print_table, readable
+from .progress import Live
 
 DEFAULTS = TrainOptions()
 
@@ -151,35 +150,19 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-class Steps:
+class Steps(Live):
     """Progress on stderr: the epoch, its batches, and the loss so far."""
 
     def __init__(self, epochs: int) -> None:
-        console = Console(stderr=True)
-        self._epochs = epochs
-        self._progress = Progress(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed}/{task.total} batches"),
             TextColumn("loss {task.fields[loss]:.4f}", style="cyan"),
             TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
         )
+        self._epochs = epochs
         self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def __call__(self, epoch: int, done: int, total: int, loss: float) -> None:
         """`done` of an epoch's `total` batches are trained on."""
