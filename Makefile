@@ -5,30 +5,40 @@ VENV := .venv
 BIN := $(VENV)/bin
 SCALE ?= 20
 GRAPH ?=
+WHEEL ?=
+TRAIN ?=
 DEMO_DIR ?= demo.tg
 
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench
+.PHONY: help demo test check bench gpu-test
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
-demo: $(VENV)/native ## Build a graph and run four algorithms in a quarter of its memory (GRAPH=file for your own)
+demo: $(VENV)/native $(if $(TRAIN),$(VENV)/training) ## Build a graph and run four algorithms in a quarter of its memory (GRAPH=file for your own; TRAIN=1 trains too, and installs PyTorch: gigabytes)
 	$(BIN)/tiergraph demo --scale $(SCALE) --directory $(DEMO_DIR) $(if $(GRAPH),--graph '$(GRAPH)')
 
 test: $(VENV)/native ## All Rust and Python tests
 	cargo test --release --workspace --locked
 	$(BIN)/python -m pytest
 
-check: $(VENV)/tools ## Format, lints, types and layers
+check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel compiled (no GPU needed)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check python tools
 	$(BIN)/ruff check python tools
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/compile_kernels.py
+
+# Needs neither Rust nor a virtual environment: a bare CUDA machine with Python, PyTorch, PyG, pytest.
+gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WHEEL=dist/tiergraph-….whl)
+	test -n "$(WHEEL)" || { echo "make: error: name the wheel: make gpu-test WHEEL=dist/tiergraph-….whl" >&2; exit 1; }
+	$(PYTHON) -m pip install --quiet --no-deps --upgrade --target .gpu-site '$(WHEEL)'
+	PYTHONPATH=.gpu-site $(PYTHON) -m pytest -p no:cacheprovider python/tests/test_gpu.py python/tests/test_gpu_loader.py
+	PYTHONPATH=.gpu-site TIERGRAPH_TEST_DEVICE=cuda $(PYTHON) -m pytest -p no:cacheprovider python/tests/test_conformance.py
 
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)
@@ -45,6 +55,11 @@ $(VENV)/python:
 $(VENV)/tools: $(VENV)/python pyproject.toml
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; print(*p["dependencies"], *e["parquet"], *e["dev"], sep="\n")' > $(VENV)/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
+	touch $@
+
+$(VENV)/training: $(VENV)/tools
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["train"], sep="\n")' > $(VENV)/training.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/training.txt
 	touch $@
 
 $(VENV)/native: $(VENV)/tools $(RUST_SOURCES)

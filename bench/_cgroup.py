@@ -42,9 +42,12 @@ class MemoryGroup:
             return f"no permission to make a memory cgroup ({error.strerror}); needs root"
         return cls(path, peak, kind)
 
-    def enter(self) -> None:
-        """Puts the calling process into the group."""
-        (self._path / "cgroup.procs").write_text(str(os.getpid()))
+    def enter(self, process: int | None = None) -> None:
+        """Puts a process, the calling one by default, into the group.
+
+        What is in its memory by then is not counted there.
+        """
+        (self._path / "cgroup.procs").write_text(str(process or os.getpid()))
 
     def peak_bytes(self) -> int | None:
         """The most memory so far, page cache included; None where the kernel does not tell."""

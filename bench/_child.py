@@ -53,6 +53,11 @@ class Child:
             preexec_fn=prepare,
         )
 
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
     def call(self, command: str, limit: float | None = None, **arguments: Any) -> dict[str, Any]:
         """Executes `command` and returns its answer; `UnavailableError` where there is none."""
         process = self._process

@@ -1,7 +1,8 @@
 """How many edges a second a build takes in, by input format.
 
 The same R-MAT edges as drawn (duplicates and loops in) from binary pairs, Parquet, text and gzipped
-text, into a directed graph of both layouts, under a budget. Formats interleave.
+text, into a directed graph with both directions (tiles by target, rows by source: what a build
+writes by default), under a budget. Formats interleave; a graph is removed before the next build.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def _options() -> argparse.Namespace:
         if action.dest == "scale":
             action.nargs = "+"
     parser.add_argument("--memory", default="1GiB", help="budget of the build")
+    layouts = ["analytics", "training", "both"]
+    parser.add_argument("--layouts", default="analytics", choices=layouts, help="of the graph")
     quick = ["u32", "parquet", "text"]
     parser.add_argument("--formats", nargs="+", default=quick, choices=list(FORMATS))
     return parser.parse_args()
@@ -97,6 +100,7 @@ def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[R
     for repetition in range(options.repetitions):
         say(f"repetition {repetition + 1} of {options.repetitions}")
         for name, record in records.items():
+            shutil.rmtree(directory / "built.tg", ignore_errors=True)
             _machine.drop_page_cache()
             child = Child(Path(sys.executable), "on_disk", threads=options.threads)
             try:
@@ -105,7 +109,7 @@ def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[R
                     source=str(directory / FORMATS[name]),
                     path=str(directory / "built.tg"),
                     undirected=False,
-                    layouts="both",
+                    layouts=options.layouts,
                     memory=options.memory,
                     threads=options.threads,
                 )
@@ -143,7 +147,8 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
             ]
         )
     _runs.table(
-        f"builds in {options.memory}, {options.threads} threads, medians of {options.repetitions}",
+        f"builds for {options.layouts} in {options.memory}, {options.threads} threads, "
+        f"medians of {options.repetitions}",
         ("input", "scale", "input MB", "s", "M edges/s", "RSS peak MB", "seconds by stage"),
         rows,
     )

@@ -1,6 +1,9 @@
 """A training loop of one's own, on batches that tiergraph prepares from storage.
 
-Run it on `tiergraph generate sbm g.tg --vertices 100000 --features 64 --for both`.
+Run it on a generated graph:
+
+    tiergraph generate sbm g.tg --vertices 100000 --communities 8 --mean-degree 10 --inside 0.9 \\
+        --features 64
 """
 
 import sys

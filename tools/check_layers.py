@@ -18,7 +18,7 @@ from typing import Any
 LAYERS = [
     {"core"},
     {"format", "mem"},
-    {"kernels", "io"},
+    {"kernels", "io", "gpu"},
     {"cache"},
     {"graph"},
     {"ingest", "analytics", "sampler"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 
 import tiergraph as tg
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(
+    os.environ.get("TIERGRAPH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
+)
 
 
 @pytest.fixture

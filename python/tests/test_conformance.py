@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ FOLDER = "conformance/ldbc-graphalytics/validation-graphs"
 UNREACHABLE = 9223372036854775807
 DIRECTIONS = [("dir", False), ("undir", True)]
 TOLERANCE = 1e-4
+DEVICE = os.environ.get("TIERGRAPH_TEST_DEVICE", "cpu")
+"""Where the algorithms run: `make gpu-test` runs these tests on `cuda` too."""
 
 
 def read_output(path, kind):
@@ -24,7 +28,7 @@ def read_output(path, kind):
 def build(data, tmp_path, name, undirected, **options):
     path = tmp_path / "g.tg"
     tg.build(data(f"{FOLDER}/{name}"), path, undirected=undirected, ids="map", **options)
-    return tg.open(path, memory="256MiB")
+    return tg.open(path, memory="256MiB", device=DEVICE)
 
 
 def graph_of(data, tmp_path, algorithm, direction, undirected):

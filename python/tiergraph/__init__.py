@@ -9,25 +9,34 @@
 """
 
 from ._native import __version__
+from .devices import CudaDevice, cuda_devices
+from .edges import add_edge_values
 from .errors import BudgetError, DeviceError, Error, FormatError, InputError, IoError
 from .features import add_features
 from .graph import Graph, open
+from .link import LinkNeighborLoader
 from .loader import NeighborLoader
+from .ordering import order_features
 from .write import BuildOptions, build, generate
 
 __all__ = [
     "BudgetError",
     "BuildOptions",
+    "CudaDevice",
     "DeviceError",
     "Error",
     "FormatError",
     "Graph",
     "InputError",
     "IoError",
+    "LinkNeighborLoader",
     "NeighborLoader",
     "__version__",
+    "add_edge_values",
     "add_features",
     "build",
+    "cuda_devices",
     "generate",
     "open",
+    "order_features",
 ]

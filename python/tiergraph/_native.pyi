@@ -29,7 +29,29 @@ def parse_size(text: str) -> int:
 def format_size(size: int) -> str:
     """Writes bytes as `1.5 GiB`."""
 
-def open(path: str, memory: int | None, io: str, threads: int | None) -> Graph: ...
+class DeviceOptions(TypedDict):
+    """Where algorithms run, and how blocks get there."""
+
+    device: str
+    memory: int | None
+    transfers: str
+    residency: bool
+    checksums: bool
+
+def add_library_folders(folders: list[str]) -> None:
+    """Looks for NVIDIA's libraries in these folders too."""
+
+def cuda_devices() -> list[tuple[str, str, int, int]]:
+    """The GPUs: name, architecture, bytes of memory free and in all."""
+
+def open(
+    path: str,
+    memory: int | None,
+    io: str,
+    threads: int | None,
+    modelled: float | None,
+    device: DeviceOptions,
+) -> Graph: ...
 
 class Graph:
     """An opened graph under a memory budget."""
@@ -106,22 +128,40 @@ class Batch(TypedDict):
     degree: NDArray[np.int64]
     """Neighbours in the whole graph, in the sampled direction."""
     e_id: NDArray[np.int64]
-    """The arcs' numbers in the graph's file of neighbours."""
+    """The user's edges, where values of edges are stored; else the arcs' numbers in the graph's
+    file of neighbours."""
     batch: NDArray[np.int64]
     """Disjoint batches: each node's seed. Else empty."""
     input_id: NDArray[np.int64]
     """The seeds' places in the list of all."""
     x: NDArray[np.float32] | None
     """Of shape (n, D), in the memory that it was gathered in."""
+    edge_attr: NDArray[np.float32] | None
+    """Features of the edges, of shape (e, D)."""
+    weight: NDArray[np.float32] | None
+    """What edges were sampled by, an edge."""
+    time: NDArray[np.int64] | None
+    seed_time: NDArray[np.int64]
+    """The seeds' times; empty without."""
 
 class Loader:
     """Makes mini-batches of a graph, which it opens for itself."""
 
-    def __init__(self, path: str, options_json: str, seeds: NDArray[np.uint64]) -> None: ...
+    def __init__(
+        self,
+        path: str,
+        options_json: str,
+        seeds: NDArray[np.uint64],
+        times: NDArray[np.int64] | None = None,
+    ) -> None: ...
     def kept(self) -> str:
         """What is kept in memory."""
 
     def epoch(self, number: int, first: int) -> Epoch: ...
+    def epoch_of(
+        self, number: int, seeds: NDArray[np.uint64], bounds: list[int], first: int
+    ) -> Epoch:
+        """Batch i has the seeds from `bounds[i]` to `bounds[i + 1]`, by the user's ids."""
 
 class Epoch:
     """The batches of one epoch, prepared by threads of their own."""
@@ -141,6 +181,30 @@ def build_file(
 def add(path: str, options_json: str, given: list[Given], progress: Progress | None) -> str:
     """`features`, `labels` and `splits` that the graph then has."""
 
+class EdgeValues:
+    """Receives the edges of a graph by batches, with values that are added to it."""
+
+    def __init__(self, path: str, options_json: str) -> None: ...
+    def push(
+        self,
+        src: NDArray[np.integer[Any]],
+        dst: NDArray[np.integer[Any]],
+        columns: list[NDArray[Any]],
+    ) -> None:
+        """float32 or int64, as announced."""
+    def finish(self, given: list[Given], progress: Progress | None) -> str:
+        """`edge_values` and `edge_features` that the graph then has."""
+    def abort(self) -> None: ...
+
+def order_features(
+    path: str,
+    name: str,
+    options_json: str,
+    seeds: NDArray[np.uint64],
+    progress: Progress | None,
+) -> str:
+    """Moves the rows of the features `name`; what was counted and written."""
+
 def generate(
     kind: str, params_json: str, path_out: str, options_json: str, progress: Progress | None
 ) -> str: ...
@@ -151,3 +215,32 @@ def bench_io(
     path: str, engine: str, block_bytes: int, depth: int, threads: int | None, seconds: float
 ) -> str:
     """Random reads of a file, or of a graph's blocks: one measurement."""
+
+class GpuLoader:
+    """Makes mini-batches on a GPU, in memory that the caller allocates there."""
+
+    def __init__(
+        self,
+        path: str,
+        options_json: str,
+        seeds: NDArray[np.uint64],
+        ordinal: int,
+        device_memory: int | None,
+    ) -> None: ...
+    def placed(self) -> str:
+        """Where neighbours and rows are."""
+
+    def stream(self) -> int:
+        """The CUDA stream that batches are made on."""
+
+    def batches(self) -> int: ...
+    def order(self, number: int) -> NDArray[np.uint32]:
+        """Places in `seeds`, in the order of an epoch."""
+
+    def sample(
+        self, epoch: int, number: int, places: NDArray[np.uint32]
+    ) -> tuple[list[int], list[int]]:
+        """Nodes and edges by hop of a batch with these seeds."""
+
+    def fill(self, nodes: int, edge_index: int, e_id: int, x: int) -> None:
+        """Writes the sampled batch to these addresses, in order with the stream."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from .arrays import to_ids
+from .devices import options
 from .errors import InputError
 from .features import Arrays, Features
 from .sizes import to_bytes
@@ -32,6 +33,12 @@ def open(
     memory: int | str | None = None,
     io: str = "auto",
     threads: int | None = None,
+    device: str = "cpu",
+    device_memory: int | str | None = None,
+    device_residency: bool = True,
+    transfers: Literal["async", "sync"] = "async",
+    checksums: bool = True,
+    modelled_bandwidth: int | str | None = None,
 ) -> Graph:
     """Opens the graph directory `path`, which `build` or `generate` wrote.
 
@@ -39,10 +46,21 @@ def open(
     without it the native part chooses from what the machine has free. `io` names the read engine
     (`auto`, `uring`, `posix`); `threads` defaults to the machine's cores.
 
+    `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
+    On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)
+    stay in its memory, unless `device_residency` is off; the other blocks stream in while it
+    computes, or one after the other with `transfers="sync"`. `checksums` tells whether the GPU
+    checks the blocks that it gets. `modelled_bandwidth` (bytes a second) holds reading back to that
+    of a drive that is not there: figures of such a run are a model's, and its `io_engine` says
+    `modelled`.
+
     Reads the manifest and the index. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `BudgetError` where `memory` cannot hold the vertex state.
     """
-    return Graph(_native.open(os.fspath(path), to_bytes(memory), io, threads), os.fspath(path))
+    place = options(device, device_memory, transfers, device_residency, checksums)
+    bandwidth = to_bytes(modelled_bandwidth)
+    native = _native.open(os.fspath(path), to_bytes(memory), io, threads, bandwidth, place)
+    return Graph(native, os.fspath(path))
 
 
 class Graph:
@@ -98,6 +116,11 @@ class Graph:
         """The user's vertex ids in ascending order, uint64 of shape (|V|,)."""
         ids = self._native.ids()
         return np.arange(self.vertices, dtype=np.uint64) if ids is None else ids
+
+    @property
+    def has_own_ids(self) -> bool:
+        """Whether ids are the user's own, and not 0 to |V| - 1."""
+        return self._native.ids() is not None
 
     @cached_property
     def features(self) -> dict[str, Features]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, pyg
 from .arrays import to_ids
 from .errors import InputError
+from .gpu_loader import GpuBatches, check_device
 from .graph import Graph, open
 from .sizes import to_bytes
 
@@ -45,6 +46,8 @@ class LoaderOptions(TypedDict, total=False):
     placement: Placement | None
     """What is kept in memory where not all fits: what saves most reads (`unified`), neighbours
     first (`topology`), `features` first, or this share of the memory for features."""
+    share_pages: bool | None
+    """Whether a page is read once for all rows of a window on it; without, once a row."""
     presample: int | None
     """How many batches are sampled to see what is worth keeping; an epoch's."""
     direction: Literal["in", "out"] | None
@@ -55,6 +58,13 @@ class LoaderOptions(TypedDict, total=False):
     """Which of the graph's features become `x`; by default those named `x`, where there are."""
     labels: str | None
     """Which of its labels become `y`; by default those named `y`, where there are."""
+    edge_features: str | None
+    """Which features of edges become `edge_attr`; by default those named `edge_attr`."""
+    device: str | None
+    """Where batches are made and handed over: `cpu`, `cuda` or `cuda:N`. On a GPU, hot rows and
+    neighbours stay in its memory and the others in pinned memory of the host."""
+    device_memory: int | str | None
+    """Bound of GPU memory for neighbours, rows and the sampler; half of what is free."""
 
 
 class NeighborLoader:
@@ -64,8 +74,16 @@ class NeighborLoader:
     fanout a hop, -1 for all. `input_nodes` are the seeds: vertex ids, a mask with a value a vertex,
     the name of one of the graph's splits, or None for all vertices.
 
+    `weight_attr` names values of edges that neighbours are drawn by, without replacement: twice the
+    weight, twice the chance in each draw; weight 0, never. `time_attr` names times of edges, and
+    `input_time` has the time of each seed: edges that are later than their seed are not there; of
+    the others, `temporal_strategy` takes any (`uniform`, or by weight) or the latest (`last`). Each
+    seed then has a tree of its own (`disjoint`). `tiergraph.add_edge_values` stores such values.
+
     A batch has `x` (float32, (n, D)), `y`, `edge_index` (int64, (2, e), local), `n_id` (the user's
-    vertex ids), `e_id`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
+    vertex ids), `e_id` (each edge's place among those given to `add_edge_values`; without, its
+    number in the graph), `edge_attr`, the weights and times that it was sampled by under their own
+    names, `seed_time`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
     `num_sampled_nodes` and `num_sampled_edges` (by hop), and for disjoint batches `batch`; beyond
     PyG's, `degree` (neighbours in the whole graph). Seeds come first. `x` lies where it was
     gathered: no copy is made. Ids of 2^63 and more come as negative numbers:
@@ -89,6 +107,10 @@ class NeighborLoader:
         drop_last: bool = False,
         replace: bool = False,
         disjoint: bool = False,
+        weight_attr: str | None = None,
+        time_attr: str | None = None,
+        input_time: ArrayLike | None = None,
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
         subgraph_type: str = "directional",
         transform: Callable[[Batch], Batch] | None = None,
         **options: Unpack[LoaderOptions],
@@ -103,38 +125,54 @@ class NeighborLoader:
         self.last_epoch: dict[str, Any] = {}
         """What the last epoch that ended did: bytes by tier, pages, seconds by stage."""
         self._drop_last = drop_last
+        self._weight_attr, self._time_attr = weight_attr, time_attr
+        edge_features = edge_features_of(self.graph, options)
         self._labels = labels_of(self.graph, options.get("labels"))
-        self._native = _native.Loader(
-            self.graph.path,
-            json.dumps(
-                options
-                | {
-                    "num_neighbors": [int(count) for count in num_neighbors],
-                    "batch_size": self.batch_size,
-                    "shuffle": bool(shuffle),
-                    "drop_last": bool(drop_last),
-                    "disjoint": bool(disjoint),
-                    "memory": to_bytes(options.get("memory")),
-                    "features": features_of(self.graph, options),
-                }
-            ),
-            self.seeds,
-        )
+        native = options | {
+            "num_neighbors": [int(count) for count in num_neighbors],
+            "batch_size": self.batch_size,
+            "shuffle": bool(shuffle),
+            "drop_last": bool(drop_last),
+            "disjoint": bool(disjoint) or time_attr is not None,
+            "weight_attr": weight_attr,
+            "time_attr": time_attr,
+            "temporal_strategy": temporal_strategy,
+            "edge_features": edge_features,
+            "memory": to_bytes(options.get("memory")),
+            "features": features_of(self.graph, options),
+        }
+        device = options.get("device") or "cpu"
+        check_device(device)
+        times = times_of(time_attr, input_time, len(self.seeds))
+        self._gpu: GpuBatches | None = None
+        if device == "cpu":
+            self._native = _native.Loader(self.graph.path, json.dumps(native), self.seeds, times)
+        else:
+            memory = to_bytes(options.get("device_memory"))
+            self._gpu = GpuBatches(self.graph, native, self.seeds, device, memory, self._labels)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
         full, rest = divmod(len(self.seeds), self.batch_size)
         return full + (rest > 0 and not self._drop_last)
 
-    def __iter__(self) -> Batches:
+    def __iter__(self) -> Iterator[Batch]:
         """Begins the next epoch."""
         return self.batches()
 
-    def batches(self, first: int = 0) -> Batches:
-        """Begins the next epoch at its batch `first`, where an interrupted one was."""
-        native = self._native.epoch(self.epoch, first)
+    def batches(self, first: int = 0) -> Iterator[Batch]:
+        """Begins the next epoch at its batch `first`, where an interrupted one was.
+
+        On the CPU, these are `Batches`, which tell what was read.
+        """
+        epoch = self.epoch
         self.epoch += 1
-        return Batches(self, native)
+        if self._gpu is not None:
+            return map(self._transformed, self._gpu.epoch(epoch, first))
+        return Batches(self, self._native.epoch(epoch, first))
+
+    def _transformed(self, data: Batch) -> Batch:
+        return data if self.transform is None else self.transform(data)
 
     def set_epoch(self, epoch: int) -> None:
         """The next `iter()` is epoch `epoch`."""
@@ -142,6 +180,8 @@ class NeighborLoader:
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
+        if self._gpu is not None:
+            return self._gpu.placed()
         kept: dict[str, Any] = json.loads(self._native.kept())
         return kept
 
@@ -154,6 +194,13 @@ class NeighborLoader:
             data.x = tensor(native["x"])
         if self._labels is not None:
             data.y = tensor(self._labels[native["position"]])
+        if native["edge_attr"] is not None:
+            data.edge_attr = tensor(native["edge_attr"])
+        if self._weight_attr is not None:
+            data[self._weight_attr] = tensor(native["weight"])
+        if self._time_attr is not None:
+            data[self._time_attr] = tensor(native["time"])
+            data.seed_time = tensor(native["seed_time"])
         data.n_id, data.e_id = tensor(native["n_id"]), tensor(native["e_id"])
         data.input_id, data.degree = tensor(native["input_id"]), tensor(native["degree"])
         if len(native["batch"]):
@@ -161,7 +208,7 @@ class NeighborLoader:
         data.batch_size = native["batch_size"]
         data.num_sampled_nodes = native["num_sampled_nodes"]
         data.num_sampled_edges = native["num_sampled_edges"]
-        return data if self.transform is None else self.transform(data)
+        return self._transformed(data)
 
 
 class Batches:
@@ -222,6 +269,36 @@ def features_of(graph: Graph, options: LoaderOptions) -> str | None:
     if "features" in options:
         return options["features"]
     return "x" if "x" in graph.features else None
+
+
+def edge_features_of(graph: Graph, options: LoaderOptions) -> str | None:
+    """Which features of edges batches come with: those asked for, or `edge_attr`."""
+    if "edge_features" in options:
+        return options["edge_features"]
+    return "edge_attr" if "edge_attr" in graph.info()["edge_features"] else None
+
+
+def times_of(
+    attribute: str | None, times: ArrayLike | None, seeds: int
+) -> NDArray[np.int64] | None:
+    """The seeds' times, which go with times of edges."""
+    if attribute is None and times is None:
+        return None
+    if attribute is None or times is None:
+        raise InputError.of(
+            "sample by time",
+            expected="`time_attr` and `input_time`",
+            got="one without the other",
+        )
+    array = np.asarray(times)
+    if array.shape != (seeds,) or array.dtype.kind not in "iu":
+        raise InputError.of(
+            "use",
+            "input_time",
+            expected=f"an integer for each of {seeds} seeds",
+            got=f"{array.dtype} of shape {array.shape}",
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def labels_of(graph: Graph, name: str | None) -> NDArray[Any] | None:

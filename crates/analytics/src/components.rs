@@ -94,7 +94,7 @@ fn compress(parents: &[AtomicU32], threads: usize) {
 }
 
 /// Renames each component to the first vertex that has its label.
-fn smallest_members(mut labels: Vec<u32>) -> Vec<u32> {
+pub(crate) fn smallest_members(mut labels: Vec<u32>) -> Vec<u32> {
     let mut first = vec![u32::MAX; labels.len()];
     for (v, label) in labels.iter_mut().enumerate() {
         let name = &mut first[*label as usize];

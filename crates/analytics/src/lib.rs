@@ -9,6 +9,7 @@ mod active;
 mod arcs;
 mod bfs;
 mod components;
+pub mod gpu;
 mod pagerank;
 mod propagate;
 mod pull;

@@ -39,9 +39,9 @@ impl Default for PageRank {
 
 /// Sums over all vertices that an iteration needs and makes.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    sinks: f64,
-    change: f64,
+pub(crate) struct Sums {
+    pub sinks: f64,
+    pub change: f64,
 }
 
 impl Add for Sums {
@@ -106,7 +106,7 @@ pub fn pagerank(
 /// The vertices up to the last that has an arc: where vertices are in the order of their degrees,
 /// those after it are many (almost half of an R-MAT graph). All of them if the walk restarts from
 /// chosen ones, which may be isolated.
-fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> {
+pub(crate) fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> {
     if let Teleport::Sources(_) = teleport {
         return Ok(graph.vertices());
     }
@@ -118,7 +118,7 @@ fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> 
     Ok(last(degrees).max(incoming))
 }
 
-fn check(graph: &Graph, options: &PageRank) -> Result<()> {
+pub(crate) fn check(graph: &Graph, options: &PageRank) -> Result<()> {
     let bad = |what: &str| Error::new(ErrorKind::Input, "run PageRank").expected(what.to_owned());
     if !(0.0..=1.0).contains(&options.damping) {
         return Err(bad("a damping factor in 0 to 1").got(options.damping));
@@ -133,13 +133,13 @@ fn check(graph: &Graph, options: &PageRank) -> Result<()> {
 }
 
 /// Where the walk restarts.
-enum Teleport {
+pub(crate) enum Teleport {
     All(f64),
     Sources(Vec<(u32, f64)>),
 }
 
 impl Teleport {
-    fn new(n: usize, sources: &[u32]) -> Self {
+    pub fn new(n: usize, sources: &[u32]) -> Self {
         if sources.is_empty() {
             return Self::All(1.0 / n.max(1) as f64);
         }
@@ -151,7 +151,7 @@ impl Teleport {
     }
 
     /// The probability of vertices `first..` of a chunk, added by `visit(place, probability)`.
-    fn each(&self, first: usize, len: usize, mut visit: impl FnMut(usize, f64)) {
+    pub fn each(&self, first: usize, len: usize, mut visit: impl FnMut(usize, f64)) {
         match self {
             Self::All(p) => (0..len).for_each(|i| visit(i, *p)),
             Self::Sources(sources) => {
@@ -168,22 +168,22 @@ impl Teleport {
 }
 
 /// Vertices without an arc, all of one rank.
-struct Isolated {
+pub(crate) struct Isolated {
     count: f64,
-    rank: f64,
+    pub rank: f64,
 }
 
 impl Isolated {
-    fn new(count: usize, teleport: &Teleport) -> Self {
+    pub fn new(count: usize, teleport: &Teleport) -> Self {
         let rank = if let Teleport::All(p) = teleport { *p } else { 0.0 };
         Self { count: count as f64, rank }
     }
 
-    fn sums(&self, change: f64) -> Sums {
+    pub fn sums(&self, change: f64) -> Sums {
         Sums { sinks: self.count * self.rank, change: self.count * change }
     }
 
-    fn update(&mut self, jump: &Jump<'_>) -> Sums {
+    pub fn update(&mut self, jump: &Jump<'_>) -> Sums {
         let before = self.rank;
         self.rank = jump.even();
         self.sums((self.rank - before).abs())
@@ -191,21 +191,21 @@ impl Isolated {
 }
 
 /// What a vertex gets beside the ranks of its in-neighbours.
-struct Jump<'a> {
-    jump: f64,
-    damping: f64,
-    teleport: &'a Teleport,
+pub(crate) struct Jump<'a> {
+    pub jump: f64,
+    pub damping: f64,
+    pub teleport: &'a Teleport,
 }
 
 impl Jump<'_> {
     /// Of every vertex, in a run that is not personalised.
-    fn even(&self) -> f64 {
+    pub fn even(&self) -> f64 {
         if let Teleport::All(p) = self.teleport { self.jump * p } else { 0.0 }
     }
 }
 
 /// What `x` holds: a vertex's rank over its degree, or its rank where it has no out-arc.
-fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
+pub(crate) fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
     let mut sinks = 0.0;
     teleport.each(0, degrees.len(), |v, p| {
         x[v] = (p / f64::from(degrees[v].max(1))) as f32;

@@ -7,6 +7,8 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
 use tiergraph_mem::peak_rss_bytes;
 
+use crate::gpu::Gpu;
+
 /// One iteration or level.
 #[derive(Debug, Clone, Serialize)]
 pub struct Iteration {
@@ -33,8 +35,8 @@ pub struct RunReport {
     pub edges: u64,
     /// Arcs that a pass over all edges visits.
     pub arcs: u64,
-    /// `cpu`.
-    pub device: &'static str,
+    /// `cpu`, or the GPU's name.
+    pub device: String,
     /// The engine that read, and why it was chosen.
     pub io_engine: &'static str,
     /// See `io_engine`.
@@ -84,6 +86,7 @@ pub(crate) struct Run<'a> {
     last_stats: PassStats,
     expected: u64,
     details: Vec<Iteration>,
+    device: String,
 }
 
 impl<'a> Run<'a> {
@@ -98,7 +101,25 @@ impl<'a> Run<'a> {
         let (before, last_stats) = (stats, stats);
         let details = Vec::new();
         let (start, last) = (now, now);
-        Self { graph, progress, algorithm, start, last, before, last_stats, expected, details }
+        let device = "cpu".to_owned();
+        Self {
+            graph,
+            progress,
+            algorithm,
+            start,
+            last,
+            before,
+            last_stats,
+            expected,
+            details,
+            device,
+        }
+    }
+
+    /// Says that the run is one on a GPU.
+    pub(crate) fn on(mut self, gpu: &Gpu) -> Self {
+        gpu.device().name().clone_into(&mut self.device);
+        self
     }
 
     /// Notes the end of an iteration.
@@ -129,7 +150,7 @@ impl<'a> Run<'a> {
             vertices: manifest.vertices,
             edges: manifest.edges,
             arcs: manifest.arcs,
-            device: "cpu",
+            device: self.device,
             io_engine: graph.engine().engine,
             io_engine_why: graph.engine().why.clone(),
             threads: graph.threads(),

@@ -20,6 +20,7 @@ pub trait Element: Pod {}
 impl Element for u8 {}
 impl Element for u32 {}
 impl Element for u64 {}
+impl Element for i64 {}
 impl Element for f32 {}
 impl Element for f64 {}
 

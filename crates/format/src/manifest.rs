@@ -62,6 +62,9 @@ pub struct Manifest {
     /// The vertices' features, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub features: BTreeMap<String, FeaturesEntry>,
+    /// The edges' features, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub edge_features: BTreeMap<String, FeaturesEntry>,
     /// Every other file of the graph, by name.
     pub files: BTreeMap<String, FileEntry>,
 }
@@ -264,18 +267,29 @@ impl Manifest {
                 ));
             }
         }
-        self.features.iter().try_for_each(|(name, entry)| self.validate_features(name, entry))
+        for (name, entry) in &self.features {
+            self.validate_features(name, entry, &FeatureFiles::of(name), Some(self.vertices))?;
+        }
+        // Edges as they were given: more than the graph kept, perhaps.
+        self.edge_features.iter().try_for_each(|(name, entry)| {
+            self.validate_features(name, entry, &FeatureFiles::of_edges(name), None)
+        })
     }
 
     /// The rows must fill their file, and every page must have a checksum.
-    fn validate_features(&self, name: &str, entry: &FeaturesEntry) -> Result<(), String> {
+    fn validate_features(
+        &self,
+        name: &str,
+        entry: &FeaturesEntry,
+        files: &FeatureFiles,
+        rows: Option<u64>,
+    ) -> Result<(), String> {
         if let Some(fault) = entry.layout.fault() {
             return Err(format!("features `{name}` of {fault}"));
         }
         if entry.rows > MOST_BYTES / (2 * entry.layout.stride() as u64) {
             return Err(format!("features `{name}` of {} rows", entry.rows));
         }
-        let files = FeatureFiles::of(name);
         let has = |name: &str, kind: FileKind, bytes: Option<u64>| {
             let file = self.files.get(name);
             file.is_some_and(|file| file.kind == kind && Some(file.bytes) == bytes)
@@ -285,7 +299,7 @@ impl Manifest {
         let ids = self.vertices.checked_mul(size_of::<u32>() as u64);
         let ordered = match self.files.contains_key(&files.ids) {
             true => has(&files.ids, FileKind::Flat, ids),
-            false => entry.rows == self.vertices,
+            false => rows.is_none_or(|rows| entry.rows == rows),
         };
         if has(&files.rows, FileKind::Features, Some(bytes))
             && has(&files.crc, FileKind::Flat, crcs)

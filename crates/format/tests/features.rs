@@ -33,6 +33,7 @@ fn write(to: &mut dyn Destination, name: &str, layout: RowLayout) -> NewFiles {
     NewFiles {
         files: [(files.rows, sink.finish().unwrap()), (files.crc, crcs)].into(),
         features: [(name.to_owned(), FeaturesEntry { layout, rows })].into(),
+        edge_features: BTreeMap::new(),
         sources: BTreeMap::new(),
     }
 }

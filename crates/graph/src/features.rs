@@ -26,22 +26,47 @@ const PAGES_AT_ONCE: usize = 1 << 10;
 /// A file of feature rows, opened; its resident part is read when somebody first asks.
 #[derive(Debug)]
 pub(crate) struct FeaturesFile {
-    name: String,
+    pub(crate) name: String,
+    files: FeatureFiles,
     entry: FeaturesEntry,
     file: FileId,
     loaded: OnceLock<Features>,
 }
 
 impl FeaturesFile {
-    /// Opens every file of features that the manifest names.
+    /// Opens every file of vertices' features that the manifest names.
     pub(crate) fn open_all(dir: &GraphDir, files: &mut FileSet) -> Result<Vec<Self>> {
+        let all = dir.manifest().features.iter();
+        all.map(|(name, entry)| Self::open(dir, files, name, entry, FeatureFiles::of(name)))
+            .collect()
+    }
+
+    /// Opens every file of edges' features that the manifest names.
+    pub(crate) fn open_all_of_edges(dir: &GraphDir, files: &mut FileSet) -> Result<Vec<Self>> {
+        let all = dir.manifest().edge_features.iter();
+        let names = all.map(|(name, entry)| (name, entry, FeatureFiles::of_edges(name)));
+        names.map(|(name, entry, of)| Self::open(dir, files, name, entry, of)).collect()
+    }
+
+    fn open(
+        dir: &GraphDir,
+        set: &mut FileSet,
+        name: &str,
+        entry: &FeaturesEntry,
+        files: FeatureFiles,
+    ) -> Result<Self> {
         let block_bytes = u64::from(dir.manifest().block_bytes);
-        let open = |(name, entry): (&String, &FeaturesEntry)| {
-            let paths = dir.paths(&FeatureFiles::of(name).rows)?;
-            let file = files.open_striped(&paths, block_bytes)?;
-            Ok(Self { name: name.clone(), entry: *entry, file, loaded: OnceLock::new() })
-        };
-        dir.manifest().features.iter().map(open).collect()
+        let file = set.open_striped(&dir.paths(&files.rows)?, block_bytes)?;
+        Ok(Self { name: name.into(), files, entry: *entry, file, loaded: OnceLock::new() })
+    }
+
+    /// The features; the first call reads and reserves their resident part.
+    pub(crate) fn get(&self, graph: &Graph) -> Result<&Features> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = Features::load(graph, self)?;
+        Ok(self.loaded.get_or_init(|| loaded))
     }
 }
 
@@ -150,8 +175,7 @@ impl Features {
     }
 
     fn load(graph: &Graph, of: &FeaturesFile) -> Result<Self> {
-        let files = FeatureFiles::of(&of.name);
-        let dir = graph.dir();
+        let (files, dir) = (&of.files, graph.dir());
         let ids = dir.manifest().files.get(&files.ids);
         let crc = dir.entry(&files.crc)?;
         let bytes = crc.bytes + ids.map_or(0, |entry| entry.bytes);
@@ -159,7 +183,14 @@ impl Features {
         let crcs = flat::read(&dir.path().join(&files.crc), crc)?;
         let ids = ids.map(|entry| flat::read(&dir.path().join(&files.ids), entry)).transpose()?;
         check_rows(ids.as_deref(), of.entry.rows, &files.ids)?;
-        Ok(Self { path: files.rows, entry: of.entry, file: of.file, crcs, ids, _held: held })
+        Ok(Self {
+            path: files.rows.clone(),
+            entry: of.entry,
+            file: of.file,
+            crcs,
+            ids,
+            _held: held,
+        })
     }
 }
 
@@ -190,11 +221,7 @@ impl Graph {
         let Some(of) = self.features.iter().find(|of| of.name == name) else {
             return Err(self.no_features(name));
         };
-        if let Some(loaded) = of.loaded.get() {
-            return Ok(loaded);
-        }
-        let loaded = Features::load(self, of)?;
-        Ok(of.loaded.get_or_init(|| loaded))
+        of.get(self)
     }
 
     fn no_features(&self, name: &str) -> Error {

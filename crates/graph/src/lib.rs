@@ -6,6 +6,7 @@
 //! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
 #![forbid(unsafe_code)]
 
+mod edges;
 mod features;
 mod ids;
 mod open;
@@ -13,13 +14,16 @@ mod pages;
 mod raw;
 mod reads;
 mod rows;
+mod staged;
 mod stats;
 mod tiles;
 
+pub use edges::EdgeNumbers;
 pub use features::Features;
 pub use open::{EngineFactory, Graph, OpenOptions};
 pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::RawRow;
 pub use rows::{Direction, RowSelection};
+pub use staged::{BlockFile, Stage, StagedReader};
 pub use stats::{PassStats, Totals};
 pub use tiles::TileSelection;

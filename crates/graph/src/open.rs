@@ -63,6 +63,7 @@ pub struct Graph {
     pub(crate) rows: Vec<(Direction, Rows)>,
     pub(crate) raw: Vec<(Direction, FileId)>,
     pub(crate) features: Vec<FeaturesFile>,
+    pub(crate) edge_features: Vec<FeaturesFile>,
     /// The resident indexes.
     _index: Reservation,
 }
@@ -95,6 +96,7 @@ impl Graph {
             }
         }
         let features = FeaturesFile::open_all(&dir, &mut files)?;
+        let edge_features = FeaturesFile::open_all_of_edges(&dir, &mut files)?;
         let files = Arc::new(files);
         let threads = options.threads.unwrap_or_else(cores).max(1);
         let memory = match options.memory {
@@ -132,6 +134,7 @@ impl Graph {
             rows,
             raw,
             features,
+            edge_features,
             _index: reserved,
             dir,
         })

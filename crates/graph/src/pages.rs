@@ -105,7 +105,7 @@ impl PageReader {
         self.engine.in_flight() == 0
     }
 
-    /// Reads each of `pages` (ascending, all different) of `file` once and calls
+    /// Reads each of `pages` (ascending) of `file` as often as it is there, and calls
     /// `visit(first page, bytes)` for every read, in the order of completion. `bytes` are whole
     /// pages, unchecked. Pages side by side come in one read, up to 64 KiB. While reads are in
     /// flight, `meanwhile` is called for a small piece of other work until it says that there is

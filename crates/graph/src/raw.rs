@@ -23,7 +23,7 @@ pub struct RawRow<'a> {
 }
 
 impl Graph {
-    fn raw_file(&self, direction: Direction) -> Option<(Direction, FileId)> {
+    pub(crate) fn raw_file(&self, direction: Direction) -> Option<(Direction, FileId)> {
         // An undirected graph has one file for both.
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
         self.raw.iter().find(|(d, _)| *d == wanted).copied()

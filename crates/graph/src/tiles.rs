@@ -50,6 +50,10 @@ impl Tiles {
         Ok(Self { file, index, options })
     }
 
+    pub(crate) fn file(&self) -> FileId {
+        self.file
+    }
+
     pub(crate) fn resident_bytes(&self) -> u64 {
         (self.index.len() * size_of::<TilesIndex>()) as u64
     }
@@ -85,6 +89,11 @@ impl Graph {
     /// Whether the graph has tiles.
     pub fn has_tiles(&self) -> bool {
         self.tiles.is_some()
+    }
+
+    /// Every segment of the tiles, in the order of blocks; none in a graph without.
+    pub fn segments(&self) -> &[TilesIndex] {
+        self.tiles.as_ref().map_or(&[], |tiles| &tiles.index)
     }
 
     /// Bytes of `tiles.blocks`.

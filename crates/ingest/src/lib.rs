@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod edges;
 pub mod features;
 pub mod generate;
 pub mod source;

@@ -83,7 +83,7 @@ fn files_that_cannot_be_opened() {
 fn engines_and_drives_that_do_not_exist() {
     assert_eq!(
         "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
-        "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, `null`"
+        "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, `posix-pool`, `null`"
     );
     for choice in ["auto", "uring", "posix", "null"] {
         assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);

@@ -37,8 +37,8 @@ pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 pub struct AlignedBuf {
     start: NonNull<u8>,
     len: usize,
-    /// The mapping that the bytes are part of; none for the allocator's.
-    mapping: Option<Arc<Mapping>>,
+    /// What the bytes are part of and is freed with the last of them; none for the allocator's.
+    owner: Option<Arc<dyn Send + Sync>>,
 }
 
 // SAFETY: the buffer owns its bytes alone; they are reached only through `&self` and `&mut self`.
@@ -84,6 +84,17 @@ impl AlignedBuf {
         let mapping = Mapping::new(span)?;
         Ok((0..count).map(|number| mapping.part(number * len, len)).collect())
     }
+
+    /// Bytes of somebody else's, such as memory that is locked for a device.
+    ///
+    /// # Safety
+    /// `start` is aligned to [`PAGE_BYTES`], `len` a multiple of it; the bytes are initialised, are
+    /// part of no other buffer, and live until `owner` drops.
+    pub unsafe fn from_owner(start: NonNull<u8>, len: usize, owner: Arc<dyn Send + Sync>) -> Self {
+        debug_assert!(start.addr().get().is_multiple_of(PAGE_BYTES));
+        debug_assert!(len.is_multiple_of(PAGE_BYTES));
+        Self { start, len, owner: Some(owner) }
+    }
 }
 
 /// Anonymous memory from a huge-page boundary on, unmapped when the last buffer in it drops.
@@ -108,7 +119,7 @@ impl Mapping {
         assert!(offset + len <= self.len, "a buffer lies inside its mapping");
         // SAFETY: asserted just now.
         let start = unsafe { self.start.add(offset) };
-        AlignedBuf { start, len, mapping: Some(Arc::clone(self)) }
+        AlignedBuf { start, len, owner: Some(Arc::clone(self) as _) }
     }
 }
 
@@ -123,7 +134,7 @@ fn allocate(len: usize) -> Result<AlignedBuf> {
     let layout = Layout::from_size_align(len, PAGE_BYTES).map_err(|_| too_large(len))?;
     // SAFETY: the layout's size is not zero.
     let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| too_large(len))?;
-    Ok(AlignedBuf { start, len, mapping: None })
+    Ok(AlignedBuf { start, len, owner: None })
 }
 
 /// Maps `len` zero bytes from a huge-page boundary on: maps one huge page too many and gives the
@@ -158,7 +169,7 @@ fn unmap(start: *mut u8, len: usize) {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        if self.mapping.is_none() && self.len > 0 {
+        if self.owner.is_none() && self.len > 0 {
             // SAFETY: `allocate` got these bytes with this layout, whose checks it passed.
             unsafe {
                 let layout = Layout::from_size_align_unchecked(self.len, PAGE_BYTES);
@@ -171,7 +182,7 @@ impl Drop for AlignedBuf {
 /// An empty buffer, which holds no memory: what is left where a buffer was taken.
 impl Default for AlignedBuf {
     fn default() -> Self {
-        Self { start: NonNull::dangling(), len: 0, mapping: None }
+        Self { start: NonNull::dangling(), len: 0, owner: None }
     }
 }
 

@@ -86,6 +86,15 @@ pub(crate) fn attachments(given: Vec<Given>, call: &Arc<Call>) -> Result<Attachm
     Attachments::new(given.into_iter().map(open).collect::<Result<_>>()?)
 }
 
+/// Features of edges that Python gave, opened.
+pub(crate) fn edge_features(given: Vec<Given>, call: &Arc<Call>) -> Result<Vec<NewFeatures>> {
+    let open = |(text, source): Given| {
+        let path = Python::attach(|py| source.extract::<PathBuf>(py).ok());
+        features(from_json(&text)?, path, source, call)
+    };
+    given.into_iter().map(open).collect()
+}
+
 fn features(
     d: Description,
     path: Option<PathBuf>,

@@ -62,7 +62,13 @@ struct Arrays {
 }
 
 impl Arrays {
-    fn of(batch: MiniBatch, input_id: &[u32], names: &Names, offsets: &Offsets) -> Self {
+    fn of(
+        batch: &MiniBatch,
+        numbers: Vec<u64>,
+        input_id: &[u32],
+        names: &Names,
+        offsets: &Offsets,
+    ) -> Self {
         let degree = |&vertex: &u32| {
             let arcs = offsets.arcs(vertex);
             (arcs.end - arcs.start) as i64
@@ -77,7 +83,7 @@ impl Arrays {
             degree: batch.n_id.iter().map(degree).collect(),
             edge_index,
             // Reuses the memory.
-            e_id: batch.e_id.into_iter().map(|arc| arc as i64).collect(),
+            e_id: numbers.into_iter().map(|edge| edge as i64).collect(),
             tree: widen(&batch.tree),
             input_id: widen(input_id),
         }
@@ -91,13 +97,15 @@ pub(crate) fn to_dict<'py>(
     names: &Names,
     offsets: &Offsets,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let batch = std::mem::take(&mut prepared.batch);
+    let mut batch = std::mem::take(&mut prepared.batch);
     let dict = PyDict::new(py);
     dict.set_item("number", batch.number)?;
     dict.set_item("batch_size", batch.batch_size())?;
     dict.set_item("num_sampled_nodes", &batch.num_sampled_nodes)?;
     dict.set_item("num_sampled_edges", &batch.num_sampled_edges)?;
-    let arrays = py.detach(|| Arrays::of(batch, &prepared.input_id, names, offsets));
+    let arcs = std::mem::take(&mut batch.e_id);
+    let numbers = prepared.edges.numbers.take().unwrap_or(arcs);
+    let arrays = py.detach(|| Arrays::of(&batch, numbers, &prepared.input_id, names, offsets));
     let edges = arrays.e_id.len();
     let positions = arrays.positions.into_pyarray(py);
     let n_id = match arrays.n_id {
@@ -112,7 +120,11 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("e_id", arrays.e_id.into_pyarray(py))?;
     dict.set_item("batch", arrays.tree.into_pyarray(py))?;
     dict.set_item("input_id", arrays.input_id.into_pyarray(py))?;
-    dict.set_item("x", to_array(py, prepared)?)?;
+    dict.set_item("seed_time", batch.seed_time.into_pyarray(py))?;
+    dict.set_item("weight", prepared.edges.weights.take().map(|all| all.into_pyarray(py)))?;
+    dict.set_item("time", prepared.edges.times.take().map(|all| all.into_pyarray(py)))?;
+    dict.set_item("edge_attr", to_array(py, prepared.take_edge_features())?)?;
+    dict.set_item("x", to_array(py, prepared.take_x())?)?;
     Ok(dict)
 }
 

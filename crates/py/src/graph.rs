@@ -10,6 +10,7 @@ use numpy::{
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::{
     PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank, propagate, sssp, wcc,
 };
@@ -19,15 +20,18 @@ use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
 
 use crate::calls::Call;
+use crate::device::DeviceOptions;
 use crate::errors::{raise, to_json};
 use crate::info::describe;
-use crate::reads::ceiling;
+use crate::reads::{ceiling, modelled_drive};
 
 /// An opened graph under a memory budget. One run at a time.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Graph {
     opened: Mutex<Opened>,
     engine: EngineChoice,
+    /// Where algorithms run; none for the CPU.
+    gpu: Option<Gpu>,
 }
 
 /// Opens the graph at `path`.
@@ -38,11 +42,15 @@ pub(crate) fn open(
     memory: Option<u64>,
     io: &str,
     threads: Option<usize>,
+    modelled: Option<f64>,
+    device: DeviceOptions,
 ) -> PyResult<Graph> {
     Call::new(None).run(py, || {
-        let engine = io.parse()?;
-        let options = OpenOptions { memory, engine, threads, ..OpenOptions::default() };
-        Ok(Graph { opened: Mutex::new(Opened::open(&path, &options)?), engine })
+        let engine: EngineChoice = io.parse()?;
+        let factory = modelled.map(|bandwidth| modelled_drive(engine, bandwidth)).transpose()?;
+        let options = OpenOptions { memory, engine, threads, factory, ..OpenOptions::default() };
+        let opened = Mutex::new(Opened::open(&path, &options)?);
+        Ok(Graph { opened, engine, gpu: device.open()? })
     })
 }
 
@@ -123,7 +131,10 @@ impl Graph {
         let (ranks, report) = self.run(py, trace, progress, |graph, progress| {
             let sources = graph.find(&sources)?;
             let options = PageRank { damping, iterations: limits.0, tolerance: limits.1, sources };
-            pagerank(graph, &options, progress)
+            match &self.gpu {
+                Some(gpu) => gpu::pagerank(graph, gpu, &options, progress),
+                None => pagerank(graph, &options, progress),
+            }
         })?;
         Ok((ranks.into_pyarray(py), report))
     }
@@ -136,7 +147,10 @@ impl Graph {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<u64>>, String)> {
         let (components, report) = self.run(py, trace, progress, |graph, progress| {
-            let (positions, report) = wcc(graph, progress)?;
+            let (positions, report) = match &self.gpu {
+                Some(gpu) => gpu::wcc(graph, gpu, progress)?,
+                None => wcc(graph, progress)?,
+            };
             let ids = graph.user_ids()?;
             let name = |position: u32| match &ids {
                 Some(ids) => ids[position as usize],
@@ -157,7 +171,11 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, String)> {
         const { assert!(UNREACHED.cast_signed() == -1) };
         let (depths, report) = self.run(py, trace, progress, |graph, progress| {
-            let (depths, report) = bfs(graph, find(graph, source)?, progress)?;
+            let source = find(graph, source)?;
+            let (depths, report) = match &self.gpu {
+                Some(gpu) => gpu::bfs(graph, gpu, source, progress)?,
+                None => bfs(graph, source, progress)?,
+            };
             // In place: nothing is allocated or moved.
             Ok((depths.into_iter().map(u32::cast_signed).collect::<Vec<i32>>(), report))
         })?;
@@ -173,7 +191,11 @@ impl Graph {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, String)> {
         let (distances, report) = self.run(py, trace, progress, |graph, progress| {
-            sssp(graph, find(graph, source)?, progress)
+            let source = find(graph, source)?;
+            match &self.gpu {
+                Some(gpu) => gpu::sssp(graph, gpu, source, progress),
+                None => sssp(graph, source, progress),
+            }
         })?;
         Ok((distances.into_pyarray(py), report))
     }

@@ -1,6 +1,7 @@
 //! What a graph says about itself.
 
 use serde_json::{Map, Value, json};
+use tiergraph_format::edges::columns;
 use tiergraph_format::features::FeaturesEntry;
 use tiergraph_format::manifest::{Manifest, Weights};
 use tiergraph_graph::Graph;
@@ -12,10 +13,10 @@ pub(crate) fn describe(graph: &Graph) -> Value {
     let edges = manifest.edges.max(1) as f64;
     let bytes: u64 = manifest.files.values().map(|file| file.bytes).sum();
     // What is in a folder goes with vertices.
-    let of_edges = || manifest.files.iter().filter(|(name, _)| !name.contains('/'));
-    let edge_bytes: u64 = of_edges().map(|(_, file)| file.bytes).sum();
+    let adjacency = || manifest.files.iter().filter(|(name, _)| !name.contains('/'));
+    let edge_bytes: u64 = adjacency().map(|(_, file)| file.bytes).sum();
     let by_file: Map<String, Value> =
-        of_edges().map(|(name, file)| (name.clone(), json!(file.bytes as f64 / edges))).collect();
+        adjacency().map(|(name, file)| (name.clone(), json!(file.bytes as f64 / edges))).collect();
     let mut described = json!({
         "graph": graph.dir().path(),
         "vertices": manifest.vertices,
@@ -36,27 +37,17 @@ pub(crate) fn describe(graph: &Graph) -> Value {
         "source": manifest.provenance.source,
         "format_version": manifest.format_version,
     });
-    if let (Value::Object(all), Value::Object(more)) = (&mut described, attached(manifest)) {
-        all.extend(more);
+    for more in [attached(manifest), of_edges(manifest)] {
+        if let (Value::Object(all), Value::Object(more)) = (&mut described, more) {
+            all.extend(more);
+        }
     }
     described
 }
 
 /// What goes with the vertices: features by name, and the names of labels and splits.
 pub(crate) fn attached(manifest: &Manifest) -> Value {
-    let describe = |(name, entry): (&String, &FeaturesEntry)| {
-        let layout = &entry.layout;
-        let value = json!({
-            "rows": entry.rows,
-            "dim": layout.dim(),
-            "dtype": layout.dtype(),
-            "row_bytes": layout.row_bytes(),
-            "stride": layout.stride(),
-            "bytes": layout.file_bytes(entry.rows),
-        });
-        (name.clone(), value)
-    };
-    let features: Map<String, Value> = manifest.features.iter().map(describe).collect();
+    let features: Map<String, Value> = manifest.features.iter().map(describe_rows).collect();
     let names = |folder: &str| -> Vec<String> {
         let name = |file: &String| {
             let name = file.strip_prefix(folder)?.strip_suffix(".npy")?;
@@ -65,4 +56,28 @@ pub(crate) fn attached(manifest: &Manifest) -> Value {
         manifest.files.keys().filter_map(name).collect()
     };
     json!({ "features": features, "labels": names("labels/"), "splits": names("splits/") })
+}
+
+/// What goes with the edges: columns of values by name, with their types, and features.
+pub(crate) fn of_edges(manifest: &Manifest) -> Value {
+    let names = manifest.files.keys().map(String::as_str);
+    let columns: Map<String, Value> = columns(names)
+        .into_iter()
+        .map(|(name, kind)| (name.into(), json!(kind.to_string())))
+        .collect();
+    let features: Map<String, Value> = manifest.edge_features.iter().map(describe_rows).collect();
+    json!({ "edge_values": columns, "edge_features": features })
+}
+
+fn describe_rows((name, entry): (&String, &FeaturesEntry)) -> (String, Value) {
+    let layout = &entry.layout;
+    let value = json!({
+        "rows": entry.rows,
+        "dim": layout.dim(),
+        "dtype": layout.dtype(),
+        "row_bytes": layout.row_bytes(),
+        "stride": layout.stride(),
+        "bytes": layout.file_bytes(entry.rows),
+    });
+    (name.clone(), value)
 }

@@ -3,14 +3,17 @@
 //! `python/tiergraph/_native.pyi` is the contract. Work that lasts runs with the GIL released
 //! ([`calls`]), so other Python threads go on and Ctrl-C stops it.
 
+mod arrange;
 mod attach;
 mod batch;
 mod build;
 mod calls;
 mod check;
+mod device;
 mod edges;
 mod errors;
 mod generators;
+mod gpu_loader;
 mod graph;
 mod info;
 mod loader;
@@ -18,6 +21,7 @@ mod options;
 mod reads;
 mod rows;
 mod sizes;
+mod values;
 
 use pyo3::prelude::*;
 
@@ -27,11 +31,17 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
+    use super::arrange::order_features;
+    #[pymodule_export]
     use super::attach::add_to_graph;
     #[pymodule_export]
     use super::build::{Builder, build_file, generate};
     #[pymodule_export]
     use super::check::verify;
+    #[pymodule_export]
+    use super::device::{add_library_folders, cuda_devices};
+    #[pymodule_export]
+    use super::gpu_loader::GpuLoader;
     #[pymodule_export]
     use super::graph::{Graph, open};
     #[pymodule_export]
@@ -40,6 +50,8 @@ mod _native {
     use super::reads::bench_io;
     #[pymodule_export]
     use super::sizes::{format_size, parse_size};
+    #[pymodule_export]
+    use super::values::EdgeValues;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,8 +14,8 @@ use tiergraph_cache::placement::Placement;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::{
-    Epoch as Batches, EpochStats, Fanout, Fitted, Loader as Engine, LoaderOptions, Plan,
-    SampleOptions,
+    Epoch as Batches, EpochStats, Fanout, Fitted, Inputs, Loader as Engine, LoaderOptions, Plan,
+    SampleOptions, Sharing, Strategy, Times,
 };
 
 use crate::batch::{Names, to_dict};
@@ -28,9 +28,9 @@ const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// The options of `tiergraph.NeighborLoader`; what is not given has its default.
 #[derive(Deserialize)]
-struct Options {
-    memory: Option<u64>,
-    io: Option<String>,
+pub(crate) struct Options {
+    pub(crate) memory: Option<u64>,
+    pub(crate) io: Option<String>,
     num_neighbors: Vec<i64>,
     disjoint: bool,
     batch_size: usize,
@@ -42,8 +42,13 @@ struct Options {
     window: Option<usize>,
     prefetch: Option<usize>,
     features: Option<String>,
+    share_pages: Option<bool>,
+    edge_features: Option<String>,
+    weight_attr: Option<String>,
+    time_attr: Option<String>,
+    temporal_strategy: Option<String>,
     placement: Option<PlacementName>,
-    presample: Option<usize>,
+    pub(crate) presample: Option<usize>,
 }
 
 /// A placement by name, or the share of memory that features get.
@@ -55,9 +60,15 @@ enum PlacementName {
 }
 
 impl Options {
-    fn loader(&self) -> Result<LoaderOptions> {
+    pub(crate) fn loader(&self) -> Result<LoaderOptions> {
         let fanouts = self.num_neighbors.iter().map(|&k| fanout(k)).collect::<Result<_>>()?;
-        let defaults = LoaderOptions::new(SampleOptions { fanouts, disjoint: self.disjoint });
+        let sample = SampleOptions {
+            fanouts,
+            disjoint: self.disjoint,
+            weights: self.weight_attr.clone(),
+            times: self.times()?,
+        };
+        let defaults = LoaderOptions::new(sample);
         let threads = self.threads.unwrap_or_else(cores);
         let window = self.window.unwrap_or(defaults.window);
         Ok(LoaderOptions {
@@ -79,8 +90,27 @@ impl Options {
             // Every thread has a window of its own.
             prefetch: self.prefetch.unwrap_or(window.saturating_mul(threads)),
             features: self.features.clone(),
+            sharing: match self.share_pages {
+                Some(false) => Sharing::Nothing,
+                Some(true) | None => Sharing::Pages,
+            },
+            edge_features: self.edge_features.clone(),
             ..defaults
         })
+    }
+
+    fn times(&self) -> Result<Option<Times>> {
+        let Some(name) = self.time_attr.clone() else { return Ok(None) };
+        let strategy = match self.temporal_strategy.as_deref() {
+            Some("uniform") | None => Strategy::Uniform,
+            Some("last") => Strategy::Last,
+            Some(other) => {
+                return Err(Error::new(ErrorKind::Input, "sample with the temporal strategy")
+                    .object(other)
+                    .expected("`uniform` or `last`"));
+            }
+        };
+        Ok(Some(Times { name, strategy }))
     }
 
     fn plan(&self) -> Result<Plan> {
@@ -116,21 +146,26 @@ fn fanout(count: i64) -> Result<Fanout> {
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Loader {
     engine: Engine,
+    graph: Arc<Graph>,
     fitted: Fitted,
     seeds: Vec<u32>,
+    times: Option<Vec<i64>>,
     names: Arc<Names>,
 }
 
 #[pymethods]
 impl Loader {
     #[new]
+    #[pyo3(signature = (path, options_json, seeds, times=None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         options_json: &str,
         seeds: PyReadonlyArray1<'_, u64>,
+        times: Option<PyReadonlyArray1<'_, i64>>,
     ) -> PyResult<Self> {
         let seeds = seeds.as_slice()?;
+        let times = times.map(|times| times.as_slice().map(<[i64]>::to_vec)).transpose()?;
         let call = Call::new(None);
         call.run(py, || {
             let options: Options = from_json(options_json)?;
@@ -147,9 +182,10 @@ impl Loader {
             let seeds = graph.find(seeds)?;
             let names = Arc::new(Names::of(&graph)?);
             let presample = options.presample.unwrap_or(usize::MAX);
-            let (engine, fitted) =
-                Engine::fitted(&Arc::new(graph), &loader, &seeds, &plan, presample)?;
-            Ok(Self { engine, fitted, seeds, names })
+            let inputs = Inputs { seeds: &seeds, times: times.as_deref() };
+            let graph = Arc::new(graph);
+            let (engine, fitted) = Engine::fitted(&graph, &loader, inputs, &plan, presample)?;
+            Ok(Self { engine, graph, fitted, seeds, times, names })
         })
     }
 
@@ -160,7 +196,32 @@ impl Loader {
 
     /// Begins epoch `number` at batch `first`.
     fn epoch(&self, py: Python<'_>, number: u64, first: usize) -> PyResult<Epoch> {
-        let begun = py.detach(|| self.engine.epoch(number, &self.seeds, first));
+        let inputs = Inputs { seeds: &self.seeds, times: self.times.as_deref() };
+        let begun = py.detach(|| self.engine.epoch(number, inputs, first));
+        self.started(py, begun)
+    }
+
+    /// Begins epoch `number` at batch `first`, with these seeds (the user's ids): batch i has those
+    /// from `bounds[i]` to `bounds[i + 1]`.
+    fn epoch_of(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        seeds: PyReadonlyArray1<'_, u64>,
+        bounds: Vec<usize>,
+        first: usize,
+    ) -> PyResult<Epoch> {
+        let seeds = seeds.as_slice()?;
+        let begun = py.detach(|| {
+            let seeds = self.graph.find(seeds)?;
+            self.engine.epoch_of(number, &seeds, bounds, first)
+        });
+        self.started(py, begun)
+    }
+}
+
+impl Loader {
+    fn started(&self, py: Python<'_>, begun: Result<Batches>) -> PyResult<Epoch> {
         let batches = Some(begun.map_err(|e| raise(py, &e))?);
         let state = State { batches, stats: EpochStats::default() };
         let (engine, names) = (self.engine.clone(), Arc::clone(&self.names));

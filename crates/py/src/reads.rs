@@ -8,8 +8,12 @@ use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::FileKind;
-use tiergraph_graph::Graph;
-use tiergraph_io::{Ceiling, EngineChoice, FileSet, Pattern, Workload, measure};
+use tiergraph_graph::{EngineFactory, Graph};
+use tiergraph_io::engine::{ModelledDrive, Throttle};
+use tiergraph_io::{
+    Ceiling, EngineChoice, EngineReport, FileSet, Pattern, ReadEngine, Workload, measure,
+    open_engine,
+};
 
 use crate::calls::Call;
 use crate::errors::to_json;
@@ -17,6 +21,12 @@ use crate::options::cores;
 
 /// The most reads in flight a worker while a graph's ceiling is measured.
 const CEILING_DEPTH: u64 = 8;
+
+/// Of a modelled drive: what NVMe drives of 7 GB/s take to answer a large read.
+const MODELLED_LATENCY: Duration = Duration::from_micros(100);
+
+/// Reads in flight a worker, as a graph's own engines have.
+const MODELLED_DEPTH: usize = 64;
 
 /// Random reads of a file, or of a graph's blocks: one measurement, as JSON.
 #[pyfunction]
@@ -85,6 +95,19 @@ pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Resu
         bytes: u64::MAX,
     };
     measure(&Arc::new(files), &workload)
+}
+
+/// Engines held back, together, to `bandwidth` bytes a second: a modelled drive, whose reports say so.
+pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<EngineFactory> {
+    let drive = ModelledDrive::new(bandwidth, f64::INFINITY, MODELLED_LATENCY)?;
+    Ok(Arc::new(move |files| {
+        let (engine, report) = open_engine(choice, files, MODELLED_DEPTH)?;
+        let why =
+            format!("a drive of {bandwidth} bytes a second is modelled over {}", report.engine);
+        let engine = Box::new(Throttle::new(engine, drive.clone()));
+        let report = EngineReport { engine: engine.name(), why, depth: report.depth };
+        Ok((engine, report))
+    }))
 }
 
 fn duration(seconds: f64) -> Result<Duration> {

@@ -5,21 +5,22 @@ use numpy::PyArray2;
 use numpy::ndarray::ArrayViewMut2;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tiergraph_sampler::Prepared;
+use tiergraph_sampler::Held;
 
 /// What an array of features refers to: its memory, and what of the graph's budget that counts
 /// for. Both are given back when the last array or tensor over it goes.
 #[pyclass(module = "tiergraph._native")]
-struct Rows(Prepared);
+struct Rows(Held);
 
-/// The features of a batch, float32 of shape (nodes, D), on whole pages and without a copy.
+/// Features, float32 of shape (rows, D), on whole pages and without a copy.
 pub(crate) fn to_array(
     py: Python<'_>,
-    prepared: Prepared,
+    held: Option<Held>,
 ) -> PyResult<Option<Bound<'_, PyArray2<f32>>>> {
-    let owner = Bound::new(py, Rows(prepared))?;
+    let Some(held) = held else { return Ok(None) };
+    let owner = Bound::new(py, Rows(held))?;
     let mut rows = owner.borrow_mut();
-    let Some(x) = &mut rows.0.x else { return Ok(None) };
+    let x = &mut rows.0.matrix;
     let shape = [x.rows, x.dim];
     let Some(floats) = x.floats_mut() else {
         return Ok(Some(PyArray2::zeros(py, shape, false)));

@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         threads: threads as usize,
         prefetch: (window * threads) as usize,
         features: Some("x".into()),
-        ..LoaderOptions::new(SampleOptions { fanouts, disjoint: false })
+        ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     };
     let every = (graph.vertices() / (batches * options.batch_size)).max(1);
     let seeds: Vec<u32> = (0..graph.vertices() as u32).step_by(every).collect();

@@ -7,7 +7,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::gather::copy_kept;
 use tiergraph_sampler::{
-    EpochKey, Fanout, Keep, MiniBatch, Purpose, RowStore, SampleOptions, Sampler, TableKind,
+    EpochKey, Fanout, Keep, MiniBatch, Purpose, RowStore, SampleOptions, Sampler, Seeds, TableKind,
     Topology,
 };
 
@@ -69,7 +69,7 @@ fn gathered(store: &RowStore, vertices: u32, rows: u32, threads: u32) -> Result<
 /// Million edges and nodes a second, of all threads.
 fn sampled(topology: &Topology, size: u32, table: TableKind, threads: u32) -> Result<(f64, f64)> {
     let fanouts = vec![Fanout::Most(25), Fanout::Most(10)];
-    let options = SampleOptions { fanouts, disjoint: false };
+    let options = SampleOptions { fanouts, ..SampleOptions::default() };
     let vertices = topology.offsets().vertices() as u32;
     let work = |thread: u32| -> Result<(f64, f64)> {
         let mut sampler = Sampler::with_table(vertices as usize, &options, table)?;
@@ -79,7 +79,12 @@ fn sampled(topology: &Topology, size: u32, table: TableKind, threads: u32) -> Re
         for number in (thread..).step_by(threads as usize) {
             let seed = |i: u32| (number * size + i).wrapping_mul(0x9E37_79B1) % vertices;
             let seeds: Vec<u32> = (0..size).map(seed).collect();
-            sampler.sample(topology, key, number, &seeds, &mut batch)?;
+            sampler.sample(
+                topology,
+                key,
+                Seeds { number, vertices: &seeds, times: &[] },
+                &mut batch,
+            )?;
             edges += batch.e_id.len();
             nodes += batch.n_id.len();
             if since.elapsed().as_secs_f64() > SECONDS {

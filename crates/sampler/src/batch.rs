@@ -1,5 +1,16 @@
 //! A mini-batch: a small graph of its own, with local numbers.
 
+/// The seeds of one batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seeds<'a> {
+    /// The batch's number in its epoch.
+    pub number: u32,
+    /// Its seeds.
+    pub vertices: &'a [u32],
+    /// The time of each, where edges have times; else none.
+    pub times: &'a [i64],
+}
+
 /// What was sampled for one batch of seeds.
 ///
 /// Numbers of nodes are local: places in [`n_id`](Self::n_id). An edge leads from `row` to `col`,
@@ -20,6 +31,8 @@ pub struct MiniBatch {
     pub e_id: Vec<u64>,
     /// Disjoint batches: each node's seed, as its place among the seeds. Else empty.
     pub tree: Vec<u32>,
+    /// The times of the seeds, where edges have times: what is later is not sampled. Else empty.
+    pub seed_time: Vec<i64>,
     /// Seeds, then the new nodes of each hop.
     pub num_sampled_nodes: Vec<usize>,
     /// Edges of each hop.
@@ -34,7 +47,8 @@ impl MiniBatch {
 
     /// Bytes in memory.
     pub fn resident_bytes(&self) -> u64 {
-        let words = self.n_id.capacity()
+        let words = 2 * self.seed_time.capacity()
+            + self.n_id.capacity()
             + self.row.capacity()
             + self.col.capacity()
             + self.tree.capacity()
@@ -43,8 +57,11 @@ impl MiniBatch {
     }
 
     /// Begins anew with `seeds`, keeping the memory.
-    pub(crate) fn begin(&mut self, number: u32, seeds: &[u32], disjoint: bool) {
+    pub(crate) fn begin(&mut self, seeds: Seeds<'_>, disjoint: bool) {
+        let Seeds { number, vertices: seeds, times } = seeds;
         self.number = number;
+        self.seed_time.clear();
+        self.seed_time.extend_from_slice(times);
         self.row.clear();
         self.col.clear();
         self.e_id.clear();

@@ -14,6 +14,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_mem::Reservation;
 
 use crate::batch::MiniBatch;
+use crate::edges::{EdgeValues, gather_features};
 use crate::epoch::Prepared;
 use crate::gather::{GatherReads, Wanted, gather};
 use crate::matrix::{Delivery, Matrix};
@@ -131,9 +132,10 @@ impl Board {
     /// Batches of a window: one where nothing is read, so that few batches occupy all threads.
     fn window(&self) -> usize {
         let rows = self.shared.rows.as_ref().map_or(0, |rows| rows.len());
-        let all =
-            self.shared.options.features.is_none() || rows == self.shared.graph.vertices() as u64;
-        if all && self.shared.topology.is_resident() { 1 } else { self.shared.options.window }
+        let options = &self.shared.options;
+        let all = options.features.is_none() || rows == self.shared.graph.vertices() as u64;
+        let all = all && options.edge_features.is_none();
+        if all && self.shared.topology.is_resident() { 1 } else { options.window }
     }
 
     /// Makes the batches of a window ready.
@@ -146,7 +148,9 @@ impl Board {
         let seconds_sample = since.elapsed().as_secs_f64();
         let held = self.reserve(&window, &batches)?;
         let since = Instant::now();
-        let (features, gathered) = self.gather(tools, &batches)?;
+        let (features, mut gathered) = self.gather(tools, &batches)?;
+        let (edges, of_edges) = self.edges(tools, &batches)?;
+        gathered += of_edges;
         let mut stats = EpochStats {
             bytes_ssd: reads.read.bytes + gathered.read.bytes,
             bytes_ssd_topology: reads.read.bytes,
@@ -159,13 +163,14 @@ impl Board {
             seconds_gather: since.elapsed().as_secs_f64(),
             ..EpochStats::default()
         };
-        let mut features = features.into_iter();
+        let (mut features, mut edges) = (features.into_iter(), edges.into_iter());
         let mut ready = Vec::new();
         for ((number, batch), held) in window.zip(batches).zip(held) {
             stats.nodes += batch.n_id.len() as u64;
             stats.edges += batch.e_id.len() as u64;
             let (input_id, x) = (self.input_id(number), features.next());
-            ready.push((number, Prepared { batch, input_id, x, _held: held }));
+            let edges = edges.next().unwrap_or_default();
+            ready.push((number, Prepared { batch, input_id, x, edges, held: Arc::new(held) }));
         }
         let mut state = self.lock();
         state.ready.extend(ready);
@@ -186,12 +191,16 @@ impl Board {
     /// Reserves the memory of a window's batches, once all earlier windows have theirs.
     fn reserve(&self, window: &Range<usize>, batches: &[MiniBatch]) -> Result<Vec<Reservation>> {
         let features = self.shared.features()?;
+        let edge_features = self.shared.edge_features()?.map(|(features, _)| features);
+        let columns = self.shared.topology.columns();
         let delivery = self.shared.options.delivery;
         let mut held = Vec::new();
         for (number, batch) in window.clone().zip(batches) {
             let rows = batch.n_id.len();
             let x = features.map_or(0, |(f, _)| Matrix::bytes_of(f, rows, delivery));
-            held.push(self.reserve_one(window.start, number, x + batch.resident_bytes())?);
+            let edges = EdgeValues::bytes_of(batch.e_id.len(), columns, edge_features);
+            let bytes = x + edges + batch.resident_bytes();
+            held.push(self.reserve_one(window.start, number, bytes)?);
         }
         self.lock().reserving = window.end;
         self.news.notify_all();
@@ -218,6 +227,24 @@ impl Board {
         }
     }
 
+    /// What is known about the edges of a window's batches.
+    fn edges(
+        &self,
+        tools: &mut Tools,
+        batches: &[MiniBatch],
+    ) -> Result<(Vec<EdgeValues>, GatherReads)> {
+        let columns = self.shared.topology.columns();
+        let mut edges: Vec<EdgeValues> =
+            batches.iter().map(|batch| EdgeValues::of(batch, columns)).collect();
+        let reads = match self.shared.edge_features()? {
+            Some((features, rows)) => {
+                gather_features(features, rows, &mut tools.reader, &mut edges)?
+            }
+            None => GatherReads::default(),
+        };
+        Ok((edges, reads))
+    }
+
     /// The features of a window's batches.
     fn gather(
         &self,
@@ -234,7 +261,8 @@ impl Board {
                 rows: &mut matrix.bytes[..batch.n_id.len() * features.row_bytes()],
             })
             .collect();
-        let reads = gather(rows, features, &mut tools.reader, &mut wanted)?;
+        let reads =
+            gather(rows, features, &mut tools.reader, &mut wanted, self.shared.options.sharing)?;
         if self.shared.options.delivery == Delivery::Floats {
             let floats = matrices.into_iter().map(|matrix| matrix.into_floats(features));
             matrices = floats.collect::<Result<_>>()?;

@@ -12,6 +12,7 @@ use tiergraph_mem::Reservation;
 
 use crate::batch::MiniBatch;
 use crate::board::{Board, GLANCE, State};
+use crate::edges::{EdgeValues, Held};
 use crate::matrix::Matrix;
 use crate::shared::{SeedOrder, Shared};
 use crate::stats::EpochStats;
@@ -25,8 +26,24 @@ pub struct Prepared {
     pub input_id: Vec<u32>,
     /// The features of its nodes.
     pub x: Option<Matrix>,
+    /// What is known about its edges.
+    pub edges: EdgeValues,
     /// What of the graph's memory it holds.
-    pub(crate) _held: Reservation,
+    pub(crate) held: Arc<Reservation>,
+}
+
+impl Prepared {
+    /// Takes the features, with the memory that they count for.
+    pub fn take_x(&mut self) -> Option<Held> {
+        let matrix = self.x.take()?;
+        Some(Held { matrix, _held: Arc::clone(&self.held) })
+    }
+
+    /// Takes the features of the edges, with the memory that they count for.
+    pub fn take_edge_features(&mut self) -> Option<Held> {
+        let matrix = self.edges.features.take()?;
+        Some(Held { matrix, _held: Arc::clone(&self.held) })
+    }
 }
 
 /// The batches of an epoch, in order. Dropping it stops its threads and waits for them.

@@ -11,11 +11,13 @@ use tiergraph_cache::RankedSet;
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 
+use crate::edges::EdgeValues;
 use crate::hotness::{Kept, Plan};
 use crate::keep::Keep;
 use crate::loader::Loader;
 use crate::matrix::Matrix;
 use crate::options::LoaderOptions;
+use crate::shared::Inputs;
 use crate::store::RowStore;
 
 /// Batches that the caller holds: the one that is trained on, and the one that it takes next.
@@ -49,13 +51,14 @@ impl Loader {
     ///
     /// # Errors
     /// As [`Loader::new`] and [`Loader::presample`].
-    pub fn fitted(
+    pub fn fitted<'a>(
         graph: &Arc<Graph>,
         options: &LoaderOptions,
-        seeds: &[u32],
+        seeds: impl Into<Inputs<'a>>,
         plan: &Plan,
         presample: usize,
     ) -> Result<(Self, Fitted)> {
+        let seeds = seeds.into();
         let row_bytes = match &options.features {
             Some(name) => graph.features(name)?.row_bytes(),
             None => 0,
@@ -64,7 +67,7 @@ impl Loader {
         let retain_bytes = (before / PAGES_SHARE) as usize / options.threads.max(1);
         let retain_bytes = options.retain_bytes.min(retain_bytes);
         let options = &LoaderOptions { retain_bytes, ..options.clone() };
-        let counter = LoaderOptions { features: None, ..options.clone() };
+        let counter = LoaderOptions { features: None, edge_features: None, ..options.clone() };
         let keep = Keep::all_within(graph, options.direction, before / 2);
         let counter = Self::new(Arc::clone(graph), counter, &keep, [])?;
         let mut fitted = Fitted {
@@ -105,15 +108,19 @@ impl Loader {
 }
 
 /// The most bytes of one of the first batches, with the features that it comes with.
-fn largest(counter: &Loader, options: &LoaderOptions, seeds: &[u32]) -> Result<u64> {
+fn largest(counter: &Loader, options: &LoaderOptions, seeds: Inputs<'_>) -> Result<u64> {
     let graph = &counter.0.graph;
     let features = options.features.as_ref().map(|name| graph.features(name)).transpose()?;
+    let of_edges =
+        options.edge_features.as_ref().map(|name| graph.edge_features(name)).transpose()?;
+    let columns = counter.topology().columns();
     let mut most = 0;
     for prepared in counter.epoch(0, seeds, 0)?.take(options.window) {
         let batch = prepared?.batch;
         let rows = batch.n_id.len();
         let x = features.map_or(0, |f| Matrix::bytes_of(f, rows, options.delivery));
-        most = most.max(x + batch.resident_bytes());
+        let edges = EdgeValues::bytes_of(batch.e_id.len(), columns, of_edges);
+        most = most.max(x + edges + batch.resident_bytes());
     }
     Ok(most)
 }

@@ -43,9 +43,14 @@ impl Fragments {
 
     /// The different pages, ascending.
     pub(crate) fn pages(&self) -> Vec<u64> {
-        let mut pages: Vec<u64> = self.0.iter().map(|fragment| fragment.page).collect();
+        let mut pages = self.page_of_each();
         pages.dedup();
         pages
+    }
+
+    /// Each fragment's page, ascending: as often as it is wanted.
+    pub(crate) fn page_of_each(&self) -> Vec<u64> {
+        self.0.iter().map(|fragment| fragment.page).collect()
     }
 
     /// What lies on `page`, whose bytes these are: for each fragment its target, its place in the

@@ -12,6 +12,7 @@ use tiergraph_graph::{Features, PageReader, PagesRead};
 use tiergraph_mem::{PAGE_BYTES, prefetch_all};
 
 use crate::fragments::Fragments;
+use crate::options::Sharing;
 use crate::store::RowStore;
 
 /// Rows that are copied between two polls.
@@ -31,12 +32,20 @@ pub struct Wanted<'a> {
 /// What gathering moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GatherReads {
-    /// What was read: each page once.
+    /// What was read: each page once, where reads are shared.
     pub read: PagesRead,
     /// Rows that were on the pages that were read.
     pub missed_rows: u64,
     /// Bytes of rows that were in memory.
     pub bytes_host: u64,
+}
+
+impl std::ops::AddAssign for GatherReads {
+    fn add_assign(&mut self, other: Self) {
+        self.read += other.read;
+        self.missed_rows += other.missed_rows;
+        self.bytes_host += other.bytes_host;
+    }
 }
 
 /// Copies or reads the rows that all of `batches` want.
@@ -49,6 +58,7 @@ pub fn gather(
     features: &Features,
     reader: &mut PageReader,
     batches: &mut [Wanted<'_>],
+    sharing: Sharing,
 ) -> Result<GatherReads> {
     let row_bytes = features.row_bytes();
     batches.iter().try_for_each(|batch| check(batch, features))?;
@@ -62,7 +72,10 @@ pub fn gather(
     reads.missed_rows = misses.len() as u64;
     reads.bytes_host -= reads.missed_rows * row_bytes as u64;
     let fragments = Fragments::new(features, misses.into_iter());
-    let pages = fragments.pages();
+    let pages = match sharing {
+        Sharing::Pages => fragments.pages(),
+        Sharing::Nothing => fragments.page_of_each(),
+    };
     let mut hits = Hits { store, row_bytes, batch: 0, row: 0 };
     let batches = RefCell::new(batches);
     let arrived = |first: u64, bytes: &[u8]| -> Result<()> {

@@ -13,19 +13,22 @@
 //! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,
 //! what is in memory, or the device. `docs/sampling.md` defines them to the byte.
 //!
-//! Sampling by weights (A-ES, Efraimidis and Spirakis 2006) and by time needs weights and times of
-//! the arcs of rows, which the format does not have yet. They go where [`choose`] is: a rule that
-//! picks positions from a vertex's stream of draws.
+//! Neighbours are taken evenly ([`choose`]), by weight, or by time ([`columns`] has both, in memory).
 #![forbid(unsafe_code)]
 
+pub mod arrange;
 pub mod array;
 pub mod batch;
+mod biased;
 mod board;
 pub mod choose;
+pub mod columns;
+pub mod edges;
 pub mod epoch;
 mod fit;
 mod fragments;
 pub mod gather;
+pub mod gpu;
 pub mod hotness;
 pub mod keep;
 mod load;
@@ -45,16 +48,21 @@ mod table;
 pub mod topology;
 pub mod window;
 
-pub use batch::MiniBatch;
+pub use arrange::{Arranged, Arrangement};
+pub use batch::{MiniBatch, Seeds};
+pub use biased::Strategy;
+pub use columns::Columns;
+pub use edges::{EdgeValues, Held};
 pub use epoch::{Epoch, Prepared};
 pub use fit::Fitted;
 pub use hotness::{Hotness, Kept, Plan};
 pub use keep::Keep;
 pub use loader::Loader;
 pub use matrix::{Delivery, Matrix};
-pub use options::LoaderOptions;
+pub use options::{LoaderOptions, Sharing};
 pub use philox::{EpochKey, Purpose};
-pub use sample::{Fanout, SampleOptions, Sampler};
+pub use sample::{Fanout, SampleOptions, Sampler, Times};
+pub use shared::Inputs;
 pub use stats::EpochStats;
 pub use store::RowStore;
 pub use table::TableKind;

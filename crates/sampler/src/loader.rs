@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex};
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 
+use crate::batch::MiniBatch;
+use crate::columns::Columns;
+use crate::edges;
 use crate::epoch::Epoch;
 use crate::hotness::{Hotness, Kept};
 use crate::keep::Keep;
 use crate::options::LoaderOptions;
-use crate::shared::Shared;
+use crate::shared::{Inputs, Shared};
 use crate::store::RowStore;
 use crate::topology::Topology;
 
@@ -32,7 +35,8 @@ use crate::topology::Topology;
 /// # let mut source = ArraySource::new(spec, vec![batch])?;
 /// # build(&mut source, &path, &options, &Silent, &Cancel::default())?;
 /// let graph = Arc::new(Graph::open(&path, &OpenOptions::default())?);
-/// let sample = SampleOptions { fanouts: vec![Fanout::Most(25), Fanout::Most(10)], disjoint: false };
+/// let fanouts = vec![Fanout::Most(25), Fanout::Most(10)];
+/// let sample = SampleOptions { fanouts, ..SampleOptions::default() };
 /// let options = LoaderOptions { batch_size: 2, ..LoaderOptions::new(sample) };
 /// let loader = Loader::new(graph, options, &Keep::Decoded, [])?;
 /// for prepared in loader.epoch(0, &[0, 1, 2, 3, 4, 5], 0)? {
@@ -58,12 +62,21 @@ impl Loader {
         rows: impl IntoIterator<Item = u32>,
     ) -> Result<Self> {
         options.check()?;
-        let topology = Topology::open(&graph, options.direction, keep)?;
+        let columns = Columns::load(&graph, options.direction, &options.sample)?;
+        let edge_rows = match &options.edge_features {
+            Some(name) => {
+                edges::check(&graph, name, &columns)?;
+                Some(RowStore::load(&graph, graph.edge_features(name)?, [])?)
+            }
+            None => None,
+        };
+        let topology = Topology::open(&graph, options.direction, keep)?.with_columns(columns);
         let store = match &options.features {
             Some(name) => Some(RowStore::load(&graph, graph.features(name)?, rows)?),
             None => None,
         };
-        let shared = Shared { graph, topology, rows: store, options, tools: Mutex::default() };
+        let tools = Mutex::default();
+        let shared = Shared { graph, topology, rows: store, edge_rows, options, tools };
         // What is wrong with the options, or does not fit, is said now and not by a worker.
         for _ in 0..shared.options.threads {
             shared.give_tools(shared.new_tools()?);
@@ -87,33 +100,73 @@ impl Loader {
     /// # Errors
     /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many; what the system
     /// refuses threads for.
-    pub fn epoch(&self, epoch: u64, seeds: &[u32], first: usize) -> Result<Epoch> {
-        Epoch::start(Arc::clone(&self.0), epoch, self.0.order(epoch, seeds)?, first)
+    pub fn epoch<'a>(
+        &self,
+        epoch: u64,
+        seeds: impl Into<Inputs<'a>>,
+        first: usize,
+    ) -> Result<Epoch> {
+        let order = self.0.order(epoch, seeds.into())?;
+        Epoch::start(Arc::clone(&self.0), epoch, order, first)
+    }
+
+    /// As [`epoch`](Self::epoch), with batches of any sizes: batch i has the seeds from `bounds[i]` to
+    /// `bounds[i + 1]`.
+    ///
+    /// # Errors
+    /// As [`epoch`](Self::epoch); bounds that do not cut the seeds, a loader that shuffles.
+    pub fn epoch_of(
+        &self,
+        epoch: u64,
+        seeds: &[u32],
+        bounds: Vec<usize>,
+        first: usize,
+    ) -> Result<Epoch> {
+        Epoch::start(Arc::clone(&self.0), epoch, self.0.order_of(seeds, bounds)?, first)
     }
 
     /// Counts what the batches of an epoch want, without their features: `batches` of them, or all.
     ///
     /// # Errors
     /// As [`Loader::epoch`], and what reading gives.
-    pub fn presample(&self, epoch: u64, seeds: &[u32], batches: usize) -> Result<Hotness> {
+    pub fn presample<'a>(
+        &self,
+        epoch: u64,
+        seeds: impl Into<Inputs<'a>>,
+        batches: usize,
+    ) -> Result<Hotness> {
+        let graph = &self.0.graph;
+        let counts = Hotness::bytes_of(self.0.topology.map().pages(), graph.manifest().vertices);
+        let _held = graph.reserve(counts, "the counts of what batches want")?;
+        let mut hotness = Hotness::new(&self.0.topology);
+        self.for_each_window(epoch, seeds.into(), batches, |window| {
+            hotness.record(&self.0.topology, window);
+        })?;
+        Ok(hotness)
+    }
+
+    /// Samples the first `batches` of an epoch and shows them, a window at a time.
+    pub(crate) fn for_each_window(
+        &self,
+        epoch: u64,
+        seeds: Inputs<'_>,
+        batches: usize,
+        mut visit: impl FnMut(&[MiniBatch]),
+    ) -> Result<()> {
         let shared = &*self.0;
         let order = shared.order(epoch, seeds)?;
         let count = order.batches(&shared.options).min(batches);
         let mut tools = shared.take_tools()?;
-        let pages = shared.topology.map().pages();
-        let counts = Hotness::bytes_of(pages, shared.graph.manifest().vertices);
-        let _held = shared.graph.reserve(counts, "the counts of what batches want")?;
-        let mut hotness = Hotness::new(&shared.topology);
         let mut batches = Vec::new();
-        let counted = (0..count).step_by(shared.options.window).try_for_each(|begin| {
+        let visited = (0..count).step_by(shared.options.window).try_for_each(|begin| {
             shared.graph.cancel().check("count what batches want")?;
             let window = begin..count.min(begin + shared.options.window);
             shared.sample(&mut tools, epoch, &order, window, &mut batches)?;
-            hotness.record(&shared.topology, &batches);
+            visit(&batches);
             Ok(())
         });
         shared.give_tools(tools);
-        counted.map(|()| hotness)
+        visited
     }
 
     /// The same loader with other things in memory.

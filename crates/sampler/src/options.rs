@@ -6,6 +6,16 @@ use tiergraph_graph::Direction;
 use crate::matrix::Delivery;
 use crate::sample::SampleOptions;
 
+/// What rows of features on one page have of its read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sharing {
+    /// A page is read once for all rows of a window that are on it.
+    #[default]
+    Pages,
+    /// Every row is read for itself, as other systems do: to measure what sharing is worth.
+    Nothing,
+}
+
 /// How batches are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoaderOptions {
@@ -29,7 +39,11 @@ pub struct LoaderOptions {
     pub prefetch: usize,
     /// Which features batches come with; none if not set.
     pub features: Option<String>,
-    /// How they are delivered.
+    /// Which features of edges batches come with; none if not set.
+    pub edge_features: Option<String>,
+    /// Whether rows on one page share its read.
+    pub sharing: Sharing,
+    /// How the vertices' features are delivered.
     pub delivery: Delivery,
     /// Bytes of pages that a thread keeps from hop to hop of a window.
     pub retain_bytes: usize,
@@ -49,6 +63,8 @@ impl LoaderOptions {
             threads: 2,
             prefetch: 6,
             features: None,
+            edge_features: None,
+            sharing: Sharing::default(),
             delivery: Delivery::default(),
             retain_bytes: 16 << 20,
         }

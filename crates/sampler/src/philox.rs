@@ -57,6 +57,11 @@ impl EpochKey {
         Self([a, b])
     }
 
+    /// The key's two words, as kernels take them.
+    pub fn words(self) -> [u32; 2] {
+        self.0
+    }
+
     /// Draws `2 block` and `2 block + 1` of a stream: words 0 and 1, and words 2 and 3, the lower
     /// word first.
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! Uniform neighbour sampling without replacement, hop by hop.
+//! Neighbour sampling without replacement, hop by hop.
 //!
 //! GraphSAGE's sampling (Hamilton, Ying, Leskovec, 2017) with PyG's contract: each hop expands the
 //! nodes that the last one found, every node once, and takes up to *fanout* of its neighbours. What
@@ -13,7 +13,8 @@ use std::ops::Range;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_mem::prefetch;
 
-use crate::batch::MiniBatch;
+use crate::batch::{MiniBatch, Seeds};
+use crate::biased::{Biased, Choice, Strategy};
 use crate::choose::Chooser;
 use crate::offsets::{Offset, Offsets};
 use crate::philox::{EpochKey, MAX_DRAWS, Stream};
@@ -31,12 +32,25 @@ pub enum Fanout {
 }
 
 /// What is sampled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SampleOptions {
     /// One fanout a hop, nearest hop first.
     pub fanouts: Vec<Fanout>,
     /// Whether each seed gets nodes of its own, shared with no other seed.
     pub disjoint: bool,
+    /// The column of weights that neighbours are taken by; evenly without.
+    pub weights: Option<String>,
+    /// The times of edges, none later than the seed's; only for disjoint batches.
+    pub times: Option<Times>,
+}
+
+/// Sampling by time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times {
+    /// The column of times.
+    pub name: String,
+    /// Which edges are taken of those that are not too late.
+    pub strategy: Strategy,
 }
 
 /// Nodes that go through the three steps together.
@@ -52,6 +66,7 @@ pub struct Sampler {
     options: SampleOptions,
     vertices: usize,
     chooser: Chooser,
+    biased: Biased,
     labels: Table,
     /// The neighbours of the arcs that were chosen last.
     neighbors: Vec<u32>,
@@ -74,11 +89,13 @@ impl Sampler {
     /// As [`new`](Self::new).
     pub fn with_table(vertices: usize, options: &SampleOptions, table: TableKind) -> Result<Self> {
         check_fanouts(&options.fanouts)?;
+        check_times(options)?;
         let labels = Table::new(vertices, options.disjoint, table)?;
         Ok(Self {
             options: options.clone(),
             vertices,
             chooser: Chooser::default(),
+            biased: Biased::default(),
             labels,
             neighbors: Vec::new(),
             list: Vec::new(),
@@ -96,7 +113,7 @@ impl Sampler {
         self.labels.resident_bytes() + buffers as u64
     }
 
-    /// Samples batch `number` of the epoch of `key` into `batch`, whose memory is used again.
+    /// Samples the batch of `seeds` of the epoch of `key` into `batch`, whose memory is used again.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a seed that the graph does not have, or a topology that is not all
@@ -105,8 +122,7 @@ impl Sampler {
         &mut self,
         topology: &Topology,
         key: EpochKey,
-        number: u32,
-        seeds: &[u32],
+        seeds: Seeds<'_>,
         batch: &mut MiniBatch,
     ) -> Result<()> {
         if !topology.is_resident() {
@@ -114,14 +130,14 @@ impl Sampler {
                 .expected("all neighbours in memory")
                 .got("pages that must be read"));
         }
-        self.begin(number, seeds, batch)?;
+        self.begin(topology, seeds, batch)?;
         self.label_nodes(batch)?;
         for hop in 0..self.options.fanouts.len() {
             let frontier = batch.frontier();
             let (nodes, edges) = (batch.n_id.len(), batch.e_id.len());
             for begin in frontier.clone().step_by(BLOCK) {
                 let block = begin..frontier.end.min(begin + BLOCK);
-                let arcs = self.choose(topology.offsets(), key, hop, block, batch);
+                let arcs = self.choose(topology, key, hop, block, batch)?;
                 self.resolve(topology, batch, arcs.clone())?;
                 self.relabel(batch, arcs)?;
             }
@@ -132,13 +148,25 @@ impl Sampler {
     }
 
     /// Starts a batch with its seeds.
-    pub(crate) fn begin(&self, number: u32, seeds: &[u32], batch: &mut MiniBatch) -> Result<()> {
-        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= self.vertices) {
+    pub(crate) fn begin(
+        &self,
+        topology: &Topology,
+        seeds: Seeds<'_>,
+        batch: &mut MiniBatch,
+    ) -> Result<()> {
+        if let Some(seed) = seeds.vertices.iter().find(|&&seed| seed as usize >= self.vertices) {
             return Err(Error::new(ErrorKind::Input, "sample from seed")
                 .object(seed)
                 .expected(format!("one of {} vertices", self.vertices)));
         }
-        batch.begin(number, seeds, self.options.disjoint);
+        let timed = topology.columns().times.is_some();
+        let expected = if timed { seeds.vertices.len() } else { 0 };
+        if seeds.times.len() != expected {
+            return Err(Error::new(ErrorKind::Input, "sample by time")
+                .expected(format!("{expected} times of seeds"))
+                .got(seeds.times.len()));
+        }
+        batch.begin(seeds, self.options.disjoint);
         Ok(())
     }
 
@@ -150,15 +178,51 @@ impl Sampler {
     /// Chooses arcs of the nodes `block`, appends them to the batch and tells where they are.
     pub(crate) fn choose(
         &mut self,
-        offsets: &Offsets,
+        topology: &Topology,
         key: EpochKey,
         hop: usize,
         block: Range<usize>,
         batch: &mut MiniBatch,
-    ) -> Range<usize> {
-        match offsets {
+    ) -> Result<Range<usize>> {
+        if topology.columns().are_biased() {
+            return self.choose_biased(topology, key, hop, block, batch);
+        }
+        Ok(match topology.offsets() {
             Offsets::Narrow(sums) => self.choose_among(sums, key, hop, block, batch),
             Offsets::Wide(sums) => self.choose_among(sums, key, hop, block, batch),
+        })
+    }
+
+    /// As [`choose`](Self::choose), by weights and times.
+    fn choose_biased(
+        &mut self,
+        topology: &Topology,
+        key: EpochKey,
+        hop: usize,
+        block: Range<usize>,
+        batch: &mut MiniBatch,
+    ) -> Result<Range<usize>> {
+        let first_arc = batch.e_id.len();
+        let (most, columns) = (self.most(hop), topology.columns());
+        for node in block {
+            let vertex = batch.n_id[node];
+            let tree = batch.tree.get(node).copied().unwrap_or(0);
+            let until = batch.seed_time.get(tree as usize).copied();
+            let stream = Stream { batch: batch.number, hop: hop as u32, vertex, tree };
+            let arcs = topology.offsets().arcs(vertex);
+            let Self { biased, chooser, .. } = self;
+            let choice = Choice { arcs, most, until };
+            biased.choose(chooser, columns, (key, stream), choice, &mut batch.e_id)?;
+            batch.col.resize(batch.e_id.len(), node as u32);
+        }
+        Ok(first_arc..batch.e_id.len())
+    }
+
+    /// The most neighbours of a node that a hop takes.
+    fn most(&self, hop: usize) -> u64 {
+        match self.options.fanouts[hop] {
+            Fanout::All => u64::MAX,
+            Fanout::Most(k) => k.into(),
         }
     }
 
@@ -171,10 +235,7 @@ impl Sampler {
         batch: &mut MiniBatch,
     ) -> Range<usize> {
         let first_arc = batch.e_id.len();
-        let most = match self.options.fanouts[hop] {
-            Fanout::All => u64::MAX,
-            Fanout::Most(k) => k.into(),
-        };
+        let most = self.most(hop);
         for node in block.clone().take(AHEAD) {
             prefetch(sums, batch.n_id[node] as usize);
         }
@@ -280,4 +341,16 @@ fn check_fanouts(fanouts: &[Fanout]) -> Result<()> {
             .got(format!("{fanout:?}"))),
         None => Ok(()),
     }
+}
+
+fn check_times(options: &SampleOptions) -> Result<()> {
+    let Some(times) = &options.times else { return Ok(()) };
+    let error = || Error::new(ErrorKind::Input, "sample by the times").object(&times.name);
+    if !options.disjoint {
+        return Err(error().expected("disjoint batches: each seed has a time of its own"));
+    }
+    if times.strategy == Strategy::Last && options.weights.is_some() {
+        return Err(error().expected("the strategy `uniform`, for weights").got("`last`"));
+    }
+    Ok(())
 }

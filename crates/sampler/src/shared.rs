@@ -3,24 +3,26 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_graph::{Features, Graph, PageReader};
 use tiergraph_mem::Reservation;
 
-use crate::batch::MiniBatch;
+use crate::batch::{MiniBatch, Seeds};
 use crate::options::LoaderOptions;
 use crate::order::permutation;
 use crate::philox::{EpochKey, Purpose};
 use crate::sample::Sampler;
 use crate::store::RowStore;
 use crate::topology::Topology;
-use crate::window::{SampleReads, Seeds};
+use crate::window::SampleReads;
 
 /// What workers share.
 pub(crate) struct Shared {
     pub(crate) graph: Arc<Graph>,
     pub(crate) topology: Topology,
     pub(crate) rows: Option<RowStore>,
+    /// No rows: what says so when features of edges are gathered.
+    pub(crate) edge_rows: Option<RowStore>,
     pub(crate) options: LoaderOptions,
     pub(crate) tools: Mutex<Vec<Tools>>,
 }
@@ -50,6 +52,33 @@ impl Tools {
     }
 }
 
+/// The seeds of an epoch, as the caller lists them.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The graph's vertices.
+    pub seeds: &'a [u32],
+    /// A time for each, where edges are sampled by time.
+    pub times: Option<&'a [i64]>,
+}
+
+impl<'a> From<&'a [u32]> for Inputs<'a> {
+    fn from(seeds: &'a [u32]) -> Self {
+        Self { seeds, times: None }
+    }
+}
+
+impl<'a> From<&'a Vec<u32>> for Inputs<'a> {
+    fn from(seeds: &'a Vec<u32>) -> Self {
+        Self { seeds, times: None }
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
+    fn from(seeds: &'a [u32; N]) -> Self {
+        Self { seeds, times: None }
+    }
+}
+
 /// The seeds of an epoch in its order.
 #[derive(Debug)]
 pub(crate) struct SeedOrder {
@@ -57,11 +86,18 @@ pub(crate) struct SeedOrder {
     pub(crate) places: Option<Vec<u32>>,
     /// The seeds, in order.
     pub(crate) seeds: Vec<u32>,
+    /// Their times, where they have some.
+    pub(crate) times: Option<Vec<i64>>,
+    /// Where each batch begins among them, and the last one ends, where batches differ in size.
+    pub(crate) bounds: Option<Vec<usize>>,
 }
 
 impl SeedOrder {
     /// Batches that the seeds make.
     pub(crate) fn batches(&self, options: &LoaderOptions) -> usize {
+        if let Some(bounds) = &self.bounds {
+            return bounds.len().saturating_sub(1);
+        }
         match options.drop_last {
             true => self.seeds.len() / options.batch_size,
             false => self.seeds.len().div_ceil(options.batch_size),
@@ -70,6 +106,9 @@ impl SeedOrder {
 
     /// The places of a batch's seeds in the order.
     pub(crate) fn range(&self, batch: usize, options: &LoaderOptions) -> Range<usize> {
+        if let Some(bounds) = &self.bounds {
+            return bounds[batch]..bounds[batch + 1];
+        }
         let begin = batch * options.batch_size;
         begin..self.seeds.len().min(begin + options.batch_size)
     }
@@ -84,7 +123,27 @@ impl Shared {
         }
     }
 
-    pub(crate) fn order(&self, epoch: u64, seeds: &[u32]) -> Result<SeedOrder> {
+    /// The features of edges that batches come with.
+    pub(crate) fn edge_features(&self) -> Result<Option<(&Features, &RowStore)>> {
+        match (&self.options.edge_features, &self.edge_rows) {
+            (Some(name), Some(rows)) => Ok(Some((self.graph.edge_features(name)?, rows))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The order of batches of any sizes: batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
+    pub(crate) fn order_of(&self, seeds: &[u32], bounds: Vec<usize>) -> Result<SeedOrder> {
+        let ascending = bounds.is_sorted() && bounds.first() == Some(&0);
+        if self.options.shuffle || !ascending || bounds.last() != Some(&seeds.len()) {
+            return Err(Error::new(ErrorKind::Input, "load batches of several sizes")
+                .expected("unshuffled seeds, and where each batch begins among them"));
+        }
+        Ok(SeedOrder { bounds: Some(bounds), ..self.order(0, seeds.into())? })
+    }
+
+    pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
+        let Inputs { seeds, times } = inputs;
+        self.check_times(seeds.len(), times)?;
         let vertices = self.graph.vertices();
         if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
             return Err(Error::new(ErrorKind::Input, "sample from seed")
@@ -95,12 +154,30 @@ impl Shared {
             Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
         })?;
         if !self.options.shuffle {
-            return Ok(SeedOrder { places: None, seeds: seeds.to_vec() });
+            let times = times.map(<[i64]>::to_vec);
+            return Ok(SeedOrder { places: None, seeds: seeds.to_vec(), times, bounds: None });
         }
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Shuffle);
         let places = permutation(key, count);
         let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
-        Ok(SeedOrder { places: Some(places), seeds })
+        let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
+        Ok(SeedOrder { places: Some(places), seeds, times, bounds: None })
+    }
+
+    /// Refuses seeds without times where edges have some, and the other way round.
+    fn check_times(&self, seeds: usize, times: Option<&[i64]>) -> Result<()> {
+        let error = || Error::new(ErrorKind::Input, "sample by time");
+        match (&self.options.sample.times, times) {
+            (None, None) => Ok(()),
+            (Some(_), Some(times)) if times.len() == seeds => Ok(()),
+            (Some(_), Some(times)) => {
+                Err(error().expected(format!("a time for each of {seeds} seeds")).got(times.len()))
+            }
+            (Some(_), None) => Err(error().expected("a time for each seed").got("none")),
+            (None, Some(_)) => {
+                Err(error().expected("times of edges, for times of seeds").got("none"))
+            }
+        }
     }
 
     /// Samples the batches `window` into as many of `batches`.
@@ -116,6 +193,10 @@ impl Shared {
         let seeds = |number: usize| Seeds {
             number: number as u32,
             vertices: &order.seeds[order.range(number, &self.options)],
+            times: match &order.times {
+                Some(times) => &times[order.range(number, &self.options)],
+                None => &[],
+            },
         };
         let seeds: Vec<Seeds<'_>> = window.map(seeds).collect();
         batches.resize_with(seeds.len(), MiniBatch::default);
@@ -147,7 +228,9 @@ impl Shared {
     }
 
     /// Keeps a worker's tools for the next epoch.
-    pub(crate) fn give_tools(&self, tools: Tools) {
+    pub(crate) fn give_tools(&self, mut tools: Tools) {
+        // An epoch that was left early has stopped its reader for good.
+        tools.reader.stop_by(Cancel::default());
         // A failed engine may still bring what nobody waits for.
         if !tools.reader.is_idle() {
             return;

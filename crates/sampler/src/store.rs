@@ -29,7 +29,8 @@ impl RowStore {
         features: &Features,
         vertices: impl IntoIterator<Item = u32>,
     ) -> Result<Self> {
-        let set = RankedSet::new(graph.manifest().vertices, vertices.into_iter().map(u64::from));
+        let universe = graph.manifest().vertices.max(features.rows());
+        let set = RankedSet::new(universe, vertices.into_iter().map(u64::from));
         let row_bytes = features.row_bytes();
         let bytes = set.len() * row_bytes as u64;
         let held =
@@ -70,6 +71,11 @@ impl RowStore {
     pub fn get(&self, vertex: u32) -> Option<&[u8]> {
         let at = self.set.rank(vertex.into())? as usize * self.row_bytes;
         Some(&self.bytes[at..at + self.row_bytes])
+    }
+
+    /// All rows that are kept, in the order of their vertices.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len() as usize * self.row_bytes]
     }
 
     /// Whether a vertex's row is kept.

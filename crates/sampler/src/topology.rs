@@ -14,6 +14,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation, prefetch};
 
 use crate::array::Array;
+use crate::columns::Columns;
 use crate::keep::Keep;
 use crate::offsets::Offsets;
 use crate::page_map::PageMap;
@@ -27,6 +28,7 @@ pub struct Topology {
     offsets: Offsets,
     map: PageMap,
     store: Store,
+    columns: Columns,
     file: FileId,
     name: Arc<str>,
     _held: Reservation,
@@ -62,6 +64,7 @@ impl Topology {
             offsets,
             map: PageMap::new(rows.index, graph.vertices())?,
             store: Store::Pages { set: RankedSet::default(), bytes: AlignedBuf::default() },
+            columns: Columns::default(),
             file: rows.file,
             name: rows.name.into(),
             _held: held,
@@ -72,6 +75,16 @@ impl Topology {
             Keep::Nothing => {}
         }
         Ok(topology)
+    }
+
+    /// The same neighbours with values of their arcs.
+    pub fn with_columns(self, columns: Columns) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// What arcs have beside whom they lead to.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
     }
 
     /// Where each vertex's arcs begin.

@@ -14,7 +14,7 @@ use tiergraph_core::Result;
 use tiergraph_graph::{PageReader, PagesRead};
 use tiergraph_mem::PAGE_BYTES;
 
-use crate::batch::MiniBatch;
+use crate::batch::{MiniBatch, Seeds};
 use crate::philox::EpochKey;
 use crate::sample::Sampler;
 use crate::topology::Topology;
@@ -31,15 +31,6 @@ pub struct SampleReads {
     pub distinct_pages: u64,
     /// Bytes of the pages in memory that nodes were looked up on.
     pub bytes_host: u64,
-}
-
-/// The seeds of one batch.
-#[derive(Debug, Clone, Copy)]
-pub struct Seeds<'a> {
-    /// The batch's number in its epoch.
-    pub number: u32,
-    /// Its seeds.
-    pub vertices: &'a [u32],
 }
 
 /// A node of a batch that wants some of its arcs looked up on a page.
@@ -118,20 +109,20 @@ impl Sampler {
     ) -> Result<SampleReads> {
         let mut reads = SampleReads::default();
         if topology.is_resident() {
-            for (seeds, batch) in seeds.iter().zip(&mut *batches) {
-                self.sample(topology, key, seeds.number, seeds.vertices, batch)?;
+            for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
+                self.sample(topology, key, seeds, batch)?;
             }
             return Ok(reads);
         }
-        for (seeds, batch) in seeds.iter().zip(&mut *batches) {
-            self.begin(seeds.number, seeds.vertices, batch)?;
+        for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
+            self.begin(topology, seeds, batch)?;
         }
         let mut retained = Retained::default();
         let hops = self.options().fanouts.len();
         for hop in 0..hops {
             let firsts: Vec<usize> = batches.iter().map(|batch| batch.e_id.len()).collect();
             for batch in &mut *batches {
-                self.choose(topology.offsets(), key, hop, batch.frontier(), batch);
+                self.choose(topology, key, hop, batch.frontier(), batch)?;
             }
             let limit = if hop + 1 < hops { retain_bytes } else { 0 };
             let found =

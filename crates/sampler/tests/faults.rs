@@ -32,7 +32,7 @@ fn options() -> LoaderOptions {
     LoaderOptions {
         batch_size: 40,
         features: Some("x".into()),
-        ..LoaderOptions::new(SampleOptions { fanouts, disjoint: false })
+        ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     }
 }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use common::{Layout, small, within};
 use tiergraph_graph::OpenOptions;
-use tiergraph_sampler::{Fanout, Loader, LoaderOptions, MiniBatch, Plan, SampleOptions};
+use tiergraph_sampler::{
+    Fanout, Keep, Loader, LoaderOptions, MiniBatch, Plan, Prepared, SampleOptions, Sharing,
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -22,7 +24,7 @@ fn options(features: bool) -> LoaderOptions {
         prefetch: 1,
         threads: 1,
         features: features.then(|| "x".into()),
-        ..LoaderOptions::new(SampleOptions { fanouts, disjoint: false })
+        ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     }
 }
 
@@ -47,6 +49,40 @@ fn more_memory_keeps_more_and_changes_no_batch() {
         }
         assert!(kept[0].0 < kept[1].0 && kept[1].0 < kept[2].0, "{kept:?}");
         assert_eq!(kept[2], (3000, true));
+    });
+}
+
+#[test]
+fn an_epoch_that_was_left_early_stops_no_later_reads() {
+    within(LIMIT, || {
+        let graph = Layout::mixed(true).build();
+        let loader = Loader::new(graph.open(), options(false), &Keep::Nothing, []).unwrap();
+        let seeds: Vec<u32> = (0..400).collect();
+        let begun = loader.epoch(0, &seeds, 0).unwrap();
+        assert_eq!(begun.take(1).map(|prepared| prepared.unwrap().batch.number).sum::<u32>(), 0);
+        let hotness = loader.presample(0, &seeds, usize::MAX).unwrap();
+        assert!(hotness.pages.iter().any(|&windows| windows > 0));
+    });
+}
+
+#[test]
+fn rows_that_share_no_reads_are_the_same_rows() {
+    within(LIMIT, || {
+        let graph = Layout { dim: 16, ..Layout::mixed(true) }.build();
+        let seeds: Vec<u32> = (0..400).collect();
+        let mut found = Vec::new();
+        for sharing in [Sharing::Pages, Sharing::Nothing] {
+            let options = LoaderOptions { sharing, ..options(true) };
+            let loader = Loader::new(graph.open(), options, &Keep::Decoded, []).unwrap();
+            let mut epoch = loader.epoch(0, &seeds, 0).unwrap();
+            let rows = |prepared: Prepared| prepared.x.unwrap().floats().unwrap().to_vec();
+            let all: Vec<Vec<f32>> = epoch.by_ref().map(|batch| rows(batch.unwrap())).collect();
+            found.push((all, epoch.stats()));
+        }
+        let [(shared, few), (alone, many)] = &found[..] else { unreachable!("two epochs") };
+        assert_eq!(shared, alone);
+        assert!(few.bytes_ssd < many.bytes_ssd);
+        assert_eq!(many.distinct_pages, many.missed_rows);
     });
 }
 

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use common::{Layout, Sample, factory, mix, small, value, within};
 use tiergraph_cache::placement::Placement;
-use tiergraph_core::ErrorKind;
+use tiergraph_core::{Cancel, ErrorKind, Silent};
 use tiergraph_format::features::FeatureType;
 use tiergraph_graph::{Direction, Graph, OpenOptions};
+use tiergraph_ingest::features::{RowOrder, relay};
 use tiergraph_io::engine::{ModelledDrive, Posix, Throttle};
 use tiergraph_sampler::{
     Delivery, EpochKey, EpochStats, Fanout, Hotness, Keep, Loader, LoaderOptions, MiniBatch, Plan,
-    Prepared, Purpose, SampleOptions, Sampler, Topology,
+    Prepared, Purpose, SampleOptions, Sampler, Seeds, Topology,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ fn options() -> LoaderOptions {
         batch_size: 50,
         seed: 9,
         features: Some("x".into()),
-        ..LoaderOptions::new(SampleOptions { fanouts, disjoint: false })
+        ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     }
 }
 
@@ -96,7 +97,8 @@ fn the_same_batches_whatever_prepares_them() {
             let key = EpochKey::new(9, EPOCH, Purpose::Sample);
             for batch in expected.unwrap() {
                 let (seeds, mut twin) = (&batch.n_id[..batch.batch_size()], MiniBatch::default());
-                sampler.sample(&topology, key, batch.number, seeds, &mut twin).unwrap();
+                let seeds = Seeds { number: batch.number, vertices: seeds, times: &[] };
+                sampler.sample(&topology, key, seeds, &mut twin).unwrap();
                 assert_eq!(batch, twin);
             }
         }
@@ -383,4 +385,46 @@ fn the_fastest_form_that_fits_is_kept() {
     assert!(matches!(within(arcs * 4), Keep::Decoded));
     assert!(matches!(within(arcs * 4 - 1), Keep::Pages(pages) if pages.len() > 3));
     assert!(matches!(within(arcs), Keep::Nothing));
+}
+
+/// Rows that were moved: the same batches, and still no byte but the missed pages'.
+#[test]
+fn an_order_of_rows_changes_what_is_read_and_nothing_else() {
+    within(LIMIT, || {
+        let sample = Layout { dim: 128, ..Layout::mixed(true) }.build();
+        let mut seeds = seeds();
+        seeds.sort_unstable();
+        let options = LoaderOptions { window: 2, batch_size: 20, ..options() };
+        let epoch = |rows: Vec<u32>| {
+            let graph = sample.open();
+            let loader =
+                Loader::new(Arc::clone(&graph), options.clone(), &Keep::Decoded, rows).unwrap();
+            let (prepared, stats) = run(&loader, &seeds);
+            prepared.iter().step_by(5).for_each(|one| assert_rows(&graph, one, 128, 0.0));
+            let pages: u64 = prepared
+                .chunks(2)
+                .map(|window| missed_pages(&graph, window, &(0..10_000).collect()).0)
+                .sum();
+            assert_eq!(stats.bytes_ssd, pages * 4096);
+            (prepared.into_iter().map(|p| p.batch).collect::<Vec<_>>(), stats)
+        };
+        let (batches, before) = epoch(some_rows().collect());
+        let graph = sample.open();
+        let loader = Loader::new(Arc::clone(&graph), options.clone(), &Keep::Decoded, []).unwrap();
+        let layout = graph.manifest().features["x"].layout;
+        let arranged = loader.arrange(layout, EPOCH, &seeds, usize::MAX).unwrap();
+        let again = loader.arrange(layout, EPOCH, &seeds, usize::MAX).unwrap();
+        assert!(arranged.rows == again.rows);
+        let best = arranged.trials.iter().map(|(_, pages)| *pages).min().unwrap();
+        assert!(arranged.trials.contains(&(arranged.by, best)));
+        assert!(best < arranged.trial_rows && arranged.wanted_rows < 3000);
+        let order = RowOrder { name: "hot".into(), rows: Some(arranged.rows) };
+        relay(&sample.path, "x", &order, None, &Silent, &Cancel::default()).unwrap();
+        let (moved, after) = epoch(some_rows().collect());
+        assert_eq!(moved, batches);
+        assert_eq!(after.missed_rows, before.missed_rows);
+        assert!(after.bytes_ssd < before.bytes_ssd, "{} {}", after.bytes_ssd, before.bytes_ssd);
+        let error = loader.arrange(layout, 0, &[], usize::MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+    });
 }

@@ -8,9 +8,8 @@ use common::{Layout, Sample, adjacency, mix, plain_batch, small};
 use proptest::prelude::*;
 use tiergraph_core::ErrorKind;
 use tiergraph_graph::{Direction, Graph, OpenOptions};
-use tiergraph_sampler::window::Seeds;
 use tiergraph_sampler::{
-    EpochKey, Fanout, Keep, MiniBatch, Purpose, SampleOptions, Sampler, TableKind, Topology,
+    EpochKey, Fanout, Keep, MiniBatch, Purpose, SampleOptions, Sampler, Seeds, TableKind, Topology,
 };
 
 const TABLES: [TableKind; 2] = [TableKind::Dense, TableKind::Hashed];
@@ -49,7 +48,7 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, batches
                 let seeds: Vec<Seeds<'_>> = batches
                     .iter()
                     .zip(3..)
-                    .map(|(vertices, number)| Seeds { number, vertices })
+                    .map(|(vertices, number)| Seeds { number, vertices, times: &[] })
                     .collect();
                 let mut found = vec![MiniBatch::default(); batches.len()];
                 let reads = sampler
@@ -62,6 +61,10 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, batches
             }
         }
     }
+}
+
+fn of(number: u32, vertices: &[u32]) -> Seeds<'_> {
+    Seeds { number, vertices, times: &[] }
 }
 
 fn most(fanouts: &[u32]) -> Vec<Fanout> {
@@ -83,12 +86,16 @@ fn batches_are_those_of_the_definition() {
             ];
             for fanouts in [most(&[25, 10]), most(&[3, 0, 2]), vec![Fanout::Most(400)], vec![]] {
                 for disjoint in [false, true] {
-                    let options = SampleOptions { fanouts: fanouts.clone(), disjoint };
+                    let options = SampleOptions {
+                        fanouts: fanouts.clone(),
+                        disjoint,
+                        ..SampleOptions::default()
+                    };
                     check(&sample, &options, Direction::In, &batches);
                     check(&sample, &options, Direction::Out, &batches[..2]);
                 }
             }
-            let all = SampleOptions { fanouts: vec![Fanout::All; 2], disjoint: false };
+            let all = SampleOptions { fanouts: vec![Fanout::All; 2], ..SampleOptions::default() };
             check(&sample, &all, Direction::In, &batches);
         }
     }
@@ -107,7 +114,7 @@ fn small_graphs_of_every_shape() {
         let layout = Layout { vertices, edges, dim: 0, ..Layout::mixed(true) };
         let sample = layout.build();
         for fanouts in [vec![Fanout::All, Fanout::Most(2)], most(&[5, 5])] {
-            let options = SampleOptions { fanouts, disjoint: false };
+            let options = SampleOptions { fanouts, ..SampleOptions::default() };
             let seeds = (0..vertices.min(10) as u32).collect();
             check(&sample, &options, Direction::In, &[seeds]);
         }
@@ -125,7 +132,7 @@ proptest! {
     ) {
         let layout = Layout { vertices: 60, edges, dim: 0, ..Layout::mixed(directed) };
         // Seeds may repeat: each keeps its place, and the same neighbours.
-        let options = SampleOptions { fanouts: most(&fanouts), disjoint };
+        let options = SampleOptions { fanouts: most(&fanouts), disjoint, ..SampleOptions::default() };
         check(&layout.build(), &options, Direction::In, &[seeds]);
     }
 }
@@ -135,12 +142,12 @@ fn a_batch_keeps_pygs_contract() {
     let sample = Layout { dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
     let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
-    let options = SampleOptions { fanouts: most(&[10, 5]), disjoint: false };
+    let options = SampleOptions { fanouts: most(&[10, 5]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let key = EpochKey::new(1, 1, Purpose::Sample);
     let seeds: Vec<u32> = (0..200).map(|i| i * 13).collect();
     let mut batch = MiniBatch::default();
-    sampler.sample(&topology, key, 0, &seeds, &mut batch).unwrap();
+    sampler.sample(&topology, key, of(0, &seeds), &mut batch).unwrap();
     let nodes = batch.n_id.len();
     assert_eq!(batch.n_id[..200], seeds, "seeds first");
     assert_eq!(batch.batch_size(), 200);
@@ -164,12 +171,12 @@ fn every_neighbour_is_equally_likely() {
     let graph = sample.open();
     let hub = graph.find(&[0]).unwrap()[0];
     let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
-    let options = SampleOptions { fanouts: most(&[10]), disjoint: false };
+    let options = SampleOptions { fanouts: most(&[10]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let (mut counts, mut batch) = (vec![0u32; 51], MiniBatch::default());
     for number in 0..10_000 {
         let key = EpochKey::new(4, u64::from(number % 7), Purpose::Sample);
-        sampler.sample(&topology, key, number, &[hub], &mut batch).unwrap();
+        sampler.sample(&topology, key, of(number, &[hub]), &mut batch).unwrap();
         assert_eq!(batch.n_id.len(), 11, "without replacement");
         batch.n_id[1..].iter().for_each(|&v| counts[v as usize] += 1);
     }
@@ -183,17 +190,17 @@ fn every_neighbour_is_equally_likely() {
 fn what_cannot_be_sampled_is_said() {
     let sample = Layout { dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
-    let options = SampleOptions { fanouts: most(&[2]), disjoint: false };
+    let options = SampleOptions { fanouts: most(&[2]), ..SampleOptions::default() };
     let key = EpochKey::new(1, 1, Purpose::Sample);
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let mut batch = MiniBatch::default();
     let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
-    let error = sampler.sample(&topology, key, 0, &[3000], &mut batch).unwrap_err();
+    let error = sampler.sample(&topology, key, of(0, &[3000]), &mut batch).unwrap_err();
     assert_eq!(error.to_string(), "cannot sample from seed `3000`: expected one of 3000 vertices");
     let nothing = Topology::open(&graph, Direction::In, &Keep::Nothing).unwrap();
-    let error = sampler.sample(&nothing, key, 0, &[0], &mut batch).unwrap_err();
+    let error = sampler.sample(&nothing, key, of(0, &[0]), &mut batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Input);
-    let large = SampleOptions { fanouts: most(&[u32::MAX]), disjoint: false };
+    let large = SampleOptions { fanouts: most(&[u32::MAX]), ..SampleOptions::default() };
     let error = Sampler::new(10, &large).unwrap_err();
     assert!(error.to_string().contains("at most 33554432 neighbours"), "{error}");
     let full = sample.open_as(&OpenOptions { memory: Some(25 << 20), ..small() });

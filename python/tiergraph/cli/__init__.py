@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import Error
-from . import algorithms, bench, build, demo, generate, inspect, train
+from . import algorithms, bench, build, demo, features, generate, inspect, train
 
 INTERRUPTED = 130
 
@@ -33,6 +33,7 @@ app.command("wcc")(algorithms.wcc)
 app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
 app.command("train")(train.train)
+app.add_typer(features.app, name="features")
 app.add_typer(bench.app, name="bench")
 app.command("demo")(demo.demo)
 

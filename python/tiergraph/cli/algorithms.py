@@ -12,7 +12,19 @@ from numpy.typing import NDArray
 
 from .. import graph as tg
 from .. import results
-from .options import Ceiling, GraphPath, Io, Json, Memory, Output, Threads, Top, Trace
+from .options import (
+    Ceiling,
+    Device,
+    DeviceMemory,
+    GraphPath,
+    Io,
+    Json,
+    Memory,
+    Output,
+    Threads,
+    Top,
+    Trace,
+)
 from .output import print_fields, print_json, print_table, readable
 from .progress import Bars
 
@@ -29,11 +41,20 @@ class Run:
         memory: str | None,
         io: str,
         threads: int | None,
+        device: str,
+        device_memory: str | None,
         ceiling: bool,
         output: Path | None,
     ) -> None:
         self.output = None if output is None else results.check_suffix(str(output))
-        self.graph = tg.open(path, memory=memory, io=io, threads=threads)
+        self.graph = tg.open(
+            path,
+            memory=memory,
+            io=io,
+            threads=threads,
+            device=device,
+            device_memory=device_memory,
+        )
         self.graph.ceiling = ceiling
 
     def measure(self, algorithm: Callable[[Bars], Values]) -> Values:
@@ -77,6 +98,8 @@ def pagerank(
     memory: Memory = None,
     io: Io = "auto",
     threads: Threads = None,
+    device: Device = "cpu",
+    device_memory: DeviceMemory = None,
     ceiling: Ceiling = False,
     trace: Trace = None,
     output: Output = None,
@@ -84,7 +107,7 @@ def pagerank(
     as_json: Json = False,
 ) -> None:
     """PageRank (LDBC Graphalytics' definition); with --source, personalised."""
-    run = Run(graph, memory, io, threads, ceiling, output)
+    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
     ranks = run.measure(
         lambda bars: run.graph.pagerank(
             damping=damping,
@@ -103,6 +126,8 @@ def wcc(
     memory: Memory = None,
     io: Io = "auto",
     threads: Threads = None,
+    device: Device = "cpu",
+    device_memory: DeviceMemory = None,
     ceiling: Ceiling = False,
     trace: Trace = None,
     output: Output = None,
@@ -110,7 +135,7 @@ def wcc(
     as_json: Json = False,
 ) -> None:
     """Weakly connected components; lists the largest, each by its smallest vertex."""
-    run = Run(graph, memory, io, threads, ceiling, output)
+    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
     components = run.measure(lambda bars: run.graph.wcc(trace=trace, progress=bars))
     names, sizes = np.unique(components, return_counts=True)
     summary: dict[str, Any] = {
@@ -131,6 +156,8 @@ def bfs(
     memory: Memory = None,
     io: Io = "auto",
     threads: Threads = None,
+    device: Device = "cpu",
+    device_memory: DeviceMemory = None,
     ceiling: Ceiling = False,
     trace: Trace = None,
     output: Output = None,
@@ -138,7 +165,7 @@ def bfs(
     as_json: Json = False,
 ) -> None:
     """Hops from one vertex to every other; --top lists the farthest."""
-    run = Run(graph, memory, io, threads, ceiling, output)
+    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
     depths = run.measure(lambda bars: run.graph.bfs(source, trace=trace, progress=bars))
     reached = depths >= 0
     summary = {
@@ -156,6 +183,8 @@ def sssp(
     memory: Memory = None,
     io: Io = "auto",
     threads: Threads = None,
+    device: Device = "cpu",
+    device_memory: DeviceMemory = None,
     ceiling: Ceiling = False,
     trace: Trace = None,
     output: Output = None,
@@ -163,7 +192,7 @@ def sssp(
     as_json: Json = False,
 ) -> None:
     """Least total weight from one vertex to every other; --top lists the farthest."""
-    run = Run(graph, memory, io, threads, ceiling, output)
+    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
     distances = run.measure(lambda bars: run.graph.sssp(source, trace=trace, progress=bars))
     reached = np.isfinite(distances)
     summary = {

@@ -1,4 +1,4 @@
-"""`tiergraph demo`: a graph built, and four algorithms in a quarter of the memory it fills.
+"""`tiergraph demo`: a graph built, four algorithms in a quarter of its memory, and training.
 
 Vertex state, indexes and read buffers are always in memory; the quarter is of the edges.
 """
@@ -13,6 +13,7 @@ import typer
 
 from .. import graph as tg
 from .. import results, write
+from . import demo_training
 from .output import print_fields, print_table, readable
 from .progress import Bars
 
@@ -31,8 +32,11 @@ def demo(
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Default: a quarter of what it fills.")
     ] = None,
+    training: Annotated[
+        bool, typer.Option(help="Then train GraphSAGE on a second graph, where PyTorch is there.")
+    ] = True,
 ) -> None:
-    """Build a graph, run PageRank, WCC, BFS and SSSP on it, and show where the time went."""
+    """Build a graph, run PageRank, WCC, BFS and SSSP on it, train, and show where the time went."""
     _make(graph, scale, directory)
     info = tg.open(directory).info()
     budget: int | str = memory or _quarter(info)
@@ -54,6 +58,8 @@ def demo(
     print("\nThe highest PageRanks:\n")
     top = results.top(opened.ids, ranks, 10)
     print_table(("vertex", "rank"), [(str(v), readable("rank", r)) for v, r in top])
+    if graph is None and training:
+        demo_training.train(scale, directory)
 
 
 def _make(source: Path | None, scale: int, directory: Path) -> None:

@@ -17,6 +17,13 @@ Io = Annotated[
     str, typer.Option("--io", metavar="ENGINE", help="Read engine: auto, uring or posix.")
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Worker threads; default: all cores.")]
+Device = Annotated[
+    str, typer.Option(metavar="DEVICE", help="Where to compute: cpu, cuda, cuda:N or auto.")
+]
+DeviceMemory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Bound of GPU memory; default: nine tenths of the free."),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object with everything measured.")
 ]

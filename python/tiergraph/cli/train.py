@@ -10,7 +10,8 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from ..errors import InputError
 from ..sizes import to_bytes
-from ..train import Trainer, TrainOptions, curve
+from ..train import LinkTrainer, Trainer, TrainOptions, curve
+from ..train.trainer import Record
 from .options import GraphPath, Json, Memory
 from .output import print_fields, print_json, print_table, readable
 from .progress import Live
@@ -20,6 +21,19 @@ DEFAULTS = TrainOptions()
 
 def train(
     graph: GraphPath,
+    task: Annotated[
+        Literal["node", "link"], typer.Option(help="Classify vertices, or predict links.")
+    ] = DEFAULTS.task,
+    links: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="link: train, val and test in an .npz; default: drawn."),
+    ] = None,
+    draw_links: Annotated[
+        int, typer.Option(min=3, help="link: how many are drawn from the graph.")
+    ] = DEFAULTS.links,
+    negatives: Annotated[
+        float, typer.Option(min=0.0, help="link: pairs that are none, for each link.")
+    ] = DEFAULTS.negatives,
     model: Annotated[
         Literal["sage", "gcn", "gat"], typer.Option(help="GraphSAGE, GCN or GAT, from PyG.")
     ] = DEFAULTS.model,
@@ -66,12 +80,17 @@ def train(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a PyG model to classify vertices, with batches prepared out of core."""
+    """Train a PyG model to classify vertices or predict links, out of core."""
     if resume and checkpoint is None:
         raise InputError.of("resume", expected="--checkpoint FILE", got="none")
     if curve_path is not None:
         curve.check()
+    if links is not None and task != "link":
+        raise InputError.of("train on", links, expected="--task link")
     options = TrainOptions(
+        task=task,
+        links=draw_links,
+        negatives=negatives,
         model=model,
         hidden=hidden,
         fanout=_fanouts(fanout, layers),
@@ -91,7 +110,11 @@ def train(
         window=window,
         device=device,
     )
-    trainer = Trainer(str(graph), options, checkpoint=checkpoint, resume=resume)
+    saved: Record = {"checkpoint": checkpoint, "resume": resume}
+    if task == "link":
+        trainer: Trainer = LinkTrainer(str(graph), options, links=links, **saved)
+    else:
+        trainer = Trainer(str(graph), options, **saved)
     with Steps(options.epochs) as steps:
         trainer.train(steps)
     if curve_path is not None:
@@ -100,7 +123,7 @@ def train(
     if as_json:
         print_json(report)
     else:
-        _show(report)
+        show(report)
 
 
 def _fanouts(text: str, layers: int | None) -> tuple[int, ...]:
@@ -129,7 +152,7 @@ COLUMNS = (
 )
 
 
-def _show(report: dict[str, Any]) -> None:
+def show(report: dict[str, Any]) -> None:
     """The epochs as a table on stdout; everything else beside it on stderr."""
     print_table(COLUMNS, [_row(record) for record in report["epochs"]])
     rest = {name: report[name] for name in ("evaluation", "best_epoch", "stopped_early", "test")}

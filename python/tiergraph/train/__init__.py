@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .link_trainer import LinkTrainer
 from .options import TrainOptions
 from .trainer import Trainer
 
-__all__ = ["TrainOptions", "Trainer"]
+__all__ = ["LinkTrainer", "TrainOptions", "Trainer"]

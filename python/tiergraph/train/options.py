@@ -7,16 +7,20 @@ from typing import Any, Literal, TypeAlias
 
 from ..errors import InputError
 
+TaskName: TypeAlias = Literal["node", "link"]
 ModelName: TypeAlias = Literal["sage", "gcn", "gat"]
 NormName: TypeAlias = Literal["none", "batch", "layer"]
 
 MODELS = ("sage", "gcn", "gat")
+TASKS = ("node", "link")
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """One node-classification run; everything random in it follows from `seed`."""
+    """One run; everything random in it follows from `seed`."""
 
+    task: TaskName = "node"
+    """Which class a vertex has, or which pairs of vertices are linked."""
     model: ModelName = "sage"
     hidden: int = 128
     fanout: tuple[int, ...] = (25, 10)
@@ -41,6 +45,10 @@ class TrainOptions:
     """Bytes for the loaders' and the evaluation's share of the graph."""
     threads: int | None = None
     window: int | None = None
+    links: int = 100_000
+    """Links that are drawn from the graph where none are given: for training, validation, test."""
+    negatives: float = 1.0
+    """Pairs that are no links, for each link that is trained on."""
     features: str = "x"
     labels: str = "y"
     splits: tuple[str, str, str] = ("train", "val", "test")
@@ -49,6 +57,10 @@ class TrainOptions:
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise InputError.of("train the model", self.model, expected=", ".join(MODELS))
+        if self.task not in TASKS:
+            raise InputError.of("train for the task", self.task, expected=", ".join(TASKS))
+        if self.links < 3 or self.negatives <= 0:
+            raise InputError.of("train on links", expected="3 or more, and negatives above 0")
         if not self.fanout:
             raise InputError.of("train", expected="a fanout for each layer", got="none")
         counts = {"hidden": self.hidden, "heads": self.heads, "batch_size": self.batch_size}

@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import pyg
-from ..graph import open
+from ..graph import Graph, open
+from ..link import LinkNeighborLoader
 from ..loader import NeighborLoader
 from . import checkpoint
 from .data import check_features, class_labels, split_positions
@@ -21,6 +23,7 @@ from .options import TrainOptions
 from .scores import accuracy, score, score_name
 
 Record = dict[str, Any]
+Chosen: TypeAlias = NDArray[np.integer[Any]]
 
 Watch = Callable[[int, int, int, float], object]
 """`(epoch, batches done, batches, mean loss so far)`."""
@@ -42,37 +45,56 @@ class Trainer:
     ) -> None:
         torch = pyg.torch()
         self.options = options
+        # What is trained on, validated and tested: positions, or links.
+        self._train: Chosen
+        self._val: Chosen
+        self._test: Chosen
         graph = open(path, memory=options.memory)
         width = check_features(graph, options.features)
-        self._labels, self.classes = class_labels(graph, options.labels)
-        self._train, self._val, self._test = (
-            split_positions(graph, name, self._labels) for name in options.splits
-        )
+        outputs = self._prepare(graph)
         torch.manual_seed(options.seed)
-        self.model = build_model(options, width, self.classes).to(options.device)
+        self.model = build_model(options, width, outputs).to(options.device)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
-        self._evaluator = Evaluator(path, options, self.classes)
-        memory = options.memory
-        self.loader = NeighborLoader(
+        share = self._prepare_evaluation(path)
+        memory = None if options.memory is None else options.memory - (share or 0)
+        self.loader = self._loader(graph, memory)
+        self.history: list[Record] = []
+        self.best: Record = {"epoch": -1, "score": -math.inf, "model": None}
+        self._checkpoint = checkpoint
+        if resume and checkpoint is not None:
+            self._restore(checkpoint)
+
+    def _prepare(self, graph: Graph) -> int:
+        """Reads what is predicted; returns how many values the model gives."""
+        self._labels, self.classes = class_labels(graph, self.options.labels)
+        self._train, self._val, self._test = (
+            split_positions(graph, name, self._labels) for name in self.options.splits
+        )
+        self.score_name = score_name(self.classes)
+        return self.classes
+
+    def _prepare_evaluation(self, path: str) -> int | None:
+        """Returns the bytes that evaluation takes of the run's memory, if that is bounded."""
+        self._evaluator = Evaluator(path, self.options, self.classes)
+        return self._evaluator.share
+
+    def _loader(self, graph: Graph, memory: int | None) -> NeighborLoader | LinkNeighborLoader:
+        options = self.options
+        return NeighborLoader(
             graph,
             options.fanout,
             options.batch_size,
             graph.ids[self._train],
             shuffle=True,
             seed=options.seed,
-            memory=None if memory is None else memory - (self._evaluator.share or 0),
+            memory=memory,
             threads=options.threads,
             window=options.window,
             features=options.features,
             labels=options.labels,
         )
-        self.history: list[Record] = []
-        self.best: Record = {"epoch": -1, "score": -math.inf, "model": None}
-        self._checkpoint = checkpoint
-        if resume and checkpoint is not None:
-            self._restore(checkpoint)
 
     def train(self, watch: Watch | None = None) -> None:
         """Runs the epochs that are left, or until patience ends."""
@@ -105,11 +127,11 @@ class Trainer:
             stepped = time.perf_counter()
             moved = batch.to(self.options.device)
             bytes_device += _moved_bytes(moved)
-            loss, hits = self._step(moved)
+            loss, hits, count = self._step(moved)
             seconds_train += time.perf_counter() - stepped
-            total += loss * batch.batch_size
+            total += loss * count
             correct += hits
-            seeds += batch.batch_size
+            seeds += count
             if watch is not None:
                 watch(number, done, len(self.loader), total / seeds)
         seconds = time.perf_counter() - began
@@ -126,7 +148,8 @@ class Trainer:
             "row_hit_rate": 1 - stats["missed_rows"] / rows,
         }
 
-    def _step(self, batch: Any) -> tuple[float, int]:
+    def _step(self, batch: Any) -> tuple[float, int, int]:
+        """Trains on a batch: its mean loss, how many were right, and of how many."""
         torch, options = pyg.torch(), self.options
         x = prepare(batch.x, options)
         if options.input_dropout > 0:
@@ -137,7 +160,8 @@ class Trainer:
         loss = torch.nn.functional.cross_entropy(logits, labels)
         loss.backward()
         self.optimizer.step()
-        return float(loss.detach()), int((logits.argmax(dim=1) == labels).sum())
+        hits = int((logits.argmax(dim=1) == labels).sum())
+        return float(loss.detach()), hits, batch.batch_size
 
     def _validate(self) -> Record:
         began = time.perf_counter()
@@ -146,7 +170,7 @@ class Trainer:
 
     def _scores(self, positions: Any) -> Record:
         """Accuracy, and what the model is chosen by; None of no vertices."""
-        name = score_name(self.classes)
+        name = self.score_name
         if len(positions) == 0:
             return {"accuracy": None, name: None}
         logits = self._evaluator.logits(self.model, positions)
@@ -156,7 +180,7 @@ class Trainer:
     def _note(self, record: Record) -> None:
         """Adds an epoch to the history; without a validation split, the last is the best."""
         self.history.append(record)
-        reached = record[score_name(self.classes)]
+        reached = record[self.score_name]
         if reached is None or np.isnan(reached) or reached > self.best["score"]:
             state = {name: value.clone() for name, value in self.model.state_dict().items()}
             best = -math.inf if reached is None or np.isnan(reached) else reached
@@ -179,14 +203,17 @@ class Trainer:
         pyg.torch().set_rng_state(state["random"])
         self.history, self.best = state["history"], state["best"]
 
+    def _described(self) -> Record:
+        """What is predicted, and how it is evaluated."""
+        return {"classes": self.classes, "evaluation": self._evaluator.how}
+
     def report(self, path: str) -> Record:
         """Everything that was measured, under the names that `--json` prints."""
         return {
             "graph": path,
-            "classes": self.classes,
+            **self._described(),
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "options": self.options.run(),
-            "evaluation": self._evaluator.how,
             "kept": self.loader.kept(),
             "epochs": self.history,
             "best_epoch": self.best["epoch"],

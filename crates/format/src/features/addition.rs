@@ -10,6 +10,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::layout::FeaturesEntry;
 use super::names::FeatureFiles;
 use crate::directory::{Building, Existing, GraphDir};
+use crate::edges::{self, Side, numbers_file};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::sink::FileSink;
 
@@ -48,6 +49,8 @@ pub struct NewFiles {
     pub files: BTreeMap<String, FileEntry>,
     /// Features whose rows are among the files.
     pub features: BTreeMap<String, FeaturesEntry>,
+    /// Features of edges whose rows are among the files.
+    pub edge_features: BTreeMap<String, FeaturesEntry>,
     /// What they were made from: name to source.
     pub sources: BTreeMap<String, String>,
 }
@@ -57,6 +60,7 @@ impl NewFiles {
     pub fn enter(self, manifest: &mut Manifest) {
         manifest.files.extend(self.files);
         manifest.features.extend(self.features);
+        manifest.edge_features.extend(self.edge_features);
         manifest.provenance.options.extend(self.sources);
     }
 }
@@ -138,7 +142,11 @@ impl Addition {
         Ok(hidden)
     }
 
-    fn refuse(&self, name: &str) -> Result<()> {
+    /// Refuses a file that the graph has, unless it is to be replaced.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`].
+    pub fn refuse(&self, name: &str) -> Result<()> {
         if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
             return Ok(());
         }
@@ -187,6 +195,12 @@ fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<(String, File
             let FeatureFiles { rows, crc, ids } = FeatureFiles::of(name);
             names.extend([rows, crc, ids]);
         }
+    }
+    // Another order of edges: what belongs to the one before goes.
+    if names.contains(&numbers_file(Side::Out)) || names.contains(&numbers_file(Side::In)) {
+        manifest.edge_features.clear();
+        let folder = |name: &&String| name.split_once('/').is_some_and(|(f, _)| f == edges::FOLDER);
+        names.extend(manifest.files.keys().filter(folder).cloned());
     }
     names.into_iter().filter_map(|name| manifest.files.remove_entry(&name)).collect()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 /// Folders of a graph directory.
-pub const FOLDERS: [&str; 3] = ["features", "labels", "splits"];
+pub const FOLDERS: [&str; 4] = ["features", "labels", "splits", crate::edges::FOLDER];
 
 const ROWS: &str = ".rows";
 const CRC: &str = ".crc";
@@ -25,7 +25,16 @@ pub struct FeatureFiles {
 impl FeatureFiles {
     /// The files of the matrix `name`.
     pub fn of(name: &str) -> Self {
-        let file = |suffix| format!("features/{name}{suffix}");
+        Self::in_folder("features", name)
+    }
+
+    /// The files of the matrix `name` of edges' features.
+    pub fn of_edges(name: &str) -> Self {
+        Self::in_folder(crate::edges::FOLDER, name)
+    }
+
+    fn in_folder(folder: &str, name: &str) -> Self {
+        let file = |suffix| format!("{folder}/{name}{suffix}");
         Self { rows: file(ROWS), crc: file(CRC), ids: file(".ids") }
     }
 

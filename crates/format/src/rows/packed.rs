@@ -86,7 +86,7 @@ impl PackedRows {
     }
 
     /// Forgets all lists and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.lists.clear();
         self.bytes.clear();
         self.long.clear();

@@ -209,20 +209,34 @@ impl StripEncoder {
         let (low, high) = (columns().min().unwrap_or(0), columns().max().unwrap_or(0));
         let middle = low + (high - low) / 2;
         // Duplicates of one arc cannot be told apart by column: halve the run of arcs instead.
-        let lower: Vec<bool> = if low == high {
-            (0..keys.len()).map(|i| i.is_multiple_of(2)).collect()
-        } else {
-            columns().map(|column| column <= middle).collect()
+        let is_lower = |i: usize, key: u32| match low == high {
+            true => i.is_multiple_of(2),
+            false => key & column_mask <= middle,
         };
         for side in [true, false] {
-            let picked = || lower.iter().enumerate().filter(|l| *l.1 == side).map(|l| l.0);
-            let part: Vec<u32> = picked().map(|i| keys[i]).collect();
-            let part_weights: Vec<f64> = picked().filter_map(|i| weights.get(i).copied()).collect();
+            let (part, weights) = picked(keys, weights, |i, key| is_lower(i, key) == side);
             if !part.is_empty() {
-                self.tile(tile, &part, &part_weights, out);
+                self.tile(tile, &part, &weights, out);
             }
         }
     }
+}
+
+/// The arcs that `wanted` picks by number and key, and their weights if there are any.
+fn picked(
+    keys: &[u32],
+    weights: &[f64],
+    wanted: impl Fn(usize, u32) -> bool,
+) -> (Vec<u32>, Vec<f64>) {
+    let (mut part, mut count) = (vec![0; keys.len()], 0);
+    // Written in any case: no branch that depends on the arcs.
+    for (i, &key) in keys.iter().enumerate() {
+        part[count] = key;
+        count += usize::from(wanted(i, key));
+    }
+    part.truncate(count);
+    let of_part = keys.iter().zip(weights).enumerate().filter(|(i, (key, _))| wanted(*i, **key));
+    (part, of_part.map(|(_, (_, weight))| *weight).collect())
 }
 
 impl TileOptions {

@@ -43,6 +43,7 @@ pub fn manifest(files: BTreeMap<String, FileEntry>) -> Manifest {
             tiergraph: "0.1.0".into(),
         },
         features: BTreeMap::new(),
+        edge_features: BTreeMap::new(),
         files,
     }
 }

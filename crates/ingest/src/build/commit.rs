@@ -82,6 +82,7 @@ impl Encoded<'_> {
                 tiergraph: env!("CARGO_PKG_VERSION").into(),
             },
             features: BTreeMap::new(),
+            edge_features: BTreeMap::new(),
             files: graph.files,
         };
         attached.enter(&mut manifest);

@@ -99,9 +99,9 @@ fn from_source(
     visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
 ) -> Result<Option<Spool>> {
     std::thread::scope(|scope| {
-        // No batch waits between the two threads: each has one.
-        let (send, fetched) = bounded::<Result<EdgeBatch>>(0);
-        let (spare, spares) = bounded(1);
+        // One batch waits between the two threads, so that neither waits for the other's wake-up.
+        let (send, fetched) = bounded::<Result<EdgeBatch>>(1);
+        let (spare, spares) = bounded(2);
         scope.spawn(move || fetch(source, &send, &spares));
         visit_all(to, visit, |batch| {
             let Ok(next) = fetched.recv() else { return Ok(false) };

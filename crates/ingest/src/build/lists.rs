@@ -10,8 +10,9 @@ use tiergraph_format::sink::FileSink;
 
 use super::array::Array;
 use super::family::{Family, RowOf};
-use super::load::{Cell, PART_WORDS, Sorted, Split, bits_below, parts_of};
+use super::load::{Cell, PART_WORDS, Split, bits_below, parts_of};
 use super::sort::Encode;
+use super::sorted::Sorted;
 
 /// Entries of a table from rows to parts at most, as a power of two, unless that makes parts of too
 /// many rows.
@@ -24,6 +25,8 @@ pub(super) struct ListsEncode<'a> {
     /// Arcs of each row before duplicates are removed.
     arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
     neighbors: Vec<u64>,
+    /// Memory of lists that were written.
+    spare: PackedRows,
 }
 
 /// Sorted arcs of some rows.
@@ -124,7 +127,7 @@ impl<'a> ListsEncode<'a> {
         raw: bool,
         arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
     ) -> Self {
-        Self { family, raw, arcs_of, neighbors: Vec::new() }
+        Self { family, raw, arcs_of, neighbors: Vec::new(), spare: PackedRows::default() }
     }
 }
 
@@ -149,7 +152,7 @@ impl Encode for ListsEncode<'_> {
         let first_row = self.family.buckets[bucket].rows.start;
         let mut lists = match self.raw {
             true => Lists::Raw(RawLists::default()),
-            false => Lists::Rows(PackedRows::default()),
+            false => Lists::Rows(std::mem::take(&mut self.spare)),
         };
         let (mut loops, mask) = (0, ((1u64 << split.column_bits) - 1) as u32);
         let row_of = |word: u32| (u64::from(word) >> split.column_bits) as u32;
@@ -182,7 +185,12 @@ impl Encode for ListsEncode<'_> {
             ready.lists.for_each_length(|row, arcs| degrees[row as usize] = arcs as u32);
         }
         match (&mut sink.writer, ready.lists) {
-            (ListsWriter::Rows(writer), Lists::Rows(packed)) => writer.push_packed(&packed),
+            (ListsWriter::Rows(writer), Lists::Rows(mut packed)) => {
+                let written = writer.push_packed(&packed);
+                packed.clear();
+                self.spare = packed;
+                written
+            }
             (ListsWriter::Raw(writer), Lists::Raw(raw)) => raw.write(writer, &mut self.neighbors),
             // An encoder makes what its sink's writer takes.
             _ => Ok(()),

@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use tiergraph_core::{Cancel, Result};
 use tiergraph_format::manifest::Weights;
-use tiergraph_format::tiles::{radix_sort, sort_words};
 use tiergraph_kernels::widest;
 
 use super::array::Array;
 use super::family::{ChunkReader, Record};
+use super::sorted::Sorted;
 
 /// Words of a part, about: they and the sort's scratch fit a first-level cache.
-pub(super) const PART_WORDS: u64 = 1 << 12;
+pub(super) const PART_WORDS: u64 = 1 << 13;
 
 /// How the keys of a bucket are divided.
 pub(super) trait Split: Sync {
@@ -48,6 +48,8 @@ pub(super) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
 pub(super) struct Loader {
     /// Whether records' weights are wanted.
     weighted: bool,
+    /// The most arcs that are expected, which there is room for at once.
+    most: usize,
     loaded: usize,
     words: Array<u32>,
     parts: Array<u32>,
@@ -55,24 +57,9 @@ pub(super) struct Loader {
     sorted: Sorted,
 }
 
-/// The arcs of consecutive parts.
-#[derive(Debug, Default)]
-pub(super) struct Sorted {
-    /// Part after part, each in ascending order.
-    words: Array<u32>,
-    weighted: bool,
-    /// In the same order, if there are any; equal words have theirs in ascending order.
-    weights: Array<f64>,
-    /// Where each part ends.
-    ends: Vec<u32>,
-    scratch: Vec<u32>,
-    pairs: Vec<(u32, f64)>,
-    pair_scratch: Vec<(u32, f64)>,
-}
-
 impl Loader {
-    pub(super) fn new(weighted: bool) -> Self {
-        Self { weighted, ..Self::default() }
+    pub(super) fn new(weighted: bool, most: u64) -> Self {
+        Self { weighted, most: most as usize, ..Self::default() }
     }
 
     /// Reads the `arcs` arcs of the cells `wanted` and sorts them by part, word and weight. Without
@@ -89,20 +76,27 @@ impl Loader {
         let parts = parts_of(split.cells(), wanted);
         let record = reader.record();
         let weighted = self.weighted && record.weights != Weights::None;
-        self.make_room(arcs as usize, weighted)?;
+        self.make_room((arcs as usize).max(self.most), weighted)?;
         self.loaded = 0;
         self.sorted.ends.clear();
         self.sorted.ends.resize(parts.len(), 0);
         reader.for_each(|bytes, records| {
             cancel.check("build the graph")?;
-            match weighted {
-                true => widest(|| {
-                    self.split::<true, S>(bytes, records, record, split, parts.start);
-                }),
-                false => widest(|| {
-                    self.split::<false, S>(bytes, records, record, split, parts.start);
-                }),
-            }
+            let records = Records { bytes, count: records, record };
+            let to = Target {
+                words: &mut self.words,
+                parts: &mut self.parts,
+                weights: if weighted { &mut self.weights } else { &mut [] },
+                counts: &mut self.sorted.ends,
+            };
+            self.loaded = match weighted {
+                true => {
+                    widest(|| split_all::<true, S>(split, &records, parts.start, self.loaded, to))
+                }
+                false => {
+                    widest(|| split_all::<false, S>(split, &records, parts.start, self.loaded, to))
+                }
+            };
             Ok(())
         })?;
         cancel.check("build the graph")?;
@@ -112,35 +106,6 @@ impl Loader {
             self.sorted.dedup();
         }
         Ok(&self.sorted)
-    }
-
-    /// Splits the keys of a chunk and counts those of each part.
-    #[inline(always)]
-    fn split<const WEIGHTED: bool, S: Split>(
-        &mut self,
-        bytes: &[u8],
-        records: usize,
-        record: Record,
-        split: &S,
-        first_part: u32,
-    ) {
-        let counts = &mut self.sorted.ends[..];
-        let (words, parts) = (&mut self.words[..], &mut self.parts[..]);
-        let weights = &mut self.weights[..];
-        let mut at = self.loaded;
-        for_each_key(bytes, records, record, |key, bytes| {
-            let (part, word) = split.split(key);
-            // A part before the wanted ones wraps around to a large number.
-            let part = part.wrapping_sub(first_part);
-            let Some(count) = counts.get_mut(part as usize) else { return };
-            *count += 1;
-            (words[at], parts[at]) = (word, part);
-            if WEIGHTED {
-                weights[at] = record.weight(bytes);
-            }
-            at += 1;
-        });
-        self.loaded = at;
     }
 
     /// Puts words, and weights, into the order of parts.
@@ -180,80 +145,61 @@ impl Loader {
     }
 }
 
-impl Sorted {
-    /// Where part `part` is.
-    pub(super) fn part(&self, part: usize) -> Range<usize> {
-        let begin = part.checked_sub(1).map_or(0, |before| self.ends[before]);
-        begin as usize..self.ends[part] as usize
-    }
+/// Records one behind the other.
+struct Records<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    record: Record,
+}
 
-    /// All arcs.
-    pub(super) fn len(&self) -> usize {
-        self.ends.last().map_or(0, |&end| end as usize)
-    }
-
-    pub(super) fn words(&self, arcs: Range<usize>) -> &[u32] {
-        &self.words[arcs]
-    }
-
-    /// The weights of arcs that have some.
-    pub(super) fn weights(&self, arcs: Range<usize>) -> &[f64] {
-        if self.weighted { &self.weights[arcs] } else { &[] }
-    }
-
-    fn sort(&mut self, cells: &[Cell], first_part: u32) {
-        let mut part = 0;
-        for cell in cells {
-            for part in part..(cell.parts_end - first_part) as usize {
-                let arcs = self.part(part);
-                if !self.weighted {
-                    let words = &mut self.words[arcs];
-                    if self.scratch.len() < words.len() {
-                        self.scratch.resize(words.len(), 0);
-                    }
-                    sort_words(words, &mut self.scratch, cell.bits);
-                } else {
-                    self.sort_weighted(arcs, cell.bits);
-                }
-            }
-            part = (cell.parts_end - first_part) as usize;
+impl Records<'_> {
+    /// Calls `visit` with the key and the bytes of each record.
+    #[inline(always)]
+    fn for_each_key(&self, mut visit: impl FnMut(u64, &[u8])) {
+        let (size, mask) = (self.record.bytes(), self.record.mask());
+        for i in 0..self.count {
+            let bytes = &self.bytes[i * size..];
+            let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            visit(word & mask, bytes);
         }
     }
+}
 
-    /// Sorts by word and then by weight, so that the order of the input does not matter.
-    fn sort_weighted(&mut self, arcs: Range<usize>, bits: u32) {
-        let (words, weights) = (&mut self.words[arcs.clone()], &mut self.weights[arcs]);
-        self.pairs.clear();
-        self.pairs.extend(words.iter().copied().zip(weights.iter().copied()));
-        radix_sort(&mut self.pairs, &mut self.pair_scratch, bits, |pair| pair.0.into());
-        for equal in self.pairs.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
-            equal.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
-        }
-        for ((word, weight), pair) in words.iter_mut().zip(weights).zip(&self.pairs) {
-            (*word, *weight) = *pair;
-        }
-    }
+/// Where split keys go, and the counters of the parts.
+struct Target<'a> {
+    words: &'a mut [u32],
+    parts: &'a mut [u32],
+    weights: &'a mut [f64],
+    counts: &'a mut [u32],
+}
 
-    /// Removes all but the first of equal words of each part.
-    fn dedup(&mut self) {
-        let (mut begin, mut kept) = (0, 0);
-        for end in &mut self.ends {
-            let part = begin..*end as usize;
-            begin = part.end;
-            let first = kept;
-            for i in part {
-                let word = self.words[i];
-                let new = kept == first || self.words[kept - 1] != word;
-                // Written in any case: no branch that depends on the arcs.
-                self.words[kept] = word;
-                if self.weighted && new {
-                    self.weights[kept] = self.weights[i];
-                }
-                kept += usize::from(new);
-            }
-            *end = kept as u32;
+/// Splits keys, of which those of parts from `first_part` on go behind the first `at`, and counts
+/// those of each part; how many there are then.
+///
+/// A function of its own arguments, none of which can lie in another: what `split` has stays in
+/// registers.
+#[inline(always)]
+fn split_all<const WEIGHTED: bool, S: Split>(
+    split: &S,
+    records: &Records<'_>,
+    first_part: u32,
+    mut at: usize,
+    to: Target<'_>,
+) -> usize {
+    let Target { words, parts, weights, counts } = to;
+    records.for_each_key(|key, bytes| {
+        let (part, word) = split.split(key);
+        // A part before the wanted ones wraps around to a large number.
+        let part = part.wrapping_sub(first_part);
+        let Some(count) = counts.get_mut(part as usize) else { return };
+        *count += 1;
+        (words[at], parts[at]) = (word, part);
+        if WEIGHTED {
+            weights[at] = records.record.weight(bytes);
         }
-    }
+        at += 1;
+    });
+    at
 }
 
 /// Counts the arcs of each cell of a bucket.
@@ -265,9 +211,8 @@ pub(super) fn count<S: Split>(
     let cells = split.cells();
     let mut counts = vec![0u64; parts_of(cells, &(0..cells.len())).len()];
     reader.for_each(|bytes, records| {
-        for_each_key(bytes, records, reader.record(), |key, _| {
-            counts[split.split(key).0 as usize] += 1;
-        });
+        let records = Records { bytes, count: records, record: reader.record() };
+        records.for_each_key(|key, _| counts[split.split(key).0 as usize] += 1);
         cancel.check("build the graph")
     })?;
     let of_cell = |cell: usize| {
@@ -277,76 +222,7 @@ pub(super) fn count<S: Split>(
     Ok((0..cells.len()).map(of_cell).collect())
 }
 
-/// Calls `visit` with the key and the bytes of each record.
-#[inline(always)]
-fn for_each_key(bytes: &[u8], records: usize, record: Record, mut visit: impl FnMut(u64, &[u8])) {
-    let (size, mask) = (record.bytes(), record.mask());
-    for i in 0..records {
-        let bytes = &bytes[i * size..];
-        let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        visit(word & mask, bytes);
-    }
-}
-
 /// Bits that numbers below `n` need.
 pub(super) fn bits_below(n: u64) -> u32 {
     u64::BITS - n.saturating_sub(1).leading_zeros()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Keys of 14 bits, in parts of 2^`bits`.
-    struct Leading(u32, Vec<Cell>);
-
-    impl Split for Leading {
-        fn split(&self, key: u64) -> (u32, u32) {
-            ((key >> self.0) as u32, key as u32 & ((1 << self.0) - 1))
-        }
-
-        fn cells(&self) -> &[Cell] {
-            &self.1
-        }
-    }
-
-    #[test]
-    fn arcs_are_sorted_by_part_word_and_weight_and_lose_duplicates() {
-        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50;
-        let arcs: Vec<(u64, f64)> = (0..9000).map(|i| (mix(i % 8000), (i % 7) as f64)).collect();
-        for (bits, weighted, duplicates) in
-            [(9, false, true), (12, false, false), (12, true, true), (9, true, false)]
-        {
-            let cells = (1..=1 << (14 - bits)).map(|parts_end| Cell { parts_end, bits }).collect();
-            let split = Leading(bits, cells);
-            let mut expected = arcs.clone();
-            expected.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-            if !duplicates {
-                expected.dedup_by_key(|arc| arc.0);
-            }
-            let mut sorted = Sorted { weighted, ..Sorted::default() };
-            sorted.words.make_room(arcs.len()).unwrap();
-            sorted.weights.make_room(arcs.len()).unwrap();
-            let mut at = 0;
-            for part in 0..split.1.len() as u32 {
-                for &(key, weight) in arcs.iter().filter(|arc| split.split(arc.0).0 == part) {
-                    (sorted.words[at], sorted.weights[at]) = (split.split(key).1, weight);
-                    at += 1;
-                }
-                sorted.ends.push(at as u32);
-            }
-            sorted.sort(&split.1, 0);
-            if !duplicates {
-                sorted.dedup();
-            }
-            let (mut keys, mut weights) = (Vec::new(), Vec::new());
-            for part in 0..split.1.len() {
-                let words = sorted.words(sorted.part(part));
-                keys.extend(words.iter().map(|&w| (part as u64) << bits | u64::from(w)));
-                weights.extend_from_slice(sorted.weights(sorted.part(part)));
-            }
-            assert!(keys.iter().copied().eq(expected.iter().map(|arc| arc.0)));
-            assert!(!weighted || weights.iter().copied().eq(expected.iter().map(|arc| arc.1)));
-        }
-    }
 }

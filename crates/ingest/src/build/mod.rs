@@ -38,6 +38,7 @@ mod report;
 mod sample;
 mod scan;
 mod sort;
+mod sorted;
 mod spool;
 mod strips;
 mod temporary;

@@ -1,7 +1,7 @@
 //! The pass that gives every arc to the bucket of its row.
 //!
-//! Threads append ([`super::append`]); one more takes their full chunks and keeps them in memory or
-//! writes them. Cost an edge: two look-ups of new ids at random places, one append a family, and the
+//! Threads take a batch each and append it ([`super::append`]), none waiting for another; one more
+//! takes their full chunks and keeps them in memory or writes them. Cost an edge: two look-ups of new ids at random places, one append a family, and the
 //! disk's time for 4 to 8 bytes a family that memory has no room for, hidden behind the rest unless
 //! the disk is slower.
 
@@ -17,8 +17,6 @@ use super::progress::Ticker;
 use super::vertices::Vertices;
 use crate::source::{EdgeBatch, Endpoints};
 
-/// Batches below this are done by one thread.
-const PARALLEL_EDGES: usize = 1 << 13;
 /// Full chunks that may wait for the disk.
 const WAITING: usize = 8;
 /// Bytes of a chunk at most: a read or write of so many is as fast as a larger one.
@@ -32,6 +30,8 @@ pub(super) struct ChunkPlan {
     open: usize,
     /// Chunks that stay in memory.
     kept: usize,
+    /// Chunks at most.
+    all: usize,
 }
 
 impl ChunkPlan {
@@ -40,8 +40,9 @@ impl ChunkPlan {
         let open = buckets * threads + WAITING;
         let chunk = (memory / 2 / open as u64).next_power_of_two() / 2;
         let chunk = chunk.clamp(PAGE_BYTES as u64, CHUNK_BYTES);
-        let kept = (memory / chunk).saturating_sub(open as u64).min(bytes / chunk + open as u64);
-        Self { chunk_bytes: chunk as usize, open, kept: kept as usize }
+        let all = bytes / chunk + open as u64;
+        let kept = (memory / chunk).saturating_sub(open as u64).min(all);
+        Self { chunk_bytes: chunk as usize, open, kept: kept as usize, all: all as usize }
     }
 
     /// Bytes of all chunks.
@@ -71,7 +72,7 @@ pub(super) fn partition(
     let buckets = families.iter().map(|family| family.buckets.len()).sum();
     let chunks = std::thread::scope(|scope| {
         let families = &*families;
-        let taker = scope.spawn(move || take_all(families, plan.kept, filled, give));
+        let taker = scope.spawn(move || take_all(families, plan, filled, give));
         let appenders = |_| -> Vec<Appender<'_>> {
             let each = families.iter().zip(&tables).enumerate();
             let new = each.map(|(number, (family, table))| {
@@ -102,44 +103,59 @@ fn pass(
     ticker: &mut Ticker<'_>,
     cancel: &Cancel,
 ) -> Result<()> {
-    let prepared = input.is_spooled();
-    input.pass(false, |batch| {
-        cancel.check("build the graph")?;
-        ticker.add(batch.len() as u64);
-        if !prepared {
-            vertices.prepare(batch, workers.len())?;
-        }
-        append_batch(workers, ranks, batch)
-    })?;
-    workers.iter_mut().flatten().try_for_each(Appender::finish)
+    let (prepared, threads) = (input.is_spooled(), workers.len());
+    // No batch waits: each thread has one, and the source is at the next.
+    let (send, batches) = bounded(0);
+    let (give, spares) = bounded(threads);
+    std::thread::scope(|scope| {
+        let jobs = workers.iter_mut().map(|worker| {
+            let (batches, give) = (batches.clone(), give.clone());
+            scope.spawn(move || append_all(worker, ranks, &batches, &give))
+        });
+        let jobs: Vec<_> = jobs.collect();
+        drop((batches, give));
+        let read = input.pass(false, |batch| {
+            cancel.check("build the graph")?;
+            ticker.add(batch.len() as u64);
+            if !prepared {
+                vertices.prepare(batch, threads)?;
+            }
+            let spare = spares.try_recv().unwrap_or_default();
+            send.send(std::mem::replace(batch, spare)).map_err(|_| gone())
+        });
+        drop(send);
+        let appended: Result<()> = jobs
+            .into_iter()
+            .map(|job| job.join().unwrap_or_else(|_| Err(gone())))
+            .fold(Ok(()), Result::and);
+        // What was wrong with the edges is the cause of what is wrong with the buckets.
+        read.and(appended)
+    })
 }
 
-/// Divides a batch among the threads.
+/// What a thread does: batch after batch, and at the end what is left of its stages.
+fn append_all(
+    appenders: &mut [Appender<'_>],
+    ranks: Option<&[u32]>,
+    batches: &Receiver<EdgeBatch>,
+    give: &Sender<EdgeBatch>,
+) -> Result<()> {
+    for batch in batches {
+        append_batch(appenders, ranks, &batch)?;
+        // A full channel means that there are spares enough.
+        let _ = give.try_send(batch);
+    }
+    appenders.iter_mut().try_for_each(Appender::finish)
+}
+
+/// Appends all edges of a batch.
 fn append_batch(
-    workers: &mut [Vec<Appender<'_>>],
+    appenders: &mut [Appender<'_>],
     ranks: Option<&[u32]>,
     batch: &EdgeBatch,
 ) -> Result<()> {
     let Endpoints::U32 { src, dst } = &batch.ends else { return Ok(()) };
-    let part = src.len().div_ceil(workers.len()).max(PARALLEL_EDGES);
-    let ends = src.chunks(part).zip(dst.chunks(part));
     let weights = batch.weights.as_deref();
-    std::thread::scope(|scope| {
-        let jobs = workers.iter_mut().zip(ends).enumerate().map(|(i, (worker, (src, dst)))| {
-            let weights = weights.map(|w| &w[i * part..i * part + src.len()]);
-            scope.spawn(move || append_part(worker, ranks, (src, dst, weights)))
-        });
-        let jobs: Vec<_> = jobs.collect();
-        jobs.into_iter().try_for_each(|job| job.join().unwrap_or_else(|_| Err(gone())))
-    })
-}
-
-/// What a thread does with its part of a batch.
-fn append_part(
-    appenders: &mut [Appender<'_>],
-    ranks: Option<&[u32]>,
-    (src, dst, weights): (&[u32], &[u32], Option<&[f64]>),
-) -> Result<()> {
     let (mut from, mut to) = ([0; BLOCK], [0; BLOCK]);
     for begin in (0..src.len()).step_by(BLOCK) {
         let range = begin..src.len().min(begin + BLOCK);
@@ -160,20 +176,20 @@ fn append_part(
     Ok(())
 }
 
-/// Keeps the first `kept` chunks in memory and writes the others; the chunks of each family's
-/// buckets.
+/// Keeps as many chunks in memory as are planned and writes the others, in turn, as the disk has
+/// the whole pass for them; the chunks of each family's buckets.
 fn take_all(
     families: &[Family],
-    mut kept: usize,
+    plan: ChunkPlan,
     filled: Receiver<Full>,
     give: Sender<AlignedBuf>,
 ) -> Result<Vec<Vec<Vec<Chunk>>>> {
     let none = |family: &Family| family.buckets.iter().map(|_| Vec::new()).collect();
     let mut chunks: Vec<Vec<Vec<Chunk>>> = families.iter().map(none).collect();
-    for full in filled {
+    for (number, full) in filled.iter().enumerate() {
         let records = full.records;
-        let place = if kept > 0 {
-            kept -= 1;
+        let kept_before = |chunks: usize| chunks.min(plan.all) * plan.kept / plan.all.max(1);
+        let place = if kept_before(number + 1) > kept_before(number) {
             Place::Kept(full.buffer)
         } else {
             let pages = full.bytes.next_multiple_of(PAGE_BYTES).min(full.buffer.len());

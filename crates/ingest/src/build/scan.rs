@@ -149,9 +149,8 @@ impl Scan<'_> {
         self.check_weights(batch)?;
         let parallel = threads > 1 && batch.len() >= PARALLEL_EDGES;
         let largest = |ids: &[u32]| widest(|| ids.iter().fold(0, |most, id| most.max(*id)));
-        let (of_src, of_dst) = both(parallel, || largest(src), || largest(dst));
         if !src.is_empty() {
-            self.make_room(of_src.max(of_dst))?;
+            self.make_room(largest(src).max(largest(dst)))?;
         }
         let (sources, targets) = (&mut self.sources, &mut self.targets);
         let (sample, undirected) = (&mut self.sample, self.undirected);

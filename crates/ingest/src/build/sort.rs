@@ -1,9 +1,11 @@
 //! Buckets one after the other through the threads: load, sort, encode, and write in their order.
 //!
-//! Thread t takes the buckets t, t + n, …: it loads and prepares one while another thread prepares
-//! or writes the one before. Only writing waits for its turn. A bucket that does not fit is
-//! prepared in its turn, cell by cell, reading it as often as that takes.
+//! Thread t takes the buckets t, t + n, …: it loads and prepares one while other threads prepare or
+//! write others. Only writing is in order, and no thread waits for it: who has prepared a bucket
+//! leaves it, and whoever then finds the file free writes all whose turn it is. A bucket that does
+//! not fit is prepared in its turn, cell by cell, reading it as often as that takes.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +13,8 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_mem::Budget;
 
 use super::family::{ChunkReader, Family};
-use super::load::{Loader, Sorted, Split, count};
+use super::load::{Loader, Split, count};
+use super::sorted::Sorted;
 
 /// What turns a bucket's arcs into something to write, and writes it. One a thread.
 pub(super) trait Encode: Send {
@@ -39,34 +42,74 @@ pub(super) trait Encode: Send {
 }
 
 /// Whose turn it is.
-struct Turns<S> {
-    state: Mutex<Turn<S>>,
+struct Turns<E: Encode> {
+    state: Mutex<Turn<E>>,
     changed: Condvar,
+    /// Buckets that may be ready before their turn.
+    ahead: usize,
 }
 
-struct Turn<S> {
+struct Turn<E: Encode> {
+    /// The bucket to be written next.
     next: usize,
+    ready: BTreeMap<usize, E::Ready>,
+    /// Taken by the thread that is writing.
+    sink: Option<E::Sink>,
     failed: Option<Error>,
     over: bool,
-    sink: S,
 }
 
-impl<S> Turns<S> {
-    /// Waits until the buckets before `bucket` are written; `None` when a thread has failed.
-    fn wait(&self, bucket: usize) -> Option<MutexGuard<'_, Turn<S>>> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self
+impl<E: Encode> Turns<E> {
+    fn lock(&self) -> MutexGuard<'_, Turn<E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `holds`; `None` when a thread has failed.
+    fn wait(&self, holds: impl Fn(&Turn<E>) -> bool) -> Option<MutexGuard<'_, Turn<E>>> {
+        let turn = self
             .changed
-            .wait_while(state, |turn| turn.next != bucket && !turn.over)
+            .wait_while(self.lock(), |turn| !turn.over && !holds(turn))
             .unwrap_or_else(PoisonError::into_inner);
-        (!state.over).then_some(state)
+        (!turn.over).then_some(turn)
     }
 
     fn fail(&self, error: Error) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.over = true;
-        state.failed.get_or_insert(error);
+        let mut turn = self.lock();
+        turn.over = true;
+        turn.failed.get_or_insert(error);
         self.changed.notify_all();
+    }
+
+    /// Leaves a bucket that is ready, and writes if nobody does; false when a thread has failed.
+    fn leave(&self, bucket: usize, ready: E::Ready, encoder: &mut E) -> Result<bool> {
+        let room = |turn: &Turn<E>| turn.next == bucket || turn.ready.len() < self.ahead;
+        let Some(mut turn) = self.wait(room) else { return Ok(false) };
+        turn.ready.insert(bucket, ready);
+        self.write(turn, encoder).map(|()| true)
+    }
+
+    /// Writes the buckets whose turn it is, unless another thread is at it.
+    fn write<'t>(&'t self, mut turn: MutexGuard<'t, Turn<E>>, encoder: &mut E) -> Result<()> {
+        loop {
+            let next = turn.next;
+            let Some(mut sink) = turn.sink.take() else { return Ok(()) };
+            let Some(ready) = turn.ready.remove(&next) else {
+                turn.sink = Some(sink);
+                return Ok(());
+            };
+            drop(turn);
+            encoder.write(&mut sink, ready)?;
+            turn = self.written(sink);
+        }
+    }
+
+    /// Gives the sink back after a bucket.
+    fn written(&self, sink: E::Sink) -> MutexGuard<'_, Turn<E>> {
+        let mut turn = self.lock();
+        turn.sink = Some(sink);
+        turn.next += 1;
+        self.changed.notify_all();
+        turn
     }
 }
 
@@ -92,9 +135,10 @@ pub(super) struct Stage<'a> {
 impl Stage<'_> {
     /// Runs all buckets through one thread for each of `encoders`, into `sink`.
     pub(super) fn run<E: Encode>(&self, encoders: Vec<E>, sink: E::Sink) -> Result<E::Sink> {
-        let state = Mutex::new(Turn { next: 0, failed: None, over: false, sink });
-        let turns = Turns { state, changed: Condvar::new() };
+        let (ready, sink) = (BTreeMap::new(), Some(sink));
+        let state = Mutex::new(Turn { next: 0, ready, sink, failed: None, over: false });
         let threads = encoders.len();
+        let turns = Turns::<E> { state, changed: Condvar::new(), ahead: threads };
         std::thread::scope(|scope| {
             for (thread, mut encoder) in encoders.into_iter().enumerate() {
                 let turns = &turns;
@@ -111,7 +155,7 @@ impl Stage<'_> {
         let turn = turns.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match turn.failed {
             Some(error) => Err(error),
-            None => Ok(turn.sink),
+            None => turn.sink.ok_or_else(ended),
         }
     }
 
@@ -120,44 +164,57 @@ impl Stage<'_> {
         thread: usize,
         threads: usize,
         encoder: &mut E,
-        turns: &Turns<E::Sink>,
+        turns: &Turns<E>,
     ) -> Result<()> {
         let buckets = self.family.buckets.len();
         let read = |bucket: usize| -> Result<Option<ChunkReader>> {
             let fits = bucket < buckets && self.family.arcs(bucket) <= self.capacity;
             fits.then(|| self.family.read(bucket, self.ahead)).transpose()
         };
-        let mut loader = Loader::new(self.weighted);
+        let arcs = (0..buckets).map(|bucket| self.family.arcs(bucket));
+        let most = arcs.filter(|arcs| *arcs <= self.capacity).max().unwrap_or(0);
+        let mut loader = Loader::new(self.weighted, most);
         let mut reader = read(thread)?;
         for bucket in (thread..buckets).step_by(threads) {
             let split = encoder.split(bucket);
             let next = read(bucket + threads)?;
-            let mut turn = match std::mem::replace(&mut reader, next) {
+            let go_on = match std::mem::replace(&mut reader, next) {
                 Some(reader) => {
                     let all = 0..split.cells().len();
                     let wanted = (&all, self.family.arcs(bucket));
                     let sorted =
                         loader.load(&reader, &split, wanted, self.duplicates, self.cancel)?;
                     let ready = encoder.prepare(bucket, &split, &all, sorted)?;
-                    let Some(mut turn) = turns.wait(bucket) else { return Ok(()) };
-                    encoder.write(&mut turn.sink, ready)?;
-                    turn
+                    turns.leave(bucket, ready, encoder)?
                 }
-                None => {
-                    let Some(mut turn) = turns.wait(bucket) else { return Ok(()) };
-                    self.in_parts(encoder, &mut loader, bucket, &split, &mut turn.sink)?;
-                    turn
-                }
+                None => self.in_turn(encoder, &mut loader, bucket, &split, turns)?,
             };
-            turn.next += 1;
-            drop(turn);
-            turns.changed.notify_all();
+            if !go_on {
+                return Ok(());
+            }
             (self.done)(self.family.arcs(bucket));
         }
         Ok(())
     }
 
-    /// A bucket that is larger than planned, a few cells at a time.
+    /// A bucket that is larger than planned, when it is its turn; false when a thread has failed.
+    fn in_turn<E: Encode>(
+        &self,
+        encoder: &mut E,
+        loader: &mut Loader,
+        bucket: usize,
+        split: &E::Split,
+        turns: &Turns<E>,
+    ) -> Result<bool> {
+        let its_turn = |turn: &Turn<E>| turn.next == bucket && turn.sink.is_some();
+        let Some(mut turn) = turns.wait(its_turn) else { return Ok(false) };
+        let Some(mut sink) = turn.sink.take() else { return Ok(false) };
+        drop(turn);
+        self.in_parts(encoder, loader, bucket, split, &mut sink)?;
+        turns.write(turns.written(sink), encoder).map(|()| true)
+    }
+
+    /// Prepares and writes a few cells at a time.
     fn in_parts<E: Encode>(
         &self,
         encoder: &mut E,
@@ -190,11 +247,14 @@ impl Stage<'_> {
 }
 
 /// Ends the stage if its thread unwinds.
-struct Unfinished<'t, S>(&'t Turns<S>);
+struct Unfinished<'t, E: Encode>(&'t Turns<E>);
 
-impl<S> Drop for Unfinished<'_, S> {
+impl<E: Encode> Drop for Unfinished<'_, E> {
     fn drop(&mut self) {
-        let failed = Error::new(ErrorKind::Io, "write the graph").got("a thread that sorts ended");
-        self.0.fail(failed);
+        self.0.fail(ended());
     }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Io, "write the graph").got("a thread that sorts ended")
 }

@@ -9,8 +9,9 @@ use tiergraph_format::tiles::{EncodedStrip, StripEncoder, TileOptions, TilesInde
 
 use super::array::Array;
 use super::family::Family;
-use super::load::{Cell, PART_WORDS, Sorted, Split, bits_below, parts_of};
+use super::load::{Cell, PART_WORDS, Split, bits_below, parts_of};
 use super::sort::Encode;
+use super::sorted::Sorted;
 
 /// Rows that share an entry of the table from rows to strips: strips are cut at multiples of it.
 const ROWS_LOG2: u32 = 5;
@@ -50,12 +51,17 @@ pub(super) struct TileSplit {
     columns_log2: u32,
     tiles: usize,
     /// The strip of each 32 rows.
-    strip_of: Vec<u32>,
-    /// Rows in the bucket of each strip.
-    strips: Vec<Range<u32>>,
+    strip_of: Vec<Strip>,
     /// The parts of each tile of each strip.
     places: Vec<Place>,
     cells: Vec<Cell>,
+}
+
+/// A strip of a bucket: its first row there, and where the places of its tiles begin.
+#[derive(Debug, Clone, Copy)]
+struct Strip {
+    first_row: u32,
+    places: u32,
 }
 
 /// The parts of a tile: the first one, and how far rows are shifted to count from there.
@@ -69,9 +75,9 @@ impl Split for TileSplit {
     #[inline(always)]
     fn split(&self, key: u64) -> (u32, u32) {
         let (row, column) = ((key >> self.column_bits) as u32, key as u32 & self.column_mask);
-        let strip = self.strip_of[(row >> ROWS_LOG2) as usize] as usize;
-        let row = row - self.strips[strip].start;
-        let place = self.places[strip * self.tiles + (column >> self.columns_log2) as usize];
+        let strip = self.strip_of[(row >> ROWS_LOG2) as usize];
+        let row = row - strip.first_row;
+        let place = self.places[(strip.places + (column >> self.columns_log2)) as usize];
         let in_tile = (1 << self.columns_log2) - 1;
         (place.part + (row >> place.row_shift), row << self.columns_log2 | column & in_tile)
     }
@@ -166,7 +172,6 @@ impl Encode for TilesEncode<'_> {
             columns_log2: k,
             tiles: self.shares.len(),
             strip_of: Vec::new(),
-            strips: Vec::new(),
             places: Vec::new(),
             cells: Vec::new(),
         };
@@ -174,7 +179,8 @@ impl Encode for TilesEncode<'_> {
         for strip in 0..end - start {
             let rows = self.strip_rows(bucket, strip);
             let rows = rows.start - first_row..rows.end - first_row;
-            split.strip_of.resize((rows.end as usize).div_ceil(1 << ROWS_LOG2), strip as u32);
+            let place = Strip { first_row: rows.start, places: split.places.len() as u32 };
+            split.strip_of.resize((rows.end as usize).div_ceil(1 << ROWS_LOG2), place);
             let row_bits = bits_below(rows.len() as u64);
             for share in self.shares {
                 let lead = bits_below((arcs * share) as u64 / PART_WORDS).min(row_bits);
@@ -183,7 +189,6 @@ impl Encode for TilesEncode<'_> {
                 part += (rows.len() as u32).div_ceil(1 << row_shift);
                 split.cells.push(Cell { parts_end: part, bits: k + row_shift });
             }
-            split.strips.push(rows);
         }
         split
     }

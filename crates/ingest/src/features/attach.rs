@@ -83,7 +83,7 @@ impl Attachments {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let mut new = NewFiles::default();
         for one in all {
-            let NewFiles { files, features, sources } = match one {
+            let NewFiles { files, features, edge_features: _, sources } = match one {
                 Attachment::Features(features) => features.write(target, progress, cancel)?,
                 Attachment::Array(array) => array.write(target, cancel)?,
             };
@@ -135,7 +135,8 @@ pub fn add(
     Ok(addition.commit(new)?.manifest().clone())
 }
 
-fn order_of(dir: &GraphDir) -> Option<OrderFile> {
+/// The order of a graph's vertices, if it has one of its own.
+pub(crate) fn order_of(dir: &GraphDir) -> Option<OrderFile> {
     const ORDER: &str = "order.ids";
     let entry = dir.manifest().files.get(ORDER)?.clone();
     let wide = entry.bytes == dir.manifest().vertices * 8;

@@ -8,22 +8,25 @@
 //! Rows come in the user's order: row i belongs to the vertex with the i-th smallest id. Nothing is
 //! held but a batch of rows, and what moves them to the graph's order within the memory budget
 //! ([`scatter`]). [`Attachments`] go into a graph with the build that makes it; [`add`] puts them
-//! into one that is there.
+//! into one that is there, and [`relay`] moves rows that a graph has.
 
 mod arrays;
 mod attach;
 mod classes;
 mod npy;
 mod place;
+mod relay;
 mod rows;
 mod scatter;
 mod store;
 
 pub use arrays::NewArray;
-pub(crate) use attach::Target;
 pub use attach::{Attachment, Attachments, add};
+pub(crate) use attach::{Target, order_of};
 pub use classes::{ClassModel, Classes, SEPARATION};
 pub use npy::{NpyRows, header_of};
-pub(crate) use place::OrderFile;
+pub(crate) use place::{OrderFile, Places};
+pub use relay::{RowOrder, relay};
 pub use rows::{MemoryRows, RowSource, Shape};
+pub(crate) use scatter::Scatter;
 pub use store::{NewFeatures, NotFinite};

@@ -17,20 +17,20 @@ pub(crate) struct OrderFile {
 }
 
 /// The row of each vertex in the user's order.
-pub(super) struct Places {
+pub(crate) struct Places {
     rows: Vec<u32>,
     _held: Reservation,
 }
 
 impl Places {
     /// The row of the user's `position`-th vertex.
-    pub(super) fn row(&self, position: u64) -> Option<u32> {
+    pub(crate) fn row(&self, position: u64) -> Option<u32> {
         self.rows.get(usize::try_from(position).ok()?).copied()
     }
 
     /// Puts the graph's order and the rows of its vertices together; none where rows stay in the
     /// user's order.
-    pub(super) fn new(
+    pub(crate) fn new(
         order: Option<&OrderFile>,
         row_of: Option<&[u32]>,
         vertices: u64,
@@ -76,7 +76,8 @@ impl OrderFile {
     }
 }
 
-fn check_permutation(rows: &[u32], vertices: u64) -> Result<()> {
+/// Refuses what is no permutation of `0 .. vertices`.
+pub(super) fn check_permutation(rows: &[u32], vertices: u64) -> Result<()> {
     let mut taken = vec![false; vertices as usize];
     let twice =
         |&&row: &&u32| taken.get_mut(row as usize).is_none_or(|slot| std::mem::replace(slot, true));

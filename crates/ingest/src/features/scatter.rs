@@ -19,7 +19,7 @@ const PLACE_BYTES: usize = 4;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Takes rows in any order, and gives them back in the order of their places.
-pub(super) struct Scatter {
+pub(crate) struct Scatter {
     row_bytes: usize,
     rows: u64,
     bucket_rows: u64,
@@ -45,12 +45,13 @@ struct Bucket {
 
 impl Scatter {
     /// For `rows` rows of `row_bytes` bytes, in at most three quarters of what is left of the budget.
-    pub(super) fn new(rows: u64, row_bytes: usize, budget: &Budget, path: &Path) -> Result<Self> {
+    pub(crate) fn new(rows: u64, row_bytes: usize, budget: &Budget, path: &Path) -> Result<Self> {
         let record = PLACE_BYTES + row_bytes;
         let least_chunk = record.next_multiple_of(PAGE_BYTES);
         let most = (budget.left() / 4 * 3).max(4 * least_chunk as u64);
         let all = rows * row_bytes as u64;
-        let bucket_rows = if all <= most { rows } else { (most / 2 / row_bytes as u64).max(1) };
+        let in_bucket = (most / 2 / row_bytes as u64).clamp(1, u32::MAX.into());
+        let bucket_rows = if all <= most { rows } else { in_bucket };
         let buckets = rows.div_ceil(bucket_rows.max(1));
         let image_bytes = bucket_rows.min(rows) * row_bytes as u64;
         let (mut dealt, mut bytes) = (None, image_bytes);
@@ -67,12 +68,11 @@ impl Scatter {
     }
 
     /// Takes the row that belongs at `place`.
-    pub(super) fn push(&mut self, place: u32, row: &[u8]) -> Result<()> {
+    pub(crate) fn push(&mut self, place: u64, row: &[u8]) -> Result<()> {
         match &mut self.dealt {
-            None => put(&mut self.image, place, row),
+            None => put(&mut self.image, place as usize, row),
             Some(dealt) => {
-                let (bucket, place) =
-                    (u64::from(place) / self.bucket_rows, u64::from(place) % self.bucket_rows);
+                let (bucket, place) = (place / self.bucket_rows, place % self.bucket_rows);
                 dealt.push(bucket as usize, place as u32, row)?;
             }
         }
@@ -80,7 +80,7 @@ impl Scatter {
     }
 
     /// Hands every row to `each`, in the order of their places.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         cancel: &Cancel,
         mut each: impl FnMut(&[u8]) -> Result<()>,
@@ -133,7 +133,7 @@ impl Dealt {
         let mut put_all = |records: &[u8]| {
             for record in records.chunks_exact(PLACE_BYTES + row_bytes) {
                 if let Some((place, row)) = record.split_first_chunk() {
-                    put(image, u32::from_le_bytes(*place), row);
+                    put(image, u32::from_le_bytes(*place) as usize, row);
                 }
             }
         };
@@ -155,8 +155,8 @@ impl Bucket {
     }
 }
 
-fn put(image: &mut [u8], place: u32, row: &[u8]) {
-    let at = place as usize * row.len();
+fn put(image: &mut [u8], place: usize, row: &[u8]) {
+    let at = place * row.len();
     image[at..at + row.len()].copy_from_slice(row);
 }
 
@@ -184,7 +184,7 @@ mod tests {
             let mut places: Vec<u32> = (0..rows).collect();
             places.sort_unstable_by_key(|&place| mix(u64::from(place)));
             for place in places {
-                scatter.push(place, &row(place)).unwrap();
+                scatter.push(place.into(), &row(place)).unwrap();
             }
             let mut next = 0;
             scatter.finish(&Cancel::default(), |got| {

@@ -59,9 +59,33 @@ impl NewFeatures {
         }
     }
 
-    /// Writes the rows; the entries of the new files.
+    /// Writes the rows of vertices; the entries of the new files.
     pub(super) fn write(
+        self,
+        target: &mut Target<'_>,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<NewFiles> {
+        let files = FeatureFiles::of(&self.name);
+        self.write_files(&files, target, progress, cancel)
+    }
+
+    /// Writes the rows of edges, `target.vertices` of them, in their order.
+    pub(crate) fn write_of_edges(
+        self,
+        target: &mut Target<'_>,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<NewFiles> {
+        let files = FeatureFiles::of_edges(&self.name);
+        let mut new = self.write_files(&files, target, progress, cancel)?;
+        new.edge_features = std::mem::take(&mut new.features);
+        Ok(new)
+    }
+
+    fn write_files(
         mut self,
+        files: &FeatureFiles,
         target: &mut Target<'_>,
         progress: &dyn Progress,
         cancel: &Cancel,
@@ -69,7 +93,6 @@ impl NewFeatures {
         self.check(target.vertices)?;
         let (budget, vertices, block_bytes) = (target.budget, target.vertices, target.block_bytes);
         let layout = RowLayout::new(self.dtype, self.source.shape()?.dim)?;
-        let files = FeatureFiles::of(&self.name);
         let _block = budget.reserve(block_bytes.into(), "a block of feature rows")?;
         let sink = target.to.sink(&files.rows, block_bytes)?;
         let crcs = FlatWriter::create(&target.to.flat(&files.crc)?)?;
@@ -91,13 +114,13 @@ impl NewFeatures {
                 let path = target.to.temporary();
                 let mut scatter = Scatter::new(vertices, layout.row_bytes(), budget, &path)?;
                 each_row(&mut |position, row| {
-                    places.row(position).map_or(Ok(()), |place| scatter.push(place, row))
+                    places.row(position).map_or(Ok(()), |place| scatter.push(place.into(), row))
                 })?;
                 drop(places);
                 scatter.finish(cancel, |row| writer.push(row))?;
             }
         }
-        self.entries(layout, writer, &files, target)
+        self.entries(layout, writer, files, target)
     }
 
     fn encoder(&self, layout: RowLayout, vertices: u64) -> Encoder {

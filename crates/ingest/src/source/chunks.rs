@@ -12,8 +12,11 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::read::MultiGzDecoder;
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// Bytes of a chunk: large enough that starting threads on it costs nothing.
+/// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
+/// Bytes of a chunk of records: all that are on their way at once leave a last-level cache to what
+/// the records are looked up in.
+const RECORD_CHUNK_BYTES: usize = 1 << 20;
 /// A line longer than this is refused; it holds an adjacency list of 100 million neighbours.
 const LINE_BYTES: usize = 1 << 30;
 
@@ -61,7 +64,7 @@ impl ChunkSpec {
 
     /// `len` bytes of a file from `offset` on, in records of `record` bytes.
     pub fn records(path: &Path, record: usize, offset: u64, len: u64) -> Self {
-        let chunk_bytes = CHUNK_BYTES / record * record;
+        let chunk_bytes = RECORD_CHUNK_BYTES / record * record;
         let cut = Cut::Record(record);
         Self { path: path.into(), cut, gzip: false, offset, len, chunk_bytes }
     }

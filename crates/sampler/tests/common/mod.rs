@@ -2,7 +2,7 @@
 // Each test crate uses a part of this, and a helper that fails must fail the test.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -145,14 +145,14 @@ pub fn adjacency(graph: &Graph, direction: Direction) -> (Vec<Vec<u32>>, Vec<u64
 }
 
 /// Draw `t` of a stream, as `docs/sampling.md` says.
-fn draw(key: [u32; 2], hop: u32, vertex: u32, batch: u32, tree: u32, t: u32) -> u64 {
+pub fn draw(key: [u32; 2], hop: u32, vertex: u32, batch: u32, tree: u32, t: u32) -> u64 {
     let words = philox4x32([hop * (1 << 24) + t / 2, vertex, batch, tree], key);
     let pair = &words[if t.is_multiple_of(2) { 0..2 } else { 2..4 }];
     u64::from(pair[0]) + u64::from(pair[1]) * (1 << 32)
 }
 
 /// The key of an epoch, as `docs/sampling.md` says.
-fn sample_key(seed: u64, epoch: u64) -> [u32; 2] {
+pub fn sample_key(seed: u64, epoch: u64) -> [u32; 2] {
     let tag = u32::from_be_bytes(*b"SAMP");
     let words = philox4x32(
         [epoch as u32, (epoch >> 32) as u32, tag, 0],
@@ -163,13 +163,48 @@ fn sample_key(seed: u64, epoch: u64) -> [u32; 2] {
 
 /// A batch by the definition: maps and lists, a draw at a time.
 pub fn plain_batch(
-    (lists, firsts): &(Vec<Vec<u32>>, Vec<u64>),
+    adjacency: &(Vec<Vec<u32>>, Vec<u64>),
     fanouts: &[Fanout],
     disjoint: bool,
     (seed, epoch, number): (u64, u64, u32),
     seeds: &[u32],
 ) -> MiniBatch {
     let key = sample_key(seed, epoch);
+    let pick = |hop: usize, tree: u32, vertex: u32| {
+        let n = adjacency.0[vertex as usize].len() as u64;
+        let draw = |i: u64| draw(key, hop as u32, vertex, number, tree, i as u32);
+        plain_choice(n, fanouts[hop], draw)
+    };
+    plain_batch_by(adjacency, fanouts.len(), disjoint, number, seeds, pick)
+}
+
+/// Positions of up to a fanout of n neighbours, evenly.
+pub fn plain_choice(n: u64, fanout: Fanout, draw: impl Fn(u64) -> u64) -> Vec<u64> {
+    let k = match fanout {
+        Fanout::All => n,
+        Fanout::Most(k) => n.min(k.into()),
+    };
+    if k == n {
+        return (0..n).collect();
+    }
+    let mut taken = Vec::new();
+    for i in 0..k {
+        let j = n - k + i;
+        let t = (u128::from(draw(i)) * u128::from(j + 1) / (1 << 64)) as u64;
+        taken.push(if taken.contains(&t) { j } else { t });
+    }
+    taken
+}
+
+/// A batch whose nodes get the neighbours at the positions `pick(hop, tree, vertex)`.
+pub fn plain_batch_by(
+    (lists, firsts): &(Vec<Vec<u32>>, Vec<u64>),
+    hops: usize,
+    disjoint: bool,
+    number: u32,
+    seeds: &[u32],
+    pick: impl Fn(usize, u32, u32) -> Vec<u64>,
+) -> MiniBatch {
     let tree_of = |i: usize| if disjoint { i as u32 } else { 0 };
     let mut nodes: Vec<(u32, u32)> =
         seeds.iter().enumerate().map(|(i, &v)| (tree_of(i), v)).collect();
@@ -180,29 +215,12 @@ pub fn plain_batch(
     let mut batch =
         MiniBatch { number, num_sampled_nodes: vec![seeds.len()], ..Default::default() };
     let mut begin = 0;
-    for (hop, fanout) in fanouts.iter().enumerate() {
+    for hop in 0..hops {
         let end = nodes.len();
         let edges = batch.e_id.len();
         for at in begin..end {
             let (tree, vertex) = nodes[at];
-            let n = lists[vertex as usize].len() as u64;
-            let k = match fanout {
-                Fanout::All => n,
-                Fanout::Most(k) => n.min((*k).into()),
-            };
-            let mut taken = HashSet::new();
-            for i in 0..k {
-                let j = n - k + i;
-                let word = draw(key, hop as u32, vertex, number, tree, i as u32);
-                let t = (u128::from(word) * u128::from(j + 1) / (1 << 64)) as u64;
-                let position = if k == n {
-                    i
-                } else if taken.contains(&t) {
-                    j
-                } else {
-                    t
-                };
-                taken.insert(position);
+            for position in pick(hop, tree, vertex) {
                 let neighbor = (tree, lists[vertex as usize][position as usize]);
                 let place = *places.entry(neighbor).or_insert_with(|| {
                     nodes.push(neighbor);

@@ -1,0 +1,173 @@
+"""Sampling and gathering on a GPU, beside WholeGraph in the same run.
+
+`python bench/gpu/sampling.py [--scale 24] [--folder /dev/shm] [--out FILE]`
+
+Needs a GPU, PyTorch, PyG, tiergraph from a wheel; `pylibwholegraph-cu13` for the comparison, without
+which its rows are left out and the reason is printed. Samples 8,000 seeds at [25, 10] from RMAT of
+that scale, renumbered, with the topology in device and in pinned host memory; gathers 500,000 random
+rows of 512 bytes and 4 KiB from both. Medians, interleaved; one JSON object a row goes to FILE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tiergraph as tg
+
+SEEDS, FANOUTS = 8000, [25, 10]
+ROWS = 500_000
+TABLE_ROWS = 2_000_000
+REPEATS = 20
+
+
+def main() -> None:
+    args = parser().parse_args()
+    peers = whole_graph()
+    rows: list[dict[str, Any]] = []
+    path = args.folder / f"sample-{args.scale}.tg"
+    if not path.exists():
+        tg.generate("rmat", path, scale=args.scale, layouts="training")
+    contenders: dict[str, Callable[[], int]] = {}
+    for place, memory in (("device", None), ("host", host_only(path))):
+        contenders[f"tiergraph {place}"] = sampler(path, memory)
+    if peers is not None:
+        contenders |= peers.samplers(path)
+    for name, (seconds, edges) in timed(contenders).items():
+        rows.append({"what": "sample", "who": name, "seconds": seconds, "edges": edges})
+        print(
+            f"sample {SEEDS} seeds at {FANOUTS}: {name:22} {seconds * 1e3:7.3f} ms, "
+            f"{edges / seconds / 1e6:6.0f} M edges/s"
+        )
+    for dim in (128, 1024):
+        contenders = gathers(args.folder, dim)
+        if peers is not None:
+            contenders |= peers.gathers(dim)
+        for name, (seconds, moved) in timed(contenders).items():
+            rows.append({"what": "gather", "who": name, "row_bytes": 4 * dim, "seconds": seconds})
+            print(
+                f"gather {ROWS} rows of {4 * dim:4} B: {name:22} {seconds * 1e3:7.3f} ms, "
+                f"{moved / seconds / 1e9:7.1f} GB/s"
+            )
+    if args.out:
+        args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def parser() -> argparse.ArgumentParser:
+    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parsed.add_argument("--scale", type=int, default=24)
+    parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    parsed.add_argument("--out", type=Path)
+    return parsed
+
+
+def timed(contenders: dict[str, Callable[[], int]]) -> dict[str, tuple[float, float]]:
+    """Median seconds and median of what was done, of calls that take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    work: dict[str, list[int]] = {name: [] for name in contenders}
+    for turn in range(REPEATS + 2):
+        for name, call in contenders.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            done = call()
+            torch.cuda.synchronize()
+            if turn >= 2:
+                seconds[name].append(time.perf_counter() - start)
+                work[name].append(done)
+    return {n: (statistics.median(seconds[n]), statistics.median(work[n])) for n in contenders}
+
+
+def host_only(path: Path) -> int:
+    """Device memory that holds the sampler and too little for the neighbours beside it."""
+    info = json.loads((path / "manifest.json").read_text())
+    edges = SEEDS * FANOUTS[0] * (1 + FANOUTS[1])
+    working = 16 * info["vertices"] + 40 * edges
+    return working + info["arcs"]
+
+
+def sampler(path: Path, memory: int | None) -> Callable[[], int]:
+    """Samples a batch, with other seeds each time."""
+    graph = tg.open(path)
+    degrees = graph.degrees("in")
+    seeds = np.flatnonzero(degrees > 0)
+    loader = tg.NeighborLoader(
+        graph,
+        FANOUTS,
+        batch_size=SEEDS,
+        input_nodes=seeds[: 2000 * SEEDS],
+        shuffle=True,
+        device="cuda",
+        device_memory=memory,
+    )
+    placed = loader.kept()
+    assert placed["neighbors_on_device"] == (memory is None), placed
+    native = loader._gpu._native
+    order = native.order(0)
+    numbers = iter(range(10_000))
+
+    def sample() -> int:
+        number = next(numbers)
+        places = order[number * SEEDS : (number + 1) * SEEDS]
+        return sum(native.sample(0, number, places)[1])
+
+    return sample
+
+
+def gathers(folder: Path, dim: int) -> dict[str, Callable[[], int]]:
+    """Gathers by a loader that samples nothing: its batch is its seeds."""
+    path = folder / f"rows-{dim}.tg"
+    if not path.exists():
+        tg.generate(
+            "uniform", path, vertices=TABLE_ROWS, edges=TABLE_ROWS, features=dim, order="none"
+        )
+    made = {}
+    working = 64 << 20
+    for place, memory in (("device", 20 << 30), ("host", working)):
+        loader = tg.NeighborLoader(
+            path,
+            [],
+            batch_size=ROWS,
+            shuffle=True,
+            device="cuda",
+            device_memory=memory,
+            presample=0,
+        )
+        made[f"tiergraph {place}"] = gather(loader, dim)
+    return made
+
+
+def gather(loader: tg.NeighborLoader, dim: int) -> Callable[[], int]:
+    native = loader._gpu._native
+    order = native.order(0)
+    x = torch.empty((ROWS, dim), device="cuda")
+    nodes = torch.empty(ROWS, dtype=torch.int64, device="cuda")
+
+    native.sample(0, 0, order[:ROWS])
+
+    def run() -> int:
+        native.fill(nodes.data_ptr(), 0, 0, x.data_ptr())
+        return 4 * dim * ROWS
+
+    return run
+
+
+def whole_graph() -> Any:
+    """WholeGraph's calls; None, with the reason printed, where it does not work."""
+    try:
+        import whole_graph_peer
+    except ImportError as error:
+        print(f"WholeGraph is left out: {error}")
+        return None
+    return whole_graph_peer.Peer(SEEDS, FANOUTS, ROWS, TABLE_ROWS)
+
+
+if __name__ == "__main__":
+    main()

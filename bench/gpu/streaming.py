@@ -1,0 +1,181 @@
+"""PageRank and WCC on a GPU with nothing resident: how fast blocks reach it, and what limits that.
+
+`python bench/gpu/streaming.py [--scale 24] [--memory /dev/shm] [--disk DIR] [--out FILE]`
+
+Three tables, each beside its ceiling in the same run:
+
+1. from memory-backed files (a stand-in for a fast array, not a drive): bytes a second against bare
+   reads of the same file and against a copy from pinned host memory to the GPU;
+2. from the real disk under DIR, against bare reads of the same file;
+3. the papers' modes (RealGraphGPU++, figures 6 and 7) on a *modelled* drive of 7 and of 14 GB/s over
+   the memory-backed files: a thread that reads, copies and computes one block after the other by
+   blocking reads (RG-no), against asynchronous slots (RG-opt).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import tiergraph as tg
+
+ITERATIONS = 6
+GB = 1e9
+
+
+def main() -> None:
+    args = parser().parse_args()
+    rows: list[dict[str, Any]] = []
+    graphs = {codec: build(args.memory, args.scale, codec) for codec in ("raw", "packed")}
+    link = copy_ceiling()
+    print(f"copy from pinned memory: {link / GB:.1f} GB/s")
+    rows.append({"what": "copy", "bandwidth": link})
+    for codec, path in graphs.items():
+        for threads in args.threads:
+            for checksums in (True, False):
+                rows.append(memory_backed(path, codec, threads, checksums, link))
+    if args.disk:
+        for codec in graphs:
+            rows.append(real_disk(build(args.disk, args.scale, codec), codec))
+    for drives in (1, 2):
+        for threads in args.modelled_threads:
+            rows.extend(modelled(graphs["raw"], drives * 7 * GB, threads))
+    if args.out:
+        args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def parser() -> argparse.ArgumentParser:
+    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parsed.add_argument("--scale", type=int, default=24)
+    parsed.add_argument("--memory", type=Path, default=Path("/dev/shm"))
+    parsed.add_argument("--disk", type=Path)
+    parsed.add_argument("--threads", type=int, nargs="+", default=[12, 16])
+    parsed.add_argument("--modelled-threads", type=int, nargs="+", default=[1, 2])
+    parsed.add_argument("--out", type=Path)
+    return parsed
+
+
+def build(folder: Path, scale: int, codec: str) -> Path:
+    path = folder / f"{codec}-{scale}.tg"
+    if not path.exists():
+        options = {"order": "degree"} if codec == "raw" else {"layouts": "analytics"}
+        tg.generate("rmat", path, scale=scale, codec=codec, **options)
+    return path
+
+
+def copy_ceiling() -> float:
+    """Bytes a second from pinned host memory to the GPU, in pieces of a block."""
+    host = torch.empty(1 << 30, dtype=torch.uint8, pin_memory=True)
+    device = torch.empty_like(host, device="cuda")
+    times = []
+    for _ in range(5):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        device.copy_(host, non_blocking=True)
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1e3)
+    return len(host) / statistics.median(times)
+
+
+def passes(path: Path, **options: Any) -> dict[str, Any]:
+    """PageRank with nothing resident: the median iteration after the first."""
+    graph = tg.open(path, device="cuda", device_residency=False, **options)
+    graph.ceiling = True
+    graph.pagerank(iterations=ITERATIONS)
+    run = graph.last_run
+    seconds = statistics.median(i["seconds"] for i in run["details"][1:])
+    return {
+        "seconds": seconds,
+        "bandwidth": run["pass_bytes"] / seconds,
+        "arcs_per_second": run["arcs"] / seconds,
+        "read_ceiling": run["read_ceiling"],
+        "io_engine": run["io_engine"],
+        "threads": run["threads"],
+    }
+
+
+def memory_backed(
+    path: Path, codec: str, threads: int, checksums: bool, link: float
+) -> dict[str, Any]:
+    row = passes(path, threads=threads, checksums=checksums)
+    bound = min(link, row["read_ceiling"])
+    print(
+        f"memory-backed {codec:7} {threads:2} threads, checksums {'on ' if checksums else 'off'}: "
+        f"{row['bandwidth'] / GB:5.1f} GB/s, {row['bandwidth'] / bound:4.0%} of the smaller of "
+        f"storage ({row['read_ceiling'] / GB:.1f}) and copy; "
+        f"{row['arcs_per_second'] / GB:5.1f} G arcs/s"
+    )
+    return {"what": "memory-backed", "codec": codec, "checksums": checksums, **row}
+
+
+def real_disk(path: Path, codec: str) -> dict[str, Any]:
+    row = passes(path)
+    print(
+        f"real disk {codec:7}: {row['bandwidth'] / GB:5.2f} GB/s, "
+        f"{row['bandwidth'] / row['read_ceiling']:4.0%} of bare reads "
+        f"({row['read_ceiling'] / GB:.2f}); {row['arcs_per_second'] / GB:5.2f} G arcs/s"
+    )
+    return {"what": "real disk", "codec": codec, **row}
+
+
+def modelled(path: Path, bandwidth: float, threads: int) -> list[dict[str, Any]]:
+    """Both modes at one bandwidth, PageRank and WCC, interleaved."""
+    modes = {
+        "RG-no": {"io": "posix", "transfers": "sync"},
+        "RG-opt": {"io": "posix-pool", "transfers": "async"},
+    }
+    times: dict[tuple[str, str], list[float]] = {}
+    bytes_of: dict[str, int] = {}
+    for _ in range(3):
+        for mode, options in modes.items():
+            graph = tg.open(
+                path,
+                device="cuda",
+                device_residency=False,
+                threads=threads,
+                modelled_bandwidth=int(bandwidth),
+                **options,  # type: ignore[arg-type]
+            )
+            graph.pagerank(iterations=3)
+            run = graph.last_run
+            times.setdefault((mode, "pagerank"), []).extend(
+                i["seconds"] for i in run["details"][1:]
+            )
+            bytes_of["pagerank"] = run["pass_bytes"]
+            graph.wcc()
+            times.setdefault((mode, "wcc"), []).append(graph.last_run["details"][0]["seconds"])
+            bytes_of["wcc"] = graph.last_run["bytes_read"]
+    rows = []
+    for algorithm in ("pagerank", "wcc"):
+        seconds = {mode: statistics.median(times[mode, algorithm]) for mode in modes}
+        rate = {mode: bytes_of[algorithm] / s for mode, s in seconds.items()}
+        print(
+            f"modelled {bandwidth / GB:.0f} GB/s, {threads} threads, {algorithm:8}: "
+            f"RG-no {rate['RG-no'] / GB:5.2f} GB/s, RG-opt {rate['RG-opt'] / GB:5.2f} GB/s "
+            f"({rate['RG-opt'] / bandwidth:4.0%} of the limit): "
+            f"time {seconds['RG-opt'] / seconds['RG-no'] - 1:+.0%}, "
+            f"bandwidth {rate['RG-opt'] / rate['RG-no']:.2f} x"
+        )
+        for mode in modes:
+            rows.append(
+                {
+                    "what": "modelled drive",
+                    "limit": bandwidth,
+                    "threads": threads,
+                    "algorithm": algorithm,
+                    "mode": mode,
+                    "seconds": seconds[mode],
+                    "bandwidth": rate[mode],
+                }
+            )
+    return rows
+
+
+if __name__ == "__main__":
+    main()

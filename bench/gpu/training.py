@@ -1,0 +1,143 @@
+"""An epoch of GNN training on a GPU by stage: preparing, training, and both together.
+
+`python bench/gpu/training.py [--scale 22] [--features 128] [--batches 24] [--out FILE]`
+
+The paper's settings (Hyperion, Table 3): GraphSAGE, GCN and GAT of two layers, fanout 25 and 10,
+batches of 8,000, hidden 256 (GAT: 8 heads of 64), on an RMAT graph with random features. Rows lie in
+GPU memory, or in pinned host memory behind a GPU cache of a tenth of them, or all in pinned memory.
+Together: a batch is prepared while the one before trains; apart: the host waits in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.nn.models import GAT, GCN, GraphSAGE
+
+import tiergraph as tg
+
+BATCH, FANOUT, CLASSES = 8000, [25, 10], 64
+MODELS: dict[str, Callable[[int], torch.nn.Module]] = {
+    "GraphSAGE": lambda dim: GraphSAGE(dim, 256, 2, CLASSES),
+    "GCN": lambda dim: GCN(dim, 256, 2, CLASSES),
+    "GAT": lambda dim: GAT(dim, 512, 2, CLASSES, heads=8),
+}
+
+
+def main() -> None:
+    """Prints a row for each model and place of the rows."""
+    args = parser().parse_args()
+    path = args.folder / f"train-{args.scale}-{args.features}.tg"
+    if not path.exists():
+        tg.generate("rmat", path, scale=args.scale, features=args.features, layouts="training")
+    rows = []
+    # Half of an R-MAT graph's vertices are isolated: nobody trains on those.
+    seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
+    for place, memory in places(path).items():
+        loader = tg.NeighborLoader(
+            path,
+            FANOUT,
+            batch_size=BATCH,
+            input_nodes=seeds,
+            shuffle=True,
+            device="cuda",
+            device_memory=memory,
+            presample=20,
+        )
+        print(place, {k: v for k, v in loader.kept().items() if "bytes" not in k})
+        for name, make in MODELS.items():
+            row = measure(loader, make(args.features).cuda(), args.batches)
+            rows.append({"rows": place, "model": name, **row})
+            print(
+                f"{place:12} {name:10} {row['nodes'] / 1e3:.0f} K nodes, "
+                f"{row['edges'] / 1e3:.0f} K edges: prepare {row['prepare'] * 1e3:7.2f} ms a batch, "
+                f"train {row['train'] * 1e3:7.2f}, apart {row['apart'] * 1e3:7.2f}, "
+                f"together {row['together'] * 1e3:7.2f}: {row['apart'] / row['together']:.2f} x"
+            )
+    if args.out:
+        args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parsed.add_argument("--scale", type=int, default=22)
+    parsed.add_argument("--features", type=int, default=128)
+    parsed.add_argument("--batches", type=int, default=24)
+    parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    parsed.add_argument("--out", type=Path)
+    return parsed
+
+
+def places(path: Path) -> dict[str, int | None]:
+    """Device memory for each placement of the rows."""
+    info = json.loads((path / "manifest.json").read_text())
+    vertices, features = info["vertices"], info["features"]["x"]
+    edges = BATCH * FANOUT[0] * (1 + FANOUT[1])
+    base = 16 * vertices + 40 * edges + 4 * info["arcs"]
+    rows = vertices * features["dim"] * 4
+    return {"device": None, "a tenth": 2 * base + rows // 10, "host": 2 * base}
+
+
+def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> dict[str, float]:
+    """Seconds a batch: preparing alone, training alone, one behind the other, and overlapped."""
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def train(batch: Any) -> None:
+        optimizer.zero_grad()
+        out = model(
+            batch.x,
+            batch.edge_index,
+            num_sampled_nodes_per_hop=batch.num_sampled_nodes,
+            num_sampled_edges_per_hop=batch.num_sampled_edges,
+        )[: batch.batch_size]
+        torch.nn.functional.cross_entropy(out, batch.input_id % CLASSES).backward()
+        optimizer.step()
+
+    def waited(batch: Any) -> None:
+        torch.cuda.synchronize()
+        train(batch)
+        torch.cuda.synchronize()
+
+    held = list(take(loader, 4))
+    for batch in held:
+        train(batch)
+    nodes = sum(batch.num_nodes for batch in held) / len(held)
+    edges = sum(batch.edge_index.shape[1] for batch in held) / len(held)
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "prepare": per_batch(take(loader, batches), lambda _: torch.cuda.synchronize()),
+        "train": per_batch((held[i % 4] for i in range(batches)), train),
+        "apart": per_batch(take(loader, batches), waited),
+        "together": per_batch(take(loader, batches), train),
+    }
+
+
+def take(loader: tg.NeighborLoader, batches: int) -> Iterator[Any]:
+    """The first batches of an epoch."""
+    return itertools.islice(iter(loader), batches)
+
+
+def per_batch(batches: Iterator[Any], work: Callable[[Any], None]) -> float:
+    """Seconds a batch from the second one on."""
+    work(next(batches))
+    torch.cuda.synchronize()
+    start, count = time.perf_counter(), 0
+    for batch in batches:
+        work(batch)
+        count += 1
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / count
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+//! The same algorithms on a GPU: vertex state in its memory, blocks streaming in beside those that
+//! are resident there.
+//!
+//! A run opens a [`GpuGraph`]'s pass for its program, reserves its state, and gives the rest of the
+//! device's memory to blocks. Every pass then computes over the resident blocks while the workers
+//! bring the others: a slot's read, copy and kernels follow each other on a stream of its own, and
+//! no slot waits for another (RealGraphGPU++, "asynchronous CPU threads").
+
+mod bfs;
+mod components;
+mod copies;
+mod pagerank;
+mod pass;
+mod residency;
+mod slots;
+mod sssp;
+
+pub use bfs::bfs;
+pub use components::wcc;
+pub use pagerank::pagerank;
+pub use sssp::sssp;
+
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
+use tiergraph_gpu::Device;
+
+/// How blocks reach the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transfers {
+    /// Reading, copying and computing of different blocks overlap (RealGraphGPU's RG-opt).
+    #[default]
+    Asynchronous,
+    /// A worker reads a block, copies it, computes on it, and then takes the next (RG-no).
+    Synchronous,
+}
+
+/// How to use a GPU.
+#[derive(Debug, Clone)]
+pub struct GpuOptions {
+    /// Which GPU.
+    pub ordinal: usize,
+    /// Bytes of device memory to use; nine tenths of what is free if not set.
+    pub memory: Option<u64>,
+    /// How blocks reach the device.
+    pub transfers: Transfers,
+    /// Whether blocks may stay on the device from pass to pass.
+    pub residency: bool,
+    /// Whether blocks are checked against their checksums, on the device, when they arrived.
+    pub checksums: bool,
+}
+
+impl Default for GpuOptions {
+    fn default() -> Self {
+        let transfers = Transfers::default();
+        Self { ordinal: 0, memory: None, transfers, residency: true, checksums: true }
+    }
+}
+
+/// A GPU, opened for runs over graphs.
+#[derive(Debug, Clone)]
+pub struct Gpu {
+    device: Device,
+    memory: u64,
+    options: GpuOptions,
+}
+
+impl Gpu {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// No driver, an old one, no such GPU.
+    pub fn open(options: GpuOptions) -> Result<Self> {
+        let device = Device::open(options.ordinal)?;
+        let (free, _) = device.memory()?;
+        let memory = options.memory.unwrap_or(free / 10 * 9);
+        if memory > free {
+            return Err(Error::new(ErrorKind::Device, "use GPU memory")
+                .expected(format!("at most the {} that are free", ByteSize(free)))
+                .got(ByteSize(memory))
+                .hint("run with a smaller `--device-memory`"));
+        }
+        Ok(Self { device, memory, options })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}

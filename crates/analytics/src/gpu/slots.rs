@@ -1,0 +1,142 @@
+//! A worker's slots on the device: reading → copying → computing → free.
+
+use tiergraph_core::Result;
+use tiergraph_gpu::kernels::{BATCH, Blocks, EdgeMap, Program, Slices, Survey};
+use tiergraph_gpu::{Device, DeviceBuf, Stream};
+use tiergraph_graph::Stage;
+use tiergraph_mem::AlignedBuf;
+
+use super::copies::Copies;
+use super::pass::Tables;
+
+/// Slots that one worker fills in turn.
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    next: usize,
+    /// The blocks that were copied to the next slot.
+    batch: Vec<u32>,
+    /// Blocks that are computed on together.
+    batch_size: usize,
+    copies: Copies,
+    synchronous: bool,
+}
+
+/// Room for a batch of blocks, and the stream that brings it and computes on it: what the stream is
+/// given next waits for what it was given before, so a slot is free when its turn comes.
+struct Slot {
+    stream: Stream,
+    blocks: DeviceBuf<u8>,
+    /// Which of them are damaged.
+    damaged: DeviceBuf<u32>,
+    /// The blocks' slices and their number, where blocks are packed.
+    slices: Option<(DeviceBuf<u64>, DeviceBuf<u32>)>,
+}
+
+impl Slots {
+    /// `count` slots of `batch_size` blocks.
+    pub fn new(
+        device: &Device,
+        (count, batch_size): (usize, usize),
+        tables: &Tables,
+        synchronous: bool,
+    ) -> Result<Self> {
+        let slot = |_| {
+            let slices = tables.tiles.as_ref().map(|_| -> Result<_> {
+                let most = batch_size * Survey::most_slices(tables.block_bytes);
+                Ok((DeviceBuf::new(device, most)?, DeviceBuf::new(device, 1)?))
+            });
+            Ok(Slot {
+                stream: Stream::new(device)?,
+                blocks: DeviceBuf::new(device, batch_size * tables.block_bytes)?,
+                damaged: DeviceBuf::new(device, BATCH)?,
+                slices: slices.transpose()?,
+            })
+        };
+        let slots = (0..count).map(slot).collect::<Result<_>>()?;
+        let (batch, copies) = (Vec::new(), Copies::default());
+        Ok(Self { slots, next: 0, batch, batch_size, copies, synchronous })
+    }
+
+    /// Bytes of device memory that a slot takes.
+    pub fn slot_bytes(batch_size: usize, tables: &Tables) -> u64 {
+        let slices =
+            tables.tiles.as_ref().map_or(0, |_| 8 * Survey::most_slices(tables.block_bytes));
+        (batch_size * (tables.block_bytes + slices)) as u64
+    }
+
+    /// These slots, for one pass of a program.
+    pub fn stage<'a, P: Program>(
+        &'a mut self,
+        tables: &'a Tables,
+        kernel: &'a EdgeMap<P>,
+        program: &'a P,
+        active: Option<&'a DeviceBuf<u8>>,
+    ) -> Computing<'a, P> {
+        Computing { slots: self, tables, kernel, program, active }
+    }
+
+    /// Waits for all that the slots were given.
+    pub fn synchronize(&self) -> Result<()> {
+        self.slots.iter().try_for_each(|slot| slot.stream.synchronize())
+    }
+}
+
+/// Slots that a program computes in.
+pub(super) struct Computing<'a, P> {
+    slots: &'a mut Slots,
+    tables: &'a Tables,
+    kernel: &'a EdgeMap<P>,
+    program: &'a P,
+    active: Option<&'a DeviceBuf<u8>>,
+}
+
+impl<P: Program> Computing<'_, P> {
+    /// Starts computing on what the next slot has.
+    fn compute(&mut self) -> Result<()> {
+        let slots = &mut *self.slots;
+        if slots.batch.is_empty() {
+            return Ok(());
+        }
+        let numbers = std::mem::take(&mut slots.batch);
+        let following = (slots.next + 1) % slots.slots.len();
+        let number = std::mem::replace(&mut slots.next, following);
+        let Slot { stream, blocks, damaged, slices } = &mut slots.slots[number];
+        let mut batch = Blocks::batch(blocks, self.tables.block_bytes, &numbers);
+        if let Some(checks) = &self.tables.checks {
+            stream.fill_bytes(damaged, 0)?;
+            let count = numbers.len() as u32;
+            checks.checksum.check(stream, batch, count, (damaged, &checks.worst))?;
+            batch = batch.unless(damaged);
+        }
+        match (&self.tables.tiles, slices) {
+            (Some(tiles), Some((slices, count))) => {
+                stream.fill_bytes(count, 0)?;
+                let of_block = numbers.iter().map(|&block| tiles.segments_of(block));
+                tiles.survey.batch(stream, batch, &tiles.segments, of_block, (slices, count))?;
+                let pass = tiles.pass(batch, Slices::Counted(slices, count), self.active);
+                self.kernel.tiles(stream, &pass, self.program)?;
+            }
+            _ => self.kernel.raw(stream, batch, self.tables.block_bytes, self.program)?,
+        }
+        if slots.synchronous { stream.synchronize() } else { Ok(()) }
+    }
+}
+
+impl<P: Program> Stage for Computing<'_, P> {
+    fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
+        let slots = &mut *self.slots;
+        let Slot { stream, blocks, .. } = &mut slots.slots[slots.next];
+        let size = self.tables.block_bytes;
+        slots.copies.start(stream, (blocks, slots.batch.len() * size), (buffer, size))?;
+        slots.batch.push(block);
+        if slots.batch.len() < slots.batch_size { Ok(()) } else { self.compute() }
+    }
+
+    fn give_back(&mut self, to: &mut Vec<AlignedBuf>, wait: bool) -> Result<()> {
+        self.slots.copies.give_back(to, wait)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.compute()
+    }
+}

@@ -1,0 +1,191 @@
+//! A GPU and its primary context, which PyTorch in the same process shares.
+
+use std::ffi::{CStr, c_int};
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use crate::driver::{Code, Driver, Handle, check, driver};
+
+/// `cuDeviceGetAttribute`'s numbers.
+const MULTIPROCESSORS: c_int = 16;
+const L2_BYTES: c_int = 38;
+const MAJOR: c_int = 75;
+const MINOR: c_int = 76;
+
+/// What machine code is compiled for: compute capability 9.0 is `sm_90`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Architecture {
+    /// Of the compute capability.
+    pub major: u32,
+    /// Of the compute capability.
+    pub minor: u32,
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}", self.major, self.minor)
+    }
+}
+
+/// An opened GPU; cheap to clone, and shared by all threads.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+struct Inner {
+    driver: &'static Driver,
+    ordinal: c_int,
+    context: Handle,
+    name: String,
+    architecture: Architecture,
+    multiprocessors: u32,
+    l2_bytes: u64,
+}
+
+// SAFETY: the driver's functions may be called from any thread; a context is bound before each.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Device {
+    /// How many GPUs there are.
+    ///
+    /// # Errors
+    /// No driver, or one that is too old.
+    pub fn count() -> Result<usize> {
+        let driver = driver()?;
+        let mut count = 0;
+        // SAFETY: writes one integer.
+        check(driver, unsafe { (driver.device_count)(&raw mut count) }, "count GPUs")?;
+        Ok(count as usize)
+    }
+
+    /// Opens GPU `ordinal` by retaining its primary context.
+    ///
+    /// # Errors
+    /// No driver, or one that is too old; no such GPU; whatever the driver gives.
+    pub fn open(ordinal: usize) -> Result<Self> {
+        let driver = driver()?;
+        let count = Self::count()?;
+        if ordinal >= count {
+            return Err(Error::new(ErrorKind::Device, "open GPU")
+                .object(ordinal)
+                .expected(format!("a number below {count}, of the GPUs that are there"))
+                .hint("`CUDA_VISIBLE_DEVICES` may hide some; or run with `--device cpu`"));
+        }
+        let (mut device, mut context) = (0, ptr::null_mut());
+        // SAFETY: writes one integer; the ordinal is below the count.
+        let found = unsafe { (driver.device_get)(&raw mut device, ordinal as c_int) };
+        check(driver, found, "open a GPU")?;
+        // SAFETY: writes one handle, released in `drop`.
+        let retained = unsafe { (driver.context_retain)(&raw mut context, device) };
+        check(driver, retained, "open a GPU's context")?;
+        let attribute = |number| attribute(driver, device, number);
+        Ok(Self(Arc::new(Inner {
+            name: name(driver, device)?,
+            architecture: Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? },
+            multiprocessors: attribute(MULTIPROCESSORS)?,
+            l2_bytes: attribute(L2_BYTES)?.into(),
+            driver,
+            ordinal: device,
+            context,
+        })))
+    }
+
+    /// The product's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What kernels are compiled for.
+    pub fn architecture(&self) -> Architecture {
+        self.0.architecture
+    }
+
+    /// Streaming multiprocessors.
+    pub fn multiprocessors(&self) -> u32 {
+        self.0.multiprocessors
+    }
+
+    /// Bytes of the L2 cache.
+    pub fn l2_bytes(&self) -> u64 {
+        self.0.l2_bytes
+    }
+
+    /// Bytes of device memory: free, and all.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn memory(&self) -> Result<(u64, u64)> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two sizes.
+        self.call("ask for free GPU memory", |d| unsafe {
+            (d.memory_info)(&raw mut free, &raw mut total)
+        })?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// Waits for everything that was started on this device.
+    ///
+    /// # Errors
+    /// Whatever failed in a kernel or a copy since it was last asked.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: takes nothing.
+        self.call("finish the GPU's work", |d| unsafe { (d.context_sync)() })
+    }
+
+    /// Calls the driver with this device's context bound to the thread.
+    pub(crate) fn call(&self, op: &str, call: impl FnOnce(&Driver) -> Code) -> Result<()> {
+        let driver = self.0.driver;
+        // SAFETY: the context is retained while `self` lives.
+        check(driver, unsafe { (driver.context_set)(self.0.context) }, op)?;
+        check(driver, call(driver), op)
+    }
+
+    /// As [`call`](Self::call), for destructors, which have nobody to give an error to: what fails
+    /// there fails again at the next call.
+    pub(crate) fn release(&self, call: impl FnOnce(&Driver) -> Code) {
+        let _ = self.call("release GPU resources", call);
+    }
+
+    /// A driver call whose code the caller reads itself.
+    pub(crate) fn ask(&self, call: impl FnOnce(&Driver) -> Code) -> Code {
+        call(self.0.driver)
+    }
+
+    pub(crate) fn explain(&self, code: Code, op: &str) -> Result<()> {
+        check(self.0.driver, code, op)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({} {}, {})", self.0.ordinal, self.0.name, self.0.architecture)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: retained once in `open`.
+        unsafe { (self.driver.context_release)(self.ordinal) };
+    }
+}
+
+fn name(driver: &Driver, device: c_int) -> Result<String> {
+    let mut bytes = [0; 128];
+    // SAFETY: writes at most 128 bytes, and a terminating zero among them.
+    let asked = unsafe { (driver.device_name)(bytes.as_mut_ptr(), 128, device) };
+    check(driver, asked, "ask a GPU's name")?;
+    // SAFETY: as above.
+    Ok(unsafe { CStr::from_ptr(bytes.as_ptr()) }.to_string_lossy().into_owned())
+}
+
+fn attribute(driver: &Driver, device: c_int, number: c_int) -> Result<u32> {
+    let mut value = 0;
+    // SAFETY: writes one integer.
+    let asked = unsafe { (driver.device_attribute)(&raw mut value, number, device) };
+    check(driver, asked, "ask what a GPU has")?;
+    Ok(value as u32)
+}

@@ -1,0 +1,119 @@
+//! The driver's functions, read from `libcuda` when the first device is opened.
+//!
+//! Types and names as in CUDA's driver API reference; handles are opaque pointers.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use crate::library::{functions, open};
+
+pub(crate) type Code = c_int;
+pub(crate) type Handle = *mut c_void;
+/// An address in device memory.
+pub(crate) type DevicePtr = u64;
+
+functions! {
+    /// `libcuda`.
+    Driver, Code;
+    init: "cuInit"(c_uint);
+    driver_version: "cuDriverGetVersion"(*mut c_int);
+    device_count: "cuDeviceGetCount"(*mut c_int);
+    device_get: "cuDeviceGet"(*mut c_int, c_int);
+    device_name: "cuDeviceGetName"(*mut c_char, c_int, c_int);
+    device_attribute: "cuDeviceGetAttribute"(*mut c_int, c_int, c_int);
+    context_retain: "cuDevicePrimaryCtxRetain"(*mut Handle, c_int);
+    context_release: "cuDevicePrimaryCtxRelease_v2"(c_int);
+    context_set: "cuCtxSetCurrent"(Handle);
+    context_sync: "cuCtxSynchronize"();
+    priority_range: "cuCtxGetStreamPriorityRange"(*mut c_int, *mut c_int);
+    memory_info: "cuMemGetInfo_v2"(*mut usize, *mut usize);
+    memory_alloc: "cuMemAlloc_v2"(*mut DevicePtr, usize);
+    memory_free: "cuMemFree_v2"(DevicePtr);
+    host_alloc: "cuMemHostAlloc"(*mut *mut c_void, usize, c_uint);
+    host_free: "cuMemFreeHost"(*mut c_void);
+    host_device_pointer: "cuMemHostGetDevicePointer_v2"(*mut DevicePtr, *mut c_void, c_uint);
+    copy_to_device: "cuMemcpyHtoDAsync_v2"(DevicePtr, *const c_void, usize, Handle);
+    copy_to_host: "cuMemcpyDtoHAsync_v2"(*mut c_void, DevicePtr, usize, Handle);
+    set_bytes: "cuMemsetD8Async"(DevicePtr, u8, usize, Handle);
+    copy_inside: "cuMemcpyDtoDAsync_v2"(DevicePtr, DevicePtr, usize, Handle);
+    stream_create: "cuStreamCreateWithPriority"(*mut Handle, c_uint, c_int);
+    stream_destroy: "cuStreamDestroy_v2"(Handle);
+    stream_sync: "cuStreamSynchronize"(Handle);
+    stream_wait: "cuStreamWaitEvent"(Handle, Handle, c_uint);
+    event_create: "cuEventCreate"(*mut Handle, c_uint);
+    event_record: "cuEventRecord"(Handle, Handle);
+    event_query: "cuEventQuery"(Handle);
+    event_sync: "cuEventSynchronize"(Handle);
+    event_elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
+    event_destroy: "cuEventDestroy_v2"(Handle);
+    module_load: "cuModuleLoadData"(*mut Handle, *const c_void);
+    module_unload: "cuModuleUnload"(Handle);
+    module_function: "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
+    occupancy: "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut c_int, Handle, c_int, usize);
+    launch: "cuLaunchKernel"(Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
+    error_name: "cuGetErrorName"(Code, *mut *const c_char);
+    error_string: "cuGetErrorString"(Code, *mut *const c_char);
+}
+
+/// What an event says that has not happened yet.
+pub(crate) const NOT_READY: Code = 600;
+const OUT_OF_MEMORY: Code = 2;
+/// Of the driver API that is used here: CUDA 12.0.
+const OLDEST_DRIVER: c_int = 12000;
+
+/// The driver; the same answer, or the same reason, at every call.
+pub(crate) fn driver() -> Result<&'static Driver> {
+    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    let loaded = DRIVER.get_or_init(|| load().map_err(|e| e.to_string()));
+    loaded.as_ref().map_err(|reason| {
+        let (reason, hint) = reason.split_once("\n\nhint: ").unwrap_or((reason, USE_CPU));
+        Error::new(ErrorKind::Device, "use a GPU").got(reason).hint(hint)
+    })
+}
+
+const USE_CPU: &str = "install NVIDIA's driver, or run with `--device cpu`";
+
+fn load() -> Result<Driver> {
+    let library = open("CUDA's driver", &["libcuda.so.1", "libcuda.so"], USE_CPU)?;
+    let driver = Driver::read(library).map_err(|missing| old(&format!("no function {missing}")))?;
+    // SAFETY: `cuInit` comes before everything else, and takes 0.
+    check(&driver, unsafe { (driver.init)(0) }, "start CUDA")?;
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    check(&driver, unsafe { (driver.driver_version)(&raw mut version) }, "ask CUDA's version")?;
+    if version < OLDEST_DRIVER {
+        return Err(old(&format!("CUDA {}.{}", version / 1000, version % 1000 / 10)));
+    }
+    Ok(driver)
+}
+
+fn old(got: &str) -> Error {
+    Error::new(ErrorKind::Device, "use CUDA's driver")
+        .expected("a driver for CUDA 12.0 or newer")
+        .got(got)
+        .hint("update NVIDIA's driver, or run with `--device cpu`")
+}
+
+/// An error unless `code` is success.
+pub(crate) fn check(driver: &Driver, code: Code, op: &str) -> Result<()> {
+    if code == 0 {
+        return Ok(());
+    }
+    let text = |of: unsafe extern "C" fn(Code, *mut *const c_char) -> Code| {
+        let mut text = ptr::null();
+        // SAFETY: writes a pointer to a static string, or leaves null.
+        unsafe { of(code, &raw mut text) };
+        // SAFETY: not null, so that string.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    };
+    let name = text(driver.error_name).unwrap_or_else(|| format!("error {code}"));
+    let error = Error::new(ErrorKind::Device, op)
+        .got(format!("{} ({name})", text(driver.error_string).unwrap_or_default()));
+    Err(match code {
+        OUT_OF_MEMORY => error.hint("run with a smaller `--device-memory`, or `--device cpu`"),
+        _ => error.hint("the GPU's context may be lost: start again, or run with `--device cpu`"),
+    })
+}

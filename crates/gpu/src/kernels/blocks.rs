@@ -1,0 +1,60 @@
+//! Where blocks lie in device memory.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::DeviceBuf;
+
+/// The most blocks that are computed on by one launch while they stream in.
+pub const BATCH: usize = 8;
+
+/// Blocks in device memory, as kernels take them: `types.cuh`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Blocks {
+    addresses: u64,
+    base: u64,
+    damaged: u64,
+    size: u32,
+    count: u32,
+    numbers: [u32; BATCH],
+}
+
+impl Blocks {
+    /// Block i at the address `addresses[i]`.
+    pub fn at(addresses: &DeviceBuf<u64>) -> Self {
+        Self { addresses: addresses.address(), count: addresses.len() as u32, ..Self::zeroed() }
+    }
+
+    /// The blocks `numbers`, one behind the other from the start of `buffer`, `size` bytes each.
+    ///
+    /// # Panics
+    /// If they are more than [`BATCH`], or than `buffer` holds.
+    pub fn batch(buffer: &DeviceBuf<u8>, size: usize, numbers: &[u32]) -> Self {
+        assert!(numbers.len() <= BATCH && numbers.len() * size <= buffer.len());
+        let mut all = [u32::MAX; BATCH];
+        all[..numbers.len()].copy_from_slice(numbers);
+        Self {
+            base: buffer.address(),
+            size: size as u32,
+            count: numbers.len() as u32,
+            numbers: all,
+            ..Self::zeroed()
+        }
+    }
+
+    /// The same blocks, of which those are left out that `damaged` marks.
+    #[must_use]
+    pub fn unless(self, damaged: &DeviceBuf<u32>) -> Self {
+        Self { damaged: damaged.address(), ..self }
+    }
+
+    /// Whether they lie at addresses of their own.
+    pub(super) fn are_resident(&self) -> bool {
+        self.addresses != 0
+    }
+
+    /// Blocks.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+}

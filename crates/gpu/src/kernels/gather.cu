@@ -1,0 +1,69 @@
+// Rows of features to the places that a batch wants them in, from device or mapped host memory.
+//
+// A warp a row (or a row's part): lanes load 16 bytes each where rows allow it, so a row of 512
+// bytes is one transaction a warp, and a transfer over the link is as long as the row. int8 and
+// float16 become float32 on the way. CPU twin: sampler::gather.
+
+static const u32 THREADS = 256;
+static const u32 AHEAD = 4;  // Loads of a lane that are in flight together.
+
+struct Arguments {
+    const u8* device_rows;  // Rows that are kept here, `stride` bytes apart.
+    const u8* host_rows;    // Rows in mapped host memory.
+    const u32* place;       // Of each vertex's row: below `device_count` here, else on the host,
+                            // minus `device_count`; or null: a vertex's row is its number.
+    const u32* n_id;
+    float* to;
+    u32 device_count;
+    u32 count;
+    u32 dim;
+    u32 stride;
+};
+
+__device__ inline const u8* row_of(const Arguments& a, u32 vertex) {
+    u32 place = a.place ? a.place[vertex] : vertex;
+    bool here = place < a.device_count;
+    return (here ? a.device_rows : a.host_rows) + (u64)(here ? place : place - a.device_count) * a.stride;
+}
+
+__device__ inline void copy_row(const u8* row, float* to, u32 dim, u32 lane) {
+#if ROW_TYPE == 0  // float32
+    if (((u64)row | (u64)to | dim * 4) % 16 == 0) {
+        const float4* from = (const float4*)row;
+        float4* into = (float4*)to;
+        for (u32 first = lane; first < dim / 4; first += AHEAD * WARP) {
+            // Loads before stores: the compiler cannot know that they do not overlap.
+            float4 values[AHEAD];
+#pragma unroll
+            for (u32 u = 0; u < AHEAD; u++) {
+                u32 i = first + u * WARP;
+                if (i < dim / 4) values[u] = __ldcs(from + i);
+            }
+#pragma unroll
+            for (u32 u = 0; u < AHEAD; u++) {
+                u32 i = first + u * WARP;
+                if (i < dim / 4) __stcs(into + i, values[u]);
+            }
+        }
+    } else {
+        for (u32 i = lane; i < dim; i += WARP) to[i] = __ldcs((const float*)row + i);
+    }
+#elif ROW_TYPE == 1  // float16
+    for (u32 i = lane; i < dim; i += WARP) {
+        float value;
+        u16 bits = ((const u16*)row)[i];
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+        to[i] = value;
+    }
+#else  // int8 after a float32 scale
+    float scale = *(const float*)row;
+    for (u32 i = lane; i < dim; i += WARP) to[i] = scale * ((const signed char*)row)[4 + i];
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
+    u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
+    for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
+        copy_row(row_of(a, a.n_id[i]), a.to + (u64)i * a.dim, a.dim, lane);
+    }
+}

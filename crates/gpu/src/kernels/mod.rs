@@ -1,0 +1,66 @@
+//! The kernels: CUDA C++ beside this file, one family a `.cu`, and the launchers of each.
+//!
+//! A *pass* is [`edge_map`]: a [`Program`] over the blocks of a layout. What a program reads of a
+//! source, how messages are combined at a row and what is done with the result is all that an
+//! algorithm writes in CUDA; decoding, balance and residency are the passes'.
+
+mod blocks;
+mod checksum;
+mod edge_map;
+mod gather;
+mod sample;
+mod survey;
+mod vertices;
+
+pub use blocks::{BATCH, Blocks};
+pub use checksum::Checksum;
+pub use edge_map::{EdgeMap, Join, Layout, Level, Program, Relax, Sum, TilesPass};
+pub use gather::{Gather, RowType, Rows};
+pub use sample::{Given, Lists, Neighbors, Request, Sampled, Sampler};
+pub use survey::{Segment, Slices, Survey};
+pub use vertices::{Ranks, Vertices};
+
+use tiergraph_core::Result;
+
+use crate::{Architecture, cubins};
+
+const TYPES: &str = include_str!("types.cuh");
+const TILES: &str = include_str!("tiles.cuh");
+
+/// A source to compile, with everything that it includes.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// What messages and files of the cache call it.
+    pub name: String,
+    /// CUDA C++.
+    pub text: String,
+    /// The compiler's options.
+    pub options: Vec<String>,
+}
+
+impl Source {
+    fn new(name: impl Into<String>, parts: &[&str]) -> Self {
+        Self { name: name.into(), text: parts.concat(), options: Vec::new() }
+    }
+}
+
+/// Every variant of every kernel.
+pub fn all_sources() -> Vec<Source> {
+    let mut sources = vec![vertices::source(), sample::source(), checksum::source()];
+    sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
+    sources.extend([0, 4, 8].map(survey::source));
+    sources.extend(edge_map::sources());
+    sources
+}
+
+/// Compiles every variant of every kernel for `architecture`, without a GPU; gives how many.
+///
+/// # Errors
+/// No compiler, or its log.
+pub fn compile_all(architecture: Architecture) -> Result<usize> {
+    let sources = all_sources();
+    for Source { name, text, options } in &sources {
+        cubins::get(None, name, text, options, architecture)?;
+    }
+    Ok(sources.len())
+}

@@ -1,0 +1,29 @@
+// y[row] += Σ x[column]: PageRank's pass. x is float32, sums are float64: a hub's would lose its
+// small terms in float32. CPU twin: kernels::sum. Reads 4 bytes of x an arc, adds 8 of y a row of
+// a slice.
+
+struct Program {
+    const float* x;
+    double* y;
+
+    typedef float Source;
+    typedef float Message;
+    typedef double Row;
+
+    __device__ bool skip(u32) const { return false; }
+    __device__ Source load(u32 vertex) const { return __ldg(x + vertex); }
+    __device__ Message along(Source source, double) const { return source; }
+    __device__ static Row empty() { return 0.0; }
+    __device__ void take(Row& row, Message message, u32) const { row += message; }
+    __device__ static Row merge(Row a, Row b) { return a + b; }
+    __device__ void apply(u32 vertex, Row row, bool alone) const {
+        if (alone) {
+            y[vertex] = row;
+        } else {
+            atomicAdd(y + vertex, row);
+        }
+    }
+    __device__ void scatter(u32 vertex, Message message) const {
+        atomicAdd(y + vertex, (double)message);
+    }
+};

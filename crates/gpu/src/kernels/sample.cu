@@ -1,0 +1,288 @@
+// k-hop neighbour sampling, draw for draw as docs/sampling.md defines it: the batches of the CPU's
+// sampler, bit for bit. CPU twin: sampler::sample.
+//
+// A hop is: `count` (how many each frontier node takes, summed by blocks), `sum` (the blocks' sums
+// to places), `choose` (Floyd's algorithm on Philox draws, a thread a node), `claim` (each new
+// neighbour to its first edge), `mark` (first edges counted), `sum`, `name` (new nodes to their
+// places), `look_up`. Sizes stay on the device, so the host waits once a batch. The graph's lists
+// may lie in device memory or in mapped host memory.
+
+static const u32 THREADS = 256;
+static const u32 TILE = 1024;            // Items whose sums one thread block makes.
+static const u32 EACH = TILE / THREADS;  // Consecutive items a thread.
+static const u32 NONE = ~0u;             // A vertex that is not in the batch.
+static const u32 FIRST = 1u << 31;       // Plus an edge: a vertex that this hop found.
+static const u32 MOST = 64;              // The largest fanout whose choice stays on the chip.
+
+struct Graph {
+    const u64* offsets;  // Of each vertex's list, and the end.
+    const u32* neighbors;
+};
+
+// Nodes and edges of a batch so far.
+struct Sizes {
+    u32 begin;  // The frontier: nodes begin to end.
+    u32 end;
+    u32 first_edge;  // This hop's edges: first_edge to end_edge.
+    u32 end_edge;
+};
+
+struct Hop {
+    Graph graph;
+    Sizes* sizes;
+    u32* n_id;
+    u32* row;
+    u32* col;
+    u64* e_id;
+    u32* neighbor;  // Of each edge, as the graph numbers it.
+    u32* place;     // Of each vertex in the batch.
+    u32* ranks;     // Inside a tile: of nodes' edges, or of first edges.
+    u32* sums;      // Of tiles.
+    u32 key[2];
+    u32 batch;
+    u32 hop;
+    u32 fanout;  // NONE for all.
+    u32 tiles;
+};
+
+__device__ inline void philox(u32 (&c)[4], u32 k0, u32 k1) {
+#pragma unroll
+    for (u32 i = 0; i < 10; i++) {
+        u32 high = __umulhi(c[2], 0xCD9E8D57u), low = c[2] * 0xCD9E8D57u;
+        u32 left = __umulhi(c[0], 0xD2511F53u), under = c[0] * 0xD2511F53u;
+        c[0] = high ^ c[1] ^ k0;
+        c[1] = low;
+        c[2] = left ^ c[3] ^ k1;
+        c[3] = under;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+// Turns the items of a tile into what is before each, and leaves their sum for `sum`.
+__device__ inline void scan_tile(u32 (&items)[EACH], u32* ranks, u32* sums, u32 tile) {
+    __shared__ u32 warps[THREADS / WARP];
+    u32 lane = threadIdx.x % WARP, own = 0;
+#pragma unroll
+    for (u32 i = 0; i < EACH; i++) {
+        u32 item = items[i];
+        items[i] = own;
+        own += item;
+    }
+    u32 through = own;
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        u32 other = __shfl_up_sync(ALL, through, step);
+        if (lane >= step) through += other;
+    }
+    if (lane == WARP - 1) warps[threadIdx.x / WARP] = through;
+    __syncthreads();
+    u32 before = through - own, all = 0;
+    for (u32 w = 0; w < THREADS / WARP; w++) {
+        if (w < threadIdx.x / WARP) before += warps[w];
+        all += warps[w];
+    }
+#pragma unroll
+    for (u32 i = 0; i < EACH; i++) {
+        ranks[tile * TILE + threadIdx.x * EACH + i] = before + items[i];
+    }
+    if (threadIdx.x == 0) sums[tile] = all;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) start(Hop h, const u32* seeds, u32 count) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i == 0) *h.sizes = Sizes{0, count, 0, 0};
+    if (i >= count) return;
+    h.n_id[i] = seeds[i];
+    atomicMin(h.place + seeds[i], i);  // The first of seeds that repeat.
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
+    Sizes s = *h.sizes;
+    u32 items[EACH], first = s.begin + blockIdx.x * TILE + threadIdx.x * EACH;
+    if (s.begin + blockIdx.x * TILE >= s.end) {
+        if (threadIdx.x == 0) h.sums[blockIdx.x] = 0;
+        return;
+    }
+#pragma unroll
+    for (u32 i = 0; i < EACH; i++) {
+        items[i] = 0;
+        if (first + i < s.end) {
+            u32 vertex = h.n_id[first + i];
+            u64 degree = h.graph.offsets[vertex + 1] - h.graph.offsets[vertex];
+            items[i] = (u32)min(degree, (u64)h.fanout);
+        }
+    }
+    scan_tile(items, h.ranks, h.sums, blockIdx.x);
+}
+
+// The sums of tiles to what is before each; one thread block. `nodes`: the tiles held first edges,
+// so their sum is how many nodes are new.
+extern "C" __global__ void __launch_bounds__(1024) sum(Hop h, u32 nodes) {
+    __shared__ u32 warps[32];
+    __shared__ u32 carry;
+    if (threadIdx.x == 0) carry = 0;
+    __syncthreads();
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    for (u32 base = 0; base < h.tiles; base += 1024) {
+        u32 i = base + threadIdx.x, own = i < h.tiles ? h.sums[i] : 0, through = own;
+#pragma unroll
+        for (u32 step = 1; step < WARP; step *= 2) {
+            u32 other = __shfl_up_sync(ALL, through, step);
+            if (lane >= step) through += other;
+        }
+        if (lane == WARP - 1) warps[warp] = through;
+        __syncthreads();
+        u32 before = carry + through - own, all = carry;
+        for (u32 w = 0; w < 32; w++) {
+            if (w < warp) before += warps[w];
+            all += warps[w];
+        }
+        if (i < h.tiles) h.sums[i] = before;
+        __syncthreads();
+        if (threadIdx.x == 0) carry = all;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        if (nodes) {
+            h.sizes->begin = h.sizes->end;
+            h.sizes->end += carry;
+        } else {
+            h.sizes->first_edge = h.sizes->end_edge;
+            h.sizes->end_edge += carry;
+        }
+    }
+}
+
+// Whether `position` was taken before draw `i`.
+__device__ inline bool taken(const u64* positions, u32 i, u64 position) {
+    bool found = false;
+    for (u32 m = 0; m < i; m++) found = found || positions[m] == position;
+    return found;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
+    Sizes s = *h.sizes;
+    u32 i = blockIdx.x * THREADS + threadIdx.x, node = s.begin + i;
+    if (node >= s.end) return;
+    u32 vertex = h.n_id[node];
+    u64 begin = h.graph.offsets[vertex], degree = h.graph.offsets[vertex + 1] - begin;
+    u64 to = s.first_edge + h.sums[i / TILE] + h.ranks[i];
+    if (degree <= h.fanout) {
+        for (u64 k = 0; k < degree; k++) {
+            h.e_id[to + k] = begin + k;
+            h.col[to + k] = node;
+            h.neighbor[to + k] = h.graph.neighbors[begin + k];
+        }
+        return;
+    }
+    u64 kept[MOST];
+    // Larger choices are compared where they are written; `e_id` has them plus `begin`.
+    bool fits = h.fanout <= MOST;
+    for (u32 k = 0; k < h.fanout; k += 2) {
+        u32 words[4] = {h.hop << 24 | k / 2, vertex, h.batch, 0};
+        philox(words, h.key[0], h.key[1]);
+#pragma unroll
+        for (u32 half = 0; half < 2; half++) {
+            u32 draw_number = k + half;
+            if (draw_number >= h.fanout) break;
+            u64 draw = (u64)words[2 * half + 1] << 32 | words[2 * half];
+            u64 j = degree - h.fanout + draw_number, position = __umul64hi(draw, j + 1);
+            if (fits) {
+                if (taken(kept, draw_number, position)) position = j;
+                kept[draw_number] = position;
+            } else {
+                if (taken(h.e_id + to, draw_number, begin + position)) position = j;
+            }
+            h.e_id[to + draw_number] = begin + position;
+        }
+    }
+    for (u32 k = 0; k < h.fanout; k++) {
+        u64 arc = fits ? begin + kept[k] : h.e_id[to + k];
+        h.col[to + k] = node;
+        h.neighbor[to + k] = h.graph.neighbors[arc];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) claim(Hop h) {
+    u32 e = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x;
+    if (e < h.sizes->end_edge) atomicMin(h.place + h.neighbor[e], FIRST + e);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) mark(Hop h) {
+    Sizes s = *h.sizes;
+    u32 items[EACH], first = s.first_edge + blockIdx.x * TILE + threadIdx.x * EACH;
+    if (s.first_edge + blockIdx.x * TILE >= s.end_edge) {
+        if (threadIdx.x == 0) h.sums[blockIdx.x] = 0;
+        return;
+    }
+#pragma unroll
+    for (u32 i = 0; i < EACH; i++) {
+        u32 e = first + i;
+        items[i] = e < s.end_edge && h.place[h.neighbor[e]] == FIRST + e;
+    }
+    scan_tile(items, h.ranks, h.sums, blockIdx.x);
+}
+
+// After `sum`: new nodes are begin to end.
+extern "C" __global__ void __launch_bounds__(THREADS) name(Hop h) {
+    Sizes s = *h.sizes;
+    u32 i = blockIdx.x * THREADS + threadIdx.x, e = s.first_edge + i;
+    if (e >= s.end_edge) return;
+    u32 vertex = h.neighbor[e];
+    // Only the edge that claimed it writes, and what it writes is below FIRST.
+    if (h.place[vertex] != FIRST + e) return;
+    u32 node = s.begin + h.sums[i / TILE] + h.ranks[i];
+    h.n_id[node] = vertex;
+    h.place[vertex] = node;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) look_up(Hop h) {
+    u32 e = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x;
+    if (e < h.sizes->end_edge) h.row[e] = h.place[h.neighbor[e]];
+}
+
+// Forgets the batch's vertices.
+extern "C" __global__ void __launch_bounds__(THREADS) forget(Hop h) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < h.sizes->end) h.place[h.n_id[i]] = NONE;
+}
+
+struct Export {
+    const u32* n_id;
+    const u32* row;
+    const u32* col;
+    const u64* e_id;
+    const u32* positions;  // Each vertex's place in the user's order; or null.
+    long long* nodes;
+    long long* edges;  // Rows, then columns.
+    u64* arcs;
+    u32 node_count;
+    u32 edge_count;
+};
+
+// The batch in the types that PyG takes.
+extern "C" __global__ void __launch_bounds__(THREADS) give(Export x) {
+    u32 stride = gridDim.x * THREADS, first = blockIdx.x * THREADS + threadIdx.x;
+    for (u32 i = first; i < x.node_count; i += stride) {
+        u32 vertex = x.n_id[i];
+        x.nodes[i] = x.positions ? x.positions[vertex] : vertex;
+    }
+    for (u32 e = first; e < x.edge_count; e += stride) {
+        x.edges[e] = x.row[e];
+        x.edges[(u64)x.edge_count + e] = x.col[e];
+        x.arcs[e] = x.e_id[e];
+    }
+}
+
+struct Uses {
+    const Sizes* sizes;
+    const u32* n_id;
+    u32* uses;  // Of each vertex.
+};
+
+// Counts the batch's nodes: what presampling ranks rows by.
+extern "C" __global__ void __launch_bounds__(THREADS) tally(Uses u) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < u.sizes->end) atomicAdd(u.uses + u.n_id[i], 1);
+}

@@ -1,0 +1,418 @@
+//! Launches of `sample.cu`: k-hop neighbour sampling, bit for bit as the CPU does it.
+
+use bytemuck::{Pod, Zeroable, bytes_of};
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::{Source, TYPES};
+use crate::{Device, DeviceBuf, Grid, Kernel, Mapped, Module, Span, Stream};
+
+const THREADS: u32 = 256;
+const SUM_THREADS: u32 = 1024;
+/// Items whose sums one thread block makes.
+const TILE: usize = 1024;
+/// Places and edges of a batch are below this.
+const MOST: usize = 1 << 31;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct HopArguments {
+    offsets: u64,
+    neighbors: u64,
+    sizes: u64,
+    n_id: u64,
+    row: u64,
+    col: u64,
+    e_id: u64,
+    neighbor: u64,
+    place: u64,
+    ranks: u64,
+    sums: u64,
+    key: [u32; 2],
+    batch: u32,
+    hop: u32,
+    fanout: u32,
+    tiles: u32,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct ExportArguments {
+    n_id: u64,
+    row: u64,
+    col: u64,
+    e_id: u64,
+    positions: u64,
+    nodes: u64,
+    edges: u64,
+    arcs: u64,
+    node_count: u32,
+    edge_count: u32,
+}
+
+/// Nodes and edges so far, as the kernels keep them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Sizes {
+    begin: u32,
+    end: u32,
+    first_edge: u32,
+    end_edge: u32,
+}
+
+/// The neighbours of all vertices.
+#[derive(Debug)]
+pub enum Neighbors {
+    /// In device memory.
+    Device(DeviceBuf<u32>),
+    /// In host memory that kernels read.
+    Host(Mapped),
+}
+
+impl Neighbors {
+    fn address(&self) -> u64 {
+        match self {
+            Self::Device(neighbors) => neighbors.address(),
+            Self::Host(neighbors) => neighbors.address(),
+        }
+    }
+}
+
+/// A graph's lists: those of vertex v at `offsets[v]..offsets[v + 1]`.
+#[derive(Debug)]
+pub struct Lists {
+    /// |V| + 1 of them.
+    pub offsets: DeviceBuf<u64>,
+    /// All lists.
+    pub neighbors: Neighbors,
+}
+
+/// What to sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The seeds, as the graph numbers them.
+    pub seeds: &'a [u32],
+    /// The most neighbours of each hop; `u32::MAX` for all.
+    pub fanouts: &'a [u32],
+    /// The epoch's key.
+    pub key: [u32; 2],
+    /// The batch's number in its epoch.
+    pub batch: u32,
+}
+
+/// A sampled batch's sizes; its arrays are in the [`Sampler`] until the next one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// Seeds, then the new nodes of each hop.
+    pub num_sampled_nodes: Vec<usize>,
+    /// Edges of each hop.
+    pub num_sampled_edges: Vec<usize>,
+}
+
+impl Sampled {
+    /// Nodes.
+    pub fn nodes(&self) -> usize {
+        self.num_sampled_nodes.iter().sum()
+    }
+
+    /// Edges.
+    pub fn edges(&self) -> usize {
+        self.num_sampled_edges.iter().sum()
+    }
+}
+
+struct Kernels {
+    start: Kernel,
+    count: Kernel,
+    sum: Kernel,
+    choose: Kernel,
+    claim: Kernel,
+    mark: Kernel,
+    name: Kernel,
+    look_up: Kernel,
+    forget: Kernel,
+    give: Kernel,
+    tally: Kernel,
+}
+
+pub(super) fn source() -> Source {
+    Source::new("sample", &[TYPES, include_str!("sample.cu")])
+}
+
+impl Kernels {
+    fn new(device: &Device) -> Result<Self> {
+        let Source { name, text, options } = source();
+        let module = Module::compile(device, &name, &text, &options)?;
+        Ok(Self {
+            start: module.kernel("start")?,
+            count: module.kernel("count")?,
+            sum: module.kernel("sum")?,
+            choose: module.kernel("choose")?,
+            claim: module.kernel("claim")?,
+            mark: module.kernel("mark")?,
+            name: module.kernel("name")?,
+            look_up: module.kernel("look_up")?,
+            forget: module.kernel("forget")?,
+            give: module.kernel("give")?,
+            tally: module.kernel("tally")?,
+        })
+    }
+}
+
+/// Samples batches on one stream, one after the other.
+pub struct Sampler {
+    kernels: Kernels,
+    /// Of each vertex in the batch: 4 bytes a vertex.
+    place: DeviceBuf<u32>,
+    seeds: DeviceBuf<u32>,
+    sizes: DeviceBuf<Sizes>,
+    n_id: DeviceBuf<u32>,
+    edges: Edges,
+    arcs: u64,
+}
+
+/// What there is of each edge, and of each tile of edges or nodes.
+struct Edges {
+    row: DeviceBuf<u32>,
+    col: DeviceBuf<u32>,
+    e_id: DeviceBuf<u64>,
+    neighbor: DeviceBuf<u32>,
+    ranks: DeviceBuf<u32>,
+    sums: DeviceBuf<u32>,
+}
+
+impl Edges {
+    fn new(device: &Device, edges: usize, nodes: usize) -> Result<Self> {
+        let tiles = edges.max(nodes).div_ceil(TILE);
+        Ok(Self {
+            row: DeviceBuf::new(device, edges)?,
+            col: DeviceBuf::new(device, edges)?,
+            e_id: DeviceBuf::new(device, edges)?,
+            neighbor: DeviceBuf::new(device, edges)?,
+            ranks: DeviceBuf::new(device, tiles * TILE)?,
+            sums: DeviceBuf::new(device, tiles)?,
+        })
+    }
+}
+
+/// The most nodes and edges that `seeds` and `fanouts` can give.
+fn bounds(seeds: usize, fanouts: &[u32], vertices: usize, arcs: u64) -> (usize, usize) {
+    let (mut frontier, mut nodes, mut edges) = (seeds as u64, seeds as u64, 0u64);
+    for &fanout in fanouts {
+        // A vertex is expanded once a hop, but seeds may repeat.
+        let found = frontier.saturating_mul(fanout.into()).min(arcs.saturating_mul(seeds as u64));
+        edges = edges.saturating_add(found);
+        frontier = found.min(vertices as u64);
+        nodes = nodes.saturating_add(frontier);
+    }
+    (nodes.min((vertices + seeds) as u64) as usize, edges.min(MOST as u64) as usize)
+}
+
+impl Sampler {
+    /// A sampler for batches of up to `seeds` seeds and these fanouts.
+    ///
+    /// # Errors
+    /// Fanouts whose batches could have 2³¹ edges, not enough device memory, no compiler.
+    pub fn new(
+        stream: &Stream,
+        lists: &Lists,
+        seeds: usize,
+        fanouts: &[u32],
+        arcs: u64,
+    ) -> Result<Self> {
+        let device = stream.device();
+        let vertices = lists.offsets.len().saturating_sub(1);
+        let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
+        if edges >= MOST {
+            return Err(Error::new(ErrorKind::Input, "sample on the GPU with the fanouts")
+                .object(format!("{fanouts:?}"))
+                .expected(format!("batches of fewer than {MOST} edges"))
+                .hint("use smaller fanouts or a smaller batch, or `device=\"cpu\"`"));
+        }
+        let mut place = DeviceBuf::new(device, vertices)?;
+        stream.fill_bytes(&mut place, 0xff)?;
+        Ok(Self {
+            kernels: Kernels::new(device)?,
+            place,
+            seeds: DeviceBuf::new(device, seeds)?,
+            sizes: DeviceBuf::new(device, fanouts.len() + 2)?,
+            n_id: DeviceBuf::new(device, nodes)?,
+            edges: Edges::new(device, edges, nodes)?,
+            arcs,
+        })
+    }
+
+    /// Bytes of device memory that a sampler holds.
+    pub fn device_bytes(vertices: usize, seeds: usize, fanouts: &[u32], arcs: u64) -> u64 {
+        let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
+        4 * (vertices + nodes + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
+    }
+
+    /// Samples a batch, and waits for its sizes. The vertices are below |V|.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there are more seeds or larger fanouts than the sampler was made for.
+    pub fn sample(
+        &mut self,
+        stream: &Stream,
+        lists: &Lists,
+        request: &Request<'_>,
+    ) -> Result<Sampled> {
+        assert!(request.seeds.len() <= self.seeds.len(), "no more seeds than the sampler is for");
+        assert!(request.fanouts.len() + 2 <= self.sizes.len(), "no more hops than it is for");
+        stream.upload(&mut self.seeds, request.seeds)?;
+        let mut hop = self.arguments(lists, request);
+        let (seeds, count) = (self.seeds.address(), request.seeds.len());
+        let number = count as u32;
+        let parameters: [&[u8]; 3] = [bytes_of(&hop), bytes_of(&seeds), bytes_of(&number)];
+        // SAFETY: the parameters of `start`; `n_id` has room for the seeds.
+        unsafe { self.kernels.start.launch(stream, Grid::over(count, THREADS), &parameters)? };
+        stream.copy_value(&mut self.sizes, 0, 1)?;
+        let vertices = self.place.len();
+        let mut frontier = count;
+        for (number, &fanout) in request.fanouts.iter().enumerate() {
+            (hop.hop, hop.fanout) = (number as u32, fanout);
+            let (_, edges) = bounds(frontier, &[fanout], vertices, self.arcs);
+            let edges = edges.min(self.edges.row.len());
+            self.hop(stream, hop, frontier, edges)?;
+            stream.copy_value(&mut self.sizes, 0, number + 2)?;
+            frontier = edges.min(vertices);
+        }
+        let forget = Grid::over(self.n_id.len(), THREADS);
+        // SAFETY: the parameter of `forget`, which goes over the batch's nodes.
+        unsafe { self.kernels.forget.launch(stream, forget, &[bytes_of(&hop)])? };
+        let sizes = stream.download(&self.sizes, request.fanouts.len() + 2)?;
+        Ok(sampled(&sizes[1..]))
+    }
+
+    fn arguments(&self, lists: &Lists, request: &Request<'_>) -> HopArguments {
+        HopArguments {
+            offsets: lists.offsets.address(),
+            neighbors: lists.neighbors.address(),
+            sizes: self.sizes.address(),
+            n_id: self.n_id.address(),
+            row: self.edges.row.address(),
+            col: self.edges.col.address(),
+            e_id: self.edges.e_id.address(),
+            neighbor: self.edges.neighbor.address(),
+            place: self.place.address(),
+            ranks: self.edges.ranks.address(),
+            sums: self.edges.sums.address(),
+            key: request.key,
+            batch: request.batch,
+            hop: 0,
+            fanout: 0,
+            tiles: 0,
+        }
+    }
+
+    /// One hop, of at most `frontier` nodes that give at most `edges` edges.
+    fn hop(&self, stream: &Stream, hop: HopArguments, frontier: usize, edges: usize) -> Result<()> {
+        let kernels = &self.kernels;
+        let tiles = |items: usize| HopArguments { tiles: items.div_ceil(TILE) as u32, ..hop };
+        let (nodes, found) = (tiles(frontier), tiles(edges));
+        let scan = |of: &HopArguments| Grid { blocks: of.tiles, threads: THREADS };
+        let one = Grid { blocks: 1, threads: SUM_THREADS };
+        let (each_node, each_edge) = (Grid::over(frontier, THREADS), Grid::over(edges, THREADS));
+        let launch = |kernel: &Kernel, grid: Grid, of: &HopArguments| {
+            // SAFETY: the parameter of these kernels; arrays are as long as `bounds` of the request.
+            unsafe { kernel.launch(stream, grid, &[bytes_of(of)]) }
+        };
+        let sum = |of: &HopArguments, new_nodes: u32| {
+            let parameters: [&[u8]; 2] = [bytes_of(of), bytes_of(&new_nodes)];
+            // SAFETY: the parameters of `sum`, which reads `tiles` sums.
+            unsafe { kernels.sum.launch(stream, one, &parameters) }
+        };
+        launch(&kernels.count, scan(&nodes), &nodes)?;
+        sum(&nodes, 0)?;
+        launch(&kernels.choose, each_node, &nodes)?;
+        launch(&kernels.claim, each_edge, &found)?;
+        launch(&kernels.mark, scan(&found), &found)?;
+        sum(&found, 1)?;
+        launch(&kernels.name, each_edge, &found)?;
+        launch(&kernels.look_up, each_edge, &found)
+    }
+
+    /// The nodes of the last batch, as the graph numbers them; as many as it has.
+    pub fn n_id(&self) -> &DeviceBuf<u32> {
+        &self.n_id
+    }
+
+    /// The arcs of the last batch's edges; as many as it has.
+    pub fn e_id(&self) -> &DeviceBuf<u64> {
+        &self.edges.e_id
+    }
+
+    /// Adds the last batch's nodes to the counts of all vertices.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there is not a count a vertex.
+    pub fn tally(&self, stream: &Stream, uses: &mut DeviceBuf<u32>) -> Result<()> {
+        assert_eq!(uses.len(), self.place.len(), "a count a vertex");
+        let arguments = [self.sizes.address(), self.n_id.address(), uses.address()];
+        let grid = Grid::over(self.n_id.len(), THREADS);
+        // SAFETY: `Uses` of the source; nodes are vertices.
+        unsafe { self.kernels.tally.launch(stream, grid, &[bytes_of(&arguments)]) }
+    }
+
+    /// Writes the last batch as PyG takes it.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If the arrays do not have the batch's lengths.
+    pub fn give(&self, stream: &Stream, sampled: &Sampled, to: &Given<'_>) -> Result<()> {
+        let (nodes, edges) = (sampled.nodes(), sampled.edges());
+        assert_eq!((to.nodes.len(), to.edge_index.len(), to.e_id.len()), (nodes, 2 * edges, edges));
+        let arguments = ExportArguments {
+            n_id: self.n_id.address(),
+            row: self.edges.row.address(),
+            col: self.edges.col.address(),
+            e_id: self.edges.e_id.address(),
+            positions: to.positions.map_or(0, DeviceBuf::address),
+            nodes: to.nodes.address(),
+            edges: to.edge_index.address(),
+            arcs: to.e_id.address(),
+            node_count: nodes as u32,
+            edge_count: edges as u32,
+        };
+        let most = 8 * stream.device().multiprocessors();
+        let whole = Grid::over(nodes.max(edges), THREADS).blocks;
+        let grid = Grid { blocks: whole.min(most), threads: THREADS };
+        // SAFETY: `Export` of the source, with lengths as asserted.
+        unsafe { self.kernels.give.launch(stream, grid, &[bytes_of(&arguments)]) }
+    }
+}
+
+/// Where a batch goes.
+#[derive(Debug)]
+pub struct Given<'a> {
+    /// The place of each vertex in the user's order; without, it is the vertex's number.
+    pub positions: Option<&'a DeviceBuf<u32>>,
+    /// Each node's place in the user's order.
+    pub nodes: Span<i64>,
+    /// The edges' sources, then their destinations.
+    pub edge_index: Span<i64>,
+    /// The edges' arcs.
+    pub e_id: Span<i64>,
+}
+
+/// From the sizes before the first hop and after each.
+fn sampled(sizes: &[Sizes]) -> Sampled {
+    let mut sampled = Sampled::default();
+    let mut before = Sizes::default();
+    for (i, now) in sizes.iter().enumerate() {
+        sampled.num_sampled_nodes.push((now.end - before.end) as usize);
+        if i > 0 {
+            sampled.num_sampled_edges.push((now.end_edge - before.end_edge) as usize);
+        }
+        before = *now;
+    }
+    sampled
+}

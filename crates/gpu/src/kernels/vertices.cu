@@ -1,0 +1,69 @@
+// What algorithms do to their vertices between two passes.
+
+static const u32 THREADS = 256;
+
+__device__ inline double sum_block(double value) {
+    __shared__ double parts[THREADS / WARP];
+    for (u32 step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
+    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = value;
+    __syncthreads();
+    value = 0;
+    for (u32 i = 0; i < THREADS / WARP; i++) value += parts[i];
+    __syncthreads();
+    return value;
+}
+
+struct Ranks {
+    float* x;  // A vertex's rank over its degree; its rank where it has no out-arc.
+    double* y;  // Sums of the pass; set to zero.
+    const u32* degrees;
+    const float* teleport;  // Where a personalised walk restarts; or null: everywhere alike.
+    double* sums;           // Ranks of sinks, and the change of all ranks.
+    double jump;            // What lands on a vertex of probability 1.
+    double even;            // What lands on every vertex.
+    double damping;
+    u32 vertices;
+    u32 unused;
+};
+
+// The next ranks from the sums. CPU twin: analytics::pagerank::update_part. 28 bytes a vertex.
+extern "C" __global__ void __launch_bounds__(THREADS) next_ranks(Ranks r) {
+    double sinks = 0, change = 0;
+    for (u32 v = blockIdx.x * THREADS + threadIdx.x; v < r.vertices; v += gridDim.x * THREADS) {
+        double rank = r.even + r.damping * r.y[v];
+        if (r.teleport) rank += r.jump * r.teleport[v];
+        u32 degree = r.degrees[v];
+        double out = max(degree, 1u);
+        change += fabs(rank - r.x[v] * out);
+        if (degree == 0) sinks += rank;
+        r.x[v] = (float)(rank / out);
+        r.y[v] = 0;
+    }
+    sinks = sum_block(sinks);
+    change = sum_block(change);
+    if (threadIdx.x == 0) {
+        atomicAdd(r.sums, sinks);
+        atomicAdd(r.sums + 1, change);
+    }
+}
+
+struct Forest {
+    u32* parent;
+    u32 vertices;
+    u32 unused;
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) plant(Forest f) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v < f.vertices) f.parent[v] = v;
+}
+
+// Points every vertex at its root.
+extern "C" __global__ void __launch_bounds__(THREADS) compress(Forest f) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v >= f.vertices) return;
+    volatile u32* parent = f.parent;
+    u32 root = parent[v];
+    while (parent[root] != root) root = parent[root];
+    parent[v] = root;
+}

@@ -1,0 +1,26 @@
+//! CUDA, found at run time: a machine without it loses nothing, and nothing links against it.
+//!
+//! [`Device`] is a GPU's primary context; [`DeviceBuf`] its memory, [`PinnedPool`] host memory that
+//! it copies from at full speed, [`Stream`] an order of work. Kernels are CUDA C++ in `kernels/`,
+//! compiled by NVRTC for the device that is there and kept on disk ([`cubins`]); each family has its
+//! launcher in the Rust file of the same stem, with the shapes checked before a launch.
+#![allow(unsafe_code)]
+
+pub mod cubins;
+mod device;
+mod driver;
+mod kernel;
+pub mod kernels;
+mod library;
+mod memory;
+mod nvrtc;
+mod pinned;
+mod stream;
+
+pub use device::{Architecture, Device};
+pub use kernel::{Grid, Kernel, Module};
+pub use library::search_libraries_in;
+pub use memory::{DeviceBuf, Span};
+pub use nvrtc::Compiler;
+pub use pinned::{Mapped, PinnedPool};
+pub use stream::{Copying, Event, Stream};

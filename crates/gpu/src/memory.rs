@@ -1,0 +1,112 @@
+//! Device memory, by plain allocations.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use tiergraph_core::{ByteSize, Result};
+
+use crate::Device;
+use crate::driver::DevicePtr;
+
+/// `len` values in device memory, freed (after what uses them) when dropped.
+pub struct DeviceBuf<T> {
+    device: Device,
+    start: DevicePtr,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> DeviceBuf<T> {
+    /// Room for `len` values, which hold anything yet.
+    ///
+    /// # Errors
+    /// Not enough device memory.
+    pub fn new(device: &Device, len: usize) -> Result<Self> {
+        let bytes = len * size_of::<T>();
+        let mut start = 0;
+        if bytes > 0 {
+            let op = format!("allocate {} of GPU memory", ByteSize(bytes as u64));
+            // SAFETY: writes one address.
+            device.call(&op, |d| unsafe { (d.memory_alloc)(&raw mut start, bytes) })?;
+        }
+        Ok(Self { device: device.clone(), start, len, values: PhantomData })
+    }
+
+    /// Values.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// Where the values lie, for a kernel's parameters.
+    pub fn address(&self) -> u64 {
+        self.start
+    }
+
+    /// Whose memory it is.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+/// `len` values in device memory that somebody else (PyTorch's allocator) keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Span<T> {
+    address: DevicePtr,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> Span<T> {
+    /// Values from `address` on. Whoever gives it keeps the memory until what writes there is done;
+    /// a wrong address is an error of the device at the next call, out of reach of host memory.
+    pub fn at(address: u64, len: usize) -> Self {
+        Self { address, len, values: PhantomData }
+    }
+
+    /// Values.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where they lie.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl<T: Pod> From<&mut DeviceBuf<T>> for Span<T> {
+    fn from(buffer: &mut DeviceBuf<T>) -> Self {
+        Self::at(buffer.start, buffer.len)
+    }
+}
+
+impl<T> Drop for DeviceBuf<T> {
+    fn drop(&mut self) {
+        if self.start != 0 {
+            // SAFETY: allocated in `new`; `cuMemFree` waits for the kernels that use it.
+            self.device.release(|d| unsafe { (d.memory_free)(self.start) });
+        }
+    }
+}
+
+impl<T> fmt::Debug for DeviceBuf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceBuf({} × {})", self.len, size_of::<T>())
+    }
+}

@@ -1,0 +1,113 @@
+//! Page-locked host memory: what the GPU copies from, and to, without the driver's own staging.
+
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use tiergraph_core::{ByteSize, Result};
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+
+use crate::Device;
+
+/// Usable by every context, and readable by kernels at an address of its own.
+const PORTABLE_AND_MAPPED: u32 = 3;
+
+/// Pinned memory, cut into buffers that read engines fill and the GPU copies from.
+#[derive(Debug)]
+pub struct PinnedPool;
+
+impl PinnedPool {
+    /// `count` page-aligned buffers of `len` bytes, rounded up to pages. The memory is unlocked
+    /// when the last of them drops.
+    ///
+    /// # Errors
+    /// The system does not give so much page-locked memory.
+    pub fn buffers(device: &Device, count: usize, len: usize) -> Result<Vec<AlignedBuf>> {
+        let len = len.next_multiple_of(PAGE_BYTES);
+        if len * count == 0 {
+            return Ok((0..count).map(|_| AlignedBuf::default()).collect());
+        }
+        // One page more, because the driver aligns to less than a page where it pleases.
+        let pinned = Arc::new(Pinned::new(device, len * count + PAGE_BYTES)?);
+        let skip = pinned.start.as_ptr().align_offset(PAGE_BYTES);
+        let part = |i: usize| {
+            // SAFETY: inside the allocation: at most a page is skipped.
+            let start = unsafe { pinned.start.add(skip + i * len) };
+            // SAFETY: each part is handed out once, is initialised, and lives as long as `pinned`.
+            unsafe { AlignedBuf::from_owner(start, len, Arc::clone(&pinned) as _) }
+        };
+        Ok((0..count).map(part).collect())
+    }
+}
+
+struct Pinned {
+    device: Device,
+    start: NonNull<u8>,
+}
+
+// SAFETY: an address range; its bytes are reached only through the buffers in it.
+unsafe impl Send for Pinned {}
+// SAFETY: as above.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    fn new(device: &Device, bytes: usize) -> Result<Self> {
+        let mut start: *mut c_void = ptr::null_mut();
+        let op = format!("lock {} of host memory", ByteSize(bytes as u64));
+        let flags = PORTABLE_AND_MAPPED;
+        // SAFETY: writes one address.
+        device.call(&op, |d| unsafe { (d.host_alloc)(&raw mut start, bytes, flags) })?;
+        // SAFETY: `bytes` bytes from `start` are ours; zeroing makes them initialised.
+        unsafe { start.cast::<u8>().write_bytes(0, bytes) };
+        let start = NonNull::new(start.cast()).unwrap_or(NonNull::dangling());
+        Ok(Self { device: device.clone(), start })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, and no buffer in it is left.
+        self.device.release(|d| unsafe { (d.host_free)(self.start.as_ptr().cast()) });
+    }
+}
+
+/// Pinned memory that kernels read in place, over the link.
+pub struct Mapped {
+    buffer: AlignedBuf,
+    address: u64,
+}
+
+impl Mapped {
+    /// `len` zero bytes, rounded up to pages, for [`bytes_mut`](Self::bytes_mut) to fill.
+    ///
+    /// # Errors
+    /// The system does not give so much page-locked memory.
+    pub fn zeroed(device: &Device, len: usize) -> Result<Self> {
+        let buffer = PinnedPool::buffers(device, 1, len)?.pop().unwrap_or_default();
+        let mut address = 0;
+        if !buffer.is_empty() {
+            let start = buffer.as_ptr().cast_mut().cast();
+            // SAFETY: writes one address; the memory is pinned.
+            device.call("map pinned memory", |d| unsafe {
+                (d.host_device_pointer)(&raw mut address, start, 0)
+            })?;
+        }
+        Ok(Self { buffer, address })
+    }
+
+    /// The bytes, to be filled before a kernel reads them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// Where kernels find the bytes.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl std::fmt::Debug for Mapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mapped({})", ByteSize(self.buffer.len() as u64))
+    }
+}

@@ -1,0 +1,356 @@
+//! Streams, events, and the copies between host and device.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use bytemuck::{Pod, Zeroable};
+use tiergraph_core::Result;
+use tiergraph_mem::AlignedBuf;
+
+use crate::driver::{Handle, NOT_READY};
+use crate::{Device, DeviceBuf};
+
+const NON_BLOCKING: u32 = 1;
+const NO_TIMING: u32 = 2;
+
+/// An order of work on a device: what one stream is given runs one behind the other.
+#[derive(Debug)]
+pub struct Stream {
+    device: Device,
+    handle: Handle,
+}
+
+// SAFETY: the driver takes a stream from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above; work of two threads is then in either order.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A stream that waits for no other.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn new(device: &Device) -> Result<Self> {
+        Self::with_priority(device, 0)
+    }
+
+    /// A stream whose work goes before that of others: what a loader's kernels want beside training.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn urgent(device: &Device) -> Result<Self> {
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: writes two integers.
+        device.call("ask for stream priorities", |d| unsafe {
+            (d.priority_range)(&raw mut least, &raw mut greatest)
+        })?;
+        Self::with_priority(device, greatest)
+    }
+
+    fn with_priority(device: &Device, priority: c_int) -> Result<Self> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: writes one handle, destroyed in `drop`.
+        device.call("make a stream", |d| unsafe {
+            (d.stream_create)(&raw mut handle, NON_BLOCKING, priority)
+        })?;
+        Ok(Self { device: device.clone(), handle })
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The driver's handle, as PyTorch's `ExternalStream` takes it.
+    pub fn handle(&self) -> u64 {
+        self.handle.addr() as u64
+    }
+
+    pub(crate) fn raw(&self) -> Handle {
+        self.handle
+    }
+
+    /// Waits until all that was given so far is done.
+    ///
+    /// # Errors
+    /// Whatever failed in it.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: a live stream.
+        self.device.call("finish a stream", |d| unsafe { (d.stream_sync)(self.handle) })
+    }
+
+    /// What is given from now on runs after `event`.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        // SAFETY: a live stream and a live event.
+        self.device
+            .call("order two streams", |d| unsafe { (d.stream_wait)(self.handle, event.handle, 0) })
+    }
+
+    /// Copies `values` to the start of `to`, and waits.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If `to` is shorter.
+    pub fn upload<T: Pod>(&self, to: &mut DeviceBuf<T>, values: &[T]) -> Result<()> {
+        assert!(values.len() <= to.len(), "{} values into {}", values.len(), to.len());
+        let bytes = size_of_val(values);
+        if bytes > 0 {
+            // SAFETY: both sides have `bytes`, and the copy ends before this returns.
+            to.device().call("copy to the GPU", |d| unsafe {
+                (d.copy_to_device)(to.address(), values.as_ptr().cast(), bytes, self.handle)
+            })?;
+        }
+        self.synchronize()
+    }
+
+    /// Copies `bytes` to byte `at` of `to`, and waits.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If `to` is shorter.
+    pub fn upload_at(&self, to: &mut DeviceBuf<u8>, at: usize, bytes: &[u8]) -> Result<()> {
+        assert!(at + bytes.len() <= to.len(), "{} bytes to {at} of {}", bytes.len(), to.len());
+        if !bytes.is_empty() {
+            // SAFETY: both sides have the bytes, and the copy ends before this returns.
+            self.device.call("copy to the GPU", |d| unsafe {
+                let to = to.address() + at as u64;
+                (d.copy_to_device)(to, bytes.as_ptr().cast(), bytes.len(), self.handle)
+            })?;
+        }
+        self.synchronize()
+    }
+
+    /// A device copy of `values`.
+    ///
+    /// # Errors
+    /// Not enough device memory, whatever the driver gives.
+    pub fn uploaded<T: Pod>(&self, values: &[T]) -> Result<DeviceBuf<T>> {
+        let mut to = DeviceBuf::new(&self.device, values.len())?;
+        self.upload(&mut to, values)?;
+        Ok(to)
+    }
+
+    /// The first `len` values of `from`, after all that was given so far.
+    ///
+    /// # Errors
+    /// Whatever failed in it.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn download<T: Pod + Zeroable>(&self, from: &DeviceBuf<T>, len: usize) -> Result<Vec<T>> {
+        assert!(len <= from.len(), "{len} values out of {}", from.len());
+        let mut values = vec![T::zeroed(); len];
+        if len > 0 {
+            let bytes = size_of_val(&values[..]);
+            // SAFETY: both sides have `bytes`, and the copy ends before this returns.
+            self.device.call("copy from the GPU", |d| unsafe {
+                (d.copy_to_host)(values.as_mut_ptr().cast(), from.address(), bytes, self.handle)
+            })?;
+        }
+        self.synchronize()?;
+        Ok(values)
+    }
+
+    /// Starts copying the first `len` bytes of `from` to byte `at` of `to`; `event` is to tell when
+    /// that is done.
+    ///
+    /// # Errors
+    /// Whatever the driver gives; the buffer is lost then.
+    ///
+    /// # Panics
+    /// If either is shorter.
+    pub fn start_upload(
+        &self,
+        to: &mut DeviceBuf<u8>,
+        at: usize,
+        (from, len): (AlignedBuf, usize),
+        event: Event,
+    ) -> Result<Copying> {
+        assert!(at + len <= to.len() && len <= from.len(), "{len} bytes to {at} of {}", to.len());
+        // SAFETY: both sides have `len` bytes; `Copying` keeps the buffer until the copy ended.
+        self.device.call("copy a block to the GPU", |d| unsafe {
+            (d.copy_to_device)(to.address() + at as u64, from.as_ptr().cast(), len, self.handle)
+        })?;
+        match event.record(self) {
+            Ok(()) => Ok(Copying { buffer: from, event: Some(event) }),
+            Err(e) => {
+                // Nobody knows when the copy ends: its source must stay.
+                std::mem::forget(from);
+                Err(e)
+            }
+        }
+    }
+
+    /// Copies value `from` of `values` to place `to`, in order with the stream.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there is no such value or place.
+    pub fn copy_value<T: Pod>(
+        &self,
+        values: &mut DeviceBuf<T>,
+        from: usize,
+        to: usize,
+    ) -> Result<()> {
+        assert!(from.max(to) < values.len(), "value {from} to {to} of {}", values.len());
+        let at = |i: usize| values.address() + (i * size_of::<T>()) as u64;
+        // SAFETY: both are inside the buffer; every bit pattern is a `T`.
+        self.device.call("copy inside the GPU", |d| unsafe {
+            (d.copy_inside)(at(to), at(from), size_of::<T>(), self.handle)
+        })
+    }
+
+    /// Sets every byte of `to` to `byte`, in order with the stream.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn fill_bytes<T: Pod>(&self, to: &mut DeviceBuf<T>, byte: u8) -> Result<()> {
+        if to.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: inside the buffer; every bit pattern is a `T`.
+        self.device.call("fill GPU memory", |d| unsafe {
+            (d.set_bytes)(to.address(), byte, to.bytes(), self.handle)
+        })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: made in `with_priority`; the driver lets its work finish.
+        self.device.release(|d| unsafe { (d.stream_destroy)(self.handle) });
+    }
+}
+
+/// A point in a stream's order.
+#[derive(Debug)]
+pub struct Event {
+    device: Device,
+    handle: Handle,
+}
+
+// SAFETY: the driver takes an event from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event that has happened until it is recorded.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn new(device: &Device) -> Result<Self> {
+        Self::with(device, NO_TIMING)
+    }
+
+    /// Happens when all that `stream` was given so far is done, and remembers when.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn timed(stream: &Stream) -> Result<Self> {
+        let event = Self::with(stream.device(), 0)?;
+        event.record(stream)?;
+        Ok(event)
+    }
+
+    fn with(device: &Device, flags: u32) -> Result<Self> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: writes one handle, destroyed in `drop`.
+        device.call("make an event", |d| unsafe { (d.event_create)(&raw mut handle, flags) })?;
+        Ok(Self { device: device.clone(), handle })
+    }
+
+    /// From now on, happens when all that `stream` was given so far is done.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: a live event and a live stream.
+        self.device
+            .call("record an event", |d| unsafe { (d.event_record)(self.handle, stream.raw()) })
+    }
+
+    /// Whether it happened.
+    ///
+    /// # Errors
+    /// Whatever failed before it.
+    pub fn happened(&self) -> Result<bool> {
+        // SAFETY: a live event.
+        match self.device.ask(|d| unsafe { (d.event_query)(self.handle) }) {
+            NOT_READY => Ok(false),
+            code => self.device.explain(code, "finish the GPU's work").map(|()| true),
+        }
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// Whatever failed before it.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: a live event.
+        self.device.call("finish the GPU's work", |d| unsafe { (d.event_sync)(self.handle) })
+    }
+
+    /// Seconds between two timed events that happened.
+    ///
+    /// # Errors
+    /// One of them did not happen yet, or has no time.
+    pub fn seconds_since(&self, earlier: &Event) -> Result<f64> {
+        let mut milliseconds = 0f32;
+        // SAFETY: writes one float.
+        self.device.call("read the GPU's clock", |d| unsafe {
+            (d.event_elapsed)(&raw mut milliseconds, earlier.handle, self.handle)
+        })?;
+        Ok(f64::from(milliseconds) / 1e3)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made in `record`.
+        self.device.release(|d| unsafe { (d.event_destroy)(self.handle) });
+    }
+}
+
+/// A host buffer that the GPU copies from.
+#[derive(Debug)]
+pub struct Copying {
+    buffer: AlignedBuf,
+    event: Option<Event>,
+}
+
+impl Copying {
+    /// Whether the copy ended.
+    ///
+    /// # Errors
+    /// Whatever failed before its end.
+    pub fn is_done(&self) -> Result<bool> {
+        self.event.as_ref().map_or(Ok(true), Event::happened)
+    }
+
+    /// Waits for the copy's end and gives the buffer and the event back.
+    ///
+    /// # Errors
+    /// Whatever failed before its end; the buffer is dropped then.
+    pub fn finish(mut self) -> Result<(AlignedBuf, Option<Event>)> {
+        let event = self.event.take();
+        event.as_ref().map_or(Ok(()), Event::synchronize)?;
+        Ok((std::mem::take(&mut self.buffer), event))
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        // After an error the context does nothing more, so the buffer may go.
+        let _ = self.event.as_ref().map_or(Ok(()), Event::synchronize);
+    }
+}

@@ -1,0 +1,159 @@
+//! Arcs in memory, part after part, and how each part is sorted.
+
+use std::ops::Range;
+
+use tiergraph_format::tiles::{radix_sort, sort_words};
+
+use super::array::Array;
+use super::load::Cell;
+
+/// The arcs of consecutive parts.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    /// Part after part, each in ascending order.
+    pub(super) words: Array<u32>,
+    pub(super) weighted: bool,
+    /// In the same order, if there are any; equal words have theirs in ascending order.
+    pub(super) weights: Array<f64>,
+    /// Where each part ends.
+    pub(super) ends: Vec<u32>,
+    scratch: Vec<u32>,
+    pairs: Vec<(u32, f64)>,
+    pair_scratch: Vec<(u32, f64)>,
+}
+
+impl Sorted {
+    /// Where part `part` is.
+    pub(super) fn part(&self, part: usize) -> Range<usize> {
+        let begin = part.checked_sub(1).map_or(0, |before| self.ends[before]);
+        begin as usize..self.ends[part] as usize
+    }
+
+    /// All arcs.
+    pub(super) fn len(&self) -> usize {
+        self.ends.last().map_or(0, |&end| end as usize)
+    }
+
+    pub(super) fn words(&self, arcs: Range<usize>) -> &[u32] {
+        &self.words[arcs]
+    }
+
+    /// The weights of arcs that have some.
+    pub(super) fn weights(&self, arcs: Range<usize>) -> &[f64] {
+        if self.weighted { &self.weights[arcs] } else { &[] }
+    }
+
+    /// Sorts the arcs of each part of `cells`, the first of which begins at part `first_part`.
+    pub(super) fn sort(&mut self, cells: &[Cell], first_part: u32) {
+        let mut part = 0;
+        for cell in cells {
+            for part in part..(cell.parts_end - first_part) as usize {
+                let arcs = self.part(part);
+                if !self.weighted {
+                    let words = &mut self.words[arcs];
+                    if self.scratch.len() < words.len() {
+                        self.scratch.resize(words.len(), 0);
+                    }
+                    sort_words(words, &mut self.scratch, cell.bits);
+                } else {
+                    self.sort_weighted(arcs, cell.bits);
+                }
+            }
+            part = (cell.parts_end - first_part) as usize;
+        }
+    }
+
+    /// Sorts by word and then by weight, so that the order of the input does not matter.
+    fn sort_weighted(&mut self, arcs: Range<usize>, bits: u32) {
+        let (words, weights) = (&mut self.words[arcs.clone()], &mut self.weights[arcs]);
+        self.pairs.clear();
+        self.pairs.extend(words.iter().copied().zip(weights.iter().copied()));
+        radix_sort(&mut self.pairs, &mut self.pair_scratch, bits, |pair| pair.0.into());
+        for equal in self.pairs.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+            equal.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+        }
+        for ((word, weight), pair) in words.iter_mut().zip(weights).zip(&self.pairs) {
+            (*word, *weight) = *pair;
+        }
+    }
+
+    /// Removes all but the first of equal words of each part.
+    pub(super) fn dedup(&mut self) {
+        let (mut begin, mut kept) = (0, 0);
+        for end in &mut self.ends {
+            let part = begin..*end as usize;
+            begin = part.end;
+            let first = kept;
+            for i in part {
+                let word = self.words[i];
+                let new = kept == first || self.words[kept - 1] != word;
+                // Written in any case: no branch that depends on the arcs.
+                self.words[kept] = word;
+                if self.weighted && new {
+                    self.weights[kept] = self.weights[i];
+                }
+                kept += usize::from(new);
+            }
+            *end = kept as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::Split;
+    use super::*;
+
+    /// Keys of 14 bits, in parts of 2^`bits`.
+    struct Leading(u32, Vec<Cell>);
+
+    impl Split for Leading {
+        fn split(&self, key: u64) -> (u32, u32) {
+            ((key >> self.0) as u32, key as u32 & ((1 << self.0) - 1))
+        }
+
+        fn cells(&self) -> &[Cell] {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn arcs_are_sorted_by_part_word_and_weight_and_lose_duplicates() {
+        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50;
+        let arcs: Vec<(u64, f64)> = (0..9000).map(|i| (mix(i % 8000), (i % 7) as f64)).collect();
+        for (bits, weighted, duplicates) in
+            [(9, false, true), (12, false, false), (12, true, true), (9, true, false)]
+        {
+            let cells = (1..=1 << (14 - bits)).map(|parts_end| Cell { parts_end, bits }).collect();
+            let split = Leading(bits, cells);
+            let mut expected = arcs.clone();
+            expected.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            if !duplicates {
+                expected.dedup_by_key(|arc| arc.0);
+            }
+            let mut sorted = Sorted { weighted, ..Sorted::default() };
+            sorted.words.make_room(arcs.len()).unwrap();
+            sorted.weights.make_room(arcs.len()).unwrap();
+            let mut at = 0;
+            for part in 0..split.1.len() as u32 {
+                for &(key, weight) in arcs.iter().filter(|arc| split.split(arc.0).0 == part) {
+                    (sorted.words[at], sorted.weights[at]) = (split.split(key).1, weight);
+                    at += 1;
+                }
+                sorted.ends.push(at as u32);
+            }
+            sorted.sort(&split.1, 0);
+            if !duplicates {
+                sorted.dedup();
+            }
+            let (mut keys, mut weights) = (Vec::new(), Vec::new());
+            for part in 0..split.1.len() {
+                let words = sorted.words(sorted.part(part));
+                keys.extend(words.iter().map(|&w| (part as u64) << bits | u64::from(w)));
+                weights.extend_from_slice(sorted.weights(sorted.part(part)));
+            }
+            assert!(keys.iter().copied().eq(expected.iter().map(|arc| arc.0)));
+            assert!(!weighted || weights.iter().copied().eq(expected.iter().map(|arc| arc.1)));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Takes the edges with their values, batch by batch, and adds what was given to the graph.
+
+use std::path::Path;
+
+use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
+use tiergraph_format::directory::Existing;
+use tiergraph_format::edges::{Side, ValueType, column_file, numbers_file};
+use tiergraph_format::features::{Addition, Destination, NewFiles, check_name};
+use tiergraph_format::flat::FlatWriter;
+use tiergraph_format::manifest::Manifest;
+use tiergraph_mem::{Budget, available_memory_bytes};
+
+use super::arcs::{Arcs, Rows};
+use super::lookup::Lookup;
+use crate::features::{NewFeatures, Target};
+use crate::source::{EdgeBatch, Endpoints};
+
+/// Elements that are collected before they are written.
+const PIECE: usize = 1 << 15;
+
+/// A column of values that is to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewColumn {
+    /// Its name.
+    pub name: String,
+    /// The type of its values.
+    pub kind: ValueType,
+}
+
+/// The values of a batch of edges.
+#[derive(Debug, Clone, Copy)]
+pub enum Column<'a> {
+    /// Finite 32-bit floats: weights.
+    F32(&'a [f32]),
+    /// 64-bit integers: times.
+    I64(&'a [i64]),
+}
+
+/// Values of edges that are being added to a graph. Dropped without [`Self::finish`], it leaves
+/// nothing behind.
+pub struct EdgeAddition {
+    addition: Addition,
+    budget: Budget,
+    lookup: Lookup,
+    columns: Vec<NewColumn>,
+    arcs: Vec<Arcs>,
+    drops_loops: bool,
+    /// Edges that were given.
+    edges: u64,
+    values: Vec<u8>,
+}
+
+impl EdgeAddition {
+    /// Begins to add `columns` to the graph at `path`, in `memory` bytes (half of what is available
+    /// by default).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for names that no file can have or that the graph has, and for a graph
+    /// without rows; a budget error where 12 bytes a vertex and a row do not fit.
+    pub fn begin(
+        path: &Path,
+        columns: Vec<NewColumn>,
+        existing: Existing,
+        memory: Option<u64>,
+    ) -> Result<Self> {
+        let addition = Addition::begin(path, existing)?;
+        let budget = Budget::new(match memory {
+            Some(memory) => memory,
+            None => available_memory_bytes()? / 2,
+        });
+        let dir = addition.dir().clone();
+        let sides = [Side::Out, Side::In];
+        let has_rows = |side: &Side| dir.manifest().files.contains_key(&format!("{side}.rows"));
+        let sides: Vec<Side> = sides.into_iter().filter(has_rows).collect();
+        if sides.is_empty() {
+            return Err(Error::new(ErrorKind::Input, "store values of edges in")
+                .object(path.display())
+                .expected("a graph with rows")
+                .got("none")
+                .hint("`--for training` or `--for both` builds them"));
+        }
+        for &side in &sides {
+            addition.refuse(&numbers_file(side))?;
+        }
+        columns.iter().try_for_each(|column| check_name(&column.name))?;
+        let lookup = Lookup::of(&dir, &budget)?;
+        let value_bytes = columns.iter().map(|column| column.kind.bytes()).sum();
+        let rows = sides.into_iter().map(|side| Rows::new(side, value_bytes, &dir, &budget));
+        let rows = rows.collect::<Result<Vec<_>>>()?;
+        let (mut arcs, files) = (Vec::new(), rows.len() as u64);
+        for (rows, done) in rows.into_iter().zip(0..) {
+            // Each file gets its share.
+            let left = budget.left();
+            let others = budget.reserve(left - left / (files - done), "the other rows file")?;
+            arcs.push(Arcs::new(rows, &addition, &budget)?);
+            drop(others);
+        }
+        let option = dir.manifest().provenance.options.get("self_loops");
+        let drops_loops = option.is_some_and(|option| option == "remove");
+        let values = vec![0; value_bytes];
+        Ok(Self { addition, budget, lookup, columns, arcs, drops_loops, edges: 0, values })
+    }
+
+    /// Takes the next edges, with a column of values for each that was announced.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a vertex that the graph does not have, more edges of a vertex than
+    /// it has, columns of another number, length or type, and a float that is not finite.
+    pub fn push(&mut self, batch: &EdgeBatch, columns: &[Column<'_>]) -> Result<()> {
+        self.check(batch.len(), columns)?;
+        let undirected = !self.addition.dir().manifest().directed;
+        for i in 0..batch.len() {
+            let (source, target) = match &batch.ends {
+                Endpoints::U32 { src, dst } => (src[i].into(), dst[i].into()),
+                Endpoints::U64 { src, dst } => (src[i], dst[i]),
+            };
+            let number = self.edges;
+            self.edges += 1;
+            let (source, target) = (self.lookup.vertex(source)?, self.lookup.vertex(target)?);
+            if source == target && self.drops_loops {
+                continue;
+            }
+            let mut rest = self.values.as_mut_slice();
+            for column in columns {
+                let (value, others) = rest.split_at_mut(column.kind().bytes());
+                match column {
+                    Column::F32(values) => value.copy_from_slice(&values[i].to_le_bytes()),
+                    Column::I64(values) => value.copy_from_slice(&values[i].to_le_bytes()),
+                }
+                rest = others;
+            }
+            for arcs in &mut self.arcs {
+                arcs.push(source, target, undirected, number, &self.values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, edges: usize, columns: &[Column<'_>]) -> Result<()> {
+        let refuse = |name: &str, expected: String| {
+            let error = Error::new(ErrorKind::Input, "store values of edges").object(name);
+            error.expected(expected)
+        };
+        if columns.len() != self.columns.len() {
+            let expected = format!("{} columns", self.columns.len());
+            return Err(refuse("columns", expected).got(columns.len()));
+        }
+        for (column, new) in columns.iter().zip(&self.columns) {
+            if column.kind() != new.kind || column.len() != edges {
+                let expected = format!("{} for each of {edges} edges", new.kind);
+                let got = format!("{} of {}", column.len(), column.kind());
+                return Err(refuse(&new.name, expected).got(got));
+            }
+            let Column::F32(values) = column else { continue };
+            if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+                let got = format!("{} of edge {}", values[at], self.edges + at as u64);
+                return Err(refuse(&new.name, "finite numbers".into()).got(got));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds everything to the graph: the columns, the numbers of the edges, and rows of features of
+    /// the edges in the order in which they came.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] where edges are missing, or rows; what writing gives.
+    pub fn finish(
+        mut self,
+        features: Vec<NewFeatures>,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Manifest> {
+        let mut new = NewFiles::default();
+        let wide = u32::try_from(self.edges).is_err();
+        for arcs in std::mem::take(&mut self.arcs) {
+            progress.update("edges", 0, 0, "arcs");
+            self.write(arcs, wide, &mut new, cancel)?;
+        }
+        let block_bytes = self.addition.dir().manifest().block_bytes;
+        for one in features {
+            let (to, budget) = (&mut self.addition, &self.budget);
+            let target = &mut Target { to, vertices: self.edges, block_bytes, order: None, budget };
+            let written = one.write_of_edges(target, progress, cancel)?;
+            new.files.extend(written.files);
+            new.edge_features.extend(written.edge_features);
+            new.sources.extend(written.sources);
+        }
+        Ok(self.addition.commit(new)?.manifest().clone())
+    }
+
+    /// Writes what belongs to one rows file.
+    fn write(&mut self, arcs: Arcs, wide: bool, new: &mut NewFiles, cancel: &Cancel) -> Result<()> {
+        let side = arcs.side();
+        let mut create = |name: String| -> Result<(String, FlatWriter)> {
+            let writer = FlatWriter::create(&self.addition.flat(&name)?)?;
+            Ok((name, writer))
+        };
+        let (ids_name, ids) = create(numbers_file(side))?;
+        let mut ids = Bytes::new(ids, if wide { 8 } else { 4 });
+        let mut columns = Vec::new();
+        for column in &self.columns {
+            let (name, writer) = create(column_file(side, &column.name, column.kind))?;
+            columns.push((name, Bytes::new(writer, column.kind.bytes())));
+        }
+        arcs.finish(cancel, |number, mut values| {
+            ids.push(&number.to_le_bytes())?;
+            for (_, column) in &mut columns {
+                let (value, rest) = values.split_at(column.width);
+                column.push(value)?;
+                values = rest;
+            }
+            Ok(())
+        })?;
+        new.files.insert(ids_name, ids.finish()?);
+        for (name, column) in columns {
+            new.files.insert(name, column.finish()?);
+        }
+        Ok(())
+    }
+}
+
+impl Column<'_> {
+    fn kind(&self) -> ValueType {
+        match self {
+            Self::F32(_) => ValueType::F32,
+            Self::I64(_) => ValueType::I64,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::I64(values) => values.len(),
+        }
+    }
+}
+
+/// Elements of one width on their way to a flat file.
+struct Bytes {
+    writer: FlatWriter,
+    width: usize,
+    piece: Vec<u8>,
+}
+
+impl Bytes {
+    fn new(writer: FlatWriter, width: usize) -> Self {
+        Self { writer, width, piece: Vec::with_capacity(PIECE * width) }
+    }
+
+    /// Appends the first `width` bytes of `element`.
+    fn push(&mut self, element: &[u8]) -> Result<()> {
+        self.piece.extend_from_slice(&element[..self.width]);
+        if self.piece.len() < PIECE * self.width {
+            return Ok(());
+        }
+        let written = self.writer.extend(&self.piece);
+        self.piece.clear();
+        written
+    }
+
+    fn finish(mut self) -> Result<tiergraph_format::manifest::FileEntry> {
+        self.writer.extend(&self.piece)?;
+        self.writer.finish()
+    }
+}

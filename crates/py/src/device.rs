@@ -1,0 +1,75 @@
+//! Where a graph's algorithms run: the CPU, or a GPU.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use tiergraph_analytics::gpu::{Gpu, GpuOptions, Transfers};
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::{Device, search_libraries_in};
+
+use crate::calls::Call;
+
+/// What the user says of the device.
+#[derive(FromPyObject)]
+pub(crate) struct DeviceOptions {
+    /// `cpu`, `cuda`, `cuda:N`, or `auto`.
+    #[pyo3(item)]
+    device: String,
+    #[pyo3(item)]
+    memory: Option<u64>,
+    /// `async` or `sync`.
+    #[pyo3(item)]
+    transfers: String,
+    #[pyo3(item)]
+    residency: bool,
+    #[pyo3(item)]
+    checksums: bool,
+}
+
+impl DeviceOptions {
+    /// The GPU that is meant; none for the CPU.
+    pub(crate) fn open(&self) -> Result<Option<Gpu>> {
+        let ordinal = match self.device.as_str() {
+            "cpu" => return Ok(None),
+            "auto" => match Device::count() {
+                Ok(0) | Err(_) => return Ok(None),
+                Ok(_) => 0,
+            },
+            "cuda" => 0,
+            other => other.strip_prefix("cuda:").and_then(|n| n.parse().ok()).ok_or_else(|| {
+                Error::new(ErrorKind::Input, "run on device")
+                    .object(other)
+                    .expected("`cpu`, `cuda`, `cuda:N` or `auto`")
+            })?,
+        };
+        let transfers = match self.transfers.as_str() {
+            "async" => Transfers::Asynchronous,
+            "sync" => Transfers::Synchronous,
+            other => {
+                return Err(Error::new(ErrorKind::Input, "use transfers")
+                    .object(other)
+                    .expected("`async` or `sync`"));
+            }
+        };
+        let (memory, residency, checksums) = (self.memory, self.residency, self.checksums);
+        Gpu::open(GpuOptions { ordinal, memory, transfers, residency, checksums }).map(Some)
+    }
+}
+
+/// Looks for NVIDIA's libraries in these folders too.
+#[pyfunction]
+pub(crate) fn add_library_folders(folders: Vec<PathBuf>) {
+    search_libraries_in(folders);
+}
+
+/// The GPUs that are there: name, architecture, bytes of memory free and in all.
+#[pyfunction]
+pub(crate) fn cuda_devices(py: Python<'_>) -> PyResult<Vec<(String, String, u64, u64)>> {
+    let describe = |ordinal| -> Result<_> {
+        let device = Device::open(ordinal)?;
+        let (free, total) = device.memory()?;
+        Ok((device.name().to_owned(), device.architecture().to_string(), free, total))
+    };
+    let all = || -> Result<Vec<_>> { (0..Device::count()?).map(describe).collect() };
+    Call::new(None).run(py, all)
+}

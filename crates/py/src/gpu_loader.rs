@@ -1,0 +1,128 @@
+//! Loaders on a GPU: the native part samples and gathers into memory that PyTorch allocated.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::kernels::Sampled;
+use tiergraph_graph::{Graph, OpenOptions};
+use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
+
+use crate::calls::Call;
+use crate::errors::{from_json, raise, to_json};
+use crate::loader::Options;
+
+/// Makes mini-batches of one graph on a GPU, one after the other.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct GpuLoader {
+    state: Mutex<State>,
+    seeds: Vec<u32>,
+}
+
+struct State {
+    engine: Engine,
+    /// What was sampled last.
+    sampled: Option<Sampled>,
+}
+
+#[pymethods]
+impl GpuLoader {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        options_json: &str,
+        seeds: PyReadonlyArray1<'_, u64>,
+        ordinal: usize,
+        device_memory: Option<u64>,
+    ) -> PyResult<Self> {
+        let seeds = seeds.as_slice()?;
+        Call::new(None).run(py, || {
+            let options: Options = from_json(options_json)?;
+            let loader = options.loader()?;
+            let open = OpenOptions {
+                memory: options.memory,
+                engine: options.io.as_deref().unwrap_or("auto").parse()?,
+                threads: Some(1),
+                ..OpenOptions::default()
+            };
+            let graph = Graph::open(&path, &open)?;
+            let seeds = graph.find(seeds)?;
+            let places: Option<Vec<u32>> = match graph.is_reordered() {
+                true => {
+                    let all: Vec<u32> = (0..graph.vertices() as u32).collect();
+                    Some(graph.from_user_order(&all, 1)?)
+                }
+                false => None,
+            };
+            let tiers = GpuTiers { ordinal, device_memory };
+            let presample = options.presample.unwrap_or(usize::MAX);
+            let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
+            Ok(Self { state: Mutex::new(State { engine, sampled: None }), seeds })
+        })
+    }
+
+    /// Where neighbours and rows are, as JSON.
+    fn placed(&self) -> PyResult<String> {
+        to_json(self.lock().engine.placed())
+    }
+
+    /// The CUDA stream that batches are made on.
+    fn stream(&self) -> u64 {
+        self.lock().engine.stream()
+    }
+
+    /// Batches of an epoch.
+    fn batches(&self) -> usize {
+        self.lock().engine.batches(self.seeds.len())
+    }
+
+    /// The seeds' places in the caller's list, in the order of epoch `number`.
+    fn order<'py>(&self, py: Python<'py>, number: u64) -> Bound<'py, PyArray1<u32>> {
+        let order = py.detach(|| self.lock().engine.order(number, &self.seeds));
+        order.into_pyarray(py)
+    }
+
+    /// Samples batch `number` of `epoch`, whose seeds are those at `places`; gives its nodes and
+    /// edges by hop.
+    fn sample(
+        &self,
+        py: Python<'_>,
+        epoch: u64,
+        number: usize,
+        places: PyReadonlyArray1<'_, u32>,
+    ) -> PyResult<(Vec<usize>, Vec<usize>)> {
+        let places = places.as_slice()?;
+        let sample = || -> Result<Sampled> {
+            let seeds: Vec<u32> = places.iter().map(|&i| self.seeds[i as usize]).collect();
+            let mut state = self.lock();
+            let sampled = state.engine.sample(epoch, number, &seeds)?;
+            state.sampled = Some(sampled.clone());
+            Ok(sampled)
+        };
+        let sampled = py.detach(sample).map_err(|e| raise(py, &e))?;
+        Ok((sampled.num_sampled_nodes, sampled.num_sampled_edges))
+    }
+
+    /// Writes what was sampled last to device memory at these addresses, in order with the stream.
+    fn fill(&self, py: Python<'_>, nodes: u64, edge_index: u64, e_id: u64, x: u64) -> PyResult<()> {
+        let fill = || {
+            let mut state = self.lock();
+            let Some(sampled) = state.sampled.clone() else {
+                return Err(Error::new(ErrorKind::Input, "give a batch")
+                    .expected("one that was sampled before"));
+            };
+            state.engine.fill(&sampled, &Outputs { nodes, edge_index, e_id, x })
+        };
+        py.detach(fill).map_err(|e| raise(py, &e))
+    }
+}
+
+impl GpuLoader {
+    /// One call at a time; a call that panicked left counts behind that the next one writes anew.
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

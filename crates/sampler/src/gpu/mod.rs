@@ -1,0 +1,249 @@
+//! The loader's twin on a GPU: the same batches, bit for bit, made where they are trained on.
+//!
+//! Neighbours lie in device memory if they fit half of it, else in pinned host memory that kernels
+//! read. Feature rows fill what is left of device memory, hottest first, and then pinned host
+//! memory (Hyperion §III-B2: first what saves the most transactions over PCIe). Presampling runs on
+//! the GPU itself.
+
+mod tiers;
+
+use std::ops::Range;
+
+use serde::Serialize;
+use tiergraph_cache::placement::by_hotness;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::kernels::{Gather, Given, Lists, Request, Rows, Sampled, Sampler};
+use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
+use tiergraph_graph::Graph;
+use tiergraph_mem::Reservation;
+
+use crate::options::LoaderOptions;
+use crate::order::permutation;
+use crate::philox::{EpochKey, Purpose};
+use crate::sample::Fanout;
+
+/// How much of which memory a loader on a GPU may use.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GpuTiers {
+    /// Which GPU.
+    pub ordinal: usize,
+    /// Bytes of device memory; half of what is free if not set, because training needs the rest.
+    pub device_memory: Option<u64>,
+}
+
+/// Where a loader's neighbours and rows are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// Whether neighbours are in device memory; else they are in pinned host memory.
+    pub neighbors_on_device: bool,
+    /// Rows in device memory.
+    pub device_rows: u64,
+    /// Rows in pinned host memory.
+    pub host_rows: u64,
+    /// Bytes of device memory.
+    pub device_bytes: u64,
+    /// Bytes of pinned host memory.
+    pub host_bytes: u64,
+}
+
+/// Where a batch's arrays go: addresses in device memory, as long as [`Sampled`] says.
+#[derive(Debug, Clone, Copy)]
+pub struct Outputs {
+    /// int64, each node's place in the user's order.
+    pub nodes: u64,
+    /// int64, sources and then destinations.
+    pub edge_index: u64,
+    /// int64, the edges' arcs.
+    pub e_id: u64,
+    /// float32, a row a node; 0 without features.
+    pub x: u64,
+}
+
+/// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
+pub struct GpuLoader {
+    stream: Stream,
+    lists: Lists,
+    sampler: Sampler,
+    features: Option<(Gather, Rows)>,
+    positions: Option<DeviceBuf<u32>>,
+    placed: Placed,
+    fanouts: Vec<u32>,
+    options: LoaderOptions,
+    /// Pinned host memory.
+    held: Vec<Reservation>,
+}
+
+impl GpuLoader {
+    /// A loader for epochs over `seeds`. `positions` has each vertex's place in the user's order,
+    /// where that is another; `presample` batches are sampled to see which rows are hot.
+    ///
+    /// # Errors
+    /// No GPU, options that GPUs do not sample by yet, what does not fit device and host memory.
+    pub fn new(
+        graph: &Graph,
+        tiers: GpuTiers,
+        options: &LoaderOptions,
+        seeds: &[u32],
+        positions: Option<&[u32]>,
+        presample: usize,
+    ) -> Result<Self> {
+        check(options)?;
+        let device = Device::open(tiers.ordinal)?;
+        let stream = Stream::urgent(&device)?;
+        let (free, _) = device.memory()?;
+        let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
+        let fanouts: Vec<u32> = options.sample.fanouts.iter().map(fanout).collect();
+        let (vertices, arcs) = (graph.vertices(), graph.manifest().arcs);
+        let working = Sampler::device_bytes(vertices, options.batch_size, &fanouts, arcs)
+            + 12 * vertices as u64;
+        let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
+        let (lists, held) = tiers::lists(graph, &stream, options.direction, left)?;
+        let neighbors_on_device = held.is_none();
+        let left = if neighbors_on_device { left - 4 * arcs } else { left };
+        let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
+        let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
+        let placed = Placed { neighbors_on_device, ..Placed::default() };
+        let (features, options, held) = (None, options.clone(), held.into_iter().collect());
+        let mut loader =
+            Self { stream, lists, sampler, features, positions, placed, fanouts, options, held };
+        if let Some(name) = loader.options.features.clone() {
+            let order = loader.hottest(seeds, presample, vertices)?;
+            let features = graph.features(&name)?;
+            let (rows, held) = tiers::rows(graph, &loader.stream, features, &order, left)?;
+            loader.held.push(held);
+            loader.placed.device_rows = rows.device_count.into();
+            loader.placed.host_rows = vertices as u64 - loader.placed.device_rows;
+            let gather = Gather::new(loader.stream.device(), tiers::row_type(features.dtype()))?;
+            loader.features = Some((gather, rows));
+        }
+        loader.count_bytes(arcs, working);
+        Ok(loader)
+    }
+
+    fn count_bytes(&mut self, arcs: u64, working: u64) {
+        let stride = self.features.as_ref().map_or(0, |(_, rows)| u64::from(rows.stride));
+        let placed = &mut self.placed;
+        placed.device_bytes = working + placed.device_rows * stride;
+        placed.host_bytes = placed.host_rows * stride;
+        match placed.neighbors_on_device {
+            true => placed.device_bytes += 4 * arcs,
+            false => placed.host_bytes += 4 * arcs,
+        }
+    }
+
+    /// All vertices, those that the first batches of an epoch want most first.
+    fn hottest(&mut self, seeds: &[u32], batches: usize, vertices: usize) -> Result<Vec<u32>> {
+        let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
+        self.stream.fill_bytes(&mut uses, 0)?;
+        let order = self.order(0, seeds);
+        for number in 0..self.batches(seeds.len()).min(batches) {
+            let of_batch = self.seeds_of(number, seeds, &order);
+            self.sample(0, number, &of_batch)?;
+            self.sampler.tally(&self.stream, &mut uses)?;
+        }
+        let uses = self.stream.download(&uses, vertices)?;
+        let mut order = by_hotness(&uses);
+        // Those that no batch wanted have rows too.
+        order.extend((0..vertices as u32).filter(|&v| uses[v as usize] == 0));
+        Ok(order)
+    }
+
+    /// Where neighbours and rows are.
+    pub fn placed(&self) -> &Placed {
+        &self.placed
+    }
+
+    /// The handle of the stream that batches are made on.
+    pub fn stream(&self) -> u64 {
+        self.stream.handle()
+    }
+
+    /// Values of a row of features; 0 without.
+    pub fn dim(&self) -> usize {
+        self.features.as_ref().map_or(0, |(_, rows)| rows.dim as usize)
+    }
+
+    /// Batches of an epoch over so many seeds.
+    pub fn batches(&self, seeds: usize) -> usize {
+        let size = self.options.batch_size;
+        if self.options.drop_last { seeds / size } else { seeds.div_ceil(size) }
+    }
+
+    /// The order of an epoch's seeds: places in the caller's list.
+    pub fn order(&self, epoch: u64, seeds: &[u32]) -> Vec<u32> {
+        match self.options.shuffle {
+            true => {
+                let key = EpochKey::new(self.options.seed, epoch, Purpose::Shuffle);
+                permutation(key, seeds.len() as u32)
+            }
+            false => (0..seeds.len() as u32).collect(),
+        }
+    }
+
+    /// The places, in an epoch's order, of a batch's seeds.
+    pub fn range(&self, number: usize, seeds: usize) -> Range<usize> {
+        let size = self.options.batch_size;
+        number * size..seeds.min((number + 1) * size)
+    }
+
+    /// The seeds of a batch.
+    pub fn seeds_of(&self, number: usize, seeds: &[u32], order: &[u32]) -> Vec<u32> {
+        order[self.range(number, seeds.len())].iter().map(|&i| seeds[i as usize]).collect()
+    }
+
+    /// Samples batch `number` of an epoch from `seeds`, and waits for its sizes.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn sample(&mut self, epoch: u64, number: usize, seeds: &[u32]) -> Result<Sampled> {
+        let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
+        let request = Request { seeds, fanouts: &self.fanouts, key, batch: number as u32 };
+        self.sampler.sample(&self.stream, &self.lists, &request)
+    }
+
+    /// Writes what was sampled last, and its features, in order with the stream.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<()> {
+        let (nodes, edges) = (sampled.nodes(), sampled.edges());
+        let given = Given {
+            positions: self.positions.as_ref(),
+            nodes: Span::at(to.nodes, nodes),
+            edge_index: Span::at(to.edge_index, 2 * edges),
+            e_id: Span::at(to.e_id, edges),
+        };
+        self.sampler.give(&self.stream, sampled, &given)?;
+        if let Some((gather, rows)) = &self.features {
+            let x = Span::at(to.x, nodes * rows.dim as usize);
+            gather.gather(&self.stream, rows, self.sampler.n_id(), nodes, x)?;
+        }
+        Ok(())
+    }
+}
+
+fn fanout(fanout: &Fanout) -> u32 {
+    match *fanout {
+        Fanout::All => u32::MAX,
+        Fanout::Most(most) => most,
+    }
+}
+
+/// Refuses what is not sampled on a GPU yet.
+fn check(options: &LoaderOptions) -> Result<()> {
+    options.check()?;
+    let sample = &options.sample;
+    let named = [
+        (sample.disjoint, "disjoint batches"),
+        (sample.weights.is_some(), "sampling by weight"),
+        (sample.times.is_some(), "sampling by time"),
+        (options.edge_features.is_some(), "features of edges"),
+    ];
+    match named.iter().find(|(asked, _)| *asked) {
+        Some((_, what)) => Err(Error::new(ErrorKind::Input, "load batches on the GPU")
+            .expected("uniform sampling of nodes")
+            .got(what)
+            .hint("use `device=\"cpu\"`, which does that")),
+        None => Ok(()),
+    }
+}

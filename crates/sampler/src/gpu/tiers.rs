@@ -1,0 +1,112 @@
+//! What goes into device memory and what into pinned host memory.
+
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
+use tiergraph_format::features::FeatureType;
+use tiergraph_gpu::kernels::{Lists, Neighbors, RowType, Rows};
+use tiergraph_gpu::{DeviceBuf, Mapped, Stream};
+use tiergraph_graph::{Direction, Features, Graph};
+use tiergraph_mem::Reservation;
+
+use crate::keep::Keep;
+use crate::offsets::Offsets;
+use crate::store::RowStore;
+use crate::topology::Topology;
+
+/// Bytes of rows that are read together on their way.
+const PIECE_BYTES: usize = 256 << 20;
+
+pub(super) fn too_small(needed: u64, memory: u64) -> Error {
+    Error::new(ErrorKind::Device, "load batches on the GPU")
+        .expected(format!("{} of device memory for the sampler", ByteSize(needed)))
+        .got(ByteSize(memory))
+        .hint("use a larger `device_memory`, smaller batches or fanouts, or `device=\"cpu\"`")
+}
+
+/// The neighbours in device memory if that takes at most half of `left` bytes, else in host memory,
+/// which is then reserved.
+pub(super) fn lists(
+    graph: &Graph,
+    stream: &Stream,
+    direction: Direction,
+    left: u64,
+) -> Result<(Lists, Option<Reservation>)> {
+    let topology = Topology::open(graph, direction, &Keep::Decoded)?;
+    let decoded = topology.decoded().unwrap_or(&[]);
+    let offsets = match topology.offsets() {
+        Offsets::Narrow(sums) => sums.iter().map(|&sum| u64::from(sum)).collect::<Vec<u64>>(),
+        Offsets::Wide(sums) => sums.to_vec(),
+    };
+    let offsets = stream.uploaded(&offsets)?;
+    let bytes = size_of_val(decoded);
+    if bytes as u64 <= left / 2 {
+        let neighbors = Neighbors::Device(stream.uploaded(decoded)?);
+        return Ok((Lists { offsets, neighbors }, None));
+    }
+    let held = graph.reserve(bytes as u64, "the neighbours in pinned memory")?;
+    let mut mapped = Mapped::zeroed(stream.device(), bytes)?;
+    mapped.bytes_mut()[..bytes].copy_from_slice(bytemuck::cast_slice(decoded));
+    Ok((Lists { offsets, neighbors: Neighbors::Host(mapped) }, Some(held)))
+}
+
+pub(super) fn row_type(dtype: FeatureType) -> RowType {
+    match dtype {
+        FeatureType::F32 => RowType::F32,
+        FeatureType::F16 => RowType::F16,
+        FeatureType::Int8 => RowType::Int8,
+    }
+}
+
+/// All rows: the first of `order` in `left` bytes of device memory, the others in host memory.
+pub(super) fn rows(
+    graph: &Graph,
+    stream: &Stream,
+    features: &Features,
+    order: &[u32],
+    left: u64,
+) -> Result<(Rows, Reservation)> {
+    let stride = features.row_bytes();
+    let device_count = ((left / stride as u64) as usize).min(order.len());
+    let (hot, others) = order.split_at(device_count);
+    let mut place = vec![0u32; order.len()];
+    let mut device = DeviceBuf::new(stream.device(), hot.len() * stride)?;
+    each_piece(graph, features, hot, |first, vertices, bytes| {
+        vertices.iter().zip(first as u32..).for_each(|(&v, at)| place[v as usize] = at);
+        stream.upload_at(&mut device, first * stride, bytes)
+    })?;
+    let bytes = (others.len() * stride) as u64;
+    let held = graph.reserve(bytes, "feature rows in pinned memory")?;
+    let mut host = Mapped::zeroed(stream.device(), bytes as usize)?;
+    each_piece(graph, features, others, |first, vertices, bytes| {
+        let begin = (device_count + first) as u32;
+        vertices.iter().zip(begin..).for_each(|(&v, at)| place[v as usize] = at);
+        host.bytes_mut()[first * stride..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    })?;
+    let rows = Rows {
+        device,
+        host: (!others.is_empty()).then_some(host),
+        place: Some(stream.uploaded(&place)?),
+        device_count: device_count as u32,
+        dim: features.dim() as u32,
+        stride: stride as u32,
+    };
+    Ok((rows, held))
+}
+
+/// Reads the rows of `vertices` piece by piece: `visit(place of the first, vertices, bytes)`, in
+/// ascending order of vertices inside a piece.
+fn each_piece(
+    graph: &Graph,
+    features: &Features,
+    vertices: &[u32],
+    mut visit: impl FnMut(usize, &[u32], &[u8]) -> Result<()>,
+) -> Result<()> {
+    let per_piece = (PIECE_BYTES / features.row_bytes()).max(1);
+    for (number, piece) in vertices.chunks(per_piece).enumerate() {
+        let mut sorted = piece.to_vec();
+        sorted.sort_unstable();
+        let store = RowStore::load(graph, features, sorted.iter().copied())?;
+        visit(number * per_piece, &sorted, store.bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+"""What a machine without a GPU says, and that it goes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tiergraph as tg
+
+
+def has_gpu() -> bool:
+    try:
+        return bool(tg.cuda_devices())
+    except tg.DeviceError:
+        return False
+
+
+without_gpu = pytest.mark.skipif(has_gpu(), reason="there is a GPU here: test_gpu.py uses it")
+
+
+@without_gpu
+def test_no_gpu_is_a_clear_error_and_the_cpu_goes_on(tmp_path, edges):
+    tg.build(edges, tmp_path / "g.tg", ids="map")
+    with pytest.raises(tg.DeviceError, match=r"hint: .*`--device cpu`"):
+        tg.open(tmp_path / "g.tg", device="cuda")
+    assert tg.open(tmp_path / "g.tg").bfs(10)[0] == 0
+
+
+@without_gpu
+def test_auto_takes_the_cpu(six):
+    graph = tg.open(six.path, device="auto")
+    graph.wcc()
+    assert graph.last_run["device"] == "cpu"
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", ""])
+def test_unknown_devices_are_refused(six, device):
+    with pytest.raises(tg.InputError, match="`cpu`, `cuda`, `cuda:N` or `auto`"):
+        tg.open(six.path, device=device)
+
+
+def test_unknown_transfers_are_refused(six):
+    with pytest.raises(tg.InputError, match="`async` or `sync`"):
+        tg.open(six.path, transfers="maybe")
+
+
+def test_a_modelled_drive_says_so(six):
+    graph = tg.open(six.path, modelled_bandwidth="1MiB")
+    np.testing.assert_array_equal(graph.wcc(), six.wcc())
+    assert graph.last_run["io_engine"] == "modelled"
+    assert "modelled" in graph.last_run["io_engine_why"]

@@ -1,0 +1,106 @@
+"""Batches that a GPU makes against those of the CPU, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tiergraph as tg
+
+torch = pytest.importorskip("torch", reason="loaders hand over PyTorch tensors")
+pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
+
+
+def no_gpu() -> str | None:
+    try:
+        found = tg.cuda_devices()
+    except tg.DeviceError as error:
+        return str(error).splitlines()[0]
+    return None if found else "the driver knows none"
+
+
+pytestmark = pytest.mark.skipif(no_gpu() is not None, reason=f"no GPU here: {no_gpu()}")
+
+CASES = [
+    ([25, 10], None),
+    ([25, 10], "4MiB"),
+    ([-1], None),
+    ([3, -1, 2], None),
+    ([100, 5], None),
+    ([100, 5], "4MiB"),
+    ([0, 4], None),
+    ([], None),
+    ([], "100KiB"),
+]
+"""Fanouts, and the device memory: the small ones leave rows to pinned host memory."""
+VERTICES, DIM = 3000, 20
+
+
+@pytest.fixture(scope="module", params=["f32", "f16", "int8"])
+def path(request, tmp_path_factory):
+    """A skewed graph with own ids, re-ordered, with features and labels."""
+    rng = np.random.default_rng(3)
+    ids = np.sort(rng.choice(10**9, VERTICES, replace=False))
+    src = ids[np.minimum(rng.zipf(1.4, 30_000), VERTICES) - 1]
+    dst = np.concatenate([ids, ids[rng.integers(0, VERTICES, 30_000 - VERTICES)]])
+    path = tmp_path_factory.mktemp("gpu") / "g.tg"
+    tg.build(
+        (src, dst),
+        path,
+        ids="map",
+        order="degree",
+        features=rng.normal(size=(VERTICES, DIM)).astype(np.float32),
+        feature_dtype=request.param,
+        labels=rng.integers(0, 7, VERTICES),
+    )
+    return path
+
+
+@pytest.mark.parametrize(("fanouts", "device_memory"), CASES, ids=str)
+def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
+    seeds = tg.open(path).ids[::3]
+    same = {"batch_size": 128, "shuffle": True, "seed": 9, "presample": 2}
+    cpu = tg.NeighborLoader(path, fanouts, input_nodes=seeds, **same)
+    gpu = tg.NeighborLoader(
+        path, fanouts, input_nodes=seeds, device="cuda", device_memory=device_memory, **same
+    )
+    assert len(cpu) == len(gpu)
+    for _ in range(2):
+        for a, b in zip(cpu, gpu, strict=True):
+            assert b.x.is_cuda
+            assert b.edge_index.is_cuda
+            assert b.y.is_cuda
+            for name in ("n_id", "edge_index", "e_id", "y", "input_id"):
+                assert torch.equal(a[name], b[name].cpu()), name
+            assert torch.equal(a.x, b.x.cpu())
+            assert a.num_sampled_nodes == b.num_sampled_nodes
+            assert a.num_sampled_edges == b.num_sampled_edges
+            assert a.batch_size == b.batch_size
+
+
+def test_rows_are_placed_by_their_use(path):
+    loader = tg.NeighborLoader(path, [5], batch_size=64, device="cuda", device_memory="1MiB")
+    placed = loader.kept()
+    assert placed["device_rows"] + placed["host_rows"] == VERTICES
+    assert placed["device_bytes"] <= 1 << 20
+
+
+def test_repeated_seeds(path):
+    seeds = np.repeat(tg.open(path).ids[:10], 3)
+    cpu = next(iter(tg.NeighborLoader(path, [4, 4], batch_size=30, input_nodes=seeds)))
+    loader = tg.NeighborLoader(path, [4, 4], batch_size=30, input_nodes=seeds, device="cuda")
+    gpu = next(iter(loader))
+    assert torch.equal(cpu.n_id, gpu.n_id.cpu())
+    assert torch.equal(cpu.edge_index, gpu.edge_index.cpu())
+
+
+def test_what_is_not_sampled_there_is_refused(path):
+    with pytest.raises(tg.InputError, match="disjoint batches"):
+        tg.NeighborLoader(path, [2], device="cuda", disjoint=True)
+    with pytest.raises(tg.InputError, match="`cpu`, `cuda` or `cuda:N`"):
+        tg.NeighborLoader(path, [2], device="tpu")
+
+
+def test_memory_that_does_not_hold_the_sampler_is_refused(path):
+    with pytest.raises(tg.DeviceError, match="device memory for the sampler"):
+        tg.NeighborLoader(path, [25, 10], batch_size=4096, device="cuda", device_memory="64KiB")

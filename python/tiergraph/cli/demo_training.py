@@ -1,0 +1,83 @@
+"""The demo's second half: GraphSAGE on a generated graph, in a quarter of its features' memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import graph as tg
+from .. import write
+from ..errors import InputError
+from ..features import add_features
+from ..pyg import geometric
+from ..train import Trainer, TrainOptions, curve
+from .output import print_fields, readable
+from .progress import Bars
+from .train import Steps, show
+
+COLUMNS = 256
+CLASSES = 8
+FEATURE_BYTES = 4
+SPLITS = {"demo-train": 4096, "demo-val": 512, "demo-test": 512}
+LEAST_MEMORY = 256 << 20
+"""What batches and buffers need, however small the graph is."""
+
+
+def train(scale: int, directory: Path) -> None:
+    """Trains and draws the curve; says why where PyTorch is missing."""
+    try:
+        geometric("nn")
+        curve.check()
+    except InputError as error:
+        print(f"\nTraining is skipped: {error}\n\n`make demo TRAIN=1` installs it (gigabytes).")
+        return
+    path = directory.with_name(f"{directory.stem}-training.tg")
+    _make(scale, path)
+    quarter = (COLUMNS * FEATURE_BYTES << scale) // 4
+    memory = max(quarter, LEAST_MEMORY)
+    print(f"\nTraining GraphSAGE with memory {readable('bytes', memory)}.\n")
+    options = TrainOptions(
+        model="sage",
+        hidden=32,
+        fanout=(10, 5),
+        batch_size=64,
+        epochs=3,
+        lr=0.01,
+        memory=memory,
+        window=1,
+        splits=("demo-train", "demo-val", "demo-test"),
+    )
+    trainer = Trainer(str(path), options)
+    with Steps(options.epochs) as steps:
+        trainer.train(steps)
+    show(trainer.report(str(path)))
+    picture = directory.with_suffix(".png")
+    curve.draw(trainer.history, picture)
+    print(f"\nThe curve is in {picture}.")
+
+
+def _make(scale: int, path: Path) -> None:
+    """Communities, with features that tell them apart, and a split small enough for a demo."""
+    print(f"\nGenerating {path}: 2^{scale} vertices in communities, {COLUMNS} features each.\n")
+    with Bars() as bars:
+        stats: dict[str, Any] = write.generate(
+            "sbm",
+            path,
+            vertices=1 << scale,
+            communities=CLASSES,
+            mean_degree=8,
+            inside=0.9,
+            undirected=True,
+            features=COLUMNS,
+            overwrite=True,
+            progress=bars,
+        )
+    print_fields(stats)
+    vertices = tg.open(path).vertices
+    chosen = np.random.default_rng(0).permutation(vertices)
+    ends = np.cumsum([min(size, vertices // 4) for size in SPLITS.values()])
+    parts = np.split(chosen, ends)
+    splits = {name: np.sort(part) for name, part in zip(SPLITS, parts, strict=False)}
+    add_features(path, splits=splits)

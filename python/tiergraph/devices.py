@@ -1,0 +1,59 @@
+"""Where algorithms run: the CPU, or an NVIDIA GPU found at run time."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from . import _native
+from .errors import InputError
+from .sizes import to_bytes
+
+
+class CudaDevice(NamedTuple):
+    """A GPU that `device="cuda:N"` names."""
+
+    name: str
+    architecture: str
+    """As the compiler calls it: `sm_90`."""
+    free_bytes: int
+    total_bytes: int
+
+
+def cuda_devices() -> list[CudaDevice]:
+    """The NVIDIA GPUs of this machine. Raises `DeviceError` where there is no working driver."""
+    return [CudaDevice(*device) for device in _native.cuda_devices()]
+
+
+def options(
+    device: str, memory: int | str | None, transfers: str, residency: bool, checksums: bool
+) -> _native.DeviceOptions:
+    """What the native part is told of a device; for a GPU, after its libraries were looked for."""
+    if device != "cpu":
+        find_libraries()
+    if transfers not in ("async", "sync"):
+        raise InputError.of("use transfers", transfers, expected="`async` or `sync`")
+    return {
+        "device": device,
+        "memory": to_bytes(memory),
+        "transfers": transfers,
+        "residency": residency,
+        "checksums": checksums,
+    }
+
+
+@cache
+def find_libraries() -> None:
+    """Tells the native part where PyPI's `nvidia-*` packages (PyTorch brings them) have NVRTC.
+
+    Also asks CUDA, if it has not begun yet, for as many hardware queues as there can be: with the
+    default of 8, most of the streams that blocks arrive on would wait for each other.
+    """
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    spec = importlib.util.find_spec("nvidia")
+    roots = [] if spec is None else list(spec.submodule_search_locations or [])
+    folders = {lib.parent for root in roots for lib in Path(root).glob("*/lib/libnvrtc.so.*")}
+    _native.add_library_folders(sorted(map(str, folders)))

@@ -1,0 +1,117 @@
+"""Batches made on a GPU: sampled and gathered by kernels, straight into PyTorch's own memory.
+
+PyTorch allocates a batch's tensors, on the loader's stream, and its stream waits for what fills
+them; so its allocator, its streams and its graphs work as with any other tensor, and nothing here
+links against it. A batch is prepared while the one before is trained on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, pyg
+from .devices import find_libraries
+from .errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from torch_geometric.data import Data as Batch
+
+    from .graph import Graph
+
+
+class GpuBatches:
+    """Makes the batches of one loader on the GPU `device`; `NeighborLoader(device="cuda")` has it.
+
+    `options` are the native loader's; `labels` has a value for each vertex, in the user's order.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Mapping[str, Any],
+        seeds: NDArray[np.uint64],
+        device: str,
+        device_memory: int | None,
+        labels: NDArray[Any] | None,
+    ) -> None:
+        find_libraries()
+        torch = pyg.torch()
+        self.device = torch.device(device if ":" in device else f"{device}:0")
+        name = options["features"]
+        self._dim = 0 if name is None else graph.features[name].shape[1]
+        self._native = _native.GpuLoader(
+            graph.path, json.dumps(options), seeds, self.device.index, device_memory
+        )
+        self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self.device)
+        self._labels = None if labels is None else torch.from_numpy(labels).to(self.device)
+        ids = graph.ids.view(np.int64) if graph.has_own_ids else None
+        self._ids = None if ids is None else torch.from_numpy(ids).to(self.device)
+        self._batch_size = int(options["batch_size"])
+
+    def placed(self) -> dict[str, Any]:
+        """Where neighbours and rows are: bytes and rows by tier."""
+        placed: dict[str, Any] = json.loads(self._native.placed())
+        return placed
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch from batch `first` on; each is begun before it is asked for."""
+        order = self._native.order(epoch)
+        ahead: tuple[Batch, torch.cuda.Event] | None = None
+        for number in range(first, self._native.batches()):
+            prepared = self._prepare(epoch, number, order)
+            if ahead is not None:
+                yield self._hand_over(*ahead)
+            ahead = prepared
+        if ahead is not None:
+            yield self._hand_over(*ahead)
+
+    def _prepare(
+        self, epoch: int, number: int, order: NDArray[np.uint32]
+    ) -> tuple[Batch, torch.cuda.Event]:
+        torch = pyg.torch()
+        places = order[number * self._batch_size : (number + 1) * self._batch_size]
+        nodes_by_hop, edges_by_hop = self._native.sample(epoch, number, places)
+        nodes, edges = sum(nodes_by_hop), sum(edges_by_hop)
+        with torch.cuda.stream(self._stream):
+            long = {"dtype": torch.int64, "device": self.device}
+            n_id = torch.empty(nodes, **long)
+            edge_index = torch.empty((2, edges), **long)
+            e_id = torch.empty(edges, **long)
+            x = torch.empty((nodes, self._dim), dtype=torch.float32, device=self.device)
+            self._native.fill(n_id.data_ptr(), edge_index.data_ptr(), e_id.data_ptr(), x.data_ptr())
+            data: Batch = pyg.geometric("data").Data(edge_index=edge_index)
+            data.num_nodes = nodes
+            if self._dim > 0:
+                data.x = x
+            if self._labels is not None:
+                data.y = self._labels[n_id]
+            data.n_id = n_id if self._ids is None else self._ids[n_id]
+            data.e_id = e_id
+            data.input_id = torch.from_numpy(places.astype(np.int64)).to(self.device)
+            event = torch.cuda.Event()
+            event.record(self._stream)
+        data.batch_size = len(places)
+        data.num_sampled_nodes, data.num_sampled_edges = nodes_by_hop, edges_by_hop
+        return data, event
+
+    def _hand_over(self, data: Batch, event: torch.cuda.Event) -> Batch:
+        """Makes the consumer's stream wait for the batch, and the allocator for the consumer."""
+        torch = pyg.torch()
+        stream = torch.cuda.current_stream(self.device)
+        stream.wait_event(event)
+        for value in data.to_dict().values():
+            if isinstance(value, torch.Tensor):
+                value.record_stream(stream)
+        return data
+
+
+def check_device(device: str) -> None:
+    """Refuses what is neither the CPU nor a GPU."""
+    if device != "cpu" and device.split(":")[0] != "cuda":
+        raise InputError.of("load batches on", device, expected="`cpu`, `cuda` or `cuda:N`")
