@@ -26,6 +26,7 @@ ITERATIONS = 12
 
 
 def main() -> None:
+    """Prints a row for each layout, and the other algorithms."""
     args = parser().parse_args()
     graphs = {
         "raw": build(args, "raw", {"codec": "raw", "order": "degree"}),
@@ -56,6 +57,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line."""
     parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parsed.add_argument("--scale", type=int, default=24)
     parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
@@ -64,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def build(args: argparse.Namespace, name: str, options: dict[str, object]) -> Path:
+    """The graph, generated if it is not there."""
     path: Path = args.folder / f"{name}-{args.scale}.tg"
     if not path.exists():
         tg.generate("rmat", path, scale=args.scale, **options)
@@ -112,6 +115,7 @@ def adjacency(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row(name: str, times: list[float], path: Path | None, arcs: int) -> dict[str, object]:
+    """What is written of one contender."""
     seconds = statistics.median(times)
     stored = 8.0 * arcs
     if path is not None:
@@ -133,12 +137,8 @@ def others(directed: Path, undirected: Path) -> None:
     """The other algorithms, once each, in the same units."""
     for path in (directed, undirected):
         graph = tg.open(path, device="cuda")
-        for name, run in (
-            ("wcc", graph.wcc),
-            ("bfs", lambda: graph.bfs(77)),
-            ("sssp", lambda: graph.sssp(77)),
-        ):
-            run()
+        for name, arguments in (("wcc", ()), ("bfs", (77,)), ("sssp", (77,))):
+            getattr(graph, name)(*arguments)
             last = graph.last_run
             seconds = [i["seconds"] for i in last["details"]]
             print(

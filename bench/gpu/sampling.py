@@ -2,10 +2,11 @@
 
 `python bench/gpu/sampling.py [--scale 24] [--folder /dev/shm] [--out FILE]`
 
-Needs a GPU, PyTorch, PyG, tiergraph from a wheel; `pylibwholegraph-cu13` for the comparison, without
-which its rows are left out and the reason is printed. Samples 8,000 seeds at [25, 10] from RMAT of
-that scale, renumbered, with the topology in device and in pinned host memory; gathers 500,000 random
-rows of 512 bytes and 4 KiB from both. Medians, interleaved; one JSON object a row goes to FILE.
+Needs a GPU, PyTorch, PyG, tiergraph from a wheel; `pylibwholegraph-cu13` for the comparison,
+without which its rows are left out and the reason is printed. Samples 8,000 seeds at [25, 10] from
+RMAT of that scale, renumbered, with the topology in device and in pinned host memory; gathers
+500,000 random rows of 512 bytes and 4 KiB from both. Medians, interleaved; one JSON object a row
+goes to FILE.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ REPEATS = 20
 
 
 def main() -> None:
+    """Prints a row for each contender."""
     args = parser().parse_args()
     peers = whole_graph()
     rows: list[dict[str, Any]] = []
@@ -62,6 +64,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line."""
     parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parsed.add_argument("--scale", type=int, default=24)
     parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
@@ -145,6 +148,7 @@ def gathers(folder: Path, dim: int) -> dict[str, Callable[[], int]]:
 
 
 def gather(loader: tg.NeighborLoader, dim: int) -> Callable[[], int]:
+    """Gathers the rows of one batch, again and again."""
     native = loader._gpu._native
     order = native.order(0)
     x = torch.empty((ROWS, dim), device="cuda")

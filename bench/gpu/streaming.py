@@ -7,9 +7,10 @@ Three tables, each beside its ceiling in the same run:
 1. from memory-backed files (a stand-in for a fast array, not a drive): bytes a second against bare
    reads of the same file and against a copy from pinned host memory to the GPU;
 2. from the real disk under DIR, against bare reads of the same file;
-3. the papers' modes (RealGraphGPU++, figures 6 and 7) on a *modelled* drive of 7 and of 14 GB/s over
-   the memory-backed files: a thread that reads, copies and computes one block after the other by
-   blocking reads (RG-no), against asynchronous slots (RG-opt).
+3. the papers' modes (RealGraphGPU++, figures 6 and 7) on a *modelled* drive of 7 and of 14 GB/s
+   over the memory-backed files: a thread that reads, copies and computes one block after the other
+   by blocking reads (RG-no), against asynchronous slots (RG-opt), whose reader threads stand in for
+   the drive's own copying.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ GB = 1e9
 
 
 def main() -> None:
+    """Prints the three tables."""
     args = parser().parse_args()
     rows: list[dict[str, Any]] = []
     graphs = {codec: build(args.memory, args.scale, codec) for codec in ("raw", "packed")}
@@ -50,6 +52,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line."""
     parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parsed.add_argument("--scale", type=int, default=24)
     parsed.add_argument("--memory", type=Path, default=Path("/dev/shm"))
@@ -61,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def build(folder: Path, scale: int, codec: str) -> Path:
+    """The graph, generated if it is not there."""
     path = folder / f"{codec}-{scale}.tg"
     if not path.exists():
         options = {"order": "degree"} if codec == "raw" else {"layouts": "analytics"}
@@ -103,6 +107,7 @@ def passes(path: Path, **options: Any) -> dict[str, Any]:
 def memory_backed(
     path: Path, codec: str, threads: int, checksums: bool, link: float
 ) -> dict[str, Any]:
+    """A row of the first table."""
     row = passes(path, threads=threads, checksums=checksums)
     bound = min(link, row["read_ceiling"])
     print(
@@ -115,6 +120,7 @@ def memory_backed(
 
 
 def real_disk(path: Path, codec: str) -> dict[str, Any]:
+    """A row of the second table."""
     row = passes(path)
     print(
         f"real disk {codec:7}: {row['bandwidth'] / GB:5.2f} GB/s, "

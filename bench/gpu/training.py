@@ -3,9 +3,9 @@
 `python bench/gpu/training.py [--scale 22] [--features 128] [--batches 24] [--out FILE]`
 
 The paper's settings (Hyperion, Table 3): GraphSAGE, GCN and GAT of two layers, fanout 25 and 10,
-batches of 8,000, hidden 256 (GAT: 8 heads of 64), on an RMAT graph with random features. Rows lie in
-GPU memory, or in pinned host memory behind a GPU cache of a tenth of them, or all in pinned memory.
-Together: a batch is prepared while the one before trains; apart: the host waits in between.
+batches of 8,000, hidden 256 (GAT: 8 heads of 64), on an RMAT graph with random features. Rows lie
+in GPU memory, or in pinned host memory behind a GPU cache of a part of them. Together: a batch is
+prepared while the one before trains; apart: the host waits in between.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def main() -> None:
             rows.append({"rows": place, "model": name, **row})
             print(
                 f"{place:12} {name:10} {row['nodes'] / 1e3:.0f} K nodes, "
-                f"{row['edges'] / 1e3:.0f} K edges: prepare {row['prepare'] * 1e3:7.2f} ms a batch, "
+                f"{row['edges'] / 1e3:.0f} K edges, ms a batch: "
+                f"prepare {row['prepare'] * 1e3:7.2f}, "
                 f"train {row['train'] * 1e3:7.2f}, apart {row['apart'] * 1e3:7.2f}, "
                 f"together {row['together'] * 1e3:7.2f}: {row['apart'] / row['together']:.2f} x"
             )

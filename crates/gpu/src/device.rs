@@ -11,7 +11,6 @@ use crate::driver::{Code, Driver, Handle, check, driver};
 
 /// `cuDeviceGetAttribute`'s numbers.
 const MULTIPROCESSORS: c_int = 16;
-const L2_BYTES: c_int = 38;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
@@ -41,7 +40,6 @@ struct Inner {
     name: String,
     architecture: Architecture,
     multiprocessors: u32,
-    l2_bytes: u64,
 }
 
 // SAFETY: the driver's functions may be called from any thread; a context is bound before each.
@@ -87,7 +85,6 @@ impl Device {
             name: name(driver, device)?,
             architecture: Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? },
             multiprocessors: attribute(MULTIPROCESSORS)?,
-            l2_bytes: attribute(L2_BYTES)?.into(),
             driver,
             ordinal: device,
             context,
@@ -107,11 +104,6 @@ impl Device {
     /// Streaming multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
-    }
-
-    /// Bytes of the L2 cache.
-    pub fn l2_bytes(&self) -> u64 {
-        self.0.l2_bytes
     }
 
     /// Bytes of device memory: free, and all.

@@ -42,12 +42,10 @@ functions! {
     stream_create: "cuStreamCreateWithPriority"(*mut Handle, c_uint, c_int);
     stream_destroy: "cuStreamDestroy_v2"(Handle);
     stream_sync: "cuStreamSynchronize"(Handle);
-    stream_wait: "cuStreamWaitEvent"(Handle, Handle, c_uint);
     event_create: "cuEventCreate"(*mut Handle, c_uint);
     event_record: "cuEventRecord"(Handle, Handle);
     event_query: "cuEventQuery"(Handle);
     event_sync: "cuEventSynchronize"(Handle);
-    event_elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
     event_destroy: "cuEventDestroy_v2"(Handle);
     module_load: "cuModuleLoadData"(*mut Handle, *const c_void);
     module_unload: "cuModuleUnload"(Handle);

@@ -9,6 +9,7 @@
 pub mod cubins;
 mod device;
 mod driver;
+mod event;
 mod kernel;
 pub mod kernels;
 mod library;
@@ -18,9 +19,10 @@ mod pinned;
 mod stream;
 
 pub use device::{Architecture, Device};
+pub use event::{Copying, Event};
 pub use kernel::{Grid, Kernel, Module};
 pub use library::search_libraries_in;
 pub use memory::{DeviceBuf, Span};
 pub use nvrtc::Compiler;
 pub use pinned::{Mapped, PinnedPool};
-pub use stream::{Copying, Event, Stream};
+pub use stream::Stream;

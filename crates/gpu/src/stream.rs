@@ -1,4 +1,4 @@
-//! Streams, events, and the copies between host and device.
+//! Streams, and the copies between host and device.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -7,11 +7,10 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use crate::driver::{Handle, NOT_READY};
-use crate::{Device, DeviceBuf};
+use crate::driver::Handle;
+use crate::{Copying, Device, DeviceBuf, Event};
 
 const NON_BLOCKING: u32 = 1;
-const NO_TIMING: u32 = 2;
 
 /// An order of work on a device: what one stream is given runs one behind the other.
 #[derive(Debug)]
@@ -77,16 +76,6 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: a live stream.
         self.device.call("finish a stream", |d| unsafe { (d.stream_sync)(self.handle) })
-    }
-
-    /// What is given from now on runs after `event`.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn wait(&self, event: &Event) -> Result<()> {
-        // SAFETY: a live stream and a live event.
-        self.device
-            .call("order two streams", |d| unsafe { (d.stream_wait)(self.handle, event.handle, 0) })
     }
 
     /// Copies `values` to the start of `to`, and waits.
@@ -228,129 +217,5 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: made in `with_priority`; the driver lets its work finish.
         self.device.release(|d| unsafe { (d.stream_destroy)(self.handle) });
-    }
-}
-
-/// A point in a stream's order.
-#[derive(Debug)]
-pub struct Event {
-    device: Device,
-    handle: Handle,
-}
-
-// SAFETY: the driver takes an event from any thread.
-unsafe impl Send for Event {}
-// SAFETY: as above.
-unsafe impl Sync for Event {}
-
-impl Event {
-    /// An event that has happened until it is recorded.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn new(device: &Device) -> Result<Self> {
-        Self::with(device, NO_TIMING)
-    }
-
-    /// Happens when all that `stream` was given so far is done, and remembers when.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn timed(stream: &Stream) -> Result<Self> {
-        let event = Self::with(stream.device(), 0)?;
-        event.record(stream)?;
-        Ok(event)
-    }
-
-    fn with(device: &Device, flags: u32) -> Result<Self> {
-        let mut handle = ptr::null_mut();
-        // SAFETY: writes one handle, destroyed in `drop`.
-        device.call("make an event", |d| unsafe { (d.event_create)(&raw mut handle, flags) })?;
-        Ok(Self { device: device.clone(), handle })
-    }
-
-    /// From now on, happens when all that `stream` was given so far is done.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn record(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: a live event and a live stream.
-        self.device
-            .call("record an event", |d| unsafe { (d.event_record)(self.handle, stream.raw()) })
-    }
-
-    /// Whether it happened.
-    ///
-    /// # Errors
-    /// Whatever failed before it.
-    pub fn happened(&self) -> Result<bool> {
-        // SAFETY: a live event.
-        match self.device.ask(|d| unsafe { (d.event_query)(self.handle) }) {
-            NOT_READY => Ok(false),
-            code => self.device.explain(code, "finish the GPU's work").map(|()| true),
-        }
-    }
-
-    /// Waits for it.
-    ///
-    /// # Errors
-    /// Whatever failed before it.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: a live event.
-        self.device.call("finish the GPU's work", |d| unsafe { (d.event_sync)(self.handle) })
-    }
-
-    /// Seconds between two timed events that happened.
-    ///
-    /// # Errors
-    /// One of them did not happen yet, or has no time.
-    pub fn seconds_since(&self, earlier: &Event) -> Result<f64> {
-        let mut milliseconds = 0f32;
-        // SAFETY: writes one float.
-        self.device.call("read the GPU's clock", |d| unsafe {
-            (d.event_elapsed)(&raw mut milliseconds, earlier.handle, self.handle)
-        })?;
-        Ok(f64::from(milliseconds) / 1e3)
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: made in `record`.
-        self.device.release(|d| unsafe { (d.event_destroy)(self.handle) });
-    }
-}
-
-/// A host buffer that the GPU copies from.
-#[derive(Debug)]
-pub struct Copying {
-    buffer: AlignedBuf,
-    event: Option<Event>,
-}
-
-impl Copying {
-    /// Whether the copy ended.
-    ///
-    /// # Errors
-    /// Whatever failed before its end.
-    pub fn is_done(&self) -> Result<bool> {
-        self.event.as_ref().map_or(Ok(true), Event::happened)
-    }
-
-    /// Waits for the copy's end and gives the buffer and the event back.
-    ///
-    /// # Errors
-    /// Whatever failed before its end; the buffer is dropped then.
-    pub fn finish(mut self) -> Result<(AlignedBuf, Option<Event>)> {
-        let event = self.event.take();
-        event.as_ref().map_or(Ok(()), Event::synchronize)?;
-        Ok((std::mem::take(&mut self.buffer), event))
-    }
-}
-
-impl Drop for Copying {
-    fn drop(&mut self) {
-        // After an error the context does nothing more, so the buffer may go.
-        let _ = self.event.as_ref().map_or(Ok(()), Event::synchronize);
     }
 }

@@ -4,6 +4,7 @@
 //! source, how messages are combined at a row and what is done with the result is all that an
 //! algorithm writes in CUDA; decoding, balance and residency are the passes'.
 
+mod batch;
 mod blocks;
 mod checksum;
 mod edge_map;
@@ -12,11 +13,12 @@ mod sample;
 mod survey;
 mod vertices;
 
+pub use batch::{Given, Lists, Neighbors, Request, Sampled};
 pub use blocks::{BATCH, Blocks};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Join, Layout, Level, Program, Relax, Sum, TilesPass};
 pub use gather::{Gather, RowType, Rows};
-pub use sample::{Given, Lists, Neighbors, Request, Sampled, Sampler};
+pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
 pub use vertices::{Ranks, Vertices};
 

@@ -3,8 +3,9 @@
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use super::batch::{Given, Lists, Request, Sampled};
 use super::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Mapped, Module, Span, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
 
 const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
@@ -57,67 +58,6 @@ struct Sizes {
     end: u32,
     first_edge: u32,
     end_edge: u32,
-}
-
-/// The neighbours of all vertices.
-#[derive(Debug)]
-pub enum Neighbors {
-    /// In device memory.
-    Device(DeviceBuf<u32>),
-    /// In host memory that kernels read.
-    Host(Mapped),
-}
-
-impl Neighbors {
-    fn address(&self) -> u64 {
-        match self {
-            Self::Device(neighbors) => neighbors.address(),
-            Self::Host(neighbors) => neighbors.address(),
-        }
-    }
-}
-
-/// A graph's lists: those of vertex v at `offsets[v]..offsets[v + 1]`.
-#[derive(Debug)]
-pub struct Lists {
-    /// |V| + 1 of them.
-    pub offsets: DeviceBuf<u64>,
-    /// All lists.
-    pub neighbors: Neighbors,
-}
-
-/// What to sample.
-#[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// The seeds, as the graph numbers them.
-    pub seeds: &'a [u32],
-    /// The most neighbours of each hop; `u32::MAX` for all.
-    pub fanouts: &'a [u32],
-    /// The epoch's key.
-    pub key: [u32; 2],
-    /// The batch's number in its epoch.
-    pub batch: u32,
-}
-
-/// A sampled batch's sizes; its arrays are in the [`Sampler`] until the next one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sampled {
-    /// Seeds, then the new nodes of each hop.
-    pub num_sampled_nodes: Vec<usize>,
-    /// Edges of each hop.
-    pub num_sampled_edges: Vec<usize>,
-}
-
-impl Sampled {
-    /// Nodes.
-    pub fn nodes(&self) -> usize {
-        self.num_sampled_nodes.iter().sum()
-    }
-
-    /// Edges.
-    pub fn edges(&self) -> usize {
-        self.num_sampled_edges.iter().sum()
-    }
 }
 
 struct Kernels {
@@ -388,19 +328,6 @@ impl Sampler {
         // SAFETY: `Export` of the source, with lengths as asserted.
         unsafe { self.kernels.give.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
-}
-
-/// Where a batch goes.
-#[derive(Debug)]
-pub struct Given<'a> {
-    /// The place of each vertex in the user's order; without, it is the vertex's number.
-    pub positions: Option<&'a DeviceBuf<u32>>,
-    /// Each node's place in the user's order.
-    pub nodes: Span<i64>,
-    /// The edges' sources, then their destinations.
-    pub edge_index: Span<i64>,
-    /// The edges' arcs.
-    pub e_id: Span<i64>,
 }
 
 /// From the sizes before the first hop and after each.

@@ -1,0 +1,108 @@
+//! Points in a stream's order, and the copies whose ends they tell.
+
+use std::ptr;
+
+use tiergraph_core::Result;
+use tiergraph_mem::AlignedBuf;
+
+use crate::driver::{Handle, NOT_READY};
+use crate::{Device, Stream};
+
+const NO_TIMING: u32 = 2;
+
+/// A point in a stream's order.
+#[derive(Debug)]
+pub struct Event {
+    device: Device,
+    handle: Handle,
+}
+
+// SAFETY: the driver takes an event from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event that has happened until it is recorded.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn new(device: &Device) -> Result<Self> {
+        let (mut handle, flags) = (ptr::null_mut(), NO_TIMING);
+        // SAFETY: writes one handle, destroyed in `drop`.
+        device.call("make an event", |d| unsafe { (d.event_create)(&raw mut handle, flags) })?;
+        Ok(Self { device: device.clone(), handle })
+    }
+
+    /// From now on, happens when all that `stream` was given so far is done.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: a live event and a live stream.
+        self.device
+            .call("record an event", |d| unsafe { (d.event_record)(self.handle, stream.raw()) })
+    }
+
+    /// Whether it happened.
+    ///
+    /// # Errors
+    /// Whatever failed before it.
+    pub fn happened(&self) -> Result<bool> {
+        // SAFETY: a live event.
+        match self.device.ask(|d| unsafe { (d.event_query)(self.handle) }) {
+            NOT_READY => Ok(false),
+            code => self.device.explain(code, "finish the GPU's work").map(|()| true),
+        }
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// Whatever failed before it.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: a live event.
+        self.device.call("finish the GPU's work", |d| unsafe { (d.event_sync)(self.handle) })
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made in `record`.
+        self.device.release(|d| unsafe { (d.event_destroy)(self.handle) });
+    }
+}
+
+/// A host buffer that the GPU copies from.
+#[derive(Debug)]
+pub struct Copying {
+    pub(crate) buffer: AlignedBuf,
+    pub(crate) event: Option<Event>,
+}
+
+impl Copying {
+    /// Whether the copy ended.
+    ///
+    /// # Errors
+    /// Whatever failed before its end.
+    pub fn is_done(&self) -> Result<bool> {
+        self.event.as_ref().map_or(Ok(true), Event::happened)
+    }
+
+    /// Waits for the copy's end and gives the buffer and the event back.
+    ///
+    /// # Errors
+    /// Whatever failed before its end; the buffer is dropped then.
+    pub fn finish(mut self) -> Result<(AlignedBuf, Option<Event>)> {
+        let event = self.event.take();
+        event.as_ref().map_or(Ok(()), Event::synchronize)?;
+        Ok((std::mem::take(&mut self.buffer), event))
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        // After an error the context does nothing more, so the buffer may go.
+        let _ = self.event.as_ref().map_or(Ok(()), Event::synchronize);
+    }
+}

@@ -1,0 +1,77 @@
+//! What is sampled from, what is asked for, and what comes of it.
+
+use crate::{DeviceBuf, Mapped, Span};
+
+/// The neighbours of all vertices.
+#[derive(Debug)]
+pub enum Neighbors {
+    /// In device memory.
+    Device(DeviceBuf<u32>),
+    /// In host memory that kernels read.
+    Host(Mapped),
+}
+
+impl Neighbors {
+    pub(super) fn address(&self) -> u64 {
+        match self {
+            Self::Device(neighbors) => neighbors.address(),
+            Self::Host(neighbors) => neighbors.address(),
+        }
+    }
+}
+
+/// A graph's lists: those of vertex v at `offsets[v]..offsets[v + 1]`.
+#[derive(Debug)]
+pub struct Lists {
+    /// |V| + 1 of them.
+    pub offsets: DeviceBuf<u64>,
+    /// All lists.
+    pub neighbors: Neighbors,
+}
+
+/// What to sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The seeds, as the graph numbers them.
+    pub seeds: &'a [u32],
+    /// The most neighbours of each hop; `u32::MAX` for all.
+    pub fanouts: &'a [u32],
+    /// The epoch's key.
+    pub key: [u32; 2],
+    /// The batch's number in its epoch.
+    pub batch: u32,
+}
+
+/// A sampled batch's sizes; its arrays are in the [`Sampler`] until the next one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// Seeds, then the new nodes of each hop.
+    pub num_sampled_nodes: Vec<usize>,
+    /// Edges of each hop.
+    pub num_sampled_edges: Vec<usize>,
+}
+
+impl Sampled {
+    /// Nodes.
+    pub fn nodes(&self) -> usize {
+        self.num_sampled_nodes.iter().sum()
+    }
+
+    /// Edges.
+    pub fn edges(&self) -> usize {
+        self.num_sampled_edges.iter().sum()
+    }
+}
+
+/// Where a batch goes.
+#[derive(Debug)]
+pub struct Given<'a> {
+    /// The place of each vertex in the user's order; without, it is the vertex's number.
+    pub positions: Option<&'a DeviceBuf<u32>>,
+    /// Each node's place in the user's order.
+    pub nodes: Span<i64>,
+    /// The edges' sources, then their destinations.
+    pub edge_index: Span<i64>,
+    /// The edges' arcs.
+    pub e_id: Span<i64>,
+}
