@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,7 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
     records: list[Record] = []
+    runs: list[tuple[Case, Path, int]] = []
     with _runs.data_directory("accuracy", options.keep) as directory:
         for case in CASES:
             if options.only and case.name not in options.only:
@@ -101,8 +104,8 @@ def main() -> None:
                 continue
             path = directory / f"{case.name}.tg"
             _build(source, path, options.repetitions)
-            for seed in range(options.repetitions):
-                records.append(_train(case, path, seed))
+            runs.extend((case, path, seed) for seed in range(options.repetitions))
+        records += _train_all(runs, options)
     _print(records)
     _runs.save(options, "accuracy", "not timed", records)
 
@@ -110,6 +113,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = _runs.arguments(__doc__ or "", scale=0, repetitions=10)
     parser.add_argument("--only", action="append", help="one of the graphs; repeat for more")
+    parser.add_argument("--jobs", type=int, default=1, help="seeds that are trained at once")
     parser.add_argument(
         "--data",
         type=Path,
@@ -148,10 +152,24 @@ def _masks(arrays: Any, seed: int) -> Masks:
     return masks
 
 
+def _train_all(runs: list[tuple[Case, Path, int]], options: argparse.Namespace) -> list[Record]:
+    """Trains with each seed, `jobs` at a time in processes of their own; slow graphs first."""
+    if options.jobs == 1:
+        return [_train(*run) for run in runs]
+    slow = ["minesweeper", "coauthor-cs"]
+    runs = sorted(runs, key=lambda run: run[0].name not in slow)
+    with ProcessPoolExecutor(
+        options.jobs, get_context("spawn"), torch.set_num_threads, (options.threads,)
+    ) as pool:
+        return list(pool.map(_train, *zip(*runs, strict=True)))
+
+
 def _train(case: Case, path: Path, seed: int) -> Record:
     began = time.perf_counter()
     splits = (f"train-{seed}", f"val-{seed}", f"test-{seed}")
-    trainer = Trainer(str(path), replace(case.options, seed=seed, splits=splits))
+    threads = torch.get_num_threads()
+    options = replace(case.options, seed=seed, splits=splits, threads=threads)
+    trainer = Trainer(str(path), options)
     trainer.train()
     report = trainer.report(case.name)
     test = report["test"]
