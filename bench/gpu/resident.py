@@ -15,6 +15,7 @@ import json
 import statistics
 from pathlib import Path
 
+import _arguments
 import cupy as cp
 import numpy as np
 from cupyx.scipy.sparse import csr_matrix
@@ -27,7 +28,7 @@ ITERATIONS = 12
 
 def main() -> None:
     """Prints a row for each layout, and the other algorithms."""
-    args = parser().parse_args()
+    args = _arguments.arguments(__doc__).parse_args()
     graphs = {
         "raw": build(args, "raw", {"codec": "raw", "order": "degree"}),
         "packed": build(args, "packed", {"codec": "packed", "layouts": "analytics"}),
@@ -54,15 +55,6 @@ def main() -> None:
     others(graphs["packed"], undirected)
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parsed.add_argument("--scale", type=int, default=24)
-    parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
-    parsed.add_argument("--out", type=Path)
-    return parsed
 
 
 def build(args: argparse.Namespace, name: str, options: dict[str, object]) -> Path:

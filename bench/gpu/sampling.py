@@ -11,7 +11,6 @@ goes to FILE.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -19,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _arguments
 import numpy as np
 import torch
 
@@ -32,7 +32,7 @@ REPEATS = 20
 
 def main() -> None:
     """Prints a row for each contender."""
-    args = parser().parse_args()
+    args = _arguments.arguments(__doc__).parse_args()
     peers = whole_graph()
     rows: list[dict[str, Any]] = []
     path = args.folder / f"sample-{args.scale}.tg"
@@ -61,15 +61,6 @@ def main() -> None:
             )
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parsed.add_argument("--scale", type=int, default=24)
-    parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
-    parsed.add_argument("--out", type=Path)
-    return parsed
 
 
 def timed(contenders: dict[str, Callable[[], int]]) -> dict[str, tuple[float, float]]:
@@ -132,7 +123,8 @@ def gathers(folder: Path, dim: int) -> dict[str, Callable[[], int]]:
             "uniform", path, vertices=TABLE_ROWS, edges=TABLE_ROWS, features=dim, order="none"
         )
     made = {}
-    working = 64 << 20
+    # The sampler's own memory, and none for rows.
+    working = 16 * TABLE_ROWS + 13 * ROWS + (1 << 20)
     for place, memory in (("device", 20 << 30), ("host", working)):
         loader = tg.NeighborLoader(
             path,

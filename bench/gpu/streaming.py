@@ -1,6 +1,6 @@
 """PageRank and WCC on a GPU with nothing resident: how fast blocks reach it, and what limits that.
 
-`python bench/gpu/streaming.py [--scale 24] [--memory /dev/shm] [--disk DIR] [--out FILE]`
+`python bench/gpu/streaming.py [--scale 24] [--folder /dev/shm] [--disk DIR] [--out FILE]`
 
 Three tables, each beside its ceiling in the same run:
 
@@ -21,6 +21,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import _arguments
 import torch
 
 import tiergraph as tg
@@ -33,7 +34,7 @@ def main() -> None:
     """Prints the three tables."""
     args = parser().parse_args()
     rows: list[dict[str, Any]] = []
-    graphs = {codec: build(args.memory, args.scale, codec) for codec in ("raw", "packed")}
+    graphs = {codec: build(args.folder, args.scale, codec) for codec in ("raw", "packed")}
     link = copy_ceiling()
     print(f"copy from pinned memory: {link / GB:.1f} GB/s")
     rows.append({"what": "copy", "bandwidth": link})
@@ -53,13 +54,10 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parsed.add_argument("--scale", type=int, default=24)
-    parsed.add_argument("--memory", type=Path, default=Path("/dev/shm"))
+    parsed = _arguments.arguments(__doc__)
     parsed.add_argument("--disk", type=Path)
     parsed.add_argument("--threads", type=int, nargs="+", default=[12, 16])
     parsed.add_argument("--modelled-threads", type=int, nargs="+", default=[1, 2])
-    parsed.add_argument("--out", type=Path)
     return parsed
 
 

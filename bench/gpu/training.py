@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import _arguments
 import numpy as np
 import torch
 from torch_geometric.nn.models import GAT, GCN, GraphSAGE
@@ -69,12 +70,9 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    parsed = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parsed.add_argument("--scale", type=int, default=22)
+    parsed = _arguments.arguments(__doc__, scale=22)
     parsed.add_argument("--features", type=int, default=128)
     parsed.add_argument("--batches", type=int, default=24)
-    parsed.add_argument("--folder", type=Path, default=Path("/dev/shm"))
-    parsed.add_argument("--out", type=Path)
     return parsed
 
 

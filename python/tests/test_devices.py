@@ -31,6 +31,7 @@ def test_auto_takes_the_cpu(six):
     graph = tg.open(six.path, device="auto")
     graph.wcc()
     assert graph.last_run["device"] == "cpu"
+    assert "CUDA" in graph.last_run["device_why"]
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", ""])

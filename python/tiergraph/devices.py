@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import _native
-from .errors import InputError
+from .errors import DeviceError, InputError
 from .sizes import to_bytes
 
 
@@ -26,6 +26,17 @@ class CudaDevice(NamedTuple):
 def cuda_devices() -> list[CudaDevice]:
     """The NVIDIA GPUs of this machine. Raises `DeviceError` where there is no working driver."""
     return [CudaDevice(*device) for device in _native.cuda_devices()]
+
+
+def resolve(device: str) -> tuple[str, str]:
+    """The device that `device` means, and why: `auto` is a GPU, or the CPU and what is missing."""
+    if device != "auto":
+        return device, "it was asked for"
+    try:
+        found = cuda_devices()
+    except DeviceError as error:
+        return "cpu", str(error).split("\n", 1)[0]
+    return ("cuda", f"there is an {found[0].name}") if found else ("cpu", "the driver knows no GPU")
 
 
 def options(

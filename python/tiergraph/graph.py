@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from .arrays import to_ids
-from .devices import options
+from .devices import options, resolve
 from .errors import InputError
 from .features import Arrays, Features
 from .sizes import to_bytes
@@ -57,10 +57,11 @@ def open(
     Reads the manifest and the index. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `BudgetError` where `memory` cannot hold the vertex state.
     """
+    device, why = resolve(device)
     place = options(device, device_memory, transfers, device_residency, checksums)
     bandwidth = to_bytes(modelled_bandwidth)
     native = _native.open(os.fspath(path), to_bytes(memory), io, threads, bandwidth, place)
-    return Graph(native, os.fspath(path))
+    return Graph(native, os.fspath(path), device_why=why)
 
 
 class Graph:
@@ -71,9 +72,11 @@ class Graph:
     bandwidth, resident bytes, under the same keys as `--json` prints them.
     """
 
-    def __init__(self, native: _native.Graph, path: str) -> None:
+    def __init__(self, native: _native.Graph, path: str, *, device_why: str) -> None:
         self._native = native
         self.path = path
+        self.device_why = device_why
+        """Why algorithms run where they do; `last_run` has it too."""
         self.last_run: dict[str, Any] = {}
         self.ceiling = False
         """Measure, around each run, what the graph's files give when only read: `read_ceiling`."""
@@ -232,7 +235,8 @@ class Graph:
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
         before = self._native.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
         result, stats = call()
-        self.last_run = {"graph": self.path} | json.loads(stats)
+        run = {"graph": self.path} | json.loads(stats)
+        self.last_run = run | {"device_why": self.device_why}
         if before is not None:
             after = self._native.measure_ceiling(CEILING_SECONDS)
             self.last_run["read_ceiling"] = (before + after) / 2

@@ -15,6 +15,7 @@ mod propagate;
 mod pull;
 mod report;
 mod residual;
+mod source;
 mod sssp;
 mod state;
 

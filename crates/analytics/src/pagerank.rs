@@ -62,51 +62,95 @@ pub fn pagerank(
     options: &PageRank,
     progress: &dyn Progress,
 ) -> Result<(Vec<f32>, RunReport)> {
-    check(graph, options)?;
-    let n = graph.vertices();
-    let mut degrees = graph.degrees(Direction::Out)?;
-    let teleport = Teleport::new(n, &options.sources);
-    let linked = linked(graph, &degrees, &teleport)?;
-    degrees.truncate(linked);
-    degrees.shrink_to_fit();
-    let len = padded(graph, linked);
-    let _state = graph.reserve((len as u64 * 16).max(n as u64 * 8), "the ranks")?;
+    let mut walk = Walk::new(graph, options)?;
+    let (linked, len) = (walk.degrees.len(), padded(graph, walk.degrees.len()));
+    let bytes = (len as u64 * 16).max(graph.vertices() as u64 * 8);
+    let _state = graph.reserve(bytes, "the ranks")?;
     let mut x = vec![0f32; len];
     let mut y = Chunks::new(linked, 1, chunk_log2(graph), 0f64);
     graph.plan_residency();
-    let mut isolated = Isolated::new(n - linked, &teleport);
-    let mut sums = start(&mut x, &degrees, &teleport) + isolated.sums(0.0);
-    let limit = options.iterations;
-    let mut run = Run::start(graph, "pagerank", limit as u64, progress);
-    let mut converged = options.tolerance.is_none() || n == 0;
-    for _ in 0..limit {
+    let sums = walk.start(&mut x);
+    let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
+    let converged = walk.iterate(&mut run, sums, |jump, degrees| {
         let selection = graph.select_tiles(|_| true);
         pull_sum(graph, &selection, &x, &y)?;
-        // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
-        let jump = (1.0 - options.damping) + options.damping * sums.sinks;
-        let jump = Jump { jump, damping: options.damping, teleport: &teleport };
-        sums = update(graph.threads(), &jump, &degrees, &mut x, &mut y) + isolated.update(&jump);
-        run.iteration("pass", sums.change);
-        if options.tolerance.is_some_and(|t| sums.change < t) {
-            converged = true;
-            break;
-        }
-    }
+        Ok(update(graph.threads(), jump, degrees, &mut x, &mut y))
+    })?;
     let report = run.finish(converged)?;
     drop(y);
     x.truncate(linked);
-    for (rank, &degree) in x.iter_mut().zip(&degrees) {
-        *rank *= degree.max(1) as f32;
+    Ok((walk.ranks(graph, x)?, report))
+}
+
+/// What a run is on any device: all but its passes and its vertices' state.
+pub(crate) struct Walk<'a> {
+    options: &'a PageRank,
+    teleport: Teleport,
+    /// Out-degrees, of the vertices up to the last with an arc: those that have state.
+    pub degrees: Vec<u32>,
+    isolated: Isolated,
+    vertices: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(graph: &Graph, options: &'a PageRank) -> Result<Self> {
+        check(graph, options)?;
+        let vertices = graph.vertices();
+        let mut degrees = graph.degrees(Direction::Out)?;
+        let teleport = Teleport::new(vertices, &options.sources);
+        degrees.truncate(linked(graph, &degrees, &teleport)?);
+        degrees.shrink_to_fit();
+        let isolated = Isolated::new(vertices - degrees.len(), &teleport);
+        Ok(Self { options, teleport, degrees, isolated, vertices })
     }
-    drop(degrees);
-    x.resize(n, isolated.rank as f32);
-    Ok((graph.to_user_order(x, 1)?, report))
+
+    /// Where the walk restarts.
+    pub fn teleport(&self) -> &Teleport {
+        &self.teleport
+    }
+
+    /// Makes `x` that of the first pass.
+    pub fn start(&self, x: &mut [f32]) -> Sums {
+        start(x, &self.degrees, &self.teleport) + self.isolated.sums(0.0)
+    }
+
+    /// Calls `step`, which passes over the arcs and makes the next ranks of the vertices that have
+    /// state, until the options are met; whether the ranks converged.
+    pub fn iterate(
+        &mut self,
+        run: &mut Run<'_>,
+        mut sums: Sums,
+        mut step: impl FnMut(&Jump<'_>, &[u32]) -> Result<Sums>,
+    ) -> Result<bool> {
+        let PageRank { damping, iterations, tolerance, .. } = *self.options;
+        for _ in 0..iterations {
+            // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
+            let jump = (1.0 - damping) + damping * sums.sinks;
+            let jump = Jump { jump, damping, teleport: &self.teleport };
+            sums = step(&jump, &self.degrees)? + self.isolated.update(&jump);
+            run.iteration("pass", sums.change);
+            if tolerance.is_some_and(|t| sums.change < t) {
+                return Ok(true);
+            }
+        }
+        Ok(tolerance.is_none() || self.vertices == 0)
+    }
+
+    /// All ranks, in the user's order, from the last `x`.
+    pub fn ranks(self, graph: &Graph, mut x: Vec<f32>) -> Result<Vec<f32>> {
+        for (rank, &degree) in x.iter_mut().zip(&self.degrees) {
+            *rank *= degree.max(1) as f32;
+        }
+        drop(self.degrees);
+        x.resize(self.vertices, self.isolated.rank as f32);
+        graph.to_user_order(x, 1)
+    }
 }
 
 /// The vertices up to the last that has an arc: where vertices are in the order of their degrees,
 /// those after it are many (almost half of an R-MAT graph). All of them if the walk restarts from
 /// chosen ones, which may be isolated.
-pub(crate) fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> {
+fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> {
     if let Teleport::Sources(_) = teleport {
         return Ok(graph.vertices());
     }
@@ -118,7 +162,7 @@ pub(crate) fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Res
     Ok(last(degrees).max(incoming))
 }
 
-pub(crate) fn check(graph: &Graph, options: &PageRank) -> Result<()> {
+fn check(graph: &Graph, options: &PageRank) -> Result<()> {
     let bad = |what: &str| Error::new(ErrorKind::Input, "run PageRank").expected(what.to_owned());
     if !(0.0..=1.0).contains(&options.damping) {
         return Err(bad("a damping factor in 0 to 1").got(options.damping));
@@ -139,7 +183,7 @@ pub(crate) enum Teleport {
 }
 
 impl Teleport {
-    pub fn new(n: usize, sources: &[u32]) -> Self {
+    fn new(n: usize, sources: &[u32]) -> Self {
         if sources.is_empty() {
             return Self::All(1.0 / n.max(1) as f64);
         }
@@ -168,22 +212,22 @@ impl Teleport {
 }
 
 /// Vertices without an arc, all of one rank.
-pub(crate) struct Isolated {
+struct Isolated {
     count: f64,
-    pub rank: f64,
+    rank: f64,
 }
 
 impl Isolated {
-    pub fn new(count: usize, teleport: &Teleport) -> Self {
+    fn new(count: usize, teleport: &Teleport) -> Self {
         let rank = if let Teleport::All(p) = teleport { *p } else { 0.0 };
         Self { count: count as f64, rank }
     }
 
-    pub fn sums(&self, change: f64) -> Sums {
+    fn sums(&self, change: f64) -> Sums {
         Sums { sinks: self.count * self.rank, change: self.count * change }
     }
 
-    pub fn update(&mut self, jump: &Jump<'_>) -> Sums {
+    fn update(&mut self, jump: &Jump<'_>) -> Sums {
         let before = self.rank;
         self.rank = jump.even();
         self.sums((self.rank - before).abs())
@@ -205,7 +249,7 @@ impl Jump<'_> {
 }
 
 /// What `x` holds: a vertex's rank over its degree, or its rank where it has no out-arc.
-pub(crate) fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
+fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
     let mut sinks = 0.0;
     teleport.each(0, degrees.len(), |v, p| {
         x[v] = (p / f64::from(degrees[v].max(1))) as f32;

@@ -8,13 +8,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 
 use crate::active::ActiveTiles;
 use crate::arcs::{Arcs, for_each_arc, stored_once};
 use crate::pull::chunk_log2;
 use crate::report::{Run, RunReport};
+use crate::source::check_source;
 
 /// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
 /// arc weighs 1.
@@ -23,11 +24,7 @@ use crate::report::{Run, RunReport};
 /// A source that is no vertex, state that does not fit the memory, whatever a pass gives.
 pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
     let n = graph.vertices();
-    if source as usize >= n {
-        return Err(Error::new(ErrorKind::Input, "find paths from vertex")
-            .object(source)
-            .expected(format!("a vertex below {n}")));
-    }
+    check_source(graph, "find paths from vertex", source)?;
     let state = graph.reserve(n as u64 * 8, "the distances")?;
     let infinity = f64::INFINITY.to_bits();
     let distances = Distances((0..n).map(|_| AtomicU64::new(infinity)).collect());

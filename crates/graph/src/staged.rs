@@ -68,14 +68,13 @@ struct Pass<'a> {
 }
 
 impl Graph {
-    /// The name of a file of blocks, and how many it has.
+    /// How many blocks a file has.
     ///
     /// # Errors
     /// The graph has no such file.
-    pub fn blocks_of(&self, file: BlockFile) -> Result<(String, u32)> {
+    pub fn blocks_of(&self, file: BlockFile) -> Result<u32> {
         let (_, name) = self.block_file(file)?;
-        let blocks = self.dir().entry(&name)?.blocks;
-        Ok((name, blocks as u32))
+        Ok(self.dir().entry(&name)?.blocks as u32)
     }
 
     fn block_file(&self, file: BlockFile) -> Result<(FileId, String)> {

@@ -11,6 +11,9 @@ use tiergraph_core::ErrorKind;
 use tiergraph_io::engine::{Posix, PosixPool, Uring, uring};
 use tiergraph_io::{Access, EngineChoice, FileSet, Opening, ReadEngine, Wait, load, open_engine};
 
+const CHOICES: [EngineChoice; 4] =
+    [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::PosixPool, EngineChoice::Null];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -50,7 +53,7 @@ proptest! {
         unit_pages in 1usize..=3,
     ) {
         let test = TestFile::new(len, stripes, unit_pages * PAGE);
-        for choice in [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::Null] {
+        for choice in CHOICES {
             let (mut engine, _) = open_engine(choice, &test.files, 3).unwrap();
             let whole = load(&mut *engine, &test.files, test.file).unwrap();
             check_bytes(0, &whole[..len]);
@@ -62,7 +65,7 @@ proptest! {
 #[test]
 fn the_files_end_is_short_and_padded_with_zeros() {
     let test = TestFile::new(5000, 1, PAGE);
-    for choice in [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::Null] {
+    for choice in CHOICES {
         let (mut engine, _) = open_engine(choice, &test.files, 2).unwrap();
         let done = run(&mut *engine, vec![test.read(PAGE, 2 * PAGE, 0)], Wait::One);
         assert_eq!(*done[0].result.as_ref().unwrap(), 5000 - PAGE);

@@ -12,7 +12,7 @@ use crate::calls::Call;
 /// What the user says of the device.
 #[derive(FromPyObject)]
 pub(crate) struct DeviceOptions {
-    /// `cpu`, `cuda`, `cuda:N`, or `auto`.
+    /// `cpu`, `cuda` or `cuda:N`; `auto` is resolved before, with its reason.
     #[pyo3(item)]
     device: String,
     #[pyo3(item)]
@@ -31,10 +31,6 @@ impl DeviceOptions {
     pub(crate) fn open(&self) -> Result<Option<Gpu>> {
         let ordinal = match self.device.as_str() {
             "cpu" => return Ok(None),
-            "auto" => match Device::count() {
-                Ok(0) | Err(_) => return Ok(None),
-                Ok(_) => 0,
-            },
             "cuda" => 0,
             other => other.strip_prefix("cuda:").and_then(|n| n.parse().ok()).ok_or_else(|| {
                 Error::new(ErrorKind::Input, "run on device")

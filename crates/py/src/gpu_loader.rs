@@ -39,7 +39,8 @@ impl GpuLoader {
         device_memory: Option<u64>,
     ) -> PyResult<Self> {
         let seeds = seeds.as_slice()?;
-        Call::new(None).run(py, || {
+        let call = Call::new(None);
+        call.run(py, || {
             let options: Options = from_json(options_json)?;
             let loader = options.loader()?;
             let open = OpenOptions {
@@ -48,7 +49,8 @@ impl GpuLoader {
                 threads: Some(1),
                 ..OpenOptions::default()
             };
-            let graph = Graph::open(&path, &open)?;
+            let mut graph = Graph::open(&path, &open)?;
+            graph.set_cancel(call.cancel.clone());
             let seeds = graph.find(seeds)?;
             let places: Option<Vec<u32>> = match graph.is_reordered() {
                 true => {

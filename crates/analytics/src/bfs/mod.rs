@@ -16,12 +16,13 @@ mod tiles;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
 use crate::residual::{ARC_BYTES, Residual};
+use crate::source::check_source;
 use choice::Plan;
 
 /// The distance of a vertex that cannot be reached.
@@ -46,11 +47,7 @@ fn search(
     plan: impl Fn(&Search<'_>, &mut Frontier) -> Plan,
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
-    if source as usize >= n {
-        return Err(Error::new(ErrorKind::Input, "search from vertex")
-            .object(source)
-            .expected(format!("a vertex below {n}")));
-    }
+    check_source(graph, "search from vertex", source)?;
     let state = graph.reserve(n as u64 * 8 + n as u64 / 4, "the distances and the frontier")?;
     let with_arcs = graph.vertices_with_tiles();
     let depth = unreached(with_arcs.max(source as usize + 1));

@@ -4,7 +4,7 @@
 //! were visited are skipped before their columns are decoded, tiles without a frontier column
 //! before their slices are looked at, blocks without such a tile before they are read.
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::Level;
 use tiergraph_graph::{Direction, Graph};
@@ -14,6 +14,7 @@ use super::pass::{Passes, zeroed};
 use crate::bfs::UNREACHED;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
+use crate::source::check_source;
 
 /// Searches from `source`, a vertex of the graph's own order.
 ///
@@ -26,11 +27,7 @@ pub fn bfs(
     progress: &dyn Progress,
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
-    if source as usize >= n {
-        return Err(Error::new(ErrorKind::Input, "search from vertex")
-            .object(source)
-            .expected(format!("a vertex below {n}")));
-    }
+    check_source(graph, "search from vertex", source)?;
     let (state, log2) = (padded(graph, n), chunk_log2(graph));
     let _host = graph.reserve(n as u64 * 8, "the distances")?;
     let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state as u64 * 4)?;

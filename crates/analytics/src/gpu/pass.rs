@@ -170,7 +170,7 @@ impl<'a, P: Program> Passes<'a, P> {
 impl Tables {
     fn new(graph: &Graph, stream: &Stream, direction: Direction, checked: bool) -> Result<Self> {
         let file = if graph.has_tiles() { BlockFile::Tiles } else { BlockFile::Raw(direction) };
-        let (_, blocks) = graph.blocks_of(file)?;
+        let blocks = graph.blocks_of(file)?;
         let manifest = graph.manifest();
         let block_bytes = manifest.block_bytes as usize;
         let checks = || -> Result<_> {

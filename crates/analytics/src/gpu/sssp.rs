@@ -2,7 +2,7 @@
 //!
 //! As [`crate::sssp`]: the same result, bit for bit. 8 bytes of device memory a vertex.
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::kernels::Relax;
 use tiergraph_graph::{Direction, Graph};
 
@@ -11,6 +11,7 @@ use super::bfs::Flags;
 use super::pass::Passes;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
+use crate::source::check_source;
 
 /// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
 /// arc weighs 1.
@@ -24,11 +25,7 @@ pub fn sssp(
     progress: &dyn Progress,
 ) -> Result<(Vec<f64>, RunReport)> {
     let n = graph.vertices();
-    if source as usize >= n {
-        return Err(Error::new(ErrorKind::Input, "find paths from vertex")
-            .object(source)
-            .expected(format!("a vertex below {n}")));
-    }
+    check_source(graph, "find paths from vertex", source)?;
     let (state, log2) = (padded(graph, n), chunk_log2(graph));
     let _host = graph.reserve(n as u64 * 16, "the distances")?;
     let mut passes: Passes<'_, Relax> = Passes::new(graph, gpu, Direction::In, state as u64 * 8)?;

@@ -107,8 +107,13 @@ impl GpuLoader {
         let mut loader =
             Self { stream, lists, sampler, features, positions, placed, fanouts, options, held };
         if let Some(name) = loader.options.features.clone() {
-            let order = loader.hottest(seeds, presample, vertices)?;
             let features = graph.features(&name)?;
+            // Where all rows fit the device, nobody needs to know which are hot.
+            let all_fit = vertices as u64 * features.row_bytes() as u64 <= left;
+            let order = match all_fit {
+                true => (0..vertices as u32).collect(),
+                false => loader.hottest(seeds, presample, vertices)?,
+            };
             let (rows, held) = tiers::rows(graph, &loader.stream, features, &order, left)?;
             loader.held.push(held);
             loader.placed.device_rows = rows.device_count.into();

@@ -1,0 +1,13 @@
+//! The vertex that a search starts from.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::Graph;
+
+/// Refuses a source that is no vertex; `op` completes "cannot …".
+pub(crate) fn check_source(graph: &Graph, op: &str, source: u32) -> Result<()> {
+    let n = graph.vertices();
+    if (source as usize) < n {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Input, op).object(source).expected(format!("a vertex below {n}")))
+}
