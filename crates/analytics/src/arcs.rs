@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::LANES;
-use tiergraph_graph::{Direction, Graph, TileSelection};
+use tiergraph_graph::{Direction, Graph, Then, TileSelection};
 use tiergraph_kernels::{CHUNK, Slice};
 
 /// Arcs that are in memory now: column → row (source → destination).
@@ -122,11 +122,11 @@ pub(crate) fn for_each_arc<W>(
             visit(w, &Arcs::Row { row: row.vertex as u32, columns, weights });
             Ok(())
         };
-        return graph.raw_pass(Direction::In, begin, one, end);
+        return graph.raw_pass(Direction::In, Then::Stop, begin, one, end);
     };
     let one = |w: &mut W, _: &_, segment: &tiergraph_format::tiles::Segment<'_>| {
         let (row_base, column_base) = (segment.row_base as u32, segment.column_base as u32);
         kernel.for_each(segment, |slice| visit(w, &Arcs::Tile { row_base, column_base, slice }))
     };
-    graph.tile_pass(selection, begin, one, end)
+    graph.tile_pass(selection, Then::Stop, begin, one, end)
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
+use tiergraph_mem::Array;
 
 use crate::arcs::{Arcs, for_each_arc};
 use crate::report::{Run, RunReport};
@@ -21,7 +22,7 @@ use crate::state::parallel;
 pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     let _state = graph.reserve(n as u64 * 8, "the components")?;
-    let parents: Vec<AtomicU32> = (0..n as u32).map(AtomicU32::new).collect();
+    let parents = Array::from_fn(n, |v| AtomicU32::new(v as u32))?;
     graph.plan_residency();
     let mut run = Run::start(graph, "wcc", 1, progress);
     let selection = graph.select_tiles(|_| true);
@@ -29,7 +30,8 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     compress(&parents, graph.threads());
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let roots: Vec<u32> = parents.into_iter().map(AtomicU32::into_inner).collect();
+    let roots = parents.iter().map(|parent| parent.load(Ordering::Relaxed)).collect();
+    drop(parents);
     Ok((smallest_members(graph.to_user_order(roots, 1)?), report))
 }
 

@@ -11,9 +11,10 @@
 use std::ops::Add;
 
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_mem::Array;
 
-use crate::pull::{chunk_log2, padded, pull_sum};
+use crate::pull::{PullSum, chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::state::{Chunks, parallel};
 
@@ -64,22 +65,23 @@ pub fn pagerank(
 ) -> Result<(Vec<f32>, RunReport)> {
     let mut walk = Walk::new(graph, options)?;
     let (linked, len) = (walk.degrees.len(), padded(graph, walk.degrees.len()));
-    let bytes = (len as u64 * 16).max(graph.vertices() as u64 * 8);
+    let bytes = (len as u64 * 16).max(graph.vertices() as u64 * 8) + PullSum::bytes(graph);
     let _state = graph.reserve(bytes, "the ranks")?;
-    let mut x = vec![0f32; len];
-    let mut y = Chunks::new(linked, 1, chunk_log2(graph), 0f64);
+    let mut x = Array::zeroed(len)?;
+    let mut y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
+    let pull = PullSum::new(graph)?;
     graph.plan_residency();
     let sums = walk.start(&mut x);
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
-    let converged = walk.iterate(&mut run, sums, |jump, degrees| {
-        let selection = graph.select_tiles(|_| true);
-        pull_sum(graph, &selection, &x, &y)?;
+    let converged = walk.iterate(&mut run, sums, |jump, degrees, then| {
+        pull.pass(then, &x, &y)?;
         Ok(update(graph.threads(), jump, degrees, &mut x, &mut y))
     })?;
     let report = run.finish(converged)?;
     drop(y);
-    x.truncate(linked);
-    Ok((walk.ranks(graph, x)?, report))
+    let ranks = x[..linked].to_vec();
+    drop(x);
+    Ok((walk.ranks(graph, ranks)?, report))
 }
 
 /// What a run is on any device: all but its passes and its vertices' state.
@@ -115,19 +117,23 @@ impl<'a> Walk<'a> {
     }
 
     /// Calls `step`, which passes over the arcs and makes the next ranks of the vertices that have
-    /// state, until the options are met; whether the ranks converged.
+    /// state, until the options are met; whether the ranks converged. `step` is told whether the
+    /// options will probably ask for another pass.
     pub fn iterate(
         &mut self,
         run: &mut Run<'_>,
         mut sums: Sums,
-        mut step: impl FnMut(&Jump<'_>, &[u32]) -> Result<Sums>,
+        mut step: impl FnMut(&Jump<'_>, &[u32], Then) -> Result<Sums>,
     ) -> Result<bool> {
         let PageRank { damping, iterations, tolerance, .. } = *self.options;
-        for _ in 0..iterations {
+        for pass in 1..=iterations {
+            // The ranks' change falls by the damping factor or more.
+            let is_last = tolerance.is_some_and(|t| pass > 1 && damping * sums.change < t);
+            let then = if is_last || pass == iterations { Then::Stop } else { Then::Again };
             // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
             let jump = (1.0 - damping) + damping * sums.sinks;
             let jump = Jump { jump, damping, teleport: &self.teleport };
-            sums = step(&jump, &self.degrees)? + self.isolated.update(&jump);
+            sums = step(&jump, &self.degrees, then)? + self.isolated.update(&jump);
             run.iteration("pass", sums.change);
             if tolerance.is_some_and(|t| sums.change < t) {
                 return Ok(true);
@@ -279,7 +285,7 @@ fn update(
         parts.push((begin, now, chunk));
     }
     let made = parallel(parts, threads, |parts| {
-        let of_part = |(first, x, y): (usize, &mut [f32], &mut Vec<f64>)| {
+        let of_part = |(first, x, y): (usize, &mut [f32], &mut Array<f64>)| {
             let degrees = &degrees[first..first + x.len()];
             update_part(jump, first, degrees, x, y)
         };

@@ -8,15 +8,16 @@
 
 use std::ops::{Add, Mul};
 
+use bytemuck::Zeroable;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_format::tiles::STRIP_ROWS;
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{Direction, Graph, Then};
 use tiergraph_kernels::Slice;
 
 use crate::arcs::RowArcs;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use crate::state::{Chunks, StripBuffer};
+use crate::state::{Chunks, PerWorker, StripBuffer};
 
 /// How values of several arcs become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Reduce {
 
 /// A type of vertex values.
 pub trait Value:
-    Copy + Default + Send + Sync + PartialOrd + Add<Output = Self> + Mul<Output = Self>
+    Copy + Default + Zeroable + Send + Sync + PartialOrd + Add<Output = Self> + Mul<Output = Self>
 {
     /// Nearest value.
     fn from_f64(value: f64) -> Self;
@@ -100,10 +101,12 @@ pub fn propagate<T: Value>(
     let _state = graph.reserve(bytes as u64, "the values")?;
     let mut x = graph.from_user_order(x, how.width)?;
     x.resize(len, T::default());
-    let y = Chunks::new(n, how.width, chunk_log2(graph), how.reduce.identity::<T>());
+    let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
+    y.fill(how.reduce.identity::<T>());
+    let strips = StripBuffer::each(graph.threads(), how.width, how.reduce.identity::<T>())?;
     graph.plan_residency();
     let mut run = Run::start(graph, "propagate", 1, progress);
-    let pass = Pass { graph, how, x: &x, y: &y };
+    let pass = Pass { graph, how, x: &x, y: &y, strips };
     match graph.has_tiles() {
         true => pass.tiles()?,
         false => pass.raw()?,
@@ -133,6 +136,7 @@ struct Pass<'a, T> {
     how: &'a Propagate,
     x: &'a [T],
     y: &'a Chunks<T>,
+    strips: PerWorker<StripBuffer<T>>,
 }
 
 impl<T: Value> Pass<'_, T> {
@@ -164,7 +168,8 @@ impl<T: Value> Pass<'_, T> {
         let log2 = kernel.options().columns_log2;
         self.graph.tile_pass(
             &self.graph.select_tiles(|_| true),
-            |_| self.strip(),
+            Then::Stop,
+            |worker| self.strips.of(worker),
             |strip, _, segment| {
                 let (row, column) = (segment.row_base as usize, segment.column_base as usize);
                 if to_rows {
@@ -197,7 +202,8 @@ impl<T: Value> Pass<'_, T> {
         let direction = if self.how.transpose { Direction::Out } else { Direction::In };
         self.graph.raw_pass(
             direction,
-            |_| self.strip(),
+            Then::Stop,
+            |worker| self.strips.of(worker),
             |strip, row| {
                 let vertex = row.vertex as usize;
                 let first = vertex / STRIP_ROWS * STRIP_ROWS;
@@ -213,10 +219,6 @@ impl<T: Value> Pass<'_, T> {
                 Ok(())
             },
         )
-    }
-
-    fn strip(&self) -> StripBuffer<T> {
-        StripBuffer::new(self.how.width, self.how.reduce.identity())
     }
 }
 

@@ -2,10 +2,11 @@
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
-use tiergraph_graph::{Direction, Graph, TileSelection};
+use tiergraph_graph::{Direction, Graph, Then};
 use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_of};
+use tiergraph_mem::Array;
 
-use crate::state::{Chunks, StripBuffer};
+use crate::state::{Chunks, PerWorker, StripBuffer};
 
 /// Length of a vector that tiles read: every tile and strip that begins in it ends in it.
 pub(crate) fn padded(graph: &Graph, vertices: usize) -> usize {
@@ -18,38 +19,64 @@ pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
     graph.kernel().map_or(16, |k| k.options().columns_log2)
 }
 
-/// Adds `x` of every in-neighbour (every neighbour, if undirected) to each vertex's `y`.
-///
-/// `x` is [`padded`], `y` has chunks of [`chunk_log2`]. Bytes: the pass file's, less what is
-/// resident. The order of additions, and so the last bits, depends on the order of completions.
-pub(crate) fn pull_sum(
-    graph: &Graph,
-    selection: &TileSelection,
-    x: &[f32],
-    y: &Chunks<f64>,
-) -> Result<()> {
-    match graph.kernel() {
-        Some(kernel) => tiles(graph, selection, &kernel, x, y),
-        None => raw(graph, x, y),
+/// The pass, with what its workers keep from one to the next.
+pub(crate) struct PullSum<'a> {
+    graph: &'a Graph,
+    way: Way,
+}
+
+enum Way {
+    Raw(PerWorker<StripBuffer<f64>>),
+    Rows(Kernel, PerWorker<StripBuffer<f64>>),
+    Both(Kernel, PerWorker<SymmetricStrip>),
+}
+
+impl<'a> PullSum<'a> {
+    /// Bytes that [`PullSum::new`] allocates.
+    pub(crate) fn bytes(graph: &Graph) -> u64 {
+        (graph.threads() * STRIP_ROWS * size_of::<f64>()) as u64
     }
-}
 
-fn add(to: &mut f64, value: f64) {
-    *to += value;
-}
+    /// # Errors
+    /// The system has no memory for the workers' strips.
+    pub(crate) fn new(graph: &'a Graph) -> Result<Self> {
+        let (workers, sums) = (graph.threads(), |workers| StripBuffer::each(workers, 1, 0f64));
+        let way = match graph.kernel() {
+            None => Way::Raw(sums(workers)?),
+            Some(kernel) if graph.manifest().directed => Way::Rows(kernel, sums(workers)?),
+            Some(kernel) => {
+                Way::Both(kernel, PerWorker::new(workers, STRIP_ROWS, SymmetricStrip::new)?)
+            }
+        };
+        Ok(Self { graph, way })
+    }
 
-fn tiles(
-    graph: &Graph,
-    selection: &TileSelection,
-    kernel: &Kernel,
-    x: &[f32],
-    y: &Chunks<f64>,
-) -> Result<()> {
-    let columns = kernel.options().columns();
-    if graph.manifest().directed {
-        return graph.tile_pass(
-            selection,
-            |_| StripBuffer::new(1, 0f64),
+    /// Adds `x` of every in-neighbour (every neighbour, if undirected) to each vertex's `y`.
+    ///
+    /// `x` is [`padded`], `y` has chunks of [`chunk_log2`]. Bytes: the pass file's, less what is
+    /// resident. The order of additions, and so the last bits, depends on the order of
+    /// completions.
+    pub(crate) fn pass(&self, then: Then, x: &[f32], y: &Chunks<f64>) -> Result<()> {
+        match &self.way {
+            Way::Raw(strips) => self.raw(strips, then, x, y),
+            Way::Rows(kernel, strips) => self.rows(kernel, strips, then, x, y),
+            Way::Both(kernel, strips) => self.both(kernel, strips, then, x, y),
+        }
+    }
+
+    fn rows(
+        &self,
+        kernel: &Kernel,
+        strips: &PerWorker<StripBuffer<f64>>,
+        then: Then,
+        x: &[f32],
+        y: &Chunks<f64>,
+    ) -> Result<()> {
+        let columns = kernel.options().columns();
+        self.graph.tile_pass(
+            &self.graph.select_tiles(|_| true),
+            then,
+            |worker| strips.of(worker),
             |strip, _, segment| {
                 strip.move_to(segment.row_base as usize, segment.rows as usize, y, add);
                 let x = &x[segment.column_base as usize..][..columns];
@@ -59,35 +86,79 @@ fn tiles(
                 strip.flush(y, add);
                 Ok(())
             },
-        );
+        )
     }
-    graph.tile_pass(
-        selection,
-        |_| SymmetricStrip::default(),
-        |strip, _, segment| {
-            strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
-            let column = segment.column_base as usize;
-            let mut y_columns = y.lock(column / columns);
-            let (x_columns, y_columns) = (&x[column..column + columns], &mut y_columns[..]);
-            let rows = &mut strip.rows[..];
-            kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
-        },
-        |strip| {
-            strip.merge(y);
-            Ok(())
-        },
-    )
+
+    fn both(
+        &self,
+        kernel: &Kernel,
+        strips: &PerWorker<SymmetricStrip>,
+        then: Then,
+        x: &[f32],
+        y: &Chunks<f64>,
+    ) -> Result<()> {
+        let columns = kernel.options().columns();
+        self.graph.tile_pass(
+            &self.graph.select_tiles(|_| true),
+            then,
+            |worker| strips.of(worker),
+            |strip, _, segment| {
+                strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
+                let column = segment.column_base as usize;
+                let mut y_columns = y.lock(column / columns);
+                let (x_columns, y_columns) = (&x[column..column + columns], &mut y_columns[..]);
+                let rows = &mut strip.rows[..];
+                kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
+            },
+            |mut strip| {
+                strip.merge(y);
+                Ok(())
+            },
+        )
+    }
+
+    fn raw(
+        &self,
+        strips: &PerWorker<StripBuffer<f64>>,
+        then: Then,
+        x: &[f32],
+        y: &Chunks<f64>,
+    ) -> Result<()> {
+        self.graph.raw_pass(
+            Direction::In,
+            then,
+            |worker| strips.of(worker),
+            |strip, row| {
+                let vertex = row.vertex as usize;
+                let first = vertex / STRIP_ROWS * STRIP_ROWS;
+                strip.move_to(first, vertex - first + 1, y, add);
+                strip.values[vertex - first] += sum_of(x, row.onward, row.neighbors.len());
+                Ok(())
+            },
+            |mut strip| {
+                strip.flush(y, add);
+                Ok(())
+            },
+        )
+    }
+}
+
+fn add(to: &mut f64, value: f64) {
+    *to += value;
 }
 
 /// One worker's values and sums of the rows of the strip that it is at.
-#[derive(Default)]
 struct SymmetricStrip {
     first: usize,
     len: usize,
-    rows: Vec<RowState>,
+    rows: Array<RowState>,
 }
 
 impl SymmetricStrip {
+    fn new(rows: Array<RowState>) -> Self {
+        Self { first: 0, len: 0, rows }
+    }
+
     /// Makes this the strip of `len` rows from `first`, merging the sums of the last one.
     fn move_to(&mut self, first: usize, len: usize, x: &[f32], y: &Chunks<f64>) {
         if (self.first, self.len) == (first, len) {
@@ -95,31 +166,16 @@ impl SymmetricStrip {
         }
         self.merge(y);
         (self.first, self.len) = (first, len);
-        self.rows.clear();
-        self.rows.extend(x[first..first + len].iter().map(|&x| RowState { x, y: 0.0 }));
-        self.rows.resize(STRIP_ROWS, RowState::default());
+        let now = x[first..first + len].iter().map(|&x| RowState { x, y: 0.0 });
+        self.rows.iter_mut().zip(now).for_each(|(row, now)| *row = now);
+        // Slices are padded with rows that the strip does not have.
+        self.rows[len..].fill(RowState::default());
     }
 
-    fn merge(&self, y: &Chunks<f64>) {
+    /// Merges the sums and forgets the strip: the next pass has other values.
+    fn merge(&mut self, y: &Chunks<f64>) {
         let sums = self.rows[..self.len].iter().map(|row| f64::from(row.y));
         y.merge(self.first, sums, add);
+        self.len = 0;
     }
-}
-
-fn raw(graph: &Graph, x: &[f32], y: &Chunks<f64>) -> Result<()> {
-    graph.raw_pass(
-        Direction::In,
-        |_| StripBuffer::new(1, 0f64),
-        |strip, row| {
-            let vertex = row.vertex as usize;
-            let first = vertex / STRIP_ROWS * STRIP_ROWS;
-            strip.move_to(first, vertex - first + 1, y, add);
-            strip.values[vertex - first] += sum_of(x, row.neighbors, row.upcoming);
-            Ok(())
-        },
-        |mut strip| {
-            strip.flush(y, add);
-            Ok(())
-        },
-    )
 }

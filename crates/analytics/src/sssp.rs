@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
+use tiergraph_mem::Array;
 
 use crate::active::ActiveTiles;
 use crate::arcs::{Arcs, for_each_arc, stored_once};
@@ -27,7 +28,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     check_source(graph, "find paths from vertex", source)?;
     let state = graph.reserve(n as u64 * 8, "the distances")?;
     let infinity = f64::INFINITY.to_bits();
-    let distances = Distances((0..n).map(|_| AtomicU64::new(infinity)).collect());
+    let distances = Distances(Array::from_fn(n, |_| AtomicU64::new(infinity))?);
     distances.0[source as usize].store(0f64.to_bits(), Ordering::Relaxed);
     graph.plan_residency();
     let log2 = chunk_log2(graph);
@@ -57,12 +58,13 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     }
     let report = run.finish(true)?;
     drop(state);
-    let bits = distances.0.into_iter().map(AtomicU64::into_inner);
-    Ok((graph.to_user_order(bits.map(f64::from_bits).collect(), 1)?, report))
+    let reached = (0..n as u32).map(|v| distances.get(v)).collect();
+    drop(distances);
+    Ok((graph.to_user_order(reached, 1)?, report))
 }
 
 /// Distances as the bits of non-negative floats, which order as the floats do.
-struct Distances(Vec<AtomicU64>);
+struct Distances(Array<AtomicU64>);
 
 impl Distances {
     #[inline(always)]

@@ -5,25 +5,36 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytemuck::Zeroable;
+use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
+use tiergraph_mem::Array;
 
 /// `len` values in chunks of `2^log2`; the last chunk is padded to its full length.
 #[derive(Debug)]
 pub(crate) struct Chunks<T> {
-    chunks: Vec<Mutex<Vec<T>>>,
+    chunks: Vec<Mutex<Array<T>>>,
     log2: u32,
     width: usize,
 }
 
-impl<T: Copy> Chunks<T> {
-    /// `len` vertices of `width` values each, all `value`.
-    pub(crate) fn new(len: usize, width: usize, log2: u32, value: T) -> Self {
-        let chunk = || Mutex::new(vec![value; width << log2]);
-        Self { chunks: (0..len.div_ceil(1 << log2)).map(|_| chunk()).collect(), log2, width }
+impl<T: Copy + Zeroable> Chunks<T> {
+    /// `len` vertices of `width` zeroes each.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub(crate) fn zeroed(len: usize, width: usize, log2: u32) -> Result<Self> {
+        let chunks = Array::batch(len.div_ceil(1 << log2), width << log2)?;
+        Ok(Self { chunks: chunks.into_iter().map(Mutex::new).collect(), log2, width })
+    }
+
+    /// Makes every value `value`.
+    pub(crate) fn fill(&mut self, value: T) {
+        self.chunks_mut().for_each(|chunk| chunk.fill(value));
     }
 
     /// The values of vertices `number << log2` and on, locked.
-    pub(crate) fn lock(&self, number: usize) -> MutexGuard<'_, Vec<T>> {
+    pub(crate) fn lock(&self, number: usize) -> MutexGuard<'_, Array<T>> {
         // A worker that panics ends the run; what it left is not looked at.
         self.chunks[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,18 +59,41 @@ impl<T: Copy> Chunks<T> {
     }
 
     /// The chunks, without locks.
-    pub(crate) fn chunks_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Vec<T>> {
+    pub(crate) fn chunks_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Array<T>> {
         self.chunks.iter_mut().map(|c| c.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All values of the first `len` vertices; chunks are freed as they are copied.
-    pub(crate) fn into_vec(self, len: usize) -> Vec<T> {
+    /// All values of the first `len` vertices.
+    pub(crate) fn into_vec(mut self, len: usize) -> Vec<T> {
         let mut all = Vec::with_capacity(len * self.width);
-        for chunk in self.chunks {
-            let chunk = chunk.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for chunk in self.chunks.iter_mut() {
+            let chunk = chunk.get_mut().unwrap_or_else(PoisonError::into_inner);
             all.extend_from_slice(&chunk[..chunk.len().min(len * self.width - all.len())]);
         }
         all
+    }
+}
+
+/// What each worker has for itself, kept from pass to pass.
+#[derive(Debug)]
+pub(crate) struct PerWorker<S>(Vec<Mutex<S>>);
+
+impl<S> PerWorker<S> {
+    /// What `make` makes of `len` zeroes, for each of `workers`.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub(crate) fn new<T: Zeroable>(
+        workers: usize,
+        len: usize,
+        make: impl FnMut(Array<T>) -> S,
+    ) -> Result<Self> {
+        Ok(Self(Array::batch(workers, len)?.into_iter().map(make).map(Mutex::new).collect()))
+    }
+
+    /// That of `worker`, who alone asks for it.
+    pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, S> {
+        self.0[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,12 +105,20 @@ pub(crate) struct StripBuffer<T> {
     width: usize,
     identity: T,
     /// Room for 65,536 rows.
-    pub(crate) values: Vec<T>,
+    pub(crate) values: Array<T>,
 }
 
-impl<T: Copy> StripBuffer<T> {
-    pub(crate) fn new(width: usize, identity: T) -> Self {
-        Self { first: 0, rows: 0, width, identity, values: vec![identity; STRIP_ROWS * width] }
+impl<T: Copy + Zeroable> StripBuffer<T> {
+    /// One for each of `workers`.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub(crate) fn each(workers: usize, width: usize, identity: T) -> Result<PerWorker<Self>> {
+        let make = |mut values: Array<T>| {
+            values.fill(identity);
+            Self { first: 0, rows: 0, width, identity, values }
+        };
+        PerWorker::new(workers, STRIP_ROWS * width, make)
     }
 
     /// Makes the buffer that of the strip of `rows` rows from `first`, merging what it held.

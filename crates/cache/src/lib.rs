@@ -108,6 +108,12 @@ impl BlockCache {
         self.lock().capacity
     }
 
+    /// Bytes that further blocks may take.
+    pub fn left(&self) -> u64 {
+        let kept = self.lock();
+        kept.capacity.saturating_sub(kept.bytes)
+    }
+
     /// Bytes that blocks take.
     pub fn resident_bytes(&self) -> u64 {
         self.lock().bytes

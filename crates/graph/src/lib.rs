@@ -6,6 +6,7 @@
 //! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
 #![forbid(unsafe_code)]
 
+mod crew;
 mod edges;
 mod features;
 mod ids;
@@ -23,6 +24,7 @@ pub use features::Features;
 pub use open::{EngineFactory, Graph, OpenOptions};
 pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::RawRow;
+pub use reads::Then;
 pub use rows::{Direction, RowSelection};
 pub use staged::{BlockFile, Stage, StagedReader};
 pub use stats::{PassStats, Totals};

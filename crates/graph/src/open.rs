@@ -1,7 +1,7 @@
 //! Opening a graph: its files, its engines, its memory.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_cache::BlockCache;
 use tiergraph_core::trace::Trace;
@@ -13,8 +13,8 @@ use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
+use crate::crew::{BLOCKS_IN_FLIGHT, Crew, Worker};
 use crate::features::FeaturesFile;
-use crate::reads::Worker;
 use crate::rows::{Direction, Rows};
 use crate::tiles::Tiles;
 use crate::{PassStats, Totals};
@@ -25,8 +25,6 @@ pub type EngineFactory =
 
 /// Reads in flight a worker: enough small ones to fill a drive.
 const DEPTH: usize = 64;
-/// Blocks in flight a worker.
-const BLOCKS_IN_FLIGHT: usize = 8;
 /// What a process holds beside state, indexes and large buffers: code, stacks, small buffers.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
@@ -54,7 +52,7 @@ pub struct Graph {
     budget: Budget,
     cache: BlockCache,
     residency: bool,
-    workers: Mutex<Vec<Worker>>,
+    crew: Mutex<Crew>,
     engine: EngineReport,
     totals: Totals,
     cancel: Cancel,
@@ -114,9 +112,10 @@ impl Graph {
             .clone()
             .unwrap_or_else(|| Arc::new(move |files| open_engine(choice, files, DEPTH)));
         let (engine, report) = factory(&files)?;
-        let mut workers = vec![Worker::new(engine, BLOCKS_IN_FLIGHT)];
+        let worker = |engine| Worker::new(engine, block_bytes as usize);
+        let mut workers = vec![worker(engine)];
         for _ in 1..threads {
-            workers.push(Worker::new(factory(&files)?.0, BLOCKS_IN_FLIGHT));
+            workers.push(worker(factory(&files)?.0));
         }
         Ok(Self {
             files,
@@ -125,7 +124,7 @@ impl Graph {
             cache: BlockCache::new(0),
             residency: options.residency.unwrap_or(true),
             budget,
-            workers: Mutex::new(workers),
+            crew: Mutex::new(Crew::new(workers)),
             engine: report,
             totals: Totals::default(),
             cancel: Cancel::default(),
@@ -252,20 +251,9 @@ impl Graph {
         self.manifest().block_bytes as usize
     }
 
-    /// The workers, which another run on this graph then finds missing and makes anew.
-    pub(crate) fn take_workers(&self) -> Result<Vec<Worker>> {
-        let kept =
-            std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
-        if kept.len() == self.threads {
-            return Ok(kept);
-        }
-        (0..self.threads)
-            .map(|_| Ok(Worker::new((self.factory)(&self.files)?.0, BLOCKS_IN_FLIGHT)))
-            .collect()
-    }
-
-    pub(crate) fn give_workers(&self, workers: Vec<Worker>) {
-        *self.workers.lock().unwrap_or_else(PoisonError::into_inner) = workers;
+    /// The workers, for one pass at a time. A pass that panicked is drained by the next.
+    pub(crate) fn crew(&self) -> MutexGuard<'_, Crew> {
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error of an algorithm that needs a layout which the graph does not have.

@@ -6,7 +6,8 @@ use tiergraph_format::block;
 use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
 use tiergraph_io::FileId;
 
-use crate::reads::Want;
+use crate::crew::Want;
+use crate::reads::Then;
 use crate::{Direction, Graph};
 
 /// What one block holds of one vertex's list.
@@ -16,8 +17,8 @@ pub struct RawRow<'a> {
     pub vertex: u64,
     /// Its neighbours.
     pub neighbors: &'a [u32],
-    /// Neighbours of the vertices after it, as far as they are known: what to prefetch.
-    pub upcoming: &'a [u32],
+    /// The same, and the lists after it as far as they are known: what to prefetch.
+    pub onward: &'a [u32],
     /// Their weights.
     pub weights: WeightSlice<'a>,
 }
@@ -47,6 +48,7 @@ impl Graph {
     pub fn raw_pass<W>(
         &self,
         direction: Direction,
+        then: Then,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -72,12 +74,13 @@ impl Graph {
                 block::check(bytes, &name, i as u64)?;
             }
             let block = RawBlock::parse(bytes)?;
-            let mut upcoming = if let Ids::U32(ids) = block.ids() { ids } else { &[] };
+            let mut left = if let Ids::U32(ids) = block.ids() { ids } else { &[] };
             for (vertex, list) in block.iter() {
-                let neighbors = match list.ids {
+                let (neighbors, onward) = match list.ids {
                     Ids::U32(ids) => {
-                        upcoming = upcoming.get(ids.len()..).unwrap_or(&[]);
-                        ids
+                        let onward = left;
+                        left = &left[ids.len()..];
+                        (ids, onward)
                     }
                     Ids::U64(ids) => {
                         narrow.clear();
@@ -85,14 +88,15 @@ impl Graph {
                         if ids.iter().any(|&id| id > u64::from(u32::MAX)) {
                             return Err(wide(vertex));
                         }
-                        narrow.as_slice()
+                        (narrow.as_slice(), narrow.as_slice())
                     }
                 };
-                visit(state, &RawRow { vertex, neighbors, upcoming, weights: list.weights })?;
+                let weights = list.weights;
+                visit(state, &RawRow { vertex, neighbors, onward, weights })?;
             }
             Ok(())
         };
-        self.read_all(&wants, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
+        self.read_all(&wants, then, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
     }
 }
 

@@ -12,7 +12,8 @@ use tiergraph_io::FileId;
 use tiergraph_mem::prefetch_all;
 
 use crate::Graph;
-use crate::reads::{SMALL_READ, Want};
+use crate::crew::{SMALL_READ, Want};
+use crate::reads::Then;
 
 /// A resident block is handed out in pieces: pages of short lists have many times the vertices of
 /// others, and their work is to be shared.
@@ -274,7 +275,7 @@ impl Graph {
             }
             Ok(())
         };
-        self.read_all(&selection.wants, begin, one, end)
+        self.read_all(&selection.wants, Then::Stop, begin, one, end)
     }
 }
 

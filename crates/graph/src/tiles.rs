@@ -10,7 +10,8 @@ use tiergraph_io::FileId;
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::Graph;
-use crate::reads::Want;
+use crate::crew::Want;
+use crate::reads::Then;
 
 /// The number of the tiles file in block keys.
 const FILE: u32 = 0;
@@ -185,6 +186,7 @@ impl Graph {
     pub fn tile_pass<W>(
         &self,
         selection: &TileSelection,
+        then: Then,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -209,7 +211,7 @@ impl Graph {
             }
             Ok(())
         };
-        self.read_all(&selection.wants, begin, one, end)
+        self.read_all(&selection.wants, then, begin, one, end)
     }
 
     pub(crate) fn file_name(&self, name: &str) -> String {

@@ -8,10 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{Direction, Graph, OpenOptions, PassStats};
+use tiergraph_graph::{Direction, Graph, OpenOptions, PassStats, Then};
 
 /// What one pass over everything read, and the arcs that it visited.
 fn pass(graph: &Graph) -> (PassStats, u64) {
+    pass_then(graph, Then::Stop)
+}
+
+fn pass_then(graph: &Graph, then: Then) -> (PassStats, u64) {
     let before = graph.stats();
     let arcs = AtomicU64::new(0);
     let count = |n: u64| arcs.fetch_add(n, Ordering::Relaxed);
@@ -19,6 +23,7 @@ fn pass(graph: &Graph) -> (PassStats, u64) {
         true => graph
             .tile_pass(
                 &graph.select_tiles(|_| true),
+                then,
                 |_| (),
                 |(), entry, _| {
                     count(u64::from(entry.arcs));
@@ -30,6 +35,7 @@ fn pass(graph: &Graph) -> (PassStats, u64) {
         false => graph
             .raw_pass(
                 Direction::In,
+                then,
                 |_| (),
                 |(), row| {
                     count(row.neighbors.len() as u64);
@@ -109,6 +115,37 @@ fn what_is_resident_is_not_read_again() {
     }
 }
 
+/// What a pass reads ahead is the next one's, and is lost only if another pass comes.
+#[test]
+fn reads_that_were_begun_early_count_once() {
+    for layout in LAYOUTS {
+        let sample = Sample::new(layout);
+        for (threads, residency) in [(1, false), (2, true), (3, false)] {
+            let how = OpenOptions { residency: Some(residency), ..cold(threads) };
+            let graph = sample.open(&how).unwrap();
+            let (bytes, arcs) = (file_bytes(&graph), graph.manifest().arcs);
+            let held = graph.reserve(graph.budget().left() - bytes / 2, "all but half").unwrap();
+            graph.plan_residency();
+            assert_eq!(pass_then(&graph, Then::Again), (graph.stats(), arcs), "{layout:?}");
+            let missing = bytes - graph.resident_bytes();
+            for _ in 0..3 {
+                let (stats, visited) = pass_then(&graph, Then::Again);
+                assert_eq!((stats.bytes_read, visited), (missing, arcs), "{layout:?}");
+            }
+            let before = graph.stats();
+            let (_, visited) = pass(&graph);
+            assert_eq!((graph.stats().since(&before).bytes_read, visited), (missing, arcs));
+            // Other blocks are resident now: what was begun is of no use.
+            pass_then(&graph, Then::Again);
+            drop(held);
+            graph.plan_residency();
+            let (stats, visited) = pass(&graph);
+            assert_eq!(visited, arcs);
+            assert!(stats.bytes_read >= missing, "{layout:?}");
+        }
+    }
+}
+
 /// A pass goes on rightly while another run takes the memory of its blocks.
 #[test]
 fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
@@ -120,6 +157,7 @@ fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
     graph
         .tile_pass(
             &graph.select_tiles(|_| true),
+            Then::Stop,
             |_| (),
             |(), entry, _| {
                 arcs.fetch_add(u64::from(entry.arcs), Ordering::Relaxed);

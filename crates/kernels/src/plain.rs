@@ -10,23 +10,18 @@ const WIDTH: usize = 8;
 /// How many ids ahead values are fetched: what a core has in flight while it waits for memory.
 const AHEAD: usize = 32;
 
-/// `Σ x[id]`, in float32 by runs of 64 ids and in float64 over the runs.
+/// `Σ x[id]` over the first `len` of `ids`, in float32 by runs of 64 and in float64 over the runs.
 ///
-/// `upcoming` are ids that will be summed next; the values of the first of them are prefetched.
+/// The ids after those are what will be summed next: their values are prefetched.
 ///
 /// # Panics
-/// If an id is not below `x.len()`.
+/// If `ids` are fewer than `len`, or one that is summed is not below `x.len()`.
 #[inline]
-pub fn sum_of(x: &[f32], ids: &[u32], upcoming: &[u32]) -> f64 {
-    let own = ids.get(AHEAD..).unwrap_or(&[]);
-    let next = &upcoming[AHEAD.saturating_sub(ids.len()).min(upcoming.len())..];
-    let next = &next[..ids.len().min(AHEAD).min(next.len())];
-    next.iter().for_each(|&id| prefetch(x, id));
+pub fn sum_of(x: &[f32], ids: &[u32], len: usize) -> f64 {
     let mut sum = 0.0;
-    for (i, run) in ids.chunks(RUN).enumerate() {
-        let own = own.get(i * RUN..).unwrap_or(&[]);
-        own.iter().take(RUN).for_each(|&id| prefetch(x, id));
-        sum += f64::from(sum_of_run(x, run));
+    for (i, run) in ids[..len].chunks(RUN).enumerate() {
+        let ahead = ids.get(i * RUN + AHEAD..).unwrap_or(&[]);
+        sum += f64::from(sum_of_run(x, run, &ahead[..run.len().min(ahead.len())]));
     }
     sum
 }
@@ -43,17 +38,24 @@ fn prefetch(x: &[f32], id: u32) {
     let _ = (x, id);
 }
 
+/// `Σ x[id]` of one run; the values of `ahead`, as many ids or fewer, are fetched meanwhile.
 #[inline(always)]
-fn sum_of_run(x: &[f32], ids: &[u32]) -> f32 {
+fn sum_of_run(x: &[f32], ids: &[u32], ahead: &[u32]) -> f32 {
     let (wides, rest) = ids.as_chunks::<WIDTH>();
+    let (ahead, ahead_rest) = ahead.as_chunks::<WIDTH>();
     let mut sums = [Single::new(0.0); WIDTH];
-    for wide in wides {
-        for i in 0..WIDTH {
-            sums[i].add(&x[wide[i] as usize]);
+    for (i, wide) in wides.iter().enumerate() {
+        ahead.get(i).into_iter().flatten().for_each(|&id| prefetch(x, id));
+        for (sum, &id) in sums.iter_mut().zip(wide) {
+            sum.add(&x[id as usize]);
         }
     }
+    ahead_rest.iter().for_each(|&id| prefetch(x, id));
     for (sum, &id) in sums.iter_mut().zip(rest) {
         sum.add(&x[id as usize]);
+    }
+    if wides.is_empty() {
+        return sums[..rest.len()].iter().map(|sum| sum.get()).sum();
     }
     let [a, b, c, d, e, f, g, h] = sums.map(Single::get);
     ((a + b) + (c + d)) + ((e + f) + (g + h))
@@ -69,13 +71,17 @@ mod tests {
         for len in (0..200).chain([1000, 5000]) {
             let ids: Vec<u32> = (0..len).map(|i| (i * 7919) % 1000).collect();
             let expected: f64 = ids.iter().map(|&id| f64::from(x[id as usize])).sum();
-            assert_eq!(sum_of(&x, &ids, &ids[..ids.len() / 3]), expected, "{len} ids");
+            for after in [0, 5, 40, 300] {
+                let mut all = ids.clone();
+                all.extend((0..after).map(|i| i % 1000));
+                assert_eq!(sum_of(&x, &all, len as usize), expected, "{len} ids");
+            }
         }
     }
 
     #[test]
     #[should_panic(expected = "out of bounds")]
     fn an_id_outside_is_refused() {
-        sum_of(&[0.0; 4], &[1, 4], &[]);
+        sum_of(&[0.0; 4], &[1, 4], 2);
     }
 }

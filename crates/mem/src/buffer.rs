@@ -85,6 +85,12 @@ impl AlignedBuf {
         Ok((0..count).map(|number| mapping.part(number * len, len)).collect())
     }
 
+    /// The first byte; a dangling address where there is none.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
     /// Bytes of somebody else's, such as memory that is locked for a device.
     ///
     /// # Safety
@@ -182,7 +188,8 @@ impl Drop for AlignedBuf {
 /// An empty buffer, which holds no memory: what is left where a buffer was taken.
 impl Default for AlignedBuf {
     fn default() -> Self {
-        Self { start: NonNull::dangling(), len: 0, owner: None }
+        let nowhere = ptr::without_provenance_mut(PAGE_BYTES);
+        Self { start: NonNull::new(nowhere).unwrap_or(NonNull::dangling()), len: 0, owner: None }
     }
 }
 

@@ -5,12 +5,14 @@
 //! [`Budget`] counts bytes, it does not allocate: a part of the engine reserves what it is about
 //! to hold, and gives it back when the [`Reservation`] drops.
 
+mod array;
 pub mod budget;
 pub mod buffer;
 pub mod cgroup;
 mod prefetch;
 pub mod system;
 
+pub use array::Array;
 pub use budget::{Budget, Reservation};
 pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 pub use prefetch::{prefetch, prefetch_all};

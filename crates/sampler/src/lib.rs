@@ -17,7 +17,6 @@
 #![forbid(unsafe_code)]
 
 pub mod arrange;
-pub mod array;
 pub mod batch;
 mod biased;
 mod board;

@@ -4,9 +4,8 @@ use tiergraph_cache::RankedSet;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::rows::RowsPage;
 use tiergraph_graph::Graph;
-use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES};
 
-use crate::array::Array;
 use crate::topology::{Store, Topology};
 
 impl Topology {

@@ -2,7 +2,7 @@
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::array::Array;
+use tiergraph_mem::Array;
 
 /// For each vertex the arcs before its own, and at the end all arcs. 4 bytes a vertex, 8 in a
 /// graph of 2³² arcs or more.

@@ -4,9 +4,7 @@
 //! places of the batch before, so what is below the base is from an earlier batch, and free.
 
 use tiergraph_core::Result;
-use tiergraph_mem::prefetch;
-
-use crate::array::Array;
+use tiergraph_mem::{Array, prefetch};
 
 /// A table from keys to places.
 pub trait Labels {

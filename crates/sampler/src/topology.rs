@@ -11,9 +11,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::rows::{RowsPage, check_page};
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_io::FileId;
-use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation, prefetch};
+use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
 
-use crate::array::Array;
 use crate::columns::Columns;
 use crate::keep::Keep;
 use crate::offsets::Offsets;

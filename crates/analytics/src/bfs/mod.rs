@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
+use tiergraph_mem::Array;
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
@@ -50,7 +51,8 @@ fn search(
     check_source(graph, "search from vertex", source)?;
     let state = graph.reserve(n as u64 * 8 + n as u64 / 4, "the distances and the frontier")?;
     let with_arcs = graph.vertices_with_tiles();
-    let depth = unreached(with_arcs.max(source as usize + 1));
+    let depth = with_arcs.max(source as usize + 1);
+    let depth = Array::from_fn(depth, |_| AtomicU32::new(UNREACHED))?;
     depth[source as usize].store(0, Ordering::Relaxed);
     let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
     let kept = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
@@ -82,13 +84,9 @@ fn search(
     Ok((distances, report))
 }
 
-fn unreached(vertices: usize) -> Vec<AtomicU32> {
-    (0..vertices).map(|_| AtomicU32::new(UNREACHED)).collect()
-}
-
 /// Distances in the user's order; vertices beyond `depth` have no arcs.
 fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
-    let out = unreached(graph.vertices());
+    let out: Vec<AtomicU32> = (0..graph.vertices()).map(|_| AtomicU32::new(UNREACHED)).collect();
     graph.for_each_position(depth.len(), |v, position| {
         let distance = depth.get(v).map_or(UNREACHED, |depth| depth.load(Ordering::Relaxed));
         if let Some(to) = out.get(position).filter(|_| distance != UNREACHED) {
@@ -116,7 +114,7 @@ struct Search<'a> {
     graph: &'a Graph,
     /// What was counted before the search.
     before: PassStats,
-    depth: Vec<AtomicU32>,
+    depth: Array<AtomicU32>,
     level: u32,
     /// No vertex from this one on has an arc.
     with_arcs: usize,

@@ -35,7 +35,7 @@ pub fn pagerank(
     drop(x);
     passes.load()?;
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress).on(gpu);
-    let converged = walk.iterate(&mut run, sums, |jump, _| {
+    let converged = walk.iterate(&mut run, sums, |jump, _, _| {
         passes.run(&Sum { x: state.x.address(), y: state.y.address() }, None)?;
         state.update(&passes, jump)
     })?;

@@ -5,6 +5,7 @@
 //! cache line for both: a row's columns never exceed it, so that even a hub, which is one of the
 //! first rows, gets few terms here, each the sum of up to a few dozen arcs.
 
+use bytemuck::Zeroable;
 use tiergraph_format::tiles::LANES;
 
 use super::{WIDTH, eight, groups, short_rows, tail};
@@ -12,7 +13,7 @@ use crate::Slice;
 use crate::walk::Visit;
 
 /// A row's value and the sum of its neighbours' values.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(C)]
 pub struct RowState {
     /// What the row hands to its columns.
