@@ -4,8 +4,9 @@
 
 The paper's settings (Hyperion, Table 3): GraphSAGE, GCN and GAT of two layers, fanout 25 and 10,
 batches of 8,000, hidden 256 (GAT: 8 heads of 64), on an RMAT graph with random features. Rows lie
-in GPU memory, or in pinned host memory behind a GPU cache of a part of them. Together: a batch is
-prepared while the one before trains; apart: the host waits in between.
+in GPU memory, in pinned host memory behind a GPU cache of a part of them, or in files behind the
+same cache (`storage`; `--folder` says on what: /dev/shm is memory, a modelled drive without a
+limit). Together: batches are prepared while those before train; apart: the host waits in between.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def main() -> None:
     rows = []
     # Half of an R-MAT graph's vertices are isolated: nobody trains on those.
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
-    for place, memory in places(path).items():
+    for place, (device_memory, memory) in places(path).items():
+        if args.places and place not in args.places:
+            continue
         loader = tg.NeighborLoader(
             path,
             FANOUT,
@@ -50,19 +53,21 @@ def main() -> None:
             input_nodes=seeds,
             shuffle=True,
             device="cuda",
-            device_memory=memory,
+            device_memory=device_memory,
+            memory=memory,
             presample=20,
         )
         print(place, {k: v for k, v in loader.kept().items() if "bytes" not in k})
-        for name, make in MODELS.items():
-            row = measure(loader, make(args.features).cuda(), args.batches)
+        for name in args.models:
+            row = measure(loader, MODELS[name](args.features).cuda(), args.batches)
             rows.append({"rows": place, "model": name, **row})
             print(
                 f"{place:12} {name:10} {row['nodes'] / 1e3:.0f} K nodes, "
                 f"{row['edges'] / 1e3:.0f} K edges, ms a batch: "
                 f"prepare {row['prepare'] * 1e3:7.2f}, "
                 f"train {row['train'] * 1e3:7.2f}, apart {row['apart'] * 1e3:7.2f}, "
-                f"together {row['together'] * 1e3:7.2f}: {row['apart'] / row['together']:.2f} x"
+                f"together {row['together'] * 1e3:7.2f}: {row['apart'] / row['together']:.2f} x; "
+                f"{row['missed_rows'] / 1e3:.1f} K rows and {row['bytes_ssd'] / 1e6:.0f} MB read"
             )
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
@@ -73,17 +78,29 @@ def parser() -> argparse.ArgumentParser:
     parsed = _arguments.arguments(__doc__, scale=22)
     parsed.add_argument("--features", type=int, default=128)
     parsed.add_argument("--batches", type=int, default=24)
+    parsed.add_argument("--places", nargs="+", help="of rows: device, a tenth, a third, …")
+    parsed.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     return parsed
 
 
-def places(path: Path) -> dict[str, int | None]:
-    """Device memory for each placement of the rows."""
+def places(path: Path) -> dict[str, tuple[int | None, int | None]]:
+    """Device and host memory for each placement of the rows."""
     info = json.loads((path / "manifest.json").read_text())
     vertices, features = info["vertices"], info["features"]["x"]
     edges = BATCH * FANOUT[0] * (1 + FANOUT[1])
     base = 16 * vertices + 40 * edges + 4 * info["arcs"]
     rows = vertices * features["dim"] * 4
-    return {"device": None, "a tenth": 2 * base + rows // 10, "host": 2 * base}
+    tenth, third = 2 * base + rows // 10, 2 * base + rows // 3
+    # What opening the graph takes, and reading rows.
+    least = 4 * info["arcs"] + (1 << 30)
+    return {
+        "device": (None, None),
+        "a tenth": (tenth, None),
+        "a tenth, storage": (tenth, least),
+        "a third": (third, None),
+        "a third, storage": (third, least),
+        "host": (2 * base, None),
+    }
 
 
 def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> dict[str, float]:
@@ -111,13 +128,17 @@ def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> 
         train(batch)
     nodes = sum(batch.num_nodes for batch in held) / len(held)
     edges = sum(batch.edge_index.shape[1] for batch in held) / len(held)
+    together = per_batch(take(loader, batches), train)
+    reads = loader.last_epoch
     return {
         "nodes": nodes,
         "edges": edges,
         "prepare": per_batch(take(loader, batches), lambda _: torch.cuda.synchronize()),
         "train": per_batch((held[i % 4] for i in range(batches)), train),
         "apart": per_batch(take(loader, batches), waited),
-        "together": per_batch(take(loader, batches), train),
+        "together": together,
+        "missed_rows": reads["missed_rows"] / batches,
+        "bytes_ssd": reads["bytes_ssd"] / batches,
     }
 
 

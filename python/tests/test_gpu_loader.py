@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,56 @@ def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
             assert a.num_sampled_nodes == b.num_sampled_nodes
             assert a.num_sampled_edges == b.num_sampled_edges
             assert a.batch_size == b.batch_size
+
+
+STORAGE = {"device_memory": "4MiB", "memory": "45MiB", "threads": 1}
+"""What leaves most rows of `wide` to storage: reading them takes 10 MiB, an opened graph 32 MiB."""
+
+
+@pytest.fixture(scope="module", params=["f32", "f16", "int8"])
+def wide(request, tmp_path_factory):
+    """A graph of 18 MB of features."""
+    rng = np.random.default_rng(4)
+    edges = rng.integers(0, VERTICES, (2, 30_000))
+    dim = {"f32": 1500, "f16": 3000, "int8": 6000}[request.param]
+    x = rng.normal(size=(VERTICES, dim)).astype(np.float32)
+    path = tmp_path_factory.mktemp("gpu") / "wide.tg"
+    tg.build(tuple(edges), path, order="degree", features=x, feature_dtype=request.param)
+    return path
+
+
+@pytest.mark.parametrize("fanouts", [[25, 10], [30], []], ids=str)
+@pytest.mark.parametrize("prefetch", [None, 1, 7])
+def test_rows_come_from_storage(wide, fanouts, prefetch):
+    path, seeds = wide, np.arange(0, VERTICES, 3)
+    same = {"batch_size": 128, "shuffle": True, "seed": 9, "presample": 2}
+    cpu = tg.NeighborLoader(path, fanouts, input_nodes=seeds, **same)
+    gpu = tg.NeighborLoader(
+        path, fanouts, input_nodes=seeds, device="cuda", prefetch=prefetch, **same, **STORAGE
+    )
+    placed = gpu.kept()
+    assert placed["storage_rows"] > 0, placed
+    for _ in range(2):
+        for a, b in zip(cpu, gpu, strict=True):
+            assert torch.equal(a.n_id, b.n_id.cpu())
+            assert torch.equal(a.x, b.x.cpu())
+        assert gpu.last_epoch["missed_rows"] > 0
+        assert gpu.last_epoch["bytes_ssd"] == 4096 * gpu.last_epoch["distinct_pages"]
+        next(iter(gpu))  # An epoch that is left half-way leaves nothing behind.
+        gpu.set_epoch(cpu.epoch)
+
+
+def test_damaged_rows_are_found_on_their_way(wide, tmp_path):
+    copy = shutil.copytree(wide, tmp_path / "damaged.tg")
+    rows = copy / "features" / "x.rows"
+    with rows.open("r+b") as file:
+        file.seek(rows.stat().st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 1]))
+    loader = tg.NeighborLoader(copy, [5], batch_size=500, device="cuda", presample=0, **STORAGE)
+    with pytest.raises(tg.FormatError, match=r"x\.rows"):
+        list(loader)
 
 
 def test_rows_are_placed_by_their_use(path):

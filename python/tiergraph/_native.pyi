@@ -242,5 +242,15 @@ class GpuLoader:
     ) -> tuple[list[int], list[int]]:
         """Nodes and edges by hop of a batch with these seeds."""
 
-    def fill(self, nodes: int, edge_index: int, e_id: int, x: int) -> None:
-        """Writes the sampled batch to these addresses, in order with the stream."""
+    def fill(self, nodes: int, edge_index: int, e_id: int, x: int) -> int | None:
+        """Writes the sampled batch to these addresses, in order with the stream; gives a ticket
+        where rows of `x` are still read from storage."""
+
+    def finish(self, ticket: int) -> bool:
+        """Waits a while for those rows; whether all are there, in order with the stream."""
+
+    def give_up(self, ticket: int) -> None:
+        """Forgets a batch that nobody wants any more."""
+
+    def reads(self) -> str:
+        """What was read from storage so far."""

@@ -2,14 +2,16 @@
 
 PyTorch allocates a batch's tensors, on the loader's stream, and its stream waits for what fills
 them; so its allocator, its streams and its graphs work as with any other tensor, and nothing here
-links against it. A batch is prepared while the one before is trained on.
+links against it. A batch is prepared while the one before is trained on; rows that are in no memory
+are read from storage for several batches ahead.
 """
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch
 
     from .graph import Graph
+
+
+STORAGE_AHEAD = 3
+"""Batches that are begun and not handed over, where rows are read from storage."""
+
+_Begun: TypeAlias = "tuple[Batch, int | None, torch.cuda.Event]"
+"""A batch, the ticket of its rows that are being read, and when the rest of it is there."""
 
 
 class GpuBatches:
@@ -53,6 +62,8 @@ class GpuBatches:
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
         self._ids = None if ids is None else torch.from_numpy(ids).to(self.device)
         self._batch_size = int(options["batch_size"])
+        from_storage = self.placed()["storage_rows"] > 0
+        self._ahead = options.get("prefetch") or (STORAGE_AHEAD if from_storage else 1)
 
     def placed(self) -> dict[str, Any]:
         """Where neighbours and rows are: bytes and rows by tier."""
@@ -62,18 +73,25 @@ class GpuBatches:
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from batch `first` on; each is begun before it is asked for."""
         order = self._native.order(epoch)
-        ahead: tuple[Batch, torch.cuda.Event] | None = None
-        for number in range(first, self._native.batches()):
-            prepared = self._prepare(epoch, number, order)
-            if ahead is not None:
-                yield self._hand_over(*ahead)
-            ahead = prepared
-        if ahead is not None:
-            yield self._hand_over(*ahead)
+        begun: deque[_Begun] = deque()
+        try:
+            for number in range(first, self._native.batches()):
+                begun.append(self._prepare(epoch, number, order))
+                if len(begun) > self._ahead:
+                    yield self._hand_over(begun)
+            while begun:
+                yield self._hand_over(begun)
+        finally:
+            for _, ticket, _ in begun:
+                if ticket is not None:
+                    self._native.give_up(ticket)
 
-    def _prepare(
-        self, epoch: int, number: int, order: NDArray[np.uint32]
-    ) -> tuple[Batch, torch.cuda.Event]:
+    def reads(self) -> dict[str, int]:
+        """What was read from storage so far: rows, pages, reads, bytes."""
+        reads: dict[str, int] = json.loads(self._native.reads())
+        return reads
+
+    def _prepare(self, epoch: int, number: int, order: NDArray[np.uint32]) -> _Begun:
         torch = pyg.torch()
         places = order[number * self._batch_size : (number + 1) * self._batch_size]
         nodes_by_hop, edges_by_hop = self._native.sample(epoch, number, places)
@@ -84,7 +102,9 @@ class GpuBatches:
             edge_index = torch.empty((2, edges), **long)
             e_id = torch.empty(edges, **long)
             x = torch.empty((nodes, self._dim), dtype=torch.float32, device=self.device)
-            self._native.fill(n_id.data_ptr(), edge_index.data_ptr(), e_id.data_ptr(), x.data_ptr())
+            ticket = self._native.fill(
+                n_id.data_ptr(), edge_index.data_ptr(), e_id.data_ptr(), x.data_ptr()
+            )
             data: Batch = pyg.geometric("data").Data(edge_index=edge_index)
             data.num_nodes = nodes
             if self._dim > 0:
@@ -98,11 +118,20 @@ class GpuBatches:
             event.record(self._stream)
         data.batch_size = len(places)
         data.num_sampled_nodes, data.num_sampled_edges = nodes_by_hop, edges_by_hop
-        return data, event
+        return data, ticket, event
 
-    def _hand_over(self, data: Batch, event: torch.cuda.Event) -> Batch:
-        """Makes the consumer's stream wait for the batch, and the allocator for the consumer."""
+    def _hand_over(self, begun: deque[_Begun]) -> Batch:
+        """Makes the consumer's stream wait for the first batch, and the allocator for the consumer.
+
+        Rows that come from storage are waited for here.
+        """
         torch = pyg.torch()
+        data, ticket, event = begun[0]
+        if ticket is not None:
+            while not self._native.finish(ticket):
+                pass  # Ctrl-C is looked for in between.
+            event.record(self._stream)
+        begun.popleft()
         stream = torch.cuda.current_stream(self.device)
         stream.wait_event(event)
         for value in data.to_dict().values():

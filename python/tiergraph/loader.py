@@ -42,7 +42,8 @@ class LoaderOptions(TypedDict, total=False):
     window: int | None
     """Batches that are prepared together and share reads; 4."""
     prefetch: int | None
-    """Batches that may be begun beyond a window and not yet taken; a window for each thread."""
+    """Batches that may be begun beyond a window and not yet taken; a window for each thread. On a
+    GPU: batches that are begun before the last is taken; 1, or 3 where rows are read."""
     placement: Placement | None
     """What is kept in memory where not all fits: what saves most reads (`unified`), neighbours
     first (`topology`), `features` first, or this share of the memory for features."""
@@ -62,7 +63,8 @@ class LoaderOptions(TypedDict, total=False):
     """Which features of edges become `edge_attr`; by default those named `edge_attr`."""
     device: str | None
     """Where batches are made and handed over: `cpu`, `cuda` or `cuda:N`. On a GPU, hot rows and
-    neighbours stay in its memory and the others in pinned memory of the host."""
+    neighbours stay in its memory, others in pinned memory of the host within `memory`; rows that
+    fit neither are read from storage."""
     device_memory: int | str | None
     """Bound of GPU memory for neighbours, rows and the sampler; half of what is free."""
 
@@ -168,8 +170,16 @@ class NeighborLoader:
         epoch = self.epoch
         self.epoch += 1
         if self._gpu is not None:
-            return map(self._transformed, self._gpu.epoch(epoch, first))
+            return self._gpu_batches(self._gpu, epoch, first)
         return Batches(self, self._native.epoch(epoch, first))
+
+    def _gpu_batches(self, gpu: GpuBatches, epoch: int, first: int) -> Iterator[Batch]:
+        before = gpu.reads()
+        try:
+            yield from map(self._transformed, gpu.epoch(epoch, first))
+        finally:
+            reads = gpu.reads()
+            self.last_epoch = {name: count - before[name] for name, count in reads.items()}
 
     def _transformed(self, data: Batch) -> Batch:
         return data if self.transform is None else self.transform(data)

@@ -81,6 +81,18 @@ pub struct Copying {
 }
 
 impl Copying {
+    /// What `stream` was given so far reads `buffer`.
+    pub(crate) fn until(event: Event, stream: &Stream, buffer: AlignedBuf) -> Result<Self> {
+        match event.record(stream) {
+            Ok(()) => Ok(Self { buffer, event: Some(event) }),
+            Err(e) => {
+                // Nobody knows when that ends: the buffer must stay.
+                std::mem::forget(buffer);
+                Err(e)
+            }
+        }
+    }
+
     /// Whether the copy ended.
     ///
     /// # Errors

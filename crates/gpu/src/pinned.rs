@@ -71,6 +71,16 @@ impl Drop for Pinned {
     }
 }
 
+/// Where kernels find the bytes of a buffer of pinned memory.
+pub(crate) fn address_of(device: &Device, buffer: &AlignedBuf) -> Result<u64> {
+    let (mut address, start) = (0, buffer.as_ptr().cast_mut().cast());
+    // SAFETY: writes one address; the driver refuses memory that is not pinned.
+    device.call("map pinned memory", |d| unsafe {
+        (d.host_device_pointer)(&raw mut address, start, 0)
+    })?;
+    Ok(address)
+}
+
 /// Pinned memory that kernels read in place, over the link.
 pub struct Mapped {
     buffer: AlignedBuf,
@@ -84,14 +94,7 @@ impl Mapped {
     /// The system does not give so much page-locked memory.
     pub fn zeroed(device: &Device, len: usize) -> Result<Self> {
         let buffer = PinnedPool::buffers(device, 1, len)?.pop().unwrap_or_default();
-        let mut address = 0;
-        if !buffer.is_empty() {
-            let start = buffer.as_ptr().cast_mut().cast();
-            // SAFETY: writes one address; the memory is pinned.
-            device.call("map pinned memory", |d| unsafe {
-                (d.host_device_pointer)(&raw mut address, start, 0)
-            })?;
-        }
+        let address = if buffer.is_empty() { 0 } else { address_of(device, &buffer)? };
         Ok(Self { buffer, address })
     }
 

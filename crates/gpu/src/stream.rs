@@ -167,14 +167,7 @@ impl Stream {
         self.device.call("copy a block to the GPU", |d| unsafe {
             (d.copy_to_device)(to.address() + at as u64, from.as_ptr().cast(), len, self.handle)
         })?;
-        match event.record(self) {
-            Ok(()) => Ok(Copying { buffer: from, event: Some(event) }),
-            Err(e) => {
-                // Nobody knows when the copy ends: its source must stay.
-                std::mem::forget(from);
-                Err(e)
-            }
-        }
+        Copying::until(event, self, from)
     }
 
     /// Copies value `from` of `values` to place `to`, in order with the stream.

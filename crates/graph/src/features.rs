@@ -157,6 +157,11 @@ impl Features {
         self.entry.layout.pages(self.row(vertex))
     }
 
+    /// Pages of the file.
+    pub fn pages(&self) -> u64 {
+        self.crcs.len() as u64
+    }
+
     /// Checks a page that was just read.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Loaders on a GPU: the native part samples and gathers into memory that PyTorch allocated.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
 
 use crate::calls::Call;
 use crate::errors::{from_json, raise, to_json};
-use crate::loader::Options;
+use crate::loader::{Options, SIGNAL_POLL};
 
 /// Makes mini-batches of one graph on a GPU, one after the other.
 #[pyclass(frozen, module = "tiergraph._native")]
@@ -61,6 +61,7 @@ impl GpuLoader {
             };
             let tiers = GpuTiers { ordinal, device_memory };
             let presample = options.presample.unwrap_or(usize::MAX);
+            let graph = Arc::new(graph);
             let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
             Ok(Self { state: Mutex::new(State { engine, sampled: None }), seeds })
         })
@@ -108,8 +109,16 @@ impl GpuLoader {
         Ok((sampled.num_sampled_nodes, sampled.num_sampled_edges))
     }
 
-    /// Writes what was sampled last to device memory at these addresses, in order with the stream.
-    fn fill(&self, py: Python<'_>, nodes: u64, edge_index: u64, e_id: u64, x: u64) -> PyResult<()> {
+    /// Writes what was sampled last to device memory at these addresses, in order with the stream;
+    /// gives a ticket to `finish` it with, where rows of `x` are read from storage.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        nodes: u64,
+        edge_index: u64,
+        e_id: u64,
+        x: u64,
+    ) -> PyResult<Option<u64>> {
         let fill = || {
             let mut state = self.lock();
             let Some(sampled) = state.sampled.clone() else {
@@ -119,6 +128,22 @@ impl GpuLoader {
             state.engine.fill(&sampled, &Outputs { nodes, edge_index, e_id, x })
         };
         py.detach(fill).map_err(|e| raise(py, &e))
+    }
+
+    /// Waits a while for the rows of a batch; whether it has all, in order with the stream.
+    fn finish(&self, py: Python<'_>, ticket: u64) -> PyResult<bool> {
+        let finish = || self.lock().engine.finish(ticket, SIGNAL_POLL);
+        py.detach(finish).map_err(|e| raise(py, &e))
+    }
+
+    /// Forgets a batch whose rows nobody wants any more.
+    fn give_up(&self, ticket: u64) {
+        self.lock().engine.give_up(ticket);
+    }
+
+    /// What was read from storage so far, as JSON.
+    fn reads(&self) -> PyResult<String> {
+        to_json(&self.lock().engine.reads())
     }
 }
 

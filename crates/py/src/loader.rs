@@ -24,7 +24,7 @@ use crate::errors::{from_json, raise, to_json};
 use crate::options::cores;
 
 /// How long a wait for a batch lasts before it looks for Ctrl-C.
-const SIGNAL_POLL: Duration = Duration::from_millis(100);
+pub(crate) const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// The options of `tiergraph.NeighborLoader`; what is not given has its default.
 #[derive(Deserialize)]

@@ -5,13 +5,15 @@
 // float16 become float32 on the way. CPU twin: sampler::gather.
 
 static const u32 THREADS = 256;
+static const u32 ELSEWHERE = 0xffffffff;  // The place of a row that is in neither memory.
 static const u32 AHEAD = 4;  // Loads of a lane that are in flight together.
 
 struct Arguments {
     const u8* device_rows;  // Rows that are kept here, `stride` bytes apart.
     const u8* host_rows;    // Rows in mapped host memory.
-    const u32* place;       // Of each vertex's row: below `device_count` here, else on the host,
-                            // minus `device_count`; or null: a vertex's row is its number.
+    const u32* place;       // Of each vertex's row: below `device_count` here, ELSEWHERE in neither
+                            // memory, else on the host, minus `device_count`; or null: a vertex's
+                            // row is its number.
     const u32* n_id;
     float* to;
     u32 device_count;
@@ -20,8 +22,7 @@ struct Arguments {
     u32 stride;
 };
 
-__device__ inline const u8* row_of(const Arguments& a, u32 vertex) {
-    u32 place = a.place ? a.place[vertex] : vertex;
+__device__ inline const u8* row_of(const Arguments& a, u32 place) {
     bool here = place < a.device_count;
     return (here ? a.device_rows : a.host_rows) + (u64)(here ? place : place - a.device_count) * a.stride;
 }
@@ -64,6 +65,48 @@ __device__ inline void copy_row(const u8* row, float* to, u32 dim, u32 lane) {
 extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
     for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
-        copy_row(row_of(a, a.n_id[i]), a.to + (u64)i * a.dim, a.dim, lane);
+        u32 vertex = a.n_id[i], place = a.place ? a.place[vertex] : vertex;
+        if (place == ELSEWHERE) continue;
+        copy_row(row_of(a, place), a.to + (u64)i * a.dim, a.dim, lane);
+    }
+}
+
+struct Finding {
+    const u32* place;
+    const u32* n_id;
+    uint2* found;  // (vertex, place in the batch).
+    u32* number;   // How many were found.
+    u64 count;
+};
+
+// The nodes whose rows are in neither memory, in any order.
+extern "C" __global__ void __launch_bounds__(THREADS) missing(Finding a) {
+    u32 lane = threadIdx.x % WARP;
+    for (u64 base = (u64)blockIdx.x * THREADS; base < a.count; base += (u64)gridDim.x * THREADS) {
+        u64 i = base + threadIdx.x;
+        u32 vertex = i < a.count ? a.n_id[i] : 0;
+        bool is_missing = i < a.count && a.place[vertex] == ELSEWHERE;
+        u32 mask = __ballot_sync(~0u, is_missing), first = 0;
+        if (lane == 0 && mask) first = atomicAdd(a.number, __popc(mask));
+        first = __shfl_sync(~0u, first, 0);
+        u32 before = __popc(mask & ((1u << lane) - 1));
+        if (is_missing) a.found[first + before] = make_uint2(vertex, (u32)i);
+    }
+}
+
+struct Spreading {
+    const u8* rows;  // In mapped host memory, `stride` bytes apart.
+    const u32* targets;
+    float* to;
+    u64 count;
+    u32 dim;
+    u32 stride;
+};
+
+// Rows that were read, each to its target in the batch.
+extern "C" __global__ void __launch_bounds__(THREADS) spread(Spreading a) {
+    u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
+    for (u64 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
+        copy_row(a.rows + i * a.stride, a.to + (u64)a.targets[i] * a.dim, a.dim, lane);
     }
 }

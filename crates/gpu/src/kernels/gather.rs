@@ -2,9 +2,11 @@
 
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
+use tiergraph_mem::AlignedBuf;
 
 use super::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Mapped, Module, Span, Stream};
+use crate::pinned::address_of;
+use crate::{Copying, Device, DeviceBuf, Event, Grid, Kernel, Mapped, Module, Span, Stream};
 
 const THREADS: u32 = 256;
 
@@ -33,6 +35,27 @@ struct Arguments {
     stride: u32,
 }
 
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Finding {
+    place: u64,
+    n_id: u64,
+    found: u64,
+    number: u64,
+    count: u64,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Spreading {
+    rows: u64,
+    targets: u64,
+    to: u64,
+    count: u64,
+    dim: u32,
+    stride: u32,
+}
+
 /// Rows in two tiers.
 #[derive(Debug)]
 pub struct Rows {
@@ -40,8 +63,8 @@ pub struct Rows {
     pub device: DeviceBuf<u8>,
     /// Rows in host memory that kernels read.
     pub host: Option<Mapped>,
-    /// Each vertex's row: those in device memory first, then those of the host. Without, a
-    /// vertex's row is its number.
+    /// Each vertex's row: those in device memory first, then those of the host, [`ELSEWHERE`] for
+    /// others. Without, a vertex's row is its number.
     pub place: Option<DeviceBuf<u32>>,
     /// Rows in device memory.
     pub device_count: u32,
@@ -57,10 +80,46 @@ pub(super) fn source(row: RowType) -> Source {
     source
 }
 
-/// The compiled kernel for one type of rows.
+/// The place of a row that is in neither memory.
+pub const ELSEWHERE: u32 = u32::MAX;
+
+/// A node whose row is in neither memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct MissingRow {
+    /// Whose row.
+    pub vertex: u32,
+    /// Where in the batch it goes.
+    pub target: u32,
+}
+
+/// Rows in pinned memory on their way to a batch: `targets` first, then as many rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceLayout {
+    /// The most rows.
+    pub rows: usize,
+    /// Bytes from row to row.
+    pub stride: usize,
+}
+
+impl PieceLayout {
+    /// Where rows begin, at a boundary that wide loads need.
+    pub fn rows_at(&self) -> usize {
+        (self.rows * size_of::<u32>()).next_multiple_of(128)
+    }
+
+    /// Bytes of a piece.
+    pub fn bytes(&self) -> usize {
+        self.rows_at() + self.rows * self.stride
+    }
+}
+
+/// The compiled kernels for one type of rows.
 #[derive(Debug, Clone)]
 pub struct Gather {
-    kernel: Kernel,
+    gather: Kernel,
+    missing: Kernel,
+    spread: Kernel,
     resident: u32,
 }
 
@@ -71,13 +130,15 @@ impl Gather {
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device, row: RowType) -> Result<Self> {
         let Source { name, text, options } = source(row);
-        let kernel = Module::compile(device, &name, &text, &options)?.kernel("gather")?;
-        let resident = kernel.resident_blocks(THREADS)?;
-        Ok(Self { kernel, resident })
+        let module = Module::compile(device, &name, &text, &options)?;
+        let gather = module.kernel("gather")?;
+        let resident = gather.resident_blocks(THREADS)?;
+        let (missing, spread) = (module.kernel("missing")?, module.kernel("spread")?);
+        Ok(Self { gather, missing, spread, resident })
     }
 
     /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the
-    /// other. Every vertex has a row.
+    /// other. Every vertex has a row; the places of those that are elsewhere are left as they are.
     ///
     /// # Errors
     /// Whatever the driver gives.
@@ -113,6 +174,76 @@ impl Gather {
         };
         let grid = Grid { blocks: whole.min(most), threads: THREADS };
         // SAFETY: `Arguments` of the source; lengths were checked; device memory is all it writes.
-        unsafe { self.kernel.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.gather.launch(stream, grid, &[bytes_of(&arguments)]) }
+    }
+
+    /// Those of the first `count` vertices of `n_id` whose rows are elsewhere, in any order; waits
+    /// for them. `found` has room for all.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If `n_id` or `found` is shorter.
+    pub fn missing(
+        &self,
+        stream: &Stream,
+        rows: &Rows,
+        n_id: &DeviceBuf<u32>,
+        count: usize,
+        (found, number): (&mut DeviceBuf<MissingRow>, &mut DeviceBuf<u32>),
+    ) -> Result<Vec<MissingRow>> {
+        assert!(n_id.len() >= count && found.len() >= count && !number.is_empty());
+        let Some(place) = &rows.place else { return Ok(Vec::new()) };
+        stream.fill_bytes(number, 0)?;
+        let finding = Finding {
+            place: place.address(),
+            n_id: n_id.address(),
+            found: found.address(),
+            number: number.address(),
+            count: count as u64,
+        };
+        let blocks = Grid::over(count, THREADS).blocks.min(self.resident);
+        let grid = Grid { blocks, threads: THREADS };
+        // SAFETY: `Finding` of the source; lengths were checked, and vertices have places.
+        unsafe { self.missing.launch(stream, grid, &[bytes_of(&finding)])? };
+        let number = stream.download(number, 1)?[0] as usize;
+        stream.download(found, number)
+    }
+
+    /// Starts writing the first `count` rows of `piece` to their targets among the rows of `to`,
+    /// float32; `event` is to tell when that is done.
+    ///
+    /// # Errors
+    /// Memory that is not pinned, whatever the driver gives; the piece is lost then.
+    ///
+    /// # Panics
+    /// If the piece is shorter, or a target is no row of `to`.
+    pub fn spread(
+        &self,
+        stream: &Stream,
+        (piece, layout, count): (AlignedBuf, PieceLayout, usize),
+        (to, dim): (Span<f32>, usize),
+        event: Event,
+    ) -> Result<Copying> {
+        assert!(piece.len() >= layout.bytes() && count <= layout.rows);
+        let targets: &[u32] = bytemuck::cast_slice(&piece[..count * size_of::<u32>()]);
+        assert!(targets.iter().all(|&target| (target as usize + 1) * dim <= to.len()));
+        let at = address_of(stream.device(), &piece)?;
+        let spreading = Spreading {
+            rows: at + layout.rows_at() as u64,
+            targets: at,
+            to: to.address(),
+            count: count as u64,
+            dim: dim as u32,
+            stride: layout.stride as u32,
+        };
+        let most = (stream.device().multiprocessors() / 2).max(1);
+        let blocks = Grid::over(count, THREADS / 32).blocks.min(most);
+        let grid = Grid { blocks, threads: THREADS };
+        // SAFETY: `Spreading` of the source; lengths and targets were checked, and `Copying`
+        // keeps the piece until the kernel ended.
+        unsafe { self.spread.launch(stream, grid, &[bytes_of(&spreading)])? };
+        Copying::until(event, stream, piece)
     }
 }

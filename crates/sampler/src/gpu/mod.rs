@@ -1,18 +1,22 @@
 //! The loader's twin on a GPU: the same batches, bit for bit, made where they are trained on.
 //!
 //! Neighbours lie in device memory if they fit half of it, else in pinned host memory that kernels
-//! read. Feature rows fill what is left of device memory, hottest first, and then pinned host
-//! memory (Hyperion §III-B2: first what saves the most transactions over PCIe). Presampling runs on
-//! the GPU itself.
+//! read. Feature rows fill what is left of device memory, hottest first, then pinned host memory
+//! (Hyperion §III-B2: first what saves the most transactions over PCIe); the rest is read from
+//! storage, batch by batch. Presampling runs on the GPU itself.
 
+mod readers;
+mod storage;
 mod tiers;
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{Gather, Given, Lists, Request, Rows, Sampled, Sampler};
+use tiergraph_gpu::kernels::{Gather, Given, Lists, MissingRow, Request, Rows, Sampled, Sampler};
 use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
@@ -21,6 +25,9 @@ use crate::options::LoaderOptions;
 use crate::order::permutation;
 use crate::philox::{EpochKey, Purpose};
 use crate::sample::Fanout;
+use storage::Storage;
+
+pub use storage::StorageReads;
 
 /// How much of which memory a loader on a GPU may use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +47,8 @@ pub struct Placed {
     pub device_rows: u64,
     /// Rows in pinned host memory.
     pub host_rows: u64,
+    /// Rows that are read from storage.
+    pub storage_rows: u64,
     /// Bytes of device memory.
     pub device_bytes: u64,
     /// Bytes of pinned host memory.
@@ -59,12 +68,20 @@ pub struct Outputs {
     pub x: u64,
 }
 
+/// Where rows of features are, and what brings them.
+struct RowTiers {
+    gather: Gather,
+    rows: Rows,
+    /// Those that are in no memory.
+    storage: Option<(Storage, Arc<Graph>)>,
+}
+
 /// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
 pub struct GpuLoader {
     stream: Stream,
     lists: Lists,
     sampler: Sampler,
-    features: Option<(Gather, Rows)>,
+    features: Option<RowTiers>,
     positions: Option<DeviceBuf<u32>>,
     placed: Placed,
     fanouts: Vec<u32>,
@@ -80,7 +97,7 @@ impl GpuLoader {
     /// # Errors
     /// No GPU, options that GPUs do not sample by yet, what does not fit device and host memory.
     pub fn new(
-        graph: &Graph,
+        graph: &Arc<Graph>,
         tiers: GpuTiers,
         options: &LoaderOptions,
         seeds: &[u32],
@@ -107,26 +124,55 @@ impl GpuLoader {
         let mut loader =
             Self { stream, lists, sampler, features, positions, placed, fanouts, options, held };
         if let Some(name) = loader.options.features.clone() {
-            let features = graph.features(&name)?;
-            // Where all rows fit the device, nobody needs to know which are hot.
-            let all_fit = vertices as u64 * features.row_bytes() as u64 <= left;
-            let order = match all_fit {
-                true => (0..vertices as u32).collect(),
-                false => loader.hottest(seeds, presample, vertices)?,
-            };
-            let (rows, held) = tiers::rows(graph, &loader.stream, features, &order, left)?;
-            loader.held.push(held);
-            loader.placed.device_rows = rows.device_count.into();
-            loader.placed.host_rows = vertices as u64 - loader.placed.device_rows;
-            let gather = Gather::new(loader.stream.device(), tiers::row_type(features.dtype()))?;
-            loader.features = Some((gather, rows));
+            loader.place_rows(graph, &name, left, seeds, presample)?;
         }
         loader.count_bytes(arcs, working);
         Ok(loader)
     }
 
+    /// Puts the rows of the features `name` into `left` bytes of device memory, into host memory,
+    /// or leaves them to storage.
+    fn place_rows(
+        &mut self,
+        graph: &Arc<Graph>,
+        name: &str,
+        left: u64,
+        seeds: &[u32],
+        presample: usize,
+    ) -> Result<()> {
+        let features = graph.features(name)?;
+        let (vertices, stride) = (graph.vertices(), features.row_bytes() as u64);
+        // Where all rows fit the device, nobody needs to know which are hot.
+        let order = match vertices as u64 * stride <= left {
+            true => (0..vertices as u32).collect(),
+            false => self.hottest(seeds, presample, vertices)?,
+        };
+        let counts = |left: u64| {
+            let device = (left / stride).min(vertices as u64);
+            (device, tiers::host_rows(graph, features).min(vertices as u64 - device))
+        };
+        let (mut on_device, mut on_host) = counts(left);
+        let mut storage = None;
+        if on_device + on_host < vertices as u64 {
+            let (nodes, threads) = (self.sampler.n_id().len(), self.options.threads);
+            let reading = Storage::new(graph, name, &self.stream, nodes, threads)?;
+            let left = left.saturating_sub(nodes as u64 * size_of::<MissingRow>() as u64);
+            (on_device, on_host) = counts(left);
+            storage = Some((reading, Arc::clone(graph)));
+        }
+        let counts = (on_device as usize, on_host as usize);
+        let (rows, held) = tiers::rows(graph, &self.stream, features, &order, counts)?;
+        self.held.push(held);
+        self.placed.device_rows = on_device;
+        self.placed.host_rows = on_host;
+        self.placed.storage_rows = vertices as u64 - on_device - on_host;
+        let gather = Gather::new(self.stream.device(), tiers::row_type(features.dtype()))?;
+        self.features = Some(RowTiers { gather, rows, storage });
+        Ok(())
+    }
+
     fn count_bytes(&mut self, arcs: u64, working: u64) {
-        let stride = self.features.as_ref().map_or(0, |(_, rows)| u64::from(rows.stride));
+        let stride = self.features.as_ref().map_or(0, |of| u64::from(of.rows.stride));
         let placed = &mut self.placed;
         placed.device_bytes = working + placed.device_rows * stride;
         placed.host_bytes = placed.host_rows * stride;
@@ -165,7 +211,7 @@ impl GpuLoader {
 
     /// Values of a row of features; 0 without.
     pub fn dim(&self) -> usize {
-        self.features.as_ref().map_or(0, |(_, rows)| rows.dim as usize)
+        self.features.as_ref().map_or(0, |of| of.rows.dim as usize)
     }
 
     /// Batches of an epoch over so many seeds.
@@ -206,11 +252,13 @@ impl GpuLoader {
         self.sampler.sample(&self.stream, &self.lists, &request)
     }
 
-    /// Writes what was sampled last, and its features, in order with the stream.
+    /// Writes what was sampled last, and its features, in order with the stream. Where rows must be
+    /// read from storage, gives the ticket to [`finish`](Self::finish) with: `to.x` is complete,
+    /// and may go, after that.
     ///
     /// # Errors
     /// Whatever the driver gives.
-    pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<()> {
+    pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let given = Given {
             positions: self.positions.as_ref(),
@@ -219,11 +267,45 @@ impl GpuLoader {
             e_id: Span::at(to.e_id, edges),
         };
         self.sampler.give(&self.stream, sampled, &given)?;
-        if let Some((gather, rows)) = &self.features {
-            let x = Span::at(to.x, nodes * rows.dim as usize);
-            gather.gather(&self.stream, rows, self.sampler.n_id(), nodes, x)?;
+        let Some(RowTiers { gather, rows, storage }) = &mut self.features else { return Ok(None) };
+        let (stream, n_id) = (&self.stream, self.sampler.n_id());
+        let x = Span::at(to.x, nodes * rows.dim as usize);
+        let ticket = match (storage, &self.options.features) {
+            (Some((storage, graph)), Some(name)) => {
+                let features = graph.features(name)?;
+                Some(storage.begin(stream, (gather, rows), features, (n_id, nodes), x)?)
+            }
+            _ => None,
+        };
+        gather.gather(stream, rows, n_id, nodes, x)?;
+        Ok(ticket)
+    }
+
+    /// Goes on with the rows that are read; whether the batch of `ticket` has all of its own, in
+    /// order with the stream. Waits for `patience` at most.
+    ///
+    /// # Errors
+    /// A row that cannot be read or is damaged, whatever the driver gives.
+    pub fn finish(&mut self, ticket: u64, patience: Duration) -> Result<bool> {
+        match &mut self.features {
+            Some(RowTiers { gather, rows, storage: Some((storage, _)) }) => {
+                storage.finish(&self.stream, (gather, rows.dim as usize), ticket, patience)
+            }
+            _ => Ok(true),
         }
-        Ok(())
+    }
+
+    /// Forgets a batch that was filled and will not be finished.
+    pub fn give_up(&mut self, ticket: u64) {
+        if let Some(RowTiers { storage: Some((storage, _)), .. }) = &mut self.features {
+            storage.give_up(ticket);
+        }
+    }
+
+    /// What was read from storage so far.
+    pub fn reads(&self) -> StorageReads {
+        let storage = self.features.as_ref().and_then(|of| of.storage.as_ref());
+        storage.map(|(storage, _)| storage.reads()).unwrap_or_default()
     }
 }
 

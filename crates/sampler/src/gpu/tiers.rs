@@ -2,7 +2,7 @@
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::features::FeatureType;
-use tiergraph_gpu::kernels::{Lists, Neighbors, RowType, Rows};
+use tiergraph_gpu::kernels::{ELSEWHERE, Lists, Neighbors, RowType, Rows};
 use tiergraph_gpu::{DeviceBuf, Mapped, Stream};
 use tiergraph_graph::{Direction, Features, Graph};
 use tiergraph_mem::Reservation;
@@ -12,8 +12,17 @@ use crate::offsets::Offsets;
 use crate::store::RowStore;
 use crate::topology::Topology;
 
-/// Bytes of rows that are read together on their way.
-const PIECE_BYTES: usize = 256 << 20;
+/// Bytes of rows that are read together on their way, if there is memory for them.
+const PIECE_BYTES: u64 = 256 << 20;
+/// The share of host memory that is left for rows on their way.
+const PIECE_SHARE: u64 = 16;
+
+/// How many rows of host memory there is room for, beside those on their way to it.
+pub(super) fn host_rows(graph: &Graph, features: &Features) -> u64 {
+    let (left, stride) = (graph.budget().left(), features.row_bytes());
+    let on_the_way = RowStore::bytes_of(1, graph.manifest().vertices, stride) + left / PIECE_SHARE;
+    left.saturating_sub(on_the_way) / stride as u64
+}
 
 pub(super) fn too_small(needed: u64, memory: u64) -> Error {
     Error::new(ErrorKind::Device, "load batches on the GPU")
@@ -56,18 +65,19 @@ pub(super) fn row_type(dtype: FeatureType) -> RowType {
     }
 }
 
-/// All rows: the first of `order` in `left` bytes of device memory, the others in host memory.
+/// The rows that come first in `order`: `device_count` of them in device memory, then `host_count`
+/// in host memory. The others are elsewhere.
 pub(super) fn rows(
     graph: &Graph,
     stream: &Stream,
     features: &Features,
     order: &[u32],
-    left: u64,
+    (device_count, host_count): (usize, usize),
 ) -> Result<(Rows, Reservation)> {
     let stride = features.row_bytes();
-    let device_count = ((left / stride as u64) as usize).min(order.len());
     let (hot, others) = order.split_at(device_count);
-    let mut place = vec![0u32; order.len()];
+    let others = &others[..host_count];
+    let mut place = vec![ELSEWHERE; order.len()];
     let mut device = DeviceBuf::new(stream.device(), hot.len() * stride)?;
     each_piece(graph, features, hot, |first, vertices, bytes| {
         vertices.iter().zip(first as u32..).for_each(|(&v, at)| place[v as usize] = at);
@@ -101,7 +111,9 @@ fn each_piece(
     vertices: &[u32],
     mut visit: impl FnMut(usize, &[u32], &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let per_piece = (PIECE_BYTES / features.row_bytes()).max(1);
+    let set = RowStore::bytes_of(0, graph.manifest().vertices, features.row_bytes());
+    let room = graph.budget().left().saturating_sub(set).min(PIECE_BYTES);
+    let per_piece = (room as usize / features.row_bytes()).max(1);
     for (number, piece) in vertices.chunks(per_piece).enumerate() {
         let mut sorted = piece.to_vec();
         sorted.sort_unstable();

@@ -1,0 +1,120 @@
+//! Threads that read feature rows into buffers, page by page: rows on one page share its read.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tiergraph_core::{Cancel, Error, Result};
+use tiergraph_gpu::kernels::{MissingRow, PieceLayout};
+use tiergraph_graph::{Features, Graph, PageReader, PagesRead};
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+
+use crate::fragments::Fragments;
+
+/// Rows of one batch to read into one buffer.
+pub(super) struct Job {
+    pub ticket: u64,
+    pub rows: Vec<MissingRow>,
+    pub buffer: AlignedBuf,
+}
+
+/// A job that ended: its buffer has the rows, unless reading failed.
+pub(super) struct Ended {
+    pub ticket: u64,
+    pub rows: usize,
+    pub buffer: AlignedBuf,
+    pub read: Result<PagesRead>,
+}
+
+/// The threads. Dropping them ends what they read.
+pub(super) struct RowReaders {
+    jobs: Option<Sender<Job>>,
+    ended: Receiver<Ended>,
+    threads: Vec<JoinHandle<()>>,
+    stop: Cancel,
+}
+
+impl RowReaders {
+    /// `threads` readers of the features `name`, which write buffers of `layout`.
+    ///
+    /// # Errors
+    /// No such features, or the system refuses engines or threads.
+    pub fn new(
+        graph: &Arc<Graph>,
+        name: &str,
+        layout: PieceLayout,
+        threads: usize,
+    ) -> Result<Self> {
+        graph.features(name)?;
+        let ((jobs, to_do), (send, ended)) = (unbounded::<Job>(), unbounded());
+        let stop = Cancel::default();
+        let mut readers = Self { jobs: Some(jobs), ended, threads: Vec::new(), stop };
+        for number in 0..threads {
+            let mut reader = graph.page_reader()?;
+            reader.stop_by(readers.stop.clone());
+            let (graph, name, to_do, send) =
+                (Arc::clone(graph), name.to_owned(), to_do.clone(), send.clone());
+            let run = move || {
+                for mut job in to_do {
+                    let read = read_rows(&graph, &name, layout, &mut reader, &mut job);
+                    let Job { ticket, rows, buffer } = job;
+                    let ended = Ended { ticket, rows: rows.len(), buffer, read };
+                    if send.send(ended).is_err() {
+                        return;
+                    }
+                }
+            };
+            let thread = thread::Builder::new().name(format!("tiergraph-rows-{number}")).spawn(run);
+            readers.threads.push(thread.map_err(|e| Error::io("start", "a reader's thread", e))?);
+        }
+        Ok(readers)
+    }
+
+    /// Begins a job.
+    pub fn begin(&self, job: Job) {
+        if let Some(jobs) = &self.jobs {
+            // The threads end when this sender does.
+            let _ = jobs.send(job);
+        }
+    }
+
+    /// A job that ended, within `patience`.
+    pub fn ended(&self, patience: Duration) -> Option<Ended> {
+        self.ended.recv_timeout(patience).ok()
+    }
+}
+
+impl Drop for RowReaders {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.jobs = None;
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn read_rows(
+    graph: &Graph,
+    name: &str,
+    layout: PieceLayout,
+    reader: &mut PageReader,
+    job: &mut Job,
+) -> Result<PagesRead> {
+    let features: &Features = graph.features(name)?;
+    let (targets, rows) = job.buffer.split_at_mut(layout.rows_at());
+    let targets = targets.chunks_exact_mut(size_of::<u32>());
+    targets.zip(&job.rows).for_each(|(to, row)| to.copy_from_slice(&row.target.to_le_bytes()));
+    let wanted = job.rows.iter().map(|row| row.vertex).zip(0..);
+    let fragments = Fragments::new(features, wanted);
+    let arrived = |first: u64, bytes: &[u8]| {
+        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+            features.check_page(number, page)?;
+            for (row, at, part) in fragments.on(number, page) {
+                let at = row as usize * layout.stride + at;
+                rows[at..at + part.len()].copy_from_slice(part);
+            }
+        }
+        Ok(())
+    };
+    reader.read(features.file(), &fragments.pages(), || Ok(false), arrived)
+}

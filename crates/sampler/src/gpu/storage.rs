@@ -1,0 +1,235 @@
+//! Feature rows that stay on storage: read into pinned memory while other batches are trained on,
+//! and spread over their batch by a kernel.
+//!
+//! ```text
+//! missing rows of a batch ─ pieces of adjacent rows ─ readers ─ spread ─ free
+//! ```
+//! A piece is pinned memory for a few thousand rows. There is a fixed number of them, so memory is
+//! bounded however many rows are missing; whoever waits for a batch spreads what arrived for any.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tiergraph_core::Result;
+use tiergraph_gpu::kernels::{Gather, MissingRow, PieceLayout, Rows};
+use tiergraph_gpu::{Copying, DeviceBuf, Event, PinnedPool, Span, Stream};
+use tiergraph_graph::{Features, Graph};
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
+
+use super::readers::{Job, RowReaders};
+
+/// Bytes of the rows of a piece.
+const PIECE_BYTES: usize = 2 << 20;
+/// Pieces a reader: at least one that it fills, one that is ready to be, one that is being spread;
+/// more, if there is memory, so that reading goes on while nobody waits for a batch.
+const PIECES: RangeInclusive<usize> = 3..=16;
+/// The share of the host's memory that pieces may take beyond the least.
+const PIECES_SHARE: u64 = 4;
+/// What a reader's buffers take.
+const READER_BYTES: u64 = 4 << 20;
+/// Parts that a file is cut into to bring adjacent rows together.
+const PARTS: usize = 1 << 14;
+
+/// What was read from storage so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct StorageReads {
+    /// Rows that were in no memory.
+    pub missed_rows: u64,
+    /// Pages that were read for them, 4096 bytes each.
+    pub distinct_pages: u64,
+    /// Reads: pages side by side share one.
+    pub reads: u64,
+    /// Bytes that were read.
+    pub bytes_ssd: u64,
+}
+
+/// A batch whose rows are being read.
+struct Begun {
+    /// Pieces that are not spread yet.
+    left: usize,
+    to: Span<f32>,
+}
+
+pub(super) struct Storage {
+    readers: RowReaders,
+    layout: PieceLayout,
+    free: Vec<AlignedBuf>,
+    waiting: VecDeque<(u64, Vec<MissingRow>)>,
+    reading: usize,
+    spreading: VecDeque<Copying>,
+    begun: HashMap<u64, Begun>,
+    tickets: u64,
+    reads: StorageReads,
+    found: (DeviceBuf<MissingRow>, DeviceBuf<u32>),
+    _held: Reservation,
+}
+
+impl Storage {
+    /// Readers of the features `name`, for batches of up to `nodes` nodes.
+    ///
+    /// # Errors
+    /// What does not fit host or device memory, whatever the system or the driver gives.
+    pub fn new(
+        graph: &Arc<Graph>,
+        name: &str,
+        stream: &Stream,
+        nodes: usize,
+        threads: usize,
+    ) -> Result<Self> {
+        let features = graph.features(name)?;
+        let stride = features.row_bytes();
+        let layout = PieceLayout { rows: (PIECE_BYTES / stride).max(1), stride };
+        let piece = layout.bytes().next_multiple_of(PAGE_BYTES) as u64;
+        let room = graph.budget().left() / PIECES_SHARE / piece;
+        let pieces = room.clamp((PIECES.start() * threads) as u64, (PIECES.end() * threads) as u64);
+        let held = graph
+            .reserve(pieces * piece + threads as u64 * READER_BYTES, "reading feature rows")?;
+        let device = stream.device();
+        Ok(Self {
+            readers: RowReaders::new(graph, name, layout, threads)?,
+            layout,
+            free: PinnedPool::buffers(device, pieces as usize, layout.bytes())?,
+            waiting: VecDeque::new(),
+            reading: 0,
+            spreading: VecDeque::new(),
+            begun: HashMap::new(),
+            tickets: 0,
+            reads: StorageReads::default(),
+            found: (DeviceBuf::new(device, nodes)?, DeviceBuf::new(device, 1)?),
+            _held: held,
+        })
+    }
+
+    pub fn reads(&self) -> StorageReads {
+        self.reads
+    }
+
+    /// Begins to read the rows of a batch that are in no memory; gives its ticket.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn begin(
+        &mut self,
+        stream: &Stream,
+        (gather, rows): (&Gather, &Rows),
+        features: &Features,
+        (n_id, nodes): (&DeviceBuf<u32>, usize),
+        to: Span<f32>,
+    ) -> Result<u64> {
+        let found = (&mut self.found.0, &mut self.found.1);
+        let missing = gather.missing(stream, rows, n_id, nodes, found)?;
+        self.reads.missed_rows += missing.len() as u64;
+        self.tickets += 1;
+        let pieces = adjacent(features, &missing, self.layout.rows);
+        self.begun.insert(self.tickets, Begun { left: pieces.len(), to });
+        self.waiting.extend(pieces.into_iter().map(|rows| (self.tickets, rows)));
+        self.send()?;
+        Ok(self.tickets)
+    }
+
+    /// Goes on with reading and spreading; whether the batch of `ticket` has all its rows. Waits
+    /// for a piece for as long as `patience` at most.
+    ///
+    /// # Errors
+    /// A row that cannot be read, or is damaged; the batch is given up then.
+    pub fn finish(
+        &mut self,
+        stream: &Stream,
+        (gather, dim): (&Gather, usize),
+        ticket: u64,
+        patience: Duration,
+    ) -> Result<bool> {
+        while self.begun.get(&ticket).is_some_and(|begun| begun.left > 0) {
+            self.send()?;
+            let Some(ended) = self.readers.ended(patience) else { return Ok(false) };
+            self.reading -= 1;
+            let read = match ended.read {
+                Ok(read) => read,
+                Err(error) => {
+                    self.free.push(ended.buffer);
+                    self.give_up(ended.ticket);
+                    if ended.ticket == ticket {
+                        return Err(error);
+                    }
+                    continue;
+                }
+            };
+            self.reads.distinct_pages += read.pages;
+            self.reads.reads += read.reads;
+            self.reads.bytes_ssd += read.bytes;
+            let Some(begun) = self.begun.get_mut(&ended.ticket) else {
+                self.free.push(ended.buffer);
+                continue;
+            };
+            begun.left -= 1;
+            let piece = (ended.buffer, self.layout, ended.rows);
+            let event = Event::new(stream.device())?;
+            self.spreading.push_back(gather.spread(stream, piece, (begun.to, dim), event)?);
+        }
+        self.begun.remove(&ticket);
+        Ok(true)
+    }
+
+    /// Forgets a batch that nobody waits for any more: its memory may be gone.
+    pub fn give_up(&mut self, ticket: u64) {
+        self.begun.remove(&ticket);
+        self.waiting.retain(|(of, _)| *of != ticket);
+    }
+
+    /// Hands pieces to the readers while there are free buffers.
+    fn send(&mut self) -> Result<()> {
+        while !self.waiting.is_empty() {
+            while let Some(first) = self.spreading.front() {
+                // Without a reader at work, nothing else gives a buffer back.
+                let must_wait = self.free.is_empty() && self.reading == 0;
+                if !must_wait && !first.is_done()? {
+                    break;
+                }
+                let Some(first) = self.spreading.pop_front() else { break };
+                self.free.push(first.finish()?.0);
+            }
+            let Some(buffer) = self.free.pop() else { return Ok(()) };
+            let Some((ticket, rows)) = self.waiting.pop_front() else { return Ok(()) };
+            self.readers.begin(Job { ticket, rows, buffer });
+            self.reading += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Cuts `missing` into pieces of at most `most` rows that lie near each other, so that those on one
+/// page are in one piece (but where a part of the file has more than a piece's).
+fn adjacent(features: &Features, missing: &[MissingRow], most: usize) -> Vec<Vec<MissingRow>> {
+    let part_pages = features.pages().div_ceil(PARTS as u64).max(1);
+    let part = |row: &MissingRow| (features.page_span(row.vertex).start / part_pages) as u16;
+    let parts: Vec<u16> = missing.iter().map(part).collect();
+    let mut begin = vec![0u32; PARTS + 1];
+    parts.iter().for_each(|&part| begin[part as usize + 1] += 1);
+    for i in 0..PARTS {
+        begin[i + 1] += begin[i];
+    }
+    let ends = begin[1..].to_vec();
+    let mut sorted = vec![MissingRow { vertex: 0, target: 0 }; missing.len()];
+    for (row, &part) in missing.iter().zip(&parts) {
+        let at = &mut begin[part as usize];
+        sorted[*at as usize] = *row;
+        *at += 1;
+    }
+    let (mut pieces, mut from, mut to) = (Vec::new(), 0, 0);
+    let mut cut = |from: usize, to: usize| {
+        pieces.extend(sorted[from..to].chunks(most).map(<[MissingRow]>::to_vec));
+    };
+    for end in ends {
+        let end = end as usize;
+        if end - from > most && to > from {
+            cut(from, to);
+            from = to;
+        }
+        to = end;
+    }
+    cut(from, to);
+    pieces
+}
