@@ -1,5 +1,6 @@
 //! Opening a graph: its files, its engines, its memory.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
+use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::reads::Worker;
 use crate::rows::{Direction, Rows};
@@ -64,6 +66,8 @@ pub struct Graph {
     pub(crate) raw: Vec<(Direction, FileId)>,
     pub(crate) features: Vec<FeaturesFile>,
     pub(crate) edge_features: Vec<FeaturesFile>,
+    /// Files with a value an arc, by name.
+    pub(crate) columns: BTreeMap<String, FileId>,
     /// The resident indexes.
     _index: Reservation,
 }
@@ -97,6 +101,7 @@ impl Graph {
         }
         let features = FeaturesFile::open_all(&dir, &mut files)?;
         let edge_features = FeaturesFile::open_all_of_edges(&dir, &mut files)?;
+        let columns = open_columns(&dir, &mut files)?;
         let files = Arc::new(files);
         let threads = options.threads.unwrap_or_else(cores).max(1);
         let memory = match options.memory {
@@ -135,6 +140,7 @@ impl Graph {
             raw,
             features,
             edge_features,
+            columns,
             _index: reserved,
             dir,
         })

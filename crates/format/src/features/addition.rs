@@ -9,7 +9,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::layout::FeaturesEntry;
 use super::names::FeatureFiles;
-use crate::directory::{Building, Existing, GraphDir};
+use crate::directory::{Assembled, Building, Existing, GraphDir};
 use crate::edges::{self, Side, numbers_file};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::sink::FileSink;
@@ -40,6 +40,25 @@ impl Destination for Building {
     fn temporary(&self) -> PathBuf {
         Self::flat(self, ".temporary")
     }
+}
+
+/// A graph that new files are on their way to: one that is there ([`Addition`]), or one that lacks
+/// only its manifest ([`Assembled`]). Dropped without [`Self::commit`], it is what it was.
+pub trait Growing: Destination + Send {
+    /// The graph without them.
+    fn dir(&self) -> &GraphDir;
+
+    /// Refuses a file that the graph has, unless it is to be replaced.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`].
+    fn refuse(&self, name: &str) -> Result<()>;
+
+    /// Puts the files in place, all of them or none.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir>;
 }
 
 /// The entries of new files, for the manifest.
@@ -99,16 +118,56 @@ impl Addition {
         Ok(Self { dir, existing, moves: Vec::new(), _lock: lock })
     }
 
-    /// The graph as it is.
-    pub fn dir(&self) -> &GraphDir {
+    /// Where `path` is written until it is renamed.
+    fn beside(&mut self, path: PathBuf) -> Result<PathBuf> {
+        make_folder(&path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let hidden = path.with_file_name(format!(".{name}.adding-{}", std::process::id()));
+        self.moves.push((hidden.clone(), path));
+        Ok(hidden)
+    }
+}
+
+impl Destination for Addition {
+    fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink> {
+        self.refuse(name)?;
+        let stripes = &self.dir.manifest().stripes;
+        let dirs =
+            if stripes.is_empty() { vec![self.dir.path().to_owned()] } else { stripes.clone() };
+        let paths =
+            dirs.iter().map(|dir| self.beside(dir.join(name))).collect::<Result<Vec<_>>>()?;
+        FileSink::create(&paths, FileKind::Features, block_bytes)
+    }
+
+    fn flat(&mut self, name: &str) -> Result<PathBuf> {
+        self.refuse(name)?;
+        self.beside(self.dir.path().join(name))
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.dir.path().join(format!(".temporary-{}", std::process::id()))
+    }
+}
+
+impl Growing for Addition {
+    fn dir(&self) -> &GraphDir {
         &self.dir
     }
 
-    /// Renames the files into place and enters them in the manifest.
-    ///
-    /// # Errors
-    /// I/O errors. The graph is then what it was, or without what was to be replaced.
-    pub fn commit(self, new: NewFiles) -> Result<GraphDir> {
+    fn refuse(&self, name: &str) -> Result<()> {
+        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Input, "add")
+            .object(name)
+            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
+            .got("one that it has")
+            .hint("`overwrite` replaces it"))
+    }
+
+    /// Renames the files into place and enters them in the manifest. After an error the graph is
+    /// what it was, or without what was to be replaced.
+    fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir> {
         let path = self.dir.path();
         let mut manifest = self.dir.manifest().clone();
         let replaced = remove_replaced(&mut manifest, &new);
@@ -132,50 +191,33 @@ impl Addition {
         }
         Ok(graph)
     }
-
-    /// Where `path` is written until it is renamed.
-    fn beside(&mut self, path: PathBuf) -> Result<PathBuf> {
-        make_folder(&path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let hidden = path.with_file_name(format!(".{name}.adding-{}", std::process::id()));
-        self.moves.push((hidden.clone(), path));
-        Ok(hidden)
-    }
-
-    /// Refuses a file that the graph has, unless it is to be replaced.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`].
-    pub fn refuse(&self, name: &str) -> Result<()> {
-        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Input, "add")
-            .object(name)
-            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
-            .got("one that it has")
-            .hint("`overwrite` replaces it"))
-    }
 }
 
-impl Destination for Addition {
+impl Destination for Assembled {
     fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink> {
-        self.refuse(name)?;
-        let stripes = &self.dir.manifest().stripes;
-        let dirs =
-            if stripes.is_empty() { vec![self.dir.path().to_owned()] } else { stripes.clone() };
-        let paths =
-            dirs.iter().map(|dir| self.beside(dir.join(name))).collect::<Result<Vec<_>>>()?;
-        FileSink::create(&paths, FileKind::Features, block_bytes)
+        Destination::sink(self.building(), name, block_bytes)
     }
 
     fn flat(&mut self, name: &str) -> Result<PathBuf> {
-        self.refuse(name)?;
-        self.beside(self.dir.path().join(name))
+        Destination::flat(self.building(), name)
     }
 
     fn temporary(&self) -> PathBuf {
-        self.dir.path().join(format!(".temporary-{}", std::process::id()))
+        self.dir().path().join(".temporary")
+    }
+}
+
+impl Growing for Assembled {
+    fn dir(&self) -> &GraphDir {
+        Self::dir(self)
+    }
+
+    fn refuse(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir> {
+        Self::commit(*self, new)
     }
 }
 

@@ -5,10 +5,11 @@
 //! ([`Scatter`]: a counting sort that may be larger than memory), and each row is sorted by column
 //! when it comes out.
 
+use std::path::Path;
+
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::edges::Side;
-use tiergraph_format::features::Destination;
 use tiergraph_format::flat;
 use tiergraph_mem::{Budget, Reservation};
 
@@ -98,9 +99,9 @@ impl Rows {
 
 impl Arcs {
     /// Begins with empty rows, in at most three quarters of what is left of the budget.
-    pub(super) fn new(rows: Rows, addition: &impl Destination, budget: &Budget) -> Result<Self> {
+    pub(super) fn new(rows: Rows, temporary: &Path, budget: &Budget) -> Result<Self> {
         let arcs = rows.begins.last().copied().unwrap_or(0);
-        let scatter = Scatter::new(arcs, rows.record_bytes, budget, &addition.temporary())?;
+        let scatter = Scatter::new(arcs, rows.record_bytes, budget, temporary)?;
         Ok(Self { record: vec![0; rows.record_bytes], rows, scatter })
     }
 

@@ -11,6 +11,7 @@
 
 mod add;
 mod arcs;
+mod column;
 mod lookup;
 
 pub use add::{Column, EdgeAddition, NewColumn};
