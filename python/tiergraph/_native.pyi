@@ -109,6 +109,8 @@ class Builder:
     ) -> None:
         """Ids of 32 or 64 bits, signed or not."""
     def finish(self) -> str: ...
+    def finish_with_values(self, options_json: str) -> EdgeValues:
+        """Writes the graph and takes its edges again, before it is put in its place."""
     def abort(self) -> None:
         """Drops everything written so far; a graph that stood at the path stays."""
 
@@ -178,6 +180,23 @@ def build_file(
     given: list[Given],
     progress: Progress | None,
 ) -> str: ...
+def build_file_with_values(
+    path_in: str,
+    path_out: str,
+    options_json: str,
+    given: list[Given],
+    values_json: str,
+    progress: Progress | None,
+) -> EdgeValues:
+    """Writes the graph and takes its edges again, before it is put in its place."""
+
+class EdgeReader:
+    """The edges of a file: `(src, dst)` or `(src, dst, weights)`, batch by batch."""
+
+    def __init__(self, path: str, options_json: str) -> None: ...
+    def __iter__(self) -> EdgeReader: ...
+    def __next__(self) -> tuple[NDArray[Any], ...]: ...
+
 def add(path: str, options_json: str, given: list[Given], progress: Progress | None) -> str:
     """`features`, `labels` and `splits` that the graph then has."""
 
@@ -193,7 +212,7 @@ class EdgeValues:
     ) -> None:
         """float32 or int64, as announced."""
     def finish(self, given: list[Given], progress: Progress | None) -> str:
-        """`edge_values` and `edge_features` that the graph then has."""
+        """`edge_values` and `edge_features` that the graph then has; statistics after a build."""
     def abort(self) -> None: ...
 
 def order_features(

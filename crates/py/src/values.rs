@@ -7,10 +7,12 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde::Deserialize;
-use tiergraph_core::{Error, ErrorKind};
+use serde_json::Value;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::edges::ValueType;
 use tiergraph_ingest::EdgeBatch;
+use tiergraph_ingest::build::{Assembly, Unfinished};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 
 use crate::attach::{Given, edge_features};
@@ -50,7 +52,22 @@ pub(crate) struct EdgeValues {
 struct State {
     /// None once it was finished or dropped.
     addition: Option<EdgeAddition>,
+    /// Of the build that ends with these values, if one does.
+    report: Option<Unfinished>,
     batch: EdgeBatch,
+}
+
+impl Options {
+    fn columns(self) -> Vec<NewColumn> {
+        let column = |(name, kind)| {
+            let kind = match kind {
+                Kind::F32 => ValueType::F32,
+                Kind::I64 => ValueType::I64,
+            };
+            NewColumn { name, kind }
+        };
+        self.columns.into_iter().map(column).collect()
+    }
 }
 
 #[pymethods]
@@ -63,18 +80,10 @@ impl EdgeValues {
                 Some(true) => Existing::Replace,
                 Some(false) | None => Existing::Refuse,
             };
-            let columns = options.columns.into_iter().map(|(name, kind)| {
-                let kind = match kind {
-                    Kind::F32 => ValueType::F32,
-                    Kind::I64 => ValueType::I64,
-                };
-                NewColumn { name, kind }
-            });
-            EdgeAddition::begin(&path, columns.collect(), existing, options.memory)
+            let memory = options.memory;
+            EdgeAddition::begin(&path, options.columns(), existing, memory)
         });
-        let addition = Some(begun.map_err(|e| raise(py, &e))?);
-        let state = State { addition, batch: EdgeBatch::default() };
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self::begun(begun.map_err(|e| raise(py, &e))?, None))
     }
 
     /// Takes the next edges, and a column for each that was announced.
@@ -86,7 +95,7 @@ impl EdgeValues {
         columns: Vec<Values<'_>>,
     ) -> PyResult<()> {
         let mut locked = self.lock()?;
-        let State { addition, batch } = &mut *locked;
+        let State { addition, batch, .. } = &mut *locked;
         fill(py, batch, &src, &dst, None)?;
         let columns = columns
             .iter()
@@ -94,7 +103,7 @@ impl EdgeValues {
                 Values::F32(values) => values.as_slice().map(Column::F32),
                 Values::I64(values) => values.as_slice().map(Column::I64),
             })
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<std::result::Result<Vec<_>, _>>()?;
         let pushed = match addition {
             Some(addition) => py.detach(|| addition.push(batch, &columns)),
             None => Err(ended()),
@@ -102,21 +111,31 @@ impl EdgeValues {
         pushed.map_err(|e| raise(py, &e))
     }
 
-    /// Adds all that was pushed, and features of the edges; what the graph then has, as JSON.
+    /// Adds all that was pushed, and features of the edges; what the graph then has, as JSON, with
+    /// the statistics of its build where this ends one.
     fn finish(
         &self,
         py: Python<'_>,
         given: Vec<Given>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let addition = self.lock()?.addition.take();
+        let (addition, report) = {
+            let mut state = self.lock()?;
+            (state.addition.take(), state.report.take())
+        };
         let call = Arc::new(Call::new(progress));
         let manifest = call.run(py, || {
             let addition = addition.ok_or_else(ended)?;
             let features = edge_features(given, &call)?;
             addition.finish(features, &*call, &call.cancel)
         })?;
-        to_json(&of_edges(&manifest))
+        let mut stored = of_edges(&manifest);
+        if let (Value::Object(all), Some(report)) = (&mut stored, report)
+            && let Ok(Value::Object(report)) = serde_json::to_value(report.finish(&manifest))
+        {
+            all.extend(report);
+        }
+        to_json(&stored)
     }
 
     /// Drops what was pushed.
@@ -127,6 +146,18 @@ impl EdgeValues {
 }
 
 impl EdgeValues {
+    /// Takes values for a graph before it is put in its place.
+    pub(crate) fn of(assembly: Assembly, options_json: &str) -> Result<Self> {
+        let options: Options = from_json(options_json)?;
+        let (addition, report) = assembly.with_values(options.columns())?;
+        Ok(Self::begun(addition, Some(report)))
+    }
+
+    fn begun(addition: EdgeAddition, report: Option<Unfinished>) -> Self {
+        let state = State { addition: Some(addition), report, batch: EdgeBatch::default() };
+        Self { state: Mutex::new(state) }
+    }
+
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
         self.state.lock().map_err(|_| PyRuntimeError::new_err("a call on these values panicked"))
     }
