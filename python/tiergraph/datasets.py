@@ -1,5 +1,4 @@
-"""Graphs that come with features, labels, splits and values of edges: PyG's `Data`, archives, OGB's
-folders."""
+"""Graphs with features, labels, splits, values of edges: PyG's `Data`, archives, OGB's folders."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ def find(source: Any) -> Dataset | None:
 
 
 def from_data(data: Any) -> Dataset:
-    """PyG's `Data`, or anything with its attributes: `edge_index`, `x`, `y`, `*_mask`, `edge_attr`."""
+    """PyG's `Data`, or anything with its attributes: `edge_index`, `x`, `y`, `*_mask`, `edge_*`."""
     names = list(data.keys()) if callable(getattr(data, "keys", None)) else list(vars(data))
     x, y = getattr(data, "x", None), getattr(data, "y", None)
     vertices = getattr(data, "num_nodes", None)
@@ -91,8 +90,10 @@ def _of_edges(data: Any, names: list[str]) -> tuple[dict[str, Array], dict[str, 
 
 
 def from_archive(path: Path) -> Dataset:
-    """An `.npz` of plain arrays: `edge_index`, `num_nodes`, `x` dense or sparse, `y`, masks, and
-    `edge_attr` (OGB: `edge_feat`) and further `edge_*` with a number an edge."""
+    """An `.npz` of plain arrays: `edge_index`, `num_nodes`, `x` dense or sparse, `y`, masks.
+
+    `edge_attr` (OGB: `edge_feat`) are rows of edges, further `edge_*` have a number an edge.
+    """
     names = members(path)
     rows = {EDGE_ROWS[n]: from_member(path, n) for n in sorted(names & EDGE_ROWS.keys())}
     columns = [n for n in sorted(names) if is_edge_column(n)]
@@ -140,8 +141,11 @@ def from_ogb(folder: Path) -> Dataset:
     edges = archive.edges if edge is None else _edges(edge)
     if edges is not None and edge_count is not None:
         edges = _counted(edges, int(_whole(edge_count, np.int64).flat[0]), edge_count)
-    columns = {name_of(p): _flat(from_column(p)) for p in sorted(raw.glob("edge[_-]*"))
-               if is_edge_column(name_of(p)) and is_column_file(p)}
+    columns = {
+        name_of(p): _flat(from_column(p))
+        for p in sorted(raw.glob("edge[_-]*"))
+        if is_edge_column(name_of(p)) and is_column_file(p)
+    }
     return Dataset(
         edges=edges,
         vertices=archive.vertices if count is None else int(_whole(count, np.int64).flat[0]),
@@ -156,7 +160,7 @@ def from_ogb(folder: Path) -> Dataset:
 
 
 def is_edge_column(name: str) -> bool:
-    """Whether an array of this name has a number an edge: `edge_weight`, `edge_year`, …"""
+    """Whether an array of this name, such as `edge_weight`, has a number an edge."""
     other = {"edge_index", *EDGE_ROWS}
     return name.startswith("edge_") and name not in other and not name.startswith("edge_label")
 

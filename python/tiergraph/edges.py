@@ -141,7 +141,7 @@ def add_edge_values(
 def reader(
     source: Any, columns: Sequence[str] | None, options: Mapping[str, Any]
 ) -> Callable[[], Iterator[Batch]]:
-    """What reads the edges of `source` from the first on; `options` as the native reader has them."""
+    """What reads the edges of `source` from the first on; `options` are the native reader's."""
     if datasets.find(source) is not None:
         return lambda: _edges_of(source)
     files = as_files(source)

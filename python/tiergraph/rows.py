@@ -96,7 +96,7 @@ def whole(path: Path) -> Array:
 
 
 def from_column(path: Path) -> Array:
-    """A number a line or row: a `.npy` file, mapped; a table of one column, or a text file, whole."""
+    """A number a line or row: a `.npy` file, mapped; a table of one column or text, whole."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         try:
@@ -109,7 +109,7 @@ def from_column(path: Path) -> Array:
         if len(table.schema) != 1:
             names = ", ".join(table.schema.names)
             raise InputError.of("read", path, expected="one column", got=names)
-        columns = [batch.column(0) for batch in table.to_batches(batch_size=CSV_LINES)]
+        columns = [batch.column(0) for batch in table.to_batches(columns=names, batch_size=CSV_LINES)]
         parts = [column.to_numpy(zero_copy_only=False) for column in columns]
         return np.concatenate(parts) if parts else np.empty(0)
     if suffix != ".csv" and not path.name.endswith(".csv.gz"):

@@ -164,7 +164,7 @@ def build(
         edge_values = (dataset.edge_values or None) if edge_values is None else edge_values
         edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
     with_edges: WithEdges | None = None
-    if edge_values or edge_features is not None and edge_features != {}:
+    if edge_values or not (edge_features is None or _is_empty(edge_features)):
         edges.read_twice(given)
         reading = {"format": format, "weights": weights, "undirected": options.get("undirected")}
         again = edges.reader(given, columns, reading)
@@ -229,6 +229,11 @@ def generate(
         _native.generate(kind, json.dumps(parameters), os.fspath(path), encoded, progress)
     )
     return stats
+
+
+def _is_empty(source: FeatureSource) -> bool:
+    """Whether features by name are none."""
+    return isinstance(source, Mapping) and not source
 
 
 def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:

@@ -9,12 +9,12 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use serde::Deserialize;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{ErrorKind, Result};
+use tiergraph_ingest::SizeHint;
 use tiergraph_ingest::build::Assembly;
 use tiergraph_ingest::features::Attachments;
 use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
 use tiergraph_ingest::source::{OpenOptions, Weights, open};
-use tiergraph_ingest::{EdgeBatch, EdgeSource, Endpoints, SizeHint};
 
 use crate::attach::{Given, attachments};
 use crate::calls::Call;

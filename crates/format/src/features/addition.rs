@@ -118,6 +118,56 @@ impl Addition {
         Ok(Self { dir, existing, moves: Vec::new(), _lock: lock })
     }
 
+    /// The graph as it is.
+    pub fn dir(&self) -> &GraphDir {
+        &self.dir
+    }
+
+    /// Refuses a file that the graph has, unless it is to be replaced.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`].
+    pub fn refuse(&self, name: &str) -> Result<()> {
+        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Input, "add")
+            .object(name)
+            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
+            .got("one that it has")
+            .hint("`overwrite` replaces it"))
+    }
+
+    /// Renames the files into place and enters them in the manifest. After an error the graph is
+    /// what it was, or without what was to be replaced.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn commit(self, new: NewFiles) -> Result<GraphDir> {
+        let path = self.dir.path();
+        let mut manifest = self.dir.manifest().clone();
+        let replaced = remove_replaced(&mut manifest, &new);
+        if !replaced.is_empty() {
+            manifest.write(path)?;
+        }
+        for (from, to) in &self.moves {
+            let moved = fs::rename(from, to).and_then(|()| File::open(folder(to))?.sync_all());
+            moved.map_err(|e| Error::io("rename into place", to.display(), e))?;
+        }
+        new.enter(&mut manifest);
+        manifest.write(path)?;
+        let graph = GraphDir::open(path)?;
+        // What a replaced matrix had and the new one has not.
+        for (name, entry) in replaced {
+            if !graph.manifest().files.contains_key(&name) {
+                for (file, _) in graph.stripes_of(&name, &entry) {
+                    let _ = fs::remove_file(file);
+                }
+            }
+        }
+        Ok(graph)
+    }
+
     /// Where `path` is written until it is renamed.
     fn beside(&mut self, path: PathBuf) -> Result<PathBuf> {
         make_folder(&path)?;
@@ -151,45 +201,15 @@ impl Destination for Addition {
 
 impl Growing for Addition {
     fn dir(&self) -> &GraphDir {
-        &self.dir
+        Self::dir(self)
     }
 
     fn refuse(&self, name: &str) -> Result<()> {
-        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Input, "add")
-            .object(name)
-            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
-            .got("one that it has")
-            .hint("`overwrite` replaces it"))
+        Self::refuse(self, name)
     }
 
-    /// Renames the files into place and enters them in the manifest. After an error the graph is
-    /// what it was, or without what was to be replaced.
     fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir> {
-        let path = self.dir.path();
-        let mut manifest = self.dir.manifest().clone();
-        let replaced = remove_replaced(&mut manifest, &new);
-        if !replaced.is_empty() {
-            manifest.write(path)?;
-        }
-        for (from, to) in &self.moves {
-            let moved = fs::rename(from, to).and_then(|()| File::open(folder(to))?.sync_all());
-            moved.map_err(|e| Error::io("rename into place", to.display(), e))?;
-        }
-        new.enter(&mut manifest);
-        manifest.write(path)?;
-        let graph = GraphDir::open(path)?;
-        // What a replaced matrix had and the new one has not.
-        for (name, entry) in replaced {
-            if !graph.manifest().files.contains_key(&name) {
-                for (file, _) in graph.stripes_of(&name, &entry) {
-                    let _ = fs::remove_file(file);
-                }
-            }
-        }
-        Ok(graph)
+        Self::commit(*self, new)
     }
 }
 

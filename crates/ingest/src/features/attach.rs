@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
-use tiergraph_format::features::{Addition, Destination, Growing, NewFiles, check_name};
+use tiergraph_format::features::{Addition, Destination, NewFiles, check_name};
 use tiergraph_format::manifest::Manifest;
 use tiergraph_mem::{Budget, available_memory_bytes};
 
@@ -132,7 +132,7 @@ pub fn add(
     let to = &mut addition;
     let mut target = Target { to, vertices, block_bytes, order, budget: &budget };
     let new = attachments.write(&mut target, progress, cancel)?;
-    Ok(Box::new(addition).commit(new)?.manifest().clone())
+    Ok(addition.commit(new)?.manifest().clone())
 }
 
 /// The order of a graph's vertices, if it has one of its own.

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::features::{
-    Addition, Destination, FeatureFiles, FeatureWriter, FeaturesEntry, Growing, NewFiles,
-    PAGE_BYTES, check_page,
+    Addition, Destination, FeatureFiles, FeatureWriter, FeaturesEntry, NewFiles, PAGE_BYTES,
+    check_page,
 };
 use tiergraph_format::flat::{self, FlatWriter};
 use tiergraph_format::manifest::{FileEntry, Manifest};
@@ -76,7 +76,7 @@ pub fn relay(
     }
     new.features.insert(name.into(), entry);
     new.sources.insert(format!("features.{name}.order"), order.name.clone());
-    Ok(Box::new(addition).commit(new)?.manifest().clone())
+    Ok(addition.commit(new)?.manifest().clone())
 }
 
 /// Writes the new files of rows and of checksums; their entries.
