@@ -253,6 +253,92 @@ def test_small_memory_reads_values_and_changes_no_batch(tmp_path):
     assert found[0] == found[1]
 
 
+def test_values_of_tables_and_floats_of_text(given, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    src, dst, weights, times, _ = given
+    parquet.write_table(pyarrow.table({"t": times}), tmp_path / "t.parquet")
+    parquet.write_table(pyarrow.table({"a": times, "b": times}), tmp_path / "two.parquet")
+    np.savetxt(tmp_path / "w.csv", weights, fmt="%.3f")
+    path = tmp_path / "g.tg"
+    values = {"time": tmp_path / "t.parquet", "w": tmp_path / "w.csv"}
+    assert tg.build((src, dst), path, edge_values=values)["edge_values"] == {
+        "time": "i64",
+        "w": "f32",
+    }
+    by_array = tmp_path / "array.tg"
+    tg.build((src, dst), by_array, edge_values={"time": times, "w": weights})
+    assert files_of(path) == files_of(by_array)
+    for file, message in {
+        "two.parquet": "expected one column, got a, b",
+        "w.txt": "one of .npy",
+    }.items():
+        with pytest.raises(tg.InputError, match=message):
+            tg.build((src, dst), tmp_path / "h.tg", edge_values={"w": tmp_path / file})
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("strategy", ["uniform", "last"])
+def test_neighbours_that_are_later_than_the_seed_are_not_there(
+    given, tmp_path, strategy, undirected
+):
+    """Times of nodes, as PyG has them: a neighbour is taken if its time is not above the seed's."""
+    needs_torch()
+    src, dst = given[:2]
+    times = np.random.default_rng(9).integers(-100, 100, VERTICES)
+    path = tmp_path / "g.tg"
+    ids = np.arange(VERTICES) * 3 + 5
+    edges = ids[src], ids[dst]
+    tg.build(edges, path, ids="map", order="degree", undirected=undirected, layouts="both")
+    stored = tg.add_edge_values(path, edges, values={}, node_times={"born": times})
+    assert stored["node_times"] == ["born"]
+    assert stored["edge_values"] == {"born": "i64"}
+    np.testing.assert_array_equal(tg.open(path).labels["born"], times)
+    sources, targets = (
+        (np.concatenate([src, dst[src != dst]]), np.concatenate([dst, src[src != dst]]))
+        if undirected
+        else (src, dst)
+    )
+    seen = 0
+    for batch in loader(path, time_attr="born", temporal_strategy=strategy):
+        nodes = (batch.n_id.numpy() - 5) // 3
+        np.testing.assert_array_equal(batch.born.numpy(), times[nodes])
+        seeds = nodes[: batch.batch_size]
+        np.testing.assert_array_equal(batch.seed_time.numpy(), times[seeds])
+        row, col = batch.edge_index.numpy()
+        until = batch.seed_time.numpy()[batch.batch.numpy()[col]]
+        assert (times[nodes[row]] <= until).all()
+        first = batch.num_sampled_edges[0]
+        for place, seed in enumerate(seeds):
+            known = np.sort(times[sources[targets == seed]])
+            known = known[known <= times[seed]]
+            taken = np.sort(times[nodes[row[:first][col[:first] == place]]])
+            assert len(taken) == min(5, len(known))
+            if strategy == "last":
+                np.testing.assert_array_equal(taken, known[len(known) - len(taken) :])
+            seen += len(taken)
+    assert seen > 100
+
+
+def test_times_of_nodes_that_do_not_fit_are_refused(given, tmp_path):
+    src, dst, _, times, _ = given
+    path = tmp_path / "g.tg"
+    nodes = np.arange(VERTICES)
+    for message, options in {
+        "a time for each of 200 vertices, got 199": {"node_times": {"t": nodes[1:]}},
+        "expected integers": {"node_times": {"t": nodes / 2}},
+        "expected each name once": {"node_times": {"t": nodes}, "edge_values": {"t": times}},
+    }.items():
+        with pytest.raises(tg.InputError, match=message):
+            tg.build((src, dst), path, vertices=VERTICES, **options)
+        assert left(tmp_path) == []
+    tg.build((src, dst), path, vertices=VERTICES, node_times={"t": nodes})
+    assert tg.open(path).info()["node_times"] == ["t"]
+    tg.add_edge_values(path, (src, dst), values={"t": times}, overwrite=True)
+    assert tg.open(path).info()["node_times"] == []
+
+
 def test_the_command_line_builds_and_adds(given, expected, tmp_path, capsys):
     src, dst, weights, times, features = given
     np.savetxt(tmp_path / "e.txt", np.stack([src, dst], axis=1), fmt="%d")
@@ -276,6 +362,10 @@ def test_the_command_line_builds_and_adds(given, expected, tmp_path, capsys):
     assert "`overwrite` replaces it" in capsys.readouterr().err
     assert main([*again, "--overwrite"]) == 0
     stored = json.loads(capsys.readouterr().out)
-    assert stored == {"edge_values": {"w": "f32"}, "edge_features": {}}
+    assert stored == {"edge_values": {"w": "f32"}, "edge_features": {}, "node_times": []}
+    np.save(tmp_path / "n.npy", np.arange(src.max() + 1))
+    born = ["--node-times", f"born={tmp_path / 'n.npy'}"]
+    assert main([*again, "--overwrite", *born]) == 0
+    assert json.loads(capsys.readouterr().out)["node_times"] == ["born"]
     assert main(["build", edges, graph, "--edge-values", "w"]) == 1
     assert "expected NAME=FILE" in capsys.readouterr().err

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Progress: TypeAlias = Callable[[str, int, int, str], object]
 """`(stage, done, total, unit)`, a few times a second; a total of 0 is not known."""
 
+Times: TypeAlias = list[tuple[str, NDArray[np.int64]]]
+"""Times of vertices by name, in the order of the ids."""
 Given: TypeAlias = tuple[str, str | Iterator[NDArray[np.float32]] | Iterator[bytes]]
 """What is stored with the vertices: `{role, name, source, dtype, rows, allow_nan}` as JSON, and
 the path of a `.npy` file, or batches of feature rows, or the bytes of a `.npy` file in pieces.
@@ -109,7 +111,7 @@ class Builder:
     ) -> None:
         """Ids of 32 or 64 bits, signed or not."""
     def finish(self) -> str: ...
-    def finish_with_values(self, options_json: str) -> EdgeValues:
+    def finish_with_values(self, options_json: str, node_times: Times) -> EdgeValues:
         """Writes the graph and takes its edges again, before it is put in its place."""
     def abort(self) -> None:
         """Drops everything written so far; a graph that stood at the path stays."""
@@ -186,6 +188,7 @@ def build_file_with_values(
     options_json: str,
     given: list[Given],
     values_json: str,
+    node_times: Times,
     progress: Progress | None,
 ) -> EdgeValues:
     """Writes the graph and takes its edges again, before it is put in its place."""
@@ -203,7 +206,7 @@ def add(path: str, options_json: str, given: list[Given], progress: Progress | N
 class EdgeValues:
     """Receives the edges of a graph by batches, with values that are added to it."""
 
-    def __init__(self, path: str, options_json: str) -> None: ...
+    def __init__(self, path: str, options_json: str, node_times: Times) -> None: ...
     def push(
         self,
         src: NDArray[np.integer[Any]],

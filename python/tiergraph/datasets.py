@@ -40,18 +40,24 @@ class Dataset:
     """Rows, one an edge."""
 
 
+def is_one(source: Any) -> bool:
+    """Whether `find` finds a dataset."""
+    if not isinstance(source, str | os.PathLike):
+        return hasattr(source, "edge_index")
+    path = Path(source)
+    return (path.is_dir() and ogb_root(path) is not None) or (
+        path.suffix.lower() == ".npz" and path.is_file()
+    )
+
+
 def find(source: Any) -> Dataset | None:
     """The dataset that `source` is, or None where it is anything else."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if path.is_dir() and ogb_root(path) is not None:
-            return from_ogb(path)
-        if path.suffix.lower() == ".npz" and path.is_file():
-            return from_archive(path)
+    if not is_one(source):
         return None
-    if hasattr(source, "edge_index"):
+    if not isinstance(source, str | os.PathLike):
         return from_data(source)
-    return None
+    path = Path(source)
+    return from_ogb(path) if path.is_dir() else from_archive(path)
 
 
 def from_data(data: Any) -> Dataset:
@@ -101,7 +107,7 @@ def from_archive(path: Path) -> Dataset:
     arrays = {n: Member(path, n).array() for n in masks}
     has_rows = bool({"x", "x_data", "node_feat", "indptr"} & names)
     return Dataset(
-        edges=_pairs(Member(path, "edge_index").array()) if "edge_index" in names else None,
+        edges=_archived(path) if "edge_index" in names else None,
         vertices=int(Member(path, "num_nodes").array()) if "num_nodes" in names else None,
         features=from_file(path) if has_rows else None,
         labels=next((Member(path, n).array() for n in ("y", "node_label") if n in names), None),
@@ -211,6 +217,11 @@ def _pairs(edge_index: Array) -> Iterator[tuple[Array, Array]]:
             "build from", "edge_index", expected="shape (2, E)", got=str(edge_index.shape)
         )
     yield edge_index[0], edge_index[1]
+
+
+def _archived(path: Path) -> Iterator[tuple[Array, Array]]:
+    """The edges of an archive, which are read when they are asked for."""
+    yield from _pairs(Member(path, "edge_index").array())
 
 
 def _edges(path: Path) -> Iterator[tuple[Array, Array]]:

@@ -37,6 +37,8 @@ class EdgeStore:
     values: dict[str, Array] | None
     """Numbers by name, one an edge; None for the edges' own third column."""
     features: Attached
+    node_times: dict[str, Array]
+    """Times of vertices by name, in the order of their ids: each arc has its neighbour's."""
 
     @classmethod
     def of(
@@ -44,11 +46,17 @@ class EdgeStore:
         values: Values | None,
         features: Source | None,
         feature_dtype: FeatureType | None = None,
+        node_times: Values | None = None,
     ) -> EdgeStore:
         """Values and features as users give them."""
         named = features if isinstance(features, Mapping) else {"edge_attr": features}
         arrays = None if values is None else {n: _column(n, given) for n, given in values.items()}
-        return cls(arrays, Attached(named, feature_dtype=feature_dtype))
+        times = {n: _times(n, given) for n, given in (node_times or {}).items()}
+        return cls(arrays, Attached(named, feature_dtype=feature_dtype), times)
+
+    def times(self) -> list[tuple[str, NDArray[np.int64]]]:
+        """The vertices' times as the native part takes them."""
+        return list(self.node_times.items())
 
     def options(self, weighted: bool = False, **more: Any) -> str:
         """What the native part is told before the edges come; `weighted` if they have weights."""
@@ -102,6 +110,7 @@ def add_edge_values(
     values: Values | None = None,
     features: Source | None = None,
     feature_dtype: FeatureType | None = None,
+    node_times: Values | None = None,
     columns: Sequence[str] | None = None,
     format: str | None = None,
     overwrite: bool | None = None,
@@ -115,18 +124,20 @@ def add_edge_values(
     file) by name, a number an edge: floats are stored as float32 (weights), integers as int64
     (times). Without `values`, the source's third column is `weight`, and a dataset gives all that
     it has of its edges. `features` are rows, one an edge, from whatever `add_features` takes; named
-    `edge_attr`, or a dictionary of several. `columns` and `format` are as `build` has them.
+    `edge_attr`, or a dictionary of several. `node_times` has times of vertices by name, an integer
+    a vertex in the order of the ids: sampling by them leaves out neighbours that are later than the
+    seed. `columns` and `format` are as `build` has them.
 
     All of it is added, or after an error nothing. Where the graph has values of edges, more are
     refused or, with `overwrite`, replace them all. Streamed within `memory`. Raises `InputError`
     where the edges are not the graph's: every vertex must have as many as it has there.
 
-    Returns `edge_values` (type by name) and `edge_features` that the graph then has.
+    Returns `edge_values` (type by name), `edge_features` and `node_times` that the graph then has.
     """
     dataset = datasets.find(source)
-    if values is None and features is None and dataset is not None:
+    if values is None and features is None and node_times is None and dataset is not None:
         values, features = dataset.edge_values, dataset.edge_features
-    given = EdgeStore.of(values, features, feature_dtype)
+    given = EdgeStore.of(values, features, feature_dtype, node_times)
     batches = reader(source, columns, {"format": format})()
     first = next(batches, None)
     options = given.options(
@@ -134,7 +145,7 @@ def add_edge_values(
         memory=to_bytes(memory),
         overwrite=overwrite,
     )
-    native = _native.EdgeValues(os.fspath(path), options)
+    native = _native.EdgeValues(os.fspath(path), options, given.times())
     return given.push(native, _chain(first, batches), progress)
 
 
@@ -142,7 +153,7 @@ def reader(
     source: Any, columns: Sequence[str] | None, options: Mapping[str, Any]
 ) -> Callable[[], Iterator[Batch]]:
     """What reads the edges of `source` from the first on; `options` are the native reader's."""
-    if datasets.find(source) is not None:
+    if datasets.is_one(source):
         return lambda: _edges_of(source)
     files = as_files(source)
     if files is not None and all(Path(f).suffix.lower() in TABLE_SUFFIXES for f in files):
@@ -204,6 +215,14 @@ def _column(name: str, given: ArrayLike | PathLike) -> Array:
             got=f"{array.dtype} of shape {array.shape}",
         )
     return array
+
+
+def _times(name: str, given: ArrayLike | PathLike) -> NDArray[np.int64]:
+    """An integer a vertex."""
+    array = _column(name, given)
+    if array.dtype.kind not in "iu":
+        raise InputError.of("store the nodes' times", name, expected="integers", got=array.dtype)
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def _kind(array: Array) -> str:

@@ -106,11 +106,11 @@ def from_column(path: Path) -> Array:
         return array
     if suffix in TABLE_SUFFIXES:
         table = open_table(str(path))
-        if len(table.schema) != 1:
-            names = ", ".join(table.schema.names)
-            raise InputError.of("read", path, expected="one column", got=names)
-        columns = [batch.column(0) for batch in table.to_batches(columns=names, batch_size=CSV_LINES)]
-        parts = [column.to_numpy(zero_copy_only=False) for column in columns]
+        names = list(table.schema.names)
+        if len(names) != 1:
+            raise InputError.of("read", path, expected="one column", got=", ".join(names))
+        batches = table.to_batches(columns=names, batch_size=CSV_LINES)
+        parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in batches]
         return np.concatenate(parts) if parts else np.empty(0)
     if suffix != ".csv" and not path.name.endswith(".csv.gz"):
         expected = f"one of .npy, .csv, {', '.join(TABLE_SUFFIXES)}"

@@ -115,6 +115,7 @@ def build(
     allow_nan: bool = False,
     edge_values: EdgeValues | None = None,
     edge_features: FeatureSource | None = None,
+    node_times: EdgeValues | None = None,
     progress: _native.Progress | None = None,
     **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
@@ -145,8 +146,8 @@ def build(
     them, `layouts` is `both` unless given.
 
     `edge_values` and `edge_features` go with the edges, in the order of the source, which is read
-    twice then: see `add_edge_values`. `{}` leaves a dataset's out. A graph that removes duplicates
-    has none.
+    twice then; with `node_times`, neighbours are sampled by their own times: `add_edge_values` has
+    them all. `{}` leaves a dataset's out. A graph that removes duplicates has none.
 
     Tables and batches are streamed: memory stays at `memory` plus one batch. The graph appears at
     `path` whole, or not at all. Raises `InputError` for input that cannot be used.
@@ -164,11 +165,14 @@ def build(
         edge_values = (dataset.edge_values or None) if edge_values is None else edge_values
         edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
     with_edges: WithEdges | None = None
-    if edge_values or not (edge_features is None or _is_empty(edge_features)):
+    if edge_values or node_times or not (edge_features is None or _is_empty(edge_features)):
         edges.read_twice(given)
         reading = {"format": format, "weights": weights, "undirected": options.get("undirected")}
         again = edges.reader(given, columns, reading)
-        with_edges = EdgeStore.of(edge_values or {}, edge_features, feature_dtype), again
+        with_edges = (
+            EdgeStore.of(edge_values or {}, edge_features, feature_dtype, node_times),
+            again,
+        )
         if options.get("layouts") is None:
             options["layouts"] = "both"
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
@@ -200,7 +204,7 @@ def build(
     target = (files[0], os.fspath(path), encoded, attached.given())
     if with_edges is not None:
         store, again = with_edges
-        native = _native.build_file_with_values(*target, store.options(), progress)
+        native = _native.build_file_with_values(*target, store.options(), store.times(), progress)
         return store.push(native, again(), progress)
     stats: dict[str, Any] = json.loads(_native.build_file(*target, progress))
     return stats
@@ -272,7 +276,8 @@ def _push(
             stats: dict[str, Any] = json.loads(builder.finish())
             return stats
         store, again = with_edges
-        return store.push(builder.finish_with_values(store.options()), again(), progress)
+        native = builder.finish_with_values(store.options(), store.times())
+        return store.push(native, again(), progress)
     except BaseException:
         builder.abort()
         raise

@@ -73,6 +73,14 @@ pub fn column_file(side: Side, name: &str, kind: ValueType) -> String {
     format!("{FOLDER}/{side}.{name}.{kind}")
 }
 
+/// The entry of the manifest's provenance that says that the times `name` are of vertices.
+pub fn node_times_mark(name: &str) -> String {
+    format!("{NODE_TIMES}{name}")
+}
+
+/// Before the name in [`node_times_mark`].
+pub const NODE_TIMES: &str = "node_times.";
+
 /// The checksums of a column's pages, or of the numbers'.
 pub fn crc_file(column: &str) -> String {
     format!("{column}.crc32c")

@@ -21,7 +21,7 @@ use crate::calls::Call;
 use crate::edges::Ids;
 use crate::errors::{from_json, raise, to_json};
 use crate::options::{Options, write, write_assembly};
-use crate::values::EdgeValues;
+use crate::values::{EdgeValues, Times, to_times};
 use crate::{edges, generators};
 
 /// Batches that wait between Python and the sort.
@@ -64,6 +64,7 @@ pub(crate) fn build_file(
 /// Builds a graph from a file, and takes its edges again with their values before it is put in its
 /// place.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the arguments are Python's")]
 pub(crate) fn build_file_with_values(
     py: Python<'_>,
     path_in: PathBuf,
@@ -71,15 +72,17 @@ pub(crate) fn build_file_with_values(
     options_json: &str,
     given: Vec<Given>,
     values_json: &str,
+    node_times: Times<'_>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<EdgeValues> {
+    let times = to_times(node_times)?;
     let call = Arc::new(Call::new(progress));
     call.run(py, || {
         let options: Options = from_json(options_json)?;
         let all = attachments(given, &call)?;
         let mut source = open(&path_in, &open_options(options_json, &options)?)?;
         let assembly = write_assembly(&mut *source, &path_out, &options, all, &call)?;
-        EdgeValues::of(assembly, values_json)
+        EdgeValues::of(assembly, values_json, times)
     })
 }
 
@@ -183,9 +186,14 @@ impl Builder {
 
     /// Ends the edges, waits until the graph is written, and takes the edges again with their values
     /// before it is put in its place.
-    fn finish_with_values(&self, py: Python<'_>, options_json: &str) -> PyResult<EdgeValues> {
-        let assembly = self.assembly(py)?;
-        self.call.run(py, || EdgeValues::of(assembly, options_json))
+    fn finish_with_values(
+        &self,
+        py: Python<'_>,
+        options_json: &str,
+        node_times: Times<'_>,
+    ) -> PyResult<EdgeValues> {
+        let (times, assembly) = (to_times(node_times)?, self.assembly(py)?);
+        self.call.run(py, || EdgeValues::of(assembly, options_json, times))
     }
 
     /// Drops what was written; a graph that stood at the path stays.

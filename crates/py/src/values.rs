@@ -11,9 +11,11 @@ use serde_json::Value;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::edges::ValueType;
+use tiergraph_format::features::Addition;
 use tiergraph_ingest::EdgeBatch;
 use tiergraph_ingest::build::{Assembly, Unfinished};
-use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
+use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn, NodeTimes};
+use tiergraph_mem::{Budget, available_memory_bytes};
 
 use crate::attach::{Given, edge_features};
 use crate::calls::Call;
@@ -34,6 +36,17 @@ struct Options {
 enum Kind {
     F32,
     I64,
+}
+
+/// Times of vertices by name, in the user's order.
+pub(crate) type Times<'py> = Vec<(String, PyReadonlyArray1<'py, i64>)>;
+
+/// The same, held.
+pub(crate) fn to_times(all: Times<'_>) -> PyResult<Vec<NodeTimes>> {
+    let held = |(name, times): (String, PyReadonlyArray1<'_, i64>)| {
+        Ok(NodeTimes { name, times: times.as_slice()?.to_vec() })
+    };
+    all.into_iter().map(held).collect()
 }
 
 /// A column of a batch.
@@ -73,7 +86,13 @@ impl Options {
 #[pymethods]
 impl EdgeValues {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, options_json: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        options_json: &str,
+        node_times: Times<'_>,
+    ) -> PyResult<Self> {
+        let times = to_times(node_times)?;
         let begun = py.detach(|| {
             let options: Options = from_json(options_json)?;
             let existing = match options.overwrite {
@@ -81,7 +100,12 @@ impl EdgeValues {
                 Some(false) | None => Existing::Refuse,
             };
             let memory = options.memory;
-            EdgeAddition::begin(&path, options.columns(), existing, memory)
+            let memory = match memory {
+                Some(memory) => memory,
+                None => available_memory_bytes()? / 2,
+            };
+            let addition = Box::new(Addition::begin(&path, existing)?);
+            EdgeAddition::to(addition, options.columns(), times, &Budget::new(memory))
         });
         Ok(Self::begun(begun.map_err(|e| raise(py, &e))?, None))
     }
@@ -147,9 +171,13 @@ impl EdgeValues {
 
 impl EdgeValues {
     /// Takes values for a graph before it is put in its place.
-    pub(crate) fn of(assembly: Assembly, options_json: &str) -> Result<Self> {
+    pub(crate) fn of(
+        assembly: Assembly,
+        options_json: &str,
+        node_times: Vec<NodeTimes>,
+    ) -> Result<Self> {
         let options: Options = from_json(options_json)?;
-        let (addition, report) = assembly.with_values(options.columns())?;
+        let (addition, report) = assembly.with_values(options.columns(), node_times)?;
         Ok(Self::begun(addition, Some(report)))
     }
 

@@ -55,6 +55,10 @@ EdgeValues = Annotated[
         help="A weight or time an edge, in the order of the edges: .npy, .csv, Parquet.",
     ),
 ]
+NodeTimes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE", help="A time a vertex, to sample neighbours by."),
+]
 EdgeFeatures = Annotated[
     list[str] | None,
     typer.Option(metavar="[NAME=]FILE", help="Edges' features. Name: edge_attr."),
@@ -69,7 +73,7 @@ def named(given: list[str] | None, default: str) -> dict[str, str] | None:
     return {name if equals else default: path or name for name, equals, path in parts}
 
 
-def edge_values(given: list[str] | None) -> dict[str, str] | None:
+def by_name(given: list[str] | None) -> dict[str, str] | None:
     """Paths by name, which each must have."""
     for text in given or []:
         name, equals, path = text.partition("=")

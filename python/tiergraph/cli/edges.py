@@ -32,6 +32,7 @@ def add(
         list[str] | None,
         typer.Option(metavar="[NAME=]FILE", help="Edges' features. Name: edge_attr."),
     ] = None,
+    node_times: b.NodeTimes = None,
     feature_dtype: b.FeatureDtype = None,
     columns: b.Columns = None,
     file_format: b.FileFormat = None,
@@ -49,8 +50,9 @@ def add(
         report = stored.add_edge_values(
             graph,
             sources[0] if len(sources) == 1 else sources,
-            values=b.edge_values(values),
+            values=b.by_name(values),
             features=b.named(features, "edge_attr"),
+            node_times=b.by_name(node_times),
             feature_dtype=feature_dtype,
             columns=columns.split(",") if columns else None,
             format=file_format,

@@ -261,6 +261,7 @@ fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<(String, File
     // Another order of edges: what belongs to the one before goes.
     if names.contains(&numbers_file(Side::Out)) || names.contains(&numbers_file(Side::In)) {
         manifest.edge_features.clear();
+        manifest.provenance.options.retain(|name, _| !name.starts_with(edges::NODE_TIMES));
         let folder = |name: &&String| name.split_once('/').is_some_and(|(f, _)| f == edges::FOLDER);
         names.extend(manifest.files.keys().filter(folder).cloned());
     }

@@ -62,7 +62,7 @@ pub use report::{BuildReport, Stage, Unfinished};
 pub(crate) use progress::Ticker;
 pub(crate) use temporary::TemporaryFile;
 
-use crate::edges::{EdgeAddition, NewColumn};
+use crate::edges::{EdgeAddition, NewColumn, NodeTimes};
 use crate::source::EdgeSource;
 use array::Array;
 use commit::{Buckets, Written};
@@ -134,12 +134,17 @@ impl Assembly {
     ///
     /// # Errors
     /// As [`EdgeAddition::to`].
-    pub fn with_values(self, columns: Vec<NewColumn>) -> Result<(EdgeAddition, Unfinished)> {
+    pub fn with_values(
+        self,
+        columns: Vec<NewColumn>,
+        node_times: Vec<NodeTimes>,
+    ) -> Result<(EdgeAddition, Unfinished)> {
         let memory = match self.memory {
             Some(memory) => memory,
             None => available_memory_bytes()? / 2,
         };
-        let addition = EdgeAddition::to(Box::new(self.graph), columns, &Budget::new(memory))?;
+        let addition =
+            EdgeAddition::to(Box::new(self.graph), columns, node_times, &Budget::new(memory))?;
         Ok((addition, self.report))
     }
 }

@@ -12,6 +12,7 @@ use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 use super::arcs::{Arcs, Rows};
 use super::column::ColumnWriter;
 use super::lookup::Lookup;
+use super::times::{NodeTimes, write_node_times};
 use crate::features::{NewFeatures, Target};
 use crate::source::{EdgeBatch, Endpoints};
 
@@ -40,12 +41,16 @@ pub struct EdgeAddition {
     budget: Budget,
     lookup: Lookup,
     columns: Vec<NewColumn>,
+    /// Names, and times by vertex.
+    node_times: Vec<(String, Vec<i64>)>,
+    /// What was written before the edges came.
+    written: NewFiles,
     arcs: Vec<Arcs>,
     drops_loops: bool,
     /// Edges that were given.
     edges: u64,
     values: Vec<u8>,
-    _held: Reservation,
+    _held: [Reservation; 2],
 }
 
 impl EdgeAddition {
@@ -65,16 +70,18 @@ impl EdgeAddition {
             Some(memory) => memory,
             None => available_memory_bytes()? / 2,
         };
-        Self::to(Box::new(Addition::begin(path, existing)?), columns, &Budget::new(memory))
+        let addition = Box::new(Addition::begin(path, existing)?);
+        Self::to(addition, columns, Vec::new(), &Budget::new(memory))
     }
 
-    /// As [`begin`](Self::begin), to a graph that is being added to or built.
+    /// As [`begin`](Self::begin), to a graph that is being added to or built, with times of vertices.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// As [`begin`](Self::begin); [`ErrorKind::Input`] for times of more or fewer vertices.
     pub fn to(
-        addition: Box<dyn Growing>,
+        mut addition: Box<dyn Growing>,
         columns: Vec<NewColumn>,
+        node_times: Vec<NodeTimes>,
         budget: &Budget,
     ) -> Result<Self> {
         let budget = budget.clone();
@@ -92,13 +99,18 @@ impl EdgeAddition {
         for &side in &sides {
             addition.refuse(&numbers_file(side))?;
         }
-        columns.iter().try_for_each(|column| check_name(&column.name))?;
+        let all = columns.iter().map(|column| &column.name);
+        check_names(all.chain(node_times.iter().map(|times| &times.name)))?;
         let lookup = Lookup::of(&dir, &budget)?;
+        let (node_times, written, times_held) =
+            write_node_times(&mut *addition, node_times, &lookup, &budget)?;
         // Those of one rows file at a time.
-        let writers = (1 + columns.len()) as u64 * ColumnWriter::bytes(dir.manifest().block_bytes);
+        let writers = (1 + columns.len() + node_times.len()) as u64
+            * ColumnWriter::bytes(dir.manifest().block_bytes);
         let held = budget.reserve(writers, "the columns of edges that are written")?;
-        let value_bytes = columns.iter().map(|column| column.kind.bytes()).sum();
-        let rows = sides.into_iter().map(|side| Rows::new(side, value_bytes, &dir, &budget));
+        let value_bytes: usize = columns.iter().map(|column| column.kind.bytes()).sum();
+        let record_bytes = value_bytes + node_times.len() * ValueType::I64.bytes();
+        let rows = sides.into_iter().map(|side| Rows::new(side, record_bytes, &dir, &budget));
         let rows = rows.collect::<Result<Vec<_>>>()?;
         let (mut arcs, files) = (Vec::new(), rows.len() as u64);
         for (rows, done) in rows.into_iter().zip(0..) {
@@ -111,8 +123,20 @@ impl EdgeAddition {
         let option = dir.manifest().provenance.options.get("self_loops");
         let drops_loops = option.is_some_and(|option| option == "remove");
         let values = vec![0; value_bytes];
-        let (edges, _held) = (0, held);
-        Ok(Self { addition, budget, lookup, columns, arcs, drops_loops, edges, values, _held })
+        let (edges, _held) = (0, [held, times_held]);
+        Ok(Self {
+            addition,
+            budget,
+            lookup,
+            columns,
+            node_times,
+            written,
+            arcs,
+            drops_loops,
+            edges,
+            values,
+            _held,
+        })
     }
 
     /// Takes the next edges, with a column of values for each that was announced.
@@ -144,7 +168,8 @@ impl EdgeAddition {
                 rest = others;
             }
             for arcs in &mut self.arcs {
-                arcs.push(source, target, undirected, number, &self.values)?;
+                let of = (number, &self.values[..], &self.node_times[..]);
+                arcs.push(source, target, undirected, of)?;
             }
         }
         Ok(())
@@ -185,7 +210,7 @@ impl EdgeAddition {
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Manifest> {
-        let mut new = NewFiles::default();
+        let mut new = std::mem::take(&mut self.written);
         let wide = u32::try_from(self.edges).is_err();
         for arcs in std::mem::take(&mut self.arcs) {
             progress.update("edges", 0, 0, "arcs");
@@ -210,7 +235,9 @@ impl EdgeAddition {
         let names: Vec<(String, usize)> = self
             .columns
             .iter()
-            .map(|column| (column_file(side, &column.name, column.kind), column.kind.bytes()))
+            .map(|column| (&column.name, column.kind))
+            .chain(self.node_times.iter().map(|(name, _)| (name, ValueType::I64)))
+            .map(|(name, kind)| (column_file(side, name, kind), kind.bytes()))
             .collect();
         let columns = names.into_iter().map(|(name, width)| self.column(name, width));
         let mut columns = columns.collect::<Result<Vec<ColumnWriter>>>()?;
@@ -230,6 +257,20 @@ impl EdgeAddition {
         let block_bytes = self.addition.dir().manifest().block_bytes;
         ColumnWriter::create(&mut *self.addition, name, width, block_bytes)
     }
+}
+
+/// Refuses names that no file can have, or that occur twice.
+fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut seen = Vec::new();
+    for name in names {
+        check_name(name)?;
+        if seen.contains(&name) {
+            let error = Error::new(ErrorKind::Input, "store values of edges").object(name);
+            return Err(error.expected("each name once").got("it twice"));
+        }
+        seen.push(name);
+    }
+    Ok(())
 }
 
 impl Column<'_> {
