@@ -186,7 +186,10 @@ proptest! {
         seeds in prop::collection::vec(0u32..50, 1..60),
         directed in any::<bool>(),
         way in 0usize..5,
-        mebibytes in 34u64..60,
+        mebibytes in 36u64..60,
+        (weights, times, numbers) in any::<(bool, bool, bool)>(),
+        keep in 0usize..3,
+        retain_bytes in 0usize..40_000,
     ) {
         let layout = Layout { vertices: 50, edges, ..layout(directed) };
         let sample = with_values(&layout);
@@ -196,19 +199,24 @@ proptest! {
         let memory = Some(mebibytes << 20);
         let graph = sample.open_as(&OpenOptions { memory, ..small() });
         let timed = options.sample.times.is_some();
-        let times: Vec<i64> = vec![0; seeds.len()];
-        let inputs = Inputs { seeds: &seeds, times: timed.then_some(&times) };
-        if let Ok((loader, fitted)) = Loader::fitted(&graph, &options, inputs, &Plan::default(), 4) {
-            prop_assert!(fitted.kept_values_bytes <= fitted.values_bytes);
-            let (found, _) = epoch(&loader, &seeds).unwrap();
-            prop_assert!(found == expected, "{fitted:?}");
-            prop_assert!(graph.budget().used() <= mebibytes << 20);
-        }
+        let until: Vec<i64> = vec![0; seeds.len()];
+        let inputs = Inputs { seeds: &seeds, times: timed.then_some(&until) };
+        let (loader, fitted) =
+            Loader::fitted(&graph, &options, inputs, &Plan::default(), 4).unwrap();
+        let (found, _) = epoch(&loader, &seeds).unwrap();
+        prop_assert!(found == expected, "{fitted:?}");
+        prop_assert!(graph.budget().used() <= mebibytes << 20);
+        let keep = [Keep::Decoded, Keep::Pages(vec![0]), Keep::Nothing].swap_remove(keep);
+        let resident = Resident { weights, times, numbers };
+        let options = LoaderOptions { resident, retain_bytes, ..options };
+        let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
+        let (found, _) = epoch(&loader, &seeds).unwrap();
+        prop_assert!(found == expected, "{keep:?} {resident:?} {retain_bytes}");
     }
 }
 
 #[test]
-fn less_memory_keeps_fewer_columns() {
+fn less_memory_keeps_fewer_columns_and_changes_no_batch() {
     let edges = (0..400_000u64).map(|e| (mix(e) % 2000, mix(e + 7) % 2000)).collect();
     let sample = with_values(&Layout { vertices: 2000, edges, ..layout(true) });
     let seeds: Vec<u32> = (0..100).collect();
@@ -222,11 +230,16 @@ fn less_memory_keeps_fewer_columns() {
         retain_bytes: 1 << 20,
         ..options(by(true, Some(Choice::Uniform)))
     };
-    let mut kept = Vec::new();
+    let (mut kept, mut expected) = (Vec::new(), None);
     for memory in [33 << 20, 36 << 20, 80 << 20] {
         let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
-        let (_, fitted) = Loader::fitted(&graph, &way, inputs, &Plan::default(), 4).unwrap();
+        let (loader, fitted) = Loader::fitted(&graph, &way, inputs, &Plan::default(), 4).unwrap();
         assert_eq!(fitted.values_bytes, (4 + 8 + 4) * 400_000);
+        let (found, stats) = epoch(&loader, &seeds).unwrap();
+        assert!(&found == expected.get_or_insert_with(|| found.clone()), "{fitted:?}");
+        let all = fitted.kept_values_bytes == fitted.values_bytes;
+        assert_eq!(all, stats.bytes_ssd_values == 0);
+        assert!(graph.budget().used() <= memory);
         kept.push(fitted.kept_values_bytes);
     }
     assert!(kept[0] < kept[1] && kept[1] < kept[2], "{kept:?}");

@@ -12,7 +12,7 @@ use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 use super::arcs::{Arcs, Rows};
 use super::column::ColumnWriter;
 use super::lookup::Lookup;
-use super::times::{NodeTimes, write_node_times};
+use super::times::{ByVertex, NodeTimes, write_node_times};
 use crate::features::{NewFeatures, Target};
 use crate::source::{EdgeBatch, Endpoints};
 
@@ -42,7 +42,7 @@ pub struct EdgeAddition {
     lookup: Lookup,
     columns: Vec<NewColumn>,
     /// Names, and times by vertex.
-    node_times: Vec<(String, Vec<i64>)>,
+    node_times: ByVertex,
     /// What was written before the edges came.
     written: NewFiles,
     arcs: Vec<Arcs>,

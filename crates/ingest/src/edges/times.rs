@@ -18,13 +18,16 @@ pub struct NodeTimes {
     pub times: Vec<i64>,
 }
 
+/// Times by vertex, with their names.
+pub(super) type ByVertex = Vec<(String, Vec<i64>)>;
+
 /// Writes the times as labels; gives them by vertex, for the arcs. 8 bytes a vertex each.
 pub(super) fn write_node_times(
     to: &mut dyn Growing,
     all: Vec<NodeTimes>,
     lookup: &Lookup,
     budget: &Budget,
-) -> Result<(Vec<(String, Vec<i64>)>, NewFiles, Reservation)> {
+) -> Result<(ByVertex, NewFiles, Reservation)> {
     let vertices = to.dir().manifest().vertices;
     let held = budget.reserve(8 * vertices * all.len() as u64, "the times of the vertices")?;
     let (mut by_vertex, mut new) = (Vec::new(), NewFiles::default());
