@@ -206,7 +206,7 @@ proptest! {
         let (found, _) = epoch(&loader, &seeds).unwrap();
         prop_assert!(found == expected, "{fitted:?}");
         prop_assert!(graph.budget().used() <= mebibytes << 20);
-        let keep = [Keep::Decoded, Keep::Pages(vec![0]), Keep::Nothing].swap_remove(keep);
+        let keep = vec![Keep::Decoded, Keep::Pages(vec![0]), Keep::Nothing].swap_remove(keep);
         let resident = Resident { weights, times, numbers };
         let options = LoaderOptions { resident, retain_bytes, ..options };
         let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
