@@ -57,12 +57,9 @@ pub(crate) struct Biased {
 }
 
 impl Biased {
-    /// Bytes in memory: they grow with the longest list.
-    pub(crate) fn resident_bytes(&self) -> u64 {
-        let words = self.candidates.capacity()
-            + self.chosen.capacity()
-            + 2 * (self.keys.capacity() + self.times.capacity());
-        8 * words as u64
+    /// Bytes in memory where no vertex has more than `longest` arcs: a candidate each, and a key.
+    pub(crate) fn bytes_for(longest: u64) -> u64 {
+        longest * (size_of::<u64>() + size_of::<(f64, u64)>()) as u64
     }
 
     /// Appends to `out` what is taken of one vertex's arcs.
@@ -83,6 +80,8 @@ impl Biased {
                 && until.is_none_or(|until| times.is_none_or(|times| times[at] <= until))
         };
         self.candidates.clear();
+        // No more than is reserved for.
+        self.candidates.reserve_exact((arcs.end - begin) as usize);
         self.candidates.extend(arcs.filter(is_candidate));
         let count = most.min(self.candidates.len() as u64) as usize;
         if count == self.candidates.len() {
@@ -103,6 +102,7 @@ impl Biased {
     fn last(&mut self, times: &[i64], begin: u64, count: usize, out: &mut Vec<u64>) {
         let late = |&arc: &u64| (times[(arc - begin) as usize], arc);
         self.times.clear();
+        self.times.reserve_exact(self.candidates.len());
         self.times.extend(self.candidates.iter().map(late));
         let descending = |a: &(i64, u64), b: &(i64, u64)| b.cmp(a);
         take_first(&mut self.times, count, descending);
@@ -125,6 +125,7 @@ impl Biased {
                 .got(weights.len()));
         }
         self.keys.clear();
+        self.keys.reserve_exact(self.candidates.len());
         let (mut block, mut draws) = (u32::MAX, [0; 2]);
         for &arc in &self.candidates {
             let at = (arc - begin) as usize;

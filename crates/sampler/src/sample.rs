@@ -115,7 +115,7 @@ impl Sampler {
     /// Bytes of the tables.
     pub fn resident_bytes(&self) -> u64 {
         let buffers = 4 * self.neighbors.capacity() + 8 * self.list.capacity();
-        self.labels.resident_bytes() + self.biased.resident_bytes() + buffers as u64
+        self.labels.resident_bytes() + buffers as u64
     }
 
     /// Samples the batch of `seeds` of the epoch of `key` into `batch`, whose memory is used again.

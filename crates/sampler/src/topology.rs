@@ -14,6 +14,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation, prefetch};
 
 use crate::array::Array;
+use crate::biased::Biased;
 use crate::columns::Columns;
 use crate::keep::Keep;
 use crate::offsets::Offsets;
@@ -99,6 +100,11 @@ impl Topology {
             [None, None] => 0,
             columns => retain_bytes + step_bytes(columns, self.longest),
         }
+    }
+
+    /// Bytes of choosing from the longest list of arcs by weights or times.
+    pub(crate) fn bytes_of_choice(&self) -> u64 {
+        if self.columns.are_biased() { Biased::bytes_for(self.longest) } else { 0 }
     }
 
     /// What arcs have beside whom they lead to.
