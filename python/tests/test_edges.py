@@ -164,8 +164,8 @@ def test_pyg_data_gives_what_it_has_of_its_edges(edges, tmp_path):
         time=torch.from_numpy(times),
     )
     path = tmp_path / "g.tg"
-    tg.build(data, path, layouts="training")
-    stored = tg.add_edge_values(path, data)
+    stored = tg.build(data, path, layouts="training")
+    assert stored == tg.add_edge_values(path, data, overwrite=True) | stored
     assert stored["edge_values"] == {"edge_weight": "f32", "time": "i64"}
     assert tg.open(path).info()["edge_features"]["edge_attr"]["dim"] == DIM
     batch = next(iter(loader(path, weight_attr="edge_weight")))
@@ -183,14 +183,14 @@ def test_what_does_not_belong_to_the_edges_is_refused(path, edges, tmp_path):
         tg.add_edge_values(graph, source, **given)
 
     for message, given in {
-        "for each of 4000 edges, got 3999": {"values": {"w": weights[:-1]}},
+        "for each of 4000 edges, got 3999 values": {"values": {"w": weights[:-1]}},
         r"expected numbers of shape \(E,\)": {"values": {"w": features}},
         "a row for each of 4000": {"features": features[1:]},
         "finite numbers, got inf of edge 7": {
             "values": {"w": np.where(np.arange(EDGES) == 7, np.inf, 1.0)}
         },
         "give all edges": {"source": (src[1:], dst[1:]), "values": {"w": weights[1:]}},
-        "expected tables": {"source": "edges.txt"},
+        "for each of 4000 edges, got 4001 values": {"values": {"w": np.append(weights, 1)}},
         "1 to 64 letters": {"values": {"../w": weights}},
     }.items():
         with pytest.raises(tg.InputError, match=message):
@@ -224,7 +224,7 @@ def test_options_that_do_not_go_together_are_refused(path):
 
 
 def test_a_push_after_the_end_is_an_error(path):
-    native = _native.EdgeValues(str(path), json.dumps({"columns": [], "overwrite": True}))
+    native = _native.EdgeValues(str(path), json.dumps({"columns": [], "overwrite": True}), [])
     native.abort()
     with pytest.raises(tg.InputError, match="a call after the last"):
         native.push(np.empty(0, np.uint64), np.empty(0, np.uint64), [])

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Progress: TypeAlias = Callable[[str, int, int, str], object]
 """`(stage, done, total, unit)`, a few times a second; a total of 0 is not known."""
 
+Times: TypeAlias = list[tuple[str, NDArray[np.int64]]]
+"""Times of vertices by name, in the order of the ids."""
 Given: TypeAlias = tuple[str, str | Iterator[NDArray[np.float32]] | Iterator[bytes]]
 """What is stored with the vertices: `{role, name, source, dtype, rows, allow_nan}` as JSON, and
 the path of a `.npy` file, or batches of feature rows, or the bytes of a `.npy` file in pieces.
@@ -109,6 +111,8 @@ class Builder:
     ) -> None:
         """Ids of 32 or 64 bits, signed or not."""
     def finish(self) -> str: ...
+    def finish_with_values(self, options_json: str, node_times: Times) -> EdgeValues:
+        """Writes the graph and takes its edges again, before it is put in its place."""
     def abort(self) -> None:
         """Drops everything written so far; a graph that stood at the path stays."""
 
@@ -178,13 +182,31 @@ def build_file(
     given: list[Given],
     progress: Progress | None,
 ) -> str: ...
+def build_file_with_values(
+    path_in: str,
+    path_out: str,
+    options_json: str,
+    given: list[Given],
+    values_json: str,
+    node_times: Times,
+    progress: Progress | None,
+) -> EdgeValues:
+    """Writes the graph and takes its edges again, before it is put in its place."""
+
+class EdgeReader:
+    """The edges of a file: `(src, dst)` or `(src, dst, weights)`, batch by batch."""
+
+    def __init__(self, path: str, options_json: str) -> None: ...
+    def __iter__(self) -> EdgeReader: ...
+    def __next__(self) -> tuple[NDArray[Any], ...]: ...
+
 def add(path: str, options_json: str, given: list[Given], progress: Progress | None) -> str:
     """`features`, `labels` and `splits` that the graph then has."""
 
 class EdgeValues:
     """Receives the edges of a graph by batches, with values that are added to it."""
 
-    def __init__(self, path: str, options_json: str) -> None: ...
+    def __init__(self, path: str, options_json: str, node_times: Times) -> None: ...
     def push(
         self,
         src: NDArray[np.integer[Any]],
@@ -193,7 +215,7 @@ class EdgeValues:
     ) -> None:
         """float32 or int64, as announced."""
     def finish(self, given: list[Given], progress: Progress | None) -> str:
-        """`edge_values` and `edge_features` that the graph then has."""
+        """`edge_values` and `edge_features` that the graph then has; statistics after a build."""
     def abort(self) -> None: ...
 
 def order_features(

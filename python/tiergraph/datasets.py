@@ -1,4 +1,4 @@
-"""Graphs that come with features, labels and splits: PyG's `Data`, archives, OGB's folders."""
+"""Graphs with features, labels, splits, values of edges: PyG's `Data`, archives, OGB's folders."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from .archives import Member, members
 from .errors import InputError
-from .rows import Rows, csv_batches, from_file, from_object
+from .rows import Rows, csv_batches, from_column, from_file, from_member, from_object
 
 Array = NDArray[Any]
 
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+EDGE_ROWS = {"edge_attr": "edge_attr", "edge_feat": "edge_attr"}
+"""Arrays of rows, one an edge, and what they are stored as."""
 
 SPLIT_SUFFIXES = ("_masks", "_mask", "_idx")
 
@@ -31,44 +34,80 @@ class Dataset:
     features: Rows | None = None
     labels: Array | None = None
     splits: dict[str, Array] = field(default_factory=dict)
+    edge_values: dict[str, Array] = field(default_factory=dict)
+    """A number an edge, in the order of `edges`."""
+    edge_features: dict[str, Rows] = field(default_factory=dict)
+    """Rows, one an edge."""
+
+
+def is_one(source: Any) -> bool:
+    """Whether `find` finds a dataset."""
+    if not isinstance(source, str | os.PathLike):
+        return hasattr(source, "edge_index")
+    path = Path(source)
+    return (path.is_dir() and ogb_root(path) is not None) or (
+        path.suffix.lower() == ".npz" and path.is_file()
+    )
 
 
 def find(source: Any) -> Dataset | None:
     """The dataset that `source` is, or None where it is anything else."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if path.is_dir() and ogb_root(path) is not None:
-            return from_ogb(path)
-        if path.suffix.lower() == ".npz" and path.is_file():
-            return from_archive(path)
+    if not is_one(source):
         return None
-    if hasattr(source, "edge_index"):
+    if not isinstance(source, str | os.PathLike):
         return from_data(source)
-    return None
+    path = Path(source)
+    return from_ogb(path) if path.is_dir() else from_archive(path)
 
 
 def from_data(data: Any) -> Dataset:
-    """PyG's `Data`, or anything with its attributes: `edge_index`, `x`, `y`, `*_mask`."""
+    """PyG's `Data`, or anything with its attributes: `edge_index`, `x`, `y`, `*_mask`, `edge_*`."""
     names = list(data.keys()) if callable(getattr(data, "keys", None)) else list(vars(data))
     x, y = getattr(data, "x", None), getattr(data, "y", None)
     vertices = getattr(data, "num_nodes", None)
+    values, features = _of_edges(data, names)
     return Dataset(
         edges=_pairs(np.asarray(data.edge_index)),
         vertices=None if vertices is None else int(vertices),
         features=None if x is None else from_object(x, "data.x"),
         labels=None if y is None else np.asarray(y),
         splits={split_name(n): np.asarray(getattr(data, n)) for n in names if is_split(n)},
+        edge_values=values,
+        edge_features=features,
     )
 
 
+def _of_edges(data: Any, names: list[str]) -> tuple[dict[str, Array], dict[str, Rows]]:
+    """What PyG's `Data` has of its edges: numbers by name, and matrices by name."""
+    edges = int(np.shape(data.edge_index)[-1])
+    is_of_edges = getattr(data, "is_edge_attr", lambda name: name.startswith("edge_"))
+    values, features = {}, {}
+    for name in names:
+        if name == "edge_index" or not is_of_edges(name):
+            continue
+        array = np.asarray(getattr(data, name))
+        if array.ndim == 0 or len(array) != edges or array.dtype.kind not in "fiub":
+            continue
+        if array.ndim == 1 and name != "edge_attr":
+            values[name] = array
+        elif array.ndim <= 2:
+            features[name] = from_object(array, f"data.{name}")
+    return values, features
+
+
 def from_archive(path: Path) -> Dataset:
-    """An `.npz` of plain arrays: `edge_index`, `num_nodes`, `x` dense or sparse, `y`, masks."""
+    """An `.npz` of plain arrays: `edge_index`, `num_nodes`, `x` dense or sparse, `y`, masks.
+
+    `edge_attr` (OGB: `edge_feat`) are rows of edges, further `edge_*` have a number an edge.
+    """
     names = members(path)
+    rows = {EDGE_ROWS[n]: from_member(path, n) for n in sorted(names & EDGE_ROWS.keys())}
+    columns = [n for n in sorted(names) if is_edge_column(n)]
     masks = [n for n in names if is_split(n)]
     arrays = {n: Member(path, n).array() for n in masks}
     has_rows = bool({"x", "x_data", "node_feat", "indptr"} & names)
     return Dataset(
-        edges=_pairs(Member(path, "edge_index").array()) if "edge_index" in names else None,
+        edges=_archived(path) if "edge_index" in names else None,
         vertices=int(Member(path, "num_nodes").array()) if "num_nodes" in names else None,
         features=from_file(path) if has_rows else None,
         labels=next((Member(path, n).array() for n in ("y", "node_label") if n in names), None),
@@ -77,6 +116,8 @@ def from_archive(path: Path) -> Dataset:
             split_name(n): np.ascontiguousarray(a.T) if n.endswith("_masks") else a
             for n, a in arrays.items()
         },
+        edge_values={n: _flat(Member(path, n).array()) for n in columns},
+        edge_features=rows,
     )
 
 
@@ -92,22 +133,70 @@ def from_ogb(folder: Path) -> Dataset:
     archive = Dataset()
     if (raw / "data.npz").is_file():
         archive = from_archive(raw / "data.npz")
-    feat, label, edge, count = (
+    feat, label, edge, count, edge_feat, edge_count = (
         _first(raw, names)
         for names in (
             ("node-feat", "node_feat"),
             ("node-label", "node_label"),
             ("edge", "edge_index"),
             ("num-node-list", "num_nodes_list"),
+            ("edge-feat", "edge_feat"),
+            ("num-edge-list", "num_edges_list"),
         )
     )
+    edges = archive.edges if edge is None else _edges(edge)
+    if edges is not None and edge_count is not None:
+        edges = _counted(edges, int(_whole(edge_count, np.int64).flat[0]), edge_count)
+    columns = {
+        name_of(p): _flat(from_column(p))
+        for p in sorted(raw.glob("edge[_-]*"))
+        if is_edge_column(name_of(p)) and is_column_file(p)
+    }
     return Dataset(
-        edges=archive.edges if edge is None else _edges(edge),
+        edges=edges,
         vertices=archive.vertices if count is None else int(_whole(count, np.int64).flat[0]),
         features=archive.features if feat is None else from_file(feat),
         labels=archive.labels if label is None else _labels(_whole(label, np.float64)),
         splits=_ogb_splits(folder / "split"),
+        edge_values=archive.edge_values | columns,
+        edge_features=archive.edge_features
+        if edge_feat is None
+        else {"edge_attr": from_file(edge_feat)},
     )
+
+
+def is_edge_column(name: str) -> bool:
+    """Whether an array of this name, such as `edge_weight`, has a number an edge."""
+    other = {"edge_index", *EDGE_ROWS}
+    return name.startswith("edge_") and name not in other and not name.startswith("edge_label")
+
+
+def is_column_file(path: Path) -> bool:
+    """Whether a file may hold a number an edge."""
+    return path.name.endswith((".npy", ".csv", ".csv.gz"))
+
+
+def name_of(path: Path) -> str:
+    """`raw/edge-weight.csv.gz` has the values `edge_weight`."""
+    return path.name.split(".")[0].replace("-", "_")
+
+
+def _counted(
+    edges: Iterator[tuple[Array, Array]], count: int, path: Path
+) -> Iterator[tuple[Array, Array]]:
+    """The same edges, which must be as many as OGB's own count says."""
+    found = 0
+    for src, dst in edges:
+        found += len(src)
+        yield src, dst
+    if found != count:
+        raise InputError.of(
+            "read the edges beside", path, expected=f"{count} edges", got=f"{found}"
+        )
+
+
+def _flat(array: Array) -> Array:
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def is_split(name: str) -> bool:
@@ -128,6 +217,11 @@ def _pairs(edge_index: Array) -> Iterator[tuple[Array, Array]]:
             "build from", "edge_index", expected="shape (2, E)", got=str(edge_index.shape)
         )
     yield edge_index[0], edge_index[1]
+
+
+def _archived(path: Path) -> Iterator[tuple[Array, Array]]:
+    """The edges of an archive, which are read when they are asked for."""
+    yield from _pairs(Member(path, "edge_index").array())
 
 
 def _edges(path: Path) -> Iterator[tuple[Array, Array]]:

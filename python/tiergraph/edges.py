@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,156 +16,213 @@ from . import _native, datasets
 from .arrays import to_endpoints
 from .errors import InputError
 from .features import Attached, FeatureType, Source
+from .rows import from_column
 from .sizes import to_bytes
 from .sources import BATCH_EDGES, as_batches, as_files
 from .tables import TABLE_SUFFIXES, read_batches
 
 PathLike = str | os.PathLike[str]
 Array = NDArray[Any]
+Values = Mapping[str, ArrayLike | PathLike]
+Batch = tuple[Array, ...]
 
 WEIGHT = "weight"
 """What the third column of a table or of batches is called."""
+
+
+@dataclass(frozen=True)
+class EdgeStore:
+    """What is to be stored with the edges of one graph."""
+
+    values: dict[str, Array] | None
+    """Numbers by name, one an edge; None for the edges' own third column."""
+    features: Attached
+    node_times: dict[str, Array]
+    """Times of vertices by name, in the order of their ids: each arc has its neighbour's."""
+
+    @classmethod
+    def of(
+        cls,
+        values: Values | None,
+        features: Source | None,
+        feature_dtype: FeatureType | None = None,
+        node_times: Values | None = None,
+    ) -> EdgeStore:
+        """Values and features as users give them."""
+        named = features if isinstance(features, Mapping) else {"edge_attr": features}
+        arrays = None if values is None else {n: _column(n, given) for n, given in values.items()}
+        times = {n: _times(n, given) for n, given in (node_times or {}).items()}
+        return cls(arrays, Attached(named, feature_dtype=feature_dtype), times)
+
+    def times(self) -> list[tuple[str, NDArray[np.int64]]]:
+        """The vertices' times as the native part takes them."""
+        return list(self.node_times.items())
+
+    def options(self, weighted: bool = False, **more: Any) -> str:
+        """What the native part is told before the edges come; `weighted` if they have weights."""
+        kinds = {name: _kind(array) for name, array in (self.values or {}).items()}
+        if self.values is None and weighted:
+            kinds = {WEIGHT: "f32"}
+        return json.dumps({"columns": list(kinds.items()), **more})
+
+    def push(
+        self,
+        native: _native.EdgeValues,
+        batches: Iterable[Batch],
+        progress: _native.Progress | None,
+    ) -> dict[str, Any]:
+        """Hands the edges over with their values, and ends; what the graph then has."""
+        try:
+            done = 0
+            pieces = _pieces(batches)
+            for src, dst, *own in pieces:
+                end = done + len(src)
+                if any(len(array) < end for array in (self.values or {}).values()):
+                    self._check(end + sum(len(src) for src, *_ in pieces))
+                columns = [_native_values(a[done:end]) for a in (self.values or {}).values()]
+                if self.values is None and own:
+                    columns = [_native_values(own[0], "f")]
+                native.push(to_endpoints(src, "src"), to_endpoints(dst, "dst"), columns)
+                done = end
+            self._check(done)
+            stored: dict[str, Any] = json.loads(native.finish(self.features.given(), progress))
+        except BaseException:
+            native.abort()
+            raise
+        return stored
+
+    def _check(self, edges: int) -> None:
+        """Refuses values of more or fewer edges."""
+        for name, array in (self.values or {}).items():
+            if len(array) != edges:
+                raise InputError.of(
+                    "store values of edges",
+                    name,
+                    expected=f"a value for each of {edges} edges",
+                    got=f"{len(array)} values",
+                )
 
 
 def add_edge_values(
     path: PathLike,
     source: Source,
     *,
-    values: Mapping[str, ArrayLike] | None = None,
+    values: Values | None = None,
     features: Source | None = None,
     feature_dtype: FeatureType | None = None,
+    node_times: Values | None = None,
     columns: Sequence[str] | None = None,
+    format: str | None = None,
     overwrite: bool | None = None,
     memory: int | str | None = None,
     progress: _native.Progress | None = None,
 ) -> dict[str, Any]:
     """Stores values of the edges of the graph at `path`, which was built from the same edges.
 
-    `source` gives the edges once more: arrays `(src, dst)` or `(src, dst, weights)`, batches of
-    such, tables (`columns` names theirs), or a dataset. Their order numbers them: edge i is
-    `e_id` i of sampled batches. `values` has an array by name, a number an edge: floats are stored
-    as float32 (weights), integers as int64 (times). Without `values`, the source's third column is
-    `weight`, and PyG's `Data` gives all that it has of its edges. `features` are rows, one an edge,
-    from whatever `add_features` takes; named `edge_attr`, or a dictionary of several.
+    `source` gives the edges once more: whatever `build` takes. Their order numbers them: edge i is
+    `e_id` i of sampled batches. `values` has an array (or the path of a `.npy`, `.csv` or table
+    file) by name, a number an edge: floats are stored as float32 (weights), integers as int64
+    (times). Without `values`, the source's third column is `weight`, and a dataset gives all that
+    it has of its edges. `features` are rows, one an edge, from whatever `add_features` takes; named
+    `edge_attr`, or a dictionary of several. `node_times` has times of vertices by name, an integer
+    a vertex in the order of the ids: sampling by them leaves out neighbours that are later than the
+    seed. `columns` and `format` are as `build` has them.
 
     All of it is added, or after an error nothing. Where the graph has values of edges, more are
     refused or, with `overwrite`, replace them all. Streamed within `memory`. Raises `InputError`
     where the edges are not the graph's: every vertex must have as many as it has there.
 
-    Returns `edge_values` (type by name) and `edge_features` that the graph then has.
+    Returns `edge_values` (type by name), `edge_features` and `node_times` that the graph then has.
     """
-    if values is None and features is None and hasattr(source, "edge_index"):
-        values, features = of_data(source)
-    attached = Attached(
-        features if features is None or isinstance(features, Mapping) else {"edge_attr": features},
-        feature_dtype=feature_dtype,
-    )
-    batches = _batches(source, columns)
+    dataset = datasets.find(source)
+    if values is None and features is None and node_times is None and dataset is not None:
+        values, features = dataset.edge_values, dataset.edge_features
+    given = EdgeStore.of(values, features, feature_dtype, node_times)
+    batches = reader(source, columns, {"format": format})()
     first = next(batches, None)
-    arrays = None if values is None else _columns(values)
-    kinds = {name: _kind(array) for name, array in (arrays or {}).items()}
-    if arrays is None and first is not None and len(first) == 3:
-        kinds = {WEIGHT: "f32"}
-    options = {
-        "columns": list(kinds.items()),
-        "memory": to_bytes(memory),
-        "overwrite": overwrite,
-    }
-    native = _native.EdgeValues(os.fspath(path), json.dumps(options))
-    try:
-        _push(native, first, batches, arrays, bool(kinds))
-        stored: dict[str, Any] = json.loads(native.finish(attached.given(), progress))
-    except BaseException:
-        native.abort()
-        raise
-    return stored
+    options = given.options(
+        weighted=first is not None and len(first) == 3,
+        memory=to_bytes(memory),
+        overwrite=overwrite,
+    )
+    native = _native.EdgeValues(os.fspath(path), options, given.times())
+    return given.push(native, _chain(first, batches), progress)
 
 
-def of_data(data: Any) -> tuple[dict[str, Array], dict[str, Array]]:
-    """What PyG's `Data` has of its edges: numbers by name, and matrices by name."""
-    edges = int(data.edge_index.shape[1])
-    values, features = {}, {}
-    for name in list(data.keys()):
-        if name == "edge_index" or not data.is_edge_attr(name):
-            continue
-        array = np.asarray(data[name])
-        if array.ndim == 0 or len(array) != edges or array.dtype.kind not in "fiub":
-            continue
-        if array.ndim == 1 and name != "edge_attr":
-            values[name] = array
-        else:
-            features[name] = array
-    return values, features
+def reader(
+    source: Any, columns: Sequence[str] | None, options: Mapping[str, Any]
+) -> Callable[[], Iterator[Batch]]:
+    """What reads the edges of `source` from the first on; `options` are the native reader's."""
+    if datasets.is_one(source):
+        return lambda: _edges_of(source)
+    files = as_files(source)
+    if files is not None and all(Path(f).suffix.lower() in TABLE_SUFFIXES for f in files):
+        return lambda: iter(read_batches(files, columns))
+    if files is not None:
+        if len(files) != 1:
+            raise InputError.of("read the edges of", ", ".join(files), expected="one file")
+        encoded = json.dumps({k: v for k, v in options.items() if v is not None})
+        return lambda: iter(_native.EdgeReader(files[0], encoded))
+    return lambda: iter(as_batches(source))
 
 
-def _push(
-    native: _native.EdgeValues,
-    first: tuple[Array, ...] | None,
-    rest: Iterator[tuple[Array, ...]],
-    arrays: Mapping[str, Array] | None,
-    weighted: bool,
-) -> None:
-    """Hands the edges over, some at a time, with their part of every array."""
-    done = 0
-    for batch in _chain(first, rest):
-        src, dst, *own = batch
-        for start in range(0, len(src), BATCH_EDGES):
-            part = slice(start, start + BATCH_EDGES)
-            count = len(src[part])
-            if arrays is not None:
-                columns = [_native_values(a[done : done + count]) for a in arrays.values()]
-            else:
-                columns = [_native_values(own[0][part], "f")] if weighted else []
-            done += count
-            native.push(to_endpoints(src[part], "src"), to_endpoints(dst[part], "dst"), columns)
-    for name, array in (arrays or {}).items():
-        if len(array) != done:
-            raise InputError.of(
-                "store values of edges", name, expected=f"{done} values", got=len(array)
-            )
+def read_twice(source: Any) -> None:
+    """Refuses edges that can be read only once.
+
+    Raises `InputError`.
+    """
+    if isinstance(source, Iterator):
+        raise InputError.of(
+            "build with values of edges from",
+            type(source).__name__,
+            expected="edges that can be read twice: arrays, files, or a list of batches",
+            got="an iterator",
+            hint="build without them, and then call `add_edge_values` with the edges",
+        )
 
 
-def _chain(
-    first: tuple[Array, ...] | None, rest: Iterator[tuple[Array, ...]]
-) -> Iterator[tuple[Array, ...]]:
+def _edges_of(source: Any) -> Iterator[Batch]:
+    dataset = datasets.find(source)
+    if dataset is None or dataset.edges is None:
+        raise InputError.of("read the edges of", source, expected="`edge_index`", got="none")
+    return iter(dataset.edges)
+
+
+def _pieces(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The same edges, some at a time."""
+    for batch in batches:
+        for start in range(0, len(batch[0]), BATCH_EDGES):
+            yield tuple(column[start : start + BATCH_EDGES] for column in batch)
+
+
+def _chain(first: Batch | None, rest: Iterator[Batch]) -> Iterator[Batch]:
     if first is not None:
         yield first
     yield from rest
 
 
-def _batches(source: Any, columns: Sequence[str] | None) -> Iterator[tuple[Array, ...]]:
-    """The edges of anything that is read again in the same order."""
-    dataset = datasets.find(source)
-    if dataset is not None:
-        if dataset.edges is None:
-            raise InputError.of("read the edges of", source, expected="`edge_index`", got="none")
-        return iter(dataset.edges)
-    files = as_files(source)
-    if files is None:
-        return iter(as_batches(source))
-    if not all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
+def _column(name: str, given: ArrayLike | PathLike) -> Array:
+    """An array of shape (E,), of floats or integers."""
+    path = isinstance(given, str | os.PathLike)
+    array = from_column(Path(given)) if path else np.asarray(given)  # type: ignore[arg-type]
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.dtype.kind not in "fiub":
         raise InputError.of(
-            "read the edges of",
-            ", ".join(files),
-            expected=f"tables ({', '.join(TABLE_SUFFIXES)}), arrays or a dataset",
+            "store values of edges",
+            name,
+            expected="numbers of shape (E,)",
+            got=f"{array.dtype} of shape {array.shape}",
         )
-    return iter(read_batches(files, columns))
+    return array
 
 
-def _columns(values: Mapping[str, ArrayLike]) -> dict[str, Array]:
-    """Arrays of shape (E,), of floats or integers."""
-    arrays = {}
-    for name, given in values.items():
-        array = np.asarray(given)
-        if array.ndim != 1 or array.dtype.kind not in "fiub":
-            raise InputError.of(
-                "store values of edges",
-                name,
-                expected="numbers of shape (E,)",
-                got=f"{array.dtype} of shape {array.shape}",
-            )
-        arrays[name] = array
-    return arrays
+def _times(name: str, given: ArrayLike | PathLike) -> NDArray[np.int64]:
+    """An integer a vertex."""
+    array = _column(name, given)
+    if array.dtype.kind not in "iu":
+        raise InputError.of("store the nodes' times", name, expected="integers", got=array.dtype)
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def _kind(array: Array) -> str:

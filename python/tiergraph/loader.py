@@ -81,6 +81,8 @@ class NeighborLoader:
     `input_time` has the time of each seed: edges that are later than their seed are not there; of
     the others, `temporal_strategy` takes any (`uniform`, or by weight) or the latest (`last`). Each
     seed then has a tree of its own (`disjoint`). `tiergraph.add_edge_values` stores such values.
+    Where `time_attr` names times of nodes, neighbours that are later than their seed are not there,
+    and `input_time` is by default the seeds' own.
 
     A batch has `x` (float32, (n, D)), `y`, `edge_index` (int64, (2, e), local), `n_id` (the user's
     vertex ids), `e_id` (each edge's place among those given to `add_edge_values`; without, its
@@ -145,6 +147,10 @@ class NeighborLoader:
         }
         device = options.get("device") or "cpu"
         check_device(device)
+        self._node_times = node_times_of(self.graph, time_attr)
+        if self._node_times is not None and input_time is None:
+            places = np.searchsorted(np.asarray(self.graph.ids), self.seeds)
+            input_time = self._node_times.take(places, mode="clip")
         times = times_of(time_attr, input_time, len(self.seeds))
         self._gpu: GpuBatches | None = None
         if device == "cpu":
@@ -209,7 +215,10 @@ class NeighborLoader:
         if self._weight_attr is not None:
             data[self._weight_attr] = tensor(native["weight"])
         if self._time_attr is not None:
-            data[self._time_attr] = tensor(native["time"])
+            of_nodes = self._node_times
+            data[self._time_attr] = tensor(
+                native["time"] if of_nodes is None else of_nodes[native["position"]]
+            )
             data.seed_time = tensor(native["seed_time"])
         data.n_id, data.e_id = tensor(native["n_id"]), tensor(native["e_id"])
         data.input_id, data.degree = tensor(native["input_id"]), tensor(native["degree"])
@@ -286,6 +295,13 @@ def edge_features_of(graph: Graph, options: LoaderOptions) -> str | None:
     if "edge_features" in options:
         return options["edge_features"]
     return "edge_attr" if "edge_attr" in graph.info()["edge_features"] else None
+
+
+def node_times_of(graph: Graph, attribute: str | None) -> NDArray[np.int64] | None:
+    """The nodes' times in the order of the ids, where the attribute names such."""
+    if attribute is None or attribute not in graph.info()["node_times"]:
+        return None
+    return np.asarray(graph.labels[attribute])
 
 
 def times_of(

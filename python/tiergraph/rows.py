@@ -95,6 +95,33 @@ def whole(path: Path) -> Array:
     return np.concatenate(batches) if batches else np.empty((0, 1))
 
 
+def from_column(path: Path) -> Array:
+    """A number a line or row: a `.npy` file, mapped; a table of one column or text, whole."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        try:
+            array: Array = np.load(path, mmap_mode="r")
+        except ValueError as error:
+            raise InputError.of("read", path, expected="an array of numbers", got=error) from error
+        return array
+    if suffix in TABLE_SUFFIXES:
+        table = open_table(str(path))
+        names = list(table.schema.names)
+        if len(names) != 1:
+            raise InputError.of("read", path, expected="one column", got=", ".join(names))
+        batches = table.to_batches(columns=names, batch_size=CSV_LINES)
+        parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in batches]
+        return np.concatenate(parts) if parts else np.empty(0)
+    if suffix != ".csv" and not path.name.endswith(".csv.gz"):
+        expected = f"one of .npy, .csv, {', '.join(TABLE_SUFFIXES)}"
+        raise InputError.of("read values from", path, expected=expected)
+    with open_text(path) as lines:
+        # Whole numbers stay whole: a float does not hold every 64-bit integer.
+        integers = not any(set(line) & set(".eEnN") for line in islice(lines, CSV_LINES))
+    blocks = list(csv_batches(path, np.int64 if integers else np.float64))
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
 def csv_batches(path: Path, dtype: type[np.generic]) -> Iterator[Array]:
     """The lines of a CSV file without a header, some thousands at a time."""
     with open_text(path) as lines:
@@ -133,7 +160,12 @@ def _from_archive(path: Path) -> Rows:
             expected="`x`, or `x_data`, `x_indices`, `x_indptr` and `x_shape`",
             got=", ".join(sorted(names)),
         )
-    member = Member(path, next(iter(dense or names)))
+    return from_member(path, next(iter(dense or names)))
+
+
+def from_member(path: Path, name: str) -> Rows:
+    """Rows of one dense array of an archive."""
+    member = Member(path, name)
     if len(member.shape) != 2:
         raise InputError.of("read", member.name, expected="shape (N, D)", got=str(member.shape))
     rows, dim = member.shape

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
-from . import _native, datasets
+from . import _native, datasets, edges
 from .arrays import to_endpoints, to_weights
+from .edges import Batch as EdgeBatch
+from .edges import EdgeStore
+from .edges import Values as EdgeValues
 from .errors import InputError
 from .features import Attached, FeatureType
 from .features import Source as FeatureSource
@@ -18,6 +21,9 @@ from .sources import WAITING_EDGE_BYTES, Batch, Source, as_batches, as_files, ba
 from .tables import TABLE_SUFFIXES, read_batches, reader_bytes
 
 PathLike = str | os.PathLike[str]
+
+WithEdges: TypeAlias = tuple[EdgeStore, Callable[[], Iterator[EdgeBatch]]]
+"""What is stored with the edges, and what reads these once more."""
 
 
 class BuildOptions(TypedDict, total=False):
@@ -107,6 +113,9 @@ def build(
     feature_dtype: FeatureType | None = None,
     feature_columns: Sequence[str] | None = None,
     allow_nan: bool = False,
+    edge_values: EdgeValues | None = None,
+    edge_features: FeatureSource | None = None,
+    node_times: EdgeValues | None = None,
     progress: _native.Progress | None = None,
     **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
@@ -119,8 +128,10 @@ def build(
     - several tables of the same columns;
     - arrays `(src, dst)` or `(src, dst, weights)`;
     - an iterable of such tuples;
-    - a graph with features, labels and splits, which are stored too: PyG's `Data`, an `.npz` with
-      `edge_index`, a folder in OGB's layout. Every stored edge is one, whichever way it goes.
+    - a graph with features, labels, splits and values of edges, which are stored too: PyG's `Data`,
+      an `.npz` with `edge_index`, a folder in OGB's layout. Every stored edge is one, whichever way
+      it goes; where OGB adds inverse edges, `undirected=True` makes both ways of each, with its
+      values.
 
     `columns` names the source, destination and, if there is one, weight column of a table;
     without it they are `src`, `dst`, `weight`, or else the first two columns of integers.
@@ -134,10 +145,14 @@ def build(
     says what they may be and what `feature_dtype`, `feature_columns` and `allow_nan` do. With
     them, `layouts` is `both` unless given.
 
+    `edge_values` and `edge_features` go with the edges, in the order of the source, which is read
+    twice then; with `node_times`, neighbours are sampled by their own times: `add_edge_values` has
+    them all. `{}` leaves a dataset's out. A graph that removes duplicates has none.
+
     Tables and batches are streamed: memory stays at `memory` plus one batch. The graph appears at
     `path` whole, or not at all. Raises `InputError` for input that cannot be used.
     """
-    dataset = datasets.find(source)
+    dataset, given = datasets.find(source), source
     if dataset is not None:
         if dataset.edges is None:
             raise InputError.of("build from", source, expected="`edge_index`", got="none")
@@ -147,15 +162,28 @@ def build(
         features = dataset.features if features is None else features
         labels = dataset.labels if labels is None else labels
         splits = (dataset.splits or None) if splits is None else splits
+        edge_values = (dataset.edge_values or None) if edge_values is None else edge_values
+        edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
+    with_edges: WithEdges | None = None
+    if edge_values or node_times or not (edge_features is None or _is_empty(edge_features)):
+        edges.read_twice(given)
+        reading = {"format": format, "weights": weights, "undirected": options.get("undirected")}
+        again = edges.reader(given, columns, reading)
+        with_edges = (
+            EdgeStore.of(edge_values or {}, edge_features, feature_dtype, node_times),
+            again,
+        )
+        if options.get("layouts") is None:
+            options["layouts"] = "both"
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     files = as_files(source)
     if files is None or all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
         most = batch_edges(to_bytes(options.get("memory")))
-        edges, held = as_batches(source), WAITING_EDGE_BYTES * most
+        batches, held = as_batches(source), WAITING_EDGE_BYTES * most
         if files is not None:
-            edges, held = read_batches(files, columns, most), held + reader_bytes(files)
+            batches, held = read_batches(files, columns, most), held + reader_bytes(files)
         encoded = _encode({**options, "vertices": vertices, "held_bytes": held}, _EdgeOptions)
-        return _push(edges, most, path, encoded, attached, progress)
+        return _push(batches, most, path, encoded, attached, with_edges, progress)
     if len(files) != 1:
         raise InputError.of(
             "build from",
@@ -173,9 +201,12 @@ def build(
             hint="`weights` names the weights' column of a text file",
         )
     encoded = _encode({**options, "format": format, "weights": weights}, _FileOptions)
-    stats: dict[str, Any] = json.loads(
-        _native.build_file(files[0], os.fspath(path), encoded, attached.given(), progress)
-    )
+    target = (files[0], os.fspath(path), encoded, attached.given())
+    if with_edges is not None:
+        store, again = with_edges
+        native = _native.build_file_with_values(*target, store.options(), store.times(), progress)
+        return store.push(native, again(), progress)
+    stats: dict[str, Any] = json.loads(_native.build_file(*target, progress))
     return stats
 
 
@@ -204,6 +235,11 @@ def generate(
     return stats
 
 
+def _is_empty(source: FeatureSource) -> bool:
+    """Whether features by name are none."""
+    return isinstance(source, Mapping) and not source
+
+
 def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
     """The given options as JSON; an option that is None counts as not given."""
     unknown = sorted(options.keys() - known.__annotations__.keys())
@@ -223,6 +259,7 @@ def _push(
     path: PathLike,
     encoded: str,
     attached: Attached,
+    with_edges: WithEdges | None,
     progress: _native.Progress | None,
 ) -> dict[str, Any]:
     builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
@@ -235,8 +272,12 @@ def _push(
                     to_endpoints(dst[part], "dst"),
                     to_weights(weights[0][part], "weights") if weights else None,
                 )
-        stats: dict[str, Any] = json.loads(builder.finish())
+        if with_edges is None:
+            stats: dict[str, Any] = json.loads(builder.finish())
+            return stats
+        store, again = with_edges
+        native = builder.finish_with_values(store.options(), store.times())
+        return store.push(native, again(), progress)
     except BaseException:
         builder.abort()
         raise
-    return stats

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::features::{FOLDERS, make_folder};
+use crate::features::{FOLDERS, NewFiles, make_folder};
 use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
 use crate::sink::FileSink;
 
@@ -252,6 +252,43 @@ impl Building {
             remove_stripes(&replaced);
         }
         Ok(GraphDir { path: path.clone(), manifest })
+    }
+}
+
+/// A graph that lacks only its manifest, and may be given more files. Dropped without
+/// [`Self::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Assembled {
+    building: Building,
+    dir: GraphDir,
+}
+
+impl Building {
+    /// Says what all that was written makes up.
+    pub fn assemble(self, manifest: Manifest) -> Assembled {
+        let dir = GraphDir { path: self.places[0].building.clone(), manifest };
+        Assembled { building: self, dir }
+    }
+}
+
+impl Assembled {
+    /// The graph where it is being built. Its stripes are not in the manifest yet.
+    pub fn dir(&self) -> &GraphDir {
+        &self.dir
+    }
+
+    /// Puts the graph in its place with `new` files.
+    ///
+    /// # Errors
+    /// As [`Building::commit`].
+    pub fn commit(self, new: NewFiles) -> Result<GraphDir> {
+        let mut manifest = self.dir.manifest;
+        new.enter(&mut manifest);
+        self.building.commit(manifest)
+    }
+
+    pub(crate) fn building(&mut self) -> &mut Building {
+        &mut self.building
     }
 }
 

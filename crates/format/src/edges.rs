@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `edges/SIDE.edges` | u32 (u64 from 2^32 edges on) an arc of `SIDE.rows`: the edge that it is of |
 //! | `edges/SIDE.NAME.f32`, `.i64` | a value an arc, in the same order |
+//! | each of these with `.crc32c` | u32 a page: its CRC-32C ([pages](crate::pages)) |
 //! | `edges/NAME.rows`, `.crc` | [feature rows](crate::features), one an edge |
 //!
 //! Arcs are numbered as [`RowsPage::first_arc`](crate::rows::RowsPage::first_arc) counts them: by row,
 //! then by neighbour; arcs of equal ends in the order of their edges.
 
 use std::fmt;
+
+use crate::pages::PAGE_BYTES;
 
 /// Which rows file arcs are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,6 +73,35 @@ pub fn column_file(side: Side, name: &str, kind: ValueType) -> String {
     format!("{FOLDER}/{side}.{name}.{kind}")
 }
 
+/// The entry of the manifest's provenance that says that the times `name` are of vertices.
+pub fn node_times_mark(name: &str) -> String {
+    format!("{NODE_TIMES}{name}")
+}
+
+/// Before the name in [`node_times_mark`].
+pub const NODE_TIMES: &str = "node_times.";
+
+/// The checksums of a column's pages, or of the numbers'.
+pub fn crc_file(column: &str) -> String {
+    format!("{column}.crc32c")
+}
+
+/// The bytes that a value of the column `file` may have; `None` for a file that holds no value an arc.
+pub fn column_widths(file: &str) -> Option<&'static [usize]> {
+    if [Side::Out, Side::In].into_iter().any(|side| file == numbers_file(side)) {
+        return Some(&[4, 8]);
+    }
+    match columns(std::iter::once(file)).first()?.1 {
+        ValueType::F32 => Some(&[4]),
+        ValueType::I64 => Some(&[8]),
+    }
+}
+
+/// Bytes of the file with `width` bytes for each of `arcs` arcs: whole pages.
+pub fn column_bytes(arcs: u64, width: usize) -> u64 {
+    arcs.saturating_mul(width as u64).div_ceil(PAGE_BYTES as u64).saturating_mul(PAGE_BYTES as u64)
+}
+
 /// The columns among a graph's files: their names and types, each once.
 pub fn columns<'a>(files: impl Iterator<Item = &'a str>) -> Vec<(&'a str, ValueType)> {
     let mut columns: Vec<(&str, ValueType)> = Vec::new();
@@ -111,5 +143,8 @@ mod tests {
         ];
         let found = columns(files.iter().map(String::as_str));
         assert_eq!(found, [("time", ValueType::I64), ("a.b", ValueType::F32)]);
+        let ours = files.iter().filter(|file| column_widths(file).is_some()).count();
+        assert_eq!(ours, 4, "with the numbers, without features");
+        assert!(files.iter().all(|file| column_widths(&crc_file(file)).is_none()));
     }
 }

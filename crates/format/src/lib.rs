@@ -14,6 +14,7 @@ pub mod features;
 pub mod flat;
 mod le;
 pub mod manifest;
+pub mod pages;
 pub mod raw;
 pub mod rows;
 pub mod sink;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::block::BLOCK_ALIGN;
+use crate::edges;
 use crate::features::{FOLDERS, FeatureFiles, FeaturesEntry, PAGE_BYTES};
 
 /// The file's name in a graph directory.
@@ -156,8 +157,8 @@ pub enum FileKind {
     Blocks,
     /// Pages of 4 KiB with headers ([`crate::rows`]); striped by blocks.
     Rows,
-    /// Pages of 4 KiB whose checksums are in a file of their own ([`crate::features`]); striped by
-    /// blocks.
+    /// Pages of 4 KiB whose checksums are in a file of their own ([`crate::pages`]: features, columns
+    /// of edges); striped by blocks.
     Features,
     /// An array with its chunks' checksums here ([`crate::flat`]).
     Flat,
@@ -270,10 +271,31 @@ impl Manifest {
         for (name, entry) in &self.features {
             self.validate_features(name, entry, &FeatureFiles::of(name), Some(self.vertices))?;
         }
+        self.files.keys().try_for_each(|name| self.validate_column(name))?;
         // Edges as they were given: more than the graph kept, perhaps.
         self.edge_features.iter().try_for_each(|(name, entry)| {
             self.validate_features(name, entry, &FeatureFiles::of_edges(name), None)
         })
+    }
+
+    /// A column of edges must have a value for each arc, and every page a checksum.
+    fn validate_column(&self, name: &str) -> Result<(), String> {
+        let Some(widths) = edges::column_widths(name) else { return Ok(()) };
+        let file = &self.files[name];
+        let pages = file.bytes / PAGE_BYTES as u64;
+        let crc = self.files.get(&edges::crc_file(name));
+        let lengths = || widths.iter().any(|&w| edges::column_bytes(self.arcs, w) == file.bytes);
+        let has_crc = crc.is_some_and(|crc| {
+            crc.kind == FileKind::Flat && crc.bytes == pages * size_of::<u32>() as u64
+        });
+        if file.kind == FileKind::Features && lengths() && has_crc {
+            return Ok(());
+        }
+        Err(format!(
+            "`{name}` of {} bytes, not pages of a value for each of {} arcs with checksums of their \
+             own: store the values of edges again",
+            file.bytes, self.arcs
+        ))
     }
 
     /// The rows must fill their file, and every page must have a checksum.

@@ -1,11 +1,89 @@
 //! Values of edges: columns in the order of arcs, and features by the edges' numbers.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use bytemuck::Pod;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_format::edges::{Side, ValueType, column_file, columns, numbers_file};
-use tiergraph_format::flat::{self, Element};
+use tiergraph_format::directory::GraphDir;
+use tiergraph_format::edges::{
+    Side, ValueType, column_bytes, column_file, column_widths, columns, crc_file, numbers_file,
+};
+use tiergraph_format::flat;
+use tiergraph_format::pages::{PAGE_BYTES, check_page};
+use tiergraph_io::{FileId, FileSet};
+use tiergraph_mem::Reservation;
 
 use crate::{Direction, Features, Graph};
+
+/// Pages that are asked for at a time where a whole column is read.
+const PAGES_AT_ONCE: u64 = 1 << 16;
+
+/// A value for each arc of a rows file, in the order of arcs, in pages that are read alone.
+///
+/// Resident: 4 bytes a page.
+#[derive(Debug)]
+pub struct ArcColumn {
+    path: String,
+    file: FileId,
+    width: usize,
+    arcs: u64,
+    crcs: Vec<u32>,
+    _held: Reservation,
+}
+
+impl ArcColumn {
+    /// The file's name in the graph.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The file, for a [`PageReader`](crate::PageReader).
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Bytes of a value: 4 or 8, so none crosses pages.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes of all values.
+    pub fn bytes(&self) -> u64 {
+        self.arcs * self.width as u64
+    }
+
+    /// Values of a page.
+    pub fn per_page(&self) -> u64 {
+        (PAGE_BYTES / self.width) as u64
+    }
+
+    /// The pages that the values of `arcs` are on.
+    pub fn pages(&self, arcs: Range<u64>) -> Range<u64> {
+        let begin = arcs.start / self.per_page();
+        begin..if arcs.is_empty() { begin } else { (arcs.end - 1) / self.per_page() + 1 }
+    }
+
+    /// Checks a page that was just read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] that names the file, the page and its offset.
+    pub fn check_page(&self, number: u64, page: &[u8]) -> Result<()> {
+        check_page(page, &self.crcs, &self.path, number)
+    }
+}
+
+/// Opens every column that the manifest names.
+pub(crate) fn open_columns(
+    dir: &GraphDir,
+    files: &mut FileSet,
+) -> Result<BTreeMap<String, FileId>> {
+    let block_bytes = u64::from(dir.manifest().block_bytes);
+    let names = dir.manifest().files.keys().filter(|name| column_widths(name).is_some());
+    names
+        .map(|name| Ok((name.clone(), files.open_striped(&dir.paths(name)?, block_bytes)?)))
+        .collect()
+}
 
 /// The edge of every arc of a rows file, by the arc's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,26 +124,77 @@ impl Graph {
         self.manifest().files.contains_key(&numbers_file(self.side(direction)))
     }
 
-    /// Bytes of what [`edge_numbers`](Self::edge_numbers) gives; 0 without.
-    pub fn edge_numbers_bytes(&self, direction: Direction) -> u64 {
-        let file = numbers_file(self.side(direction));
-        self.manifest().files.get(&file).map_or(0, |entry| entry.bytes)
-    }
-
-    /// The edges of the arcs of rows in this direction; `None` where they are not stored. The
-    /// caller reserves their memory.
+    /// The edges of the arcs of rows in this direction; `None` where they are not stored. Reserves
+    /// their checksums.
     ///
     /// # Errors
     /// What reading gives; [`ErrorKind::Format`] for damage.
-    pub fn edge_numbers(&self, direction: Direction) -> Result<Option<EdgeNumbers>> {
+    pub fn arc_numbers(&self, direction: Direction) -> Result<Option<ArcColumn>> {
         if !self.has_edge_numbers(direction) {
             return Ok(None);
         }
         let file = numbers_file(self.side(direction));
-        let wide = self.dir().entry(&file)?.bytes > 4 * self.manifest().arcs;
-        Ok(Some(match wide {
-            true => EdgeNumbers::Wide(self.arc_values(&file)?),
-            false => EdgeNumbers::Narrow(self.arc_values(&file)?),
+        let bytes = self.dir().entry(&file)?.bytes;
+        let wide = bytes > column_bytes(self.manifest().arcs, 4);
+        self.column(&file, if wide { 8 } else { 4 }).map(Some)
+    }
+
+    /// The column `name` of the arcs of rows in this direction. Reserves its checksums.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] where the graph has no such column; what reading gives.
+    pub fn arc_column(
+        &self,
+        direction: Direction,
+        name: &str,
+        kind: ValueType,
+    ) -> Result<ArcColumn> {
+        let file = column_file(self.side(direction), name, kind);
+        if self.manifest().files.contains_key(&file) {
+            return self.column(&file, kind.bytes());
+        }
+        let columns = self.edge_columns().into_iter().filter(|&(_, of)| of == kind);
+        let names = columns.map(|(name, _)| name).collect();
+        Err(self.no_values(&format!("{kind} column"), name, names))
+    }
+
+    /// Reads a whole column into `values`, as it is stored. The caller reserves their memory.
+    ///
+    /// # Errors
+    /// What reading gives; [`ErrorKind::Format`] for damage.
+    ///
+    /// # Panics
+    /// When `values` has not [`ArcColumn::bytes`].
+    pub fn read_column(&self, column: &ArcColumn, values: &mut [u8]) -> Result<()> {
+        assert_eq!(values.len() as u64, column.bytes(), "room for the column");
+        let mut reader = self.page_reader()?;
+        let _held = self.reserve(reader.resident_bytes(), "buffers for a column of edges")?;
+        let all = column.pages(0..column.arcs).end;
+        for first in (0..all).step_by(PAGES_AT_ONCE as usize) {
+            let pages: Vec<u64> = (first..all.min(first + PAGES_AT_ONCE)).collect();
+            let visit = |first: u64, bytes: &[u8]| {
+                for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+                    column.check_page(number, page)?;
+                    let to = &mut values[number as usize * PAGE_BYTES..];
+                    let count = to.len().min(PAGE_BYTES);
+                    to[..count].copy_from_slice(&page[..count]);
+                }
+                Ok(())
+            };
+            reader.read(column.file, &pages, || Ok(false), visit)?;
+        }
+        Ok(())
+    }
+
+    /// All of [`arc_numbers`](Self::arc_numbers). The caller reserves their memory.
+    ///
+    /// # Errors
+    /// As [`arc_numbers`](Self::arc_numbers).
+    pub fn edge_numbers(&self, direction: Direction) -> Result<Option<EdgeNumbers>> {
+        let Some(column) = self.arc_numbers(direction)? else { return Ok(None) };
+        Ok(Some(match column.width {
+            4 => EdgeNumbers::Narrow(self.values(&column)?),
+            _ => EdgeNumbers::Wide(self.values(&column)?),
         }))
     }
 
@@ -75,7 +204,7 @@ impl Graph {
     /// # Errors
     /// [`ErrorKind::Input`] where the graph has no such column; what reading gives.
     pub fn edge_floats(&self, direction: Direction, name: &str) -> Result<Vec<f32>> {
-        self.edge_column(direction, name, ValueType::F32)
+        self.values(&self.arc_column(direction, name, ValueType::F32)?)
     }
 
     /// As [`edge_floats`](Self::edge_floats), of 64-bit integers.
@@ -83,7 +212,7 @@ impl Graph {
     /// # Errors
     /// As [`edge_floats`](Self::edge_floats).
     pub fn edge_integers(&self, direction: Direction, name: &str) -> Result<Vec<i64>> {
-        self.edge_column(direction, name, ValueType::I64)
+        self.values(&self.arc_column(direction, name, ValueType::I64)?)
     }
 
     /// The features `name` of edges, whose rows are by the edges' numbers.
@@ -97,32 +226,22 @@ impl Graph {
         }
     }
 
-    fn edge_column<T: Element>(
-        &self,
-        direction: Direction,
-        name: &str,
-        kind: ValueType,
-    ) -> Result<Vec<T>> {
-        let file = column_file(self.side(direction), name, kind);
-        if self.manifest().files.contains_key(&file) {
-            return self.arc_values(&file);
-        }
-        let columns = self.edge_columns().into_iter().filter(|&(_, of)| of == kind);
-        let names = columns.map(|(name, _)| name).collect();
-        Err(self.no_values(&format!("{kind} column"), name, names))
+    fn column(&self, path: &str, width: usize) -> Result<ArcColumn> {
+        let file = *self.columns.get(path).ok_or_else(|| {
+            Error::new(ErrorKind::Format, "use").object(path).expected("a column of edges")
+        })?;
+        let crc = crc_file(path);
+        let entry = self.dir().entry(&crc)?;
+        let held = self.reserve(entry.bytes, "the checksums of values of edges")?;
+        let crcs = flat::read(&self.dir().path().join(&crc), entry)?;
+        let arcs = self.manifest().arcs;
+        Ok(ArcColumn { path: path.to_owned(), file, width, arcs, crcs, _held: held })
     }
 
-    fn arc_values<T: Pod + Element>(&self, file: &str) -> Result<Vec<T>> {
-        let values: Vec<T> = flat::read(&self.dir().path().join(file), self.dir().entry(file)?)?;
-        let arcs = self.manifest().arcs;
-        if values.len() as u64 == arcs {
-            return Ok(values);
-        }
-        Err(Error::new(ErrorKind::Format, "use")
-            .object(file)
-            .expected(format!("a value for each of {arcs} arcs"))
-            .got(values.len())
-            .hint("store the values of edges again"))
+    fn values<T: Pod>(&self, column: &ArcColumn) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); column.arcs as usize];
+        self.read_column(column, bytemuck::cast_slice_mut(&mut values))?;
+        Ok(values)
     }
 
     /// The rows file that a direction is read from.

@@ -19,7 +19,7 @@ mod staged;
 mod stats;
 mod tiles;
 
-pub use edges::EdgeNumbers;
+pub use edges::{ArcColumn, EdgeNumbers};
 pub use features::Features;
 pub use open::{EngineFactory, Graph, OpenOptions};
 pub use pages::{PageReader, PagesRead, RowPages};

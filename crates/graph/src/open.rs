@@ -1,5 +1,6 @@
 //! Opening a graph: its files, its engines, its memory.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
 use crate::crew::{BLOCKS_IN_FLIGHT, Crew, Worker};
+use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::rows::{Direction, Rows};
 use crate::tiles::Tiles;
@@ -62,6 +64,8 @@ pub struct Graph {
     pub(crate) raw: Vec<(Direction, FileId)>,
     pub(crate) features: Vec<FeaturesFile>,
     pub(crate) edge_features: Vec<FeaturesFile>,
+    /// Files with a value an arc, by name.
+    pub(crate) columns: BTreeMap<String, FileId>,
     /// The resident indexes.
     _index: Reservation,
 }
@@ -95,6 +99,7 @@ impl Graph {
         }
         let features = FeaturesFile::open_all(&dir, &mut files)?;
         let edge_features = FeaturesFile::open_all_of_edges(&dir, &mut files)?;
+        let columns = open_columns(&dir, &mut files)?;
         let files = Arc::new(files);
         let threads = options.threads.unwrap_or_else(cores).max(1);
         let memory = match options.memory {
@@ -134,6 +139,7 @@ impl Graph {
             raw,
             features,
             edge_features,
+            columns,
             _index: reserved,
             dir,
         })

@@ -9,6 +9,7 @@ pub mod build;
 pub mod edges;
 pub mod features;
 pub mod generate;
+mod npy;
 pub mod source;
 
 pub use source::{EdgeBatch, EdgeSource, Endpoints, SizeHint};

@@ -11,7 +11,7 @@ use pyo3::sync::MutexExt;
 use serde::Deserialize;
 use tiergraph_core::{ErrorKind, Result};
 use tiergraph_ingest::SizeHint;
-use tiergraph_ingest::build::BuildReport;
+use tiergraph_ingest::build::Assembly;
 use tiergraph_ingest::features::Attachments;
 use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
 use tiergraph_ingest::source::{OpenOptions, Weights, open};
@@ -20,7 +20,8 @@ use crate::attach::{Given, attachments};
 use crate::calls::Call;
 use crate::edges::Ids;
 use crate::errors::{from_json, raise, to_json};
-use crate::options::{Options, write};
+use crate::options::{Options, write, write_assembly};
+use crate::values::{EdgeValues, Times, to_times};
 use crate::{edges, generators};
 
 /// Batches that wait between Python and the sort.
@@ -60,7 +61,33 @@ pub(crate) fn build_file(
     to_json(&stats)
 }
 
-fn open_options(json: &str, options: &Options) -> Result<OpenOptions> {
+/// Builds a graph from a file, and takes its edges again with their values before it is put in its
+/// place.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the arguments are Python's")]
+pub(crate) fn build_file_with_values(
+    py: Python<'_>,
+    path_in: PathBuf,
+    path_out: PathBuf,
+    options_json: &str,
+    given: Vec<Given>,
+    values_json: &str,
+    node_times: Times<'_>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<EdgeValues> {
+    let times = to_times(node_times)?;
+    let call = Arc::new(Call::new(progress));
+    call.run(py, || {
+        let options: Options = from_json(options_json)?;
+        let all = attachments(given, &call)?;
+        let mut source = open(&path_in, &open_options(options_json, &options)?)?;
+        let assembly = write_assembly(&mut *source, &path_out, &options, all, &call)?;
+        EdgeValues::of(assembly, values_json, times)
+    })
+}
+
+/// What a file is opened with.
+pub(crate) fn open_options(json: &str, options: &Options) -> Result<OpenOptions> {
     let file: FileOptions = from_json(json)?;
     Ok(OpenOptions {
         format: file.format.map(|name| name.parse()).transpose()?,
@@ -108,7 +135,7 @@ pub(crate) struct Builder {
 
 struct Running {
     sender: BatchSender,
-    build: JoinHandle<Result<BuildReport>>,
+    build: JoinHandle<Result<Assembly>>,
 }
 
 #[pymethods]
@@ -153,10 +180,20 @@ impl Builder {
 
     /// Ends the edges, waits until the graph is written and gives its statistics as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
-        let current = self.running(py)?.take().unwrap_or_else(|| self.start(false));
-        // If the build is gone already, its result says why.
-        let _ = current.sender.finish();
-        to_json(&self.result(py, current.build)?)
+        let assembly = self.assembly(py)?;
+        to_json(&self.call.run(py, || assembly.commit())?)
+    }
+
+    /// Ends the edges, waits until the graph is written, and takes the edges again with their values
+    /// before it is put in its place.
+    fn finish_with_values(
+        &self,
+        py: Python<'_>,
+        options_json: &str,
+        node_times: Times<'_>,
+    ) -> PyResult<EdgeValues> {
+        let (times, assembly) = (to_times(node_times)?, self.assembly(py)?);
+        self.call.run(py, || EdgeValues::of(assembly, options_json, times))
     }
 
     /// Drops what was written; a graph that stood at the path stays.
@@ -190,15 +227,18 @@ impl Builder {
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);
         let (path, options, call) = (self.path.clone(), self.options.clone(), self.call.clone());
         let all = self.attachments.clone();
-        let build = thread::spawn(move || write(&mut source, &path, &options, all, &call));
+        let build = thread::spawn(move || write_assembly(&mut source, &path, &options, all, &call));
         Running { sender, build }
     }
 
-    fn result(
-        &self,
-        py: Python<'_>,
-        build: JoinHandle<Result<BuildReport>>,
-    ) -> PyResult<BuildReport> {
+    fn assembly(&self, py: Python<'_>) -> PyResult<Assembly> {
+        let current = self.running(py)?.take().unwrap_or_else(|| self.start(false));
+        // If the build is gone already, its result says why.
+        let _ = current.sender.finish();
+        self.result(py, current.build)
+    }
+
+    fn result(&self, py: Python<'_>, build: JoinHandle<Result<Assembly>>) -> PyResult<Assembly> {
         self.call.run(py, || build.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 }

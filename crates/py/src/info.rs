@@ -1,7 +1,7 @@
 //! What a graph says about itself.
 
 use serde_json::{Map, Value, json};
-use tiergraph_format::edges::columns;
+use tiergraph_format::edges::{NODE_TIMES, columns};
 use tiergraph_format::features::FeaturesEntry;
 use tiergraph_format::manifest::{Manifest, Weights};
 use tiergraph_graph::Graph;
@@ -66,7 +66,9 @@ pub(crate) fn of_edges(manifest: &Manifest) -> Value {
         .map(|(name, kind)| (name.into(), json!(kind.to_string())))
         .collect();
     let features: Map<String, Value> = manifest.edge_features.iter().map(describe_rows).collect();
-    json!({ "edge_values": columns, "edge_features": features })
+    let options = manifest.provenance.options.keys();
+    let node_times: Vec<&str> = options.filter_map(|name| name.strip_prefix(NODE_TIMES)).collect();
+    json!({ "edge_values": columns, "edge_features": features, "node_times": node_times })
 }
 
 fn describe_rows((name, entry): (&String, &FeaturesEntry)) -> (String, Value) {

@@ -10,6 +10,7 @@ mod build;
 mod calls;
 mod check;
 mod device;
+mod edge_reader;
 mod edges;
 mod errors;
 mod generators;
@@ -35,11 +36,13 @@ mod _native {
     #[pymodule_export]
     use super::attach::add_to_graph;
     #[pymodule_export]
-    use super::build::{Builder, build_file, generate};
+    use super::build::{Builder, build_file, build_file_with_values, generate};
     #[pymodule_export]
     use super::check::verify;
     #[pymodule_export]
     use super::device::{add_library_folders, cuda_devices};
+    #[pymodule_export]
+    use super::edge_reader::EdgeReader;
     #[pymodule_export]
     use super::gpu_loader::GpuLoader;
     #[pymodule_export]

@@ -11,7 +11,8 @@ use tiergraph_format::features::FeatureType;
 use tiergraph_format::manifest::Codec;
 use tiergraph_ingest::EdgeSource;
 use tiergraph_ingest::build::{
-    BuildOptions, BuildReport, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, build,
+    Assembly, BuildOptions, BuildReport, Direction, Duplicates, Ids, OrderChoice, Purpose,
+    SelfLoops, assemble,
 };
 use tiergraph_ingest::features::Attachments;
 
@@ -97,7 +98,18 @@ pub(crate) fn write(
     attachments: Attachments,
     call: &Call,
 ) -> Result<BuildReport> {
-    build(source, path, &options.build_options(attachments)?, call, &call.cancel)
+    write_assembly(source, path, options, attachments, call)?.commit()
+}
+
+/// As [`write`], but for putting the graph in its place.
+pub(crate) fn write_assembly(
+    source: &mut dyn EdgeSource,
+    path: &Path,
+    options: &Options,
+    attachments: Attachments,
+    call: &Call,
+) -> Result<Assembly> {
+    assemble(source, path, &options.build_options(attachments)?, call, &call.cancel)
 }
 
 fn block_bytes(bytes: u64) -> Result<u32> {

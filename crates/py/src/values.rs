@@ -7,11 +7,15 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde::Deserialize;
-use tiergraph_core::{Error, ErrorKind};
+use serde_json::Value;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::edges::ValueType;
+use tiergraph_format::features::Addition;
 use tiergraph_ingest::EdgeBatch;
-use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
+use tiergraph_ingest::build::{Assembly, Unfinished};
+use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn, NodeTimes};
+use tiergraph_mem::{Budget, available_memory_bytes};
 
 use crate::attach::{Given, edge_features};
 use crate::calls::Call;
@@ -34,6 +38,17 @@ enum Kind {
     I64,
 }
 
+/// Times of vertices by name, in the user's order.
+pub(crate) type Times<'py> = Vec<(String, PyReadonlyArray1<'py, i64>)>;
+
+/// The same, held.
+pub(crate) fn to_times(all: Times<'_>) -> PyResult<Vec<NodeTimes>> {
+    let held = |(name, times): (String, PyReadonlyArray1<'_, i64>)| {
+        Ok(NodeTimes { name, times: times.as_slice()?.to_vec() })
+    };
+    all.into_iter().map(held).collect()
+}
+
 /// A column of a batch.
 #[derive(FromPyObject)]
 enum Values<'py> {
@@ -50,31 +65,49 @@ pub(crate) struct EdgeValues {
 struct State {
     /// None once it was finished or dropped.
     addition: Option<EdgeAddition>,
+    /// Of the build that ends with these values, if one does.
+    report: Option<Unfinished>,
     batch: EdgeBatch,
+}
+
+impl Options {
+    fn columns(self) -> Vec<NewColumn> {
+        let column = |(name, kind)| {
+            let kind = match kind {
+                Kind::F32 => ValueType::F32,
+                Kind::I64 => ValueType::I64,
+            };
+            NewColumn { name, kind }
+        };
+        self.columns.into_iter().map(column).collect()
+    }
 }
 
 #[pymethods]
 impl EdgeValues {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, options_json: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        options_json: &str,
+        node_times: Times<'_>,
+    ) -> PyResult<Self> {
+        let times = to_times(node_times)?;
         let begun = py.detach(|| {
             let options: Options = from_json(options_json)?;
             let existing = match options.overwrite {
                 Some(true) => Existing::Replace,
                 Some(false) | None => Existing::Refuse,
             };
-            let columns = options.columns.into_iter().map(|(name, kind)| {
-                let kind = match kind {
-                    Kind::F32 => ValueType::F32,
-                    Kind::I64 => ValueType::I64,
-                };
-                NewColumn { name, kind }
-            });
-            EdgeAddition::begin(&path, columns.collect(), existing, options.memory)
+            let memory = options.memory;
+            let memory = match memory {
+                Some(memory) => memory,
+                None => available_memory_bytes()? / 2,
+            };
+            let addition = Box::new(Addition::begin(&path, existing)?);
+            EdgeAddition::to(addition, options.columns(), times, &Budget::new(memory))
         });
-        let addition = Some(begun.map_err(|e| raise(py, &e))?);
-        let state = State { addition, batch: EdgeBatch::default() };
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self::begun(begun.map_err(|e| raise(py, &e))?, None))
     }
 
     /// Takes the next edges, and a column for each that was announced.
@@ -86,7 +119,7 @@ impl EdgeValues {
         columns: Vec<Values<'_>>,
     ) -> PyResult<()> {
         let mut locked = self.lock()?;
-        let State { addition, batch } = &mut *locked;
+        let State { addition, batch, .. } = &mut *locked;
         fill(py, batch, &src, &dst, None)?;
         let columns = columns
             .iter()
@@ -94,7 +127,7 @@ impl EdgeValues {
                 Values::F32(values) => values.as_slice().map(Column::F32),
                 Values::I64(values) => values.as_slice().map(Column::I64),
             })
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<std::result::Result<Vec<_>, _>>()?;
         let pushed = match addition {
             Some(addition) => py.detach(|| addition.push(batch, &columns)),
             None => Err(ended()),
@@ -102,21 +135,31 @@ impl EdgeValues {
         pushed.map_err(|e| raise(py, &e))
     }
 
-    /// Adds all that was pushed, and features of the edges; what the graph then has, as JSON.
+    /// Adds all that was pushed, and features of the edges; what the graph then has, as JSON, with
+    /// the statistics of its build where this ends one.
     fn finish(
         &self,
         py: Python<'_>,
         given: Vec<Given>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let addition = self.lock()?.addition.take();
+        let (addition, report) = {
+            let mut state = self.lock()?;
+            (state.addition.take(), state.report.take())
+        };
         let call = Arc::new(Call::new(progress));
         let manifest = call.run(py, || {
             let addition = addition.ok_or_else(ended)?;
             let features = edge_features(given, &call)?;
             addition.finish(features, &*call, &call.cancel)
         })?;
-        to_json(&of_edges(&manifest))
+        let mut stored = of_edges(&manifest);
+        if let (Value::Object(all), Some(report)) = (&mut stored, report)
+            && let Ok(Value::Object(report)) = serde_json::to_value(report.finish(&manifest))
+        {
+            all.extend(report);
+        }
+        to_json(&stored)
     }
 
     /// Drops what was pushed.
@@ -127,6 +170,22 @@ impl EdgeValues {
 }
 
 impl EdgeValues {
+    /// Takes values for a graph before it is put in its place.
+    pub(crate) fn of(
+        assembly: Assembly,
+        options_json: &str,
+        node_times: Vec<NodeTimes>,
+    ) -> Result<Self> {
+        let options: Options = from_json(options_json)?;
+        let (addition, report) = assembly.with_values(options.columns(), node_times)?;
+        Ok(Self::begun(addition, Some(report)))
+    }
+
+    fn begun(addition: EdgeAddition, report: Option<Unfinished>) -> Self {
+        let state = State { addition: Some(addition), report, batch: EdgeBatch::default() };
+        Self { state: Mutex::new(state) }
+    }
+
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
         self.state.lock().map_err(|_| PyRuntimeError::new_err("a call on these values panicked"))
     }

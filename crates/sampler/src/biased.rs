@@ -14,7 +14,6 @@ use std::ops::Range;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::choose::Chooser;
-use crate::columns::Columns;
 use crate::philox::{EpochKey, MAX_DRAWS, Stream};
 
 /// Which arcs that are not later than the seed are taken.
@@ -25,6 +24,15 @@ pub enum Strategy {
     Uniform,
     /// The latest.
     Last,
+}
+
+/// The values of one vertex's arcs, in their order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Values<'a> {
+    pub(crate) weights: Option<&'a [f32]>,
+    pub(crate) times: Option<&'a [i64]>,
+    /// Which of the arcs that may be taken are.
+    pub(crate) strategy: Strategy,
 }
 
 /// What one vertex is asked for.
@@ -49,30 +57,36 @@ pub(crate) struct Biased {
 }
 
 impl Biased {
+    /// Bytes in memory where no vertex has more than `longest` arcs: a candidate each, and a key.
+    pub(crate) fn bytes_for(longest: u64) -> u64 {
+        longest * (size_of::<u64>() + size_of::<(f64, u64)>()) as u64
+    }
+
     /// Appends to `out` what is taken of one vertex's arcs.
     pub(crate) fn choose(
         &mut self,
         chooser: &mut Chooser,
-        columns: &Columns,
+        values: &Values<'_>,
         (key, stream): (EpochKey, Stream),
         choice: Choice,
         out: &mut Vec<u64>,
     ) -> Result<()> {
         let Choice { arcs, most, until } = choice;
-        let (begin, places) = (arcs.start, arcs.start as usize..arcs.end as usize);
-        let weights = columns.weights.as_deref().map(|all| &all[places.clone()]);
-        let times = columns.times.as_deref().map(|all| &all[places]);
+        let Values { weights, times, strategy } = *values;
+        let begin = arcs.start;
         let is_candidate = |&arc: &u64| {
             let at = (arc - begin) as usize;
             weights.is_none_or(|weights| weights[at] > 0.0)
                 && until.is_none_or(|until| times.is_none_or(|times| times[at] <= until))
         };
         self.candidates.clear();
+        // No more than is reserved for.
+        self.candidates.reserve_exact((arcs.end - begin) as usize);
         self.candidates.extend(arcs.filter(is_candidate));
         let count = most.min(self.candidates.len() as u64) as usize;
         if count == self.candidates.len() {
             out.extend_from_slice(&self.candidates);
-        } else if let (Strategy::Last, Some(times)) = (columns.strategy, times) {
+        } else if let (Strategy::Last, Some(times)) = (strategy, times) {
             self.last(times, begin, count, out);
         } else if let Some(weights) = weights {
             self.heaviest(weights, (key, stream), begin, count, out)?;
@@ -88,6 +102,7 @@ impl Biased {
     fn last(&mut self, times: &[i64], begin: u64, count: usize, out: &mut Vec<u64>) {
         let late = |&arc: &u64| (times[(arc - begin) as usize], arc);
         self.times.clear();
+        self.times.reserve_exact(self.candidates.len());
         self.times.extend(self.candidates.iter().map(late));
         let descending = |a: &(i64, u64), b: &(i64, u64)| b.cmp(a);
         take_first(&mut self.times, count, descending);
@@ -110,6 +125,7 @@ impl Biased {
                 .got(weights.len()));
         }
         self.keys.clear();
+        self.keys.reserve_exact(self.candidates.len());
         let (mut block, mut draws) = (u32::MAX, [0; 2]);
         for &arc in &self.candidates {
             let at = (arc - begin) as usize;
@@ -181,20 +197,22 @@ mod tests {
         assert!(ln(unit(0)).is_finite());
     }
 
-    fn columns(weights: Option<Vec<f32>>, times: Option<Vec<i64>>, strategy: Strategy) -> Columns {
-        let mut columns = Columns::default();
-        (columns.weights, columns.times, columns.strategy) = (weights, times, strategy);
-        columns
+    fn by<'a>(
+        weights: Option<&'a [f32]>,
+        times: Option<&'a [i64]>,
+        strategy: Strategy,
+    ) -> Values<'a> {
+        Values { weights, times, strategy }
     }
 
-    fn choose(columns: &Columns, n: u64, most: u64, until: i64, vertex: u32) -> Vec<u64> {
+    fn choose(values: &Values<'_>, n: u64, most: u64, until: i64, vertex: u32) -> Vec<u64> {
         let key = EpochKey::new(11, 2, Purpose::Sample);
         let stream = Stream { vertex, ..Stream::default() };
         let (mut biased, mut out) = (Biased::default(), vec![77]);
         let mut chooser = Chooser::default();
-        let until = columns.times.as_ref().map(|_| until);
+        let until = values.times.map(|_| until);
         let choice = Choice { arcs: 0..n, most, until };
-        biased.choose(&mut chooser, columns, (key, stream), choice, &mut out).unwrap();
+        biased.choose(&mut chooser, values, (key, stream), choice, &mut out).unwrap();
         assert_eq!(out.remove(0), 77, "what was there stays");
         out
     }
@@ -204,7 +222,7 @@ mod tests {
     fn pairs_come_with_their_chances() {
         let weights = [1.0f32, 2.0, 0.0, 4.0, 0.5];
         let total: f32 = weights.iter().sum();
-        let by_weight = columns(Some(weights.to_vec()), None, Strategy::Uniform);
+        let by_weight = by(Some(&weights), None, Strategy::Uniform);
         let rounds = 60_000;
         let mut counts = [[0u32; 5]; 5];
         for vertex in 0..rounds {
@@ -231,13 +249,13 @@ mod tests {
 
     #[test]
     fn times_bound_what_is_taken() {
-        let times = vec![5i64, 1, 9, 5, 3, -2];
-        let last = columns(None, Some(times.clone()), Strategy::Last);
+        let times = [5i64, 1, 9, 5, 3, -2];
+        let last = by(None, Some(&times), Strategy::Last);
         assert_eq!(choose(&last, 6, 2, 8, 0), [3, 0], "latest first, of equals the later arc");
         assert_eq!(choose(&last, 6, 9, 8, 0), [0, 1, 3, 4, 5], "all, in order");
         assert_eq!(choose(&last, 6, 3, 9, 0), [2, 3, 0]);
         assert_eq!(choose(&last, 6, 3, -3, 0), [0u64; 0]);
-        let even = columns(None, Some(times.clone()), Strategy::Uniform);
+        let even = by(None, Some(&times), Strategy::Uniform);
         let mut counts = [0u32; 6];
         for vertex in 0..10_000 {
             let taken = choose(&even, 6, 2, 5, vertex);
@@ -249,8 +267,8 @@ mod tests {
         let others = [0, 1, 3, 4, 5].map(|at| counts[at]);
         // 18.5 is the 0.999 quantile of 4 degrees of freedom.
         assert!(others.iter().map(square).sum::<f64>() < 18.5, "{counts:?}");
-        let both =
-            columns(Some(vec![1.0, 0.0, 1.0, 0.0, 1.0, 1.0]), Some(times), Strategy::Uniform);
+        let weights = [1.0, 0.0, 1.0, 0.0, 1.0, 1.0];
+        let both = by(Some(&weights), Some(&times), Strategy::Uniform);
         assert!(
             (0..100).all(|v| choose(&both, 6, 2, 5, v).iter().all(|&arc| arc != 1 && arc != 2))
         );

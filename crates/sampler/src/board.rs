@@ -11,10 +11,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_graph::PagesRead;
 use tiergraph_mem::Reservation;
 
 use crate::batch::MiniBatch;
-use crate::edges::{EdgeValues, gather_features};
+use crate::edges::{EdgeValues, gather_features, read_numbers};
 use crate::epoch::Prepared;
 use crate::gather::{GatherReads, Wanted, gather};
 use crate::matrix::{Delivery, Matrix};
@@ -134,7 +135,9 @@ impl Board {
         let rows = self.shared.rows.as_ref().map_or(0, |rows| rows.len());
         let options = &self.shared.options;
         let all = options.features.is_none() || rows == self.shared.graph.vertices() as u64;
-        let all = all && options.edge_features.is_none();
+        let columns = self.shared.topology.columns();
+        let all = all && options.edge_features.is_none() && columns.read_numbers().is_none();
+        let all = all && columns.choose_in_memory();
         if all && self.shared.topology.is_resident() { 1 } else { options.window }
     }
 
@@ -149,15 +152,18 @@ impl Board {
         let held = self.reserve(&window, &batches)?;
         let since = Instant::now();
         let (features, mut gathered) = self.gather(tools, &batches)?;
-        let (edges, of_edges) = self.edges(tools, &batches)?;
+        let (edges, numbers, of_edges) = self.edges(tools, &batches)?;
         gathered += of_edges;
+        gathered.read += numbers;
+        let sampled = reads.read.pages + reads.values.pages;
         let mut stats = EpochStats {
-            bytes_ssd: reads.read.bytes + gathered.read.bytes,
+            bytes_ssd: reads.read.bytes + reads.values.bytes + gathered.read.bytes,
             bytes_ssd_topology: reads.read.bytes,
+            bytes_ssd_values: reads.values.bytes + numbers.bytes,
             bytes_host: reads.bytes_host + gathered.bytes_host,
             distinct_pages: reads.distinct_pages + gathered.read.pages,
-            repeated_pages: reads.read.pages - reads.distinct_pages,
-            reads: reads.read.reads + gathered.read.reads,
+            repeated_pages: sampled - reads.distinct_pages,
+            reads: reads.read.reads + reads.values.reads + gathered.read.reads,
             missed_rows: gathered.missed_rows,
             seconds_sample,
             seconds_gather: since.elapsed().as_secs_f64(),
@@ -232,17 +238,24 @@ impl Board {
         &self,
         tools: &mut Tools,
         batches: &[MiniBatch],
-    ) -> Result<(Vec<EdgeValues>, GatherReads)> {
+    ) -> Result<(Vec<EdgeValues>, PagesRead, GatherReads)> {
         let columns = self.shared.topology.columns();
-        let mut edges: Vec<EdgeValues> =
-            batches.iter().map(|batch| EdgeValues::of(batch, columns)).collect();
+        let mut edges = tools.sampler.take_values();
+        edges.resize_with(batches.len(), EdgeValues::default);
+        for (edges, batch) in edges.iter_mut().zip(batches) {
+            edges.look_up(batch, columns);
+        }
+        let numbers = match columns.read_numbers() {
+            Some(column) => read_numbers(column, &mut tools.reader, batches, &mut edges)?,
+            None => PagesRead::default(),
+        };
         let reads = match self.shared.edge_features()? {
             Some((features, rows)) => {
                 gather_features(features, rows, &mut tools.reader, &mut edges)?
             }
             None => GatherReads::default(),
         };
-        Ok((edges, reads))
+        Ok((edges, numbers, reads))
     }
 
     /// The features of a window's batches.

@@ -13,7 +13,8 @@
 //! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,
 //! what is in memory, or the device. `docs/sampling.md` defines them to the byte.
 //!
-//! Neighbours are taken evenly ([`choose`]), by weight, or by time ([`columns`] has both, in memory).
+//! Neighbours are taken evenly ([`choose`]), by weight, or by time: [`columns`] has both, in memory
+//! or on storage, where they are read page by page as rows are.
 #![forbid(unsafe_code)]
 
 pub mod arrange;
@@ -43,6 +44,7 @@ pub mod sample;
 mod shared;
 pub mod stats;
 pub mod store;
+mod stored;
 mod table;
 pub mod topology;
 pub mod window;
@@ -50,7 +52,7 @@ pub mod window;
 pub use arrange::{Arranged, Arrangement};
 pub use batch::{MiniBatch, Seeds};
 pub use biased::Strategy;
-pub use columns::Columns;
+pub use columns::{Column, Columns, Numbers, Resident};
 pub use edges::{EdgeValues, Held};
 pub use epoch::{Epoch, Prepared};
 pub use fit::Fitted;

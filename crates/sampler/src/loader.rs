@@ -62,7 +62,7 @@ impl Loader {
         rows: impl IntoIterator<Item = u32>,
     ) -> Result<Self> {
         options.check()?;
-        let columns = Columns::load(&graph, options.direction, &options.sample)?;
+        let columns = Columns::load(&graph, options.direction, &options.sample, options.resident)?;
         let edge_rows = match &options.edge_features {
             Some(name) => {
                 edges::check(&graph, name, &columns)?;

@@ -3,6 +3,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Direction;
 
+use crate::columns::Resident;
 use crate::matrix::Delivery;
 use crate::sample::SampleOptions;
 
@@ -41,11 +42,14 @@ pub struct LoaderOptions {
     pub features: Option<String>,
     /// Which features of edges batches come with; none if not set.
     pub edge_features: Option<String>,
+    /// Which values of edges stay in memory; the others are read.
+    pub resident: Resident,
     /// Whether rows on one page share its read.
     pub sharing: Sharing,
     /// How the vertices' features are delivered.
     pub delivery: Delivery,
-    /// Bytes of pages that a thread keeps from hop to hop of a window.
+    /// Bytes of pages that a thread keeps from hop to hop of a window: of neighbours, and as many
+    /// of values of edges.
     pub retain_bytes: usize,
 }
 
@@ -64,6 +68,7 @@ impl LoaderOptions {
             prefetch: 6,
             features: None,
             edge_features: None,
+            resident: Resident::ALL,
             sharing: Sharing::default(),
             delivery: Delivery::default(),
             retain_bytes: 16 << 20,

@@ -14,8 +14,10 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_mem::prefetch;
 
 use crate::batch::{MiniBatch, Seeds};
-use crate::biased::{Biased, Choice, Strategy};
+use crate::biased::{Biased, Choice, Strategy, Values};
 use crate::choose::Chooser;
+use crate::columns::Column;
+use crate::edges::EdgeValues;
 use crate::offsets::{Offset, Offsets};
 use crate::philox::{EpochKey, MAX_DRAWS, Stream};
 use crate::relabel::MAX_PLACES;
@@ -71,6 +73,8 @@ pub struct Sampler {
     /// The neighbours of the arcs that were chosen last.
     neighbors: Vec<u32>,
     list: Vec<u64>,
+    /// What was read of the values of each batch's edges, of the last window.
+    pub(crate) values: Vec<EdgeValues>,
 }
 
 impl Sampler {
@@ -99,6 +103,7 @@ impl Sampler {
             labels,
             neighbors: Vec::new(),
             list: Vec::new(),
+            values: Vec::new(),
         })
     }
 
@@ -116,8 +121,8 @@ impl Sampler {
     /// Samples the batch of `seeds` of the epoch of `key` into `batch`, whose memory is used again.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a seed that the graph does not have, or a topology that is not all
-    /// in memory (see [`sample_window`](Self::sample_window)); [`ErrorKind::Format`] for damage.
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or a topology or weights that
+    /// are not all in memory (see [`sample_window`](Self::sample_window)); [`ErrorKind::Format`] for damage.
     pub fn sample(
         &mut self,
         topology: &Topology,
@@ -125,9 +130,9 @@ impl Sampler {
         seeds: Seeds<'_>,
         batch: &mut MiniBatch,
     ) -> Result<()> {
-        if !topology.is_resident() {
+        if !topology.is_resident() || !topology.columns().choose_in_memory() {
             return Err(Error::new(ErrorKind::Input, "sample a batch alone")
-                .expected("all neighbours in memory")
+                .expected("all neighbours and what they are chosen by in memory")
                 .got("pages that must be read"));
         }
         self.begin(topology, seeds, batch)?;
@@ -204,22 +209,45 @@ impl Sampler {
     ) -> Result<Range<usize>> {
         let first_arc = batch.e_id.len();
         let (most, columns) = (self.most(hop), topology.columns());
+        let weights = columns.weights.as_ref().and_then(Column::resident);
+        let times = columns.times.as_ref().and_then(Column::resident);
         for node in block {
             let vertex = batch.n_id[node];
             let tree = batch.tree.get(node).copied().unwrap_or(0);
             let until = batch.seed_time.get(tree as usize).copied();
             let stream = Stream { batch: batch.number, hop: hop as u32, vertex, tree };
             let arcs = topology.offsets().arcs(vertex);
-            let Self { biased, chooser, .. } = self;
+            let places = arcs.start as usize..arcs.end as usize;
+            let values = Values {
+                weights: weights.map(|all| &all[places.clone()]),
+                times: times.map(|all| &all[places]),
+                strategy: columns.strategy,
+            };
             let choice = Choice { arcs, most, until };
-            biased.choose(chooser, columns, (key, stream), choice, &mut batch.e_id)?;
+            self.choose_by(&values, (key, stream), choice, &mut batch.e_id)?;
             batch.col.resize(batch.e_id.len(), node as u32);
         }
         Ok(first_arc..batch.e_id.len())
     }
 
+    /// Appends what is taken of one vertex's arcs, whose values are at hand.
+    pub(crate) fn choose_by(
+        &mut self,
+        values: &Values<'_>,
+        of: (EpochKey, Stream),
+        choice: Choice,
+        out: &mut Vec<u64>,
+    ) -> Result<()> {
+        self.biased.choose(&mut self.chooser, values, of, choice, out)
+    }
+
+    /// What was read of the values of the edges of the last window's batches, to choose them.
+    pub(crate) fn take_values(&mut self) -> Vec<EdgeValues> {
+        std::mem::take(&mut self.values)
+    }
+
     /// The most neighbours of a node that a hop takes.
-    fn most(&self, hop: usize) -> u64 {
+    pub(crate) fn most(&self, hop: usize) -> u64 {
         match self.options.fanouts[hop] {
             Fanout::All => u64::MAX,
             Fanout::Most(k) => k.into(),
@@ -257,7 +285,7 @@ impl Sampler {
     }
 
     /// Looks up whom the chosen `arcs` lead to, in memory.
-    fn resolve(
+    pub(crate) fn resolve(
         &mut self,
         topology: &Topology,
         batch: &MiniBatch,
@@ -306,7 +334,7 @@ impl Sampler {
     }
 
     /// Gives the neighbours that were resolved for `arcs` their places in the batch.
-    fn relabel(&mut self, batch: &mut MiniBatch, arcs: Range<usize>) -> Result<()> {
+    pub(crate) fn relabel(&mut self, batch: &mut MiniBatch, arcs: Range<usize>) -> Result<()> {
         let neighbors = std::mem::take(&mut self.neighbors);
         let relabelled = self.relabel_list(batch, arcs, &neighbors);
         self.neighbors = neighbors;

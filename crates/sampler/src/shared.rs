@@ -208,9 +208,15 @@ impl Shared {
         Ok(reads)
     }
 
-    /// Bytes of pages that a window keeps at most.
+    /// Bytes of pages that a window keeps at most, of neighbours and of what they are chosen by, and
+    /// of choosing from the longest list.
     fn retained_bytes(&self) -> u64 {
-        if self.topology.is_resident() { 0 } else { self.options.retain_bytes as u64 }
+        let retain_bytes = self.options.retain_bytes as u64;
+        let neighbors = if self.topology.is_resident() { 0 } else { retain_bytes };
+        let columns = self.topology.columns().read_to_choose();
+        neighbors
+            + self.topology.bytes_to_choose(columns, retain_bytes)
+            + self.topology.bytes_of_choice()
     }
 
     /// A worker's tools: used ones, or new.

@@ -11,6 +11,8 @@ pub struct EpochStats {
     pub bytes_ssd: u64,
     /// Bytes of those that were pages of neighbours.
     pub bytes_ssd_topology: u64,
+    /// Bytes of those that were weights, times and numbers of edges.
+    pub bytes_ssd_values: u64,
     /// Bytes of rows and pages that were in memory.
     pub bytes_host: u64,
     /// Different pages that were read, summed over windows: 4096 bytes each are `bytes_ssd`, unless
@@ -38,6 +40,7 @@ impl EpochStats {
     pub(crate) fn add(&mut self, other: &Self) {
         self.bytes_ssd += other.bytes_ssd;
         self.bytes_ssd_topology += other.bytes_ssd_topology;
+        self.bytes_ssd_values += other.bytes_ssd_values;
         self.bytes_host += other.bytes_host;
         self.distinct_pages += other.distinct_pages;
         self.repeated_pages += other.repeated_pages;

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use tiergraph_cache::RankedSet;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::rows::{RowsPage, check_page};
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{ArcColumn, Direction, Graph};
 use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
 
+use crate::biased::Biased;
 use crate::columns::Columns;
 use crate::keep::Keep;
 use crate::offsets::Offsets;
 use crate::page_map::PageMap;
+use crate::stored::step_bytes;
 
 /// A list of at most this many neighbours is unpacked whole, a longer one where it is needed.
 const WHOLE_LIST: u64 = 64;
@@ -28,6 +30,8 @@ pub struct Topology {
     map: PageMap,
     store: Store,
     columns: Columns,
+    /// The most arcs of a vertex.
+    longest: u64,
     file: FileId,
     name: Arc<str>,
     _held: Reservation,
@@ -55,15 +59,18 @@ impl Topology {
         let fixed = Offsets::bytes_of(vertices, arcs) + PageMap::bytes_of(pages, vertices);
         let held =
             graph.reserve(fixed + keep.bytes(pages, arcs), "the neighbours that stay in memory")?;
-        let offsets = {
+        let (offsets, longest) = {
             let _degrees = graph.reserve(vertices * 4, "the degrees, while they are summed")?;
-            Offsets::new(&graph.degrees(direction)?, arcs)?
+            let degrees = graph.degrees(direction)?;
+            let longest = degrees.iter().copied().max().unwrap_or(0);
+            (Offsets::new(&degrees, arcs)?, longest.into())
         };
         let mut topology = Self {
             offsets,
             map: PageMap::new(rows.index, graph.vertices())?,
             store: Store::Pages { set: RankedSet::default(), bytes: AlignedBuf::default() },
             columns: Columns::default(),
+            longest,
             file: rows.file,
             name: rows.name.into(),
             _held: held,
@@ -79,6 +86,24 @@ impl Topology {
     /// The same neighbours with values of their arcs.
     pub fn with_columns(self, columns: Columns) -> Self {
         Self { columns, ..self }
+    }
+
+    /// Bytes of weights and times that a window holds to choose by where `columns` are read and
+    /// pages up to `retain_bytes` are kept.
+    pub(crate) fn bytes_to_choose(
+        &self,
+        columns: [Option<&ArcColumn>; 2],
+        retain_bytes: u64,
+    ) -> u64 {
+        match columns {
+            [None, None] => 0,
+            columns => retain_bytes + step_bytes(columns, self.longest),
+        }
+    }
+
+    /// Bytes of choosing from the longest list of arcs by weights or times.
+    pub(crate) fn bytes_of_choice(&self) -> u64 {
+        if self.columns.are_biased() { Biased::bytes_for(self.longest) } else { 0 }
     }
 
     /// What arcs have beside whom they lead to.

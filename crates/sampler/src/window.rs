@@ -4,7 +4,8 @@
 //! in memory are put in order, each is read once, and whatever any batch wants from a page is looked
 //! up while it is there (AGNES reads blocks for a window the same way). Nodes on kept pages are
 //! looked up while reads are in flight. Pages of all hops but the last may be wanted again by the
-//! next and are kept until the window ends, as far as `retain_bytes` goes.
+//! next and are kept until the window ends, as far as `retain_bytes` goes. Weights and times that
+//! are not in memory are read the same way, before arcs are chosen ([`stored`](crate::stored)).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,8 +16,10 @@ use tiergraph_graph::{PageReader, PagesRead};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::batch::{MiniBatch, Seeds};
+use crate::edges::EdgeValues;
 use crate::philox::EpochKey;
 use crate::sample::Sampler;
+use crate::stored::{HopOf, StoredReads};
 use crate::topology::Topology;
 
 /// Nodes that are looked up between two polls.
@@ -25,9 +28,11 @@ const PIECE: usize = 32;
 /// Pages that a window's sampling read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleReads {
-    /// What was read.
+    /// What was read of neighbours.
     pub read: PagesRead,
-    /// Different pages among it: all, unless pages could not be kept to the window's end.
+    /// What was read of weights and times.
+    pub values: PagesRead,
+    /// Different pages among both: all, unless pages could not be kept to the window's end.
     pub distinct_pages: u64,
     /// Bytes of the pages in memory that nodes were looked up on.
     pub bytes_host: u64,
@@ -67,19 +72,24 @@ impl Hop<'_> {
 
 /// Pages that are kept until the window ends.
 #[derive(Debug, Default)]
-struct Retained {
+pub(crate) struct Retained {
     /// Every page that was read; where it lies in `bytes`, if it was kept.
     pages: HashMap<u64, Option<usize>>,
     bytes: Vec<u8>,
 }
 
 impl Retained {
-    fn get(&self, page: u64) -> Option<&[u8]> {
+    /// Different pages that were read.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    pub(crate) fn get(&self, page: u64) -> Option<&[u8]> {
         let at = (*self.pages.get(&page)?)?;
         Some(&self.bytes[at..at + PAGE_BYTES])
     }
 
-    fn put(&mut self, page: u64, bytes: &[u8], limit: usize) {
+    pub(crate) fn put(&mut self, page: u64, bytes: &[u8], limit: usize) {
         let at = self.bytes.len();
         let kept = at + PAGE_BYTES <= limit;
         if kept {
@@ -108,7 +118,8 @@ impl Sampler {
         retain_bytes: usize,
     ) -> Result<SampleReads> {
         let mut reads = SampleReads::default();
-        if topology.is_resident() {
+        self.values.clear();
+        if topology.is_resident() && topology.columns().choose_in_memory() {
             for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
                 self.sample(topology, key, seeds, batch)?;
             }
@@ -117,14 +128,25 @@ impl Sampler {
         for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
             self.begin(topology, seeds, batch)?;
         }
-        let mut retained = Retained::default();
+        let (mut retained, mut stored) = (Retained::default(), StoredReads::default());
+        let mut values: Vec<EdgeValues> = Vec::new();
+        values.resize_with(batches.len(), || EdgeValues::to_choose(topology.columns()));
         let hops = self.options().fanouts.len();
         for hop in 0..hops {
             let firsts: Vec<usize> = batches.iter().map(|batch| batch.e_id.len()).collect();
-            for batch in &mut *batches {
-                self.choose(topology, key, hop, batch.frontier(), batch)?;
-            }
             let limit = if hop + 1 < hops { retain_bytes } else { 0 };
+            if topology.columns().choose_in_memory() {
+                for batch in &mut *batches {
+                    self.choose(topology, key, hop, batch.frontier(), batch)?;
+                }
+            } else {
+                let of = HopOf { topology, key, hop, retain_bytes: limit };
+                self.choose_stored(of, reader, batches, &mut values, &mut stored)?;
+            }
+            if topology.is_resident() {
+                self.resolve_window(topology, batches, &firsts)?;
+                continue;
+            }
             let found =
                 look_up(topology, reader, batches, &firsts, &mut retained, limit, &mut reads)?;
             for (batch, (first, neighbors)) in batches.iter_mut().zip(found) {
@@ -135,8 +157,31 @@ impl Sampler {
                 batch.num_sampled_edges.push(neighbors.len());
             }
         }
-        reads.distinct_pages = retained.pages.len() as u64;
+        if !topology.columns().choose_in_memory() {
+            self.values = values;
+        }
+        reads.values = stored.read;
+        reads.bytes_host += stored.bytes_host;
+        reads.distinct_pages = retained.pages() + stored.distinct_pages();
         Ok(reads)
+    }
+
+    /// Finds whom the edges from `firsts` on lead to, in memory, and gives them their places.
+    fn resolve_window(
+        &mut self,
+        topology: &Topology,
+        batches: &mut [MiniBatch],
+        firsts: &[usize],
+    ) -> Result<()> {
+        for (batch, &first) in batches.iter_mut().zip(firsts) {
+            self.label_nodes(batch)?;
+            let (nodes, arcs) = (batch.n_id.len(), first..batch.e_id.len());
+            self.resolve(topology, batch, arcs.clone())?;
+            batch.num_sampled_edges.push(arcs.len());
+            self.relabel(batch, arcs)?;
+            batch.num_sampled_nodes.push(batch.n_id.len() - nodes);
+        }
+        Ok(())
     }
 }
 

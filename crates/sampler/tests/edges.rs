@@ -19,7 +19,7 @@ use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::features::{MemoryRows, NewFeatures};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
-    Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose,
+    Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Resident,
     SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology,
 };
 
@@ -134,8 +134,9 @@ fn plain_pick(
     draw: impl Fn(u64) -> u64,
 ) -> Vec<u64> {
     let at = |position: u64| (first + position) as usize;
-    let weight = |p: u64| columns.weights.as_ref().map_or(1.0, |all| f64::from(all[at(p)]));
-    let time = |p: u64| columns.times.as_ref().map_or(0, |all| all[at(p)]);
+    let weight =
+        |p: u64| columns.weights.as_ref().map_or(1.0, |c| f64::from(c.resident().unwrap()[at(p)]));
+    let time = |p: u64| columns.times.as_ref().map_or(0, |c| c.resident().unwrap()[at(p)]);
     let mut candidates: Vec<u64> =
         (0..n).filter(|&p| weight(p) > 0.0 && until.is_none_or(|until| time(p) <= until)).collect();
     let k = match fanout {
@@ -186,7 +187,7 @@ fn ways(fanouts: &[Fanout]) -> Vec<SampleOptions> {
 fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: &[u32]) {
     let graph = sample.open();
     let adjacency = adjacency(&graph, direction);
-    let columns = Columns::load(&graph, direction, options).unwrap();
+    let columns = Columns::load(&graph, direction, options, Resident::ALL).unwrap();
     let until: Vec<i64> = match &options.times {
         Some(_) => seeds.iter().map(|&seed| time(u64::from(seed) * 3)).collect(),
         None => Vec::new(),
@@ -205,14 +206,22 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
     expected.seed_time.clone_from(&until);
     let of = Seeds { number, vertices: seeds, times: &until };
     let key = EpochKey::new(seed, epoch, Purpose::Sample);
-    for keep in [Keep::Decoded, Keep::Pages(vec![1, 3]), Keep::Nothing] {
-        let columns = Columns::load(&graph, direction, options).unwrap();
+    let pages = || Keep::Pages(vec![1, 3]);
+    let kept = [Keep::Decoded, pages(), Keep::Nothing].map(|keep| (keep, Resident::ALL));
+    let mixed = Resident { weights: false, ..Resident::ALL };
+    let read = [(Keep::Decoded, Resident::NONE), (pages(), mixed), (Keep::Nothing, Resident::NONE)];
+    for (keep, resident) in kept.into_iter().chain(read) {
+        let columns = Columns::load(&graph, direction, options, resident).unwrap();
         let topology = Topology::open(&graph, direction, &keep).unwrap().with_columns(columns);
         let mut sampler = Sampler::new(graph.vertices(), options).unwrap();
         let mut reader = graph.page_reader().unwrap();
-        let mut found = [MiniBatch::default()];
-        sampler.sample_window(&topology, &mut reader, key, &[of], &mut found, 1 << 20).unwrap();
-        assert!(found[0] == expected, "{keep:?} {options:?}");
+        for retain_bytes in [0, 1 << 20] {
+            let mut found = [MiniBatch::default()];
+            sampler
+                .sample_window(&topology, &mut reader, key, &[of], &mut found, retain_bytes)
+                .unwrap();
+            assert!(found[0] == expected, "{keep:?} {resident:?} {retain_bytes} {options:?}");
+        }
     }
 }
 
@@ -430,7 +439,8 @@ fn damaged_values_are_told_with_their_file() {
         let mut bytes = sound.clone();
         bytes[1001] ^= 4;
         std::fs::write(&file, bytes).unwrap();
-        let error = Columns::load(&sample.open(), Direction::In, &options).unwrap_err();
+        let error =
+            Columns::load(&sample.open(), Direction::In, &options, Resident::ALL).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Format);
         assert!(error.to_string().contains(name), "{error}");
         assert_eq!(verify(&sample.path, &Silent, &Cancel::default()).unwrap().damage.len(), 1);
@@ -461,6 +471,6 @@ fn weights_below_zero_are_not_sampled_by() {
     addition.push(&EdgeBatch { ends, weights: None }, &[Column::F32(&[1.0, -0.5])]).unwrap();
     addition.finish(vec![], &Silent, &Cancel::default()).unwrap();
     let options = SampleOptions { weights: Some("w".into()), ..Default::default() };
-    let text = refused(Columns::load(&sample.open(), Direction::In, &options));
+    let text = refused(Columns::load(&sample.open(), Direction::In, &options, Resident::ALL));
     assert!(text.contains("expected weights of 0 or more, got -0.5 of edge 1"), "{text}");
 }

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import Error
-from . import algorithms, bench, build, demo, features, generate, inspect, train
+from . import algorithms, bench, build, demo, edges, features, generate, inspect, train
 
 INTERRUPTED = 130
 
@@ -34,6 +34,7 @@ app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
 app.command("train")(train.train)
 app.add_typer(features.app, name="features")
+app.add_typer(edges.app, name="edges")
 app.add_typer(bench.app, name="bench")
 app.command("demo")(demo.demo)
 

@@ -17,14 +17,8 @@ from .progress import Bars
 def build(
     sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="Files of edges.")],
     out: OutPath,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="SRC,DST[,W]", help="Columns of a table; default: src, dst, weight."),
-    ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option("--format", help="text, u32, u64, npy, graphalytics, adjacency, …"),
-    ] = None,
+    columns: b.Columns = None,
+    file_format: b.FileFormat = None,
     weights: Annotated[
         str | None,
         typer.Option(metavar="auto|none|N|NAME", help="The weights' column in a text file."),
@@ -59,6 +53,9 @@ def build(
     allow_nan: Annotated[
         bool, typer.Option("--allow-nan", help="Store NaN in features and labels as it is.")
     ] = False,
+    edge_values: b.EdgeValues = None,
+    edge_features: b.EdgeFeatures = None,
+    node_times: b.NodeTimes = None,
     undirected: b.Undirected = None,
     dedup: b.Dedup = None,
     drop_self_loops: b.DropSelfLoops = None,
@@ -83,12 +80,15 @@ def build(
             format=file_format,
             weights=weights,
             ids=ids,
-            features=named(features, "x"),
-            labels=named(labels, "y"),
+            features=b.named(features, "x"),
+            labels=b.named(labels, "y"),
             splits=splits(split),
             feature_dtype=feature_dtype,
             feature_columns=feature_columns.split(",") if feature_columns else None,
             allow_nan=allow_nan,
+            edge_values=b.by_name(edge_values),
+            edge_features=b.named(edge_features, "edge_attr"),
+            node_times=b.by_name(node_times),
             undirected=undirected,
             dedup=dedup,
             drop_self_loops=drop_self_loops,
@@ -105,14 +105,6 @@ def build(
         print_json(stats)
     else:
         print_fields(stats)
-
-
-def named(given: list[str] | None, default: str) -> dict[str, str] | None:
-    """Paths by name; one without a name has the default's."""
-    if given is None:
-        return None
-    parts = [text.partition("=") for text in given]
-    return {name if equals else default: path or name for name, equals, path in parts}
 
 
 def splits(given: list[str] | None) -> Any:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ..errors import InputError
+
 Undirected = Annotated[
     bool | None,
     typer.Option("--undirected/--directed", help="Whether each edge goes both ways."),
@@ -35,6 +37,49 @@ FeatureDtype = Annotated[
     typer.Option(help="How features are stored; int8 has a scale a row."),
 ]
 Overwrite = Annotated[bool | None, typer.Option("--overwrite", help="Replace OUT.tg.")]
+
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="SRC,DST[,W]", help="Columns of a table; default: src, dst, weight."),
+]
+FileFormat = Annotated[
+    str | None,
+    typer.Option("--format", help="text, u32, u64, npy, graphalytics, adjacency, …"),
+]
+EdgeValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edge-values",
+        "--values",
+        metavar="NAME=FILE",
+        help="A weight or time an edge, in the order of the edges: .npy, .csv, Parquet.",
+    ),
+]
+NodeTimes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE", help="A time a vertex, to sample neighbours by."),
+]
+EdgeFeatures = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[NAME=]FILE", help="Edges' features. Name: edge_attr."),
+]
+
+
+def named(given: list[str] | None, default: str) -> dict[str, str] | None:
+    """Paths by name; one without a name has the default's."""
+    if given is None:
+        return None
+    parts = [text.partition("=") for text in given]
+    return {name if equals else default: path or name for name, equals, path in parts}
+
+
+def by_name(given: list[str] | None) -> dict[str, str] | None:
+    """Paths by name, which each must have."""
+    for text in given or []:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise InputError.of("use the values", text, expected="NAME=FILE")
+    return None if given is None else dict(text.split("=", 1) for text in given)
 
 
 def directories(stripe: str | None) -> list[str] | None:

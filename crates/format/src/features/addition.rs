@@ -9,7 +9,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::layout::FeaturesEntry;
 use super::names::FeatureFiles;
-use crate::directory::{Building, Existing, GraphDir};
+use crate::directory::{Assembled, Building, Existing, GraphDir};
 use crate::edges::{self, Side, numbers_file};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::sink::FileSink;
@@ -40,6 +40,25 @@ impl Destination for Building {
     fn temporary(&self) -> PathBuf {
         Self::flat(self, ".temporary")
     }
+}
+
+/// A graph that new files are on their way to: one that is there ([`Addition`]), or one that lacks
+/// only its manifest ([`Assembled`]). Dropped without [`Self::commit`], it is what it was.
+pub trait Growing: Destination + Send {
+    /// The graph without them.
+    fn dir(&self) -> &GraphDir;
+
+    /// Refuses a file that the graph has, unless it is to be replaced.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`].
+    fn refuse(&self, name: &str) -> Result<()>;
+
+    /// Puts the files in place, all of them or none.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir>;
 }
 
 /// The entries of new files, for the manifest.
@@ -104,10 +123,26 @@ impl Addition {
         &self.dir
     }
 
-    /// Renames the files into place and enters them in the manifest.
+    /// Refuses a file that the graph has, unless it is to be replaced.
     ///
     /// # Errors
-    /// I/O errors. The graph is then what it was, or without what was to be replaced.
+    /// [`ErrorKind::Input`].
+    pub fn refuse(&self, name: &str) -> Result<()> {
+        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Input, "add")
+            .object(name)
+            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
+            .got("one that it has")
+            .hint("`overwrite` replaces it"))
+    }
+
+    /// Renames the files into place and enters them in the manifest. After an error the graph is
+    /// what it was, or without what was to be replaced.
+    ///
+    /// # Errors
+    /// I/O errors.
     pub fn commit(self, new: NewFiles) -> Result<GraphDir> {
         let path = self.dir.path();
         let mut manifest = self.dir.manifest().clone();
@@ -141,21 +176,6 @@ impl Addition {
         self.moves.push((hidden.clone(), path));
         Ok(hidden)
     }
-
-    /// Refuses a file that the graph has, unless it is to be replaced.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`].
-    pub fn refuse(&self, name: &str) -> Result<()> {
-        if self.existing == Existing::Replace || !self.dir.manifest().files.contains_key(name) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Input, "add")
-            .object(name)
-            .expected(format!("a name that `{}` does not have", self.dir.path().display()))
-            .got("one that it has")
-            .hint("`overwrite` replaces it"))
-    }
 }
 
 impl Destination for Addition {
@@ -179,6 +199,48 @@ impl Destination for Addition {
     }
 }
 
+impl Growing for Addition {
+    fn dir(&self) -> &GraphDir {
+        Self::dir(self)
+    }
+
+    fn refuse(&self, name: &str) -> Result<()> {
+        Self::refuse(self, name)
+    }
+
+    fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir> {
+        Self::commit(*self, new)
+    }
+}
+
+impl Destination for Assembled {
+    fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink> {
+        Destination::sink(self.building(), name, block_bytes)
+    }
+
+    fn flat(&mut self, name: &str) -> Result<PathBuf> {
+        Destination::flat(self.building(), name)
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.dir().path().join(".temporary")
+    }
+}
+
+impl Growing for Assembled {
+    fn dir(&self) -> &GraphDir {
+        Self::dir(self)
+    }
+
+    fn refuse(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir> {
+        Self::commit(*self, new)
+    }
+}
+
 impl Drop for Addition {
     fn drop(&mut self) {
         for (hidden, _) in &self.moves {
@@ -199,6 +261,7 @@ fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<(String, File
     // Another order of edges: what belongs to the one before goes.
     if names.contains(&numbers_file(Side::Out)) || names.contains(&numbers_file(Side::In)) {
         manifest.edge_features.clear();
+        manifest.provenance.options.retain(|name, _| !name.starts_with(edges::NODE_TIMES));
         let folder = |name: &&String| name.split_once('/').is_some_and(|(f, _)| f == edges::FOLDER);
         names.extend(manifest.files.keys().filter(folder).cloned());
     }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::page::PAGE_BYTES;
+use crate::pages::PAGE_BYTES;
 
 /// The most values of a row.
 const MOST_VALUES: usize = 1 << 24;

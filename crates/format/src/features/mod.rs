@@ -15,12 +15,11 @@ mod addition;
 mod codec;
 mod layout;
 mod names;
-mod page;
 mod writer;
 
+pub use crate::pages::{PAGE_BYTES, check_page};
 pub(crate) use addition::make_folder;
-pub use addition::{Addition, Destination, NewFiles};
+pub use addition::{Addition, Destination, Growing, NewFiles};
 pub use layout::{FeatureType, FeaturesEntry, RowLayout};
 pub use names::{ArrayRole, FOLDERS, FeatureFiles, check_name};
-pub use page::{PAGE_BYTES, check_page};
 pub use writer::FeatureWriter;

@@ -38,9 +38,12 @@ impl FeatureFiles {
         Self { rows: file(ROWS), crc: file(CRC), ids: file(".ids") }
     }
 
-    /// The checksums that belong to the file `rows`.
+    /// The checksums that belong to the file `rows`, which may be a column of edges.
     pub(crate) fn crc_of(rows: &str) -> String {
-        format!("{}{CRC}", rows.strip_suffix(ROWS).unwrap_or(rows))
+        match rows.strip_suffix(ROWS) {
+            Some(name) => format!("{name}{CRC}"),
+            None => crate::edges::crc_file(rows),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tiergraph_core::{Cancel, Progress, Result};
+use tiergraph_format::directory::Assembled;
 use tiergraph_format::manifest::{
     Checksum, FORMAT_VERSION, LayoutName, Manifest, Order, Provenance, TilesParameters,
 };
@@ -21,24 +22,27 @@ pub(super) struct Written {
     pub(super) strip_arcs: u64,
 }
 
+/// Temporary files, to be dropped at the end: a file system that tells the device of free space
+/// (`discard`) does so before it forces anything else to it.
+pub(super) type Buckets = Vec<Arc<Family>>;
+
 /// A graph that lacks only its manifest.
 pub(super) struct Encoded<'a> {
     pub(super) graph: Graph<'a>,
     pub(super) counts: Written,
-    /// Dropped at the end: a file system that tells the device of free space (`discard`) does so
-    /// before it forces anything else to it.
-    pub(super) _buckets: Vec<Arc<Family>>,
+    pub(super) buckets: Buckets,
 }
 
 impl Encoded<'_> {
-    /// Writes what goes with the vertices and the manifest, and puts the graph in its place.
-    pub(super) fn commit(
+    /// Writes what goes with the vertices, and says what all the files make up. The buckets come
+    /// back to be dropped last.
+    pub(super) fn assemble(
         self,
         source: String,
         order: Order,
         progress: &dyn Progress,
         cancel: &Cancel,
-    ) -> Result<Manifest> {
+    ) -> Result<(Assembled, Buckets)> {
         let mut graph = self.graph;
         let attached =
             graph.options.attachments.write(&mut target(&mut graph), progress, cancel)?;
@@ -86,7 +90,7 @@ impl Encoded<'_> {
             files: graph.files,
         };
         attached.enter(&mut manifest);
-        Ok(graph.building.commit(manifest)?.manifest().clone())
+        Ok((graph.building.assemble(manifest), self.buckets))
     }
 }
 

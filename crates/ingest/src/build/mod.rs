@@ -49,21 +49,23 @@ mod write;
 use std::path::Path;
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
-use tiergraph_format::directory::GraphDir;
+use tiergraph_format::directory::{Assembled, GraphDir};
+use tiergraph_format::features::NewFiles;
 use tiergraph_format::manifest::Codec;
-use tiergraph_mem::Budget;
+use tiergraph_mem::{Budget, available_memory_bytes};
 
 pub use options::{
     BuildOptions, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, WeightChoice,
 };
-pub use report::{BuildReport, Stage};
+pub use report::{BuildReport, Stage, Unfinished};
 
 pub(crate) use progress::Ticker;
 pub(crate) use temporary::TemporaryFile;
 
+use crate::edges::{EdgeAddition, NewColumn, NodeTimes};
 use crate::source::EdgeSource;
 use array::Array;
-use commit::Written;
+use commit::{Buckets, Written};
 use graph::Graph;
 use ids::IdMap;
 use input::Input;
@@ -106,6 +108,58 @@ pub fn build(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<BuildReport> {
+    assemble(source, path, options, progress, cancel)?.commit()
+}
+
+/// A graph that is written but for its manifest. Dropped, it leaves what was at its path before.
+pub struct Assembly {
+    graph: Assembled,
+    report: Unfinished,
+    memory: Option<u64>,
+    _buckets: Buckets,
+}
+
+impl Assembly {
+    /// Puts the graph in its place.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn commit(self) -> Result<BuildReport> {
+        let graph = self.graph.commit(NewFiles::default())?;
+        Ok(self.report.finish(graph.manifest()))
+    }
+
+    /// Takes values of the edges first, given in the order of the source; with them the graph is put
+    /// in its place, and with its manifest the report is finished.
+    ///
+    /// # Errors
+    /// As [`EdgeAddition::to`].
+    pub fn with_values(
+        self,
+        columns: Vec<NewColumn>,
+        node_times: Vec<NodeTimes>,
+    ) -> Result<(EdgeAddition, Unfinished)> {
+        let memory = match self.memory {
+            Some(memory) => memory,
+            None => available_memory_bytes()? / 2,
+        };
+        let addition =
+            EdgeAddition::to(Box::new(self.graph), columns, node_times, &Budget::new(memory))?;
+        Ok((addition, self.report))
+    }
+}
+
+/// As [`build`], but for putting the graph in its place.
+///
+/// # Errors
+/// As [`build`].
+pub fn assemble(
+    source: &mut dyn EdgeSource,
+    path: &Path,
+    options: &BuildOptions,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Assembly> {
     options.check()?;
     let weighted = wants_weights(source, options)?;
     let undirected = match options.direction {
@@ -150,24 +204,24 @@ pub fn build(
 
     let written = graph.encode(&mut stages, progress, cancel)?;
     let Written { edges, arcs, strip_arcs } = written.counts;
-    let manifest = written.commit(described, ordering.order, progress, cancel)?;
-    stages.end("commit");
-    let (stages, seconds) = stages.finish();
-    Ok(BuildReport {
+    let (graph, buckets) = written.assemble(described, ordering.order, progress, cancel)?;
+    let report = BuildReport {
         vertices: n as u64,
         edges,
         arcs,
         edges_read: scanned.edges_read,
-        bytes: manifest.files.values().map(|file| file.bytes).sum(),
-        files: manifest.files.len() as u64,
-        stages,
-        seconds,
-        edges_per_second: scanned.edges_read as f64 / seconds.max(1e-9),
+        bytes: 0,
+        files: 0,
+        stages: Vec::new(),
+        seconds: 0.0,
+        edges_per_second: 0.0,
         order: ordering.order,
         why: ordering.why,
         spooled,
         strip_arcs,
-    })
+    };
+    let report = Unfinished { report, stages };
+    Ok(Assembly { graph, report, memory: options.memory, _buckets: buckets })
 }
 
 /// What the stages before the graph's vertices are known have in common.

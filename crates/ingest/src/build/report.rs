@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tiergraph_format::manifest::Order;
+use tiergraph_format::manifest::{Manifest, Order};
 
 /// What was built and where the time went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,6 +34,30 @@ pub struct BuildReport {
     pub spooled: bool,
     /// The most arcs of a strip: the default depends on the memory budget.
     pub strip_arcs: u64,
+}
+
+/// A report that lacks what is known when the graph is in its place.
+#[derive(Debug)]
+pub struct Unfinished {
+    pub(super) report: BuildReport,
+    pub(super) stages: Stages,
+}
+
+impl Unfinished {
+    /// Ends the last stage; `manifest` is the graph's.
+    pub fn finish(mut self, manifest: &Manifest) -> BuildReport {
+        self.stages.end("commit");
+        let (stages, seconds) = self.stages.finish();
+        let edges_per_second = self.report.edges_read as f64 / seconds.max(1e-9);
+        BuildReport {
+            bytes: manifest.files.values().map(|file| file.bytes).sum(),
+            files: manifest.files.len() as u64,
+            stages,
+            seconds,
+            edges_per_second,
+            ..self.report
+        }
+    }
 }
 
 /// A stage's time.

@@ -90,7 +90,7 @@ impl<'a> Planned<'a> {
         let edges = if self.graph.undirected { (arcs + loops) / 2 } else { arcs };
         let counts = Written { edges, arcs, strip_arcs: self.plan.strip_arcs };
         self.graph.flush()?;
-        Ok(Encoded { graph: self.graph, counts, _buckets: families })
+        Ok(Encoded { graph: self.graph, counts, buckets: families })
     }
 
     /// Writes a file; the number of arcs, and of self-loops among them, unless it is of tiles.

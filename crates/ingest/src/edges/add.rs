@@ -5,18 +5,16 @@ use std::path::Path;
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::edges::{Side, ValueType, column_file, numbers_file};
-use tiergraph_format::features::{Addition, Destination, NewFiles, check_name};
-use tiergraph_format::flat::FlatWriter;
+use tiergraph_format::features::{Addition, Growing, NewFiles, check_name};
 use tiergraph_format::manifest::Manifest;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
 use super::arcs::{Arcs, Rows};
+use super::column::ColumnWriter;
 use super::lookup::Lookup;
+use super::times::{ByVertex, NodeTimes, write_node_times};
 use crate::features::{NewFeatures, Target};
 use crate::source::{EdgeBatch, Endpoints};
-
-/// Elements that are collected before they are written.
-const PIECE: usize = 1 << 15;
 
 /// A column of values that is to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,15 +37,20 @@ pub enum Column<'a> {
 /// Values of edges that are being added to a graph. Dropped without [`Self::finish`], it leaves
 /// nothing behind.
 pub struct EdgeAddition {
-    addition: Addition,
+    addition: Box<dyn Growing>,
     budget: Budget,
     lookup: Lookup,
     columns: Vec<NewColumn>,
+    /// Names, and times by vertex.
+    node_times: ByVertex,
+    /// What was written before the edges came.
+    written: NewFiles,
     arcs: Vec<Arcs>,
     drops_loops: bool,
     /// Edges that were given.
     edges: u64,
     values: Vec<u8>,
+    _held: [Reservation; 2],
 }
 
 impl EdgeAddition {
@@ -63,18 +66,32 @@ impl EdgeAddition {
         existing: Existing,
         memory: Option<u64>,
     ) -> Result<Self> {
-        let addition = Addition::begin(path, existing)?;
-        let budget = Budget::new(match memory {
+        let memory = match memory {
             Some(memory) => memory,
             None => available_memory_bytes()? / 2,
-        });
+        };
+        let addition = Box::new(Addition::begin(path, existing)?);
+        Self::to(addition, columns, Vec::new(), &Budget::new(memory))
+    }
+
+    /// As [`begin`](Self::begin), to a graph that is being added to or built, with times of vertices.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin); [`ErrorKind::Input`] for times of more or fewer vertices.
+    pub fn to(
+        mut addition: Box<dyn Growing>,
+        columns: Vec<NewColumn>,
+        node_times: Vec<NodeTimes>,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let budget = budget.clone();
         let dir = addition.dir().clone();
         let sides = [Side::Out, Side::In];
         let has_rows = |side: &Side| dir.manifest().files.contains_key(&format!("{side}.rows"));
         let sides: Vec<Side> = sides.into_iter().filter(has_rows).collect();
         if sides.is_empty() {
             return Err(Error::new(ErrorKind::Input, "store values of edges in")
-                .object(path.display())
+                .object(dir.path().display())
                 .expected("a graph with rows")
                 .got("none")
                 .hint("`--for training` or `--for both` builds them"));
@@ -82,23 +99,44 @@ impl EdgeAddition {
         for &side in &sides {
             addition.refuse(&numbers_file(side))?;
         }
-        columns.iter().try_for_each(|column| check_name(&column.name))?;
+        let all = columns.iter().map(|column| &column.name);
+        check_names(all.chain(node_times.iter().map(|times| &times.name)))?;
         let lookup = Lookup::of(&dir, &budget)?;
-        let value_bytes = columns.iter().map(|column| column.kind.bytes()).sum();
-        let rows = sides.into_iter().map(|side| Rows::new(side, value_bytes, &dir, &budget));
+        let (node_times, written, times_held) =
+            write_node_times(&mut *addition, node_times, &lookup, &budget)?;
+        // Those of one rows file at a time.
+        let writers = (1 + columns.len() + node_times.len()) as u64
+            * ColumnWriter::bytes(dir.manifest().block_bytes);
+        let held = budget.reserve(writers, "the columns of edges that are written")?;
+        let value_bytes: usize = columns.iter().map(|column| column.kind.bytes()).sum();
+        let record_bytes = value_bytes + node_times.len() * ValueType::I64.bytes();
+        let rows = sides.into_iter().map(|side| Rows::new(side, record_bytes, &dir, &budget));
         let rows = rows.collect::<Result<Vec<_>>>()?;
         let (mut arcs, files) = (Vec::new(), rows.len() as u64);
         for (rows, done) in rows.into_iter().zip(0..) {
             // Each file gets its share.
             let left = budget.left();
             let others = budget.reserve(left - left / (files - done), "the other rows file")?;
-            arcs.push(Arcs::new(rows, &addition, &budget)?);
+            arcs.push(Arcs::new(rows, &addition.temporary(), &budget)?);
             drop(others);
         }
         let option = dir.manifest().provenance.options.get("self_loops");
         let drops_loops = option.is_some_and(|option| option == "remove");
         let values = vec![0; value_bytes];
-        Ok(Self { addition, budget, lookup, columns, arcs, drops_loops, edges: 0, values })
+        let (edges, _held) = (0, [held, times_held]);
+        Ok(Self {
+            addition,
+            budget,
+            lookup,
+            columns,
+            node_times,
+            written,
+            arcs,
+            drops_loops,
+            edges,
+            values,
+            _held,
+        })
     }
 
     /// Takes the next edges, with a column of values for each that was announced.
@@ -130,7 +168,8 @@ impl EdgeAddition {
                 rest = others;
             }
             for arcs in &mut self.arcs {
-                arcs.push(source, target, undirected, number, &self.values)?;
+                let of = (number, &self.values[..], &self.node_times[..]);
+                arcs.push(source, target, undirected, of)?;
             }
         }
         Ok(())
@@ -171,7 +210,7 @@ impl EdgeAddition {
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Manifest> {
-        let mut new = NewFiles::default();
+        let mut new = std::mem::take(&mut self.written);
         let wide = u32::try_from(self.edges).is_err();
         for arcs in std::mem::take(&mut self.arcs) {
             progress.update("edges", 0, 0, "arcs");
@@ -179,7 +218,7 @@ impl EdgeAddition {
         }
         let block_bytes = self.addition.dir().manifest().block_bytes;
         for one in features {
-            let (to, budget) = (&mut self.addition, &self.budget);
+            let (to, budget) = (&mut *self.addition, &self.budget);
             let target = &mut Target { to, vertices: self.edges, block_bytes, order: None, budget };
             let written = one.write_of_edges(target, progress, cancel)?;
             new.files.extend(written.files);
@@ -192,32 +231,46 @@ impl EdgeAddition {
     /// Writes what belongs to one rows file.
     fn write(&mut self, arcs: Arcs, wide: bool, new: &mut NewFiles, cancel: &Cancel) -> Result<()> {
         let side = arcs.side();
-        let mut create = |name: String| -> Result<(String, FlatWriter)> {
-            let writer = FlatWriter::create(&self.addition.flat(&name)?)?;
-            Ok((name, writer))
-        };
-        let (ids_name, ids) = create(numbers_file(side))?;
-        let mut ids = Bytes::new(ids, if wide { 8 } else { 4 });
-        let mut columns = Vec::new();
-        for column in &self.columns {
-            let (name, writer) = create(column_file(side, &column.name, column.kind))?;
-            columns.push((name, Bytes::new(writer, column.kind.bytes())));
-        }
+        let mut ids = self.column(numbers_file(side), if wide { 8 } else { 4 })?;
+        let names: Vec<(String, usize)> = self
+            .columns
+            .iter()
+            .map(|column| (&column.name, column.kind))
+            .chain(self.node_times.iter().map(|(name, _)| (name, ValueType::I64)))
+            .map(|(name, kind)| (column_file(side, name, kind), kind.bytes()))
+            .collect();
+        let columns = names.into_iter().map(|(name, width)| self.column(name, width));
+        let mut columns = columns.collect::<Result<Vec<ColumnWriter>>>()?;
         arcs.finish(cancel, |number, mut values| {
             ids.push(&number.to_le_bytes())?;
-            for (_, column) in &mut columns {
-                let (value, rest) = values.split_at(column.width);
+            for column in &mut columns {
+                let (value, rest) = values.split_at(column.width());
                 column.push(value)?;
                 values = rest;
             }
             Ok(())
         })?;
-        new.files.insert(ids_name, ids.finish()?);
-        for (name, column) in columns {
-            new.files.insert(name, column.finish()?);
-        }
-        Ok(())
+        std::iter::once(ids).chain(columns).try_for_each(|column| column.finish(&mut new.files))
     }
+
+    fn column(&mut self, name: String, width: usize) -> Result<ColumnWriter> {
+        let block_bytes = self.addition.dir().manifest().block_bytes;
+        ColumnWriter::create(&mut *self.addition, name, width, block_bytes)
+    }
+}
+
+/// Refuses names that no file can have, or that occur twice.
+fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut seen = Vec::new();
+    for name in names {
+        check_name(name)?;
+        if seen.contains(&name) {
+            let error = Error::new(ErrorKind::Input, "store values of edges").object(name);
+            return Err(error.expected("each name once").got("it twice"));
+        }
+        seen.push(name);
+    }
+    Ok(())
 }
 
 impl Column<'_> {
@@ -233,34 +286,5 @@ impl Column<'_> {
             Self::F32(values) => values.len(),
             Self::I64(values) => values.len(),
         }
-    }
-}
-
-/// Elements of one width on their way to a flat file.
-struct Bytes {
-    writer: FlatWriter,
-    width: usize,
-    piece: Vec<u8>,
-}
-
-impl Bytes {
-    fn new(writer: FlatWriter, width: usize) -> Self {
-        Self { writer, width, piece: Vec::with_capacity(PIECE * width) }
-    }
-
-    /// Appends the first `width` bytes of `element`.
-    fn push(&mut self, element: &[u8]) -> Result<()> {
-        self.piece.extend_from_slice(&element[..self.width]);
-        if self.piece.len() < PIECE * self.width {
-            return Ok(());
-        }
-        let written = self.writer.extend(&self.piece);
-        self.piece.clear();
-        written
-    }
-
-    fn finish(mut self) -> Result<tiergraph_format::manifest::FileEntry> {
-        self.writer.extend(&self.piece)?;
-        self.writer.finish()
     }
 }

@@ -5,10 +5,11 @@
 //! ([`Scatter`]: a counting sort that may be larger than memory), and each row is sorted by column
 //! when it comes out.
 
+use std::path::Path;
+
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::edges::Side;
-use tiergraph_format::features::Destination;
 use tiergraph_format::flat;
 use tiergraph_mem::{Budget, Reservation};
 
@@ -16,6 +17,9 @@ use crate::features::Scatter;
 
 /// Bytes of a record before the values: the column, and the edge's number.
 pub(super) const HEAD_BYTES: usize = 12;
+
+/// An edge: its number, its values, and times of vertices, by name.
+pub(super) type Edge<'a> = (u64, &'a [u8], &'a [(String, Vec<i64>)]);
 
 /// The rows of one file, and how many of their edges came.
 pub(super) struct Rows {
@@ -98,9 +102,9 @@ impl Rows {
 
 impl Arcs {
     /// Begins with empty rows, in at most three quarters of what is left of the budget.
-    pub(super) fn new(rows: Rows, addition: &impl Destination, budget: &Budget) -> Result<Self> {
+    pub(super) fn new(rows: Rows, temporary: &Path, budget: &Budget) -> Result<Self> {
         let arcs = rows.begins.last().copied().unwrap_or(0);
-        let scatter = Scatter::new(arcs, rows.record_bytes, budget, &addition.temporary())?;
+        let scatter = Scatter::new(arcs, rows.record_bytes, budget, temporary)?;
         Ok(Self { record: vec![0; rows.record_bytes], rows, scatter })
     }
 
@@ -109,29 +113,32 @@ impl Arcs {
         self.rows.side
     }
 
-    /// Takes edge `number` from `source` to `target`, with its values.
+    /// Takes an edge from `source` to `target`.
     pub(super) fn push(
         &mut self,
         source: u32,
         target: u32,
         undirected: bool,
-        number: u64,
-        values: &[u8],
+        of: Edge<'_>,
     ) -> Result<()> {
         let (row, column) = match self.rows.side {
             Side::Out => (source, target),
             Side::In => (target, source),
         };
-        self.put(row, column, number, values)?;
+        self.put(row, column, of)?;
         // An undirected edge is in the rows of both ends, a self-loop once.
-        if undirected && row != column { self.put(column, row, number, values) } else { Ok(()) }
+        if undirected && row != column { self.put(column, row, of) } else { Ok(()) }
     }
 
-    fn put(&mut self, row: u32, column: u32, number: u64, values: &[u8]) -> Result<()> {
+    fn put(&mut self, row: u32, column: u32, (number, values, times): Edge<'_>) -> Result<()> {
         let place = self.rows.place(row)?;
         self.record[..4].copy_from_slice(&column.to_le_bytes());
         self.record[4..HEAD_BYTES].copy_from_slice(&number.to_le_bytes());
-        self.record[HEAD_BYTES..].copy_from_slice(values);
+        let (own, of_neighbors) = self.record[HEAD_BYTES..].split_at_mut(values.len());
+        own.copy_from_slice(values);
+        for (slot, (_, times)) in of_neighbors.as_chunks_mut().0.iter_mut().zip(times) {
+            *slot = times[column as usize].to_le_bytes();
+        }
         self.scatter.push(place, &self.record)
     }
 

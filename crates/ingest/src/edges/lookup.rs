@@ -28,6 +28,18 @@ impl Lookup {
         Ok(Self { ids, places, vertices, _held: held })
     }
 
+    /// Values in the user's order, by vertex.
+    pub(super) fn by_vertex(&self, values: Vec<i64>) -> Vec<i64> {
+        let Some(places) = &self.places else { return values };
+        let mut by_vertex = vec![0; values.len()];
+        for (value, position) in values.into_iter().zip(0..) {
+            if let Some(vertex) = places.row(position) {
+                by_vertex[vertex as usize] = value;
+            }
+        }
+        by_vertex
+    }
+
     /// The vertex that the user calls `id`.
     #[inline]
     pub(super) fn vertex(&self, id: u64) -> Result<u32> {

@@ -9,8 +9,8 @@ use tiergraph_format::features::{ArrayRole, NewFiles};
 use tiergraph_format::flat::FlatWriter;
 
 use super::attach::Target;
-use super::npy::{Kind, NpyHeader};
 use super::store::NotFinite;
+use crate::npy::{Kind, NpyHeader};
 
 /// Bytes that are copied at a time: a multiple of every element.
 const PIECE_BYTES: usize = 1 << 18;

@@ -16,10 +16,10 @@ use tiergraph_format::features::{ArrayRole, FeatureType};
 
 use super::arrays::NewArray;
 use super::attach::{Attachment, Attachments};
-use super::npy::header_of;
 use super::rows::{RowSource, Shape};
 use super::store::NewFeatures;
 use crate::generate::hash::Counter;
+use crate::npy::header_of;
 
 /// The distance of two classes' means, in standard deviations of the noise.
 pub const SEPARATION: f32 = 2.0;

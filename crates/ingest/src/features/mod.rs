@@ -20,11 +20,12 @@ mod rows;
 mod scatter;
 mod store;
 
+pub use crate::npy::header_of;
 pub use arrays::NewArray;
 pub use attach::{Attachment, Attachments, add};
 pub(crate) use attach::{Target, order_of};
 pub use classes::{ClassModel, Classes, SEPARATION};
-pub use npy::{NpyRows, header_of};
+pub use npy::NpyRows;
 pub(crate) use place::{OrderFile, Places};
 pub use relay::{RowOrder, relay};
 pub use rows::{MemoryRows, RowSource, Shape};

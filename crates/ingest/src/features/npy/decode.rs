@@ -1,6 +1,6 @@
 //! NumPy's numbers as floats, and as integers.
 
-use super::header::{Kind, Number};
+use crate::npy::{Kind, Number};
 
 impl Number {
     /// Appends the numbers in `bytes` as 32-bit floats, rounded where they have more digits.

@@ -1,7 +1,6 @@
 //! NumPy arrays: rows of features, streamed from a file of any type of numbers.
 
 mod decode;
-mod header;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,10 +8,8 @@ use std::path::{Path, PathBuf};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::rows::{RowSource, Shape};
+use crate::npy::{NpyHeader, Number};
 use crate::source::chunks::{ChunkSpec, Chunks, next_chunk};
-
-pub use header::header_of;
-pub(crate) use header::{Kind, NpyHeader, Number};
 
 /// Bytes that are read at a time, if a row is not longer.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -47,7 +44,7 @@ impl NpyRows {
         let (rows, dim) = match header.shape[..] {
             [rows] => (rows, 1),
             [rows, dim] if dim > 0 && dim <= u64::from(u32::MAX) => (rows, dim as usize),
-            _ => return refuse("the shape (N, D)".into(), format!("{:?}", header.shape)),
+            _ => return refuse("the shape (N, D)".into(), header.shape_text()),
         };
         let (offset, bytes) = (header.raw.len() as u64, header.data_bytes());
         let got = file.metadata().map_err(failed)?.len().saturating_sub(offset);

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use self::header::{Header, IntType, Layout};
+use self::header::{Header, Layout};
 use super::batch::VertexId;
 use super::chunks::{ChunkSpec, Chunks, next_chunk};
 use super::{EdgeBatch, EdgeSource, SizeHint};
+use crate::npy::{Kind, Number};
 
 /// One stretch of the file that is read in order.
 struct Stream {
@@ -88,11 +89,11 @@ impl NpySource {
 /// Appends every `step`-th integer of `bytes`; returns the first negative one and its index.
 fn decode<I: VertexId>(
     bytes: &[u8],
-    dtype: IntType,
+    dtype: Number,
     step: usize,
     ids: &mut Vec<I>,
 ) -> Option<(usize, i64)> {
-    match (dtype.bytes, dtype.signed) {
+    match (dtype.bytes, dtype.kind == Kind::Signed) {
         (1, true) => ints(bytes, step, ids, |b| i8::from_le_bytes(b).into()),
         (1, false) => ints(bytes, step, ids, |b: [u8; 1]| b[0].into()),
         (2, signed) => ints(bytes, step, ids, |b| {

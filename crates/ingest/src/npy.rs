@@ -1,8 +1,10 @@
-//! The header of a `.npy` file (`numpy.lib.format`), whatever it holds.
+//! The header of a `.npy` file (NumPy Enhancement Proposal 1, and `numpy.lib.format`), whatever it
+//! holds.
 //!
 //! Six bytes of magic, two of version, the length of the header (2 bytes in version 1, 4 after),
 //! then a Python dictionary `{'descr': '<f4', 'fortran_order': False, 'shape': (N, D), }`.
 
+use std::fmt;
 use std::io::Read;
 
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -31,21 +33,57 @@ pub(crate) struct Number {
     pub(crate) big_endian: bool,
 }
 
-/// A parsed header of an array in C order.
+impl fmt::Display for Number {
+    /// As NumPy calls it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = match (self.bytes, self.big_endian) {
+            (1, _) => '|',
+            (_, true) => '>',
+            (_, false) => '<',
+        };
+        let kind = match self.kind {
+            Kind::Bool => 'b',
+            Kind::Signed => 'i',
+            Kind::Unsigned => 'u',
+            Kind::Float => 'f',
+        };
+        write!(f, "'{order}{kind}{}'", self.bytes)
+    }
+}
+
+/// A parsed header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NpyHeader {
     pub(crate) number: Number,
     pub(crate) shape: Vec<u64>,
+    /// Whether the first index varies fastest: Fortran order, not C order.
+    pub(crate) fortran: bool,
     /// The header itself.
     pub(crate) raw: Vec<u8>,
 }
 
 impl NpyHeader {
-    /// Reads a header; `name` is the array's in errors.
+    /// As [`read_any`](Self::read_any), of an array in C order.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for anything but numbers in C order.
     pub(crate) fn read(from: &mut dyn Read, name: &str) -> Result<Self> {
+        let header = Self::read_any(from, name)?;
+        if !header.fortran {
+            return Ok(header);
+        }
+        Err(Error::new(ErrorKind::Input, "read")
+            .object(name)
+            .expected("an array in C order")
+            .got("one in Fortran order")
+            .hint("`numpy.save(path, numpy.ascontiguousarray(x))` writes it in C order"))
+    }
+
+    /// Reads a header; `name` is the array's in errors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for anything but numbers.
+    pub(crate) fn read_any(from: &mut dyn Read, name: &str) -> Result<Self> {
         let failed = |e| Error::io("read the header of", name, e);
         let refuse = |expected: &str, got: String| {
             Error::new(ErrorKind::Input, "read").object(name).expected(expected).got(got)
@@ -66,16 +104,28 @@ impl NpyHeader {
         raw.resize(at + len, 0);
         from.read_exact(&mut raw[at..]).map_err(failed)?;
         let text = String::from_utf8_lossy(&raw[at..]).into_owned();
-        if value(&text, "fortran_order") != Some("False") {
-            return Err(refuse("an array in C order", "one in Fortran order".into())
-                .hint("`numpy.save(path, numpy.ascontiguousarray(x))` writes it in C order"));
-        }
+        let fortran = match value(&text, "fortran_order") {
+            Some("True") => true,
+            Some("False") => false,
+            other => return Err(refuse("`fortran_order`", other.unwrap_or("none").into())),
+        };
         let descr = value(&text, "descr").unwrap_or_default();
         let number = number(descr.trim_matches(['\'', '"']))
             .ok_or_else(|| refuse("an array of numbers", format!("the type {descr}")))?;
         let shape = value(&text, "shape").unwrap_or_default();
         let sizes = sizes(shape).ok_or_else(|| refuse("a shape", shape.into()))?;
-        Ok(Self { number, shape: sizes, raw })
+        Ok(Self { number, shape: sizes, fortran, raw })
+    }
+
+    /// The shape as NumPy writes it.
+    pub(crate) fn shape_text(&self) -> String {
+        match self.shape[..] {
+            [one] => format!("({one},)"),
+            _ => {
+                let sizes: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+                format!("({})", sizes.join(", "))
+            }
+        }
     }
 
     /// Elements of the array.
@@ -158,9 +208,12 @@ mod tests {
         ] {
             let header = parse(descr, "False", "(5, 3)").unwrap();
             assert_eq!(header.number, Number { kind, bytes, big_endian }, "{descr}");
+            assert_eq!(header.number.to_string(), format!("'{descr}'"));
             assert_eq!(header.data_bytes(), Some(15 * bytes as u64));
         }
-        assert_eq!(parse("<f4", "False", "(7,)").unwrap().shape, [7]);
+        let column = parse("<f4", "False", "(7,)").unwrap();
+        assert_eq!((&column.shape[..], column.shape_text()), (&[7][..], "(7,)".into()));
+        assert_eq!(parse("<f4", "False", "(7, 2)").unwrap().shape_text(), "(7, 2)");
         assert_eq!(parse("<f4", "False", "()").unwrap().elements(), Some(1));
         let huge = parse("<f8", "False", "(9223372036854775807, 4)").unwrap();
         assert_eq!(huge.data_bytes(), None);

@@ -1,0 +1,57 @@
+//! The edges of files, for Python to pair with their values.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tiergraph_core::{Error, ErrorKind};
+use tiergraph_ingest::source::open;
+use tiergraph_ingest::{EdgeBatch, EdgeSource, Endpoints};
+
+use crate::build::open_options;
+use crate::errors::{from_json, raise};
+use crate::options::Options;
+
+/// The edges of a file, batch by batch, as a build from it counts them.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct EdgeReader(Mutex<Box<dyn EdgeSource>>);
+
+#[pymethods]
+impl EdgeReader {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, options_json: &str) -> PyResult<Self> {
+        let opened = py.detach(|| {
+            let options: Options = from_json(options_json)?;
+            open(&path, &open_options(options_json, &options)?)
+        });
+        opened.map(|source| Self(Mutex::new(source))).map_err(|e| raise(py, &e))
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// `(src, dst)`, or `(src, dst, weights)`.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mut batch = EdgeBatch::default();
+        let read = py.detach(|| match self.0.lock() {
+            Ok(mut source) => source.next_batch(&mut batch),
+            Err(_) => Err(Error::new(ErrorKind::Input, "read edges").got("a panic before")),
+        });
+        if !read.map_err(|e| raise(py, &e))? {
+            return Ok(None);
+        }
+        let [src, dst] = match batch.ends {
+            Endpoints::U32 { src, dst } => {
+                [src.into_pyarray(py).into_any(), dst.into_pyarray(py).into_any()]
+            }
+            Endpoints::U64 { src, dst } => {
+                [src.into_pyarray(py).into_any(), dst.into_pyarray(py).into_any()]
+            }
+        };
+        let weights = batch.weights.map(|weights| weights.into_pyarray(py).into_any());
+        PyTuple::new(py, [src, dst].into_iter().chain(weights).collect::<Vec<_>>()).map(Some)
+    }
+}
