@@ -17,7 +17,7 @@ use crate::topology::Topology;
 use crate::window::SampleReads;
 
 /// What workers share.
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) graph: Arc<Graph>,
     pub(crate) topology: Topology,
     pub(crate) rows: Option<RowStore>,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Shared {
 }
 
 /// What one worker has for itself, from epoch to epoch.
-pub(crate) struct Tools {
+pub struct Tools {
     pub(crate) sampler: Sampler,
     pub(crate) reader: PageReader,
     held: Vec<Reservation>,
@@ -81,7 +81,7 @@ impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
 
 /// The seeds of an epoch in its order.
 #[derive(Debug)]
-pub(crate) struct SeedOrder {
+pub struct SeedOrder {
     /// Places in the caller's list, where they were shuffled.
     pub(crate) places: Option<Vec<u32>>,
     /// The seeds, in order.
@@ -93,6 +93,33 @@ pub(crate) struct SeedOrder {
 }
 
 impl SeedOrder {
+    /// The order of an epoch over seeds among so many vertices.
+    pub(crate) fn new(
+        options: &LoaderOptions,
+        vertices: usize,
+        epoch: u64,
+        inputs: Inputs<'_>,
+    ) -> Result<Self> {
+        let Inputs { seeds, times } = inputs;
+        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
+            return Err(Error::new(ErrorKind::Input, "sample from seed")
+                .object(seed)
+                .expected(format!("one of {vertices} vertices")));
+        }
+        let count = u32::try_from(seeds.len()).map_err(|_| {
+            Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
+        })?;
+        if !options.shuffle {
+            let times = times.map(<[i64]>::to_vec);
+            return Ok(Self { places: None, seeds: seeds.to_vec(), times, bounds: None });
+        }
+        let key = EpochKey::new(options.seed, epoch, Purpose::Shuffle);
+        let places = permutation(key, count);
+        let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
+        let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
+        Ok(Self { places: Some(places), seeds, times, bounds: None })
+    }
+
     /// Batches that the seeds make.
     pub(crate) fn batches(&self, options: &LoaderOptions) -> usize {
         if let Some(bounds) = &self.bounds {
@@ -142,26 +169,8 @@ impl Shared {
     }
 
     pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
-        let Inputs { seeds, times } = inputs;
-        self.check_times(seeds.len(), times)?;
-        let vertices = self.graph.vertices();
-        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
-            return Err(Error::new(ErrorKind::Input, "sample from seed")
-                .object(seed)
-                .expected(format!("one of {vertices} vertices")));
-        }
-        let count = u32::try_from(seeds.len()).map_err(|_| {
-            Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
-        })?;
-        if !self.options.shuffle {
-            let times = times.map(<[i64]>::to_vec);
-            return Ok(SeedOrder { places: None, seeds: seeds.to_vec(), times, bounds: None });
-        }
-        let key = EpochKey::new(self.options.seed, epoch, Purpose::Shuffle);
-        let places = permutation(key, count);
-        let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
-        let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
-        Ok(SeedOrder { places: Some(places), seeds, times, bounds: None })
+        self.check_times(inputs.seeds.len(), inputs.times)?;
+        SeedOrder::new(&self.options, self.graph.vertices(), epoch, inputs)
     }
 
     /// Refuses seeds without times where edges have some, and the other way round.
