@@ -8,6 +8,7 @@
 
 mod edges;
 mod features;
+mod hetero;
 mod ids;
 mod open;
 mod pages;
@@ -20,6 +21,7 @@ mod tiles;
 
 pub use edges::EdgeNumbers;
 pub use features::Features;
+pub use hetero::HeteroGraph;
 pub use open::{EngineFactory, Graph, OpenOptions};
 pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::RawRow;

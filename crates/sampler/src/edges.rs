@@ -34,6 +34,13 @@ pub struct Held {
     pub(crate) _held: Arc<Reservation>,
 }
 
+impl Held {
+    /// Rows of a batch that holds this much.
+    pub(crate) fn new(matrix: Matrix, held: &Arc<Reservation>) -> Self {
+        Self { matrix, _held: Arc::clone(held) }
+    }
+}
+
 impl EdgeValues {
     /// Looks up what is in memory.
     pub(crate) fn of(batch: &MiniBatch, columns: &Columns) -> Self {

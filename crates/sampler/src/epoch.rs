@@ -36,13 +36,13 @@ impl Prepared {
     /// Takes the features, with the memory that they count for.
     pub fn take_x(&mut self) -> Option<Held> {
         let matrix = self.x.take()?;
-        Some(Held { matrix, _held: Arc::clone(&self.held) })
+        Some(Held::new(matrix, &self.held))
     }
 
     /// Takes the features of the edges, with the memory that they count for.
     pub fn take_edge_features(&mut self) -> Option<Held> {
         let matrix = self.edges.features.take()?;
-        Some(Held { matrix, _held: Arc::clone(&self.held) })
+        Some(Held::new(matrix, &self.held))
     }
 }
 

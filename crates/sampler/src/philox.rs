@@ -57,6 +57,14 @@ impl EpochKey {
         Self([a, b])
     }
 
+    /// The key for choosing neighbours along edges of one type of several: as above, with the type's
+    /// number in the counter's last word. The first type's is that of a graph of one type.
+    pub fn of_edge_type(seed: u64, epoch: u64, edge_type: u32) -> Self {
+        let counter = [epoch as u32, (epoch >> 32) as u32, Purpose::Sample.tag(), edge_type];
+        let [a, b, ..] = philox4x32(counter, [seed as u32, (seed >> 32) as u32]);
+        Self([a, b])
+    }
+
     /// The key's two words, as kernels take them.
     pub fn words(self) -> [u32; 2] {
         self.0

@@ -11,8 +11,8 @@ use crate::batch::MiniBatch;
 use crate::board::{Board, Workshop};
 use crate::edges::{EdgeValues, gather_features};
 use crate::epoch::Prepared;
-use crate::gather::{GatherReads, Wanted, gather};
-use crate::matrix::{Delivery, Matrix};
+use crate::gather::{GatherReads, gather_matrices};
+use crate::matrix::Matrix;
 use crate::options::LoaderOptions;
 use crate::shared::{Shared, Tools};
 use crate::stats::EpochStats;
@@ -40,7 +40,7 @@ impl Workshop for Shared {
     }
 
     fn give_tools(&self, tools: Tools) {
-        Self::give_tools(self, tools);
+        self.tools.give(tools);
     }
 
     fn reader(tools: &mut Tools) -> &mut PageReader {
@@ -120,21 +120,7 @@ impl Board<Shared> {
         batches: &[MiniBatch],
     ) -> Result<(Vec<Matrix>, GatherReads)> {
         let Some((features, rows)) = self.shared.features()? else { return Ok(Default::default()) };
-        let matrices = batches.iter().map(|batch| Matrix::stored(features, batch.n_id.len()));
-        let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
-        let pairs = batches.iter().zip(&mut matrices);
-        let mut wanted: Vec<Wanted<'_>> = pairs
-            .map(|(batch, matrix)| Wanted {
-                vertices: &batch.n_id,
-                rows: &mut matrix.bytes[..batch.n_id.len() * features.row_bytes()],
-            })
-            .collect();
-        let reads =
-            gather(rows, features, &mut tools.reader, &mut wanted, self.shared.options.sharing)?;
-        if self.shared.options.delivery == Delivery::Floats {
-            let floats = matrices.into_iter().map(|matrix| matrix.into_floats(features));
-            matrices = floats.collect::<Result<_>>()?;
-        }
-        Ok((matrices, reads))
+        let nodes: Vec<&[u32]> = batches.iter().map(|batch| batch.n_id.as_slice()).collect();
+        gather_matrices(rows, features, &mut tools.reader, &nodes, &self.shared.options)
     }
 }

@@ -24,7 +24,7 @@ pub struct Shared {
     /// No rows: what says so when features of edges are gathered.
     pub(crate) edge_rows: Option<RowStore>,
     pub(crate) options: LoaderOptions,
-    pub(crate) tools: Mutex<Vec<Tools>>,
+    pub(crate) tools: Chest<Sampler>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -34,21 +34,56 @@ impl std::fmt::Debug for Shared {
 }
 
 /// What one worker has for itself, from epoch to epoch.
-pub struct Tools {
-    pub(crate) sampler: Sampler,
+pub struct Tools<S = Sampler> {
+    pub(crate) sampler: S,
     pub(crate) reader: PageReader,
     held: Vec<Reservation>,
 }
 
-impl Tools {
-    /// Reserves what the tables have grown by.
-    fn reserve_growth(&mut self, graph: &Graph, retained: u64) -> Result<()> {
+impl<S> Tools<S> {
+    pub(crate) fn new(sampler: S, reader: PageReader) -> Self {
+        Self { sampler, reader, held: Vec::new() }
+    }
+
+    /// Reserves what tables of `table_bytes` and pages that are kept for a window have grown by.
+    pub(crate) fn reserve_growth(
+        &mut self,
+        graph: &Graph,
+        table_bytes: u64,
+        retained: u64,
+    ) -> Result<()> {
         let held: u64 = self.held.iter().map(Reservation::bytes).sum();
-        let bytes = self.sampler.resident_bytes() + self.reader.resident_bytes() + retained;
+        let bytes = table_bytes + self.reader.resident_bytes() + retained;
         if bytes > held {
             self.held.push(graph.reserve(bytes - held, "the tables and buffers of a sampler")?);
         }
         Ok(())
+    }
+}
+
+/// The tools that no worker has.
+pub(crate) struct Chest<S>(Mutex<Vec<Tools<S>>>);
+
+impl<S> Default for Chest<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S> Chest<S> {
+    /// Used tools, if there are any.
+    pub(crate) fn take(&self) -> Option<Tools<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps a worker's tools for the next epoch.
+    pub(crate) fn give(&self, mut tools: Tools<S>) {
+        // An epoch that was left early has stopped its reader for good.
+        tools.reader.stop_by(Cancel::default());
+        // A failed engine may still bring what nobody waits for.
+        if tools.reader.is_idle() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
+        }
     }
 }
 
@@ -213,7 +248,8 @@ impl Shared {
         let retain_bytes = self.options.retain_bytes;
         let reads =
             sampler.sample_window(&self.topology, reader, key, &seeds, batches, retain_bytes)?;
-        tools.reserve_growth(&self.graph, self.retained_bytes())?;
+        let tables = tools.sampler.resident_bytes();
+        tools.reserve_growth(&self.graph, tables, self.retained_bytes())?;
         Ok(reads)
     }
 
@@ -224,26 +260,14 @@ impl Shared {
 
     /// A worker's tools: used ones, or new.
     pub(crate) fn take_tools(&self) -> Result<Tools> {
-        let kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        kept.map_or_else(|| self.new_tools(), Ok)
+        self.tools.take().map_or_else(|| self.new_tools(), Ok)
     }
 
     pub(crate) fn new_tools(&self) -> Result<Tools> {
         let sampler = Sampler::new(self.graph.vertices(), &self.options.sample)?;
-        let reader = self.graph.page_reader()?;
-        let mut tools = Tools { sampler, reader, held: Vec::new() };
-        tools.reserve_growth(&self.graph, self.retained_bytes())?;
+        let mut tools = Tools::new(sampler, self.graph.page_reader()?);
+        let tables = tools.sampler.resident_bytes();
+        tools.reserve_growth(&self.graph, tables, self.retained_bytes())?;
         Ok(tools)
-    }
-
-    /// Keeps a worker's tools for the next epoch.
-    pub(crate) fn give_tools(&self, mut tools: Tools) {
-        // An epoch that was left early has stopped its reader for good.
-        tools.reader.stop_by(Cancel::default());
-        // A failed engine may still bring what nobody waits for.
-        if !tools.reader.is_idle() {
-            return;
-        }
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
     }
 }
