@@ -36,8 +36,9 @@ class BuildOptions(TypedDict, total=False):
     order: Literal["none", "degree", "auto"] | None
     """How vertices are arranged on disk; results always come back in the order of the ids."""
     codec: Literal["packed", "raw"] | None
-    layouts: Literal["analytics", "training", "both"] | None
-    """What the graph is for: whole-graph passes, neighbour look-ups, or both."""
+    layouts: Literal["analytics", "training", "both", "sampling"] | None
+    """What the graph is for: whole-graph passes, neighbour look-ups, or both; `sampling` has only
+    the neighbours that messages come from."""
     stripe: list[str] | None
     """Directories, one a drive, that blocks are dealt over in turn."""
     block_bytes: int | str | None
@@ -154,8 +155,8 @@ def build(
         edges, held = as_batches(source), WAITING_EDGE_BYTES * most
         if files is not None:
             edges, held = read_batches(files, columns, most), held + reader_bytes(files)
-        encoded = _encode({**options, "vertices": vertices, "held_bytes": held}, _EdgeOptions)
-        return _push(edges, most, path, encoded, attached, progress)
+        encoded = encode_edges({**options, "vertices": vertices, "held_bytes": held})
+        return push(edges, most, path, encoded, attached, progress)
     if len(files) != 1:
         raise InputError.of(
             "build from",
@@ -217,7 +218,12 @@ def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
     return json.dumps(encoded)
 
 
-def _push(
+def encode_edges(options: Mapping[str, Any]) -> str:
+    """The options of a build from batches as JSON, for `push`."""
+    return _encode(options, _EdgeOptions)
+
+
+def push(
     batches: Iterable[Batch],
     most: int,
     path: PathLike,
@@ -225,6 +231,7 @@ def _push(
     attached: Attached,
     progress: _native.Progress | None,
 ) -> dict[str, Any]:
+    """Builds the graph `path` from batches, `most` edges at a time."""
     builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
     try:
         for src, dst, *weights in batches:

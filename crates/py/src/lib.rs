@@ -15,6 +15,7 @@ mod errors;
 mod generators;
 mod gpu_loader;
 mod graph;
+mod hetero;
 mod info;
 mod loader;
 mod options;
@@ -44,6 +45,8 @@ mod _native {
     use super::gpu_loader::GpuLoader;
     #[pymodule_export]
     use super::graph::{Graph, open};
+    #[pymodule_export]
+    use super::hetero::{HeteroBuilding, HeteroLoader, hetero_info, is_hetero};
     #[pymodule_export]
     use super::loader::{Epoch, Loader};
     #[pymodule_export]
