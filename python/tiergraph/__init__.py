@@ -16,6 +16,7 @@ from .features import add_features
 from .graph import Graph, open
 from .hetero import HeteroGraph, open_hetero
 from .hetero_build import build_hetero
+from .hetero_loader import HeteroNeighborLoader
 from .link import LinkNeighborLoader
 from .loader import NeighborLoader
 from .ordering import order_features
@@ -30,6 +31,7 @@ __all__ = [
     "FormatError",
     "Graph",
     "HeteroGraph",
+    "HeteroNeighborLoader",
     "InputError",
     "IoError",
     "LinkNeighborLoader",

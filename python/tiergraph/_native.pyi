@@ -183,8 +183,11 @@ class HeteroBuilding:
     def __init__(self, path: str, overwrite: bool) -> None: ...
     def folder(self) -> str: ...
     def commit(self, types_json: str) -> None:
-        """Renames it into place: `node_types` as `{name, vertices, graph}`, `edge_types` as
-        `{source, relation, destination, edges, graph}`, `graph` being a name in the folder."""
+        """Renames it into place.
+
+        `node_types` has `{name, vertices, graph}`, `edge_types` has `{source, relation,
+        destination, edges, graph}`; a `graph` is a name in the folder.
+        """
 
     def abort(self) -> None: ...
 

@@ -1,10 +1,11 @@
-"""Writing heterogeneous graphs: one graph a node type and one an edge type, put in place together."""
+"""Writing heterogeneous graphs: a graph for each node type and each edge type, in one directory."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -29,8 +30,7 @@ Batches = Iterator[tuple[Array, Array]]
 MOST_NODES = 2**32 - 1
 """At both ends of an edge type together."""
 
-NODE_KEYS = ("vertices", "features", "labels", "splits", "feature_dtype", "feature_columns")
-NODE_KEYS += ("allow_nan",)
+NODE_KEYS = ("vertices", *(field.name for field in fields(Attached)))
 
 
 class HeteroBuildOptions(TypedDict, total=False):
@@ -157,9 +157,7 @@ class _Parts:
             "held_bytes": WAITING_EDGE_BYTES * self._most + held,
         }
         encoded = encode_edges(options)
-        return push(
-            batches, self._most, self._folder / graph, encoded, attached, self._progress
-        )
+        return push(batches, self._most, self._folder / graph, encoded, attached, self._progress)
 
 
 def _of_data(data: Any) -> tuple[dict[str, dict[str, Any]], dict[EdgeType, Any]]:
@@ -294,13 +292,13 @@ def _shifted(
 def _nodes(edge_type: EdgeType, given: Any, column: str, count: int) -> NDArray[np.uint32]:
     """Nodes of a type with so many."""
     nodes = to_endpoints(np.asarray(given), column)
-    if nodes.size and not (0 <= int(nodes.min()) and int(nodes.max()) < count):
-        outside = nodes.min() if int(nodes.min()) < 0 else nodes.max()
+    least, most = (int(nodes.min()), int(nodes.max())) if nodes.size else (0, -1)
+    if least < 0 or most >= count:
         of = edge_type[0 if column == "src" else 2]
         raise InputError.of(
             "build the edges",
             " ".join(edge_type),
             expected=f"`{column}` from 0 to {count - 1}, the nodes of `{of}`",
-            got=outside,
+            got=least if least < 0 else most,
         )
     return nodes.astype(np.uint32)

@@ -36,11 +36,11 @@ class HeteroNeighborLoader(NeighborLoader):
     every edge type, or a dictionary of such by edge type; -1 is all. `input_nodes` are a node type,
     or a type with ids, a mask or the name of one of its splits: `("paper", "train")`.
 
-    A hop takes, for each edge type, neighbours of those nodes of the destination's type that the hop
-    before found. A batch has, by node type, `x`, `y`, `n_id`, `num_nodes` and `num_sampled_nodes`
-    (hops + 1 numbers); by edge type, `edge_index` (local to each end's type), `num_sampled_edges`
-    (by hop) and `e_id`: the edge's place among those of its type in ascending order of (destination,
-    source). The seeds' type has `batch_size` and `input_id`.
+    A hop takes, for each edge type, neighbours of those nodes of the destination's type that the
+    hop before found. A batch has, by node type, `x`, `y`, `n_id`, `num_nodes` and
+    `num_sampled_nodes` (hops + 1 numbers); by edge type, `edge_index` (local to each end's type),
+    `num_sampled_edges` (by hop) and `e_id`: the edge's place among those of its type in ascending
+    order of (destination, source). The seeds' type has `batch_size` and `input_id`.
 
     Features named `x` and labels named `y` are taken from all types that have them; `features` and
     `labels` name others. Uniform sampling on the CPU only: no weights, times or disjoint batches.
@@ -171,7 +171,12 @@ def _input(graph: HeteroGraph, given: Any) -> tuple[str, Any]:
 
 def _supported(options: Any) -> Any:
     """The options, without those that mean nothing here; refuses those that would."""
-    plain = {"disjoint": False, "temporal_strategy": "uniform", "device": "cpu", "direction": "in"}
+    plain: dict[str, Any] = {
+        "disjoint": False,
+        "temporal_strategy": "uniform",
+        "device": "cpu",
+        "direction": "in",
+    }
     for name, default in plain.items():
         if options.get(name) not in (None, default):
             raise InputError.of(
@@ -204,4 +209,6 @@ def _labels(graph: HeteroGraph, name: str | None) -> dict[str, NDArray[Any]]:
     if name is not None and not types:
         raise InputError.of("use the labels", name, expected="those of a node type", got="none")
     labels = {node_type: labels_of(graph[node_type], wanted) for node_type in types}
-    return {node_type: np.asarray(found) for node_type, found in labels.items() if found is not None}
+    return {
+        node_type: np.asarray(found) for node_type, found in labels.items() if found is not None
+    }

@@ -99,12 +99,12 @@ class NeighborLoader:
     window of batches; iterating raises `IoError` and `FormatError` for what cannot be read.
     """
 
-    def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> Self:
+    def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:  # noqa: PYI034
+        """A loader of the graph's kind, which Python then initialises."""
         if cls is NeighborLoader and is_hetero(graph):
             from .hetero_loader import HeteroNeighborLoader
 
-            # Which Python then initialises, as it is a `NeighborLoader` too.
-            return super().__new__(HeteroNeighborLoader)  # type: ignore[type-var]
+            return super().__new__(HeteroNeighborLoader)
         return super().__new__(cls)
 
     def __init__(
