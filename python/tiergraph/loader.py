@@ -99,7 +99,7 @@ class NeighborLoader:
     window of batches; iterating raises `IoError` and `FormatError` for what cannot be read.
     """
 
-    def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:  # noqa: PYI034
+    def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:
         """A loader of the graph's kind, which Python then initialises."""
         if cls is NeighborLoader and is_hetero(graph):
             from .hetero_loader import HeteroNeighborLoader
