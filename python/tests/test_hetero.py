@@ -95,6 +95,16 @@ def test_what_is_no_graph_of_types_is_refused(tmp_path):
     refused(tmp_path, "`paper cites paper`: expected arrays", edges={CITES: "cites.txt"})
 
 
+def test_options_of_ordinary_graphs_are_not_taken(tmp_path):
+    for options in ({"stripe": [str(tmp_path)]}, {"ids": "map"}, {"order": "degree"}):
+        with pytest.raises(TypeError, match="the options are memory, threads"):
+            tg.build_hetero(tmp_path / "h.tg", **typed(), **options)
+    with pytest.raises(tg.InputError, match="`data`, or `nodes` and `edges`"):
+        tg.build_hetero(tmp_path / "h.tg", object(), **typed())
+    with pytest.raises(tg.InputError, match="PyG's `HeteroData`"):
+        tg.build_hetero(tmp_path / "h.tg", object())
+
+
 def test_a_graph_is_replaced_only_when_asked(path):
     with pytest.raises(tg.InputError, match="--overwrite"):
         tg.build_hetero(path, **typed())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -325,3 +326,37 @@ except KeyboardInterrupt:
 def test_ctrl_c_stops_an_epoch(path):
     code, out, _ = interrupt([sys.executable, "-c", PROGRAM, str(path)])
     assert (code, out.split()) == (0, ["stopped"])
+
+
+UNCOUNTED = 32 << 20
+
+MEASURED = """
+import re, sys, tiergraph as tg
+from tiergraph import pyg
+pyg.torch(), pyg.geometric("data")
+def peak():
+    with open("/proc/self/status") as status:
+        return int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) * 1024
+base = peak()
+loader = tg.NeighborLoader(sys.argv[1], [4, 3], 64, "paper", memory=int(sys.argv[2]), threads=2)
+for batch in loader:
+    pass
+print(peak() - base, loader.last_epoch["bytes_ssd"])
+"""
+
+
+def test_an_epoch_stays_under_its_memory(tmp_path):
+    """Features of 120 MB, of which little fits."""
+    random, papers, memory = np.random.default_rng(7), 60_000, 80 << 20
+    nodes = {"paper": {"features": np.ones((papers, 512), np.float32)}, "author": {"vertices": 999}}
+    edges = {
+        ("author", "writes", "paper"): (random.integers(0, 999, papers), np.arange(papers)),
+        ("paper", "cites", "paper"): random.integers(0, papers, (2, 4 * papers)),
+    }
+    tg.build_hetero(tmp_path / "m.tg", nodes=nodes, edges=edges)
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / "m.tg"), str(memory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    beyond, read = map(int, done.stdout.split())
+    # PyTorch's and PyG's own, and what batches are copied to for them, is not counted.
+    assert beyond <= memory + UNCOUNTED
+    assert read > memory

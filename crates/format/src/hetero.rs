@@ -4,7 +4,7 @@
 //! features, labels and splits and no edges. An edge type's has the vertices of both types: those
 //! of the destination first, then those of the source, unless it is the same.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -149,7 +149,10 @@ impl HeteroManifest {
         if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("two edge types `{:?}`", pair[0]));
         }
-        let plain = |name: &&str| Path::new(name).components().count() == 1 && !name.contains("..");
+        let plain = |name: &&str| {
+            let mut parts = Path::new(name).components();
+            matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+        };
         if let Some(name) = self.graphs().find(|name| !plain(name)) {
             return Err(format!("a graph outside of the directory: `{name}`"));
         }

@@ -32,6 +32,8 @@ fn what_disagrees_with_itself_is_not_written() {
         (vec![node("a", 1, "../a.tg")], vec![], "outside of the directory: `../a.tg`"),
         (vec![node("a", 1, "/a.tg")], vec![], "outside of the directory: `/a.tg`"),
         (vec![node("a", 1, "")], vec![], "outside of the directory: ``"),
+        (vec![node("a", 1, "/")], vec![], "outside of the directory: `/`"),
+        (vec![node("a", 1, "..")], vec![], "outside of the directory: `..`"),
         (vec![node("a", 1 << 31, "a"), node("b", 1 << 31, "b")], vec![edge("a", "b")], "2^32 - 1"),
     ] {
         let building = HeteroBuilding::begin(&path, Existing::Refuse).unwrap();
