@@ -98,8 +98,8 @@ fn batches_are_the_same_whatever_each_type_keeps() {
     let graph = open(&path);
     assert!(graph.edges()[3].row_pages(Direction::In).unwrap().index.len() > 3, "cut lists");
     let half = |pages: u64| (0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect();
-    for input in 0..NODES.len() {
-        let seeds: Vec<u32> = (0..NODES[input].1.min(33) as u32).rev().collect();
+    for (input, &(_, count)) in NODES.iter().enumerate() {
+        let seeds: Vec<u32> = (0..count.min(33) as u32).rev().collect();
         let new = |keep: HeteroKept, retain_bytes| {
             let mut options = options(input);
             options.batches.retain_bytes = retain_bytes;
