@@ -247,6 +247,27 @@ def test_features_lie_where_they_were_gathered_and_stay_there(graph, x):
         assert torch.equal(tensor, twin)
 
 
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("dedup", [False, True])
+def test_rows_of_one_direction_are_enough(edges, tmp_path, undirected, dedup):
+    _, src, dst = edges
+    options = {"ids": "map", "order": "none", "undirected": undirected, "dedup": dedup}
+    graphs = []
+    for layouts in ("training", "sampling"):
+        path = tmp_path / f"{layouts}.tg"
+        tg.build((src, dst), path, layouts=layouts, **options)
+        graphs.append(tg.open(path))
+    training, sampling = graphs
+    assert (training.edges, training.info()["arcs"]) == (sampling.edges, sampling.info()["arcs"])
+    assert np.array_equal(training.degrees("in"), sampling.degrees("in"))
+    assert training.info()["bytes"] > sampling.info()["bytes"] or undirected
+    given = {"num_neighbors": FANOUTS, "batch_size": 50, "memory": "128MiB"}
+    pairs = (tg.NeighborLoader(graph, **given) for graph in graphs)
+    for a, b in zip(*pairs, strict=True):
+        assert torch.equal(a.n_id, b.n_id)
+        assert torch.equal(a.e_id, b.e_id)
+
+
 def test_leaving_a_loop_ends_its_threads(graph):
     batches = loader(graph, prefetch=40)
 

@@ -14,6 +14,9 @@ from .edges import add_edge_values
 from .errors import BudgetError, DeviceError, Error, FormatError, InputError, IoError
 from .features import add_features
 from .graph import Graph, open
+from .hetero import HeteroGraph, open_hetero
+from .hetero_build import build_hetero
+from .hetero_loader import HeteroNeighborLoader
 from .link import LinkNeighborLoader
 from .loader import NeighborLoader
 from .ordering import order_features
@@ -27,6 +30,8 @@ __all__ = [
     "Error",
     "FormatError",
     "Graph",
+    "HeteroGraph",
+    "HeteroNeighborLoader",
     "InputError",
     "IoError",
     "LinkNeighborLoader",
@@ -35,8 +40,10 @@ __all__ = [
     "add_edge_values",
     "add_features",
     "build",
+    "build_hetero",
     "cuda_devices",
     "generate",
     "open",
+    "open_hetero",
     "order_features",
 ]

@@ -175,6 +175,56 @@ class Epoch:
     def close(self) -> None:
         """Stops what prepares further batches."""
 
+def is_hetero(path: str) -> bool:
+    """Whether there is a heterogeneous graph, sound or not."""
+
+def hetero_info(path: str) -> str:
+    """`node_types` and `edge_types`, and what each has."""
+
+class HeteroBuilding:
+    """A heterogeneous graph whose parts are being built in a folder of its own."""
+
+    def __init__(self, path: str, overwrite: bool) -> None: ...
+    def folder(self) -> str: ...
+    def commit(self, types_json: str) -> None:
+        """Renames it into place.
+
+        `node_types` has `{name, vertices, graph}`, `edge_types` has `{source, relation,
+        destination, edges, graph}`; a `graph` is a name in the folder.
+        """
+
+    def abort(self) -> None: ...
+
+class NodesOfType(TypedDict):
+    """n nodes of one type."""
+
+    n_id: NDArray[np.int64]
+    num_sampled_nodes: list[int]
+    x: NDArray[np.float32] | None
+
+class EdgesOfType(TypedDict):
+    """e edges of one type."""
+
+    edge_index: NDArray[np.int64]
+    e_id: NDArray[np.int64]
+    num_sampled_edges: list[int]
+
+class HeteroBatch(TypedDict):
+    """A mini-batch of several types, in the order of the graph's."""
+
+    number: int
+    batch_size: int
+    input_id: NDArray[np.int64]
+    nodes: list[NodesOfType]
+    edges: list[EdgesOfType]
+
+class HeteroLoader:
+    """Makes mini-batches of a heterogeneous graph, which it opens for itself."""
+
+    def __init__(self, path: str, options_json: str, seeds: NDArray[np.uint64]) -> None: ...
+    def kept(self) -> str: ...
+    def epoch(self, number: int, first: int) -> Epoch: ...
+
 def build_file(
     path_in: str,
     path_out: str,

@@ -20,6 +20,7 @@ from .arrays import to_ids
 from .errors import InputError
 from .gpu_loader import GpuBatches, check_device
 from .graph import Graph, open
+from .hetero import is_hetero
 from .sizes import to_bytes
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class LoaderOptions(TypedDict, total=False):
 class NeighborLoader:
     """Batches of seeds with sampled neighbours, as `torch_geometric.data.Data`.
 
+    Of a heterogeneous graph it gives `HeteroData`, as `HeteroNeighborLoader` says.
+
     `graph` is an opened graph or its path; the loader opens it for itself. `num_neighbors` has one
     fanout a hop, -1 for all. `input_nodes` are the seeds: vertex ids, a mask with a value a vertex,
     the name of one of the graph's splits, or None for all vertices.
@@ -100,6 +103,14 @@ class NeighborLoader:
     window of batches; iterating raises `IoError` and `FormatError` for what cannot be read.
     """
 
+    def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:
+        """A loader of the graph's kind, which Python then initialises."""
+        if cls is NeighborLoader and is_hetero(graph):
+            from .hetero_loader import HeteroNeighborLoader
+
+            return super().__new__(HeteroNeighborLoader)
+        return super().__new__(cls)
+
     def __init__(
         self,
         graph: Graph | PathLike,
@@ -119,7 +130,7 @@ class NeighborLoader:
         transform: Callable[[Batch], Batch] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
-        _check(replace, subgraph_type)
+        check_sampling(replace, subgraph_type)
         pyg.geometric("data")
         self.graph = graph if isinstance(graph, Graph) else open(graph)
         self.seeds = seeds_of(self.graph, input_nodes)
@@ -339,7 +350,7 @@ def labels_of(graph: Graph, name: str | None) -> NDArray[Any] | None:
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else np.asarray(labels)
 
 
-def _check(replace: bool, subgraph_type: str) -> None:
+def check_sampling(replace: bool, subgraph_type: str) -> None:
     """Refuses what is sampled otherwise here than the caller means."""
     if replace:
         raise InputError.of("sample with replacement", expected="replace=False", got="replace=True")

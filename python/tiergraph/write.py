@@ -42,8 +42,9 @@ class BuildOptions(TypedDict, total=False):
     order: Literal["none", "degree", "auto"] | None
     """How vertices are arranged on disk; results always come back in the order of the ids."""
     codec: Literal["packed", "raw"] | None
-    layouts: Literal["analytics", "training", "both"] | None
-    """What the graph is for: whole-graph passes, neighbour look-ups, or both."""
+    layouts: Literal["analytics", "training", "both", "sampling"] | None
+    """What the graph is for: whole-graph passes, neighbour look-ups, or both; `sampling` has only
+    the neighbours that messages come from."""
     stripe: list[str] | None
     """Directories, one a drive, that blocks are dealt over in turn."""
     block_bytes: int | str | None
@@ -182,8 +183,8 @@ def build(
         batches, held = as_batches(source), WAITING_EDGE_BYTES * most
         if files is not None:
             batches, held = read_batches(files, columns, most), held + reader_bytes(files)
-        encoded = _encode({**options, "vertices": vertices, "held_bytes": held}, _EdgeOptions)
-        return _push(batches, most, path, encoded, attached, with_edges, progress)
+        encoded = encode_edges({**options, "vertices": vertices, "held_bytes": held})
+        return push(batches, most, path, encoded, attached, with_edges, progress)
     if len(files) != 1:
         raise InputError.of(
             "build from",
@@ -253,7 +254,12 @@ def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
     return json.dumps(encoded)
 
 
-def _push(
+def encode_edges(options: Mapping[str, Any]) -> str:
+    """The options of a build from batches as JSON, for `push`."""
+    return _encode(options, _EdgeOptions)
+
+
+def push(
     batches: Iterable[Batch],
     most: int,
     path: PathLike,
@@ -262,6 +268,7 @@ def _push(
     with_edges: WithEdges | None,
     progress: _native.Progress | None,
 ) -> dict[str, Any]:
+    """Builds the graph `path` from batches, `most` edges at a time."""
     builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
     try:
         for src, dst, *weights in batches:

@@ -8,6 +8,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::features::{FOLDERS, NewFiles, make_folder};
+use crate::hetero::HeteroManifest;
 use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
 use crate::sink::FileSink;
 
@@ -132,14 +133,14 @@ pub struct Building {
 
 /// A directory's final path, and where it is until it gets there.
 #[derive(Debug)]
-struct Place {
-    path: PathBuf,
-    building: PathBuf,
-    old: PathBuf,
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) building: PathBuf,
+    pub(crate) old: PathBuf,
 }
 
 impl Place {
-    fn new(path: PathBuf) -> Result<Self> {
+    pub(crate) fn new(path: PathBuf) -> Result<Self> {
         let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
             return Err(Error::new(ErrorKind::Input, "create")
                 .object(path.display())
@@ -151,7 +152,7 @@ impl Place {
 
     /// Puts the new directory in place and the old one, if any, aside: in one step where the file
     /// system can exchange two names.
-    fn swap_in(&self) -> std::io::Result<()> {
+    pub(crate) fn swap_in(&self) -> std::io::Result<()> {
         if self.path.exists() {
             if self.old.exists() {
                 return Err(std::io::ErrorKind::AlreadyExists.into());
@@ -301,12 +302,12 @@ impl Drop for Building {
 }
 
 /// An existing graph is refused unless it may be replaced; anything else is always refused.
-fn refuse(path: &Path, existing: Existing) -> Result<()> {
+pub(crate) fn refuse(path: &Path, existing: Existing) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }
     let error = Error::new(ErrorKind::Input, "create").object(path.display());
-    if !path.join(MANIFEST).exists() {
+    if !path.join(MANIFEST).exists() && !HeteroManifest::is_at(path) {
         return Err(error
             .expected("nothing, or a graph to replace")
             .got("something that is no graph")
@@ -322,7 +323,7 @@ fn refuse(path: &Path, existing: Existing) -> Result<()> {
 }
 
 /// Removes the stripes of a replaced graph that the new one did not take over.
-fn remove_stripes(replaced: &Manifest) {
+pub(crate) fn remove_stripes(replaced: &Manifest) {
     for stripe in &replaced.stripes {
         // Never more than what is provably its own.
         let own = fs::read_to_string(stripe.join(BUILD_ID)).is_ok_and(|id| id == replaced.build_id);
@@ -332,7 +333,7 @@ fn remove_stripes(replaced: &Manifest) {
     }
 }
 
-fn sync(dir: &Path) -> std::io::Result<()> {
+pub(crate) fn sync(dir: &Path) -> std::io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 

@@ -12,6 +12,7 @@ pub mod directory;
 pub mod edges;
 pub mod features;
 pub mod flat;
+pub mod hetero;
 mod le;
 pub mod manifest;
 pub mod pages;

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::block::BLOCK_ALIGN;
 use crate::edges;
 use crate::features::{FOLDERS, FeatureFiles, FeaturesEntry, PAGE_BYTES};
+use crate::hetero::HeteroManifest;
 
 /// The file's name in a graph directory.
 pub const MANIFEST: &str = "manifest.json";
@@ -187,12 +189,7 @@ impl Manifest {
         self.validate().map_err(|got| {
             Error::new(ErrorKind::Input, "write the manifest of").object(dir.display()).got(got)
         })?;
-        let (path, new) = (dir.join(MANIFEST), dir.join(format!(".{MANIFEST}.new")));
-        let text = self.seal()?;
-        let io = |e| Error::io("write", path.display(), e);
-        fs::write(&new, text).map_err(io)?;
-        fs::File::open(&new).and_then(|f| f.sync_all()).map_err(io)?;
-        fs::rename(&new, &path).and_then(|()| fs::File::open(dir)?.sync_all()).map_err(io)
+        write_sealed(self, dir, MANIFEST)
     }
 
     /// Reads and checks `dir/manifest.json`.
@@ -208,29 +205,9 @@ impl Manifest {
 
     /// Checks and parses a manifest's text; `file` names it in errors.
     pub fn parse(bytes: &[u8], file: &str) -> Result<Self> {
-        let error = || Error::new(ErrorKind::Format, "open").object(file);
-        let value: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
-        let version = value.as_ref().and_then(|v| v.get("format_version"));
-        if let Some(version) = version.filter(|v| **v != FORMAT_VERSION) {
-            return Err(error()
-                .expected(format!("format version {FORMAT_VERSION}"))
-                .got(format!("version {version}"))
-                .hint("open the graph with the version of tiergraph that built it"));
-        }
-        let damaged = || error().hint("rebuild the graph, or restore the file from a copy");
-        check_seal(bytes).map_err(|(x, y)| damaged().expected(x).got(y))?;
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|e| damaged().source(e))?;
-        manifest.validate().map_err(|got| damaged().got(got))?;
+        let manifest: Self = parse_sealed(bytes, file)?;
+        manifest.validate().map_err(|got| damaged(file).got(got))?;
         Ok(manifest)
-    }
-
-    /// The text of `manifest.json`.
-    fn seal(&self) -> Result<String> {
-        let json = serde_json::to_string_pretty(self)
-            .map_err(|e| Error::new(ErrorKind::Input, "write the manifest").source(e))?;
-        let body = json.strip_suffix("\n}").unwrap_or(&json);
-        let crc = seal_of(body.as_bytes());
-        Ok(format!("{body}{SEAL_BEFORE}{crc:08x}{SEAL_AFTER}"))
     }
 
     /// What no manifest of this version can say.
@@ -336,6 +313,47 @@ impl Manifest {
     }
 }
 
+/// Puts `content` into `dir/name` as sealed JSON, in place of any other in one step, and forces it
+/// to the device.
+pub(crate) fn write_sealed(content: &impl Serialize, dir: &Path, name: &str) -> Result<()> {
+    let (path, new) = (dir.join(name), dir.join(format!(".{name}.new")));
+    let text = seal(content)?;
+    let io = |e| Error::io("write", path.display(), e);
+    fs::write(&new, text).map_err(io)?;
+    fs::File::open(&new).and_then(|f| f.sync_all()).map_err(io)?;
+    fs::rename(&new, &path).and_then(|()| fs::File::open(dir)?.sync_all()).map_err(io)
+}
+
+/// Checks the version and the seal of JSON, and reads it; `file` names it in errors.
+pub(crate) fn parse_sealed<T: DeserializeOwned>(bytes: &[u8], file: &str) -> Result<T> {
+    let value: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
+    let version = value.as_ref().and_then(|v| v.get("format_version"));
+    if let Some(version) = version.filter(|v| **v != FORMAT_VERSION) {
+        return Err(Error::new(ErrorKind::Format, "open")
+            .object(file)
+            .expected(format!("format version {FORMAT_VERSION}"))
+            .got(format!("version {version}"))
+            .hint("open the graph with the version of tiergraph that built it"));
+    }
+    check_seal(bytes).map_err(|(x, y)| damaged(file).expected(x).got(y))?;
+    serde_json::from_slice(bytes).map_err(|e| damaged(file).source(e))
+}
+
+fn damaged(file: &str) -> Error {
+    Error::new(ErrorKind::Format, "open")
+        .object(file)
+        .hint("rebuild the graph, or restore the file from a copy")
+}
+
+/// JSON whose last line is its checksum.
+fn seal(content: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_string_pretty(content)
+        .map_err(|e| Error::new(ErrorKind::Input, "write the manifest").source(e))?;
+    let body = json.strip_suffix("\n}").unwrap_or(&json);
+    let crc = seal_of(body.as_bytes());
+    Ok(format!("{body}{SEAL_BEFORE}{crc:08x}{SEAL_AFTER}"))
+}
+
 fn seal_of(body: &[u8]) -> u32 {
     let crc = crc32c::crc32c(body);
     let crc = crc32c::crc32c_append(crc, SEAL_BEFORE.as_bytes());
@@ -365,6 +383,13 @@ fn no_graph(dir: &Path, e: std::io::Error) -> Error {
     let got = match fs::metadata(dir) {
         Err(_) => "nothing there",
         Ok(m) if !m.is_dir() => "a file",
+        Ok(_) if HeteroManifest::is_at(dir) => {
+            return Error::new(ErrorKind::Input, "open")
+                .object(dir.display())
+                .expected("a graph of one type of nodes and edges")
+                .got("a heterogeneous one")
+                .hint("`tiergraph.open_hetero` opens it, `tiergraph.NeighborLoader` takes it");
+        }
         Ok(_) if missing => "a directory without `manifest.json`",
         Ok(_) => return Error::io("read", dir.join(MANIFEST).display(), e),
     };

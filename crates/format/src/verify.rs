@@ -14,7 +14,8 @@ use crate::block;
 use crate::directory::{GraphDir, check_length};
 use crate::features::{self, FeatureFiles};
 use crate::flat;
-use crate::manifest::{FileEntry, FileKind, MANIFEST};
+use crate::hetero::{HETERO, HeteroManifest};
+use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
 use crate::rows::{PAGE_BYTES, check_page};
 
 /// What [`verify`] read and found.
@@ -43,12 +44,45 @@ pub struct Damage {
     pub what: String,
 }
 
-/// Checks the manifest, and the length and every checksum of every file of the graph at `path`.
+/// Checks the manifest, and the length and every checksum of every file of the graph at `path`; of
+/// a heterogeneous one, of all graphs that it consists of.
 ///
 /// # Errors
 /// Only if there is no graph at `path`, a stripe cannot be found, or the run is cancelled: damage
 /// goes into the report.
 pub fn verify(path: &Path, progress: &dyn Progress, cancel: &Cancel) -> Result<Report> {
+    if !HeteroManifest::is_at(path) {
+        return verify_graph(path, progress, cancel);
+    }
+    let mut report = Report { files: 1, ..Report::default() };
+    let types = match HeteroManifest::read(path) {
+        Ok(types) => types,
+        Err(e) if e.kind() == ErrorKind::Format => {
+            report.add(HETERO, 0, 0, e.to_string());
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    };
+    for graph in types.graphs() {
+        let part = verify_graph(&path.join(graph), progress, cancel)?;
+        report.files += part.files;
+        report.blocks += part.blocks;
+        report.bytes += part.bytes;
+        let inside = |damage: Damage| Damage { file: format!("{graph}/{}", damage.file), ..damage };
+        report.damage.extend(part.damage.into_iter().map(inside));
+    }
+    let manifests: Result<Vec<Manifest>> =
+        types.graphs().map(|graph| Manifest::read(&path.join(graph))).collect();
+    // A manifest that cannot be read is in the report.
+    if let Ok(manifests) = manifests
+        && let Err(e) = types.check(&manifests.iter().collect::<Vec<_>>())
+    {
+        report.add(HETERO, 0, 0, e.to_string());
+    }
+    Ok(report)
+}
+
+fn verify_graph(path: &Path, progress: &dyn Progress, cancel: &Cancel) -> Result<Report> {
     let mut report = Report { files: 1, ..Report::default() };
     let graph = match GraphDir::open_unchecked(path) {
         Ok(graph) => graph,

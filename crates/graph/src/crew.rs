@@ -122,7 +122,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(engine: Box<dyn ReadEngine>, block_bytes: usize) -> Self {
+    fn new(engine: Box<dyn ReadEngine>, block_bytes: usize) -> Self {
         Self {
             engine,
             block_bytes,
@@ -263,6 +263,8 @@ impl Worker {
 pub(crate) struct Crew {
     /// Started by the first pass: most loaders need none.
     threads: Option<ThreadPool>,
+    size: usize,
+    block_bytes: usize,
     workers: Vec<Mutex<Worker>>,
     /// What the reads in flight are for.
     ahead: Option<Arc<Plan>>,
@@ -270,21 +272,27 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    pub(crate) fn new(workers: Vec<Worker>) -> Self {
-        let workers = workers.into_iter().map(Mutex::new).collect();
-        Self { threads: None, workers, ahead: None, passes: 0 }
+    /// `size` workers, of which some have their engines.
+    pub(crate) fn new(size: usize, block_bytes: usize, engines: Vec<Box<dyn ReadEngine>>) -> Self {
+        let worker = |engine| Mutex::new(Worker::new(engine, block_bytes));
+        let workers = engines.into_iter().map(worker).collect();
+        Self { threads: None, size, block_bytes, workers, ahead: None, passes: 0 }
     }
 
-    /// Gives workers whose engines failed new ones.
-    pub(crate) fn repair(
+    /// Gives engines to workers that have none yet, or whose engines failed.
+    pub(crate) fn complete(
         &mut self,
         engine: impl Fn() -> Result<Box<dyn ReadEngine>>,
     ) -> Result<()> {
-        for worker in &mut self.workers {
-            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
-            if worker.broken {
-                *worker = Worker::new(engine()?, worker.block_bytes);
+        let worker = || Ok(Worker::new(engine()?, self.block_bytes));
+        for own in &mut self.workers {
+            let own = own.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if own.broken {
+                *own = worker()?;
             }
+        }
+        while self.workers.len() < self.size {
+            self.workers.push(Mutex::new(worker()?));
         }
         Ok(())
     }

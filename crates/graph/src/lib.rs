@@ -9,6 +9,7 @@
 mod crew;
 mod edges;
 mod features;
+mod hetero;
 mod ids;
 mod open;
 mod pages;
@@ -21,6 +22,7 @@ mod tiles;
 
 pub use edges::{ArcColumn, EdgeNumbers};
 pub use features::Features;
+pub use hetero::HeteroGraph;
 pub use open::{EngineFactory, Graph, OpenOptions};
 pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::RawRow;

@@ -14,7 +14,7 @@ use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
-use crate::crew::{BLOCKS_IN_FLIGHT, Crew, Worker};
+use crate::crew::{BLOCKS_IN_FLIGHT, Crew};
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::rows::{Direction, Rows};
@@ -67,18 +67,23 @@ pub struct Graph {
     /// Files with a value an arc, by name.
     pub(crate) columns: BTreeMap<String, FileId>,
     /// The resident indexes.
-    _index: Reservation,
+    _index: Arc<Reservation>,
 }
 
-impl Graph {
-    /// Opens the graph at `path`.
-    ///
-    /// # Errors
-    /// A directory that is no graph, a damaged index, an engine that does not work here, a memory
-    /// budget that does not hold the resident indexes and the buffers of the workers.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+/// What a directory holds, opened.
+struct Opened {
+    dir: GraphDir,
+    tiles: Option<Tiles>,
+    rows: Vec<(Direction, Rows)>,
+    raw: Vec<(Direction, FileId)>,
+    features: Vec<FeaturesFile>,
+    edge_features: Vec<FeaturesFile>,
+    columns: BTreeMap<String, FileId>,
+}
+
+impl Opened {
+    fn open(path: &Path, files: &mut FileSet) -> Result<Self> {
         let dir = GraphDir::open(path)?;
-        let mut files = FileSet::new();
         let block_bytes = u64::from(dir.manifest().block_bytes);
         let mut open = |name: &str| -> Result<Option<FileId>> {
             match dir.manifest().files.contains_key(name) {
@@ -97,9 +102,40 @@ impl Graph {
                 raw.push((direction, file));
             }
         }
-        let features = FeaturesFile::open_all(&dir, &mut files)?;
-        let edge_features = FeaturesFile::open_all_of_edges(&dir, &mut files)?;
-        let columns = open_columns(&dir, &mut files)?;
+        let features = FeaturesFile::open_all(&dir, files)?;
+        let edge_features = FeaturesFile::open_all_of_edges(&dir, files)?;
+        let columns = open_columns(&dir, files)?;
+        Ok(Self { dir, tiles, rows, raw, features, edge_features, columns })
+    }
+
+    /// Bytes of the resident indexes.
+    fn index_bytes(&self) -> u64 {
+        self.tiles.as_ref().map_or(0, Tiles::resident_bytes)
+            + self.rows.iter().map(|(_, rows)| rows.resident_bytes()).sum::<u64>()
+    }
+}
+
+impl Graph {
+    /// Opens the graph at `path`.
+    ///
+    /// # Errors
+    /// A directory that is no graph, a damaged index, an engine that does not work here, a memory
+    /// budget that does not hold the resident indexes and the buffers of the workers.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let mut graphs = Self::open_all(&[path], options)?;
+        // One path makes one graph.
+        Ok(graphs.remove(0))
+    }
+
+    /// Opens the graphs at `paths` as one: they share a memory budget, and an engine of one reads
+    /// the files of all.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), for any of them.
+    pub fn open_all(paths: &[&Path], options: &OpenOptions) -> Result<Vec<Self>> {
+        let mut files = FileSet::new();
+        let opened = paths.iter().map(|path| Opened::open(path, &mut files));
+        let opened = opened.collect::<Result<Vec<Opened>>>()?;
         let files = Arc::new(files);
         let threads = options.threads.unwrap_or_else(cores).max(1);
         let memory = match options.memory {
@@ -107,42 +143,52 @@ impl Graph {
             None => available_memory_bytes()? / 4 * 3,
         };
         let budget = Budget::new(memory);
-        let index = tiles.as_ref().map_or(0, Tiles::resident_bytes)
-            + rows.iter().map(|(_, r)| r.resident_bytes()).sum::<u64>();
-        let buffers = threads as u64 * BLOCKS_IN_FLIGHT as u64 * block_bytes;
+        // Passes of several graphs do not run at once.
+        let block_bytes = opened.iter().map(|graph| graph.dir.manifest().block_bytes).max();
+        let buffers =
+            threads as u64 * BLOCKS_IN_FLIGHT as u64 * u64::from(block_bytes.unwrap_or(0));
+        let index: u64 = opened.iter().map(Opened::index_bytes).sum();
         let reserved = budget.reserve(index + buffers + OVERHEAD_BYTES, "indexes and buffers")?;
+        let reserved = Arc::new(reserved);
         let choice = options.engine;
         let factory = options
             .factory
             .clone()
             .unwrap_or_else(|| Arc::new(move |files| open_engine(choice, files, DEPTH)));
         let (engine, report) = factory(&files)?;
-        let worker = |engine| Worker::new(engine, block_bytes as usize);
-        let mut workers = vec![worker(engine)];
-        for _ in 1..threads {
-            workers.push(worker(factory(&files)?.0));
+        let mut engines = vec![engine];
+        if opened.len() == 1 {
+            for _ in 1..threads {
+                engines.push(factory(&files)?.0);
+            }
         }
-        Ok(Self {
-            files,
-            factory,
+        let graph = |opened: Opened| Self {
+            files: Arc::clone(&files),
+            factory: Arc::clone(&factory),
             threads,
             cache: BlockCache::new(0),
             residency: options.residency.unwrap_or(true),
-            budget,
-            crew: Mutex::new(Crew::new(workers)),
-            engine: report,
+            budget: budget.clone(),
+            // Of several graphs, those that run passes make theirs then.
+            crew: Mutex::new(Crew::new(
+                threads,
+                opened.dir.manifest().block_bytes as usize,
+                std::mem::take(&mut engines),
+            )),
+            engine: report.clone(),
             totals: Totals::default(),
             cancel: Cancel::default(),
             trace: Trace::off(),
-            tiles,
-            rows,
-            raw,
-            features,
-            edge_features,
-            columns,
-            _index: reserved,
-            dir,
-        })
+            tiles: opened.tiles,
+            rows: opened.rows,
+            raw: opened.raw,
+            features: opened.features,
+            edge_features: opened.edge_features,
+            columns: opened.columns,
+            _index: Arc::clone(&reserved),
+            dir: opened.dir,
+        };
+        Ok(opened.into_iter().map(graph).collect())
     }
 
     /// The manifest.

@@ -59,7 +59,7 @@ impl Graph {
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
         let mut crew = self.crew();
-        crew.repair(|| self.new_engine())?;
+        crew.complete(|| self.new_engine())?;
         let (mut resident, mut missing) = (Vec::new(), Vec::new());
         for (i, want) in wants.iter().enumerate() {
             match want.key.and_then(|key| self.cache().get(key)) {

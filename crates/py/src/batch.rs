@@ -128,6 +128,6 @@ pub(crate) fn to_dict<'py>(
     Ok(dict)
 }
 
-fn widen(numbers: &[u32]) -> Vec<i64> {
+pub(crate) fn widen(numbers: &[u32]) -> Vec<i64> {
     numbers.iter().map(|&number| number.into()).collect()
 }

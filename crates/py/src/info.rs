@@ -11,7 +11,6 @@ use tiergraph_graph::Graph;
 pub(crate) fn describe(graph: &Graph) -> Value {
     let manifest = graph.manifest();
     let edges = manifest.edges.max(1) as f64;
-    let bytes: u64 = manifest.files.values().map(|file| file.bytes).sum();
     // What is in a folder goes with vertices.
     let adjacency = || manifest.files.iter().filter(|(name, _)| !name.contains('/'));
     let edge_bytes: u64 = adjacency().map(|(_, file)| file.bytes).sum();
@@ -30,7 +29,7 @@ pub(crate) fn describe(graph: &Graph) -> Value {
         "order": manifest.order,
         "block_bytes": manifest.block_bytes,
         "stripes": manifest.stripes,
-        "bytes": bytes,
+        "bytes": bytes(manifest),
         "bytes_per_edge": edge_bytes as f64 / edges,
         "bytes_per_edge_by_file": by_file,
         "reserved_bytes": graph.budget().used(),
@@ -43,6 +42,11 @@ pub(crate) fn describe(graph: &Graph) -> Value {
         }
     }
     described
+}
+
+/// The bytes of all files.
+pub(crate) fn bytes(manifest: &Manifest) -> u64 {
+    manifest.files.values().map(|file| file.bytes).sum()
 }
 
 /// What goes with the vertices: features by name, and the names of labels and splits.

@@ -16,6 +16,7 @@ mod errors;
 mod generators;
 mod gpu_loader;
 mod graph;
+mod hetero;
 mod info;
 mod loader;
 mod options;
@@ -47,6 +48,8 @@ mod _native {
     use super::gpu_loader::GpuLoader;
     #[pymodule_export]
     use super::graph::{Graph, open};
+    #[pymodule_export]
+    use super::hetero::{HeteroBuilding, HeteroLoader, hetero_info, is_hetero};
     #[pymodule_export]
     use super::loader::{Epoch, Loader};
     #[pymodule_export]

@@ -14,7 +14,7 @@ use tiergraph_cache::placement::Placement;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::{
-    Epoch as Batches, EpochStats, Fanout, Fitted, Inputs, Loader as Engine, LoaderOptions, Plan,
+    Epoch as Prepared, EpochStats, Fanout, Fitted, Inputs, Loader as Engine, LoaderOptions, Plan,
     SampleOptions, Sharing, Strategy, Times,
 };
 
@@ -113,7 +113,7 @@ impl Options {
         Ok(Some(Times { name, strategy }))
     }
 
-    fn plan(&self) -> Result<Plan> {
+    pub(crate) fn plan(&self) -> Result<Plan> {
         let placement = match &self.placement {
             None => Placement::default(),
             Some(PlacementName::Share(share)) => Placement::Hybrid(*share),
@@ -132,7 +132,7 @@ impl Options {
     }
 }
 
-fn fanout(count: i64) -> Result<Fanout> {
+pub(crate) fn fanout(count: i64) -> Result<Fanout> {
     match (count, u32::try_from(count)) {
         (-1, _) => Ok(Fanout::All),
         (_, Ok(count)) => Ok(Fanout::Most(count)),
@@ -221,39 +221,72 @@ impl Loader {
 }
 
 impl Loader {
-    fn started(&self, py: Python<'_>, begun: Result<Batches>) -> PyResult<Epoch> {
-        let batches = Some(begun.map_err(|e| raise(py, &e))?);
-        let state = State { batches, stats: EpochStats::default() };
+    fn started(&self, py: Python<'_>, begun: Result<Prepared>) -> PyResult<Epoch> {
+        let batches = begun.map_err(|e| raise(py, &e))?;
         let (engine, names) = (self.engine.clone(), Arc::clone(&self.names));
-        Ok(Epoch { state: Mutex::new(state), engine, names })
+        Ok(Epoch::new(Box::new(Named { batches, engine, names })))
+    }
+}
+
+/// A batch's way to Python.
+pub(crate) type Ready = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyDict>> + Send>;
+
+/// The batches of an epoch, of whatever kind.
+pub(crate) trait Batches: Send {
+    /// The next batch, waiting no longer than `limit`; `Ok(None)` if it is not ready by then.
+    fn poll(&mut self, limit: Duration) -> Result<Option<Ready>>;
+
+    /// Whether there is none left.
+    fn is_done(&self) -> bool;
+
+    /// What was done so far.
+    fn stats(&self) -> EpochStats;
+}
+
+/// Batches in the user's names for vertices.
+struct Named {
+    batches: Prepared,
+    engine: Engine,
+    names: Arc<Names>,
+}
+
+impl Batches for Named {
+    fn poll(&mut self, limit: Duration) -> Result<Option<Ready>> {
+        let Some(prepared) = self.batches.poll(limit)? else { return Ok(None) };
+        let (engine, names) = (self.engine.clone(), Arc::clone(&self.names));
+        Ok(Some(Box::new(move |py| {
+            Ok(to_dict(py, prepared, &names, engine.topology().offsets())?.unbind())
+        })))
+    }
+
+    fn is_done(&self) -> bool {
+        self.batches.is_done()
+    }
+
+    fn stats(&self) -> EpochStats {
+        self.batches.stats()
     }
 }
 
 /// The batches of one epoch.
 #[pyclass(frozen, module = "tiergraph._native")]
-pub(crate) struct Epoch {
-    state: Mutex<State>,
-    engine: Engine,
-    names: Arc<Names>,
-}
+pub(crate) struct Epoch(Mutex<State>);
 
 struct State {
     /// None once the epoch was closed.
-    batches: Option<Batches>,
+    batches: Option<Box<dyn Batches>>,
     stats: EpochStats,
 }
 
 #[pymethods]
 impl Epoch {
     /// The next batch as arrays by name; None after the last.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let mut locked = self.lock(py)?;
-        let state: &mut State = &mut locked;
-        let Some(batches) = &mut state.batches else { return Ok(None) };
-        let offsets = self.engine.topology().offsets();
+        let Some(batches) = &mut locked.batches else { return Ok(None) };
         loop {
             match py.detach(|| batches.poll(SIGNAL_POLL)) {
-                Ok(Some(prepared)) => return to_dict(py, prepared, &self.names, offsets).map(Some),
+                Ok(Some(ready)) => return ready(py).map(Some),
                 Ok(None) if batches.is_done() => return Ok(None),
                 Ok(None) => py.check_signals()?,
                 Err(error) => return Err(raise(py, &error)),
@@ -282,10 +315,14 @@ impl Epoch {
 }
 
 impl Epoch {
+    pub(crate) fn new(batches: Box<dyn Batches>) -> Self {
+        Self(Mutex::new(State { batches: Some(batches), stats: EpochStats::default() }))
+    }
+
     /// Another Python thread may hold the lock and wait for a batch: so does this one, without
     /// the GIL.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
-        self.state
+        self.0
             .lock_py_attached(py)
             .map_err(|_| PyRuntimeError::new_err("a call on this epoch panicked"))
     }

@@ -1,5 +1,9 @@
 //! A mini-batch: a small graph of its own, with local numbers.
 
+use std::ops::Range;
+
+use crate::steps::Taken;
+
 /// The seeds of one batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seeds<'a> {
@@ -76,8 +80,14 @@ impl MiniBatch {
         self.num_sampled_edges.clear();
     }
 
+    /// Edges with the nodes that were expanded for them.
+    pub(crate) fn taken(&self, edges: Range<usize>) -> Taken<'_> {
+        let (col, e_id) = (&self.col[edges.clone()], &self.e_id[edges]);
+        Taken { n_id: &self.n_id, col, e_id }
+    }
+
     /// The nodes that the last hop found, which the next one expands.
-    pub(crate) fn frontier(&self) -> std::ops::Range<usize> {
+    pub(crate) fn frontier(&self) -> Range<usize> {
         let new = self.num_sampled_nodes.last().copied().unwrap_or(0);
         self.n_id.len() - new..self.n_id.len()
     }

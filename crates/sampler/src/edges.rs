@@ -35,6 +35,13 @@ pub struct Held {
     pub(crate) _held: Arc<Reservation>,
 }
 
+impl Held {
+    /// Rows of a batch that holds this much.
+    pub(crate) fn new(matrix: Matrix, held: &Arc<Reservation>) -> Self {
+        Self { matrix, _held: Arc::clone(held) }
+    }
+}
+
 impl EdgeValues {
     /// Nothing yet of what edges are chosen by.
     pub(crate) fn to_choose(columns: &Columns) -> Self {

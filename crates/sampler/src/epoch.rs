@@ -11,7 +11,7 @@ use tiergraph_core::{Cancel, Error, Result};
 use tiergraph_mem::Reservation;
 
 use crate::batch::MiniBatch;
-use crate::board::{Board, GLANCE, State};
+use crate::board::{Board, GLANCE, State, Workshop};
 use crate::edges::{EdgeValues, Held};
 use crate::matrix::Matrix;
 use crate::shared::{SeedOrder, Shared};
@@ -36,31 +36,31 @@ impl Prepared {
     /// Takes the features, with the memory that they count for.
     pub fn take_x(&mut self) -> Option<Held> {
         let matrix = self.x.take()?;
-        Some(Held { matrix, _held: Arc::clone(&self.held) })
+        Some(Held::new(matrix, &self.held))
     }
 
     /// Takes the features of the edges, with the memory that they count for.
     pub fn take_edge_features(&mut self) -> Option<Held> {
         let matrix = self.edges.features.take()?;
-        Some(Held { matrix, _held: Arc::clone(&self.held) })
+        Some(Held::new(matrix, &self.held))
     }
 }
 
 /// The batches of an epoch, in order. Dropping it stops its threads and waits for them.
 #[derive(Debug)]
-pub struct Epoch {
-    board: Arc<Board>,
+pub struct Epoch<W: Workshop = Shared> {
+    board: Arc<Board<W>>,
     workers: Vec<JoinHandle<()>>,
 }
 
-impl Epoch {
+impl<W: Workshop> Epoch<W> {
     pub(crate) fn start(
-        shared: Arc<Shared>,
+        shared: Arc<W>,
         epoch: u64,
         order: SeedOrder,
         first: usize,
     ) -> Result<Self> {
-        let batches = order.batches(&shared.options);
+        let batches = order.batches(shared.options());
         let first = first.min(batches);
         let state = State {
             claimed: first,
@@ -73,7 +73,7 @@ impl Epoch {
             told: false,
             stats: EpochStats::default(),
         };
-        let threads = shared.options.threads.min(batches - first);
+        let threads = shared.options().threads.min(batches - first);
         let (news, halt) = (Condvar::new(), Cancel::default());
         let board =
             Arc::new(Board { shared, epoch, order, batches, state: Mutex::new(state), news, halt });
@@ -107,7 +107,7 @@ impl Epoch {
     ///
     /// # Errors
     /// What preparing a batch met: reading, damage, memory, cancellation. The epoch is over then.
-    pub fn poll(&mut self, limit: Duration) -> Result<Option<Prepared>> {
+    pub fn poll(&mut self, limit: Duration) -> Result<Option<W::Prepared>> {
         let board = &*self.board;
         let since = Instant::now();
         let mut state = board.lock();
@@ -129,7 +129,7 @@ impl Epoch {
             if next == board.batches || state.stop || left.is_zero() {
                 break Ok(None);
             }
-            if let Err(error) = board.shared.graph.cancel().check("load batches") {
+            if let Err(error) = board.shared.graph().cancel().check("load batches") {
                 break Err(error);
             }
             state = board.wait(state, left.min(GLANCE));
@@ -151,8 +151,8 @@ impl Epoch {
     }
 }
 
-impl Iterator for Epoch {
-    type Item = Result<Prepared>;
+impl<W: Workshop> Iterator for Epoch<W> {
+    type Item = Result<W::Prepared>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -165,7 +165,7 @@ impl Iterator for Epoch {
     }
 }
 
-impl Drop for Epoch {
+impl<W: Workshop> Drop for Epoch<W> {
     fn drop(&mut self) {
         self.board.halt.cancel();
         self.board.lock().stop = true;

@@ -26,10 +26,10 @@ use crate::shared::Inputs;
 use crate::store::RowStore;
 
 /// Batches that the caller holds: the one that is trained on, and the one that it takes next.
-const HELD: u64 = 2;
+pub(crate) const HELD: u64 = 2;
 
 /// The part of the memory, one in so many, that pages may take from hop to hop of a window.
-const PAGES_SHARE: u64 = 8;
+pub(crate) const PAGES_SHARE: u64 = 8;
 
 /// What a loader keeps in memory, and why no more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

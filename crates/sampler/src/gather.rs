@@ -12,7 +12,8 @@ use tiergraph_graph::{Features, PageReader, PagesRead};
 use tiergraph_mem::{PAGE_BYTES, prefetch_all};
 
 use crate::fragments::Fragments;
-use crate::options::Sharing;
+use crate::matrix::{Delivery, Matrix};
+use crate::options::{LoaderOptions, Sharing};
 use crate::store::RowStore;
 
 /// Rows that are copied between two polls.
@@ -94,6 +95,31 @@ pub fn gather(
     reads.read = reader.read(features.file(), &pages, meanwhile, arrived)?;
     while hits.copy(&mut batches.borrow_mut(), usize::MAX) {}
     Ok(reads)
+}
+
+/// The rows of the `nodes` of each batch, in memory of their own and as `options` deliver them.
+pub(crate) fn gather_matrices(
+    store: &RowStore,
+    features: &Features,
+    reader: &mut PageReader,
+    nodes: &[&[u32]],
+    options: &LoaderOptions,
+) -> Result<(Vec<Matrix>, GatherReads)> {
+    let matrices = nodes.iter().map(|nodes| Matrix::stored(features, nodes.len()));
+    let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
+    let pairs = nodes.iter().zip(&mut matrices);
+    let mut wanted: Vec<Wanted<'_>> = pairs
+        .map(|(&vertices, matrix)| Wanted {
+            vertices,
+            rows: &mut matrix.bytes[..vertices.len() * features.row_bytes()],
+        })
+        .collect();
+    let reads = gather(store, features, reader, &mut wanted, options.sharing)?;
+    if options.delivery == Delivery::Floats {
+        let floats = matrices.into_iter().map(|matrix| matrix.into_floats(features));
+        matrices = floats.collect::<Result<_>>()?;
+    }
+    Ok((matrices, reads))
 }
 
 /// Copies the rows that are in memory, a piece at a time.

@@ -91,16 +91,25 @@ impl Hotness {
     ///
     /// The bytes are those of pages and rows; what finds them takes two bits each beside them.
     pub fn plan(&self, how: &Plan, row_bytes: usize, capacity: u64) -> Kept {
-        let page = self.choices(how, Kind::Topology, &self.pages, PAGE_BYTES);
-        let row = self.choices(how, Kind::Features, &self.rows, row_bytes);
+        let page = Choices::new(how, Kind::Topology, &self.pages, PAGE_BYTES);
+        let row = Choices::new(how, Kind::Features, &self.rows, row_bytes);
         let (pages, rows) = place(how.placement, &page.chunks, &row.chunks, capacity);
         Kept {
             pages: page.chosen(&pages).map(u64::from).collect(),
             vertices: row.chosen(&rows).collect(),
         }
     }
+}
 
-    fn choices(&self, how: &Plan, kind: Kind, hotness: &[u32], bytes: usize) -> Choices {
+/// One kind's items in order of hotness, and their chunks.
+pub(crate) struct Choices {
+    pub(crate) order: Vec<u32>,
+    pub(crate) chunks: Vec<Chunk>,
+}
+
+impl Choices {
+    /// Items of `bytes` each; none where there are no bytes.
+    pub(crate) fn new(how: &Plan, kind: Kind, hotness: &[u32], bytes: usize) -> Self {
         let order = if bytes == 0 { Vec::new() } else { by_hotness(hotness) };
         let item = |&i: &u32| {
             let uses = hotness[i as usize].into();
@@ -108,17 +117,9 @@ impl Hotness {
             Item { bytes: bytes as u64, saves }
         };
         let chunks = chunks(kind, order.iter().map(item), how.chunk_bytes);
-        Choices { order, chunks }
+        Self { order, chunks }
     }
-}
 
-/// One kind's items in order of hotness, and their chunks.
-struct Choices {
-    order: Vec<u32>,
-    chunks: Vec<Chunk>,
-}
-
-impl Choices {
     fn chosen(&self, chunks: &[usize]) -> impl Iterator<Item = u32> {
         let items = |&chunk: &usize| -> Range<usize> { self.chunks[chunk].items.clone() };
         chunks.iter().flat_map(move |chunk| self.order[items(chunk)].iter().copied())

@@ -13,6 +13,8 @@
 //! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,
 //! what is in memory, or the device. `docs/sampling.md` defines them to the byte.
 //!
+//! Graphs of several types of nodes and edges have a loader of their own ([`hetero`]).
+//!
 //! Neighbours are taken evenly ([`choose`]), by weight, or by time: [`columns`] has both, in memory
 //! or on storage, where they are read page by page as rows are.
 #![forbid(unsafe_code)]
@@ -29,6 +31,7 @@ mod fit;
 mod fragments;
 pub mod gather;
 pub mod gpu;
+pub mod hetero;
 pub mod hotness;
 pub mod keep;
 mod load;
@@ -39,10 +42,12 @@ pub mod options;
 pub mod order;
 pub mod page_map;
 pub mod philox;
+mod prepare;
 pub mod relabel;
 pub mod sample;
 mod shared;
 pub mod stats;
+mod steps;
 pub mod store;
 mod stored;
 mod table;

@@ -18,11 +18,12 @@ impl Topology {
         self.for_each_page(graph, &pages, |_, bytes| {
             let page = RowsPage::parse(bytes)?;
             for vertex in page.vertices() {
-                let vertex = self.vertex(u32::MAX, vertex)?;
-                let (piece, all) = (page.piece(vertex.into())?, self.offsets().arcs(vertex));
+                let piece = page.piece(vertex)?;
                 if piece.len == 0 {
                     continue;
                 }
+                let vertex = self.expanded(vertex)?;
+                let all = self.offsets().arcs(vertex);
                 if piece.degree != all.end - all.start || piece.first + piece.len > piece.degree {
                     let expected = "as many neighbours as its degree";
                     return Err(self.damaged(vertex, expected, piece.degree));
@@ -31,7 +32,7 @@ impl Topology {
                 page.neighbors(vertex.into(), &mut list)?;
                 let at = (all.start + piece.first) as usize;
                 for (slot, &neighbor) in neighbors[at..at + list.len()].iter_mut().zip(&list) {
-                    *slot = self.vertex(vertex, neighbor)?;
+                    *slot = self.neighbor(vertex, neighbor)?;
                 }
                 found += list.len() as u64;
             }

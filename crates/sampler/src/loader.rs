@@ -1,6 +1,6 @@
 //! The loader: what all epochs share, and how it is set up.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
@@ -12,7 +12,7 @@ use crate::epoch::Epoch;
 use crate::hotness::{Hotness, Kept};
 use crate::keep::Keep;
 use crate::options::LoaderOptions;
-use crate::shared::{Inputs, Shared};
+use crate::shared::{Chest, Inputs, Shared};
 use crate::store::RowStore;
 use crate::topology::Topology;
 
@@ -75,11 +75,11 @@ impl Loader {
             Some(name) => Some(RowStore::load(&graph, graph.features(name)?, rows)?),
             None => None,
         };
-        let tools = Mutex::default();
+        let tools = Chest::default();
         let shared = Shared { graph, topology, rows: store, edge_rows, options, tools };
         // What is wrong with the options, or does not fit, is said now and not by a worker.
         for _ in 0..shared.options.threads {
-            shared.give_tools(shared.new_tools()?);
+            shared.tools.give(shared.new_tools()?);
         }
         Ok(Self(Arc::new(shared)))
     }
@@ -165,7 +165,7 @@ impl Loader {
             visit(&batches);
             Ok(())
         });
-        shared.give_tools(tools);
+        shared.tools.give(tools);
         visited
     }
 

@@ -52,7 +52,17 @@ impl EpochKey {
     /// The key for `purpose` in `epoch` of the run with `seed`: the first two words of Philox of
     /// the epoch under the seed.
     pub fn new(seed: u64, epoch: u64, purpose: Purpose) -> Self {
-        let counter = [epoch as u32, (epoch >> 32) as u32, purpose.tag(), 0];
+        Self::of(seed, epoch, purpose, 0)
+    }
+
+    /// The key for choosing neighbours along edges of one type of several: as above, with the type's
+    /// number in the counter's last word. The first type's is that of a graph of one type.
+    pub fn of_edge_type(seed: u64, epoch: u64, edge_type: u32) -> Self {
+        Self::of(seed, epoch, Purpose::Sample, edge_type)
+    }
+
+    fn of(seed: u64, epoch: u64, purpose: Purpose, last: u32) -> Self {
+        let counter = [epoch as u32, (epoch >> 32) as u32, purpose.tag(), last];
         let [a, b, ..] = philox4x32(counter, [seed as u32, (seed >> 32) as u32]);
         Self([a, b])
     }
@@ -131,6 +141,8 @@ mod tests {
             (EpochKey::new(1 + (1 << 32), 2, Purpose::Sample), stream, 0),
             (EpochKey::new(1, 3, Purpose::Sample), stream, 0),
             (EpochKey::new(1, 2, Purpose::Shuffle), stream, 0),
+            (EpochKey::of_edge_type(1, 2, 1), stream, 0),
+            (EpochKey::of_edge_type(1, 2, 2), stream, 0),
             (key, Stream { batch: 4, ..stream }, 0),
             (key, Stream { hop: 2, ..stream }, 0),
             (key, Stream { vertex: 5, ..stream }, 0),

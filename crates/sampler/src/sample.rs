@@ -11,16 +11,14 @@
 use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_mem::prefetch;
 
 use crate::batch::{MiniBatch, Seeds};
 use crate::biased::{Biased, Choice, Strategy, Values};
 use crate::choose::Chooser;
 use crate::columns::Column;
 use crate::edges::EdgeValues;
-use crate::offsets::{Offset, Offsets};
 use crate::philox::{EpochKey, MAX_DRAWS, Stream};
-use crate::relabel::MAX_PLACES;
+use crate::steps::{BLOCK, Draw, Frontier, check_places, choose_evenly, resolve};
 use crate::table::{Table, TableKind};
 use crate::topology::Topology;
 
@@ -31,6 +29,16 @@ pub enum Fanout {
     All,
     /// So many at most, without replacement.
     Most(u32),
+}
+
+impl Fanout {
+    /// The most neighbours of a node.
+    pub(crate) fn most(self) -> u64 {
+        match self {
+            Self::All => u64::MAX,
+            Self::Most(k) => k.into(),
+        }
+    }
 }
 
 /// What is sampled.
@@ -55,10 +63,6 @@ pub struct Times {
     pub strategy: Strategy,
 }
 
-/// Nodes that go through the three steps together.
-const BLOCK: usize = 128;
-/// How many accesses ahead memory is asked for.
-pub(crate) const AHEAD: usize = 16;
 /// The most hops: a hop's number has eight bits in a counter.
 const MAX_HOPS: usize = 255;
 
@@ -192,10 +196,12 @@ impl Sampler {
         if topology.columns().are_biased() {
             return self.choose_biased(topology, key, hop, block, batch);
         }
-        Ok(match topology.offsets() {
-            Offsets::Narrow(sums) => self.choose_among(sums, key, hop, block, batch),
-            Offsets::Wide(sums) => self.choose_among(sums, key, hop, block, batch),
-        })
+        let first_arc = batch.e_id.len();
+        let draw = Draw { key, batch: batch.number, hop: hop as u32, most: self.most(hop) };
+        let frontier = Frontier { n_id: &batch.n_id, tree: &batch.tree, nodes: block };
+        let (e_id, col) = (&mut batch.e_id, &mut batch.col);
+        choose_evenly(&mut self.chooser, topology.offsets(), draw, frontier, e_id, col);
+        Ok(first_arc..batch.e_id.len())
     }
 
     /// As [`choose`](Self::choose), by weights and times.
@@ -248,40 +254,7 @@ impl Sampler {
 
     /// The most neighbours of a node that a hop takes.
     pub(crate) fn most(&self, hop: usize) -> u64 {
-        match self.options.fanouts[hop] {
-            Fanout::All => u64::MAX,
-            Fanout::Most(k) => k.into(),
-        }
-    }
-
-    fn choose_among<T: Offset>(
-        &mut self,
-        sums: &[T],
-        key: EpochKey,
-        hop: usize,
-        block: Range<usize>,
-        batch: &mut MiniBatch,
-    ) -> Range<usize> {
-        let first_arc = batch.e_id.len();
-        let most = self.most(hop);
-        for node in block.clone().take(AHEAD) {
-            prefetch(sums, batch.n_id[node] as usize);
-        }
-        for node in block.clone() {
-            if node + AHEAD < block.end {
-                prefetch(sums, batch.n_id[node + AHEAD] as usize);
-            }
-            let vertex = batch.n_id[node];
-            let (begin, end) = (sums[vertex as usize].into(), sums[vertex as usize + 1].into());
-            let (degree, at): (u64, usize) = (end - begin, batch.e_id.len());
-            let taken = degree.min(most) as usize;
-            batch.e_id.resize(at + taken, 0);
-            batch.col.resize(at + taken, node as u32);
-            let tree = batch.tree.get(node).copied().unwrap_or(0);
-            let stream = Stream { batch: batch.number, hop: hop as u32, vertex, tree };
-            self.chooser.choose(key, stream, degree, begin, &mut batch.e_id[at..]);
-        }
-        first_arc..batch.e_id.len()
+        self.options.fanouts[hop].most()
     }
 
     /// Looks up whom the chosen `arcs` lead to, in memory.
@@ -291,46 +264,7 @@ impl Sampler {
         batch: &MiniBatch,
         arcs: Range<usize>,
     ) -> Result<()> {
-        let numbers = &batch.e_id[arcs.clone()];
-        self.neighbors.resize(numbers.len(), 0);
-        if let Some(decoded) = topology.decoded() {
-            for &arc in numbers.iter().take(AHEAD) {
-                prefetch(decoded, arc as usize);
-            }
-            for (i, slot) in self.neighbors.iter_mut().enumerate() {
-                if let Some(&arc) = numbers.get(i + AHEAD) {
-                    prefetch(decoded, arc as usize);
-                }
-                *slot = decoded[numbers[i] as usize];
-            }
-            return Ok(());
-        }
-        self.resolve_on_pages(topology, batch, arcs)
-    }
-
-    /// As [`resolve`](Self::resolve), on pages that are kept.
-    fn resolve_on_pages(
-        &mut self,
-        topology: &Topology,
-        batch: &MiniBatch,
-        arcs: Range<usize>,
-    ) -> Result<()> {
-        let numbers = &batch.e_id[arcs.clone()];
-        let runs = || batch.col[arcs.clone()].chunk_by(|a, b| a == b);
-        let vertex = |run: &[u32]| batch.n_id[run[0] as usize];
-        let mut ahead = runs();
-        ahead.by_ref().take(AHEAD).for_each(|run| topology.prefetch(vertex(run)));
-        let mut at = 0;
-        for run in runs() {
-            if let Some(run) = ahead.next() {
-                topology.prefetch(vertex(run));
-            }
-            let edges = at..at + run.len();
-            at = edges.end;
-            let out = &mut self.neighbors[edges.clone()];
-            topology.resolve_kept(vertex(run), &numbers[edges], out, &mut self.list)?;
-        }
-        Ok(())
+        resolve(topology, batch.taken(arcs), &mut self.neighbors, &mut self.list)
     }
 
     /// Gives the neighbours that were resolved for `arcs` their places in the batch.
@@ -348,16 +282,12 @@ impl Sampler {
         arcs: Range<usize>,
         neighbors: &[u32],
     ) -> Result<()> {
-        if batch.n_id.len() + neighbors.len() >= MAX_PLACES {
-            return Err(Error::new(ErrorKind::Input, "sample a batch")
-                .expected(format!("fewer than {MAX_PLACES} nodes"))
-                .hint("use a smaller batch or smaller fanouts"));
-        }
+        check_places(batch.n_id.len(), neighbors.len())?;
         self.labels.relabel(batch, arcs, neighbors)
     }
 }
 
-fn check_fanouts(fanouts: &[Fanout]) -> Result<()> {
+pub(crate) fn check_fanouts(fanouts: &[Fanout]) -> Result<()> {
     let too_large = |fanout: &&Fanout| matches!(fanout, Fanout::Most(k) if *k > MAX_DRAWS);
     let error = || Error::new(ErrorKind::Input, "sample with the fanouts");
     if fanouts.len() > MAX_HOPS {

@@ -17,14 +17,14 @@ use crate::topology::Topology;
 use crate::window::SampleReads;
 
 /// What workers share.
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) graph: Arc<Graph>,
     pub(crate) topology: Topology,
     pub(crate) rows: Option<RowStore>,
     /// No rows: what says so when features of edges are gathered.
     pub(crate) edge_rows: Option<RowStore>,
     pub(crate) options: LoaderOptions,
-    pub(crate) tools: Mutex<Vec<Tools>>,
+    pub(crate) tools: Chest<Sampler>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -34,21 +34,56 @@ impl std::fmt::Debug for Shared {
 }
 
 /// What one worker has for itself, from epoch to epoch.
-pub(crate) struct Tools {
-    pub(crate) sampler: Sampler,
+pub struct Tools<S = Sampler> {
+    pub(crate) sampler: S,
     pub(crate) reader: PageReader,
     held: Vec<Reservation>,
 }
 
-impl Tools {
-    /// Reserves what the tables have grown by.
-    fn reserve_growth(&mut self, graph: &Graph, retained: u64) -> Result<()> {
+impl<S> Tools<S> {
+    pub(crate) fn new(sampler: S, reader: PageReader) -> Self {
+        Self { sampler, reader, held: Vec::new() }
+    }
+
+    /// Reserves what tables of `table_bytes` and pages that are kept for a window have grown by.
+    pub(crate) fn reserve_growth(
+        &mut self,
+        graph: &Graph,
+        table_bytes: u64,
+        retained: u64,
+    ) -> Result<()> {
         let held: u64 = self.held.iter().map(Reservation::bytes).sum();
-        let bytes = self.sampler.resident_bytes() + self.reader.resident_bytes() + retained;
+        let bytes = table_bytes + self.reader.resident_bytes() + retained;
         if bytes > held {
             self.held.push(graph.reserve(bytes - held, "the tables and buffers of a sampler")?);
         }
         Ok(())
+    }
+}
+
+/// The tools that no worker has.
+pub(crate) struct Chest<S>(Mutex<Vec<Tools<S>>>);
+
+impl<S> Default for Chest<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S> Chest<S> {
+    /// Used tools, if there are any.
+    pub(crate) fn take(&self) -> Option<Tools<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps a worker's tools for the next epoch.
+    pub(crate) fn give(&self, mut tools: Tools<S>) {
+        // An epoch that was left early has stopped its reader for good.
+        tools.reader.stop_by(Cancel::default());
+        // A failed engine may still bring what nobody waits for.
+        if tools.reader.is_idle() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
+        }
     }
 }
 
@@ -81,7 +116,7 @@ impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
 
 /// The seeds of an epoch in its order.
 #[derive(Debug)]
-pub(crate) struct SeedOrder {
+pub struct SeedOrder {
     /// Places in the caller's list, where they were shuffled.
     pub(crate) places: Option<Vec<u32>>,
     /// The seeds, in order.
@@ -93,6 +128,33 @@ pub(crate) struct SeedOrder {
 }
 
 impl SeedOrder {
+    /// The order of an epoch over seeds among so many vertices.
+    pub(crate) fn new(
+        options: &LoaderOptions,
+        vertices: usize,
+        epoch: u64,
+        inputs: Inputs<'_>,
+    ) -> Result<Self> {
+        let Inputs { seeds, times } = inputs;
+        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
+            return Err(Error::new(ErrorKind::Input, "sample from seed")
+                .object(seed)
+                .expected(format!("one of {vertices} vertices")));
+        }
+        let count = u32::try_from(seeds.len()).map_err(|_| {
+            Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
+        })?;
+        if !options.shuffle {
+            let times = times.map(<[i64]>::to_vec);
+            return Ok(Self { places: None, seeds: seeds.to_vec(), times, bounds: None });
+        }
+        let key = EpochKey::new(options.seed, epoch, Purpose::Shuffle);
+        let places = permutation(key, count);
+        let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
+        let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
+        Ok(Self { places: Some(places), seeds, times, bounds: None })
+    }
+
     /// Batches that the seeds make.
     pub(crate) fn batches(&self, options: &LoaderOptions) -> usize {
         if let Some(bounds) = &self.bounds {
@@ -142,26 +204,8 @@ impl Shared {
     }
 
     pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
-        let Inputs { seeds, times } = inputs;
-        self.check_times(seeds.len(), times)?;
-        let vertices = self.graph.vertices();
-        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
-            return Err(Error::new(ErrorKind::Input, "sample from seed")
-                .object(seed)
-                .expected(format!("one of {vertices} vertices")));
-        }
-        let count = u32::try_from(seeds.len()).map_err(|_| {
-            Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
-        })?;
-        if !self.options.shuffle {
-            let times = times.map(<[i64]>::to_vec);
-            return Ok(SeedOrder { places: None, seeds: seeds.to_vec(), times, bounds: None });
-        }
-        let key = EpochKey::new(self.options.seed, epoch, Purpose::Shuffle);
-        let places = permutation(key, count);
-        let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
-        let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
-        Ok(SeedOrder { places: Some(places), seeds, times, bounds: None })
+        self.check_times(inputs.seeds.len(), inputs.times)?;
+        SeedOrder::new(&self.options, self.graph.vertices(), epoch, inputs)
     }
 
     /// Refuses seeds without times where edges have some, and the other way round.
@@ -204,7 +248,8 @@ impl Shared {
         let retain_bytes = self.options.retain_bytes;
         let reads =
             sampler.sample_window(&self.topology, reader, key, &seeds, batches, retain_bytes)?;
-        tools.reserve_growth(&self.graph, self.retained_bytes())?;
+        let tables = tools.sampler.resident_bytes();
+        tools.reserve_growth(&self.graph, tables, self.retained_bytes())?;
         Ok(reads)
     }
 
@@ -221,26 +266,14 @@ impl Shared {
 
     /// A worker's tools: used ones, or new.
     pub(crate) fn take_tools(&self) -> Result<Tools> {
-        let kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        kept.map_or_else(|| self.new_tools(), Ok)
+        self.tools.take().map_or_else(|| self.new_tools(), Ok)
     }
 
     pub(crate) fn new_tools(&self) -> Result<Tools> {
         let sampler = Sampler::new(self.graph.vertices(), &self.options.sample)?;
-        let reader = self.graph.page_reader()?;
-        let mut tools = Tools { sampler, reader, held: Vec::new() };
-        tools.reserve_growth(&self.graph, self.retained_bytes())?;
+        let mut tools = Tools::new(sampler, self.graph.page_reader()?);
+        let tables = tools.sampler.resident_bytes();
+        tools.reserve_growth(&self.graph, tables, self.retained_bytes())?;
         Ok(tools)
-    }
-
-    /// Keeps a worker's tools for the next epoch.
-    pub(crate) fn give_tools(&self, mut tools: Tools) {
-        // An epoch that was left early has stopped its reader for good.
-        tools.reader.stop_by(Cancel::default());
-        // A failed engine may still bring what nobody waits for.
-        if !tools.reader.is_idle() {
-            return;
-        }
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
     }
 }

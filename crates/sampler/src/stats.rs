@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::gather::GatherReads;
+use crate::window::SampleReads;
+
 /// What an epoch did so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct EpochStats {
@@ -37,6 +40,23 @@ pub struct EpochStats {
 }
 
 impl EpochStats {
+    /// What sampling and gathering a window read, and the seconds that each took.
+    pub(crate) fn of(sampled: &SampleReads, gathered: &GatherReads, seconds: (f64, f64)) -> Self {
+        Self {
+            bytes_ssd: sampled.read.bytes + sampled.values.bytes + gathered.read.bytes,
+            bytes_ssd_topology: sampled.read.bytes,
+            bytes_ssd_values: sampled.values.bytes,
+            bytes_host: sampled.bytes_host + gathered.bytes_host,
+            distinct_pages: sampled.distinct_pages + gathered.read.pages,
+            repeated_pages: sampled.read.pages + sampled.values.pages - sampled.distinct_pages,
+            reads: sampled.read.reads + sampled.values.reads + gathered.read.reads,
+            missed_rows: gathered.missed_rows,
+            seconds_sample: seconds.0,
+            seconds_gather: seconds.1,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.bytes_ssd += other.bytes_ssd;
         self.bytes_ssd_topology += other.bytes_ssd_topology;

@@ -107,7 +107,7 @@ pub(crate) struct StoredReads {
 impl StoredReads {
     /// Different pages that were read.
     pub(crate) fn distinct_pages(&self) -> u64 {
-        self.retained.iter().map(Retained::pages).sum()
+        self.retained.iter().map(Retained::distinct_pages).sum()
     }
 }
 

@@ -6,7 +6,7 @@ use tiergraph_core::Result;
 
 use crate::batch::MiniBatch;
 use crate::relabel::{Dense, Hashed, Labels};
-use crate::sample::AHEAD;
+use crate::steps::AHEAD;
 
 /// Dense tables are used for graphs of up to so many vertices: 64 MiB a worker.
 const DENSE_VERTICES: usize = 16 << 20;
@@ -20,10 +20,54 @@ pub enum TableKind {
     Hashed,
 }
 
+/// The places of vertices in a batch's list.
 #[derive(Debug)]
-pub(crate) enum Table {
+pub(crate) enum Places {
     Dense(Dense),
     Hashed(Hashed<u32>),
+}
+
+impl Places {
+    pub(crate) fn new(vertices: usize, kind: TableKind) -> Result<Self> {
+        Ok(match kind {
+            TableKind::Dense => Self::Dense(Dense::new(vertices)?),
+            TableKind::Hashed => Self::Hashed(Hashed::default()),
+        })
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        match self {
+            Self::Dense(table) => table.resident_bytes(),
+            Self::Hashed(table) => table.resident_bytes(),
+        }
+    }
+
+    /// Enters all of `nodes`, and forgets those of the batch before.
+    pub(crate) fn enter(&mut self, nodes: &[u32]) -> Result<()> {
+        match self {
+            Self::Dense(table) => enter(table, nodes.len(), |i| nodes[i]),
+            Self::Hashed(table) => enter(table, nodes.len(), |i| nodes[i]),
+        }
+    }
+
+    /// Appends the places of `neighbors` to `row`, and the new ones among them to `n_id`.
+    pub(crate) fn relabel(
+        &mut self,
+        n_id: &mut Vec<u32>,
+        row: &mut Vec<u32>,
+        neighbors: &[u32],
+    ) -> Result<()> {
+        match self {
+            Self::Dense(table) => relabel_flat(table, n_id, row, neighbors),
+            Self::Hashed(table) => relabel_flat(table, n_id, row, neighbors),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Table {
+    Flat(Places),
     Trees(Hashed<u64>),
 }
 
@@ -36,29 +80,25 @@ impl TableKind {
 
 impl Table {
     pub(crate) fn new(vertices: usize, disjoint: bool, kind: TableKind) -> Result<Self> {
-        Ok(match kind {
-            _ if disjoint => Self::Trees(Hashed::default()),
-            TableKind::Dense => Self::Dense(Dense::new(vertices)?),
-            TableKind::Hashed => Self::Hashed(Hashed::default()),
+        Ok(match disjoint {
+            true => Self::Trees(Hashed::default()),
+            false => Self::Flat(Places::new(vertices, kind)?),
         })
     }
 
     /// Bytes in memory.
     pub(crate) fn resident_bytes(&self) -> u64 {
         match self {
-            Self::Dense(table) => table.resident_bytes(),
-            Self::Hashed(table) => table.resident_bytes(),
+            Self::Flat(places) => places.resident_bytes(),
             Self::Trees(table) => table.resident_bytes(),
         }
     }
 
     /// Enters all nodes of a batch, and forgets those of the batch before.
     pub(crate) fn enter(&mut self, batch: &MiniBatch) -> Result<()> {
-        let nodes = &batch.n_id;
         match self {
-            Self::Dense(table) => enter(table, nodes.len(), |i| nodes[i]),
-            Self::Hashed(table) => enter(table, nodes.len(), |i| nodes[i]),
-            Self::Trees(table) => enter(table, nodes.len(), |i| tree_key(batch, i)),
+            Self::Flat(places) => places.enter(&batch.n_id),
+            Self::Trees(table) => enter(table, batch.n_id.len(), |i| tree_key(batch, i)),
         }
     }
 
@@ -71,8 +111,7 @@ impl Table {
         neighbors: &[u32],
     ) -> Result<()> {
         match self {
-            Self::Dense(table) => relabel_flat(table, batch, neighbors),
-            Self::Hashed(table) => relabel_flat(table, batch, neighbors),
+            Self::Flat(places) => places.relabel(&mut batch.n_id, &mut batch.row, neighbors),
             Self::Trees(table) => relabel_trees(table, batch, arcs, neighbors),
         }
     }
@@ -96,7 +135,8 @@ fn enter<L: Labels>(table: &mut L, nodes: usize, key: impl Fn(usize) -> L::Key) 
 
 fn relabel_flat<L: Labels<Key = u32>>(
     table: &mut L,
-    batch: &mut MiniBatch,
+    n_id: &mut Vec<u32>,
+    row: &mut Vec<u32>,
     neighbors: &[u32],
 ) -> Result<()> {
     table.reserve(neighbors.len())?;
@@ -105,12 +145,12 @@ fn relabel_flat<L: Labels<Key = u32>>(
         if let Some(&ahead) = neighbors.get(i + AHEAD) {
             table.prefetch(ahead);
         }
-        let next = batch.n_id.len() as u32;
+        let next = n_id.len() as u32;
         let place = table.place(vertex, next);
         if place == next {
-            batch.n_id.push(vertex);
+            n_id.push(vertex);
         }
-        batch.row.push(place);
+        row.push(place);
     }
     Ok(())
 }

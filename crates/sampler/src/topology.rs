@@ -4,6 +4,7 @@
 //! lead to is looked up afterwards: in an array of all neighbours, where that fits; on a page that
 //! is kept; or on a page that is read for it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tiergraph_cache::RankedSet;
@@ -23,9 +24,27 @@ use crate::stored::step_bytes;
 /// A list of at most this many neighbours is unpacked whole, a longer one where it is needed.
 const WHOLE_LIST: u64 = 64;
 
+/// Which of a graph's vertices have neighbours, and which are neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sides {
+    /// Vertices from 0 on that have neighbours; no other has any.
+    pub expanded: u32,
+    /// The vertices that neighbours are among. They are counted from the first of these.
+    pub neighbors: Range<u32>,
+}
+
+impl Sides {
+    /// Any vertex of a graph is a neighbour of any.
+    pub fn all(graph: &Graph) -> Self {
+        let vertices = u32::try_from(graph.vertices()).unwrap_or(u32::MAX);
+        Self { expanded: vertices, neighbors: 0..vertices }
+    }
+}
+
 /// The neighbours of a graph in one direction.
 #[derive(Debug)]
 pub struct Topology {
+    sides: Sides,
     offsets: Offsets,
     map: PageMap,
     store: Store,
@@ -50,22 +69,38 @@ impl Topology {
     /// [`ErrorKind::Input`] for a graph without rows in this direction, [`ErrorKind::Budget`] where
     /// what shall be kept does not fit, and what reading gives.
     pub fn open(graph: &Graph, direction: Direction, keep: &Keep) -> Result<Self> {
+        Self::open_between(graph, direction, Sides::all(graph), keep)
+    }
+
+    /// As [`open`](Self::open), of a graph whose arcs all lead from some vertices to others.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`ErrorKind::Format`] for arcs of other vertices.
+    pub fn open_between(
+        graph: &Graph,
+        direction: Direction,
+        sides: Sides,
+        keep: &Keep,
+    ) -> Result<Self> {
         let Some(rows) = graph.row_pages(direction) else {
             let needs = format!("the layout `{direction}.rows`");
             return Err(graph.missing_layout("sample neighbours", &needs));
         };
         let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
         let pages = rows.index.len() as u64;
-        let fixed = Offsets::bytes_of(vertices, arcs) + PageMap::bytes_of(pages, vertices);
+        let fixed =
+            Offsets::bytes_of(sides.expanded.into(), arcs) + PageMap::bytes_of(pages, vertices);
         let held =
             graph.reserve(fixed + keep.bytes(pages, arcs), "the neighbours that stay in memory")?;
         let (offsets, longest) = {
             let _degrees = graph.reserve(vertices * 4, "the degrees, while they are summed")?;
             let degrees = graph.degrees(direction)?;
             let longest = degrees.iter().copied().max().unwrap_or(0);
-            (Offsets::new(&degrees, arcs)?, longest.into())
+            let expanded = degrees.len().min(sides.expanded as usize);
+            (Offsets::new(&degrees[..expanded], arcs)?, longest.into())
         };
         let mut topology = Self {
+            sides,
             offsets,
             map: PageMap::new(rows.index, graph.vertices())?,
             store: Store::Pages { set: RankedSet::default(), bytes: AlignedBuf::default() },
@@ -211,7 +246,7 @@ impl Topology {
                     true => list[(ordinal - here.start) as usize],
                     false => page.kth(vertex.into(), ordinal)?,
                 };
-                *slot = self.vertex(vertex, neighbor)?;
+                *slot = self.neighbor(vertex, neighbor)?;
             }
         }
         Ok(())
@@ -243,12 +278,20 @@ impl Topology {
         Error::new(ErrorKind::Input, "use page").object(page).expected("one that is in memory")
     }
 
-    /// A neighbour as a vertex of this graph.
+    /// A neighbour by its place among those that may be neighbours.
     #[inline]
-    pub(crate) fn vertex(&self, of: u32, neighbor: u64) -> Result<u32> {
-        match u32::try_from(neighbor) {
-            Ok(id) if (id as usize) < self.offsets.vertices() => Ok(id),
-            _ => Err(self.damaged(of, "a neighbour of the graph", neighbor)),
+    pub(crate) fn neighbor(&self, of: u32, vertex: u64) -> Result<u32> {
+        match u32::try_from(vertex) {
+            Ok(id) if self.sides.neighbors.contains(&id) => Ok(id - self.sides.neighbors.start),
+            _ => Err(self.damaged(of, "a neighbour of the graph", vertex)),
+        }
+    }
+
+    /// A vertex that has neighbours.
+    pub(crate) fn expanded(&self, vertex: u64) -> Result<u32> {
+        match u32::try_from(vertex) {
+            Ok(id) if id < self.sides.expanded => Ok(id),
+            _ => Err(self.damaged(u32::MAX, "a vertex that has neighbours", vertex)),
         }
     }
 

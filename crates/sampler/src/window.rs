@@ -19,6 +19,7 @@ use crate::batch::{MiniBatch, Seeds};
 use crate::edges::EdgeValues;
 use crate::philox::EpochKey;
 use crate::sample::Sampler;
+use crate::steps::Taken;
 use crate::stored::{HopOf, StoredReads};
 use crate::topology::Topology;
 
@@ -43,30 +44,31 @@ pub struct SampleReads {
 struct Wish {
     page: u64,
     batch: u32,
-    /// The first of the node's edges; they are as many as have its place in `col`.
+    /// The first of the node's edges among those of this hop; they are as many as have its place
+    /// in `col`.
     edge: usize,
 }
 
 /// Edges of the hop that is being taken, and whom they lead to.
 struct Hop<'a> {
     topology: &'a Topology,
-    batches: &'a [MiniBatch],
-    /// Of each batch: its first edge of this hop, and the neighbours from there on.
-    found: Vec<(usize, Vec<u32>)>,
+    /// Of each batch, its edges of this hop.
+    taken: &'a [Taken<'a>],
+    /// Of each batch, the neighbours that they lead to.
+    found: Vec<Vec<u32>>,
     list: Vec<u64>,
 }
 
 impl Hop<'_> {
     /// Looks up what `wish` wants on `page`.
     fn grant(&mut self, wish: Wish, page: &[u8]) -> Result<()> {
-        let batch = &self.batches[wish.batch as usize];
-        let node = batch.col[wish.edge];
-        let edges = batch.col[wish.edge..].iter().take_while(|&&col| col == node).count();
-        let (first, neighbors) = &mut self.found[wish.batch as usize];
-        let arcs = &batch.e_id[wish.edge..wish.edge + edges];
-        let at = wish.edge - *first;
-        let out = &mut neighbors[at..at + edges];
-        self.topology.resolve(page, batch.n_id[node as usize], arcs, out, &mut self.list)
+        let taken = &self.taken[wish.batch as usize];
+        let node = taken.col[wish.edge];
+        let edges = taken.col[wish.edge..].iter().take_while(|&&col| col == node).count();
+        let edges = wish.edge..wish.edge + edges;
+        let arcs = &taken.e_id[edges.clone()];
+        let out = &mut self.found[wish.batch as usize][edges];
+        self.topology.resolve(page, taken.n_id[node as usize], arcs, out, &mut self.list)
     }
 }
 
@@ -80,7 +82,7 @@ pub(crate) struct Retained {
 
 impl Retained {
     /// Different pages that were read.
-    pub(crate) fn pages(&self) -> u64 {
+    pub(crate) fn distinct_pages(&self) -> u64 {
         self.pages.len() as u64
     }
 
@@ -147,9 +149,10 @@ impl Sampler {
                 self.resolve_window(topology, batches, &firsts)?;
                 continue;
             }
-            let found =
-                look_up(topology, reader, batches, &firsts, &mut retained, limit, &mut reads)?;
-            for (batch, (first, neighbors)) in batches.iter_mut().zip(found) {
+            let taken = batches.iter().zip(&firsts).map(|(b, &first)| b.taken(first..b.e_id.len()));
+            let taken: Vec<Taken<'_>> = taken.collect();
+            let found = look_up(topology, reader, &taken, &mut retained, limit, &mut reads)?;
+            for ((batch, first), neighbors) in batches.iter_mut().zip(firsts).zip(found) {
                 self.label_nodes(batch)?;
                 let nodes = batch.n_id.len();
                 self.relabel_list(batch, first..first + neighbors.len(), &neighbors)?;
@@ -162,7 +165,7 @@ impl Sampler {
         }
         reads.values = stored.read;
         reads.bytes_host += stored.bytes_host;
-        reads.distinct_pages = retained.pages() + stored.distinct_pages();
+        reads.distinct_pages = retained.distinct_pages() + stored.distinct_pages();
         Ok(reads)
     }
 
@@ -185,21 +188,21 @@ impl Sampler {
     }
 }
 
-/// Finds whom the edges of this hop lead to: for each batch its first edge and the neighbours.
-fn look_up(
+/// Finds whom the edges of this hop lead to, for each batch, on pages. Pages that are read go to
+/// `retained` up to `limit` bytes.
+pub(crate) fn look_up(
     topology: &Topology,
     reader: &mut PageReader,
-    batches: &[MiniBatch],
-    firsts: &[usize],
+    taken: &[Taken<'_>],
     retained: &mut Retained,
     limit: usize,
     reads: &mut SampleReads,
-) -> Result<Vec<(usize, Vec<u32>)>> {
-    let found = batches.iter().zip(firsts).map(|(batch, &f)| (f, vec![0; batch.e_id.len() - f]));
-    let hop = Hop { topology, batches, found: found.collect(), list: Vec::new() };
+) -> Result<Vec<Vec<u32>>> {
+    let found = taken.iter().map(|taken| vec![0; taken.e_id.len()]).collect();
+    let hop = Hop { topology, taken, found, list: Vec::new() };
     let here = |page| topology.is_kept(page) || retained.get(page).is_some();
     let (hits, mut misses): (Vec<Wish>, Vec<Wish>) =
-        wishes(topology, batches, firsts).partition(|wish| here(wish.page));
+        wishes(topology, taken).partition(|wish| here(wish.page));
     misses.sort_unstable();
     let mut pages: Vec<u64> = misses.iter().map(|wish| wish.page).collect();
     pages.dedup();
@@ -235,19 +238,14 @@ fn look_up(
     Ok(hop.into_inner().found)
 }
 
-/// What the edges from `firsts` on want, each page once for each node.
-fn wishes<'a>(
-    topology: &'a Topology,
-    batches: &'a [MiniBatch],
-    firsts: &'a [usize],
-) -> impl Iterator<Item = Wish> + 'a {
-    batches.iter().zip(firsts).enumerate().flat_map(move |(number, (batch, &first))| {
-        let mut edge = first;
-        batch.col[first..].chunk_by(|a, b| a == b).flat_map(move |run| {
-            let vertex = batch.n_id[run[0] as usize];
-            let arcs = &batch.e_id[edge..edge + run.len()];
-            let wish = move |page| Wish { page, batch: number as u32, edge };
-            let pages = pages_of(topology, vertex, arcs).into_iter().map(wish);
+/// What the edges of all batches want, each page once for each node.
+fn wishes<'a>(topology: &'a Topology, taken: &'a [Taken<'a>]) -> impl Iterator<Item = Wish> + 'a {
+    (0..).zip(taken).flat_map(move |(batch, taken)| {
+        let mut edge = 0;
+        taken.runs().flat_map(move |run| {
+            let arcs = &taken.e_id[edge..edge + run.len()];
+            let wish = move |page| Wish { page, batch, edge };
+            let pages = pages_of(topology, taken.vertex(run), arcs).into_iter().map(wish);
             edge += run.len();
             pages
         })

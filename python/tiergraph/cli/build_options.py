@@ -23,7 +23,7 @@ Order = Annotated[
 ]
 Codec = Annotated[Literal["packed", "raw"] | None, typer.Option(help="How edges are stored.")]
 Layouts = Annotated[
-    Literal["analytics", "training", "both"] | None,
+    Literal["analytics", "training", "both", "sampling"] | None,
     typer.Option("--for", help="What the graph is for."),
 ]
 Stripe = Annotated[

@@ -8,14 +8,15 @@ import os
 from .. import _native
 from .. import graph as tg
 from ..errors import FormatError
+from ..hetero import is_hetero, open_hetero
 from .options import GraphPath, Json
 from .output import print_fields, print_json, print_table
 from .progress import Bars
 
 
 def info(graph: GraphPath, as_json: Json = False) -> None:
-    """Print counts, codec, order and bytes an edge."""
-    fields = tg.open(graph).info()
+    """Print counts, codec, order and bytes an edge; of a heterogeneous graph, its types."""
+    fields = open_hetero(graph).info() if is_hetero(graph) else tg.open(graph).info()
     if as_json:
         print_json(fields)
     else:

@@ -301,7 +301,10 @@ fn wants_weights(source: &dyn EdgeSource, options: &BuildOptions) -> Result<bool
     match (options.weights, source.weighted()) {
         (WeightChoice::None, _) | (WeightChoice::Auto, false) => Ok(false),
         (_, false) => refuse("a weighted source", "no weights", "`--weights none`"),
-        (_, true) if options.codec == Codec::Packed && options.purpose == Purpose::Training => {
+        (_, true)
+            if options.codec == Codec::Packed
+                && matches!(options.purpose, Purpose::Training | Purpose::Sampling) =>
+        {
             refuse(
                 "a layout that has weights",
                 "rows only",

@@ -96,6 +96,8 @@ pub enum Purpose {
     Training,
     /// All of these.
     Both,
+    /// Sampling along edges alone: rows of in-neighbours.
+    Sampling,
 }
 
 /// Everything a caller chooses about a build.

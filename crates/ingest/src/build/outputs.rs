@@ -46,6 +46,9 @@ impl Output {
             (_, Purpose::Analytics) => &[Self::Tiles, Self::OutRows],
             (_, Purpose::Training) => &[Self::OutRows, Self::InRows],
             (_, Purpose::Both) => &[Self::Tiles, Self::OutRows, Self::InRows],
+            // Of undirected edges, rows in one direction are those in both.
+            (_, Purpose::Sampling) if undirected => &[Self::OutRows],
+            (_, Purpose::Sampling) => &[Self::InRows],
         };
         let has = |o: &Self| !undirected || !matches!(o, Self::InRows | Self::InRaw);
         both.iter().copied().filter(has).collect()

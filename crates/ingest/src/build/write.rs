@@ -77,12 +77,15 @@ impl<'a> Planned<'a> {
             let row_of = output.row_of(self.graph.undirected);
             let Some(family) = families.iter().find(|f| f.row_of == row_of) else { continue };
             let counted = self.output(output, family, progress, cancel)?;
-            if matches!(output, Output::OutRows | Output::OutRaw) {
+            if output != Output::Tiles {
                 totals = counted;
             }
             stages.end(output.name());
         }
-        self.graph.flat("out.degrees", self.out)?;
+        // Rows in one direction have their own degrees, which alone are counted without duplicates.
+        if self.graph.outputs != [Output::InRows] {
+            self.graph.flat("out.degrees", self.out)?;
+        }
         if let Some(into) = self.into {
             self.graph.flat("in.degrees", into)?;
         }

@@ -1,0 +1,198 @@
+//! Batches of several types are the same whatever is in memory, type by type.
+//!
+//! `python/tests/test_hetero_loader.py` compares them with a twin written from the definition.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{mix, small};
+use tempfile::TempDir;
+use tiergraph_core::{Cancel, ErrorKind, Silent};
+use tiergraph_format::directory::Existing;
+use tiergraph_format::hetero::{EdgeType, HeteroBuilding, HeteroManifest, NodeType};
+use tiergraph_graph::{Direction, HeteroGraph, OpenOptions};
+use tiergraph_ingest::build::{BuildOptions, OrderChoice, Purpose, build};
+use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
+use tiergraph_ingest::{EdgeBatch, Endpoints, SizeHint};
+use tiergraph_sampler::hetero::{HeteroBatch, HeteroKept, HeteroLoader, HeteroOptions};
+use tiergraph_sampler::{Fanout, Keep, Plan};
+
+/// Users, items and shops; who bought what, what is like what, and what shops have.
+const NODES: [(&str, u64); 3] = [("user", 700), ("item", 900), ("shop", 3)];
+const EDGES: [(usize, usize, u64); 4] = [(0, 1, 3000), (1, 1, 4000), (1, 0, 2500), (1, 2, 100_000)];
+
+/// Edge `i` of a type. Shops have far more items than a page has room for.
+fn edge(of: usize, i: u64) -> (u64, u64) {
+    let (source, destination, _) = EDGES[of];
+    let word = mix((of as u64) << 32 | i);
+    (word % NODES[source].1, (word >> 32) % NODES[destination].1)
+}
+
+fn build_part(path: &Path, vertices: u64, edges: Vec<(u64, u64)>) {
+    let (src, dst) = edges.into_iter().unzip();
+    let batch = EdgeBatch { ends: Endpoints::U64 { src, dst }, weights: None };
+    let size = SizeHint { vertices: Some(vertices), ..SizeHint::default() };
+    let spec = MemorySpec { name: "a part".into(), size, ..MemorySpec::default() };
+    let (purpose, order) = (Purpose::Sampling, OrderChoice::None);
+    let options = BuildOptions { purpose, order, block_bytes: 8192, ..BuildOptions::default() };
+    let mut source = ArraySource::new(spec, vec![batch]).unwrap();
+    build(&mut source, path, &options, &Silent, &Cancel::default()).unwrap();
+}
+
+fn sample() -> (TempDir, std::path::PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let building = HeteroBuilding::begin(&folder.path().join("h.tg"), Existing::Refuse).unwrap();
+    let node_types = NODES.iter().enumerate().map(|(number, &(name, vertices))| {
+        let graph = format!("node-{number}.tg");
+        build_part(&building.folder().join(&graph), vertices, Vec::new());
+        NodeType { name: name.into(), vertices, graph }
+    });
+    let node_types = node_types.collect();
+    let edge_types = EDGES.iter().enumerate().map(|(number, &(source, destination, edges))| {
+        let graph = format!("edge-{number}.tg");
+        let base = if source == destination { 0 } else { NODES[destination].1 };
+        let all = base + NODES[source].1;
+        let shifted = (0..edges).map(|i| edge(number, i)).map(|(s, d)| (s + base, d));
+        build_part(&building.folder().join(&graph), all, shifted.collect());
+        let name = |place: usize| NODES[place].0.to_owned();
+        let (source, destination) = (name(source), name(destination));
+        EdgeType { source, relation: format!("r{number}"), destination, edges, graph }
+    });
+    let manifest = HeteroManifest::new(node_types, edge_types.collect());
+    let path = building.commit(&manifest).unwrap();
+    (folder, path)
+}
+
+fn open(path: &Path) -> Arc<HeteroGraph> {
+    let options = OpenOptions { memory: Some(256 << 20), ..small() };
+    Arc::new(HeteroGraph::open(path, &options, &Cancel::default()).unwrap())
+}
+
+fn options(input: usize) -> HeteroOptions {
+    let fanouts = vec![vec![Fanout::Most(4), Fanout::All, Fanout::Most(2)]; EDGES.len()];
+    let mut options = HeteroOptions::new(fanouts, NODES.len(), input);
+    options.batches.batch_size = 5;
+    options
+}
+
+fn batches(loader: &HeteroLoader, seeds: &[u32]) -> Vec<HeteroBatch> {
+    loader.epoch(1, seeds, 0).unwrap().map(|prepared| prepared.unwrap().batch).collect()
+}
+
+/// What every type keeps: `keep` tells by the type's number and its pages.
+fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Keep) -> HeteroKept {
+    let pages = |edge_type: usize| {
+        graph.edges()[edge_type].row_pages(Direction::In).unwrap().index.len() as u64
+    };
+    let neighbors = (0..EDGES.len()).map(|edge_type| keep(edge_type, pages(edge_type)));
+    HeteroKept { neighbors: neighbors.collect(), rows: vec![Vec::new(); NODES.len()] }
+}
+
+#[test]
+fn batches_are_the_same_whatever_each_type_keeps() {
+    let (_folder, path) = sample();
+    let graph = open(&path);
+    assert!(graph.edges()[3].row_pages(Direction::In).unwrap().index.len() > 3, "cut lists");
+    let half = |pages: u64| (0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect();
+    for (input, &(_, count)) in NODES.iter().enumerate() {
+        let seeds: Vec<u32> = (0..count.min(33) as u32).rev().collect();
+        let new = |keep: HeteroKept, retain_bytes| {
+            let mut options = options(input);
+            options.batches.retain_bytes = retain_bytes;
+            HeteroLoader::new(Arc::clone(&graph), options, keep).unwrap()
+        };
+        let expected = batches(&new(kept(&graph, |_, _| Keep::Decoded), 0), &seeds);
+        assert!(expected.iter().all(|batch| batch.nodes.iter().all(|n| n.num_sampled.len() == 4)));
+        let all = |_, pages| Keep::Pages((0..pages).collect());
+        let mixed = |edge_type, pages| match edge_type {
+            0 => Keep::Decoded,
+            1 => Keep::Pages(half(pages)),
+            2 => Keep::Pages((0..pages).collect()),
+            _ => Keep::Nothing,
+        };
+        for retain_bytes in [0, 1 << 20] {
+            for keep in [
+                kept(&graph, all),
+                kept(&graph, |_, pages| Keep::Pages(half(pages))),
+                kept(&graph, |_, _| Keep::Nothing),
+                kept(&graph, mixed),
+            ] {
+                assert_eq!(batches(&new(keep, retain_bytes), &seeds), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn edges_are_edges_of_their_type() {
+    let (_folder, path) = sample();
+    let (graph, seeds) = (open(&path), [3, 8, 100, 899]);
+    let (loader, fitted) =
+        HeteroLoader::fitted(&graph, &options(1), &seeds, &Plan::default(), 2).unwrap();
+    assert!(fitted.decoded && fitted.kept_pages == fitted.pages);
+    for batch in batches(&loader, &seeds) {
+        for (of, &(source, destination, count)) in EDGES.iter().enumerate() {
+            let all: std::collections::HashSet<_> = (0..count).map(|i| edge(of, i)).collect();
+            let edges = &batch.edges[of];
+            for (&row, &col) in edges.row.iter().zip(&edges.col) {
+                let ends = (
+                    batch.nodes[source].n_id[row as usize].into(),
+                    batch.nodes[destination].n_id[col as usize].into(),
+                );
+                assert!(all.contains(&ends), "{ends:?} is no edge of type {of}");
+            }
+        }
+        for (nodes, (name, count)) in batch.nodes.iter().zip(NODES) {
+            let different: std::collections::HashSet<_> = nodes.n_id.iter().collect();
+            assert_eq!(different.len(), nodes.n_id.len(), "{name} twice");
+            assert!(nodes.n_id.iter().all(|&node| u64::from(node) < count));
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_batches_is_said() {
+    let (_folder, path) = sample();
+    let graph = open(&path);
+    let new = |options| {
+        HeteroLoader::new(Arc::clone(&graph), options, kept(&graph, |_, _| Keep::Nothing))
+    };
+    let mut few = options(0);
+    few.fanouts.pop();
+    let mut uneven = options(0);
+    uneven.fanouts[2].pop();
+    for bad in [few, uneven, options(3)] {
+        assert_eq!(new(bad).unwrap_err().kind(), ErrorKind::Input);
+    }
+    let error = new(options(2)).unwrap().epoch(0, &[3], 0).unwrap_err();
+    assert_eq!(error.to_string(), "cannot sample from seed `3`: expected one of 3 vertices");
+}
+
+#[test]
+fn neighbours_of_another_type_are_damage() {
+    let (_folder, path) = sample();
+    // Users where shops were: as many vertices in all, but other neighbours.
+    let types = HeteroManifest::read(&path).unwrap();
+    let mut edge_types = types.edge_types.clone();
+    edge_types[3].source = "shop".into();
+    edge_types[3].destination = "item".into();
+    std::fs::remove_file(path.join("hetero.json")).unwrap();
+    let other = HeteroManifest::new(types.node_types, edge_types);
+    let building = HeteroBuilding::begin(&path.with_file_name("o.tg"), Existing::Refuse).unwrap();
+    for graph in other.graphs() {
+        std::fs::rename(path.join(graph), building.folder().join(graph)).unwrap();
+    }
+    let graph = open(&building.commit(&other).unwrap());
+    for keep in [Keep::Decoded, Keep::Nothing] {
+        let kept = kept(&graph, |_, _| keep.clone());
+        let error = match HeteroLoader::new(Arc::clone(&graph), options(1), kept) {
+            Ok(loader) => loader.epoch(0, &[0, 1, 2], 0).unwrap().find_map(Result::err).unwrap(),
+            Err(error) => error,
+        };
+        assert_eq!(error.kind(), ErrorKind::Format, "{error}");
+    }
+}

@@ -1,0 +1,179 @@
+"""Writing heterogeneous graphs: a graph for each node type and each edge type, in one directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from . import _native
+from .errors import InputError
+from .features import Attached
+from .hetero import EdgeType
+from .hetero_source import Batches, count_of, of_data, pairs_of, shifted
+from .sizes import to_bytes
+from .sources import WAITING_EDGE_BYTES, batch_edges
+from .write import encode_edges, push
+
+PathLike = str | os.PathLike[str]
+
+MOST_NODES = 2**32 - 1
+"""At both ends of an edge type together."""
+
+
+class HeteroBuildOptions(TypedDict, total=False):
+    """What `build_hetero` may be told; left out or None, an option has its default."""
+
+    memory: int | str | None
+    """Bound of the external sort, `"2GiB"` or bytes."""
+    threads: int | None
+    dedup: bool | None
+    """Keep one of several equal edges of a type."""
+    block_bytes: int | str | None
+    overwrite: bool | None
+    """Replace a graph that stands at the path."""
+
+
+def build_hetero(
+    path: PathLike,
+    data: Any = None,
+    *,
+    nodes: Mapping[str, Mapping[str, Any]] | None = None,
+    edges: Mapping[EdgeType, Any] | None = None,
+    progress: _native.Progress | None = None,
+    **options: Unpack[HeteroBuildOptions],
+) -> dict[str, Any]:
+    """Writes the heterogeneous graph `path` and returns the counts of its types.
+
+    From PyG's `HeteroData` (`x`, `y`, masks and `edge_index` of each type; other attributes are not
+    stored), or from `nodes` and `edges`:
+
+    - `nodes` has a dictionary for each type: `vertices`, its number of nodes (without it, the rows
+      of its features or labels), and `features`, `labels`, `splits`, `feature_dtype`,
+      `feature_columns` and `allow_nan`, as `tiergraph.build` takes them.
+    - `edges` has for each `(source, relation, destination)` arrays `(src, dst)`, an array of shape
+      (2, E), batches of such pairs, or tables (`cites.parquet`): nodes of the source's type and of
+      the destination's, each numbered from 0.
+
+    Edges are streamed and sorted within `memory`, type by type. The graph appears at `path` whole,
+    or not at all. Raises `InputError` for what cannot be used, naming the type.
+    """
+    known = HeteroBuildOptions.__annotations__
+    for name in options.keys() - known.keys():
+        raise TypeError(f"unknown option `{name}`: the options are {', '.join(known)}")
+    if data is not None:
+        if nodes is not None or edges is not None:
+            raise InputError.of("build from", "data", expected="`data`, or `nodes` and `edges`")
+        nodes, edges = of_data(data)
+    given = {name: dict(spec) for name, spec in (nodes or {}).items()}
+    counts = {name: count_of(name, spec) for name, spec in given.items()}
+    _check_types(counts, edges or {})
+    overwrite = bool(options.pop("overwrite", None))
+    building = _native.HeteroBuilding(os.fspath(path), overwrite)
+    try:
+        parts = _Parts(Path(building.folder()), options, progress)
+        node_types = [
+            parts.nodes(number, name, counts[name], spec)
+            for number, (name, spec) in enumerate(given.items())
+        ]
+        edge_types = [
+            parts.edges(number, edge_type, source, counts)
+            for number, (edge_type, source) in enumerate((edges or {}).items())
+        ]
+        types = {"node_types": node_types, "edge_types": edge_types}
+        building.commit(json.dumps(types))
+    except BaseException:
+        building.abort()
+        raise
+    return {
+        "nodes": counts,
+        "edges": {
+            edge_type: built["edges"]
+            for edge_type, built in zip(edges or {}, edge_types, strict=True)
+        },
+    }
+
+
+class _Parts:
+    """Builds the graphs that a heterogeneous one consists of."""
+
+    def __init__(
+        self,
+        folder: Path,
+        options: HeteroBuildOptions,
+        progress: _native.Progress | None,
+    ) -> None:
+        self._folder = folder
+        self._options = options
+        self._progress = progress
+        self._most = batch_edges(to_bytes(options.get("memory")))
+
+    def nodes(
+        self, number: int, name: str, vertices: int, spec: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The graph of a node type: no edges, and what goes with the nodes."""
+        attached = Attached(**{key: value for key, value in spec.items() if key != "vertices"})
+        graph = f"node-{number}.tg"
+        self._build(graph, iter(()), vertices, 0, attached)
+        return {"name": name, "vertices": vertices, "graph": graph}
+
+    def edges(
+        self, number: int, edge_type: EdgeType, source: Any, counts: Mapping[str, int]
+    ) -> dict[str, Any]:
+        """The graph of an edge type: the destination's nodes come before the source's."""
+        from_type, relation, to_type = edge_type
+        base = 0 if from_type == to_type else counts[to_type]
+        batches, held = pairs_of(edge_type, source, self._most)
+        moved = shifted(edge_type, batches, (counts[from_type], counts[to_type]), base)
+        vertices = counts[to_type] if from_type == to_type else base + counts[from_type]
+        graph = f"edge-{number}.tg"
+        stats = self._build(graph, moved, vertices, held, Attached())
+        return {
+            "source": from_type,
+            "relation": relation,
+            "destination": to_type,
+            "edges": stats["edges"],
+            "graph": graph,
+        }
+
+    def _build(
+        self, graph: str, batches: Batches, vertices: int, held: int, attached: Attached
+    ) -> dict[str, Any]:
+        options = {
+            **self._options,
+            "undirected": False,
+            "order": "none",
+            "layouts": "sampling",
+            "vertices": vertices,
+            "held_bytes": WAITING_EDGE_BYTES * self._most + held,
+        }
+        encoded = encode_edges(options)
+        return push(batches, self._most, self._folder / graph, encoded, attached, self._progress)
+
+
+def _check_types(counts: Mapping[str, int], edges: Mapping[EdgeType, Any]) -> None:
+    """Refuses edge types that are none, or of nodes that are not there, or too many."""
+    for edge_type in edges:
+        named = isinstance(edge_type, tuple) and len(edge_type) == 3
+        if not named or not all(isinstance(name, str) for name in edge_type):
+            raise InputError.of(
+                "use the edge type", edge_type, expected="(source, relation, destination)"
+            )
+        ends = {edge_type[0], edge_type[2]}
+        for name in ends - counts.keys():
+            raise InputError.of(
+                "build the edges",
+                " ".join(edge_type),
+                expected=f"node types among {', '.join(counts) or 'none'}",
+                got=name,
+                hint=f"give `nodes` an entry `{name}` with its `vertices`",
+            )
+        if sum(counts[name] for name in ends) > MOST_NODES:
+            raise InputError.of(
+                "build the edges",
+                " ".join(edge_type),
+                expected=f"at most {MOST_NODES} nodes at both ends",
+                got=sum(counts[name] for name in ends),
+            )
