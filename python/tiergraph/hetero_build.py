@@ -150,7 +150,8 @@ class _Parts:
             "held_bytes": WAITING_EDGE_BYTES * self._most + held,
         }
         encoded = encode_edges(options)
-        return push(batches, self._most, self._folder / graph, encoded, attached, self._progress)
+        folder = self._folder / graph
+        return push(batches, self._most, folder, encoded, attached, None, self._progress)
 
 
 def _check_types(counts: Mapping[str, int], edges: Mapping[EdgeType, Any]) -> None:

@@ -74,18 +74,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
 struct Finding {
     const u32* place;
     const u32* n_id;
-    uint2* found;  // (vertex, place in the batch).
-    u32* number;   // How many were found.
-    u64 count;
+    uint2* found;      // (vertex, place in the batch).
+    u32* number;       // How many were found.
+    const u32* count;  // Of n_id.
 };
 
 // The nodes whose rows are in neither memory, in any order.
 extern "C" __global__ void __launch_bounds__(THREADS) missing(Finding a) {
-    u32 lane = threadIdx.x % WARP;
-    for (u64 base = (u64)blockIdx.x * THREADS; base < a.count; base += (u64)gridDim.x * THREADS) {
+    u32 lane = threadIdx.x % WARP, count = *a.count;
+    for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
         u64 i = base + threadIdx.x;
-        u32 vertex = i < a.count ? a.n_id[i] : 0;
-        bool is_missing = i < a.count && a.place[vertex] == ELSEWHERE;
+        u32 vertex = i < count ? a.n_id[i] : 0;
+        bool is_missing = i < count && a.place[vertex] == ELSEWHERE;
         u32 mask = __ballot_sync(~0u, is_missing), first = 0;
         if (lane == 0 && mask) first = atomicAdd(a.number, __popc(mask));
         first = __shfl_sync(~0u, first, 0);

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use super::{Source, TYPES};
+use super::{Sampler, Source, TYPES};
 use crate::pinned::address_of;
 use crate::{Copying, Device, DeviceBuf, Event, Grid, Kernel, Mapped, Module, Span, Stream};
 
@@ -42,7 +42,7 @@ struct Finding {
     n_id: u64,
     found: u64,
     number: u64,
-    count: u64,
+    count: u64, // An address too.
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -91,6 +91,33 @@ pub struct MissingRow {
     pub vertex: u32,
     /// Where in the batch it goes.
     pub target: u32,
+}
+
+/// The nodes of a batch whose rows are in neither memory, on the device.
+#[derive(Debug)]
+pub struct MissingRows {
+    found: DeviceBuf<MissingRow>,
+    number: DeviceBuf<u32>,
+}
+
+impl MissingRows {
+    /// Room for all nodes of a sampler's batches.
+    ///
+    /// # Errors
+    /// Not enough device memory.
+    pub fn new(device: &Device, sampler: &Sampler) -> Result<Self> {
+        let found = DeviceBuf::new(device, sampler.n_id().len())?;
+        Ok(Self { found, number: DeviceBuf::new(device, 1)? })
+    }
+
+    /// What [`Gather::start_finding`] found, in any order, after all that `stream` was given.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn get(&self, stream: &Stream) -> Result<Vec<MissingRow>> {
+        let number = stream.download(&self.number, 1)?[0] as usize;
+        stream.download(&self.found, number)
+    }
 }
 
 /// Rows in pinned memory on their way to a batch: `targets` first, then as many rows.
@@ -177,38 +204,35 @@ impl Gather {
         unsafe { self.gather.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
 
-    /// Those of the first `count` vertices of `n_id` whose rows are elsewhere, in any order; waits
-    /// for them. `found` has room for all.
+    /// Starts finding those of a sampler's last batch whose rows are elsewhere.
     ///
     /// # Errors
     /// Whatever the driver gives.
     ///
     /// # Panics
-    /// If `n_id` or `found` is shorter.
-    pub fn missing(
+    /// If there is no room for as many as the batch may have.
+    pub fn start_finding(
         &self,
         stream: &Stream,
         rows: &Rows,
-        n_id: &DeviceBuf<u32>,
-        count: usize,
-        (found, number): (&mut DeviceBuf<MissingRow>, &mut DeviceBuf<u32>),
-    ) -> Result<Vec<MissingRow>> {
-        assert!(n_id.len() >= count && found.len() >= count && !number.is_empty());
-        let Some(place) = &rows.place else { return Ok(Vec::new()) };
-        stream.fill_bytes(number, 0)?;
+        sampler: &Sampler,
+        missing: &mut MissingRows,
+    ) -> Result<()> {
+        let n_id = sampler.n_id();
+        assert!(missing.found.len() >= n_id.len(), "room for all");
+        stream.fill_bytes(&mut missing.number, 0)?;
+        let Some(place) = &rows.place else { return Ok(()) };
         let finding = Finding {
             place: place.address(),
             n_id: n_id.address(),
-            found: found.address(),
-            number: number.address(),
-            count: count as u64,
+            found: missing.found.address(),
+            number: missing.number.address(),
+            count: sampler.nodes_address(),
         };
-        let blocks = Grid::over(count, THREADS).blocks.min(self.resident);
+        let blocks = Grid::over(n_id.len(), THREADS).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
-        // SAFETY: `Finding` of the source; lengths were checked, and vertices have places.
-        unsafe { self.missing.launch(stream, grid, &[bytes_of(&finding)])? };
-        let number = stream.download(number, 1)?[0] as usize;
-        stream.download(found, number)
+        // SAFETY: `Finding` of the source; there is room for all nodes, and vertices have places.
+        unsafe { self.missing.launch(stream, grid, &[bytes_of(&finding)]) }
     }
 
     /// Starts writing the first `count` rows of `piece` to their targets among the rows of `to`,

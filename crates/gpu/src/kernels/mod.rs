@@ -17,7 +17,7 @@ pub use batch::{Given, Lists, Neighbors, Request, Sampled};
 pub use blocks::{BATCH, Blocks};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Join, Layout, Level, Program, Relax, Sum, TilesPass};
-pub use gather::{ELSEWHERE, Gather, MissingRow, PieceLayout, RowType, Rows};
+pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowType, Rows};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
 pub use vertices::{Ranks, Vertices};

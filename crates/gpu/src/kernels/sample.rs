@@ -187,7 +187,8 @@ impl Sampler {
         4 * (vertices + nodes + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
     }
 
-    /// Samples a batch, and waits for its sizes. The vertices are below |V|.
+    /// Samples a batch, and waits for its sizes. The vertices are below |V|. `and_then` may start
+    /// more with its nodes, which is waited for too.
     ///
     /// # Errors
     /// Whatever the driver gives.
@@ -199,6 +200,7 @@ impl Sampler {
         stream: &Stream,
         lists: &Lists,
         request: &Request<'_>,
+        and_then: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Sampled> {
         assert!(request.seeds.len() <= self.seeds.len(), "no more seeds than the sampler is for");
         assert!(request.fanouts.len() + 2 <= self.sizes.len(), "no more hops than it is for");
@@ -223,6 +225,7 @@ impl Sampler {
         let forget = Grid::over(self.n_id.len(), THREADS);
         // SAFETY: the parameter of `forget`, which goes over the batch's nodes.
         unsafe { self.kernels.forget.launch(stream, forget, &[bytes_of(&hop)])? };
+        and_then(self)?;
         let sizes = stream.download(&self.sizes, request.fanouts.len() + 2)?;
         Ok(sampled(&sizes[1..]))
     }
@@ -278,6 +281,11 @@ impl Sampler {
     /// The nodes of the last batch, as the graph numbers them; as many as it has.
     pub fn n_id(&self) -> &DeviceBuf<u32> {
         &self.n_id
+    }
+
+    /// Where the device has the number of the last batch's nodes.
+    pub(super) fn nodes_address(&self) -> u64 {
+        self.sizes.address() + std::mem::offset_of!(Sizes, end) as u64
     }
 
     /// The arcs of the last batch's edges; as many as it has.

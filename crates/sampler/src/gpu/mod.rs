@@ -154,9 +154,10 @@ impl GpuLoader {
         let (mut on_device, mut on_host) = counts(left);
         let mut storage = None;
         if on_device + on_host < vertices as u64 {
-            let (nodes, threads) = (self.sampler.n_id().len(), self.options.threads);
-            let reading = Storage::new(graph, name, &self.stream, nodes, threads)?;
-            let left = left.saturating_sub(nodes as u64 * size_of::<MissingRow>() as u64);
+            let threads = self.options.threads;
+            let reading = Storage::new(graph, name, &self.stream, &self.sampler, threads)?;
+            let nodes = self.sampler.n_id().len() as u64;
+            let left = left.saturating_sub(nodes * size_of::<MissingRow>() as u64);
             (on_device, on_host) = counts(left);
             storage = Some((reading, Arc::clone(graph)));
         }
@@ -249,7 +250,13 @@ impl GpuLoader {
     pub fn sample(&mut self, epoch: u64, number: usize, seeds: &[u32]) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
         let request = Request { seeds, fanouts: &self.fanouts, key, batch: number as u32 };
-        self.sampler.sample(&self.stream, &self.lists, &request)
+        let (stream, features) = (&self.stream, &mut self.features);
+        self.sampler.sample(stream, &self.lists, &request, |sampler| match features {
+            Some(RowTiers { gather, rows, storage: Some((storage, _)) }) => {
+                storage.start_finding(stream, (gather, rows), sampler)
+            }
+            _ => Ok(()),
+        })
     }
 
     /// Writes what was sampled last, and its features, in order with the stream. Where rows must be
@@ -260,24 +267,24 @@ impl GpuLoader {
     /// Whatever the driver gives.
     pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
+        let (stream, x) = (&self.stream, Span::at(to.x, nodes * self.dim()));
+        let mut ticket = None;
+        if let Some(RowTiers { storage: Some((storage, graph)), .. }) = &mut self.features
+            && let Some(name) = &self.options.features
+        {
+            // First of all: the stream has nothing else to wait for yet.
+            ticket = Some(storage.begin(stream, graph.features(name)?, x)?);
+        }
         let given = Given {
             positions: self.positions.as_ref(),
             nodes: Span::at(to.nodes, nodes),
             edge_index: Span::at(to.edge_index, 2 * edges),
             e_id: Span::at(to.e_id, edges),
         };
-        self.sampler.give(&self.stream, sampled, &given)?;
-        let Some(RowTiers { gather, rows, storage }) = &mut self.features else { return Ok(None) };
-        let (stream, n_id) = (&self.stream, self.sampler.n_id());
-        let x = Span::at(to.x, nodes * rows.dim as usize);
-        let ticket = match (storage, &self.options.features) {
-            (Some((storage, graph)), Some(name)) => {
-                let features = graph.features(name)?;
-                Some(storage.begin(stream, (gather, rows), features, (n_id, nodes), x)?)
-            }
-            _ => None,
-        };
-        gather.gather(stream, rows, n_id, nodes, x)?;
+        self.sampler.give(stream, sampled, &given)?;
+        if let Some(RowTiers { gather, rows, .. }) = &self.features {
+            gather.gather(stream, rows, self.sampler.n_id(), nodes, x)?;
+        }
         Ok(ticket)
     }
 

@@ -14,18 +14,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRow, PieceLayout, Rows};
-use tiergraph_gpu::{Copying, DeviceBuf, Event, PinnedPool, Span, Stream};
+use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, PieceLayout, Rows, Sampler};
+use tiergraph_gpu::{Copying, Event, PinnedPool, Span, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
 
 use super::readers::{Job, RowReaders};
 
-/// Bytes of the rows of a piece.
-const PIECE_BYTES: usize = 2 << 20;
-/// Pieces a reader: at least one that it fills, one that is ready to be, one that is being spread;
-/// more, if there is memory, so that reading goes on while nobody waits for a batch.
-const PIECES: RangeInclusive<usize> = 3..=16;
+/// Pieces a reader: one that it fills, one that is ready to be, others that wait for somebody to
+/// spread them.
+const PIECES: usize = 4;
+/// Bytes of the rows of a piece: larger ones mean fewer kernels, and reading that goes on for longer
+/// while nobody waits for a batch.
+const PIECE_BYTES: RangeInclusive<u64> = 1 << 20..=8 << 20;
 /// The share of the host's memory that pieces may take beyond the least.
 const PIECES_SHARE: u64 = 4;
 /// What a reader's buffers take.
@@ -63,12 +64,12 @@ pub(super) struct Storage {
     begun: HashMap<u64, Begun>,
     tickets: u64,
     reads: StorageReads,
-    found: (DeviceBuf<MissingRow>, DeviceBuf<u32>),
+    missing: MissingRows,
     _held: Reservation,
 }
 
 impl Storage {
-    /// Readers of the features `name`, for batches of up to `nodes` nodes.
+    /// Readers of the features `name`, for the batches of `sampler`.
     ///
     /// # Errors
     /// What does not fit host or device memory, whatever the system or the driver gives.
@@ -76,29 +77,30 @@ impl Storage {
         graph: &Arc<Graph>,
         name: &str,
         stream: &Stream,
-        nodes: usize,
+        sampler: &Sampler,
         threads: usize,
     ) -> Result<Self> {
         let features = graph.features(name)?;
         let stride = features.row_bytes();
-        let layout = PieceLayout { rows: (PIECE_BYTES / stride).max(1), stride };
-        let piece = layout.bytes().next_multiple_of(PAGE_BYTES) as u64;
-        let room = graph.budget().left() / PIECES_SHARE / piece;
-        let pieces = room.clamp((PIECES.start() * threads) as u64, (PIECES.end() * threads) as u64);
-        let held = graph
-            .reserve(pieces * piece + threads as u64 * READER_BYTES, "reading feature rows")?;
+        let pieces = PIECES * threads;
+        let room = graph.budget().left() / PIECES_SHARE / pieces as u64;
+        let rows = room.clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end()) as usize / stride;
+        let layout = PieceLayout { rows: rows.max(1), stride };
+        let bytes = pieces as u64 * layout.bytes().next_multiple_of(PAGE_BYTES) as u64
+            + threads as u64 * READER_BYTES;
+        let held = graph.reserve(bytes, "reading feature rows")?;
         let device = stream.device();
         Ok(Self {
             readers: RowReaders::new(graph, name, layout, threads)?,
             layout,
-            free: PinnedPool::buffers(device, pieces as usize, layout.bytes())?,
+            free: PinnedPool::buffers(device, pieces, layout.bytes())?,
             waiting: VecDeque::new(),
             reading: 0,
             spreading: VecDeque::new(),
             begun: HashMap::new(),
             tickets: 0,
             reads: StorageReads::default(),
-            found: (DeviceBuf::new(device, nodes)?, DeviceBuf::new(device, 1)?),
+            missing: MissingRows::new(device, sampler)?,
             _held: held,
         })
     }
@@ -107,20 +109,25 @@ impl Storage {
         self.reads
     }
 
-    /// Begins to read the rows of a batch that are in no memory; gives its ticket.
+    /// Starts finding the rows of a batch that are in no memory.
     ///
     /// # Errors
     /// Whatever the driver gives.
-    pub fn begin(
+    pub fn start_finding(
         &mut self,
         stream: &Stream,
         (gather, rows): (&Gather, &Rows),
-        features: &Features,
-        (n_id, nodes): (&DeviceBuf<u32>, usize),
-        to: Span<f32>,
-    ) -> Result<u64> {
-        let found = (&mut self.found.0, &mut self.found.1);
-        let missing = gather.missing(stream, rows, n_id, nodes, found)?;
+        sampler: &Sampler,
+    ) -> Result<()> {
+        gather.start_finding(stream, rows, sampler, &mut self.missing)
+    }
+
+    /// Begins to read the rows that were found; gives the batch's ticket.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn begin(&mut self, stream: &Stream, features: &Features, to: Span<f32>) -> Result<u64> {
+        let missing = self.missing.get(stream)?;
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
         let pieces = adjacent(features, &missing, self.layout.rows);
