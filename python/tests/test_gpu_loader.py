@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
+from tiergraph.train.options import TrainOptions
+from tiergraph.train.trainer import Trainer
 
 torch = pytest.importorskip("torch", reason="loaders hand over PyTorch tensors")
 pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
@@ -72,7 +74,7 @@ def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
             assert b.x.is_cuda
             assert b.edge_index.is_cuda
             assert b.y.is_cuda
-            for name in ("n_id", "edge_index", "e_id", "y", "input_id"):
+            for name in ("n_id", "edge_index", "e_id", "y", "input_id", "degree"):
                 assert torch.equal(a[name], b[name].cpu()), name
             assert torch.equal(a.x, b.x.cpu())
             assert a.num_sampled_nodes == b.num_sampled_nodes
@@ -128,6 +130,30 @@ def test_damaged_rows_are_found_on_their_way(wide, tmp_path):
     loader = tg.NeighborLoader(copy, [5], batch_size=500, device="cuda", presample=0, **STORAGE)
     with pytest.raises(tg.FormatError, match=r"x\.rows"):
         list(loader)
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+def test_training_where_the_batches_are(tmp_path, model):
+    graph = tmp_path / "sbm.tg"
+    tg.generate(
+        "sbm",
+        graph,
+        vertices=4000,
+        communities=8,
+        mean_degree=12,
+        inside=0.9,
+        features=16,
+        classes=8,
+        seed=5,
+    )
+    options = TrainOptions(
+        model=model, fanout=(10, 5), batch_size=128, epochs=6, hidden=64, device="cuda"
+    )
+    trainer = Trainer(str(graph), options)
+    trainer.train()
+    assert trainer.history[-1]["nodes"] > 0
+    assert trainer.history[-1]["seconds_wait"] > 0
+    assert trainer.test()["accuracy"] > 0.9
 
 
 def test_rows_are_placed_by_their_use(path):

@@ -315,8 +315,10 @@ class GpuLoader:
         """Nodes and edges by hop of a batch with these seeds."""
 
     def fill(self, nodes: int, edge_index: int, e_id: int, x: int) -> int | None:
-        """Writes the sampled batch to these addresses, in order with the stream; gives a ticket
-        where rows of `x` are still read from storage."""
+        """Writes the sampled batch to these addresses, in order with the stream.
+
+        Gives a ticket where rows of `x` are still read from storage.
+        """
 
     def finish(self, ticket: int) -> bool:
         """Waits a while for those rows; whether all are there, in order with the stream."""

@@ -9,8 +9,9 @@ are read from storage for several batches ahead.
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 STORAGE_AHEAD = 3
 """Batches that are begun and not handed over, where rows are read from storage."""
+
+COUNTS = ("batches", "nodes", "edges", "seconds_sample", "seconds_gather")
 
 _Begun: TypeAlias = "tuple[Batch, int | None, torch.cuda.Event]"
 """A batch, the ticket of its rows that are being read, and when the rest of it is there."""
@@ -61,7 +64,10 @@ class GpuBatches:
         self._labels = None if labels is None else torch.from_numpy(labels).to(self.device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
         self._ids = None if ids is None else torch.from_numpy(ids).to(self.device)
+        degrees = graph.degrees(options.get("direction") or "in").astype(np.int64)
+        self._degrees = torch.from_numpy(degrees).to(self.device)
         self._batch_size = int(options["batch_size"])
+        self._done: dict[str, float] = dict.fromkeys(COUNTS, 0)
         from_storage = self.placed()["storage_rows"] > 0
         self._ahead = options.get("prefetch") or (STORAGE_AHEAD if from_storage else 1)
 
@@ -70,7 +76,7 @@ class GpuBatches:
         placed: dict[str, Any] = json.loads(self._native.placed())
         return placed
 
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+    def epoch(self, epoch: int, first: int = 0) -> Generator[Batch]:
         """The batches of an epoch from batch `first` on; each is begun before it is asked for."""
         order = self._native.order(epoch)
         begun: deque[_Begun] = deque()
@@ -86,16 +92,18 @@ class GpuBatches:
                 if ticket is not None:
                     self._native.give_up(ticket)
 
-    def reads(self) -> dict[str, int]:
-        """What was read from storage so far: rows, pages, reads, bytes."""
+    def done(self) -> dict[str, Any]:
+        """Batches, nodes, edges and seconds so far, and what was read from storage."""
         reads: dict[str, int] = json.loads(self._native.reads())
-        return reads
+        return self._done | reads
 
     def _prepare(self, epoch: int, number: int, order: NDArray[np.uint32]) -> _Begun:
         torch = pyg.torch()
         places = order[number * self._batch_size : (number + 1) * self._batch_size]
+        began = time.perf_counter()
         nodes_by_hop, edges_by_hop = self._native.sample(epoch, number, places)
         nodes, edges = sum(nodes_by_hop), sum(edges_by_hop)
+        self._count(batches=1, nodes=nodes, edges=edges, seconds_sample=time.perf_counter() - began)
         with torch.cuda.stream(self._stream):
             long = {"dtype": torch.int64, "device": self.device}
             n_id = torch.empty(nodes, **long)
@@ -111,6 +119,7 @@ class GpuBatches:
                 data.x = x
             if self._labels is not None:
                 data.y = self._labels[n_id]
+            data.degree = self._degrees[n_id]
             data.n_id = n_id if self._ids is None else self._ids[n_id]
             data.e_id = e_id
             data.input_id = torch.from_numpy(places.astype(np.int64)).to(self.device)
@@ -127,17 +136,23 @@ class GpuBatches:
         """
         torch = pyg.torch()
         data, ticket, event = begun[0]
+        began = time.perf_counter()
         if ticket is not None:
             while not self._native.finish(ticket):
                 pass  # Ctrl-C is looked for in between.
             event.record(self._stream)
         begun.popleft()
+        self._count(seconds_gather=time.perf_counter() - began)
         stream = torch.cuda.current_stream(self.device)
         stream.wait_event(event)
         for value in data.to_dict().values():
             if isinstance(value, torch.Tensor):
                 value.record_stream(stream)
         return data
+
+    def _count(self, **done: float) -> None:
+        for name, count in done.items():
+            self._done[name] += count
 
 
 def check_device(device: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
@@ -88,9 +89,9 @@ class NeighborLoader:
     and `input_time` is by default the seeds' own.
 
     A batch has `x` (float32, (n, D)), `y`, `edge_index` (int64, (2, e), local), `n_id` (the user's
-    vertex ids), `e_id` (each edge's place among those given to `add_edge_values`; without, its
-    number in the graph), `edge_attr`, the weights and times that it was sampled by under their own
-    names, `seed_time`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
+    vertex ids), `e_id` (each edge's place among those given to `add_edge_values`; without, or on a
+    GPU, its number in the graph), `edge_attr`, the weights and times that it was sampled by under
+    their own names, `seed_time`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
     `num_sampled_nodes` and `num_sampled_edges` (by hop), and for disjoint batches `batch`; beyond
     PyG's, `degree` (neighbours in the whole graph). Seeds come first. `x` lies where it was
     gathered: no copy is made. Ids of 2^63 and more come as negative numbers:
@@ -191,12 +192,20 @@ class NeighborLoader:
         return Batches(self, self._native.epoch(epoch, first))
 
     def _gpu_batches(self, gpu: GpuBatches, epoch: int, first: int) -> Iterator[Batch]:
-        before = gpu.reads()
+        before, waited = gpu.done(), 0.0
+        batches = gpu.epoch(epoch, first)
         try:
-            yield from map(self._transformed, gpu.epoch(epoch, first))
+            while True:
+                began = time.perf_counter()
+                batch = next(batches, None)
+                waited += time.perf_counter() - began
+                if batch is None:
+                    return
+                yield self._transformed(batch)
         finally:
-            reads = gpu.reads()
-            self.last_epoch = {name: count - before[name] for name, count in reads.items()}
+            batches.close()
+            done = {name: count - before[name] for name, count in gpu.done().items()}
+            self.last_epoch = done | {"seconds_wait": waited}
 
     def _transformed(self, data: Batch) -> Batch:
         return data if self.transform is None else self.transform(data)

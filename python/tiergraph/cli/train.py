@@ -68,7 +68,9 @@ def train(
     window: Annotated[
         int | None, typer.Option(min=1, help="Batches that are prepared together.")
     ] = None,
-    device: Annotated[str, typer.Option(help="Where the model is: cpu, cuda.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="Where batches are made and trained on: cpu, cuda.")
+    ] = "cpu",
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written after each epoch.")
     ] = None,

@@ -41,17 +41,18 @@ def infer(graph: Graph, model: Any, options: TrainOptions) -> Floats:
     """The logits of all vertices, float32 of shape (|V|, C), in the order of `graph.ids`."""
     torch = pyg.torch()
     degrees = graph.degrees("in").astype(np.float32)
+    device = next(model.parameters()).device
     model.eval()
     values: Floats | None = None
     with torch.no_grad():
         for number, conv in enumerate(model.convs):
             gcn = options.model == "gcn"
             layer = _Gcn(conv, degrees) if gcn else _Sage(conv, degrees)
-            values = layer.apply(graph, _blocks(graph, values, options))
+            values = layer.apply(graph, _blocks(graph, values, options, device))
             if number + 1 < len(model.convs):
                 for rows in _slices(len(values)):
-                    activated = model.act(model.norms[number](torch.from_numpy(values[rows])))
-                    values[rows] = activated.numpy()
+                    sums = torch.from_numpy(values[rows]).to(device)
+                    values[rows] = model.act(model.norms[number](sums)).cpu().numpy()
     assert values is not None, "a model has layers"
     return values
 
@@ -100,16 +101,16 @@ def _add_neighbours(graph: Graph, values: Floats, to: Floats, share: Floats | No
 
 
 def _blocks(
-    graph: Graph, values: Floats | None, options: TrainOptions
+    graph: Graph, values: Floats | None, options: TrainOptions, device: Any
 ) -> Iterator[tuple[slice, Any]]:
-    """The last layer's values, or the features, as tensors of some rows each."""
+    """The last layer's values, or the features, as tensors of some rows each on `device`."""
     torch = pyg.torch()
     for rows in _slices(graph.vertices):
         if values is not None:
-            yield rows, torch.from_numpy(values[rows])
+            yield rows, torch.from_numpy(values[rows]).to(device)
         else:
             read = graph.features[options.features].read(graph.ids[rows])
-            yield rows, prepare(torch.from_numpy(read), options)
+            yield rows, prepare(torch.from_numpy(read), options).to(device)
 
 
 def _slices(rows: int) -> Iterator[slice]:

@@ -94,6 +94,7 @@ class Trainer:
             window=options.window,
             features=options.features,
             labels=options.labels,
+            device=options.device,
         )
 
     def train(self, watch: Watch | None = None) -> None:
