@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, pyg
 from .errors import InputError
 from .hetero import EdgeType, HeteroGraph, open_hetero
-from .loader import Batches, LoaderOptions, NeighborLoader, check_sampling, labels_of, seeds_of
+from .inputs import LoaderOptions, labels_of, seeds_of
+from .loader import Batches, NeighborLoader, check_sampling
 from .sizes import to_bytes
 
 if TYPE_CHECKING:

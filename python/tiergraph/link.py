@@ -18,7 +18,8 @@ from . import _native, pyg
 from .arrays import to_ids
 from .errors import InputError
 from .graph import Graph, open
-from .loader import Batches, LoaderOptions, NeighborLoader, PathLike
+from .inputs import LoaderOptions, PathLike
+from .loader import Batches, NeighborLoader
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch

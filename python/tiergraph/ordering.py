@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import _native
 from .graph import Graph, open
-from .loader import seeds_of
+from .inputs import seeds_of
 from .sizes import to_bytes
 
 PathLike = str | os.PathLike[str]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from . import pyg
 from .errors import InputError
 from .graph import Graph, open
-from .loader import NeighborLoader, PathLike, positions_of
+from .inputs import PathLike, positions_of
+from .loader import NeighborLoader
 
 _data: Any = pyg.geometric("data")
 EdgeLayout: Any = pyg.geometric("data.graph_store").EdgeLayout

@@ -19,6 +19,7 @@ mod rows;
 mod staged;
 mod stats;
 mod tiles;
+mod worker;
 
 pub use edges::{ArcColumn, EdgeNumbers};
 pub use features::Features;

@@ -14,11 +14,12 @@ use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
 
-use crate::crew::{BLOCKS_IN_FLIGHT, Crew};
+use crate::crew::Crew;
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::rows::{Direction, Rows};
 use crate::tiles::Tiles;
+use crate::worker::BLOCKS_IN_FLIGHT;
 use crate::{PassStats, Totals};
 
 /// Makes a worker's engine over the graph's files.

@@ -12,7 +12,8 @@ use tiergraph_io::Wait;
 use tiergraph_mem::AlignedBuf;
 
 use crate::Graph;
-use crate::crew::{Plan, SMALL_READ, Shares, Want, Worker};
+use crate::crew::{Plan, Shares, Want};
+use crate::worker::{SMALL_READ, Worker};
 
 /// What follows a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,9 @@ use tiergraph_io::FileId;
 use tiergraph_mem::prefetch_all;
 
 use crate::Graph;
-use crate::crew::{SMALL_READ, Want};
+use crate::crew::Want;
 use crate::reads::Then;
+use crate::worker::SMALL_READ;
 
 /// A resident block is handed out in pieces: pages of short lists have many times the vertices of
 /// others, and their work is to be shared.

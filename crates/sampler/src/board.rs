@@ -1,9 +1,10 @@
 //! Where the workers of an epoch and its caller meet, and what the workers do.
 //!
-//! How a window is made is a [`Workshop`]'s: of graphs of one type, or of several. A worker claims the next window when no more than `window + prefetch` batches are begun and not
-//! yet taken. It samples the window, reserves the memory of its features, gathers them, and lays
-//! the batches out. Windows reserve in their order, so that a later one never holds the memory that
-//! an earlier one waits for. Which thread prepares a window, and when, changes nothing in it.
+//! How a window is made is a [`Workshop`]'s: of graphs of one type, or of several. A worker claims
+//! the next window when no more than `window + prefetch` batches are begun and not yet taken. It
+//! samples the window, reserves the memory of its features, gathers them, and lays the batches out.
+//! Windows reserve in their order, so that a later one never holds the memory that an earlier one
+//! waits for. Which thread prepares a window, and when, changes nothing in it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

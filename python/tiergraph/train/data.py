@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..graph import Graph
-from ..loader import positions_of
+from ..inputs import positions_of
 
 UNLABELLED = -1
 

@@ -6,6 +6,7 @@
 //! storage, batch by batch. Presampling runs on the GPU itself.
 
 mod readers;
+mod rows;
 mod storage;
 mod tiers;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{Gather, Given, Lists, MissingRow, Request, Rows, Sampled, Sampler};
+use tiergraph_gpu::kernels::{Given, Lists, Request, Sampled, Sampler};
 use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
@@ -25,7 +26,7 @@ use crate::options::LoaderOptions;
 use crate::order::permutation;
 use crate::philox::{EpochKey, Purpose};
 use crate::sample::Fanout;
-use storage::Storage;
+use rows::RowTiers;
 
 pub use storage::StorageReads;
 
@@ -68,26 +69,18 @@ pub struct Outputs {
     pub x: u64,
 }
 
-/// Where rows of features are, and what brings them.
-struct RowTiers {
-    gather: Gather,
-    rows: Rows,
-    /// Those that are in no memory.
-    storage: Option<(Storage, Arc<Graph>)>,
-}
-
 /// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
 pub struct GpuLoader {
     stream: Stream,
     lists: Lists,
     sampler: Sampler,
-    features: Option<RowTiers>,
+    rows: Option<RowTiers>,
     positions: Option<DeviceBuf<u32>>,
     placed: Placed,
     fanouts: Vec<u32>,
     options: LoaderOptions,
-    /// Pinned host memory.
-    held: Vec<Reservation>,
+    /// The neighbours in pinned host memory.
+    _held: Option<Reservation>,
 }
 
 impl GpuLoader {
@@ -120,9 +113,9 @@ impl GpuLoader {
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
         let placed = Placed { neighbors_on_device, ..Placed::default() };
-        let (features, options, held) = (None, options.clone(), held.into_iter().collect());
+        let (rows, options) = (None, options.clone());
         let mut loader =
-            Self { stream, lists, sampler, features, positions, placed, fanouts, options, held };
+            Self { stream, lists, sampler, rows, positions, placed, fanouts, options, _held: held };
         if let Some(name) = loader.options.features.clone() {
             loader.place_rows(graph, &name, left, seeds, presample)?;
         }
@@ -140,40 +133,24 @@ impl GpuLoader {
         seeds: &[u32],
         presample: usize,
     ) -> Result<()> {
-        let features = graph.features(name)?;
-        let (vertices, stride) = (graph.vertices(), features.row_bytes() as u64);
+        let (vertices, stride) = (graph.vertices(), graph.features(name)?.row_bytes() as u64);
         // Where all rows fit the device, nobody needs to know which are hot.
         let order = match vertices as u64 * stride <= left {
             true => (0..vertices as u32).collect(),
             false => self.hottest(seeds, presample, vertices)?,
         };
-        let counts = |left: u64| {
-            let device = (left / stride).min(vertices as u64);
-            (device, tiers::host_rows(graph, features).min(vertices as u64 - device))
-        };
-        let (mut on_device, mut on_host) = counts(left);
-        let mut storage = None;
-        if on_device + on_host < vertices as u64 {
-            let threads = self.options.threads;
-            let reading = Storage::new(graph, name, &self.stream, &self.sampler, threads)?;
-            let nodes = self.sampler.n_id().len() as u64;
-            let left = left.saturating_sub(nodes * size_of::<MissingRow>() as u64);
-            (on_device, on_host) = counts(left);
-            storage = Some((reading, Arc::clone(graph)));
-        }
-        let counts = (on_device as usize, on_host as usize);
-        let (rows, held) = tiers::rows(graph, &self.stream, features, &order, counts)?;
-        self.held.push(held);
-        self.placed.device_rows = on_device;
-        self.placed.host_rows = on_host;
-        self.placed.storage_rows = vertices as u64 - on_device - on_host;
-        let gather = Gather::new(self.stream.device(), tiers::row_type(features.dtype()))?;
-        self.features = Some(RowTiers { gather, rows, storage });
+        let threads = self.options.threads;
+        let rows =
+            RowTiers::new(graph, name, (&self.stream, &self.sampler), &order, left, threads)?;
+        self.placed.device_rows = rows.device_rows();
+        self.placed.host_rows = rows.host_rows();
+        self.placed.storage_rows = vertices as u64 - rows.device_rows() - rows.host_rows();
+        self.rows = Some(rows);
         Ok(())
     }
 
     fn count_bytes(&mut self, arcs: u64, working: u64) {
-        let stride = self.features.as_ref().map_or(0, |of| u64::from(of.rows.stride));
+        let stride = self.rows.as_ref().map_or(0, RowTiers::stride);
         let placed = &mut self.placed;
         placed.device_bytes = working + placed.device_rows * stride;
         placed.host_bytes = placed.host_rows * stride;
@@ -212,7 +189,7 @@ impl GpuLoader {
 
     /// Values of a row of features; 0 without.
     pub fn dim(&self) -> usize {
-        self.features.as_ref().map_or(0, |of| of.rows.dim as usize)
+        self.rows.as_ref().map_or(0, RowTiers::dim)
     }
 
     /// Batches of an epoch over so many seeds.
@@ -250,12 +227,10 @@ impl GpuLoader {
     pub fn sample(&mut self, epoch: u64, number: usize, seeds: &[u32]) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
         let request = Request { seeds, fanouts: &self.fanouts, key, batch: number as u32 };
-        let (stream, features) = (&self.stream, &mut self.features);
-        self.sampler.sample(stream, &self.lists, &request, |sampler| match features {
-            Some(RowTiers { gather, rows, storage: Some((storage, _)) }) => {
-                storage.start_finding(stream, (gather, rows), sampler)
-            }
-            _ => Ok(()),
+        let (stream, rows) = (&self.stream, &mut self.rows);
+        self.sampler.sample(stream, &self.lists, &request, |sampler| match rows {
+            Some(rows) => rows.start_finding(stream, sampler),
+            None => Ok(()),
         })
     }
 
@@ -268,13 +243,11 @@ impl GpuLoader {
     pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, Span::at(to.x, nodes * self.dim()));
-        let mut ticket = None;
-        if let Some(RowTiers { storage: Some((storage, graph)), .. }) = &mut self.features
-            && let Some(name) = &self.options.features
-        {
+        let ticket = match &mut self.rows {
             // First of all: the stream has nothing else to wait for yet.
-            ticket = Some(storage.begin(stream, graph.features(name)?, x)?);
-        }
+            Some(rows) => rows.begin(stream, x)?,
+            None => None,
+        };
         let given = Given {
             positions: self.positions.as_ref(),
             nodes: Span::at(to.nodes, nodes),
@@ -282,8 +255,8 @@ impl GpuLoader {
             e_id: Span::at(to.e_id, edges),
         };
         self.sampler.give(stream, sampled, &given)?;
-        if let Some(RowTiers { gather, rows, .. }) = &self.features {
-            gather.gather(stream, rows, self.sampler.n_id(), nodes, x)?;
+        if let Some(rows) = &self.rows {
+            rows.gather(stream, self.sampler.n_id(), nodes, x)?;
         }
         Ok(ticket)
     }
@@ -294,25 +267,18 @@ impl GpuLoader {
     /// # Errors
     /// A row that cannot be read or is damaged, whatever the driver gives.
     pub fn finish(&mut self, ticket: u64, patience: Duration) -> Result<bool> {
-        match &mut self.features {
-            Some(RowTiers { gather, rows, storage: Some((storage, _)) }) => {
-                storage.finish(&self.stream, (gather, rows.dim as usize), ticket, patience)
-            }
-            _ => Ok(true),
-        }
+        let Some(rows) = &mut self.rows else { return Ok(true) };
+        rows.finish(&self.stream, ticket, patience)
     }
 
     /// Forgets a batch that was filled and will not be finished.
     pub fn give_up(&mut self, ticket: u64) {
-        if let Some(RowTiers { storage: Some((storage, _)), .. }) = &mut self.features {
-            storage.give_up(ticket);
-        }
+        self.rows.iter_mut().for_each(|rows| rows.give_up(ticket));
     }
 
     /// What was read from storage so far.
     pub fn reads(&self) -> StorageReads {
-        let storage = self.features.as_ref().and_then(|of| of.storage.as_ref());
-        storage.map(|(storage, _)| storage.reads()).unwrap_or_default()
+        self.rows.as_ref().map(RowTiers::reads).unwrap_or_default()
     }
 }
 

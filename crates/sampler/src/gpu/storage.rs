@@ -55,6 +55,8 @@ struct Begun {
 }
 
 pub(super) struct Storage {
+    graph: Arc<Graph>,
+    name: String,
     readers: RowReaders,
     layout: PieceLayout,
     free: Vec<AlignedBuf>,
@@ -91,6 +93,8 @@ impl Storage {
         let held = graph.reserve(bytes, "reading feature rows")?;
         let device = stream.device();
         Ok(Self {
+            graph: Arc::clone(graph),
+            name: name.to_owned(),
             readers: RowReaders::new(graph, name, layout, threads)?,
             layout,
             free: PinnedPool::buffers(device, pieces, layout.bytes())?,
@@ -126,8 +130,9 @@ impl Storage {
     ///
     /// # Errors
     /// Whatever the driver gives.
-    pub fn begin(&mut self, stream: &Stream, features: &Features, to: Span<f32>) -> Result<u64> {
+    pub fn begin(&mut self, stream: &Stream, to: Span<f32>) -> Result<u64> {
         let missing = self.missing.get(stream)?;
+        let features = self.graph.features(&self.name)?;
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
         let pieces = adjacent(features, &missing, self.layout.rows);

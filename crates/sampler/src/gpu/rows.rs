@@ -1,0 +1,111 @@
+//! The rows of features, wherever they are: in device memory, in pinned host memory, on storage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tiergraph_core::Result;
+use tiergraph_gpu::kernels::{Gather, MissingRow, Rows, Sampler};
+use tiergraph_gpu::{DeviceBuf, Span, Stream};
+use tiergraph_graph::Graph;
+use tiergraph_mem::Reservation;
+
+use super::storage::{Storage, StorageReads};
+use super::tiers;
+
+/// Rows by tier, and what brings them to a batch.
+pub(super) struct RowTiers {
+    gather: Gather,
+    rows: Rows,
+    host_rows: u64,
+    /// Those that are in no memory.
+    storage: Option<Storage>,
+    _held: Reservation,
+}
+
+impl RowTiers {
+    /// The rows that come first in `order` in `left` bytes of device memory, the next in what host
+    /// memory the graph has left; the others stay on storage, where `threads` readers get them.
+    pub fn new(
+        graph: &Arc<Graph>,
+        name: &str,
+        (stream, sampler): (&Stream, &Sampler),
+        order: &[u32],
+        left: u64,
+        threads: usize,
+    ) -> Result<Self> {
+        let features = graph.features(name)?;
+        let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
+        let counts = |left: u64| {
+            let device = (left / stride).min(all);
+            (device, tiers::host_rows(graph, features).min(all - device))
+        };
+        let (mut device_rows, mut host_rows) = counts(left);
+        let mut storage = None;
+        if device_rows + host_rows < all {
+            storage = Some(Storage::new(graph, name, stream, sampler, threads)?);
+            let finding = sampler.n_id().len() * size_of::<MissingRow>();
+            (device_rows, host_rows) = counts(left.saturating_sub(finding as u64));
+        }
+        let counts = (device_rows as usize, host_rows as usize);
+        let (rows, held) = tiers::rows(graph, stream, features, order, counts)?;
+        let gather = Gather::new(stream.device(), tiers::row_type(features.dtype()))?;
+        Ok(Self { gather, rows, host_rows, storage, _held: held })
+    }
+
+    pub fn device_rows(&self) -> u64 {
+        self.rows.device_count.into()
+    }
+
+    pub fn host_rows(&self) -> u64 {
+        self.host_rows
+    }
+
+    pub fn dim(&self) -> usize {
+        self.rows.dim as usize
+    }
+
+    pub fn stride(&self) -> u64 {
+        self.rows.stride.into()
+    }
+
+    pub fn reads(&self) -> StorageReads {
+        self.storage.as_ref().map(Storage::reads).unwrap_or_default()
+    }
+
+    /// Starts finding which rows of a sampler's last batch are in no memory.
+    pub fn start_finding(&mut self, stream: &Stream, sampler: &Sampler) -> Result<()> {
+        match &mut self.storage {
+            Some(storage) => storage.start_finding(stream, (&self.gather, &self.rows), sampler),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins to read those for the batch whose rows go to `x`; gives its ticket.
+    pub fn begin(&mut self, stream: &Stream, x: Span<f32>) -> Result<Option<u64>> {
+        self.storage.as_mut().map(|storage| storage.begin(stream, x)).transpose()
+    }
+
+    /// Gathers the rows that are in memory, of the first `nodes` of `n_id`.
+    pub fn gather(
+        &self,
+        stream: &Stream,
+        n_id: &DeviceBuf<u32>,
+        nodes: usize,
+        x: Span<f32>,
+    ) -> Result<()> {
+        self.gather.gather(stream, &self.rows, n_id, nodes, x)
+    }
+
+    /// As [`Storage::finish`].
+    pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
+        let spread = (&self.gather, self.rows.dim as usize);
+        match &mut self.storage {
+            Some(storage) => storage.finish(stream, spread, ticket, patience),
+            None => Ok(true),
+        }
+    }
+
+    pub fn give_up(&mut self, ticket: u64) {
+        self.storage.iter_mut().for_each(|storage| storage.give_up(ticket));
+    }
+}
