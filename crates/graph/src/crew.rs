@@ -168,7 +168,7 @@ impl Crew {
     pub(crate) fn on_all(&mut self, work: impl Fn(usize, &mut Worker) + Sync) -> Result<()> {
         let threads = match self.threads.take() {
             Some(threads) => threads,
-            None => start(self.workers.len())?,
+            None => start_threads(self.workers.len())?,
         };
         let workers = &self.workers;
         self.threads.insert(threads).broadcast(|thread| {
@@ -190,7 +190,8 @@ fn lock(worker: &Mutex<Worker>) -> MutexGuard<'_, Worker> {
     worker.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn start(threads: usize) -> Result<ThreadPool> {
+/// Threads for workers.
+pub(crate) fn start_threads(threads: usize) -> Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|number| format!("tiergraph-pass-{number}"))

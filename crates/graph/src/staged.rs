@@ -2,19 +2,23 @@
 //!
 //! The same loop as `reads`, with one more state a buffer can be in. Each worker owns an engine,
 //! its buffers and its stage, and waits for nobody else's (RealGraphGPU++'s asynchronous threads).
+//! Where the same pass comes again, its first reads begin before this one ends.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use rayon::ThreadPool;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
 use tiergraph_io::{Done, FileId, Read, ReadEngine, Wait};
 use tiergraph_mem::AlignedBuf;
 
-use crate::{Direction, Graph};
+use crate::crew::start_threads;
+use crate::worker::Taken;
+use crate::{Direction, Graph, Then};
 
 /// A file of blocks that passes read whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,22 +51,54 @@ pub trait Stage: Send {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Engines and buffers of the workers of staged passes, kept from pass to pass.
+/// Engines, buffers and threads of the workers of staged passes, kept from pass to pass.
 pub struct StagedReader {
-    workers: Vec<Worker>,
+    /// Started by the first pass.
+    threads: Option<ThreadPool>,
+    workers: Vec<Mutex<Worker>>,
+    /// What the reads in flight are for.
+    ahead: Option<Arc<List>>,
+    passes: u32,
+}
+
+/// The blocks of a pass, which workers take one by one.
+struct List {
+    /// Tells the reads of one pass from those of the next.
+    number: u32,
+    file: BlockFile,
+    blocks: Vec<u32>,
+    next: AtomicUsize,
+}
+
+impl List {
+    fn take(&self) -> Option<u32> {
+        self.blocks.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
+    }
+
+    fn tag(&self, block: u32) -> u64 {
+        u64::from(self.number) << 32 | u64::from(block)
+    }
+
+    fn has(&self, tag: u64) -> bool {
+        tag >> 32 == u64::from(self.number)
+    }
 }
 
 struct Worker {
     engine: Box<dyn ReadEngine>,
     free: Vec<AlignedBuf>,
     done: Vec<Done>,
+    now: Taken<u32>,
+    /// Of the pass after this.
+    later: Taken<u32>,
 }
 
 struct Pass<'a> {
     graph: &'a Graph,
     file: FileId,
-    blocks: &'a [u32],
-    next: AtomicUsize,
+    list: &'a List,
+    /// Of the pass after this, where it is known.
+    next: Option<&'a List>,
     stop: AtomicBool,
     failure: Mutex<Option<Error>>,
 }
@@ -94,8 +130,13 @@ impl Graph {
     /// # Errors
     /// An engine that cannot be opened.
     pub fn staged_reader(&self, buffers: Vec<Vec<AlignedBuf>>) -> Result<StagedReader> {
-        let worker = |free| Ok(Worker { engine: self.new_engine()?, free, done: Vec::new() });
-        Ok(StagedReader { workers: buffers.into_iter().map(worker).collect::<Result<_>>()? })
+        let worker = |free| -> Result<Mutex<Worker>> {
+            let (now, later) = (Taken::default(), Taken::default());
+            let engine = self.new_engine()?;
+            Ok(Mutex::new(Worker { engine, free, done: Vec::new(), now, later }))
+        };
+        let workers = buffers.into_iter().map(worker).collect::<Result<_>>()?;
+        Ok(StagedReader { threads: None, workers, ahead: None, passes: 0 })
     }
 
     /// The error of a block that arrived damaged, from reading it again.
@@ -129,7 +170,8 @@ impl Graph {
 impl StagedReader {
     /// Reads `blocks` of `file` in any order and hands each to a stage, one stage a worker.
     ///
-    /// Returns when the stages took all and gave their buffers back.
+    /// Returns when the stages took all and gave their buffers back. If the same pass comes again,
+    /// its first reads have begun by then.
     ///
     /// # Errors
     /// A read that fails for good, a checksum that does not match, whatever a stage gives. The
@@ -140,92 +182,178 @@ impl StagedReader {
     pub fn pass(
         &mut self,
         graph: &Graph,
-        file: BlockFile,
-        blocks: &[u32],
+        (file, blocks): (BlockFile, &[u32]),
+        then: Then,
         stages: &mut [impl Stage],
     ) -> Result<()> {
         assert_eq!(stages.len(), self.workers.len(), "a stage a worker");
-        let (file, _) = graph.block_file(file)?;
+        let (id, _) = graph.block_file(file)?;
+        let list = match self.ahead.take() {
+            Some(list) if list.file == file && list.blocks == blocks => list,
+            _ => {
+                self.drain()?;
+                self.list(file, blocks)
+            }
+        };
+        let next = (then == Then::Again).then(|| self.list(file, blocks));
         let pass = Pass {
             graph,
-            file,
-            blocks,
-            next: AtomicUsize::new(0),
+            file: id,
+            list: &list,
+            next: next.as_deref(),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
-        std::thread::scope(|scope| {
-            for (number, (worker, stage)) in self.workers.iter_mut().zip(stages).enumerate() {
-                let pass = &pass;
-                scope.spawn(move || {
-                    let worked = pass.work(number as u32, worker, stage);
-                    let worked = worked.and_then(|()| stage.finish());
-                    let drained = worker.drain(stage);
-                    if let Err(error) = worked.and(drained) {
-                        pass.stop.store(true, Ordering::Relaxed);
-                        let mut first = pass.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                        first.get_or_insert(error);
-                    }
-                });
+        let stages: Vec<_> = stages.iter_mut().map(Mutex::new).collect();
+        self.on_all(|number, worker| {
+            let mut stage = stages[number].lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = pass.run(number as u32, worker, &mut **stage) {
+                pass.stop.store(true, Ordering::Relaxed);
+                let mut first = pass.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(error);
             }
-        });
+        })?;
         match pass.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(()),
+            Some(error) => {
+                self.drain()?;
+                Err(error)
+            }
+            None => {
+                self.ahead = next;
+                Ok(())
+            }
         }
+    }
+
+    fn list(&mut self, file: BlockFile, blocks: &[u32]) -> Arc<List> {
+        self.passes = self.passes.wrapping_add(1);
+        let (number, blocks) = (self.passes, blocks.to_vec());
+        Arc::new(List { number, file, blocks, next: AtomicUsize::new(0) })
+    }
+
+    /// Calls `work` with every worker, each on its thread.
+    fn on_all(&mut self, work: impl Fn(usize, &mut Worker) + Sync) -> Result<()> {
+        let threads = match self.threads.take() {
+            Some(threads) => threads,
+            None => start_threads(self.workers.len())?,
+        };
+        let workers = &self.workers;
+        self.threads.insert(threads).broadcast(|thread| {
+            let worker = &workers[thread.index()];
+            work(thread.index(), &mut worker.lock().unwrap_or_else(PoisonError::into_inner));
+        });
+        Ok(())
+    }
+
+    /// Ends all reads in flight.
+    fn drain(&mut self) -> Result<()> {
+        self.ahead = None;
+        if self.threads.is_none() {
+            return Ok(());
+        }
+        self.on_all(|_, worker| worker.drain())
+    }
+}
+
+impl Drop for StagedReader {
+    fn drop(&mut self) {
+        // An engine that is dropped on another thread leaks what it reads into.
+        let _ = self.drain();
     }
 }
 
 impl Pass<'_> {
+    fn run(&self, number: u32, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
+        worker.now = std::mem::take(&mut worker.later);
+        let worked = self.work(number, worker, stage).and_then(|()| stage.finish());
+        // All buffers come back, whatever happened; the next pass reads into them meanwhile.
+        loop {
+            let before = worker.free.len();
+            stage.give_back(&mut worker.free, true)?;
+            if worker.free.len() == before {
+                break;
+            }
+            if worked.is_ok() {
+                self.fill(worker);
+                self.poll(worker, Wait::No)?;
+            }
+        }
+        worked
+    }
+
     fn work(&self, number: u32, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
         let totals = self.graph.totals();
-        let mut next = self.take();
         while !self.stop.load(Ordering::Relaxed) {
             self.graph.cancel().check("finish the pass")?;
-            self.fill(worker, &mut next);
-            worker.engine.poll(&mut worker.done, Wait::No)?;
-            if worker.done.is_empty() {
-                let idle = worker.engine.in_flight() == 0;
-                if idle && next.is_none() {
+            let all_begun = self.fill(worker);
+            self.poll(worker, Wait::No)?;
+            if worker.now.arrived.is_empty() {
+                let idle = worker.now.in_flight == 0;
+                if idle && all_begun {
                     break;
                 }
                 let since = Instant::now();
                 stage.give_back(&mut worker.free, idle)?;
-                if !idle && (next.is_none() || worker.free.is_empty()) {
-                    worker.engine.poll(&mut worker.done, Wait::One)?;
+                if !idle && (all_begun || worker.free.is_empty()) {
+                    self.poll(worker, Wait::One)?;
                 }
                 totals.waited(since);
                 self.graph.trace().span("wait", "read", number, since);
             }
             // From the end: a buffer that was just filled may still be in the cache.
-            while let Some(done) = worker.done.pop() {
+            while let Some(done) = worker.now.arrived.pop_back() {
                 self.arrived(number, worker, stage, done)?;
-                self.fill(worker, &mut next);
-                worker.engine.poll(&mut worker.done, Wait::No)?;
+                self.fill(worker);
+                self.poll(worker, Wait::No)?;
             }
         }
         Ok(())
     }
 
-    fn take(&self) -> Option<u32> {
-        self.blocks.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
+    /// Begins reads while there are buffers and room; whether all of this pass are begun.
+    fn fill(&self, worker: &mut Worker) -> bool {
+        let all_begun =
+            self.begin_reads(self.list, &mut worker.now, &mut worker.free, &mut *worker.engine);
+        if let (true, Some(next)) = (all_begun, self.next) {
+            self.begin_reads(next, &mut worker.later, &mut worker.free, &mut *worker.engine);
+        }
+        all_begun
     }
 
-    fn fill(&self, worker: &mut Worker, next: &mut Option<u32>) {
+    fn begin_reads(
+        &self,
+        list: &List,
+        taken: &mut Taken<u32>,
+        free: &mut Vec<AlignedBuf>,
+        engine: &mut dyn ReadEngine,
+    ) -> bool {
         let len = self.graph.block_bytes();
-        while let Some(block) = *next {
-            if worker.engine.in_flight() == worker.engine.capacity() {
-                return;
-            }
-            let Some(buffer) = worker.free.pop() else { return };
-            let (offset, tag) = (u64::from(block) * len as u64, u64::from(block));
+        while let Some(block) = taken.waiting.take().or_else(|| list.take()) {
+            let is_full = engine.in_flight() == engine.capacity();
+            let Some(buffer) = (if is_full { None } else { free.pop() }) else {
+                taken.waiting = Some(block);
+                return false;
+            };
+            let (offset, tag) = (u64::from(block) * len as u64, list.tag(block));
             let read = Read { file: self.file, offset, len, buffer, tag };
-            if let Err(refused) = worker.engine.submit(read) {
-                worker.free.push(refused.buffer);
-                return;
+            if let Err(refused) = engine.submit(read) {
+                free.push(refused.buffer);
+                taken.waiting = Some(block);
+                return false;
             }
-            *next = self.take();
+            taken.in_flight += 1;
         }
+        true
+    }
+
+    fn poll(&self, worker: &mut Worker, wait: Wait) -> Result<()> {
+        let polled = worker.engine.poll(&mut worker.done, wait);
+        for done in worker.done.drain(..) {
+            let taken = if self.list.has(done.tag) { &mut worker.now } else { &mut worker.later };
+            taken.in_flight -= 1;
+            taken.arrived.push_back(done);
+        }
+        polled
     }
 
     fn arrived(
@@ -235,7 +363,7 @@ impl Pass<'_> {
         stage: &mut impl Stage,
         done: Done,
     ) -> Result<()> {
-        let Done { tag: block, buffer, result } = done;
+        let Done { tag, buffer, result } = done;
         match result {
             Ok(count) => self.graph.totals().read(count as u64),
             Err(error) => {
@@ -244,7 +372,7 @@ impl Pass<'_> {
             }
         }
         let since = Instant::now();
-        stage.take(block as u32, buffer)?;
+        stage.take(tag as u32, buffer)?;
         stage.give_back(&mut worker.free, false)?;
         self.graph.totals().computed(since);
         self.graph.trace().span("copy", "block to device", number, since);
@@ -253,19 +381,12 @@ impl Pass<'_> {
 }
 
 impl Worker {
-    /// Waits for every read in flight and every buffer of the stage, so that what is left of one
-    /// pass does not arrive in the next.
-    fn drain(&mut self, stage: &mut impl Stage) -> Result<()> {
-        if self.engine.in_flight() > 0 {
-            self.engine.poll(&mut self.done, Wait::All)?;
+    /// Waits for every read in flight, so that what is left of one pass does not arrive in another.
+    fn drain(&mut self) {
+        for taken in [&mut self.now, &mut self.later] {
+            self.done.extend(std::mem::take(taken).arrived);
         }
+        while self.engine.in_flight() > 0 && self.engine.poll(&mut self.done, Wait::All).is_ok() {}
         self.free.extend(self.done.drain(..).map(|done| done.buffer));
-        loop {
-            let before = self.free.len();
-            stage.give_back(&mut self.free, true)?;
-            if self.free.len() == before {
-                return Ok(());
-            }
-        }
     }
 }

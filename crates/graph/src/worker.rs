@@ -19,13 +19,18 @@ pub(crate) const BLOCKS_IN_FLIGHT: usize = 8;
 const LARGE_BATCH: usize = 2;
 
 /// The reads of one pass that a worker has taken.
-#[derive(Default)]
-struct Taken {
-    /// The want that there was no room to read yet.
-    waiting: Option<usize>,
-    in_flight: usize,
+pub(crate) struct Taken<W> {
+    /// What there was no room to read yet.
+    pub(crate) waiting: Option<W>,
+    pub(crate) in_flight: usize,
     /// What arrived, in the order of completion.
-    arrived: VecDeque<Done>,
+    pub(crate) arrived: VecDeque<Done>,
+}
+
+impl<W> Default for Taken<W> {
+    fn default() -> Self {
+        Self { waiting: None, in_flight: 0, arrived: VecDeque::new() }
+    }
 }
 
 /// A worker's engine and buffers.
@@ -37,9 +42,9 @@ pub(crate) struct Worker {
     /// Large buffers that may exist; small ones are as many as the engine takes.
     large_left: usize,
     done: Vec<Done>,
-    now: Taken,
+    now: Taken<usize>,
     /// Of the pass after this.
-    later: Taken,
+    later: Taken<usize>,
     /// The engine failed with reads in flight, which may still complete.
     pub(crate) broken: bool,
 }
@@ -82,7 +87,12 @@ impl Worker {
         Ok(true)
     }
 
-    fn begin_reads(&mut self, number: usize, plan: &Plan, taken: &mut Taken) -> Result<bool> {
+    fn begin_reads(
+        &mut self,
+        number: usize,
+        plan: &Plan,
+        taken: &mut Taken<usize>,
+    ) -> Result<bool> {
         while let Some(want) = taken.waiting.take().or_else(|| plan.next(number)) {
             if !self.read(plan, want)? {
                 taken.waiting = Some(want);
@@ -161,7 +171,7 @@ impl Worker {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        let is_empty = |taken: &Taken| taken.waiting.is_none() && taken.arrived.is_empty();
+        let is_empty = |taken: &Taken<usize>| taken.waiting.is_none() && taken.arrived.is_empty();
         self.engine.in_flight() == 0 && is_empty(&self.now) && is_empty(&self.later)
     }
 

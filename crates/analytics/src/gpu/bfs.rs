@@ -7,7 +7,7 @@
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::Level;
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
@@ -45,7 +45,7 @@ pub fn bfs(
             level,
             log2,
         };
-        passes.run(&program, Some((&flags.host, &flags.now)))?;
+        passes.run(&program, Some((&flags.host, &flags.now)), Then::Stop)?;
         let reached = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(reached));
         if reached == 0 {

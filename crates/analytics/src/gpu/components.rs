@@ -5,7 +5,7 @@
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Join, Vertices};
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
 use super::pass::Passes;
@@ -27,7 +27,7 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     vertices.plant(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     let mut run = Run::start(graph, "wcc", 1, progress).on(gpu);
-    passes.run(&Join { parent: parent.address() }, None)?;
+    passes.run(&Join { parent: parent.address() }, None, Then::Stop)?;
     vertices.compress(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);

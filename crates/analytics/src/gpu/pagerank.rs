@@ -35,8 +35,8 @@ pub fn pagerank(
     drop(x);
     passes.load()?;
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress).on(gpu);
-    let converged = walk.iterate(&mut run, sums, |jump, _, _| {
-        passes.run(&Sum { x: state.x.address(), y: state.y.address() }, None)?;
+    let converged = walk.iterate(&mut run, sums, |jump, _, then| {
+        passes.run(&Sum { x: state.x.address(), y: state.y.address() }, None, then)?;
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;

@@ -6,7 +6,7 @@ use tiergraph_gpu::kernels::{
     BATCH, Blocks, Checksum, EdgeMap, Layout, Program, Segment, Slices, Survey, TilesPass,
 };
 use tiergraph_gpu::{Device, DeviceBuf, PinnedPool, Stream};
-use tiergraph_graph::{BlockFile, Direction, Graph, StagedReader};
+use tiergraph_graph::{BlockFile, Direction, Graph, StagedReader, Then};
 
 use super::residency::Resident;
 use super::slots::Slots;
@@ -115,14 +115,22 @@ impl<'a, P: Program> Passes<'a, P> {
     /// Runs `program` over every block, or over those with a tile for which `active` has a flag.
     ///
     /// `active`: a flag for every `2^columns_log2` vertices, here and on the device.
-    pub fn run(&mut self, program: &P, active: Option<(&[u8], &DeviceBuf<u8>)>) -> Result<()> {
+    pub fn run(
+        &mut self,
+        program: &P,
+        active: Option<(&[u8], &DeviceBuf<u8>)>,
+        then: Then,
+    ) -> Result<()> {
         let flags = active.map(|(_, device)| device);
         self.over_resident(program, flags)?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, kernel) = (&self.tables, &self.kernel);
         let mut stages: Vec<_> =
             self.slots.iter_mut().map(|s| s.stage(tables, kernel, program, flags)).collect();
-        self.reader.pass(self.graph, tables.file, &wanted, &mut stages)?;
+        // One block after the other means that nothing is read ahead.
+        let is_ahead = self.options.transfers != Transfers::Synchronous;
+        let then = if is_ahead { then } else { Then::Stop };
+        self.reader.pass(self.graph, (tables.file, &wanted), then, &mut stages)?;
         drop(stages);
         self.slots.iter().try_for_each(Slots::synchronize)?;
         self.stream.synchronize()?;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::Blocks;
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
-use tiergraph_graph::{Graph, Stage, StagedReader};
+use tiergraph_graph::{Graph, Stage, StagedReader, Then};
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
@@ -100,7 +100,7 @@ fn copy(
     };
     let mut stages: Vec<Loading<'_, '_>> = (0..workers).map(loading).collect::<Result<_>>()?;
     let wanted: Vec<u32> = (0..blocks).collect();
-    reader.pass(graph, tables.file, &wanted, &mut stages)?;
+    reader.pass(graph, (tables.file, &wanted), Then::Stop, &mut stages)?;
     stages.iter().try_for_each(|stage| stage.stream.synchronize())
 }
 

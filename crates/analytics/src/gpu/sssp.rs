@@ -4,7 +4,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::kernels::Relax;
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
 use super::bfs::Flags;
@@ -43,7 +43,7 @@ pub fn sssp(
             log2,
             unused: 0,
         };
-        passes.run(&program, Some((&flags.host, &flags.now)))?;
+        passes.run(&program, Some((&flags.host, &flags.now)), Then::Stop)?;
         let lowered = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(lowered));
         if lowered == 0 {
