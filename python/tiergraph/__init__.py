@@ -15,8 +15,8 @@ from .errors import BudgetError, DeviceError, Error, FormatError, InputError, Io
 from .features import add_features
 from .graph import Graph, open
 from .hetero import HeteroGraph, open_hetero
-from .hetero_build import build_hetero
-from .hetero_loader import HeteroNeighborLoader
+from .hetero.build import build_hetero
+from .hetero.loader import HeteroNeighborLoader
 from .link import LinkNeighborLoader
 from .loader import NeighborLoader
 from .ordering import order_features

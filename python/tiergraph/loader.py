@@ -72,7 +72,7 @@ class NeighborLoader:
     def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:
         """A loader of the graph's kind, which Python then initialises."""
         if cls is NeighborLoader and is_hetero(graph):
-            from .hetero_loader import HeteroNeighborLoader
+            from .hetero.loader import HeteroNeighborLoader
 
             return super().__new__(HeteroNeighborLoader)
         return super().__new__(cls)

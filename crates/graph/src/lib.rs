@@ -13,6 +13,7 @@ mod hetero;
 mod ids;
 mod open;
 mod pages;
+mod plan;
 mod raw;
 mod reads;
 mod rows;

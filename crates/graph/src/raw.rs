@@ -6,7 +6,7 @@ use tiergraph_format::block;
 use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
 use tiergraph_io::FileId;
 
-use crate::crew::Want;
+use crate::plan::Want;
 use crate::reads::Then;
 use crate::{Direction, Graph};
 

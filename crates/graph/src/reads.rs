@@ -12,7 +12,7 @@ use tiergraph_io::Wait;
 use tiergraph_mem::AlignedBuf;
 
 use crate::Graph;
-use crate::crew::{Plan, Shares, Want};
+use crate::plan::{Plan, Shares, Want};
 use crate::worker::{SMALL_READ, Worker};
 
 /// What follows a pass.

@@ -12,7 +12,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::prefetch_all;
 
 use crate::Graph;
-use crate::crew::Want;
+use crate::plan::Want;
 use crate::reads::Then;
 use crate::worker::SMALL_READ;
 

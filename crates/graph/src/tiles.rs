@@ -10,7 +10,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::Graph;
-use crate::crew::Want;
+use crate::plan::Want;
 use crate::reads::Then;
 
 /// The number of the tiles file in block keys.

@@ -7,7 +7,7 @@ use tiergraph_io::{Done, Read, ReadEngine, Wait};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::Totals;
-use crate::crew::{Plan, Want, want_of};
+use crate::plan::{Plan, Want, want_of};
 
 /// Reads up to this size use small buffers.
 pub(crate) const SMALL_READ: usize = 64 << 10;

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _native, pyg
-from .errors import InputError
-from .hetero import EdgeType, HeteroGraph, open_hetero
-from .inputs import LoaderOptions, labels_of, seeds_of
-from .loader import Batches, NeighborLoader, check_sampling
-from .sizes import to_bytes
+from .. import _native, pyg
+from ..errors import InputError
+from ..inputs import LoaderOptions, labels_of, seeds_of
+from ..loader import Batches, NeighborLoader, check_sampling
+from ..sizes import to_bytes
+from .graph import EdgeType, HeteroGraph, open_hetero
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from . import _native
-from .errors import InputError
-from .graph import Graph, open
+from .. import _native
+from ..errors import InputError
+from ..graph import Graph, open
 
 PathLike = str | os.PathLike[str]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import to_endpoints
-from .datasets import is_split, split_name
-from .errors import InputError
-from .features import Attached
-from .hetero import EdgeType
-from .sources import BATCH_EDGES, as_batches, as_files
-from .tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes
+from ..arrays import to_endpoints
+from ..datasets import is_split, split_name
+from ..errors import InputError
+from ..features import Attached
+from ..sources import BATCH_EDGES, as_batches, as_files
+from ..tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes
+from .graph import EdgeType
 
 Array = NDArray[Any]
 Batches = Iterator[tuple[Array, Array]]

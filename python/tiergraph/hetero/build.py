@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from . import _native
-from .errors import InputError
-from .features import Attached
-from .hetero import EdgeType
-from .hetero_source import Batches, count_of, of_data, pairs_of, shifted
-from .sizes import to_bytes
-from .sources import WAITING_EDGE_BYTES, batch_edges
-from .write import encode_edges, push
+from .. import _native
+from ..errors import InputError
+from ..features import Attached
+from ..sizes import to_bytes
+from ..sources import WAITING_EDGE_BYTES, batch_edges
+from ..write import encode_edges, push
+from .graph import EdgeType
+from .source import Batches, count_of, of_data, pairs_of, shifted
 
 PathLike = str | os.PathLike[str]
 
