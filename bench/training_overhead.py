@@ -32,8 +32,8 @@ from tiergraph.train.models import build_model, forward
 
 FANOUTS = [25, 10]
 BATCH_SIZE = 256
-MODEL = TrainOptions(model="gat", hidden=256, heads=4)
-"""GAT, 4 heads of 64: the hungriest of the Hyperion paper's models, at half its width."""
+MODEL = TrainOptions(model="gat", hidden=512, heads=8)
+"""GAT, 8 heads of 64: the hungriest of the Hyperion paper's models."""
 QUARTER = 4
 WINDOWS = (2, 4)
 DEPTH = 64
