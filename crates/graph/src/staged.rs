@@ -248,7 +248,11 @@ impl StagedReader {
     /// Ends all reads in flight.
     fn drain(&mut self) -> Result<()> {
         self.ahead = None;
-        if self.threads.is_none() {
+        // Most passes leave nothing, and then nobody needs to be woken.
+        let idle = |worker: &mut Mutex<Worker>| {
+            worker.get_mut().unwrap_or_else(PoisonError::into_inner).is_idle()
+        };
+        if self.workers.iter_mut().all(idle) {
             return Ok(());
         }
         self.on_all(|_, worker| worker.drain())
@@ -381,6 +385,11 @@ impl Pass<'_> {
 }
 
 impl Worker {
+    fn is_idle(&self) -> bool {
+        let is_empty = |taken: &Taken<u32>| taken.waiting.is_none() && taken.arrived.is_empty();
+        self.engine.in_flight() == 0 && is_empty(&self.now) && is_empty(&self.later)
+    }
+
     /// Waits for every read in flight, so that what is left of one pass does not arrive in another.
     fn drain(&mut self) {
         for taken in [&mut self.now, &mut self.later] {
