@@ -7,7 +7,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::Sampled;
-use tiergraph_graph::{Graph, OpenOptions};
+use tiergraph_graph::Graph;
 use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
 
 use crate::calls::Call;
@@ -43,12 +43,7 @@ impl GpuLoader {
         call.run(py, || {
             let options: Options = from_json(options_json)?;
             let loader = options.loader()?;
-            let open = OpenOptions {
-                memory: options.memory,
-                engine: options.io.as_deref().unwrap_or("auto").parse()?,
-                threads: Some(1),
-                ..OpenOptions::default()
-            };
+            let open = options.open()?;
             let mut graph = Graph::open(&path, &open)?;
             graph.set_cancel(call.cancel.clone());
             let seeds = graph.find(seeds)?;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::hetero::{EdgeType, HeteroBuilding as Building, HeteroManifest, NodeType};
-use tiergraph_graph::{HeteroGraph, OpenOptions};
+use tiergraph_graph::HeteroGraph;
 use tiergraph_sampler::hetero::{
     HeteroLoader as Engine, HeteroOptions, HeteroPrepared, HeteroShared, SampledEdges,
 };
@@ -158,13 +158,7 @@ impl HeteroLoader {
         call.run(py, || {
             let (options, typed): (Options, TypedOptions) =
                 (from_json(options_json)?, from_json(options_json)?);
-            let open = OpenOptions {
-                memory: options.memory,
-                engine: options.io.as_deref().unwrap_or("auto").parse()?,
-                // Loaders have threads of their own.
-                threads: Some(1),
-                ..OpenOptions::default()
-            };
+            let open = options.open()?;
             let graph = Arc::new(HeteroGraph::open(&path, &open, &call.cancel)?);
             let (loader, plan) = (typed.loader(&options, graph.manifest())?, options.plan()?);
             let seeds = nodes(seeds, graph.manifest(), loader.input)?;

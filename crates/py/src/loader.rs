@@ -60,6 +60,17 @@ enum PlacementName {
 }
 
 impl Options {
+    /// How a loader opens its graph.
+    pub(crate) fn open(&self) -> Result<OpenOptions> {
+        Ok(OpenOptions {
+            memory: self.memory,
+            engine: self.io.as_deref().unwrap_or("auto").parse()?,
+            // Passes have workers; loaders have threads of their own.
+            threads: Some(1),
+            ..OpenOptions::default()
+        })
+    }
+
     pub(crate) fn loader(&self) -> Result<LoaderOptions> {
         let fanouts = self.num_neighbors.iter().map(|&k| fanout(k)).collect::<Result<_>>()?;
         let sample = SampleOptions {
@@ -170,13 +181,7 @@ impl Loader {
         call.run(py, || {
             let options: Options = from_json(options_json)?;
             let (loader, plan) = (options.loader()?, options.plan()?);
-            let open = OpenOptions {
-                memory: options.memory,
-                engine: options.io.as_deref().unwrap_or("auto").parse()?,
-                // Passes have workers; loaders have threads of their own.
-                threads: Some(1),
-                ..OpenOptions::default()
-            };
+            let open = options.open()?;
             let mut graph = Graph::open(&path, &open)?;
             graph.set_cancel(call.cancel.clone());
             let seeds = graph.find(seeds)?;
