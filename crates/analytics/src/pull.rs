@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::{Direction, Graph, Then};
-use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_of};
+use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
 use tiergraph_mem::Array;
 
 use crate::state::{Chunks, PerWorker, StripBuffer};
@@ -124,15 +124,17 @@ impl<'a> PullSum<'a> {
         x: &[f32],
         y: &Chunks<f64>,
     ) -> Result<()> {
-        self.graph.raw_pass(
+        self.graph.raw_lists_pass(
             Direction::In,
             then,
             |worker| strips.of(worker),
-            |strip, row| {
-                let vertex = row.vertex as usize;
-                let first = vertex / STRIP_ROWS * STRIP_ROWS;
-                strip.move_to(first, vertex - first + 1, y, add);
-                strip.values[vertex - first] += sum_of(x, row.onward, row.neighbors.len());
+            |strip, lists| {
+                sum_lists(x, lists.ids, lists.table, |vertex, sum| {
+                    let vertex = lists.first_vertex as usize + vertex as usize;
+                    let first = vertex / STRIP_ROWS * STRIP_ROWS;
+                    strip.move_to(first, vertex - first + 1, y, add);
+                    strip.values[vertex - first] += sum;
+                });
                 Ok(())
             },
             |mut strip| {

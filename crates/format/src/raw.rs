@@ -11,6 +11,8 @@
 //! flags say whether the first list began earlier and whether the last goes on. In a block that
 //! lies at an 8-byte boundary the ids are read in place.
 
+use std::ops::Range;
+
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::block::{self, HEADER_BYTES, Header, Layout};
@@ -232,6 +234,21 @@ pub enum WeightSlice<'a> {
     F64(&'a [f64]),
 }
 
+impl WeightSlice<'_> {
+    /// The weights at `range`.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn part(self, range: Range<usize>) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::F32(weights) => Self::F32(&weights[range]),
+            Self::F64(weights) => Self::F64(&weights[range]),
+        }
+    }
+}
+
 /// The part of a vertex's neighbours that is in one block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbors<'a> {
@@ -321,6 +338,17 @@ impl<'a> RawBlock<'a> {
         self.ids
     }
 
+    /// Of each listed vertex, its distance from the header's first and where its list begins in
+    /// [`Self::ids`]; at the end, where the last list ends.
+    pub fn table(&self) -> &'a [[u32; 2]] {
+        self.table
+    }
+
+    /// The weights of all lists, as the ids lie.
+    pub fn weights(&self) -> WeightSlice<'a> {
+        self.weights
+    }
+
     /// How many vertices are listed.
     pub fn len(&self) -> usize {
         self.table.len() - 1
@@ -343,12 +371,8 @@ impl<'a> RawBlock<'a> {
             Ids::U32(ids) => Ids::U32(&ids[range.clone()]),
             Ids::U64(ids) => Ids::U64(&ids[range.clone()]),
         };
-        let weights = match self.weights {
-            WeightSlice::None => WeightSlice::None,
-            WeightSlice::F32(weights) => WeightSlice::F32(&weights[range]),
-            WeightSlice::F64(weights) => WeightSlice::F64(&weights[range]),
-        };
-        (self.header.first_vertex + u64::from(vertex), Neighbors { ids, weights })
+        let neighbors = Neighbors { ids, weights: self.weights.part(range) };
+        (self.header.first_vertex + u64::from(vertex), neighbors)
     }
 
     /// Every listed vertex with its neighbours in this block, ascending.

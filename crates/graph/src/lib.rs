@@ -27,7 +27,7 @@ pub use features::Features;
 pub use hetero::HeteroGraph;
 pub use open::{EngineFactory, Graph, OpenOptions};
 pub use pages::{PageReader, PagesRead, RowPages};
-pub use raw::RawRow;
+pub use raw::{RawLists, RawRow};
 pub use reads::Then;
 pub use rows::{Direction, RowSelection};
 pub use staged::{BlockFile, Stage, StagedReader};

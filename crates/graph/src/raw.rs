@@ -17,10 +17,55 @@ pub struct RawRow<'a> {
     pub vertex: u64,
     /// Its neighbours.
     pub neighbors: &'a [u32],
-    /// The same, and the lists after it as far as they are known: what to prefetch.
-    pub onward: &'a [u32],
     /// Their weights.
     pub weights: WeightSlice<'a>,
+}
+
+/// The lists of one block.
+#[derive(Debug, Clone, Copy)]
+pub struct RawLists<'a> {
+    /// The vertex that `table` counts from.
+    pub first_vertex: u64,
+    /// Each list's vertex, counted from the first, and where it begins in `ids`; then where the
+    /// last one ends.
+    pub table: &'a [[u32; 2]],
+    /// The neighbours, one list after the other.
+    pub ids: &'a [u32],
+    weights: WeightSlice<'a>,
+}
+
+impl<'a> RawLists<'a> {
+    /// Of a block; `narrow` is room for ids that are stored in 64 bits.
+    fn of(block: &RawBlock<'a>, narrow: &'a mut Vec<u32>) -> Result<Self> {
+        let (first_vertex, table) = (block.header().first_vertex, block.table());
+        let ids = match block.ids() {
+            Ids::U32(ids) => ids,
+            Ids::U64(ids) => {
+                narrow.clear();
+                for (i, &id) in ids.iter().enumerate() {
+                    narrow.push(u32::try_from(id).map_err(|_| {
+                        let list = table.partition_point(|&[_, begin]| begin as usize <= i) - 1;
+                        wide(first_vertex + u64::from(table[list][0]), id)
+                    })?);
+                }
+                narrow
+            }
+        };
+        Ok(Self { first_vertex, table, ids, weights: block.weights() })
+    }
+
+    /// The lists one by one.
+    pub fn rows(&self) -> impl Iterator<Item = RawRow<'a>> {
+        let Self { first_vertex, ids, weights, .. } = *self;
+        self.table.windows(2).map(move |entries| {
+            let list = entries[0][1] as usize..entries[1][1] as usize;
+            RawRow {
+                vertex: first_vertex + u64::from(entries[0][0]),
+                neighbors: &ids[list.clone()],
+                weights: weights.part(list),
+            }
+        })
+    }
 }
 
 impl Graph {
@@ -41,16 +86,34 @@ impl Graph {
         name.and_then(|n| self.manifest().files.get(&n)).map_or(0, |f| f.bytes)
     }
 
-    /// Hands the neighbours of every vertex to `visit`, block by block.
+    /// Hands the neighbours of every vertex to `visit`, vertex by vertex.
     ///
     /// # Errors
-    /// As [`Graph::tile_pass`]; ids of 2³² and more do not fit the vertex state in memory.
+    /// As [`Graph::raw_lists_pass`].
     pub fn raw_pass<W>(
         &self,
         direction: Direction,
         then: Then,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
+        end: impl Fn(W) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let lists = |state: &mut W, lists: &RawLists<'_>| {
+            lists.rows().try_for_each(|row| visit(state, &row))
+        };
+        self.raw_lists_pass(direction, then, begin, lists, end)
+    }
+
+    /// Hands the neighbours of every vertex to `visit`, block by block.
+    ///
+    /// # Errors
+    /// As [`Graph::tile_pass`]; ids of 2³² and more do not fit the vertex state in memory.
+    pub fn raw_lists_pass<W>(
+        &self,
+        direction: Direction,
+        then: Then,
+        begin: impl Fn(usize) -> W + Sync,
+        visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
         let Some((direction, file)) = self.raw_file(direction) else {
@@ -73,35 +136,15 @@ impl Graph {
             if fresh {
                 block::check(bytes, &name, i as u64)?;
             }
-            let block = RawBlock::parse(bytes)?;
-            let mut left = if let Ids::U32(ids) = block.ids() { ids } else { &[] };
-            for (vertex, list) in block.iter() {
-                let (neighbors, onward) = match list.ids {
-                    Ids::U32(ids) => {
-                        let onward = left;
-                        left = &left[ids.len()..];
-                        (ids, onward)
-                    }
-                    Ids::U64(ids) => {
-                        narrow.clear();
-                        narrow.extend(ids.iter().map(|&id| id as u32));
-                        if ids.iter().any(|&id| id > u64::from(u32::MAX)) {
-                            return Err(wide(vertex));
-                        }
-                        (narrow.as_slice(), narrow.as_slice())
-                    }
-                };
-                let weights = list.weights;
-                visit(state, &RawRow { vertex, neighbors, onward, weights })?;
-            }
-            Ok(())
+            visit(state, &RawLists::of(&RawBlock::parse(bytes)?, narrow)?)
         };
         self.read_all(&wants, then, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
     }
 }
 
-fn wide(vertex: u64) -> Error {
+fn wide(vertex: u64, id: u64) -> Error {
     Error::new(ErrorKind::Input, "pass over the neighbours of vertex")
         .object(vertex)
         .expected("ids below 2^32, which vertex state in memory is made for")
+        .got(id)
 }

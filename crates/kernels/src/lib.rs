@@ -21,7 +21,7 @@ mod widest;
 
 pub use isa::Isa;
 pub use kernel::Kernel;
-pub use plain::sum_of;
+pub use plain::sum_lists;
 pub use sum::{RowState, SymmetricState};
 pub use walk::{CHUNK, Slice};
 pub use widest::widest;
