@@ -185,13 +185,63 @@ def test_repeated_seeds(path):
     assert torch.equal(cpu.edge_index, gpu.edge_index.cpu())
 
 
-def test_what_is_not_sampled_there_is_refused(path):
-    with pytest.raises(tg.InputError, match="disjoint batches"):
-        tg.NeighborLoader(path, [2], device="cuda", disjoint=True)
+def same(moved, expected):
+    """Whether a batch is another on the GPU."""
+    assert moved.keys() == expected.keys()
+    for key, value in expected.to_dict().items():
+        if isinstance(value, torch.Tensor):
+            assert moved[key].is_cuda
+            assert torch.equal(moved[key].cpu(), value), key
+        else:
+            assert moved[key] == value, key
+
+
+@pytest.mark.parametrize(
+    ("options", "memory"),
+    [({"disjoint": True}, None), ({"edge_features": "attr"}, None), ({}, "16KiB")],
+)
+def test_what_is_not_sampled_there_is_moved_there(path, tmp_path, options, memory):
+    if "edge_features" in options:
+        pairs = np.random.default_rng(3).integers(0, 50, (2, 400))
+        values = np.arange(400, dtype=np.float32)[:, None]
+        path = tg.build(pairs, tmp_path / "attr.tg", edge_features={"attr": values}).path
+    shape = {"num_neighbors": [4, 3], "batch_size": 16, "shuffle": True} | options
+    with pytest.warns(tg.FallbackWarning, match="made on the CPU and moved there"):
+        loader = tg.NeighborLoader(path, **shape, device="cuda", device_memory=memory)
+    assert loader.kept()["made_on"] == "cpu"
+    moved, expected = list(loader), list(tg.NeighborLoader(path, **shape))
+    assert len(moved) == len(expected) == len(loader)
+    for pair in zip(moved, expected, strict=True):
+        same(*pair)
+
+
+def test_links_are_moved_there(path):
+    links = tg.open(path).ids[np.random.default_rng(5).integers(0, 30, (2, 40))]
+    shape = {"num_neighbors": [3], "edge_label_index": links, "batch_size": 16}
+    with pytest.warns(tg.FallbackWarning, match="batches of links"):
+        loader = tg.LinkNeighborLoader(path, neg_sampling_ratio=1, device="cuda", **shape)
+    expected = tg.LinkNeighborLoader(path, neg_sampling_ratio=1, **shape)
+    for pair in zip(loader, expected, strict=True):
+        same(*pair)
+
+
+def test_batches_of_typed_graphs_are_moved_there(tmp_path):
+    rng = np.random.default_rng(7)
+    path = tmp_path / "typed.tg"
+    tg.build_hetero(
+        path,
+        nodes={"a": {"features": rng.random((40, 3), dtype=np.float32)}, "b": {"vertices": 30}},
+        edges={("b", "to", "a"): (rng.integers(0, 30, 200), rng.integers(0, 40, 200))},
+    )
+    with pytest.warns(tg.FallbackWarning, match="several types"):
+        loader = tg.NeighborLoader(path, [4], 8, "a", device="cuda")
+    for moved, expected in zip(loader, tg.NeighborLoader(path, [4], 8, "a"), strict=True):
+        assert moved["a"].x.is_cuda
+        assert torch.equal(moved["a"].x.cpu(), expected["a"].x)
+        edge_type = ("b", "to", "a")
+        assert torch.equal(moved[edge_type].edge_index.cpu(), expected[edge_type].edge_index)
+
+
+def test_an_unknown_device_is_refused(path):
     with pytest.raises(tg.InputError, match="`cpu`, `cuda` or `cuda:N`"):
         tg.NeighborLoader(path, [2], device="tpu")
-
-
-def test_memory_that_does_not_hold_the_sampler_is_refused(path):
-    with pytest.raises(tg.DeviceError, match="device memory for the sampler"):
-        tg.NeighborLoader(path, [25, 10], batch_size=4096, device="cuda", device_memory="64KiB")

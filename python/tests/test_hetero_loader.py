@@ -257,8 +257,6 @@ def test_pygs_data_gives_the_graph_of_its_arrays(path, edges, x, tmp_path):
         ({"input_nodes": "venue"}, "got venue"),
         ({"input_nodes": ("paper", [900])}, "`900`: expected one of 900 nodes of type `paper`"),
         ({"input_nodes": ("paper", "holdout")}, "`holdout`: expected one of train"),
-        ({"device": "cuda"}, "heterogeneous graph with device `cuda`: expected cpu"),
-        ({"weight_attr": "w"}, "with `weight_attr`: expected none"),
         ({"disjoint": True}, "with disjoint"),
         ({"features": "z"}, "features `z`"),
         ({"labels": "z"}, "labels `z`"),

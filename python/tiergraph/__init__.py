@@ -11,7 +11,15 @@
 from ._native import __version__
 from .devices import CudaDevice, cuda_devices
 from .edges import add_edge_values
-from .errors import BudgetError, DeviceError, Error, FormatError, InputError, IoError
+from .errors import (
+    BudgetError,
+    DeviceError,
+    Error,
+    FallbackWarning,
+    FormatError,
+    InputError,
+    IoError,
+)
 from .features import add_features
 from .graph import Graph, open
 from .hetero import HeteroGraph, open_hetero
@@ -28,6 +36,7 @@ __all__ = [
     "CudaDevice",
     "DeviceError",
     "Error",
+    "FallbackWarning",
     "FormatError",
     "Graph",
     "HeteroGraph",

@@ -52,3 +52,7 @@ class BudgetError(Error):
 
 class InputError(Error, ValueError):
     """The given input or argument cannot be used."""
+
+
+class FallbackWarning(UserWarning):
+    """Something was done in another, slower way than was asked for; says which and why."""

@@ -54,7 +54,7 @@ class GpuBatches:
     ) -> None:
         find_libraries()
         torch = pyg.torch()
-        self.device = torch.device(device if ":" in device else f"{device}:0")
+        self.device = pyg.device(device)
         name = options["features"]
         self._dim = 0 if name is None else graph.features[name].shape[1]
         self._native = _native.GpuLoader(
@@ -159,3 +159,16 @@ def check_device(device: str) -> None:
     """Refuses what is neither the CPU nor a GPU."""
     if device != "cpu" and device.split(":")[0] != "cuda":
         raise InputError.of("load batches on", device, expected="`cpu`, `cuda` or `cuda:N`")
+
+
+def not_sampled_there(options: Mapping[str, Any]) -> str | None:
+    """What of a loader's options kernels do not sample; None if they do all."""
+    for name, what in {
+        "weight_attr": "neighbours drawn by weight",
+        "time_attr": "neighbours drawn by time",
+        "edge_features": "features of edges",
+        "disjoint": "disjoint trees",
+    }.items():
+        if options.get(name):
+            return f"the GPU's sampler has no {what} yet"
+    return None

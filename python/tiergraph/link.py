@@ -7,7 +7,7 @@ their ends. The ends become the seeds of a `NeighborLoader`, each once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
@@ -123,7 +123,7 @@ class LinkNeighborLoader:
         self._shuffle, self._drop_last, self._disjoint = shuffle, drop_last, disjoint
         self._seed = int(options.get("seed") or 0)
         seeds, bounds = self._seeds_of(0, self._order(0))
-        self._nodes = NeighborLoader(
+        self._nodes = Ends(
             self.graph,
             num_neighbors,
             max(1, int(np.diff(bounds).max(initial=1))),
@@ -137,17 +137,18 @@ class LinkNeighborLoader:
         full, rest = divmod(int(self._links.shape[1]), self.batch_size)
         return full + (rest > 0 and not self._drop_last)
 
-    def __iter__(self) -> LinkBatches:
+    def __iter__(self) -> Iterator[Batch]:
         """Begins the next epoch."""
         return self.batches()
 
-    def batches(self, first: int = 0) -> LinkBatches:
+    def batches(self, first: int = 0) -> Iterator[Batch]:
         """Begins the next epoch at its batch `first`, where an interrupted one was."""
         epoch, order = self.epoch, self._order(self.epoch)
         seeds, bounds = self._seeds_of(epoch, order)
         native = self._nodes._native.epoch_of(epoch, seeds, bounds, first)
         self.epoch += 1
-        return LinkBatches(self._nodes, native, lambda batch: self._to_data(batch, epoch, order))
+        batches = LinkBatches(self._nodes, native, lambda b: self._to_data(b, epoch, order))
+        return self._nodes._handed_over(batches)
 
     def set_epoch(self, epoch: int) -> None:
         """The next `iter()` is epoch `epoch`."""
@@ -231,6 +232,13 @@ class LinkNeighborLoader:
             given = self._labels[links.positives]
         nothing = np.zeros((made_up, *given.shape[1:]), dtype=given.dtype)
         return np.concatenate([given, nothing])
+
+
+class Ends(NeighborLoader):
+    """The loader of links' ends: as many in each batch as its links have."""
+
+    def _begin_on(self, _device: str, _native: dict[str, Any]) -> str | None:
+        return "the GPU's sampler has no batches of links yet"
 
 
 class LinkBatches(Batches):

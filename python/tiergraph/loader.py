@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native, pyg
-from .errors import InputError
-from .gpu_loader import GpuBatches, check_device
+from .errors import BudgetError, InputError
+from .gpu_loader import GpuBatches, check_device, not_sampled_there
 from .graph import Graph, open
 from .hetero import is_hetero
 from .inputs import (
@@ -30,9 +30,11 @@ from .inputs import (
     seeds_of,
     times_of,
 )
+from .moving import Moved, fall_back
 from .sizes import to_bytes
 
 if TYPE_CHECKING:
+    import torch
     from torch_geometric.data import Data as Batch
 
 
@@ -67,7 +69,16 @@ class NeighborLoader:
 
     Raises `InputError` for what cannot be sampled, `BudgetError` where `memory` does not hold a
     window of batches; iterating raises `IoError` and `FormatError` for what cannot be read.
+
+    With `device="cuda"`, kernels make the batches. What they do not sample (weights, times,
+    disjoint trees, values of edges, several types), and neighbours that `memory` and
+    `device_memory` do not hold, the CPU prepares, and the batches are moved: a `FallbackWarning`
+    and `kept()` say so.
     """
+
+    _device: torch.device | None = None
+    """Where the CPU's batches are moved to."""
+    _why: str | None = None
 
     def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:
         """A loader of the graph's kind, which Python then initialises."""
@@ -130,11 +141,27 @@ class NeighborLoader:
             input_time = self._node_times.take(places, mode="clip")
         times = times_of(time_attr, input_time, len(self.seeds))
         self._gpu: GpuBatches | None = None
-        if device == "cpu":
+        if device != "cpu":
+            why = self._begin_on(device, native)
+            if why is not None:
+                self._move_to(device, why)
+        if self._gpu is None:
             self._native = _native.Loader(self.graph.path, json.dumps(native), self.seeds, times)
-        else:
-            memory = to_bytes(options.get("device_memory"))
-            self._gpu = GpuBatches(self.graph, native, self.seeds, device, memory, self._labels)
+
+    def _begin_on(self, device: str, native: dict[str, Any]) -> str | None:
+        """Has batches made on a GPU; why that cannot be, where it cannot."""
+        why = not_sampled_there(native)
+        if why is None:
+            memory = to_bytes(native.get("device_memory"))
+            try:
+                self._gpu = GpuBatches(self.graph, native, self.seeds, device, memory, self._labels)
+            except BudgetError as error:
+                return str(error)
+        return why
+
+    def _move_to(self, device: str, why: str) -> None:
+        """Has the CPU's batches moved to a GPU."""
+        self._device, self._why = fall_back(device, why), why
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -148,13 +175,16 @@ class NeighborLoader:
     def batches(self, first: int = 0) -> Iterator[Batch]:
         """Begins the next epoch at its batch `first`, where an interrupted one was.
 
-        On the CPU, these are `Batches`, which tell what was read.
+        On the CPU, these are `Batches`, which tell what was read; `Moved` ones do, too.
         """
         epoch = self.epoch
         self.epoch += 1
         if self._gpu is not None:
             return self._gpu_batches(self._gpu, epoch, first)
-        return Batches(self, self._native.epoch(epoch, first))
+        return self._handed_over(Batches(self, self._native.epoch(epoch, first)))
+
+    def _handed_over(self, batches: Batches) -> Iterator[Batch]:
+        return batches if self._device is None else Moved(batches, self._device)
 
     def _gpu_batches(self, gpu: GpuBatches, epoch: int, first: int) -> Iterator[Batch]:
         before, waited = gpu.done(), 0.0
@@ -183,8 +213,10 @@ class NeighborLoader:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
         if self._gpu is not None:
             return self._gpu.placed()
-        kept: dict[str, Any] = json.loads(self._native.kept())
-        return kept
+        return self._with_fallback(json.loads(self._native.kept()))
+
+    def _with_fallback(self, kept: dict[str, Any]) -> dict[str, Any]:
+        return kept if self._why is None else kept | {"made_on": "cpu", "why": self._why}
 
     def to_data(self, native: _native.Batch) -> Batch:
         """PyG's `Data` over the arrays of a batch."""

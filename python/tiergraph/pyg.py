@@ -18,6 +18,11 @@ def torch() -> Any:
     return _import("torch")
 
 
+def device(name: str) -> Any:
+    """PyTorch's device `cuda` or `cuda:N`, with its number."""
+    return torch().device(name if ":" in name else f"{name}:0")
+
+
 @cache
 def geometric(module: str) -> Any:
     """The module `torch_geometric.MODULE`."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _native, pyg
 from ..errors import InputError
+from ..gpu_loader import check_device
 from ..inputs import LoaderOptions, labels_of, seeds_of
 from ..loader import Batches, NeighborLoader, check_sampling
 from ..sizes import to_bytes
@@ -44,7 +45,8 @@ class HeteroNeighborLoader(NeighborLoader):
     order of (destination, source). The seeds' type has `batch_size` and `input_id`.
 
     Features named `x` and labels named `y` are taken from all types that have them; `features` and
-    `labels` name others. Uniform sampling on the CPU only: no weights, times or disjoint batches.
+    `labels` name others. Uniform sampling on the CPU only (`device="cuda"` moves the batches): no
+    weights, times or disjoint batches.
     Epochs, order, memory and errors are `NeighborLoader`'s.
     """
 
@@ -89,18 +91,21 @@ class HeteroNeighborLoader(NeighborLoader):
             "disjoint": False,
             "memory": to_bytes(self.typed.memory if memory is None else memory),
         }
+        device = options.get("device") or "cpu"
+        check_device(device)
+        if device != "cpu":
+            self._move_to(device, "the GPU's sampler has no graphs of several types yet")
         self._typed_native = _native.HeteroLoader(self.typed.path, json.dumps(native), self.seeds)
 
     def batches(self, first: int = 0) -> Iterator[HeteroData]:
         """Begins the next epoch at its batch `first`, where an interrupted one was."""
         epoch = self.epoch
         self.epoch += 1
-        return Batches(self, self._typed_native.epoch(epoch, first))
+        return self._handed_over(Batches(self, self._typed_native.epoch(epoch, first)))
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
-        kept: dict[str, Any] = json.loads(self._typed_native.kept())
-        return kept
+        return self._with_fallback(json.loads(self._typed_native.kept()))
 
     def to_data(self, native: Any) -> HeteroData:
         """PyG's `HeteroData` over the arrays of a batch."""
@@ -175,7 +180,6 @@ def _supported(options: Any) -> Any:
     plain: dict[str, Any] = {
         "disjoint": False,
         "temporal_strategy": "uniform",
-        "device": "cpu",
         "direction": "in",
     }
     for name, default in plain.items():
@@ -183,7 +187,7 @@ def _supported(options: Any) -> Any:
             raise InputError.of(
                 f"sample a heterogeneous graph with {name}", options[name], expected=default
             )
-    for name in ("weight_attr", "time_attr", "input_time", "edge_features", "device_memory"):
+    for name in ("weight_attr", "time_attr", "input_time", "edge_features"):
         if options.get(name) is not None:
             raise InputError.of("sample a heterogeneous graph with", name, expected="none")
     known = LoaderOptions.__annotations__

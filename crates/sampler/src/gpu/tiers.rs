@@ -25,7 +25,7 @@ pub(super) fn host_rows(graph: &Graph, features: &Features) -> u64 {
 }
 
 pub(super) fn too_small(needed: u64, memory: u64) -> Error {
-    Error::new(ErrorKind::Device, "load batches on the GPU")
+    Error::new(ErrorKind::Budget, "load batches on the GPU")
         .expected(format!("{} of device memory for the sampler", ByteSize(needed)))
         .got(ByteSize(memory))
         .hint("use a larger `device_memory`, smaller batches or fanouts, or `device=\"cpu\"`")

@@ -1,0 +1,84 @@
+"""Batches that are made on the CPU and handed over on a GPU.
+
+What kernels do not sample, and graphs whose neighbours fit neither GPU nor host memory, are
+prepared by the CPU's loader; each batch moves while the one before is trained on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+from . import pyg
+from .errors import DeviceError, FallbackWarning
+
+if TYPE_CHECKING:
+    import torch
+
+    from .loader import Batches
+
+
+class Moved:
+    """The batches of one epoch, with tensors on `device`; dropping it stops its threads."""
+
+    def __init__(self, batches: Batches, device: torch.device) -> None:
+        torch = pyg.torch()
+        self._batches, self._device = batches, device
+        self._stream = torch.cuda.Stream(device)
+        self._begun = self._begin()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        if self._begun is None:
+            raise StopIteration
+        data, event = self._begun
+        self._begun = self._begin()
+        stream = pyg.torch().cuda.current_stream(self._device)
+        stream.wait_event(event)
+        # The allocator must not give the memory away while the consumer's stream reads it.
+        data.apply(lambda tensor: tensor.record_stream(stream) or tensor)
+        return data
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: bytes by tier, pages, seconds by stage."""
+        return self._batches.stats()
+
+    def close(self) -> None:
+        """Ends the epoch."""
+        self._begun = None
+        self._batches.close()
+
+    def _begin(self) -> tuple[Any, torch.cuda.Event] | None:
+        """Starts moving the next batch, on a stream of its own."""
+        data = next(self._batches, None)
+        if data is None:
+            return None
+        torch = pyg.torch()
+        with torch.cuda.stream(self._stream):
+            # Only copies from pinned memory run beside what the caller does.
+            data = data.apply(
+                lambda tensor: tensor.pin_memory().to(self._device, non_blocking=True)
+            )
+            event = torch.cuda.Event()
+            event.record(self._stream)
+        return data, event
+
+
+def fall_back(device: str, why: str) -> torch.device:
+    """Says that batches for `device` are made on the CPU, and gives PyTorch's name of it."""
+    if not pyg.torch().cuda.is_available():
+        raise DeviceError.of(
+            "load batches on",
+            device,
+            expected="a GPU that PyTorch can use",
+            got="none",
+            hint="use device='cpu', or a build of PyTorch with CUDA",
+        )
+    warnings.warn(
+        f"batches for {device} are made on the CPU and moved there: {why}",
+        FallbackWarning,
+        stacklevel=4,
+    )
+    return pyg.device(device)
