@@ -14,23 +14,43 @@ mod pass;
 mod residency;
 mod slots;
 mod sssp;
+mod tables;
 
 pub use bfs::bfs;
 pub use components::wcc;
 pub use pagerank::pagerank;
 pub use sssp::sssp;
 
+use serde::Serialize;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_gpu::Device;
 
 /// How blocks reach the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Transfers {
     /// Reading, copying and computing of different blocks overlap (RealGraphGPU's RG-opt).
     #[default]
+    #[serde(rename = "async")]
     Asynchronous,
     /// A worker reads a block, copies it, computes on it, and then takes the next (RG-no).
+    #[serde(rename = "sync")]
     Synchronous,
+}
+
+/// What a run on a GPU says beside what every run does.
+#[derive(Debug, Clone, Serialize)]
+pub struct GpuReport {
+    /// The product's name.
+    #[serde(skip)]
+    pub name: String,
+    /// How blocks reached the device.
+    pub transfers: Transfers,
+    /// Bytes of device memory that blocks were to have, after state and buffers.
+    pub device_blocks_planned_bytes: u64,
+    /// Bytes of blocks that stayed in device memory.
+    pub device_resident_bytes: u64,
+    /// Why those and not more.
+    pub device_resident_why: String,
 }
 
 /// How to use a GPU.

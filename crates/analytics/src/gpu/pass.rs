@@ -1,48 +1,20 @@
 //! One program over all blocks of a graph, wherever they are.
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
-use tiergraph_format::tiles::{TileOptions, TilesIndex};
-use tiergraph_gpu::kernels::{
-    BATCH, Blocks, Checksum, EdgeMap, Layout, Program, Segment, Slices, Survey, TilesPass,
-};
+use tiergraph_format::tiles::TilesIndex;
+use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices};
 use tiergraph_gpu::{Device, DeviceBuf, PinnedPool, Stream};
-use tiergraph_graph::{BlockFile, Direction, Graph, StagedReader, Then};
+use tiergraph_graph::{Direction, Graph, StagedReader, Then};
 
 use super::residency::Resident;
 use super::slots::Slots;
-use super::{Gpu, GpuOptions, Transfers};
+use super::tables::Tables;
+use super::{Gpu, GpuOptions, GpuReport, Transfers};
 
 /// Slots a worker: one is being filled while the others are computed on.
 const SLOTS: usize = 3;
 /// Host buffers a worker: some are being read into, some copied from.
 const BUFFERS: usize = 16;
-
-/// What kernels need of a graph's blocks.
-pub(super) struct Tables {
-    pub layout: Layout,
-    pub file: BlockFile,
-    pub blocks: u32,
-    pub block_bytes: usize,
-    /// The packed layout's; none for raw blocks.
-    pub tiles: Option<TileTables>,
-    /// What checks blocks on the device; none if they are not checked.
-    pub checks: Option<Checks>,
-}
-
-pub(super) struct Checks {
-    pub checksum: Checksum,
-    /// The least number of a damaged block.
-    pub worst: DeviceBuf<u32>,
-}
-
-pub(super) struct TileTables {
-    pub survey: Survey,
-    pub segments: DeviceBuf<Segment>,
-    /// The first segment of each block, and their number at the end.
-    pub first_segment: Vec<u32>,
-    pub columns_log2: u32,
-    pub min_gap: u32,
-}
 
 /// Passes of one program over one graph.
 pub(super) struct Passes<'a, P> {
@@ -54,7 +26,9 @@ pub(super) struct Passes<'a, P> {
     slots: Vec<Slots>,
     resident: Resident,
     options: GpuOptions,
+    /// Bytes of device memory that state and slots leave to blocks.
     left: u64,
+    resident_why: String,
 }
 
 impl<'a, P: Program> Passes<'a, P> {
@@ -94,22 +68,59 @@ impl<'a, P: Program> Passes<'a, P> {
         let slots = |_| Slots::new(device, (SLOTS, batch), &tables, synchronous);
         let slots = (0..workers).map(slots).collect::<Result<_>>()?;
         let resident = Resident::none(device)?;
-        let options = gpu.options.clone();
-        Ok(Self { graph, stream, tables, kernel, reader, slots, resident, options, left })
+        let (options, resident_why) = (gpu.options.clone(), "they are read once".to_owned());
+        Ok(Self {
+            graph,
+            stream,
+            tables,
+            kernel,
+            reader,
+            slots,
+            resident,
+            options,
+            left,
+            resident_why,
+        })
     }
 
     /// Fills the device's memory that is left with blocks; every later pass finds them there.
+    ///
+    /// Others may have taken memory since the GPU was opened: then fewer blocks stay.
     pub fn load(&mut self) -> Result<()> {
-        if self.options.residency {
-            self.resident = Resident::load(
-                self.graph,
-                &self.stream,
-                &self.tables,
-                self.left,
-                (&mut self.reader, self.slots.len()),
-            )?;
+        if !self.options.residency {
+            "residency is off".clone_into(&mut self.resident_why);
+            return Ok(());
         }
+        let free = self.stream.device().memory()?.0 / 10 * 9;
+        self.resident = Resident::load(
+            self.graph,
+            &self.stream,
+            &self.tables,
+            self.left.min(free),
+            (&mut self.reader, self.slots.len()),
+        )?;
+        self.resident_why = match self.resident.blocks() == self.tables.blocks {
+            true => "all blocks fit".into(),
+            false if free < self.left => format!(
+                "{} were planned for blocks, and others have left {} of GPU memory",
+                ByteSize(self.left),
+                ByteSize(free)
+            ),
+            false => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
+        };
         Ok(())
+    }
+
+    /// What the run's report says of the device.
+    pub fn report(&self) -> GpuReport {
+        GpuReport {
+            name: self.stream.device().name().to_owned(),
+            transfers: self.options.transfers,
+            device_blocks_planned_bytes: self.left,
+            device_resident_bytes: u64::from(self.resident.blocks())
+                * self.tables.block_bytes as u64,
+            device_resident_why: self.resident_why.clone(),
+        }
     }
 
     /// Runs `program` over every block, or over those with a tile for which `active` has a flag.
@@ -172,74 +183,6 @@ impl<'a, P: Program> Passes<'a, P> {
                 ..tiles.first_segment[b as usize + 1] as usize]
         };
         missing.filter(|&block| of_block(block).iter().any(active)).collect()
-    }
-}
-
-impl Tables {
-    fn new(graph: &Graph, stream: &Stream, direction: Direction, checked: bool) -> Result<Self> {
-        let file = if graph.has_tiles() { BlockFile::Tiles } else { BlockFile::Raw(direction) };
-        let blocks = graph.blocks_of(file)?;
-        let manifest = graph.manifest();
-        let block_bytes = manifest.block_bytes as usize;
-        let checks = || -> Result<_> {
-            let checksum = Checksum::new(stream, block_bytes)?;
-            Ok(Checks { checksum, worst: stream.uploaded(&[u32::MAX])? })
-        };
-        let checks = checked.then(checks).transpose()?;
-        let Some(options) = TileOptions::of(manifest) else {
-            let layout = Layout::Raw { id_bytes: u32::from(manifest.id_width) };
-            return Ok(Self { layout, file, blocks, block_bytes, tiles: None, checks });
-        };
-        let stored_once = manifest.tiles.is_some_and(|t| t.stored_once);
-        let tiles = Some(TileTables::new(graph, stream, &options, blocks)?);
-        let layout = Layout::Tiles { stored_once };
-        Ok(Self { layout, file, blocks, block_bytes, tiles, checks })
-    }
-
-    /// The error of a block whose checksum failed since the last call, if there is one.
-    pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
-        let Some(checks) = &self.checks else { return Ok(()) };
-        let worst = stream.download(&checks.worst, 1)?[0];
-        if worst == u32::MAX { Ok(()) } else { Err(graph.damaged_block(self.file, worst)) }
-    }
-}
-
-impl TileTables {
-    fn new(graph: &Graph, stream: &Stream, options: &TileOptions, blocks: u32) -> Result<Self> {
-        let entries = graph.segments();
-        let segment = |e: &TilesIndex| Segment {
-            block: e.block,
-            offset: e.offset,
-            len: e.len,
-            row_base: e.row_base as u32,
-            rows: e.rows,
-            column_base: e.column_tile << options.columns_log2,
-        };
-        let segments: Vec<Segment> = entries.iter().map(segment).collect();
-        let first = |block: u32| entries.partition_point(|e| e.block < block) as u32;
-        Ok(Self {
-            survey: Survey::new(stream.device(), options.weights.bytes() as u32)?,
-            segments: stream.uploaded(&segments)?,
-            first_segment: (0..=blocks).map(first).collect(),
-            columns_log2: options.columns_log2,
-            min_gap: options.min_gap,
-        })
-    }
-
-    /// The first and the number of a block's segments.
-    pub fn segments_of(&self, block: u32) -> (u32, u32) {
-        let first = self.first_segment[block as usize];
-        (first, self.first_segment[block as usize + 1] - first)
-    }
-
-    pub fn pass<'a>(
-        &'a self,
-        blocks: Blocks,
-        slices: Slices<'a>,
-        active: Option<&'a DeviceBuf<u8>>,
-    ) -> TilesPass<'a> {
-        let (columns_log2, min_gap) = (self.columns_log2, self.min_gap);
-        TilesPass { blocks, segments: &self.segments, slices, active, columns_log2, min_gap }
     }
 }
 

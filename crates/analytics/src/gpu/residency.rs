@@ -9,7 +9,7 @@ use tiergraph_graph::{Graph, Stage, StagedReader, Then};
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
-use super::pass::Tables;
+use super::tables::Tables;
 
 /// Bytes of the largest single allocation, so that a device whose memory is in pieces gives it.
 const ARENA_BYTES: u64 = 1 << 30;

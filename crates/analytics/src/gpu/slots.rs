@@ -7,7 +7,7 @@ use tiergraph_graph::Stage;
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
-use super::pass::Tables;
+use super::tables::Tables;
 
 /// Slots that one worker fills in turn.
 pub(super) struct Slots {
