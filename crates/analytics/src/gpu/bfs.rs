@@ -45,7 +45,7 @@ pub fn bfs(
             level,
             log2,
         };
-        passes.run(&program, Some((&flags.host, &flags.now)), Then::Stop)?;
+        passes.run(&[program], Some((&flags.host, &flags.now)), Then::Stop)?;
         let reached = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(reached));
         if reached == 0 {

@@ -11,6 +11,7 @@ mod components;
 mod copies;
 mod pagerank;
 mod pass;
+mod propagate;
 mod residency;
 mod slots;
 mod sssp;
@@ -19,6 +20,7 @@ mod tables;
 pub use bfs::bfs;
 pub use components::wcc;
 pub use pagerank::pagerank;
+pub use propagate::propagate;
 pub use sssp::sssp;
 
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
-use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices};
+use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, PinnedPool, Stream};
 use tiergraph_graph::{Direction, Graph, StagedReader, Then};
 
@@ -15,6 +15,17 @@ use super::{Gpu, GpuOptions, GpuReport, Transfers};
 const SLOTS: usize = 3;
 /// Host buffers a worker: some are being read into, some copied from.
 const BUFFERS: usize = 16;
+
+/// Which arcs a program sees, and what of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arcs {
+    /// Of raw blocks.
+    pub direction: Direction,
+    /// Whether their weights, if they have any.
+    pub weights: bool,
+    /// Whether they are gone along from a tile's rows to its columns.
+    pub transposed: bool,
+}
 
 /// Passes of one program over one graph.
 pub(super) struct Passes<'a, P> {
@@ -39,10 +50,24 @@ impl<'a, P: Program> Passes<'a, P> {
         direction: Direction,
         state_bytes: u64,
     ) -> Result<Self> {
+        let arcs = Arcs { direction, weights: P::WEIGHTED, transposed: false };
+        Self::over(graph, gpu, arcs, Vec::new(), state_bytes)
+    }
+
+    /// As [`new`](Self::new), for a program that says by `options` what it is compiled for.
+    pub fn over(
+        graph: &'a Graph,
+        gpu: &Gpu,
+        arcs: Arcs,
+        options: Vec<String>,
+        state_bytes: u64,
+    ) -> Result<Self> {
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let tables = Tables::new(graph, &stream, direction, gpu.options.checksums)?;
-        let kernel = EdgeMap::new(device, tables.layout, weight_bytes(graph))?;
+        let tables = Tables::new(graph, &stream, arcs.direction, gpu.options.checksums)?;
+        let (layout, transposed) = (tables.layout, arcs.transposed);
+        let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
+        let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
         let workers = graph.threads();
         let synchronous = gpu.options.transfers == Transfers::Synchronous;
         let batch = match synchronous {
@@ -123,21 +148,22 @@ impl<'a, P: Program> Passes<'a, P> {
         }
     }
 
-    /// Runs `program` over every block, or over those with a tile for which `active` has a flag.
+    /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
+    /// flag. A block is brought once for all.
     ///
     /// `active`: a flag for every `2^columns_log2` vertices, here and on the device.
     pub fn run(
         &mut self,
-        program: &P,
+        programs: &[P],
         active: Option<(&[u8], &DeviceBuf<u8>)>,
         then: Then,
     ) -> Result<()> {
         let flags = active.map(|(_, device)| device);
-        self.over_resident(program, flags)?;
+        programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, kernel) = (&self.tables, &self.kernel);
         let mut stages: Vec<_> =
-            self.slots.iter_mut().map(|s| s.stage(tables, kernel, program, flags)).collect();
+            self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags)).collect();
         // One block after the other means that nothing is read ahead.
         let is_ahead = self.options.transfers != Transfers::Synchronous;
         let then = if is_ahead { then } else { Then::Stop };
@@ -184,11 +210,6 @@ impl<'a, P: Program> Passes<'a, P> {
         };
         missing.filter(|&block| of_block(block).iter().any(active)).collect()
     }
-}
-
-/// Bytes of a weight in the graph's blocks.
-fn weight_bytes(graph: &Graph) -> u32 {
-    graph.manifest().weighted.bytes() as u32
 }
 
 /// Zeroed state of `len` values.

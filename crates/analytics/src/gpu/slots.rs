@@ -64,15 +64,15 @@ impl Slots {
         (batch_size * (tables.block_bytes + slices)) as u64
     }
 
-    /// These slots, for one pass of a program.
+    /// These slots, for one pass of some programs.
     pub fn stage<'a, P: Program>(
         &'a mut self,
         tables: &'a Tables,
         kernel: &'a EdgeMap<P>,
-        program: &'a P,
+        programs: &'a [P],
         active: Option<&'a DeviceBuf<u8>>,
     ) -> Computing<'a, P> {
-        Computing { slots: self, tables, kernel, program, active }
+        Computing { slots: self, tables, kernel, programs, active }
     }
 
     /// Waits for all that the slots were given.
@@ -81,12 +81,12 @@ impl Slots {
     }
 }
 
-/// Slots that a program computes in.
+/// Slots that programs compute in.
 pub(super) struct Computing<'a, P> {
     slots: &'a mut Slots,
     tables: &'a Tables,
     kernel: &'a EdgeMap<P>,
-    program: &'a P,
+    programs: &'a [P],
     active: Option<&'a DeviceBuf<u8>>,
 }
 
@@ -114,9 +114,15 @@ impl<P: Program> Computing<'_, P> {
                 let of_block = numbers.iter().map(|&block| tiles.segments_of(block));
                 tiles.survey.batch(stream, batch, &tiles.segments, of_block, (slices, count))?;
                 let pass = tiles.pass(batch, Slices::Counted(slices, count), self.active);
-                self.kernel.tiles(stream, &pass, self.program)?;
+                for program in self.programs {
+                    self.kernel.tiles(stream, &pass, program)?;
+                }
             }
-            _ => self.kernel.raw(stream, batch, self.tables.block_bytes, self.program)?,
+            _ => {
+                for program in self.programs {
+                    self.kernel.raw(stream, batch, self.tables.block_bytes, program)?;
+                }
+            }
         }
         if slots.synchronous { stream.synchronize() } else { Ok(()) }
     }

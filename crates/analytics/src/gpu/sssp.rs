@@ -43,7 +43,7 @@ pub fn sssp(
             log2,
             unused: 0,
         };
-        passes.run(&program, Some((&flags.host, &flags.now)), Then::Stop)?;
+        passes.run(&[program], Some((&flags.host, &flags.now)), Then::Stop)?;
         let lowered = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(lowered));
         if lowered == 0 {
