@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulated_cuda import EmulatedCuda
 
 import tiergraph as tg
 
@@ -56,11 +55,6 @@ print(failed, number)
 """
 
 
-@pytest.fixture(scope="session")
-def cuda(tmp_path_factory) -> EmulatedCuda:
-    return EmulatedCuda(tmp_path_factory.mktemp("emulated-cuda"))
-
-
 @pytest.fixture
 def graph(tmp_path):
     """A directory of a small directed graph."""
@@ -102,7 +96,7 @@ def test_no_compiler(cuda, graph, tmp_path):
     (tmp_path / "libcuda.so.1").symlink_to(cuda.folder / "libcuda.so.1")
     hidden = RUN.replace("path = ", "tg.devices.find_libraries = lambda: None\npath = ")
     said = cuda.run(hidden, graph, libraries=str(tmp_path))
-    if said.startswith("no error"):
+    if "cannot load kernel" in said:
         pytest.skip("there is a CUDA toolkit here that the system's loader finds")
     assert "expected one of libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so where" in said
     assert "hint: pip install nvidia-cuda-nvrtc" in said

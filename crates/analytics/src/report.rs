@@ -7,7 +7,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
 use tiergraph_mem::peak_rss_bytes;
 
-use crate::gpu::GpuReport;
+use crate::gpu::{Busy, GpuReport};
 
 /// One iteration or level.
 #[derive(Debug, Clone, Serialize)]
@@ -144,6 +144,7 @@ impl<'a> Run<'a> {
         let stats = graph.stats().since(&self.before);
         let pass_bytes =
             graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
+        let busy = Busy::since(self.start, graph.trace());
         let per_second = |count: u64| (count * iterations as u64) as f64 / seconds;
         Ok(RunReport {
             algorithm: self.algorithm,
@@ -169,7 +170,7 @@ impl<'a> Run<'a> {
             compute_seconds: stats.compute_seconds,
             peak_rss_bytes: peak_rss_bytes()?,
             converged,
-            gpu: self.gpu,
+            gpu: self.gpu.map(|gpu| GpuReport { busy, ..gpu }),
             details: self.details,
         })
     }

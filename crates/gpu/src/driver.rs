@@ -46,6 +46,7 @@ functions! {
     event_record: "cuEventRecord"(Handle, Handle);
     event_query: "cuEventQuery"(Handle);
     event_sync: "cuEventSynchronize"(Handle);
+    event_elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
     event_destroy: "cuEventDestroy_v2"(Handle);
     module_load: "cuModuleLoadData"(*mut Handle, *const c_void);
     module_unload: "cuModuleUnload"(Handle);

@@ -1,5 +1,6 @@
 //! One program over all blocks of a graph, wherever they are.
 
+use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
 use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices, Variant};
@@ -9,6 +10,7 @@ use tiergraph_graph::{Direction, Graph, StagedReader, Then};
 use super::residency::Resident;
 use super::slots::Slots;
 use super::tables::Tables;
+use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuOptions, GpuReport, Transfers};
 
 /// Slots a worker: one is being filled while the others are computed on.
@@ -35,6 +37,8 @@ pub(super) struct Passes<'a, P> {
     kernel: EdgeMap<P>,
     reader: StagedReader,
     slots: Vec<Slots>,
+    /// Of `stream`.
+    timeline: Timeline,
     resident: Resident,
     options: GpuOptions,
     /// Bytes of device memory that state and slots leave to blocks.
@@ -90,8 +94,11 @@ impl<'a, P: Program> Passes<'a, P> {
         let mut buffers = PinnedPool::buffers(device, workers * BUFFERS, tables.block_bytes)?;
         let shares = (0..workers).map(|_| buffers.split_off(buffers.len() - BUFFERS)).collect();
         let reader = graph.staged_reader(shares)?;
-        let slots = |_| Slots::new(device, (SLOTS, batch), &tables, synchronous);
+        let timeline = |worker| Timeline::new(graph.trace(), worker);
+        let slots =
+            |worker| Slots::new(device, (SLOTS, batch), &tables, synchronous, timeline(worker));
         let slots = (0..workers).map(slots).collect::<Result<_>>()?;
+        let timeline = timeline(workers);
         let resident = Resident::none(device)?;
         let (options, resident_why) = (gpu.options.clone(), "they are read once".to_owned());
         Ok(Self {
@@ -101,6 +108,7 @@ impl<'a, P: Program> Passes<'a, P> {
             kernel,
             reader,
             slots,
+            timeline,
             resident,
             options,
             left,
@@ -145,6 +153,7 @@ impl<'a, P: Program> Passes<'a, P> {
             device_resident_bytes: u64::from(self.resident.blocks())
                 * self.tables.block_bytes as u64,
             device_resident_why: self.resident_why.clone(),
+            busy: None,
         }
     }
 
@@ -159,6 +168,7 @@ impl<'a, P: Program> Passes<'a, P> {
         then: Then,
     ) -> Result<()> {
         let flags = active.map(|(_, device)| device);
+        let origin = Origin::now(self.graph.trace(), &self.stream)?;
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, kernel) = (&self.tables, &self.kernel);
@@ -171,22 +181,25 @@ impl<'a, P: Program> Passes<'a, P> {
         drop(stages);
         self.slots.iter().try_for_each(Slots::synchronize)?;
         self.stream.synchronize()?;
+        self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin.as_ref()))?;
+        self.timeline.tell(origin.as_ref())?;
         tables.damage(self.graph, &self.stream)
     }
 
-    fn over_resident(&self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {
+    fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {
         let count = self.resident.blocks();
         if count == 0 {
             return Ok(());
         }
         let blocks = self.resident.addresses();
-        match &self.tables.tiles {
-            None => self.kernel.raw(&self.stream, blocks, self.tables.block_bytes, program),
+        let Self { tables, stream, kernel, resident, .. } = self;
+        self.timeline.span((Track::Device, "edge_map, resident"), stream, || match &tables.tiles {
+            None => kernel.raw(stream, blocks, tables.block_bytes, program),
             Some(tiles) => {
-                let pass = tiles.pass(blocks, Slices::All(self.resident.slices()), flags);
-                self.kernel.tiles(&self.stream, &pass, program)
+                let pass = tiles.pass(blocks, Slices::All(resident.slices()), flags);
+                kernel.tiles(stream, &pass, program)
             }
-        }
+        })
     }
 
     /// The blocks that are not on the device and hold something wanted.

@@ -78,10 +78,14 @@ struct Program {
     __device__ void scatter(u32 vertex, Message message) const {
         for (u32 i = 0; i < WIDTH; i++) {
             Value* to = &y[vertex].at[i];
-            Value value = message.at[i], now = *(volatile Value*)to;
-            if (operation == SUM) atomicAdd(to, value);
-            else if (operation == MIN && value < now) lower(to, value);
-            else if (operation != MIN && value > now) raise(to, value);
+            Value value = message.at[i];
+            if (operation == SUM) {
+                atomicAdd(to, value);
+                continue;
+            }
+            Value now = *(volatile Value*)to;
+            if (operation == MIN && value < now) lower(to, value);
+            if (operation != MIN && value > now) raise(to, value);
         }
     }
 };
