@@ -33,11 +33,13 @@ check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel comp
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/compile_kernels.py
 
+GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _faults.py)
+
 # Needs neither Rust nor a virtual environment: a bare CUDA machine with Python, PyTorch, PyG, pytest.
 gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WHEEL=dist/tiergraph-….whl)
 	test -n "$(WHEEL)" || { echo "make: error: name the wheel: make gpu-test WHEEL=dist/tiergraph-….whl" >&2; exit 1; }
 	$(PYTHON) -m pip install --quiet --no-deps --upgrade --target .gpu-site '$(WHEEL)'
-	PYTHONPATH=.gpu-site $(PYTHON) -m pytest -p no:cacheprovider python/tests/test_gpu.py python/tests/test_gpu_loader.py
+	PYTHONPATH=.gpu-site $(PYTHON) -m pytest -p no:cacheprovider $(GPU_TESTS)
 	PYTHONPATH=.gpu-site TIERGRAPH_TEST_DEVICE=cuda $(PYTHON) -m pytest -p no:cacheprovider python/tests/test_conformance.py
 
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph

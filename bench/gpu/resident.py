@@ -72,12 +72,12 @@ def pagerank(path: Path) -> list[float]:
     return [i["seconds"] for i in graph.last_run["details"][1:]]
 
 
-def cusparse(indptr: np.ndarray, indices: np.ndarray) -> list[float]:
-    """Seconds of each y = A x."""
+def cusparse(indptr: np.ndarray, indices: np.ndarray, width: int | None = None) -> list[float]:
+    """Seconds of each y = A x; x is a vector, or a matrix of `width` columns."""
     n = len(indptr) - 1
     values = cp.ones(len(indices), dtype=cp.float32)
     matrix = csr_matrix((values, cp.asarray(indices), cp.asarray(indptr)), shape=(n, n))
-    x = cp.random.random(n, dtype=cp.float32)
+    x = cp.random.random(n if width is None else (n, width), dtype=cp.float32)
     times = []
     for _ in range(ITERATIONS):
         start, end = cp.cuda.Event(), cp.cuda.Event()

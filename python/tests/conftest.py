@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emulated_cuda import EmulatedCuda
 
 import tiergraph as tg
 
@@ -43,3 +44,9 @@ def six(edges, tmp_path) -> tg.Graph:
     """`edges` as an opened graph, directed and weighted."""
     tg.build(edges, tmp_path / "six.tg", ids="map")
     return tg.open(tmp_path / "six.tg")
+
+
+@pytest.fixture(scope="session")
+def cuda(tmp_path_factory) -> EmulatedCuda:
+    """A GPU that is not there, for processes of their own."""
+    return EmulatedCuda(tmp_path_factory.mktemp("emulated-cuda"))

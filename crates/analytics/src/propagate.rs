@@ -8,7 +8,7 @@
 
 use std::ops::{Add, Mul};
 
-use bytemuck::Zeroable;
+use bytemuck::Pod;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::{Direction, Graph, Then};
@@ -32,7 +32,7 @@ pub enum Reduce {
 
 /// A type of vertex values.
 pub trait Value:
-    Copy + Default + Zeroable + Send + Sync + PartialOrd + Add<Output = Self> + Mul<Output = Self>
+    Pod + Default + Send + Sync + PartialOrd + Add<Output = Self> + Mul<Output = Self>
 {
     /// Nearest value.
     fn from_f64(value: f64) -> Self;
@@ -51,7 +51,8 @@ impl Value for f64 {
 }
 
 impl Reduce {
-    fn identity<T: Value>(self) -> T {
+    /// What a vertex without neighbours gets.
+    pub(crate) fn identity<T: Value>(self) -> T {
         T::from_f64(match self {
             Self::Sum => 0.0,
             Self::Min => f64::INFINITY,
@@ -117,7 +118,8 @@ pub fn propagate<T: Value>(
     Ok((graph.to_user_order(y.into_vec(n), how.width)?, report))
 }
 
-fn check(graph: &Graph, len: usize, how: &Propagate) -> Result<()> {
+/// Refuses what cannot be propagated.
+pub(crate) fn check(graph: &Graph, len: usize, how: &Propagate) -> Result<()> {
     let op = || Error::new(ErrorKind::Input, "propagate values");
     if how.width == 0 || len != graph.vertices() * how.width {
         return Err(op()

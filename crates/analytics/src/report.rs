@@ -7,7 +7,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
 use tiergraph_mem::peak_rss_bytes;
 
-use crate::gpu::Gpu;
+use crate::gpu::{Busy, GpuReport};
 
 /// One iteration or level.
 #[derive(Debug, Clone, Serialize)]
@@ -71,6 +71,9 @@ pub struct RunReport {
     pub peak_rss_bytes: u64,
     /// Whether the algorithm reached its own end and not a limit of iterations.
     pub converged: bool,
+    /// What a run on a GPU says beside.
+    #[serde(flatten)]
+    pub gpu: Option<GpuReport>,
     /// Every iteration.
     pub details: Vec<Iteration>,
 }
@@ -86,7 +89,7 @@ pub(crate) struct Run<'a> {
     last_stats: PassStats,
     expected: u64,
     details: Vec<Iteration>,
-    device: String,
+    gpu: Option<GpuReport>,
 }
 
 impl<'a> Run<'a> {
@@ -101,7 +104,6 @@ impl<'a> Run<'a> {
         let (before, last_stats) = (stats, stats);
         let details = Vec::new();
         let (start, last) = (now, now);
-        let device = "cpu".to_owned();
         Self {
             graph,
             progress,
@@ -112,14 +114,13 @@ impl<'a> Run<'a> {
             last_stats,
             expected,
             details,
-            device,
+            gpu: None,
         }
     }
 
     /// Says that the run is one on a GPU.
-    pub(crate) fn on(mut self, gpu: &Gpu) -> Self {
-        gpu.device().name().clone_into(&mut self.device);
-        self
+    pub(crate) fn on(self, gpu: GpuReport) -> Self {
+        Self { gpu: Some(gpu), ..self }
     }
 
     /// Notes the end of an iteration.
@@ -143,6 +144,7 @@ impl<'a> Run<'a> {
         let stats = graph.stats().since(&self.before);
         let pass_bytes =
             graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
+        let busy = Busy::since(self.start, graph.trace());
         let per_second = |count: u64| (count * iterations as u64) as f64 / seconds;
         Ok(RunReport {
             algorithm: self.algorithm,
@@ -150,7 +152,7 @@ impl<'a> Run<'a> {
             vertices: manifest.vertices,
             edges: manifest.edges,
             arcs: manifest.arcs,
-            device: self.device,
+            device: self.gpu.as_ref().map_or_else(|| "cpu".to_owned(), |gpu| gpu.name.clone()),
             io_engine: graph.engine().engine,
             io_engine_why: graph.engine().why.clone(),
             threads: graph.threads(),
@@ -168,6 +170,7 @@ impl<'a> Run<'a> {
             compute_seconds: stats.compute_seconds,
             peak_rss_bytes: peak_rss_bytes()?,
             converged,
+            gpu: self.gpu.map(|gpu| GpuReport { busy, ..gpu }),
             details: self.details,
         })
     }

@@ -1,68 +1,205 @@
-//! A run's timeline: spans on worker threads, written as Chrome trace events (opens in Perfetto).
+//! A run's timeline: spans on worker threads and on devices, written as Chrome trace events (opens
+//! in Perfetto).
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// One span, in microseconds since the trace began.
-#[derive(Debug, Clone, Serialize)]
-struct Event {
-    name: &'static str,
-    cat: &'static str,
-    ph: &'static str,
-    ts: f64,
-    dur: f64,
-    pid: u32,
-    tid: u32,
+/// What a span happens on: a process of the timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Track {
+    /// A worker's thread.
+    Worker,
+    /// Storage, on its way to host memory: reads in flight.
+    Storage,
+    /// The link from host memory to a device.
+    Link,
+    /// A device's processors.
+    Device,
 }
 
-/// Collects spans when it is on and costs one branch when it is off.
-#[derive(Debug)]
+impl Track {
+    const ALL: [Self; 4] = [Self::Worker, Self::Storage, Self::Link, Self::Device];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "workers",
+            Self::Storage => "storage to host",
+            Self::Link => "host to device",
+            Self::Device => "processing on the device",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    track: Track,
+    name: &'static str,
+    category: &'static str,
+    worker: u32,
+    begin: Instant,
+    end: Instant,
+}
+
+/// Collects spans when it is on and costs one branch when it is off. Clones are one trace.
+#[derive(Debug, Clone)]
 pub struct Trace {
     start: Instant,
-    events: Option<Mutex<Vec<Event>>>,
+    spans: Option<Arc<Mutex<Vec<Span>>>>,
 }
 
 impl Trace {
     /// A trace that records nothing.
     pub fn off() -> Self {
-        Self { start: Instant::now(), events: None }
+        Self { start: Instant::now(), spans: None }
     }
 
     /// A trace that records every span.
     pub fn on() -> Self {
-        Self { start: Instant::now(), events: Some(Mutex::new(Vec::new())) }
+        Self { start: Instant::now(), spans: Some(Arc::default()) }
     }
 
     /// Whether spans are recorded.
     pub fn is_on(&self) -> bool {
-        self.events.is_some()
+        self.spans.is_some()
     }
 
-    /// Records `name` (of category `cat`: `io`, `compute`, `wait`, `stage`) on thread `tid` from
+    /// Records `name` (of category `cat`: `compute`, `wait`, `stage`) on thread `tid` from
     /// `begin` until now.
     pub fn span(&self, cat: &'static str, name: &'static str, tid: u32, begin: Instant) {
-        let Some(events) = &self.events else { return };
-        let us = |i: Instant| i.duration_since(self.start).as_secs_f64() * 1e6;
-        let (ts, end) = (us(begin), us(Instant::now()));
-        let event = Event { name, cat, ph: "X", ts, dur: end - ts, pid: 1, tid };
-        if let Ok(mut events) = events.lock() {
-            events.push(event);
+        if let Some(mut spans) = self.lock() {
+            let (track, end) = (Track::Worker, Instant::now());
+            spans.push(Span { track, name, category: cat, worker: tid, begin, end });
         }
+    }
+
+    /// Records what `worker` had going on elsewhere between two times.
+    pub fn record(
+        &self,
+        track: Track,
+        name: &'static str,
+        worker: u32,
+        (begin, end): (Instant, Instant),
+    ) {
+        if let Some(mut spans) = self.lock() {
+            spans.push(Span { track, name, category: track.name(), worker, begin, end });
+        }
+    }
+
+    /// Seconds since `begin` in which something was going on on `track`; `None` if the trace is off.
+    pub fn busy_seconds(&self, track: Track, begin: Instant) -> Option<f64> {
+        let spans = self.lock()?;
+        let mut of_track: Vec<_> = spans
+            .iter()
+            .filter(|s| s.track == track && s.end > begin)
+            .map(|s| (s.begin.max(begin), s.end))
+            .collect();
+        of_track.sort_unstable();
+        let (mut busy, mut until) = (0.0, begin);
+        for (from, to) in of_track {
+            busy += to.saturating_duration_since(from.max(until)).as_secs_f64();
+            until = until.max(to);
+        }
+        Some(busy)
     }
 
     /// Writes what was recorded as a Chrome trace file.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let events = match &self.events {
-            Some(events) => events.lock().map(|e| e.clone()).unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let json = serde_json::json!({ "traceEvents": events, "displayTimeUnit": "ms" });
+        let mut events = Vec::new();
+        if let Some(mut spans) = self.lock() {
+            spans.sort_unstable_by_key(|span| (span.track, span.worker, span.begin));
+            for track in Track::ALL {
+                let name = json!({ "name": track.name() });
+                events.push(
+                    json!({ "name": "process_name", "ph": "M", "pid": track as u32, "args": name }),
+                );
+            }
+            events.extend(
+                spans
+                    .chunk_by(|a, b| (a.track, a.worker) == (b.track, b.worker))
+                    .flat_map(|of_worker| Lanes::default().events(of_worker, self.start)),
+            );
+        }
+        let json = json!({ "traceEvents": events, "displayTimeUnit": "ms" });
         std::fs::write(path, json.to_string())
             .map_err(|e| Error::io("write the trace to", path.display(), e))
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<Span>>> {
+        Some(self.spans.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Rows of the timeline: spans of one row may not overlap, and reads in flight do.
+#[derive(Default)]
+struct Lanes {
+    free_from: Vec<Instant>,
+}
+
+impl Lanes {
+    /// Rows that a worker may have.
+    const EACH: u32 = 1000;
+
+    /// The events of one worker's spans on one track, in the order of their begins.
+    fn events(&mut self, spans: &[Span], start: Instant) -> Vec<Value> {
+        let us = |i: Instant| i.saturating_duration_since(start).as_secs_f64() * 1e6;
+        let event = |span: &Span| {
+            let row = match span.track {
+                Track::Worker => span.worker,
+                _ => span.worker * Self::EACH + self.lane(span),
+            };
+            json!({
+                "name": span.name, "cat": span.category, "ph": "X", "pid": span.track as u32,
+                "tid": row, "ts": us(span.begin), "dur": us(span.end) - us(span.begin),
+            })
+        };
+        spans.iter().map(event).collect()
+    }
+
+    /// The first row that is free when the span begins.
+    fn lane(&mut self, span: &Span) -> u32 {
+        let free = self.free_from.iter().position(|&from| from <= span.begin);
+        let lane = free.unwrap_or(self.free_from.len());
+        self.free_from.resize(self.free_from.len().max(lane + 1), span.end);
+        self.free_from[lane] = span.end;
+        lane as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(trace: &Trace, ms: u64) -> Instant {
+        trace.start + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn overlapping_spans_count_once_and_have_rows_of_their_own() {
+        let trace = Trace::on();
+        for (begin, end) in [(0, 20), (10, 30), (40, 50)] {
+            trace.record(Track::Storage, "read", 0, (at(&trace, begin), at(&trace, end)));
+        }
+        let busy = |ms| trace.busy_seconds(Track::Storage, at(&trace, ms)).unwrap_or_default();
+        assert!((busy(0) - 0.04).abs() < 1e-9);
+        assert!((busy(25) - 0.015).abs() < 1e-9);
+        assert_eq!(trace.busy_seconds(Track::Link, trace.start), Some(0.0));
+        let spans = trace.lock().map(|s| s.clone()).unwrap_or_default();
+        let events = Lanes::default().events(&spans, trace.start);
+        let rows: Vec<_> = events.iter().map(|event| event["tid"].as_u64()).collect();
+        assert_eq!(rows, [Some(0), Some(1), Some(0)]);
+    }
+
+    #[test]
+    fn a_trace_that_is_off_has_nothing() {
+        let trace = Trace::off();
+        trace.span("wait", "read", 0, trace.start);
+        assert_eq!(trace.busy_seconds(Track::Worker, trace.start), None);
     }
 }

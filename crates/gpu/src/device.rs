@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::driver::{Code, Driver, Handle, check, driver};
+use crate::driver::{Code, Driver, Handle, driver};
+use crate::failure::check;
 
 /// `cuDeviceGetAttribute`'s numbers.
 const MULTIPROCESSORS: c_int = 16;
@@ -130,10 +131,17 @@ impl Device {
 
     /// Calls the driver with this device's context bound to the thread.
     pub(crate) fn call(&self, op: &str, call: impl FnOnce(&Driver) -> Code) -> Result<()> {
+        self.explain(self.code(call), op)
+    }
+
+    /// As [`call`](Self::call), with a code that the caller reads itself.
+    pub(crate) fn code(&self, call: impl FnOnce(&Driver) -> Code) -> Code {
         let driver = self.0.driver;
         // SAFETY: the context is retained while `self` lives.
-        check(driver, unsafe { (driver.context_set)(self.0.context) }, op)?;
-        check(driver, call(driver), op)
+        match unsafe { (driver.context_set)(self.0.context) } {
+            0 => call(driver),
+            code => code,
+        }
     }
 
     /// As [`call`](Self::call), for destructors, which have nobody to give an error to: what fails

@@ -2,12 +2,12 @@
 //!
 //! Types and names as in CUDA's driver API reference; handles are opaque pointers.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::ptr;
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use crate::failure::check;
 use crate::library::{functions, open};
 
 pub(crate) type Code = c_int;
@@ -46,6 +46,7 @@ functions! {
     event_record: "cuEventRecord"(Handle, Handle);
     event_query: "cuEventQuery"(Handle);
     event_sync: "cuEventSynchronize"(Handle);
+    event_elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
     event_destroy: "cuEventDestroy_v2"(Handle);
     module_load: "cuModuleLoadData"(*mut Handle, *const c_void);
     module_unload: "cuModuleUnload"(Handle);
@@ -58,7 +59,6 @@ functions! {
 
 /// What an event says that has not happened yet.
 pub(crate) const NOT_READY: Code = 600;
-const OUT_OF_MEMORY: Code = 2;
 /// Of the driver API that is used here: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12000;
 
@@ -76,16 +76,27 @@ const USE_CPU: &str = "install NVIDIA's driver, or run with `--device cpu`";
 
 fn load() -> Result<Driver> {
     let library = open("CUDA's driver", &["libcuda.so.1", "libcuda.so"], USE_CPU)?;
-    let driver = Driver::read(library).map_err(|missing| old(&format!("no function {missing}")))?;
-    // SAFETY: `cuInit` comes before everything else, and takes 0.
-    check(&driver, unsafe { (driver.init)(0) }, "start CUDA")?;
-    let mut version = 0;
-    // SAFETY: writes one integer.
-    check(&driver, unsafe { (driver.driver_version)(&raw mut version) }, "ask CUDA's version")?;
+    let driver = Driver::read(library).map_err(|missing| old(&format!("one without {missing}")))?;
+    // The version first: an old driver may not even start beside a newer kernel module.
+    let version = version(&driver)?;
     if version < OLDEST_DRIVER {
-        return Err(old(&format!("CUDA {}.{}", version / 1000, version % 1000 / 10)));
+        return Err(old(&format!("one for CUDA {}", release(version))));
     }
+    // SAFETY: `cuInit` takes 0.
+    check(&driver, unsafe { (driver.init)(0) }, "start CUDA")?;
     Ok(driver)
+}
+
+/// Of the driver API: 1000 × major + 10 × minor.
+pub(crate) fn version(driver: &Driver) -> Result<c_int> {
+    let mut version = 0;
+    // SAFETY: writes one integer, and may be called before `cuInit`.
+    check(driver, unsafe { (driver.driver_version)(&raw mut version) }, "ask CUDA's version")?;
+    Ok(version)
+}
+
+fn release(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 fn old(got: &str) -> Error {
@@ -93,25 +104,4 @@ fn old(got: &str) -> Error {
         .expected("a driver for CUDA 12.0 or newer")
         .got(got)
         .hint("update NVIDIA's driver, or run with `--device cpu`")
-}
-
-/// An error unless `code` is success.
-pub(crate) fn check(driver: &Driver, code: Code, op: &str) -> Result<()> {
-    if code == 0 {
-        return Ok(());
-    }
-    let text = |of: unsafe extern "C" fn(Code, *mut *const c_char) -> Code| {
-        let mut text = ptr::null();
-        // SAFETY: writes a pointer to a static string, or leaves null.
-        unsafe { of(code, &raw mut text) };
-        // SAFETY: not null, so that string.
-        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-    };
-    let name = text(driver.error_name).unwrap_or_else(|| format!("error {code}"));
-    let error = Error::new(ErrorKind::Device, op)
-        .got(format!("{} ({name})", text(driver.error_string).unwrap_or_default()));
-    Err(match code {
-        OUT_OF_MEMORY => error.hint("run with a smaller `--device-memory`, or `--device cpu`"),
-        _ => error.hint("the GPU's context may be lost: start again, or run with `--device cpu`"),
-    })
 }

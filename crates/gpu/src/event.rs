@@ -1,6 +1,7 @@
 //! Points in a stream's order, and the copies whose ends they tell.
 
 use std::ptr;
+use std::time::Duration;
 
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
@@ -28,7 +29,19 @@ impl Event {
     /// # Errors
     /// Whatever the driver gives.
     pub fn new(device: &Device) -> Result<Self> {
-        let (mut handle, flags) = (ptr::null_mut(), NO_TIMING);
+        Self::with_flags(device, NO_TIMING)
+    }
+
+    /// As [`new`](Self::new), one that also tells when it happened.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn timed(device: &Device) -> Result<Self> {
+        Self::with_flags(device, 0)
+    }
+
+    fn with_flags(device: &Device, flags: u32) -> Result<Self> {
+        let mut handle = ptr::null_mut();
         // SAFETY: writes one handle, destroyed in `drop`.
         device.call("make an event", |d| unsafe { (d.event_create)(&raw mut handle, flags) })?;
         Ok(Self { device: device.clone(), handle })
@@ -54,6 +67,19 @@ impl Event {
             NOT_READY => Ok(false),
             code => self.device.explain(code, "finish the GPU's work").map(|()| true),
         }
+    }
+
+    /// The time from `earlier` to it, to half a microsecond. Both are timed, and have happened.
+    ///
+    /// # Errors
+    /// Either has not, or whatever failed before it.
+    pub fn since(&self, earlier: &Self) -> Result<Duration> {
+        let mut milliseconds = 0f32;
+        // SAFETY: two live events; writes one number.
+        self.device.call("ask how long the GPU took", |d| unsafe {
+            (d.event_elapsed)(&raw mut milliseconds, earlier.handle, self.handle)
+        })?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds).max(0.0) * 1e-3))
     }
 
     /// Waits for it.

@@ -10,6 +10,7 @@ pub mod cubins;
 mod device;
 mod driver;
 mod event;
+mod failure;
 mod kernel;
 pub mod kernels;
 mod library;

@@ -25,7 +25,7 @@ pub(crate) fn open(what: &str, names: &[&str], hint: &str) -> Result<Library> {
     let known = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let toolkit = PathBuf::from("/usr/local/cuda/lib64");
     let folders = known.iter().chain([&toolkit]);
-    let inside = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    let inside = folders.clone().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     let mut reason = String::new();
     for path in names.iter().map(PathBuf::from).chain(inside.filter(|path| path.exists())) {
         // SAFETY: NVIDIA's libraries run nothing at loading that depends on this process.
@@ -35,8 +35,13 @@ pub(crate) fn open(what: &str, names: &[&str], hint: &str) -> Result<Library> {
             Err(_) => {}
         }
     }
+    let places: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
     Err(Error::new(ErrorKind::Device, format!("use {what}"))
-        .expected(format!("one of {}", names.join(", ")))
+        .expected(format!(
+            "one of {} where the system looks for libraries, or in {}",
+            names.join(", "),
+            places.join(", ")
+        ))
         .got(reason)
         .hint(hint))
 }

@@ -4,10 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
-use tiergraph_core::{ByteSize, Result};
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
 use crate::Device;
 use crate::driver::DevicePtr;
+use crate::failure::OUT_OF_MEMORY;
 
 /// `len` values in device memory, freed (after what uses them) when dropped.
 pub struct DeviceBuf<T> {
@@ -26,9 +27,11 @@ impl<T: Pod> DeviceBuf<T> {
         let bytes = len * size_of::<T>();
         let mut start = 0;
         if bytes > 0 {
-            let op = format!("allocate {} of GPU memory", ByteSize(bytes as u64));
             // SAFETY: writes one address.
-            device.call(&op, |d| unsafe { (d.memory_alloc)(&raw mut start, bytes) })?;
+            match device.code(|d| unsafe { (d.memory_alloc)(&raw mut start, bytes) }) {
+                OUT_OF_MEMORY => return Err(no_room(device, bytes as u64)),
+                code => device.explain(code, "allocate GPU memory")?,
+            }
         }
         Ok(Self { device: device.clone(), start, len, values: PhantomData })
     }
@@ -56,6 +59,17 @@ impl<T: Pod> DeviceBuf<T> {
     /// Whose memory it is.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+}
+
+/// The driver's answer says neither what was asked for nor what there is.
+fn no_room(device: &Device, bytes: u64) -> Error {
+    let error = Error::new(ErrorKind::Device, "allocate GPU memory")
+        .expected(format!("{} in one piece", ByteSize(bytes)))
+        .hint("end what else uses the GPU, or run with a smaller `--device-memory`, or `--device cpu`");
+    match device.memory() {
+        Ok((free, all)) => error.got(format!("{} free of {}", ByteSize(free), ByteSize(all))),
+        Err(_) => error,
     }
 }
 

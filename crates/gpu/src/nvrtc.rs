@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::Architecture;
-use crate::driver::Handle;
+use crate::driver::{self, Handle, driver};
 use crate::library::{functions, open};
 
 functions! {
@@ -24,8 +24,10 @@ functions! {
 }
 
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-const HINT: &str = "pip install nvidia-cuda-nvrtc, or install the CUDA toolkit; or run with \
-                    `--device cpu`";
+/// As [`NAMES`], where the driver is CUDA 12's: it does not take the machine code of CUDA 13.
+const NAMES_OF_12: [&str; 3] = ["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"];
+const HINT: &str = "pip install nvidia-cuda-nvrtc (for a driver of CUDA 12: nvidia-cuda-nvrtc-cu12), \
+                    or install the CUDA toolkit; or run with `--device cpu`";
 
 /// The run-time compiler.
 pub struct Compiler {
@@ -48,7 +50,10 @@ impl Compiler {
     }
 
     fn load() -> Result<Self> {
-        let functions = Functions::read(open("CUDA's run-time compiler", &NAMES, HINT)?)
+        // Without a driver, kernels are compiled to see whether they do.
+        let is_12 = driver().and_then(driver::version).is_ok_and(|version| version < 13000);
+        let names = if is_12 { &NAMES_OF_12 } else { &NAMES };
+        let functions = Functions::read(open("CUDA's run-time compiler", names, HINT)?)
             .map_err(|missing| failed("use NVRTC").got(format!("a library without {missing}")))?;
         let mut version = (0, 0);
         // SAFETY: writes two integers.
@@ -97,7 +102,14 @@ impl Compiler {
             (self.functions.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr())
         };
         if code != 0 {
-            return Err(failed("compile").object(name).got(program.log()));
+            let log = program.log();
+            let got =
+                if log.is_empty() { format!("NVRTC's error {code}, without a log") } else { log };
+            return Err(failed("compile")
+                .object(format!("kernel {name}"))
+                .expected(format!("NVRTC {}.{} to take it", self.version.0, self.version.1))
+                .got(got)
+                .hint("report this as a bug of tiergraph, with this message; or run with `--device cpu`"));
         }
         program.cubin().ok_or_else(|| {
             failed("compile")

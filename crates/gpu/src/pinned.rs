@@ -4,10 +4,11 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use tiergraph_core::{ByteSize, Result};
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::Device;
+use crate::failure::OUT_OF_MEMORY;
 
 /// Usable by every context, and readable by kernels at an address of its own.
 const PORTABLE_AND_MAPPED: u32 = 3;
@@ -56,7 +57,14 @@ impl Pinned {
         let op = format!("lock {} of host memory", ByteSize(bytes as u64));
         let flags = PORTABLE_AND_MAPPED;
         // SAFETY: writes one address.
-        device.call(&op, |d| unsafe { (d.host_alloc)(&raw mut start, bytes, flags) })?;
+        match device.code(|d| unsafe { (d.host_alloc)(&raw mut start, bytes, flags) }) {
+            OUT_OF_MEMORY => {
+                return Err(Error::new(ErrorKind::Device, op)
+                    .got("out of memory, or of what may be locked (`ulimit -l`)")
+                    .hint("run with fewer `--threads`, or `--device cpu`"));
+            }
+            code => device.explain(code, &op)?,
+        }
         // SAFETY: `bytes` bytes from `start` are ours; zeroing makes them initialised.
         unsafe { start.cast::<u8>().write_bytes(0, bytes) };
         let start = NonNull::new(start.cast()).unwrap_or(NonNull::dangling());

@@ -13,6 +13,7 @@ use std::time::Instant;
 use rayon::ThreadPool;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
+use tiergraph_io::engine::Traced;
 use tiergraph_io::{Done, FileId, Read, ReadEngine, Wait};
 use tiergraph_mem::AlignedBuf;
 
@@ -130,12 +131,15 @@ impl Graph {
     /// # Errors
     /// An engine that cannot be opened.
     pub fn staged_reader(&self, buffers: Vec<Vec<AlignedBuf>>) -> Result<StagedReader> {
-        let worker = |free| -> Result<Mutex<Worker>> {
+        let worker = |(number, free)| -> Result<Mutex<Worker>> {
             let (now, later) = (Taken::default(), Taken::default());
-            let engine = self.new_engine()?;
+            let mut engine = self.new_engine()?;
+            if self.trace().is_on() {
+                engine = Box::new(Traced::new(engine, self.trace().clone(), number as u32));
+            }
             Ok(Mutex::new(Worker { engine, free, done: Vec::new(), now, later }))
         };
-        let workers = buffers.into_iter().map(worker).collect::<Result<_>>()?;
+        let workers = buffers.into_iter().enumerate().map(worker).collect::<Result<_>>()?;
         Ok(StagedReader { threads: None, workers, ahead: None, passes: 0 })
     }
 
@@ -379,7 +383,7 @@ impl Pass<'_> {
         stage.take(tag as u32, buffer)?;
         stage.give_back(&mut worker.free, false)?;
         self.graph.totals().computed(since);
-        self.graph.trace().span("copy", "block to device", number, since);
+        self.graph.trace().span("copy", "hand over a block", number, since);
         Ok(())
     }
 }

@@ -71,6 +71,11 @@ pub trait ReadEngine: Send {
     /// How many reads may be in flight.
     fn capacity(&self) -> usize;
 
+    /// Whether a read begins only at the poll that gives it back.
+    fn reads_when_polled(&self) -> bool {
+        false
+    }
+
     /// The engine's name in reports.
     fn name(&self) -> &'static str;
 }
@@ -90,6 +95,10 @@ impl<E: ReadEngine + ?Sized> ReadEngine for Box<E> {
 
     fn capacity(&self) -> usize {
         (**self).capacity()
+    }
+
+    fn reads_when_polled(&self) -> bool {
+        (**self).reads_when_polled()
     }
 
     fn name(&self) -> &'static str {

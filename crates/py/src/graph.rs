@@ -264,8 +264,10 @@ impl Graph {
         let shape = x.shape().to_vec();
         let how = Propagate { width: shape.iter().skip(1).product(), ..how };
         let values = x.as_slice()?;
-        let (y, report) = self
-            .run(py, trace, progress, |graph, progress| propagate(graph, values, &how, progress))?;
+        let (y, report) = self.run(py, trace, progress, |graph, progress| match &self.gpu {
+            Some(gpu) => gpu::propagate(graph, gpu, values, &how, progress),
+            None => propagate(graph, values, &how, progress),
+        })?;
         Ok((y.into_pyarray(py).reshape(shape)?.into_any(), report))
     }
 

@@ -36,7 +36,7 @@ pub fn bfs(
     let depth = passes.stream.uploaded(&depth)?;
     let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;
     passes.load()?;
-    let mut run = Run::start(graph, "bfs", 0, progress).on(gpu);
+    let mut run = Run::start(graph, "bfs", 0, progress).on(passes.report());
     for level in 0.. {
         let program = Level {
             depth: depth.address(),
@@ -45,7 +45,7 @@ pub fn bfs(
             level,
             log2,
         };
-        passes.run(&program, Some((&flags.host, &flags.now)), Then::Stop)?;
+        passes.run(&[program], Some((&flags.host, &flags.now)), Then::Stop)?;
         let reached = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(reached));
         if reached == 0 {

@@ -26,8 +26,8 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     let mut parent = DeviceBuf::new(&gpu.device, state)?;
     vertices.plant(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
-    let mut run = Run::start(graph, "wcc", 1, progress).on(gpu);
-    passes.run(&Join { parent: parent.address() }, None, Then::Stop)?;
+    let mut run = Run::start(graph, "wcc", 1, progress).on(passes.report());
+    passes.run(&[Join { parent: parent.address() }], None, Then::Stop)?;
     vertices.compress(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);

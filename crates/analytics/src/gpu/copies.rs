@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 
 use tiergraph_core::Result;
+use tiergraph_core::trace::Track;
 use tiergraph_gpu::{Copying, DeviceBuf, Event, Stream};
 use tiergraph_mem::AlignedBuf;
+
+use super::timeline::Timeline;
 
 /// Copies of one worker.
 #[derive(Default)]
@@ -18,7 +21,7 @@ impl Copies {
     /// Starts one on `stream`.
     pub fn start(
         &mut self,
-        stream: &Stream,
+        (stream, timeline): (&Stream, &mut Timeline),
         (to, at): (&mut DeviceBuf<u8>, usize),
         from: (AlignedBuf, usize),
     ) -> Result<()> {
@@ -26,7 +29,9 @@ impl Copies {
             Some(event) => event,
             None => Event::new(stream.device())?,
         };
-        self.under_way.push_back(stream.start_upload(to, at, from, event)?);
+        let copying = timeline
+            .span((Track::Link, "copy"), stream, || stream.start_upload(to, at, from, event))?;
+        self.under_way.push_back(copying);
         Ok(())
     }
 

@@ -11,26 +11,77 @@ mod components;
 mod copies;
 mod pagerank;
 mod pass;
+mod propagate;
 mod residency;
 mod slots;
 mod sssp;
+mod tables;
+mod timeline;
 
 pub use bfs::bfs;
 pub use components::wcc;
 pub use pagerank::pagerank;
+pub use propagate::propagate;
 pub use sssp::sssp;
 
+use std::time::Instant;
+
+use serde::Serialize;
+use tiergraph_core::trace::{Trace, Track};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_gpu::Device;
 
 /// How blocks reach the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Transfers {
     /// Reading, copying and computing of different blocks overlap (RealGraphGPU's RG-opt).
     #[default]
+    #[serde(rename = "async")]
     Asynchronous,
     /// A worker reads a block, copies it, computes on it, and then takes the next (RG-no).
+    #[serde(rename = "sync")]
     Synchronous,
+}
+
+/// What a run on a GPU says beside what every run does.
+#[derive(Debug, Clone, Serialize)]
+pub struct GpuReport {
+    /// The product's name.
+    #[serde(skip)]
+    pub name: String,
+    /// How blocks reached the device.
+    pub transfers: Transfers,
+    /// Bytes of device memory that blocks were to have, after state and buffers.
+    pub device_blocks_planned_bytes: u64,
+    /// Bytes of blocks that stayed in device memory.
+    pub device_resident_bytes: u64,
+    /// Why those and not more.
+    pub device_resident_why: String,
+    /// Where the time went; in a run that is traced.
+    #[serde(flatten)]
+    pub busy: Option<Busy>,
+}
+
+/// Seconds of a run in which something was going on in each of its three stages, at once or not.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Busy {
+    /// Reads were in flight from storage to host memory.
+    pub storage_to_host_seconds: f64,
+    /// Blocks were being copied to the device.
+    pub host_to_device_seconds: f64,
+    /// The device was checking blocks or computing on them.
+    pub device_seconds: f64,
+}
+
+impl Busy {
+    /// Since `begin`; none if `trace` is off.
+    pub(crate) fn since(begin: Instant, trace: &Trace) -> Option<Self> {
+        Some(Self {
+            storage_to_host_seconds: trace.busy_seconds(Track::Storage, begin)?,
+            host_to_device_seconds: trace.busy_seconds(Track::Link, begin)?,
+            device_seconds: trace.busy_seconds(Track::Device, begin)?,
+        })
+    }
 }
 
 /// How to use a GPU.

@@ -34,9 +34,10 @@ pub fn pagerank(
     let mut state = State::new(&passes, gpu, &x, &walk.degrees, walk.teleport())?;
     drop(x);
     passes.load()?;
-    let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress).on(gpu);
+    let mut run =
+        Run::start(graph, "pagerank", options.iterations as u64, progress).on(passes.report());
     let converged = walk.iterate(&mut run, sums, |jump, _, then| {
-        passes.run(&Sum { x: state.x.address(), y: state.y.address() }, None, then)?;
+        passes.run(&[Sum { x: state.x.address(), y: state.y.address() }], None, then)?;
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;

@@ -1,47 +1,32 @@
 //! One program over all blocks of a graph, wherever they are.
 
+use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
-use tiergraph_format::tiles::{TileOptions, TilesIndex};
-use tiergraph_gpu::kernels::{
-    BATCH, Blocks, Checksum, EdgeMap, Layout, Program, Segment, Slices, Survey, TilesPass,
-};
+use tiergraph_format::tiles::TilesIndex;
+use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, PinnedPool, Stream};
-use tiergraph_graph::{BlockFile, Direction, Graph, StagedReader, Then};
+use tiergraph_graph::{Direction, Graph, StagedReader, Then};
 
 use super::residency::Resident;
 use super::slots::Slots;
-use super::{Gpu, GpuOptions, Transfers};
+use super::tables::Tables;
+use super::timeline::{Origin, Timeline};
+use super::{Gpu, GpuOptions, GpuReport, Transfers};
 
 /// Slots a worker: one is being filled while the others are computed on.
 const SLOTS: usize = 3;
 /// Host buffers a worker: some are being read into, some copied from.
 const BUFFERS: usize = 16;
 
-/// What kernels need of a graph's blocks.
-pub(super) struct Tables {
-    pub layout: Layout,
-    pub file: BlockFile,
-    pub blocks: u32,
-    pub block_bytes: usize,
-    /// The packed layout's; none for raw blocks.
-    pub tiles: Option<TileTables>,
-    /// What checks blocks on the device; none if they are not checked.
-    pub checks: Option<Checks>,
-}
-
-pub(super) struct Checks {
-    pub checksum: Checksum,
-    /// The least number of a damaged block.
-    pub worst: DeviceBuf<u32>,
-}
-
-pub(super) struct TileTables {
-    pub survey: Survey,
-    pub segments: DeviceBuf<Segment>,
-    /// The first segment of each block, and their number at the end.
-    pub first_segment: Vec<u32>,
-    pub columns_log2: u32,
-    pub min_gap: u32,
+/// Which arcs a program sees, and what of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arcs {
+    /// Of raw blocks.
+    pub direction: Direction,
+    /// Whether their weights, if they have any.
+    pub weights: bool,
+    /// Whether they are gone along from a tile's rows to its columns.
+    pub transposed: bool,
 }
 
 /// Passes of one program over one graph.
@@ -52,9 +37,13 @@ pub(super) struct Passes<'a, P> {
     kernel: EdgeMap<P>,
     reader: StagedReader,
     slots: Vec<Slots>,
+    /// Of `stream`.
+    timeline: Timeline,
     resident: Resident,
     options: GpuOptions,
+    /// Bytes of device memory that state and slots leave to blocks.
     left: u64,
+    resident_why: String,
 }
 
 impl<'a, P: Program> Passes<'a, P> {
@@ -65,10 +54,24 @@ impl<'a, P: Program> Passes<'a, P> {
         direction: Direction,
         state_bytes: u64,
     ) -> Result<Self> {
+        let arcs = Arcs { direction, weights: P::WEIGHTED, transposed: false };
+        Self::over(graph, gpu, arcs, Vec::new(), state_bytes)
+    }
+
+    /// As [`new`](Self::new), for a program that says by `options` what it is compiled for.
+    pub fn over(
+        graph: &'a Graph,
+        gpu: &Gpu,
+        arcs: Arcs,
+        options: Vec<String>,
+        state_bytes: u64,
+    ) -> Result<Self> {
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let tables = Tables::new(graph, &stream, direction, gpu.options.checksums)?;
-        let kernel = EdgeMap::new(device, tables.layout, weight_bytes(graph))?;
+        let tables = Tables::new(graph, &stream, arcs.direction, gpu.options.checksums)?;
+        let (layout, transposed) = (tables.layout, arcs.transposed);
+        let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
+        let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
         let workers = graph.threads();
         let synchronous = gpu.options.transfers == Transfers::Synchronous;
         let batch = match synchronous {
@@ -91,42 +94,86 @@ impl<'a, P: Program> Passes<'a, P> {
         let mut buffers = PinnedPool::buffers(device, workers * BUFFERS, tables.block_bytes)?;
         let shares = (0..workers).map(|_| buffers.split_off(buffers.len() - BUFFERS)).collect();
         let reader = graph.staged_reader(shares)?;
-        let slots = |_| Slots::new(device, (SLOTS, batch), &tables, synchronous);
+        let timeline = |worker| Timeline::new(graph.trace(), worker);
+        let slots =
+            |worker| Slots::new(device, (SLOTS, batch), &tables, synchronous, timeline(worker));
         let slots = (0..workers).map(slots).collect::<Result<_>>()?;
+        let timeline = timeline(workers);
         let resident = Resident::none(device)?;
-        let options = gpu.options.clone();
-        Ok(Self { graph, stream, tables, kernel, reader, slots, resident, options, left })
+        let (options, resident_why) = (gpu.options.clone(), "they are read once".to_owned());
+        Ok(Self {
+            graph,
+            stream,
+            tables,
+            kernel,
+            reader,
+            slots,
+            timeline,
+            resident,
+            options,
+            left,
+            resident_why,
+        })
     }
 
     /// Fills the device's memory that is left with blocks; every later pass finds them there.
+    ///
+    /// Others may have taken memory since the GPU was opened: then fewer blocks stay.
     pub fn load(&mut self) -> Result<()> {
-        if self.options.residency {
-            self.resident = Resident::load(
-                self.graph,
-                &self.stream,
-                &self.tables,
-                self.left,
-                (&mut self.reader, self.slots.len()),
-            )?;
+        if !self.options.residency {
+            "residency is off".clone_into(&mut self.resident_why);
+            return Ok(());
         }
+        let free = self.stream.device().memory()?.0 / 10 * 9;
+        self.resident = Resident::load(
+            self.graph,
+            &self.stream,
+            &self.tables,
+            self.left.min(free),
+            (&mut self.reader, self.slots.len()),
+        )?;
+        self.resident_why = match self.resident.blocks() == self.tables.blocks {
+            true => "all blocks fit".into(),
+            false if free < self.left => format!(
+                "{} were planned for blocks, and others have left {} of GPU memory",
+                ByteSize(self.left),
+                ByteSize(free)
+            ),
+            false => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
+        };
         Ok(())
     }
 
-    /// Runs `program` over every block, or over those with a tile for which `active` has a flag.
+    /// What the run's report says of the device.
+    pub fn report(&self) -> GpuReport {
+        GpuReport {
+            name: self.stream.device().name().to_owned(),
+            transfers: self.options.transfers,
+            device_blocks_planned_bytes: self.left,
+            device_resident_bytes: u64::from(self.resident.blocks())
+                * self.tables.block_bytes as u64,
+            device_resident_why: self.resident_why.clone(),
+            busy: None,
+        }
+    }
+
+    /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
+    /// flag. A block is brought once for all.
     ///
     /// `active`: a flag for every `2^columns_log2` vertices, here and on the device.
     pub fn run(
         &mut self,
-        program: &P,
+        programs: &[P],
         active: Option<(&[u8], &DeviceBuf<u8>)>,
         then: Then,
     ) -> Result<()> {
         let flags = active.map(|(_, device)| device);
-        self.over_resident(program, flags)?;
+        let origin = Origin::now(self.graph.trace(), &self.stream)?;
+        programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, kernel) = (&self.tables, &self.kernel);
         let mut stages: Vec<_> =
-            self.slots.iter_mut().map(|s| s.stage(tables, kernel, program, flags)).collect();
+            self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags)).collect();
         // One block after the other means that nothing is read ahead.
         let is_ahead = self.options.transfers != Transfers::Synchronous;
         let then = if is_ahead { then } else { Then::Stop };
@@ -134,22 +181,25 @@ impl<'a, P: Program> Passes<'a, P> {
         drop(stages);
         self.slots.iter().try_for_each(Slots::synchronize)?;
         self.stream.synchronize()?;
+        self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin.as_ref()))?;
+        self.timeline.tell(origin.as_ref())?;
         tables.damage(self.graph, &self.stream)
     }
 
-    fn over_resident(&self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {
+    fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {
         let count = self.resident.blocks();
         if count == 0 {
             return Ok(());
         }
         let blocks = self.resident.addresses();
-        match &self.tables.tiles {
-            None => self.kernel.raw(&self.stream, blocks, self.tables.block_bytes, program),
+        let Self { tables, stream, kernel, resident, .. } = self;
+        self.timeline.span((Track::Device, "edge_map, resident"), stream, || match &tables.tiles {
+            None => kernel.raw(stream, blocks, tables.block_bytes, program),
             Some(tiles) => {
-                let pass = tiles.pass(blocks, Slices::All(self.resident.slices()), flags);
-                self.kernel.tiles(&self.stream, &pass, program)
+                let pass = tiles.pass(blocks, Slices::All(resident.slices()), flags);
+                kernel.tiles(stream, &pass, program)
             }
-        }
+        })
     }
 
     /// The blocks that are not on the device and hold something wanted.
@@ -173,79 +223,6 @@ impl<'a, P: Program> Passes<'a, P> {
         };
         missing.filter(|&block| of_block(block).iter().any(active)).collect()
     }
-}
-
-impl Tables {
-    fn new(graph: &Graph, stream: &Stream, direction: Direction, checked: bool) -> Result<Self> {
-        let file = if graph.has_tiles() { BlockFile::Tiles } else { BlockFile::Raw(direction) };
-        let blocks = graph.blocks_of(file)?;
-        let manifest = graph.manifest();
-        let block_bytes = manifest.block_bytes as usize;
-        let checks = || -> Result<_> {
-            let checksum = Checksum::new(stream, block_bytes)?;
-            Ok(Checks { checksum, worst: stream.uploaded(&[u32::MAX])? })
-        };
-        let checks = checked.then(checks).transpose()?;
-        let Some(options) = TileOptions::of(manifest) else {
-            let layout = Layout::Raw { id_bytes: u32::from(manifest.id_width) };
-            return Ok(Self { layout, file, blocks, block_bytes, tiles: None, checks });
-        };
-        let stored_once = manifest.tiles.is_some_and(|t| t.stored_once);
-        let tiles = Some(TileTables::new(graph, stream, &options, blocks)?);
-        let layout = Layout::Tiles { stored_once };
-        Ok(Self { layout, file, blocks, block_bytes, tiles, checks })
-    }
-
-    /// The error of a block whose checksum failed since the last call, if there is one.
-    pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
-        let Some(checks) = &self.checks else { return Ok(()) };
-        let worst = stream.download(&checks.worst, 1)?[0];
-        if worst == u32::MAX { Ok(()) } else { Err(graph.damaged_block(self.file, worst)) }
-    }
-}
-
-impl TileTables {
-    fn new(graph: &Graph, stream: &Stream, options: &TileOptions, blocks: u32) -> Result<Self> {
-        let entries = graph.segments();
-        let segment = |e: &TilesIndex| Segment {
-            block: e.block,
-            offset: e.offset,
-            len: e.len,
-            row_base: e.row_base as u32,
-            rows: e.rows,
-            column_base: e.column_tile << options.columns_log2,
-        };
-        let segments: Vec<Segment> = entries.iter().map(segment).collect();
-        let first = |block: u32| entries.partition_point(|e| e.block < block) as u32;
-        Ok(Self {
-            survey: Survey::new(stream.device(), options.weights.bytes() as u32)?,
-            segments: stream.uploaded(&segments)?,
-            first_segment: (0..=blocks).map(first).collect(),
-            columns_log2: options.columns_log2,
-            min_gap: options.min_gap,
-        })
-    }
-
-    /// The first and the number of a block's segments.
-    pub fn segments_of(&self, block: u32) -> (u32, u32) {
-        let first = self.first_segment[block as usize];
-        (first, self.first_segment[block as usize + 1] - first)
-    }
-
-    pub fn pass<'a>(
-        &'a self,
-        blocks: Blocks,
-        slices: Slices<'a>,
-        active: Option<&'a DeviceBuf<u8>>,
-    ) -> TilesPass<'a> {
-        let (columns_log2, min_gap) = (self.columns_log2, self.min_gap);
-        TilesPass { blocks, segments: &self.segments, slices, active, columns_log2, min_gap }
-    }
-}
-
-/// Bytes of a weight in the graph's blocks.
-fn weight_bytes(graph: &Graph) -> u32 {
-    graph.manifest().weighted.bytes() as u32
 }
 
 /// Zeroed state of `len` values.

@@ -9,7 +9,8 @@ use tiergraph_graph::{Graph, Stage, StagedReader, Then};
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
-use super::pass::Tables;
+use super::tables::Tables;
+use super::timeline::{Origin, Timeline};
 
 /// Bytes of the largest single allocation, so that a device whose memory is in pieces gives it.
 const ARENA_BYTES: u64 = 1 << 30;
@@ -95,13 +96,19 @@ fn copy(
 ) -> Result<()> {
     let Some(device) = arenas.first().map(|arena| arena.device().clone()) else { return Ok(()) };
     let places = Places { arenas: Mutex::new(arenas), per_arena, size: tables.block_bytes };
-    let loading = |_| {
-        Ok(Loading { stream: Stream::new(&device)?, places: &places, copies: Copies::default() })
+    let loading = |worker| {
+        let (stream, copies) = (Stream::new(&device)?, Copies::default());
+        let timeline = Timeline::new(graph.trace(), worker);
+        Ok(Loading { stream, places: &places, copies, timeline })
     };
     let mut stages: Vec<Loading<'_, '_>> = (0..workers).map(loading).collect::<Result<_>>()?;
     let wanted: Vec<u32> = (0..blocks).collect();
+    let origin = Origin::now(graph.trace(), &Stream::new(&device)?)?;
     reader.pass(graph, (tables.file, &wanted), Then::Stop, &mut stages)?;
-    stages.iter().try_for_each(|stage| stage.stream.synchronize())
+    stages.iter_mut().try_for_each(|stage| {
+        stage.stream.synchronize()?;
+        stage.timeline.tell(origin.as_ref())
+    })
 }
 
 /// Where each block goes.
@@ -116,6 +123,7 @@ struct Loading<'a, 'b> {
     stream: Stream,
     places: &'a Places<'b>,
     copies: Copies,
+    timeline: Timeline,
 }
 
 impl Stage for Loading<'_, '_> {
@@ -124,7 +132,7 @@ impl Stage for Loading<'_, '_> {
         let mut arenas = arenas.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = &mut arenas[(block / per_arena) as usize];
         let at = (block % per_arena) as usize * size;
-        self.copies.start(&self.stream, (arena, at), (buffer, *size))
+        self.copies.start((&self.stream, &mut self.timeline), (arena, at), (buffer, *size))
     }
 
     fn give_back(&mut self, to: &mut Vec<AlignedBuf>, wait: bool) -> Result<()> {

@@ -1,13 +1,15 @@
 //! A worker's slots on the device: reading → copying → computing → free.
 
 use tiergraph_core::Result;
+use tiergraph_core::trace::Track;
 use tiergraph_gpu::kernels::{BATCH, Blocks, EdgeMap, Program, Slices, Survey};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::Stage;
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
-use super::pass::Tables;
+use super::tables::Tables;
+use super::timeline::Timeline;
 
 /// Slots that one worker fills in turn.
 pub(super) struct Slots {
@@ -18,6 +20,7 @@ pub(super) struct Slots {
     /// Blocks that are computed on together.
     batch_size: usize,
     copies: Copies,
+    timeline: Timeline,
     synchronous: bool,
 }
 
@@ -39,6 +42,7 @@ impl Slots {
         (count, batch_size): (usize, usize),
         tables: &Tables,
         synchronous: bool,
+        timeline: Timeline,
     ) -> Result<Self> {
         let slot = |_| {
             let slices = tables.tiles.as_ref().map(|_| -> Result<_> {
@@ -54,7 +58,7 @@ impl Slots {
         };
         let slots = (0..count).map(slot).collect::<Result<_>>()?;
         let (batch, copies) = (Vec::new(), Copies::default());
-        Ok(Self { slots, next: 0, batch, batch_size, copies, synchronous })
+        Ok(Self { slots, next: 0, batch, batch_size, copies, timeline, synchronous })
     }
 
     /// Bytes of device memory that a slot takes.
@@ -64,15 +68,20 @@ impl Slots {
         (batch_size * (tables.block_bytes + slices)) as u64
     }
 
-    /// These slots, for one pass of a program.
+    /// These slots, for one pass of some programs.
     pub fn stage<'a, P: Program>(
         &'a mut self,
         tables: &'a Tables,
         kernel: &'a EdgeMap<P>,
-        program: &'a P,
+        programs: &'a [P],
         active: Option<&'a DeviceBuf<u8>>,
     ) -> Computing<'a, P> {
-        Computing { slots: self, tables, kernel, program, active }
+        Computing { slots: self, tables, kernel, programs, active }
+    }
+
+    /// When they did what.
+    pub fn timeline(&mut self) -> &mut Timeline {
+        &mut self.timeline
     }
 
     /// Waits for all that the slots were given.
@@ -81,12 +90,12 @@ impl Slots {
     }
 }
 
-/// Slots that a program computes in.
+/// Slots that programs compute in.
 pub(super) struct Computing<'a, P> {
     slots: &'a mut Slots,
     tables: &'a Tables,
     kernel: &'a EdgeMap<P>,
-    program: &'a P,
+    programs: &'a [P],
     active: Option<&'a DeviceBuf<u8>>,
 }
 
@@ -101,22 +110,34 @@ impl<P: Program> Computing<'_, P> {
         let following = (slots.next + 1) % slots.slots.len();
         let number = std::mem::replace(&mut slots.next, following);
         let Slot { stream, blocks, damaged, slices } = &mut slots.slots[number];
-        let mut batch = Blocks::batch(blocks, self.tables.block_bytes, &numbers);
-        if let Some(checks) = &self.tables.checks {
-            stream.fill_bytes(damaged, 0)?;
+        let (stream, timeline) = (&*stream, &mut slots.timeline);
+        let (size, tables) = (self.tables.block_bytes, self.tables);
+        let mut batch = Blocks::batch(blocks, size, &numbers);
+        if let Some(checks) = &tables.checks {
             let count = numbers.len() as u32;
-            checks.checksum.check(stream, batch, count, (damaged, &checks.worst))?;
+            timeline.span((Track::Device, "checksum"), stream, || {
+                stream.fill_bytes(damaged, 0)?;
+                checks.checksum.check(stream, batch, count, (damaged, &checks.worst))
+            })?;
             batch = batch.unless(damaged);
         }
-        match (&self.tables.tiles, slices) {
+        let edge_map = (Track::Device, "edge_map");
+        match (&tables.tiles, slices) {
             (Some(tiles), Some((slices, count))) => {
-                stream.fill_bytes(count, 0)?;
-                let of_block = numbers.iter().map(|&block| tiles.segments_of(block));
-                tiles.survey.batch(stream, batch, &tiles.segments, of_block, (slices, count))?;
+                timeline.span((Track::Device, "survey"), stream, || {
+                    stream.fill_bytes(count, 0)?;
+                    let of_block = numbers.iter().map(|&block| tiles.segments_of(block));
+                    let into = (&*slices, &*count);
+                    tiles.survey.batch(stream, batch, &tiles.segments, of_block, into)
+                })?;
                 let pass = tiles.pass(batch, Slices::Counted(slices, count), self.active);
-                self.kernel.tiles(stream, &pass, self.program)?;
+                let run = |program| self.kernel.tiles(stream, &pass, program);
+                timeline.span(edge_map, stream, || self.programs.iter().try_for_each(run))?;
             }
-            _ => self.kernel.raw(stream, batch, self.tables.block_bytes, self.program)?,
+            _ => {
+                let run = |program| self.kernel.raw(stream, batch, size, program);
+                timeline.span(edge_map, stream, || self.programs.iter().try_for_each(run))?;
+            }
         }
         if slots.synchronous { stream.synchronize() } else { Ok(()) }
     }
@@ -127,7 +148,8 @@ impl<P: Program> Stage for Computing<'_, P> {
         let slots = &mut *self.slots;
         let Slot { stream, blocks, .. } = &mut slots.slots[slots.next];
         let size = self.tables.block_bytes;
-        slots.copies.start(stream, (blocks, slots.batch.len() * size), (buffer, size))?;
+        let on = (&*stream, &mut slots.timeline);
+        slots.copies.start(on, (blocks, slots.batch.len() * size), (buffer, size))?;
         slots.batch.push(block);
         if slots.batch.len() < slots.batch_size { Ok(()) } else { self.compute() }
     }

@@ -34,7 +34,7 @@ pub fn sssp(
     let distance = passes.stream.uploaded(&distance)?;
     let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;
     passes.load()?;
-    let mut run = Run::start(graph, "sssp", 0, progress).on(gpu);
+    let mut run = Run::start(graph, "sssp", 0, progress).on(passes.report());
     loop {
         let program = Relax {
             distance: distance.address(),
@@ -43,7 +43,7 @@ pub fn sssp(
             log2,
             unused: 0,
         };
-        passes.run(&program, Some((&flags.host, &flags.now)), Then::Stop)?;
+        passes.run(&[program], Some((&flags.host, &flags.now)), Then::Stop)?;
         let lowered = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(lowered));
         if lowered == 0 {

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
+use super::programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
 use super::survey::{Segment, Slices};
 use super::{Blocks, Source, TILES, TYPES};
 use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
@@ -16,82 +17,6 @@ const THREADS: u32 = 256;
 const CHUNK: usize = 2048;
 /// Bytes of a raw block's header.
 const HEADER: usize = 64;
-
-/// What a pass does with arcs: a `struct Program` in CUDA, and its parameters here.
-pub trait Program: Pod + Sync {
-    /// Its name in messages.
-    const NAME: &'static str;
-    /// Its CUDA C++.
-    const SOURCE: &'static str;
-    /// Whether it sees both directions of an edge that is stored once by itself.
-    const SYMMETRIC: bool = false;
-}
-
-macro_rules! program {
-    ($(#[$doc:meta])* $name:ident, $text:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } $($symmetric:ident)?) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Pod, Zeroable)]
-        #[repr(C)]
-        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
-
-        impl Program for $name {
-            const NAME: &'static str = $text;
-            const SOURCE: &'static str = include_str!(concat!("programs/", $text, ".cuh"));
-            $(const SYMMETRIC: bool = $symmetric();)?
-        }
-    };
-}
-
-const fn symmetric() -> bool {
-    true
-}
-
-program! {
-    /// `y[row] += Σ x[column]`, float32 summed in float64.
-    Sum, "sum" {
-        /// Address of x, a value a vertex.
-        x: u64,
-        /// Address of y.
-        y: u64,
-    }
-}
-program! {
-    /// Joins the trees of an arc's ends.
-    Join, "join" {
-        /// Address of the parents, u32 a vertex.
-        parent: u64,
-    } symmetric
-}
-program! {
-    /// Gives the unvisited neighbours of the vertices at a level the next.
-    Level, "level" {
-        /// Address of the depths, u32 a vertex.
-        depth: u64,
-        /// Address of a flag for every `2^log2` vertices that were reached.
-        reached: u64,
-        /// Address of a count of vertices that were reached.
-        count: u64,
-        /// The level.
-        level: u32,
-        /// Of the flags.
-        log2: u32,
-    }
-}
-program! {
-    /// Lowers distances along arcs.
-    Relax, "relax" {
-        /// Address of the distances, f64 a vertex.
-        distance: u64,
-        /// Address of a flag for every `2^log2` vertices whose distance fell.
-        lowered: u64,
-        /// Address of a count of falls.
-        count: u64,
-        /// Of the flags.
-        log2: u32,
-        /// Zero.
-        unused: u32,
-    }
-}
 
 /// What the bytes of blocks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,41 +42,78 @@ enum Tier {
     Streamed,
 }
 
-/// The source of a program over a layout.
-fn source<P: Program>(layout: Layout, weight_bytes: u32, tier: Tier) -> Source {
-    let (name, includes, text) = match layout {
-        Layout::Raw { .. } => ("raw", SHUFFLE, RAW),
-        Layout::Tiles { .. } => ("tiles", TILES, PACKED),
-    };
-    let mut source =
-        Source::new(format!("{}-{name}", P::NAME), &[TYPES, includes, P::SOURCE, text]);
-    source.options.push(format!("-DWEIGHT_BYTES={weight_bytes}"));
-    if tier == Tier::Resident {
-        source.options.push("-DRESIDENT".into());
-    }
-    match layout {
-        Layout::Raw { id_bytes } => source.options.push(format!("-DID_BYTES={id_bytes}")),
-        Layout::Tiles { stored_once } if stored_once && !P::SYMMETRIC => {
-            source.options.push("-DMIRROR".into());
-        }
-        Layout::Tiles { .. } => {}
-    }
-    source
+/// What a program is compiled for.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// Of the blocks.
+    pub layout: Layout,
+    /// Of a weight that the program is to see: 0, 4, 8.
+    pub weight_bytes: u32,
+    /// Whether arcs are gone along the other way: from a tile's rows to its columns.
+    pub transposed: bool,
+    /// The program's own options.
+    pub options: Vec<String>,
 }
 
+impl Variant {
+    fn source<P: Program>(&self, tier: Tier) -> Source {
+        let (name, includes, text) = match self.layout {
+            Layout::Raw { .. } => ("raw", SHUFFLE, RAW),
+            Layout::Tiles { .. } => ("tiles", TILES, PACKED),
+        };
+        let mut source =
+            Source::new(format!("{}-{name}", P::NAME), &[TYPES, includes, P::SOURCE, text]);
+        source.options.clone_from(&self.options);
+        source.options.push(format!("-DWEIGHT_BYTES={}", self.weight_bytes));
+        if tier == Tier::Resident {
+            source.options.push("-DRESIDENT".into());
+        }
+        match self.layout {
+            Layout::Raw { id_bytes } => source.options.push(format!("-DID_BYTES={id_bytes}")),
+            Layout::Tiles { stored_once: true } if P::SYMMETRIC => {}
+            Layout::Tiles { stored_once: true } => source.options.push("-DMIRROR".into()),
+            Layout::Tiles { stored_once: false } if self.transposed => {
+                source.options.push("-DTRANSPOSED".into());
+            }
+            Layout::Tiles { stored_once: false } => {}
+        }
+        source
+    }
+}
+
+/// The layouts, and whether each is gone over the other way too.
+const LAYOUTS: [(Layout, bool); 5] = [
+    (Layout::Raw { id_bytes: 4 }, false),
+    (Layout::Raw { id_bytes: 8 }, false),
+    (Layout::Tiles { stored_once: true }, false),
+    (Layout::Tiles { stored_once: false }, false),
+    (Layout::Tiles { stored_once: false }, true),
+];
+
 pub(super) fn sources() -> Vec<Source> {
-    fn of<P: Program>() -> Vec<Source> {
-        let raw = [4, 8].map(|id_bytes| Layout::Raw { id_bytes });
-        let tiles = [false, true].map(|stored_once| Layout::Tiles { stored_once });
+    fn of<P: Program>(weights: &[u32], transposed: bool, options: &[String]) -> Vec<Source> {
         let mut sources = Vec::new();
-        for layout in raw.into_iter().chain(tiles) {
-            for tier in [Tier::Resident, Tier::Streamed] {
-                sources.extend([0, 4, 8].map(|weights| source::<P>(layout, weights, tier)));
+        for (layout, transposed) in LAYOUTS.into_iter().filter(|&(_, t)| transposed || !t) {
+            for &weight_bytes in weights {
+                let variant =
+                    Variant { layout, weight_bytes, transposed, options: options.to_vec() };
+                let tiers = [Tier::Resident, Tier::Streamed];
+                sources.extend(tiers.map(|tier| variant.source::<P>(tier)));
             }
         }
         sources
     }
-    [of::<Sum>(), of::<Join>(), of::<Level>(), of::<Relax>()].concat()
+    let mut sources = [
+        of::<Sum>(&[0], false, &[]),
+        of::<Join>(&[0], false, &[]),
+        of::<Level>(&[0], false, &[]),
+        of::<Relax>(&[0, 4, 8], false, &[]),
+    ]
+    .concat();
+    for panel in Panel::all() {
+        sources.extend(of::<Fold>(&[0, 4, 8], true, &panel.options()));
+    }
+    sources
 }
 
 /// A compiled program over one layout.
@@ -204,13 +166,13 @@ pub struct TilesPass<'a> {
 }
 
 impl<P: Program> EdgeMap<P> {
-    /// Compiles `P` for a layout whose weights have `weight_bytes` (0, 4, 8).
+    /// Compiles `P`.
     ///
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
-    pub fn new(device: &Device, layout: Layout, weight_bytes: u32) -> Result<Self> {
+    pub fn new(device: &Device, variant: &Variant) -> Result<Self> {
         let compile = |tier| -> Result<Kernel> {
-            let Source { name, text, options } = source::<P>(layout, weight_bytes, tier);
+            let Source { name, text, options } = variant.source::<P>(tier);
             Module::compile(device, &name, &text, &options)?.kernel("edge_map")
         };
         let (resident, streamed) = (compile(Tier::Resident)?, compile(Tier::Streamed)?);

@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Prog
     u32 groups = THREADS / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes;
     for (u32 base = low; base < high; base += groups) {
         u32 r = base + group;
-        Program::Row row = Program::empty();
+        Program::Row row = program.empty();
         u32 vertex = 0, from = 0, to = 0;
         if (r < high) {
             vertex = first_vertex + entries[r].vertex;
@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Prog
             }
         }
         for (u32 step = lanes / 2; step > 0; step /= 2) {
-            row = Program::merge(row, shuffle_xor(row, step));
+            row = program.merge(row, shuffle_xor(row, step));
         }
         if (r < high && lane == 0) {
             bool whole = from >= begin && to <= end;

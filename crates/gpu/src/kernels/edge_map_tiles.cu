@@ -3,11 +3,19 @@
 // The widths of up to 32 steps are read at once and turned into the steps' places by a prefix sum
 // over the lanes, so that no step's load waits for the one before. Rows are reduced in registers;
 // one `apply` a row and slice. With MIRROR, edges are stored once and the program also scatters
-// from the row to each column. Reads the packed bytes in order, 8 a slice and 24 a segment.
+// from the row to each column; with TRANSPOSED, it only does that. Reads the packed bytes in order, 8 a slice and 24 a segment.
 // CPU twin: kernels::walk.
 
 static const u32 THREADS = 256;
 static const u32 AHEAD = 8;  // Steps whose loads are in flight together.
+
+#if defined(TRANSPOSED)
+static const bool PULLS = false, SCATTERS = true;
+#elif defined(MIRROR)
+static const bool PULLS = true, SCATTERS = true;
+#else
+static const bool PULLS = true, SCATTERS = false;
+#endif
 
 struct Arguments {
     Blocks blocks;
@@ -24,13 +32,11 @@ struct Arguments {
 // Whether a column of the segment's tile is active, or, mirrored, a row of its strip.
 __device__ inline bool is_active(const Arguments& a, const Segment& segment, u32 lane) {
     bool active = a.active[segment.column_base >> a.log2];
-#ifdef MIRROR
+    if (!SCATTERS) return active;
     u32 first = segment.row_base >> a.log2;
     u32 last = (segment.row_base + segment.rows - 1) >> a.log2;
     for (u32 tile = first + lane; tile <= last; tile += WARP) active = active || a.active[tile];
-    active = __any_sync(ALL, active);
-#endif
-    return active;
+    return __any_sync(ALL, active);
 }
 
 __device__ inline void slice(const Arguments& a, const Program& program, Slice entry, u32 lane) {
@@ -61,10 +67,8 @@ __device__ inline void slice(const Arguments& a, const Program& program, Slice e
     if (!__any_sync(ALL, live)) return;
 
     const u32 mask = (1u << a.log2) - 1;
-    Program::Row result = Program::empty();
-#ifdef MIRROR
-    Program::Source mine = live ? program.load(vertex) : Program::Source();
-#endif
+    Program::Row result = program.empty();
+    Program::Source mine = SCATTERS && live ? program.load(vertex) : Program::Source();
     u32 column = 0;
 #if WEIGHT_BYTES > 0
     u32 weights = at, arc = 0;
@@ -102,7 +106,7 @@ __device__ inline void slice(const Arguments& a, const Program& program, Slice e
             for (u32 u = 0; u < AHEAD; u++) {
                 column += gaps[u] + (k0 + j + u > 0 ? a.min_gap : 0);
                 columns[u] = segment.column_base + (column & mask);
-                bool taken = live && k0 + j + u < len;
+                bool taken = PULLS && live && k0 + j + u < len;
                 sources[u] = taken ? program.load(columns[u]) : Program::Source();
             }
 #pragma unroll
@@ -113,15 +117,16 @@ __device__ inline void slice(const Arguments& a, const Program& program, Slice e
                 if (live && k0 + j + u < len) weight = weight_at(block, weights, base + lane);
 #endif
                 if (live && k0 + j + u < len) {
-                    program.take(result, program.along(sources[u], weight), vertex);
-#ifdef MIRROR
-                    if (columns[u] != vertex) program.scatter(columns[u], program.along(mine, weight));
-#endif
+                    if (PULLS) program.take(result, program.along(sources[u], weight), vertex);
+                    // A self-loop counts once.
+                    if (SCATTERS && !(PULLS && columns[u] == vertex)) {
+                        program.scatter(columns[u], program.along(mine, weight));
+                    }
                 }
             }
         }
     }
-    if (live) program.apply(vertex, result, false);
+    if (PULLS && live) program.apply(vertex, result, false);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Program program) {

@@ -9,6 +9,7 @@
 //! | [`Fault`] | wraps an engine; errors, short reads, disorder, delays by seed | tests |
 //! | [`Retry`] | wraps an engine; finishes short reads, repeats failed ones, then names them | |
 //! | [`Throttle`] | wraps an engine; holds completions back to a modelled drive's speed | |
+//! | [`Traced`] | wraps an engine; tells a timeline how long each read took | |
 
 pub mod fault;
 pub mod null;
@@ -16,6 +17,7 @@ pub mod posix;
 pub mod posix_pool;
 pub mod retry;
 pub mod throttle;
+pub mod traced;
 pub mod uring;
 
 pub use fault::{Fault, FaultSettings};
@@ -24,4 +26,5 @@ pub use posix::Posix;
 pub use posix_pool::PosixPool;
 pub use retry::{Retry, RetrySettings};
 pub use throttle::{ModelledDrive, Throttle};
+pub use traced::Traced;
 pub use uring::Uring;

@@ -52,6 +52,10 @@ impl ReadEngine for Posix {
         self.depth
     }
 
+    fn reads_when_polled(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "posix"
     }

@@ -253,6 +253,10 @@ impl<E: ReadEngine> ReadEngine for Retry<E> {
         self.slots.capacity()
     }
 
+    fn reads_when_polled(&self) -> bool {
+        self.inner.reads_when_polled()
+    }
+
     fn name(&self) -> &'static str {
         self.inner.name()
     }

@@ -1,0 +1,107 @@
+//! What kernels need to know of a graph's blocks, in device memory.
+
+use tiergraph_core::Result;
+use tiergraph_format::tiles::{TileOptions, TilesIndex};
+use tiergraph_gpu::kernels::{Blocks, Checksum, Layout, Segment, Slices, Survey, TilesPass};
+use tiergraph_gpu::{DeviceBuf, Stream};
+use tiergraph_graph::{BlockFile, Direction, Graph};
+
+/// What kernels need of a graph's blocks.
+pub(super) struct Tables {
+    pub layout: Layout,
+    pub file: BlockFile,
+    pub blocks: u32,
+    pub block_bytes: usize,
+    /// The packed layout's; none for raw blocks.
+    pub tiles: Option<TileTables>,
+    /// What checks blocks on the device; none if they are not checked.
+    pub checks: Option<Checks>,
+}
+
+pub(super) struct Checks {
+    pub checksum: Checksum,
+    /// The least number of a damaged block.
+    pub worst: DeviceBuf<u32>,
+}
+
+pub(super) struct TileTables {
+    pub survey: Survey,
+    pub segments: DeviceBuf<Segment>,
+    /// The first segment of each block, and their number at the end.
+    pub first_segment: Vec<u32>,
+    pub columns_log2: u32,
+    pub min_gap: u32,
+}
+
+impl Tables {
+    pub fn new(
+        graph: &Graph,
+        stream: &Stream,
+        direction: Direction,
+        checked: bool,
+    ) -> Result<Self> {
+        let file = if graph.has_tiles() { BlockFile::Tiles } else { BlockFile::Raw(direction) };
+        let blocks = graph.blocks_of(file)?;
+        let manifest = graph.manifest();
+        let block_bytes = manifest.block_bytes as usize;
+        let checks = || -> Result<_> {
+            let checksum = Checksum::new(stream, block_bytes)?;
+            Ok(Checks { checksum, worst: stream.uploaded(&[u32::MAX])? })
+        };
+        let checks = checked.then(checks).transpose()?;
+        let Some(options) = TileOptions::of(manifest) else {
+            let layout = Layout::Raw { id_bytes: u32::from(manifest.id_width) };
+            return Ok(Self { layout, file, blocks, block_bytes, tiles: None, checks });
+        };
+        let stored_once = manifest.tiles.is_some_and(|t| t.stored_once);
+        let tiles = Some(TileTables::new(graph, stream, &options, blocks)?);
+        let layout = Layout::Tiles { stored_once };
+        Ok(Self { layout, file, blocks, block_bytes, tiles, checks })
+    }
+
+    /// The error of a block whose checksum failed since the last call, if there is one.
+    pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
+        let Some(checks) = &self.checks else { return Ok(()) };
+        let worst = stream.download(&checks.worst, 1)?[0];
+        if worst == u32::MAX { Ok(()) } else { Err(graph.damaged_block(self.file, worst)) }
+    }
+}
+
+impl TileTables {
+    fn new(graph: &Graph, stream: &Stream, options: &TileOptions, blocks: u32) -> Result<Self> {
+        let entries = graph.segments();
+        let segment = |e: &TilesIndex| Segment {
+            block: e.block,
+            offset: e.offset,
+            len: e.len,
+            row_base: e.row_base as u32,
+            rows: e.rows,
+            column_base: e.column_tile << options.columns_log2,
+        };
+        let segments: Vec<Segment> = entries.iter().map(segment).collect();
+        let first = |block: u32| entries.partition_point(|e| e.block < block) as u32;
+        Ok(Self {
+            survey: Survey::new(stream.device(), options.weights.bytes() as u32)?,
+            segments: stream.uploaded(&segments)?,
+            first_segment: (0..=blocks).map(first).collect(),
+            columns_log2: options.columns_log2,
+            min_gap: options.min_gap,
+        })
+    }
+
+    /// The first and the number of a block's segments.
+    pub fn segments_of(&self, block: u32) -> (u32, u32) {
+        let first = self.first_segment[block as usize];
+        (first, self.first_segment[block as usize + 1] - first)
+    }
+
+    pub fn pass<'a>(
+        &'a self,
+        blocks: Blocks,
+        slices: Slices<'a>,
+        active: Option<&'a DeviceBuf<u8>>,
+    ) -> TilesPass<'a> {
+        let (columns_log2, min_gap) = (self.columns_log2, self.min_gap);
+        TilesPass { blocks, segments: &self.segments, slices, active, columns_log2, min_gap }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a device did when, for a run's trace: pairs of events on its streams, read when the pass is
+//! over, so that nothing waits for them. Without a trace, no event is made.
+
+use std::time::Instant;
+
+use tiergraph_core::Result;
+use tiergraph_core::trace::{Trace, Track};
+use tiergraph_gpu::{Event, Stream};
+
+/// A moment that the clocks of the host and the device share, to some microseconds.
+pub(super) struct Origin {
+    event: Event,
+    at: Instant,
+}
+
+impl Origin {
+    /// Now, on a stream with nothing to do; none if `trace` is off.
+    pub fn now(trace: &Trace, stream: &Stream) -> Result<Option<Self>> {
+        if !trace.is_on() {
+            return Ok(None);
+        }
+        let (event, before) = (Event::timed(stream.device())?, Instant::now());
+        event.record(stream)?;
+        event.synchronize()?;
+        Ok(Some(Self { event, at: before + before.elapsed() / 2 }))
+    }
+}
+
+/// What the streams of one worker were given, and when they begin and end it.
+pub(super) struct Timeline {
+    trace: Trace,
+    worker: u32,
+    spans: Vec<Span>,
+    /// Events that can be recorded again.
+    spare: Vec<Event>,
+}
+
+struct Span {
+    track: Track,
+    name: &'static str,
+    begin: Event,
+    end: Event,
+}
+
+impl Timeline {
+    pub fn new(trace: &Trace, worker: usize) -> Self {
+        let (spans, spare) = (Vec::new(), Vec::new());
+        Self { trace: trace.clone(), worker: worker as u32, spans, spare }
+    }
+
+    /// Gives `stream` what `work` gives it, as a span.
+    pub fn span<T>(
+        &mut self,
+        (track, name): (Track, &'static str),
+        stream: &Stream,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if !self.trace.is_on() {
+            return work();
+        }
+        let begin = self.mark(stream)?;
+        let done = work()?;
+        let end = self.mark(stream)?;
+        self.spans.push(Span { track, name, begin, end });
+        Ok(done)
+    }
+
+    fn mark(&mut self, stream: &Stream) -> Result<Event> {
+        let event = match self.spare.pop() {
+            Some(event) => event,
+            None => Event::timed(stream.device())?,
+        };
+        event.record(stream)?;
+        Ok(event)
+    }
+
+    /// Tells the trace of all spans, which have ended.
+    pub fn tell(&mut self, origin: Option<&Origin>) -> Result<()> {
+        let Some(origin) = origin else { return Ok(()) };
+        for Span { track, name, begin, end } in self.spans.drain(..) {
+            let at = |event: &Event| Ok(origin.at + event.since(&origin.event)?);
+            self.trace.record(track, name, self.worker, (at(&begin)?, at(&end)?));
+            self.spare.extend([begin, end]);
+        }
+        Ok(())
+    }
+}

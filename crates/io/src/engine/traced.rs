@@ -1,0 +1,64 @@
+//! Tells a trace how long each read was in flight.
+
+use std::time::Instant;
+
+use tiergraph_core::Result;
+use tiergraph_core::trace::{Trace, Track};
+
+use crate::{Done, Read, ReadEngine, Wait};
+
+/// An engine whose reads are spans of a timeline.
+#[derive(Debug)]
+pub struct Traced<E> {
+    inner: E,
+    trace: Trace,
+    worker: u32,
+    /// When each read in flight was taken.
+    taken: Vec<(u64, Instant)>,
+}
+
+impl<E: ReadEngine> Traced<E> {
+    /// Wraps the idle engine of `worker`, whose tags are different.
+    pub fn new(inner: E, trace: Trace, worker: u32) -> Self {
+        Self { inner, trace, worker, taken: Vec::new() }
+    }
+}
+
+impl<E: ReadEngine> ReadEngine for Traced<E> {
+    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
+        let tag = read.tag;
+        self.inner.submit(read)?;
+        self.taken.push((tag, Instant::now()));
+        Ok(())
+    }
+
+    fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
+        let (before, polled) = (done.len(), Instant::now());
+        let result = self.inner.poll(done, wait);
+        let end = Instant::now();
+        for read in &done[before..] {
+            if let Some(at) = self.taken.iter().position(|&(tag, _)| tag == read.tag) {
+                let (_, taken) = self.taken.swap_remove(at);
+                let begin = if self.inner.reads_when_polled() { polled } else { taken };
+                self.trace.record(Track::Storage, "read", self.worker, (begin, end));
+            }
+        }
+        result
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn capacity(&self) -> usize {
+        self.inner.capacity()
+    }
+
+    fn reads_when_polled(&self) -> bool {
+        self.inner.reads_when_polled()
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+}

@@ -1,0 +1,33 @@
+"""The GPU's tests without a GPU: kernels run on the CPU, thread by thread (`emulated_cuda/`).
+
+Slowly, so only on the small graphs; what they show of a real device is the arithmetic.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PYTEST = """
+import sys
+import pytest
+
+options = ["-q", "-p", "no:cacheprovider", "--basetemp", sys.argv[1], "-k", sys.argv[3]]
+assert pytest.main([*options, sys.argv[2]]) == 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "chosen"),
+    [
+        ("test_gpu.py", "loops and 4096"),
+        ("test_gpu.py", "(path and weighted and directed and 4096) or damage"),
+        ("test_gpu_propagate.py", "(loops and 4096) or nan"),
+        ("test_gpu_trace.py", "test"),
+    ],
+)
+def test_kernels_equal_the_cpu(cuda, tmp_path, file, chosen):
+    said = cuda.run(PYTEST, tmp_path, Path(__file__).with_name(file), chosen)
+    assert " passed" in said
+    assert "skipped" not in said

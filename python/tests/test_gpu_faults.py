@@ -1,0 +1,189 @@
+"""What goes wrong on a GPU's machine: a clear error, and the CPU goes on in the same process.
+
+Each test runs a process against the emulated CUDA (`emulated_cuda/`), so none needs a GPU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tiergraph as tg
+
+RUN = """
+import sys
+import numpy as np
+import tiergraph as tg
+
+path = sys.argv[1]
+expected = tg.open(path).pagerank(iterations=3)
+try:
+    tg.open(path, device="cuda", threads=1).pagerank(iterations=3)
+    print("no error")
+except tg.DeviceError as error:
+    print(error)
+np.testing.assert_allclose(tg.open(path, device="cpu").pagerank(iterations=3), expected)
+print("the CPU goes on")
+"""
+
+# Every call that a run makes of the driver fails once, one a run.
+SWEEP = """
+import ctypes, os, sys
+import numpy as np
+import tiergraph as tg
+
+path, code, options = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
+tg.cuda_devices()  # A driver that did not start stays unusable in its process.
+driver = ctypes.CDLL("libcuda.so.1")
+cpu = tg.open(path, device="cpu", threads=1)
+depths = cpu.bfs(0)
+failed = 0
+for number in range(1, 10_000):
+    driver.emulatedReset()
+    os.environ["EMULATED_CUDA_FAULT"] = f"*:{number}:{code}"
+    try:
+        found = tg.open(path, device="cuda", threads=2, **options).bfs(0)
+    except tg.DeviceError as error:
+        assert f"CUDA_ERROR_{code}" in str(error) and "hint: " in str(error), error
+        failed += 1
+    else:
+        np.testing.assert_array_equal(found, depths)
+        if driver.emulatedCalls() < number:
+            break
+    np.testing.assert_array_equal(cpu.bfs(0), depths)
+print(failed, number)
+"""
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """A directory of a small directed graph."""
+    ids = np.random.default_rng(3).integers(0, 500, (2, 3000))
+    tg.build((ids[0], ids[1]), tmp_path / "g.tg", block_bytes=4096)
+    return tmp_path / "g.tg"
+
+
+def test_without_faults_there_is_no_error(cuda, graph):
+    assert cuda.run(RUN, graph) == "no error\nthe CPU goes on\n"
+
+
+def test_no_driver(cuda, graph, tmp_path):
+    if "no GPU" not in cuda.run(NO_GPU, libraries=str(tmp_path)):
+        pytest.skip("there is a driver here that the system's loader finds")
+    said = cuda.run(RUN, graph, libraries=str(tmp_path))
+    assert "expected one of libcuda.so.1, libcuda.so where the system looks for libraries" in said
+    assert "hint: install NVIDIA's driver, or run with `--device cpu`" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+NO_GPU = """
+import tiergraph as tg
+try:
+    print(tg.cuda_devices())
+except tg.DeviceError:
+    print("no GPU")
+"""
+
+
+def test_a_driver_that_is_too_old(cuda, graph):
+    said = cuda.run(RUN, graph, EMULATED_CUDA_VERSION="11080")
+    assert "expected a driver for CUDA 12.0 or newer, got one for CUDA 11.8" in said
+    assert "hint: update NVIDIA's driver" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+def test_no_compiler(cuda, graph, tmp_path):
+    (tmp_path / "libcuda.so.1").symlink_to(cuda.folder / "libcuda.so.1")
+    hidden = RUN.replace("path = ", "tg.devices.find_libraries = lambda: None\npath = ")
+    said = cuda.run(hidden, graph, libraries=str(tmp_path))
+    if "cannot load kernel" in said:
+        pytest.skip("there is a CUDA toolkit here that the system's loader finds")
+    assert "expected one of libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so where" in said
+    assert "hint: pip install nvidia-cuda-nvrtc" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+def test_a_kernel_that_does_not_compile(cuda, graph, tmp_path):
+    log = "kernel.cu(7): error: expected a `;`"
+    kernels = {"TIERGRAPH_KERNEL_CACHE": str(tmp_path / "empty")}
+    said = cuda.run(RUN, graph, EMULATED_NVRTC_FAIL=log, **kernels)
+    assert "cannot compile `kernel checksum`" in said
+    assert log in said
+    assert said.endswith("the CPU goes on\n")
+
+
+def test_machine_code_that_the_driver_does_not_take(cuda, graph):
+    said = cuda.run(RUN, graph, EMULATED_CUDA_FAULT="cuModuleLoadData:1:209")
+    assert "cannot load kernel checksum" in said
+    assert "the kernels' compiler is newer than the driver" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("cuLaunchKernel:9", 700),
+        ("cuStreamSynchronize:12", 214),
+        ("cuStreamSynchronize:12", 719),
+        ("cuMemcpyHtoDAsync_v2:6", 716),
+        ("cuMemsetD8Async:3", 999),
+    ],
+)
+def test_a_context_that_is_lost(cuda, graph, call, code):
+    said = cuda.run(RUN, graph, EMULATED_CUDA_FAULT=f"{call}:{code}")
+    assert f"(CUDA_ERROR_{code})" in said
+    assert "this process has lost its context on the GPU, and the graph's files are unt" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+def test_a_gpu_that_another_process_holds(cuda, graph):
+    said = cuda.run(RUN, graph, EMULATED_CUDA_FAULT="cuDevicePrimaryCtxRetain:1:46")
+    assert "another process may hold the GPU" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+def test_out_of_gpu_memory_says_how_much_there_is(cuda, graph):
+    said = cuda.run(RUN, graph, EMULATED_CUDA_FAULT="cuMemAlloc_v2:4:2")
+    assert "cannot allocate GPU memory: expected " in said
+    assert "free of 1.0 GiB" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+def test_pinned_memory_that_is_refused(cuda, graph):
+    said = cuda.run(RUN, graph, EMULATED_CUDA_FAULT="cuMemHostAlloc:1:2")
+    assert "of host memory: out of memory, or of what may be locked (`ulimit -l`)" in said
+    assert said.endswith("the CPU goes on\n")
+
+
+SHRUNK = """
+import os, sys
+import numpy as np
+import tiergraph as tg
+
+path = sys.argv[1]
+ranks = tg.open(path).pagerank(iterations=2)
+graph = tg.open(path, device="cuda", threads=1)
+for memory in range(1 << 20, 1 << 26, 1 << 18):
+    os.environ["EMULATED_CUDA_MEMORY"] = str(memory)
+    try:
+        np.testing.assert_allclose(graph.pagerank(iterations=2), ranks, rtol=1e-4)
+    except tg.DeviceError as error:
+        assert "cannot allocate GPU memory: expected " in str(error), error
+    else:
+        break
+assert 0 < graph.last_run["device_resident_bytes"] < graph.last_run["pass_bytes"]
+print(graph.last_run["device_resident_why"])
+"""
+
+
+def test_memory_that_others_took_since_makes_a_smaller_plan(cuda, tmp_path):
+    ids = np.random.default_rng(3).integers(0, 500, (2, 200_000))
+    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
+    said = cuda.run(SHRUNK, tmp_path / "g.tg")
+    assert "were planned for blocks, and others have left" in said
+
+
+@pytest.mark.parametrize(("code", "options"), [(719, "{}"), (1, "{'device_residency': False}")])
+def test_any_call_of_the_driver_may_fail(cuda, graph, code, options):
+    failed, runs = map(int, cuda.run(SWEEP, graph, code, options).split())
+    assert 100 < failed < runs < 9_999

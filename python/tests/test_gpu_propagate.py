@@ -1,0 +1,86 @@
+"""`propagate` on a GPU against its CPU twin: reductions, shapes, layouts, weights, directions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_gpu import GRAPHS, MEMORY, REASON
+
+import tiergraph as tg
+
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+
+LAYOUTS = [
+    {"codec": "packed"},
+    {"codec": "raw", "layouts": "both"},
+    {"codec": "packed", "block_bytes": 4096},
+    {"codec": "raw", "layouts": "both", "block_bytes": 4096},
+]
+PLACES = [{}, {"transfers": "sync"}]
+SHAPES = [(np.float32, None), (np.float32, 4), (np.float32, 7), (np.float64, None), (np.float64, 3)]
+
+
+def values(vertices: int, dtype: type, width: int | None) -> np.ndarray:
+    """Of both signs, with zeros."""
+    shape = (vertices,) if width is None else (vertices, width)
+    drawn = np.random.default_rng(5).normal(size=shape)
+    return np.where(np.abs(drawn) < 0.1, 0, drawn).astype(dtype)
+
+
+def assert_same(reduce, found, expected, message):
+    assert found.dtype == expected.dtype
+    if reduce == "sum":
+        tolerance = 1e-4 if found.dtype == np.float32 else 1e-9
+        np.testing.assert_allclose(
+            found, expected, rtol=tolerance, atol=100 * tolerance, err_msg=message
+        )
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=message)
+
+
+@pytest.fixture(scope="module", params=GRAPHS, ids=lambda make: make.__name__)
+def edges(request):
+    rng = np.random.default_rng(7)
+    src, dst = request.param(rng)
+    return src, dst, rng.random(len(src)).astype(np.float32)
+
+
+@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda o: "-".join(map(str, o.values())))
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, weighted):
+    given = edges if weighted else edges[:2]
+    tg.build(given, tmp_path / "g.tg", undirected=undirected, **layout)
+    cpu = tg.open(tmp_path / "g.tg", memory=MEMORY)
+    gpus = [tg.open(tmp_path / "g.tg", memory=MEMORY, device="cuda", **p) for p in PLACES]
+    for number, (dtype, width) in enumerate(SHAPES):
+        x = values(cpu.vertices, dtype, width)
+        for transpose in (False, True):
+            for weights in {False, weighted}:
+                for reduce in ("sum", "min", "max"):
+                    how = {"reduce": reduce, "transpose": transpose, "weights": weights}
+                    expected = cpu.propagate(x, **how)
+                    gpu = gpus[number % len(gpus)]
+                    found = gpu.propagate(x, **how)
+                    assert_same(reduce, found, expected, f"{how} {dtype} {width}")
+    assert gpus[0].last_run["device"] != "cpu"
+
+
+def test_nan_and_infinities_are_the_cpus(tmp_path):
+    src, dst = np.array([0, 1, 2, 3, 4, 5, 0]), np.array([6, 6, 6, 7, 7, 8, 9])
+    tg.build((src, dst), tmp_path / "g.tg")
+    x = np.array([np.nan, 2, -3, np.nan, np.inf, np.nan, 0, 0, 0, 0])
+    of = {d: tg.open(tmp_path / "g.tg", memory=MEMORY, device=d) for d in ("cpu", "cuda")}
+    for reduce in ("sum", "min", "max"):
+        found = {device: graph.propagate(x, reduce=reduce) for device, graph in of.items()}
+        np.testing.assert_array_equal(found["cuda"], found["cpu"], err_msg=reduce)
+
+
+def test_a_matrix_that_does_not_fit_takes_several_passes(tmp_path):
+    ids = np.random.default_rng(1).integers(0, 50_000, (2, 100_000))
+    tg.build((ids[0], ids[1]), tmp_path / "g.tg")
+    x = values(tg.open(tmp_path / "g.tg").vertices, np.float32, 64)
+    gpu = tg.open(tmp_path / "g.tg", device="cuda", device_memory="48MiB", threads=1)
+    expected = tg.open(tmp_path / "g.tg").propagate(x)
+    np.testing.assert_allclose(gpu.propagate(x), expected, rtol=1e-4, atol=1e-4)
+    assert gpu.last_run["iterations"] > 1

@@ -1,0 +1,79 @@
+"""The timeline of a run on a GPU: reads, copies and kernels, on one clock."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from test_gpu import REASON
+
+import tiergraph as tg
+
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+
+STAGES = {
+    "storage to host": "storage_to_host_seconds",
+    "host to device": "host_to_device_seconds",
+    "processing on the device": "device_seconds",
+}
+
+
+def spans_of(path) -> dict[str, list[tuple[float, float, int]]]:
+    """The spans of each process by its name: begin, end (seconds), row."""
+    events = json.loads(path.read_text())["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    spans = defaultdict(list)
+    for e in events:
+        if e["ph"] == "X":
+            begin = e["ts"] * 1e-6
+            spans[names[e["pid"]]].append((begin, begin + e["dur"] * 1e-6, e["tid"]))
+    return spans
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """A directory of a graph of some dozen blocks."""
+    ids = np.random.default_rng(3).integers(0, 2000, (2, 30_000))
+    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
+    return tmp_path / "g.tg"
+
+
+@pytest.mark.parametrize("transfers", ["async", "sync"])
+def test_stages_are_on_the_timeline(graph, tmp_path, transfers):
+    gpu = tg.open(graph, device="cuda", device_residency=False, transfers=transfers, threads=2)
+    gpu.pagerank(iterations=2, trace=tmp_path / "run.json")
+    spans, run = spans_of(tmp_path / "run.json"), gpu.last_run
+    blocks = run["pass_bytes"] // 4096
+    assert len(spans["host to device"]) == 2 * blocks
+    assert len(spans["storage to host"]) >= 2 * blocks
+    iterations = [s for s in spans["workers"] if s[2] == 2]
+    assert len(iterations) == 2
+    begin, end = iterations[0][0], iterations[-1][1]
+    for stage, key in STAGES.items():
+        assert 0 < run[key] <= 1.05 * run["seconds"]
+        # The clocks agree to some microseconds, and events are stamped to half of one.
+        assert all(s[1] >= s[0] and s[1] <= end + 1e-3 for s in spans[stage]), stage
+        rows = defaultdict(list)
+        for span in sorted(spans[stage]):
+            rows[span[2]].append(span)
+        for row in rows.values():
+            assert all(b[0] >= a[1] - 1e-6 for a, b in pairwise(row)), stage
+    assert all(s[0] >= begin - 1e-3 for s in spans["host to device"])
+
+
+def test_resident_blocks_are_on_the_timeline(graph, tmp_path):
+    gpu = tg.open(graph, device="cuda", threads=1)
+    gpu.pagerank(iterations=3, trace=tmp_path / "run.json")
+    spans = spans_of(tmp_path / "run.json")
+    assert len(spans["processing on the device"]) == 3
+    assert len(spans["host to device"]) == gpu.last_run["pass_bytes"] // 4096
+    assert gpu.last_run["storage_to_host_seconds"] == 0
+
+
+def test_a_run_without_a_trace_measures_no_stage(graph):
+    gpu = tg.open(graph, device="cuda", threads=1)
+    gpu.wcc()
+    assert not set(STAGES.values()) & set(gpu.last_run)
