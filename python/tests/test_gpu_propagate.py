@@ -27,13 +27,14 @@ def values(vertices: int, dtype: type, width: int | None) -> np.ndarray:
     return np.where(np.abs(drawn) < 0.1, 0, drawn).astype(dtype)
 
 
-def assert_same(reduce, found, expected, message):
+def assert_same(cpu, x, how, found):
+    """Minima and maxima are equal; sums differ by rounding, which grows with what is added up."""
+    expected, message = cpu.propagate(x, **how), f"{how} {x.dtype} {x.shape}"
     assert found.dtype == expected.dtype
-    if reduce == "sum":
-        tolerance = 1e-4 if found.dtype == np.float32 else 1e-9
-        np.testing.assert_allclose(
-            found, expected, rtol=tolerance, atol=100 * tolerance, err_msg=message
-        )
+    if how["reduce"] == "sum":
+        rounding = 1e-4 if x.dtype == np.float32 else 1e-12
+        differs = np.abs(found - expected) > rounding * cpu.propagate(np.abs(x), **how)
+        assert not differs.any(), f"{message}: {found[differs]}, {expected[differs]}"
     else:
         np.testing.assert_array_equal(found, expected, err_msg=message)
 
@@ -59,10 +60,8 @@ def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, weighted):
             for weights in {False, weighted}:
                 for reduce in ("sum", "min", "max"):
                     how = {"reduce": reduce, "transpose": transpose, "weights": weights}
-                    expected = cpu.propagate(x, **how)
                     gpu = gpus[number % len(gpus)]
-                    found = gpu.propagate(x, **how)
-                    assert_same(reduce, found, expected, f"{how} {dtype} {width}")
+                    assert_same(cpu, x, how, gpu.propagate(x, **how))
     assert gpus[0].last_run["device"] != "cpu"
 
 
