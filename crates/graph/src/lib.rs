@@ -17,6 +17,7 @@ mod plan;
 mod raw;
 mod reads;
 mod rows;
+mod shelf;
 mod staged;
 mod stats;
 mod tiles;

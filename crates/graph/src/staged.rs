@@ -18,6 +18,7 @@ use tiergraph_io::{Done, FileId, Read, ReadEngine, Wait};
 use tiergraph_mem::AlignedBuf;
 
 use crate::crew::start_threads;
+use crate::shelf::{Keeping, Shelf};
 use crate::worker::Taken;
 use crate::{Direction, Graph, Then};
 
@@ -38,12 +39,12 @@ pub trait Stage: Send {
     /// Whatever the device gives; ends the pass.
     fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()>;
 
-    /// Gives buffers back whose bytes are not needed any more; with `wait`, at least one if the
-    /// stage has any.
+    /// Gives buffers back whose bytes are not needed any more, each with its block; with `wait`, at
+    /// least one if the stage has any.
     ///
     /// # Errors
     /// Whatever the device gives.
-    fn give_back(&mut self, to: &mut Vec<AlignedBuf>, wait: bool) -> Result<()>;
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()>;
 
     /// Begins whatever still waits for more blocks: the pass has no more.
     ///
@@ -60,7 +61,12 @@ pub struct StagedReader {
     /// What the reads in flight are for.
     ahead: Option<Arc<List>>,
     passes: u32,
+    /// What is on the workers' shelves.
+    shelved: Shelved,
 }
+
+/// Blocks of a file, ascending.
+type Shelved = Option<(BlockFile, Arc<Vec<u32>>)>;
 
 /// The blocks of a pass, which workers take one by one.
 struct List {
@@ -87,7 +93,10 @@ impl List {
 
 struct Worker {
     engine: Box<dyn ReadEngine>,
+    shelf: Shelf,
     free: Vec<AlignedBuf>,
+    /// What the stage gave back.
+    returned: Vec<(u32, AlignedBuf)>,
     done: Vec<Done>,
     now: Taken<u32>,
     /// Of the pass after this.
@@ -100,6 +109,9 @@ struct Pass<'a> {
     list: &'a List,
     /// Of the pass after this, where it is known.
     next: Option<&'a List>,
+    /// What is wanted of shelves, among others.
+    wanted: &'a [u32],
+    shelved: &'a [u32],
     stop: AtomicBool,
     failure: Mutex<Option<Error>>,
 }
@@ -137,10 +149,11 @@ impl Graph {
             if self.trace().is_on() {
                 engine = Box::new(Traced::new(engine, self.trace().clone(), number as u32));
             }
-            Ok(Mutex::new(Worker { engine, free, done: Vec::new(), now, later }))
+            let (shelf, done, returned) = (Shelf::default(), Vec::new(), Vec::new());
+            Ok(Mutex::new(Worker { engine, shelf, free, returned, done, now, later }))
         };
         let workers = buffers.into_iter().enumerate().map(worker).collect::<Result<_>>()?;
-        Ok(StagedReader { threads: None, workers, ahead: None, passes: 0 })
+        Ok(StagedReader { threads: None, workers, ahead: None, passes: 0, shelved: None })
     }
 
     /// The error of a block that arrived damaged, from reading it again.
@@ -172,7 +185,36 @@ impl Graph {
 }
 
 impl StagedReader {
-    /// Reads `blocks` of `file` in any order and hands each to a stage, one stage a worker.
+    /// Keeps `blocks` of `file` in `buffers`, one a block: passes over that file find them there.
+    ///
+    /// # Errors
+    /// As [`StagedReader::pass`].
+    ///
+    /// # Panics
+    /// If blocks of another file are kept.
+    pub fn keep(
+        &mut self,
+        graph: &Graph,
+        (file, blocks): (BlockFile, &[u32]),
+        buffers: Vec<AlignedBuf>,
+    ) -> Result<()> {
+        assert!(self.shelved.as_ref().is_none_or(|(of, _)| *of == file), "one file's blocks");
+        let spare = Mutex::new(buffers);
+        let mut stages: Vec<_> = self.workers.iter().map(|_| Keeping::new(&spare)).collect();
+        self.pass(graph, (file, blocks), Then::Stop, &mut stages)?;
+        for (worker, stage) in self.workers.iter_mut().zip(stages) {
+            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+            stage.taken.into_iter().for_each(|(block, buffer)| worker.shelf.add(block, buffer));
+        }
+        let (_, shelved) = self.shelved.get_or_insert_with(|| (file, Arc::default()));
+        let shelved = Arc::make_mut(shelved);
+        shelved.extend(blocks);
+        shelved.sort_unstable();
+        Ok(())
+    }
+
+    /// Hands `blocks` of `file`, ascending, in any order to stages, one stage a worker: reads them,
+    /// or takes them from where they are kept.
     ///
     /// Returns when the stages took all and gave their buffers back. If the same pass comes again,
     /// its first reads have begun by then.
@@ -192,19 +234,27 @@ impl StagedReader {
     ) -> Result<()> {
         assert_eq!(stages.len(), self.workers.len(), "a stage a worker");
         let (id, _) = graph.block_file(file)?;
+        let shelved = match &self.shelved {
+            Some((of, shelved)) if *of == file => Arc::clone(shelved),
+            _ => Arc::default(),
+        };
+        let is_missing = |block: &u32| shelved.binary_search(block).is_err();
+        let missing: Vec<u32> = blocks.iter().copied().filter(is_missing).collect();
         let list = match self.ahead.take() {
-            Some(list) if list.file == file && list.blocks == blocks => list,
+            Some(list) if list.file == file && list.blocks == missing => list,
             _ => {
                 self.drain()?;
-                self.list(file, blocks)
+                self.list(file, &missing)
             }
         };
-        let next = (then == Then::Again).then(|| self.list(file, blocks));
+        let next = (then == Then::Again).then(|| self.list(file, &missing));
         let pass = Pass {
             graph,
             file: id,
             list: &list,
             next: next.as_deref(),
+            wanted: if shelved.is_empty() { &[] } else { blocks },
+            shelved: &shelved,
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
@@ -273,20 +323,31 @@ impl Drop for StagedReader {
 impl Pass<'_> {
     fn run(&self, number: u32, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
         worker.now = std::mem::take(&mut worker.later);
+        worker.shelf.begin(self.wanted);
         let worked = self.work(number, worker, stage).and_then(|()| stage.finish());
         // All buffers come back, whatever happened; the next pass reads into them meanwhile.
-        loop {
-            let before = worker.free.len();
-            stage.give_back(&mut worker.free, true)?;
-            if worker.free.len() == before {
-                break;
-            }
+        while self.take_back(worker, stage, true)? {
             if worked.is_ok() {
                 self.fill(worker);
                 self.poll(worker, Wait::No)?;
             }
         }
+        worker.shelf.end();
         worked
+    }
+
+    /// Takes buffers back from the stage; with `wait`, at least one if it has any. Whether it gave
+    /// some.
+    fn take_back(&self, worker: &mut Worker, stage: &mut impl Stage, wait: bool) -> Result<bool> {
+        stage.give_back(&mut worker.returned, wait)?;
+        let gave = !worker.returned.is_empty();
+        for (block, buffer) in worker.returned.drain(..) {
+            match self.shelved.binary_search(&block) {
+                Ok(_) => worker.shelf.put_back(block, buffer),
+                Err(_) => worker.free.push(buffer),
+            }
+        }
+        Ok(gave)
     }
 
     fn work(&self, number: u32, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
@@ -296,13 +357,17 @@ impl Pass<'_> {
             let all_begun = self.fill(worker);
             self.poll(worker, Wait::No)?;
             if worker.now.arrived.is_empty() {
-                let idle = worker.now.in_flight == 0;
-                if idle && all_begun {
+                // While reads are on their way, the link has what is kept here.
+                while let Some((block, buffer)) = worker.shelf.next() {
+                    self.hand_over(number, worker, stage, (block, buffer))?;
+                }
+                let (idle, shelf) = (worker.now.in_flight == 0, worker.shelf.is_waiting());
+                if idle && all_begun && !shelf {
                     break;
                 }
                 let since = Instant::now();
-                stage.give_back(&mut worker.free, idle)?;
-                if !idle && (all_begun || worker.free.is_empty()) {
+                self.take_back(worker, stage, idle || shelf)?;
+                if !idle && !shelf && (all_begun || worker.free.is_empty()) {
                     self.poll(worker, Wait::One)?;
                 }
                 totals.waited(since);
@@ -379,9 +444,19 @@ impl Pass<'_> {
                 return Err(error);
             }
         }
+        self.hand_over(number, worker, stage, (tag as u32, buffer))
+    }
+
+    fn hand_over(
+        &self,
+        number: u32,
+        worker: &mut Worker,
+        stage: &mut impl Stage,
+        (block, buffer): (u32, AlignedBuf),
+    ) -> Result<()> {
         let since = Instant::now();
-        stage.take(tag as u32, buffer)?;
-        stage.give_back(&mut worker.free, false)?;
+        stage.take(block, buffer)?;
+        self.take_back(worker, stage, false)?;
         self.graph.totals().computed(since);
         self.graph.trace().span("copy", "hand over a block", number, since);
         Ok(())

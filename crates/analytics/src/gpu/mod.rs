@@ -9,6 +9,7 @@
 mod bfs;
 mod components;
 mod copies;
+mod host;
 mod pagerank;
 mod pass;
 mod propagate;
@@ -57,6 +58,10 @@ pub struct GpuReport {
     pub device_resident_bytes: u64,
     /// Why those and not more.
     pub device_resident_why: String,
+    /// Bytes of blocks that stayed in pinned host memory, and went to the device in each pass.
+    pub host_resident_bytes: u64,
+    /// Why so many.
+    pub host_resident_why: String,
     /// Where the time went; in a run that is traced.
     #[serde(flatten)]
     pub busy: Option<Busy>,

@@ -7,6 +7,7 @@ use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, PinnedPool, Stream};
 use tiergraph_graph::{Direction, Graph, StagedReader, Then};
 
+use super::host::HostBlocks;
 use super::residency::Resident;
 use super::slots::Slots;
 use super::tables::Tables;
@@ -44,6 +45,7 @@ pub(super) struct Passes<'a, P> {
     /// Bytes of device memory that state and slots leave to blocks.
     left: u64,
     resident_why: String,
+    host: HostBlocks,
 }
 
 impl<'a, P: Program> Passes<'a, P> {
@@ -113,6 +115,7 @@ impl<'a, P: Program> Passes<'a, P> {
             options,
             left,
             resident_why,
+            host: HostBlocks::none("they are read once"),
         })
     }
 
@@ -122,6 +125,7 @@ impl<'a, P: Program> Passes<'a, P> {
     pub fn load(&mut self) -> Result<()> {
         if !self.options.residency {
             "residency is off".clone_into(&mut self.resident_why);
+            self.host = HostBlocks::none("residency is off");
             return Ok(());
         }
         let free = self.stream.device().memory()?.0 / 10 * 9;
@@ -141,6 +145,8 @@ impl<'a, P: Program> Passes<'a, P> {
             ),
             false => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
         };
+        let kept = (self.graph, self.stream.device(), &self.tables);
+        self.host = HostBlocks::load(kept, self.resident.blocks(), &mut self.reader)?;
         Ok(())
     }
 
@@ -153,6 +159,8 @@ impl<'a, P: Program> Passes<'a, P> {
             device_resident_bytes: u64::from(self.resident.blocks())
                 * self.tables.block_bytes as u64,
             device_resident_why: self.resident_why.clone(),
+            host_resident_bytes: u64::from(self.host.blocks()) * self.tables.block_bytes as u64,
+            host_resident_why: self.host.why().to_owned(),
             busy: None,
         }
     }

@@ -149,12 +149,12 @@ impl<P: Program> Stage for Computing<'_, P> {
         let Slot { stream, blocks, .. } = &mut slots.slots[slots.next];
         let size = self.tables.block_bytes;
         let on = (&*stream, &mut slots.timeline);
-        slots.copies.start(on, (blocks, slots.batch.len() * size), (buffer, size))?;
+        slots.copies.start(on, (blocks, slots.batch.len() * size), (block, (buffer, size)))?;
         slots.batch.push(block);
         if slots.batch.len() < slots.batch_size { Ok(()) } else { self.compute() }
     }
 
-    fn give_back(&mut self, to: &mut Vec<AlignedBuf>, wait: bool) -> Result<()> {
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
         self.slots.copies.give_back(to, wait)
     }
 

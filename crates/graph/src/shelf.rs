@@ -1,0 +1,95 @@
+//! Blocks that a worker of staged passes keeps in host memory from pass to pass.
+
+use std::sync::{Mutex, PoisonError};
+
+use tiergraph_core::Result;
+use tiergraph_mem::AlignedBuf;
+
+use crate::Stage;
+
+/// Blocks of the shelf that are on their way to the device at a time: enough to keep the link busy,
+/// and few enough that what is read need not wait long for it.
+const UNDER_WAY: usize = 8;
+
+/// The number of no block.
+const NONE: u32 = u32::MAX;
+
+/// One worker's blocks, none of which any other worker has.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    kept: Vec<(u32, AlignedBuf)>,
+    /// Of this pass, what is still to be handed over.
+    todo: Vec<(u32, AlignedBuf)>,
+    under_way: usize,
+}
+
+impl Shelf {
+    /// Puts those of `wanted`, which ascends, up for this pass.
+    pub(crate) fn begin(&mut self, wanted: &[u32]) {
+        let is_wanted = |kept: &mut (u32, AlignedBuf)| wanted.binary_search(&kept.0).is_ok();
+        self.todo = self.kept.extract_if(.., is_wanted).collect();
+    }
+
+    /// Whether some are still to be handed over.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.todo.is_empty()
+    }
+
+    /// The next block for the device, unless there are enough on their way.
+    pub(crate) fn next(&mut self) -> Option<(u32, AlignedBuf)> {
+        let next = if self.under_way < UNDER_WAY { self.todo.pop() } else { None };
+        self.under_way += usize::from(next.is_some());
+        next
+    }
+
+    /// Takes a block back from the device.
+    pub(crate) fn put_back(&mut self, block: u32, buffer: AlignedBuf) {
+        self.under_way -= 1;
+        self.kept.push((block, buffer));
+    }
+
+    /// Takes a block that was read.
+    pub(crate) fn add(&mut self, block: u32, buffer: AlignedBuf) {
+        self.kept.push((block, buffer));
+    }
+
+    /// Ends a pass, whatever was left of it.
+    pub(crate) fn end(&mut self) {
+        self.kept.append(&mut self.todo);
+    }
+}
+
+/// The stage that keeps what is read, and gives a spare buffer for each block.
+pub(crate) struct Keeping<'a> {
+    pub(crate) taken: Vec<(u32, AlignedBuf)>,
+    spare: &'a Mutex<Vec<AlignedBuf>>,
+    /// Buffers taken and not given back.
+    owed: usize,
+}
+
+impl<'a> Keeping<'a> {
+    /// `spare` has a buffer for every block of the pass.
+    pub(crate) fn new(spare: &'a Mutex<Vec<AlignedBuf>>) -> Self {
+        Self { taken: Vec::new(), spare, owed: 0 }
+    }
+}
+
+impl Stage for Keeping<'_> {
+    fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
+        self.taken.push((block, buffer));
+        self.owed += 1;
+        Ok(())
+    }
+
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, _wait: bool) -> Result<()> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = spare.len().saturating_sub(self.owed);
+        self.owed -= spare.len() - first;
+        to.extend(spare.drain(first..).map(|buffer| (NONE, buffer)));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

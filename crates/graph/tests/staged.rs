@@ -1,0 +1,136 @@
+//! Staged passes hand every wanted block over once, whatever is kept and whatever fails.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Layout, PACKED, Sample, cold};
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::manifest::Codec;
+use tiergraph_graph::{BlockFile, Direction, Graph, Stage, StagedReader, Then};
+use tiergraph_mem::AlignedBuf;
+
+const SMALL: Layout = Layout { block_bytes: 4 << 10, ..PACKED };
+const BUFFERS: usize = 3;
+
+/// A device that holds on to the last few buffers, and fails when `fail` comes to 0.
+struct Device<'a> {
+    got: Vec<(u32, Vec<u8>)>,
+    held: VecDeque<(u32, AlignedBuf)>,
+    fail: &'a AtomicUsize,
+}
+
+impl Stage for Device<'_> {
+    fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
+        self.got.push((block, buffer.to_vec()));
+        self.held.push_back((block, buffer));
+        match self.fail.fetch_sub(1, Ordering::Relaxed) {
+            1 => Err(Error::new(ErrorKind::Device, "compute")),
+            _ => Ok(()),
+        }
+    }
+
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
+        while self.held.len() > if wait { 0 } else { 2 } {
+            to.extend(self.held.pop_front());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn block_bytes(graph: &Graph) -> usize {
+    graph.manifest().block_bytes as usize
+}
+
+fn buffers(graph: &Graph, count: usize) -> Vec<AlignedBuf> {
+    (0..count).map(|_| AlignedBuf::zeroed(block_bytes(graph)).unwrap()).collect()
+}
+
+fn reader(graph: &Graph) -> StagedReader {
+    let each = |_| buffers(graph, BUFFERS);
+    graph.staged_reader((0..graph.threads()).map(each).collect()).unwrap()
+}
+
+/// The blocks that a pass handed over, ascending, and how many bytes it read; it fails at the
+/// `fail`-th, if it has so many.
+fn pass(
+    graph: &Graph,
+    reader: &mut StagedReader,
+    (file, blocks): (BlockFile, &[u32]),
+    then: Then,
+    fail: usize,
+) -> Result<(Vec<(u32, Vec<u8>)>, u64)> {
+    let fail = AtomicUsize::new(fail);
+    let device = |_| Device { got: Vec::new(), held: VecDeque::new(), fail: &fail };
+    let mut stages: Vec<_> = (0..graph.threads()).map(device).collect();
+    let before = graph.stats();
+    reader.pass(graph, (file, blocks), then, &mut stages)?;
+    assert!(stages.iter().all(|stage| stage.held.is_empty()));
+    let mut got: Vec<_> = stages.into_iter().flat_map(|stage| stage.got).collect();
+    got.sort();
+    Ok((got, graph.stats().since(&before).bytes_read))
+}
+
+#[test]
+fn what_is_kept_is_handed_over_and_not_read() {
+    for (layout, file) in [
+        (SMALL, BlockFile::Tiles),
+        (Layout { stripes: 2, ..SMALL }, BlockFile::Tiles),
+        (Layout { codec: Codec::Raw, ..SMALL }, BlockFile::Raw(Direction::In)),
+    ] {
+        let sample = Sample::new(layout);
+        for threads in 1..=3 {
+            let graph = sample.open(&cold(threads)).unwrap();
+            let mut reader = reader(&graph);
+            let all: Vec<u32> = (0..graph.blocks_of(file).unwrap()).collect();
+            let once = |reader: &mut _, then| pass(&graph, reader, (file, &all), then, 0).unwrap();
+            let (expected, bytes) = once(&mut reader, Then::Stop);
+            assert!(expected.iter().map(|(block, _)| *block).eq(all.iter().copied()));
+            let size = block_bytes(&graph) as u64;
+            assert_eq!(bytes, all.len() as u64 * size);
+            // A third is kept, then another, in pieces.
+            for (kept, part) in all.chunks(all.len() / 3).take(2).enumerate() {
+                let spare = buffers(&graph, part.len());
+                reader.keep(&graph, (file, part), spare).unwrap();
+                let missing = (all.len() - (kept + 1) * part.len()) as u64 * size;
+                for then in [Then::Stop, Then::Again, Then::Again, Then::Stop] {
+                    let (got, bytes) = once(&mut reader, then);
+                    assert!(got == expected, "{layout:?}, {threads} threads");
+                    if then == Then::Stop {
+                        let read_ahead = 2 * threads as u64 * BUFFERS as u64 * size;
+                        assert!(bytes <= missing && bytes + read_ahead >= missing, "{bytes}");
+                    }
+                }
+                // Of what is kept, only what is wanted.
+                let some: Vec<u32> = all.iter().copied().filter(|block| block % 5 == 0).collect();
+                let (got, _) = pass(&graph, &mut reader, (file, &some), Then::Stop, 0).unwrap();
+                assert!(got.iter().map(|(block, _)| *block).eq(some));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pass_that_fails_loses_no_block() {
+    let sample = Sample::new(SMALL);
+    let graph = sample.open(&cold(2)).unwrap();
+    let file = BlockFile::Tiles;
+    let all: Vec<u32> = (0..graph.blocks_of(file).unwrap()).collect();
+    let mut reader = reader(&graph);
+    let half = &all[..all.len() / 2];
+    reader.keep(&graph, (file, half), buffers(&graph, half.len())).unwrap();
+    let (expected, _) = pass(&graph, &mut reader, (file, &all), Then::Again, 0).unwrap();
+    for fail in [1, 2, 5, all.len() / 2, all.len()] {
+        let error = pass(&graph, &mut reader, (file, &all), Then::Again, fail).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
+        let (got, _) = pass(&graph, &mut reader, (file, &all), Then::Again, 0).unwrap();
+        assert!(got == expected, "after a failure at block {fail}");
+    }
+}
