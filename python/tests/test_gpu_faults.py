@@ -183,6 +183,34 @@ def test_memory_that_others_took_since_makes_a_smaller_plan(cuda, tmp_path):
     assert "were planned for blocks, and others have left" in said
 
 
+HOST = """
+import sys
+import numpy as np
+import tiergraph as tg
+
+path, memory = sys.argv[1:]
+graph = tg.open(path, device="cuda", threads=1, device_memory="3000KiB", memory=memory)
+ranks = tg.open(path).pagerank(iterations=5)
+np.testing.assert_allclose(graph.pagerank(iterations=5), ranks, rtol=1e-4)
+run = graph.last_run
+others = run["pass_bytes"] - run["device_resident_bytes"]
+assert 0 < others < run["pass_bytes"]
+print(run["host_resident_bytes"], others, run["bytes_read"], run["host_resident_why"])
+"""
+
+
+def test_blocks_stay_in_host_memory(cuda, tmp_path):
+    ids = np.random.default_rng(3).integers(0, 500, (2, 200_000))
+    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
+    host, others, read, why = cuda.run(HOST, tmp_path / "g.tg", "64MiB").split(" ", 3)
+    assert (host, read, why) == (others, "0", "all others fit\n")
+    # The readers' buffers are locked first; what the blocks would stay in is refused.
+    fault = {"EMULATED_CUDA_FAULT": "cuMemHostAlloc:2:2"}
+    host, others, read, why = cuda.run(HOST, tmp_path / "g.tg", "64MiB", **fault).split(" ", 3)
+    assert (host, int(read)) == ("0", 5 * int(others))
+    assert "of host memory: out of memory, or of what may be locked" in why
+
+
 @pytest.mark.parametrize(("code", "options"), [(719, "{}"), (1, "{'device_residency': False}")])
 def test_any_call_of_the_driver_may_fail(cuda, graph, code, options):
     failed, runs = map(int, cuda.run(SWEEP, graph, code, options).split())
