@@ -10,7 +10,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_mem::AlignedBuf;
 
-use super::family::{Family, RECORD_SPAN, RowOf};
+use super::family::{Family, RowOf};
+use super::records::RECORD_SPAN;
 
 /// Rows that share an entry of the table from rows to buckets: buckets are cut at multiples of it.
 const ROWS_LOG2: u32 = 5;

@@ -2,16 +2,17 @@
 //!
 //! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit
 //! words of what the part leaves open; each part is then sorted by radix. How keys are divided into
-//! parts is the business of the file that they are for ([`Split`]).
+//! parts is the business of the file that they are for ([`Split`]), and so is how many arcs a part
+//! has, if the degrees say so. Otherwise they are counted first, with all records in memory.
 
 use std::ops::Range;
 
-use tiergraph_core::{Cancel, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_kernels::widest;
 
-use super::array::Array;
-use super::family::{ChunkReader, Record};
+use super::family::ChunkReader;
+use super::records::Records;
 use super::sorted::Sorted;
 
 /// Words of a part, about: they and the sort's scratch fit a first-level cache.
@@ -24,6 +25,11 @@ pub(super) trait Split: Sync {
 
     /// Cells are consecutive parts that are encoded together.
     fn cells(&self) -> &[Cell];
+
+    /// The arcs of each part, if they are known before any is read.
+    fn arcs(&self) -> Option<&[u32]> {
+        None
+    }
 }
 
 /// Parts from the end of the cell before on.
@@ -50,10 +56,8 @@ pub(super) struct Loader {
     weighted: bool,
     /// The most arcs that are expected, which there is room for at once.
     most: usize,
-    loaded: usize,
-    words: Array<u32>,
-    parts: Array<u32>,
-    weights: Array<f64>,
+    /// Where each part will end.
+    ends: Vec<u32>,
     sorted: Sorted,
 }
 
@@ -62,45 +66,35 @@ impl Loader {
         Self { weighted, most: most as usize, ..Self::default() }
     }
 
-    /// Reads the `arcs` arcs of the cells `wanted` and sorts them by part, word and weight. Without
-    /// `duplicates`, the first of equal ones is kept.
+    /// Reads the arcs of the cells `wanted` and sorts them by part, word and weight. Without
+    /// `duplicates`, the first of equal ones is kept. Where neither `arcs` has the number of arcs of
+    /// each part of the bucket nor the split knows it, all of the bucket is in memory meanwhile.
     pub(super) fn load<S: Split>(
         &mut self,
         reader: &ChunkReader,
         split: &S,
-        (wanted, arcs): (&Range<usize>, u64),
+        (wanted, arcs): (&Range<usize>, Option<&[u32]>),
         duplicates: bool,
         cancel: &Cancel,
     ) -> Result<&Sorted> {
         let cells = &split.cells()[wanted.clone()];
         let parts = parts_of(split.cells(), wanted);
-        let record = reader.record();
-        let weighted = self.weighted && record.weights != Weights::None;
-        self.make_room((arcs as usize).max(self.most), weighted)?;
-        self.loaded = 0;
-        self.sorted.ends.clear();
-        self.sorted.ends.resize(parts.len(), 0);
-        reader.for_each(|bytes, records| {
-            cancel.check("build the graph")?;
-            let records = Records { bytes, count: records, record };
-            let to = Target {
-                words: &mut self.words,
-                parts: &mut self.parts,
-                weights: if weighted { &mut self.weights } else { &mut [] },
-                counts: &mut self.sorted.ends,
-            };
-            self.loaded = match weighted {
-                true => {
-                    widest(|| split_all::<true, S>(split, &records, parts.start, self.loaded, to))
-                }
-                false => {
-                    widest(|| split_all::<false, S>(split, &records, parts.start, self.loaded, to))
-                }
-            };
-            Ok(())
-        })?;
-        cancel.check("build the graph")?;
-        self.distribute(weighted);
+        self.sorted.weighted = self.weighted && reader.record().weights != Weights::None;
+        if let Some(arcs) = arcs.or(split.arcs()) {
+            self.make_room(&arcs[parts.start as usize..parts.end as usize])?;
+            reader.for_each(|records| self.distribute(split, parts.start, records, cancel))?;
+        } else {
+            let mut arcs = vec![0; parts.len()];
+            let held = reader.hold(|records| {
+                widest(|| count_all(split, parts.start, records, &mut arcs));
+                cancel.check("build the graph")
+            })?;
+            self.make_room(&arcs)?;
+            held.for_each(|records| self.distribute(split, parts.start, records, cancel))?;
+        }
+        if self.sorted.ends != self.ends {
+            return Err(changed());
+        }
         self.sorted.sort(cells, parts.start);
         if !duplicates {
             self.sorted.dedup();
@@ -108,121 +102,98 @@ impl Loader {
         Ok(&self.sorted)
     }
 
-    /// Puts words, and weights, into the order of parts.
-    fn distribute(&mut self, weighted: bool) {
-        let sorted = &mut self.sorted;
-        let mut sum = 0;
-        for end in &mut sorted.ends {
-            (*end, sum) = (sum, sum + *end);
+    /// Makes room for parts of so many arcs, which are empty then.
+    fn make_room(&mut self, arcs: &[u32]) -> Result<()> {
+        let (mut sum, sorted) = (0, &mut self.sorted);
+        sorted.ends.clear();
+        self.ends.clear();
+        for arcs in arcs {
+            sorted.ends.push(sum);
+            sum += arcs;
+            self.ends.push(sum);
         }
-        let (to, ends) = (&mut sorted.words[..], &mut sorted.ends[..]);
-        let from = self.parts[..self.loaded].iter().zip(&self.words[..self.loaded]);
-        if !weighted {
-            for (&part, &word) in from {
-                let place = &mut ends[part as usize];
-                to[*place as usize] = word;
-                *place += 1;
+        let room = self.most.max(sum as usize);
+        sorted.words.make_room(room)?;
+        if sorted.weighted { sorted.weights.make_room(room) } else { Ok(()) }
+    }
+
+    /// Puts the words of records, and weights, behind those that their parts have.
+    fn distribute<S: Split>(
+        &mut self,
+        split: &S,
+        first_part: u32,
+        records: &Records<'_>,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let Sorted { words, weights, ends, weighted, .. } = &mut self.sorted;
+        match weighted {
+            true => widest(|| put_all::<true, S>(split, first_part, records, words, weights, ends)),
+            false => {
+                widest(|| put_all::<false, S>(split, first_part, records, words, &mut [], ends))
             }
-            return;
         }
-        for ((&part, &word), &weight) in from.zip(&self.weights[..]) {
-            let place = &mut ends[part as usize];
-            (to[*place as usize], sorted.weights[*place as usize]) = (word, weight);
-            *place += 1;
-        }
-    }
-
-    fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
-        self.words.make_room(arcs)?;
-        self.parts.make_room(arcs)?;
-        self.sorted.words.make_room(arcs)?;
-        self.sorted.weighted = weighted;
-        if weighted {
-            self.weights.make_room(arcs)?;
-            self.sorted.weights.make_room(arcs)?;
-        }
-        Ok(())
+        cancel.check("build the graph")
     }
 }
 
-/// Records one behind the other.
-struct Records<'a> {
-    bytes: &'a [u8],
-    count: usize,
-    record: Record,
-}
-
-impl Records<'_> {
-    /// Calls `visit` with the key and the bytes of each record.
-    #[inline(always)]
-    fn for_each_key(&self, mut visit: impl FnMut(u64, &[u8])) {
-        let (size, mask) = (self.record.bytes(), self.record.mask());
-        for i in 0..self.count {
-            let bytes = &self.bytes[i * size..];
-            let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-            visit(word & mask, bytes);
-        }
-    }
-}
-
-/// Where split keys go, and the counters of the parts.
-struct Target<'a> {
-    words: &'a mut [u32],
-    parts: &'a mut [u32],
-    weights: &'a mut [f64],
-    counts: &'a mut [u32],
-}
-
-/// Splits keys, of which those of parts from `first_part` on go behind the first `at`, and counts
-/// those of each part; how many there are then.
+/// Puts words, and weights, where their parts end, unless their part is not wanted.
 ///
 /// A function of its own arguments, none of which can lie in another: what `split` has stays in
 /// registers.
 #[inline(always)]
-fn split_all<const WEIGHTED: bool, S: Split>(
+fn put_all<const WEIGHTED: bool, S: Split>(
     split: &S,
-    records: &Records<'_>,
     first_part: u32,
-    mut at: usize,
-    to: Target<'_>,
-) -> usize {
-    let Target { words, parts, weights, counts } = to;
+    records: &Records<'_>,
+    words: &mut [u32],
+    weights: &mut [f64],
+    ends: &mut [u32],
+) {
     records.for_each_key(|key, bytes| {
         let (part, word) = split.split(key);
         // A part before the wanted ones wraps around to a large number.
-        let part = part.wrapping_sub(first_part);
-        let Some(count) = counts.get_mut(part as usize) else { return };
-        *count += 1;
-        (words[at], parts[at]) = (word, part);
-        if WEIGHTED {
-            weights[at] = records.record.weight(bytes);
+        let Some(end) = ends.get_mut(part.wrapping_sub(first_part) as usize) else { return };
+        // There is no room for more arcs than were counted, which shows in the end.
+        if let Some(to) = words.get_mut(*end as usize) {
+            *to = word;
+            if WEIGHTED {
+                weights[*end as usize] = records.record.weight(bytes);
+            }
         }
-        at += 1;
+        *end += 1;
     });
-    at
 }
 
-/// Counts the arcs of each cell of a bucket.
+/// Counts the arcs of each part from `first_part` on.
+#[inline(always)]
+fn count_all<S: Split>(split: &S, first_part: u32, records: &Records<'_>, arcs: &mut [u32]) {
+    records.for_each_key(|key, _| {
+        let part = split.split(key).0.wrapping_sub(first_part);
+        if let Some(arcs) = arcs.get_mut(part as usize) {
+            *arcs += 1;
+        }
+    });
+}
+
+/// Counts the arcs of each part of a bucket.
 pub(super) fn count<S: Split>(
     reader: &ChunkReader,
     split: &S,
     cancel: &Cancel,
-) -> Result<Vec<u64>> {
+) -> Result<Vec<u32>> {
     let cells = split.cells();
-    let mut counts = vec![0u64; parts_of(cells, &(0..cells.len())).len()];
-    reader.for_each(|bytes, records| {
-        let records = Records { bytes, count: records, record: reader.record() };
-        records.for_each_key(|key, _| counts[split.split(key).0 as usize] += 1);
+    let mut arcs = vec![0; parts_of(cells, &(0..cells.len())).len()];
+    reader.for_each(|records| {
+        count_all(split, 0, records, &mut arcs);
         cancel.check("build the graph")
     })?;
-    let of_cell = |cell: usize| {
-        let parts = parts_of(cells, &(cell..cell + 1));
-        counts[parts.start as usize..parts.end as usize].iter().sum()
-    };
-    Ok((0..cells.len()).map(of_cell).collect())
+    Ok(arcs)
 }
 
-/// Bits that numbers below `n` need.
-pub(super) fn bits_below(n: u64) -> u32 {
-    u64::BITS - n.saturating_sub(1).leading_zeros()
+/// The error of degrees that are not those of the arcs.
+fn changed() -> Error {
+    Error::new(ErrorKind::Input, "read the edges again")
+        .expected("those of the first pass over the input")
+        .got("others")
+        .hint("do not write to the input while a graph is built from it")
 }

@@ -34,6 +34,7 @@ mod outputs;
 mod partition;
 mod plan;
 mod progress;
+mod records;
 mod report;
 mod sample;
 mod scan;
