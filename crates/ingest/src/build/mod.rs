@@ -36,6 +36,7 @@ mod plan;
 mod progress;
 mod records;
 mod report;
+mod route;
 mod sample;
 mod scan;
 mod sort;
