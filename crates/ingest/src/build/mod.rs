@@ -22,6 +22,7 @@ mod append;
 mod array;
 mod commit;
 mod counts;
+mod ends;
 mod family;
 mod graph;
 mod ids;
