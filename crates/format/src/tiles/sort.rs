@@ -58,21 +58,13 @@ pub fn sort_words(words: &mut [u32], scratch: &mut [u32], bits: u32) {
         return words.sort_unstable();
     }
     let scratch = &mut scratch[..words.len()];
-    // As few passes as the widest digit allows, and then digits no wider than they must be: counters
-    // are set to zero and added up once a digit.
-    let widest = if words.len() >= MANY_WORDS { DIGIT_BITS } else { 8 };
-    let digits = bits.div_ceil(widest).max(1);
-    match (digits, bits.div_ceil(digits)) {
-        (1, _) => sort_digits::<1, 11>(words, scratch),
-        (2, ..=8) => sort_digits::<2, 8>(words, scratch),
-        (2, 9) => sort_digits::<2, 9>(words, scratch),
-        (2, 10) => sort_digits::<2, 10>(words, scratch),
-        (2, _) => sort_digits::<2, 11>(words, scratch),
-        (3, ..=8) => sort_digits::<3, 8>(words, scratch),
-        (3, 9) => sort_digits::<3, 9>(words, scratch),
-        (3, 10) => sort_digits::<3, 10>(words, scratch),
-        (3, _) => sort_digits::<3, 11>(words, scratch),
-        _ => sort_digits::<4, 8>(words, scratch),
+    match (words.len() >= MANY_WORDS, bits) {
+        (_, 0..=8) => sort_digits::<1, 8>(words, scratch),
+        (_, 9..=16) => sort_digits::<2, 8>(words, scratch),
+        (true, 17..=22) => sort_digits::<2, 11>(words, scratch),
+        (_, 17..=24) => sort_digits::<3, 8>(words, scratch),
+        (true, _) => sort_digits::<3, 11>(words, scratch),
+        (false, _) => sort_digits::<4, 8>(words, scratch),
     }
 }
 

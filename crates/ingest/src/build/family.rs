@@ -70,12 +70,6 @@ impl Family {
         self.chunks[bucket].iter().map(|chunk| u64::from(chunk.records)).sum()
     }
 
-    /// Chunks of a bucket that are not in memory.
-    pub(super) fn written(&self, bucket: usize) -> usize {
-        let written = |chunk: &&Chunk| matches!(chunk.place, Place::Written(_));
-        self.chunks[bucket].iter().filter(written).count()
-    }
-
     /// Starts to read a bucket, `ahead` chunks ahead of who takes them, into `spares` while there are
     /// some.
     pub(super) fn read(
@@ -161,25 +155,6 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// As [`Self::for_each`], and keeps all chunks in memory.
-    pub(super) fn hold(
-        &self,
-        mut visit: impl FnMut(&Records<'_>) -> Result<()>,
-    ) -> Result<Held<'_>> {
-        let mut held = Held { reader: self, written: Vec::new() };
-        for chunk in &self.family.chunks[self.bucket] {
-            match &chunk.place {
-                Place::Kept(buffer) => visit(&self.records(chunk, buffer))?,
-                Place::Written(_) => {
-                    let buffer = self.next()?;
-                    visit(&self.records(chunk, &buffer))?;
-                    held.written.push(buffer);
-                }
-            }
-        }
-        Ok(held)
-    }
-
     fn records<'b>(&self, chunk: &Chunk, bytes: &'b [u8]) -> Records<'b> {
         Records { bytes, count: chunk.records as usize, record: self.record() }
     }
@@ -192,35 +167,6 @@ impl ChunkReader {
     fn spare(&self, buffer: AlignedBuf) {
         // A full channel means that there are spares enough.
         let _ = self.spare.try_send(buffer);
-    }
-}
-
-/// A bucket whose chunks are all in memory.
-#[derive(Debug)]
-pub(super) struct Held<'r> {
-    reader: &'r ChunkReader,
-    /// The chunks that were written, in their order.
-    written: Vec<AlignedBuf>,
-}
-
-impl Held<'_> {
-    /// Calls `visit` with each chunk's records.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
-        let mut written = self.written.iter();
-        for chunk in &self.reader.family.chunks[self.reader.bucket] {
-            let buffer = match &chunk.place {
-                Place::Kept(buffer) => buffer,
-                Place::Written(_) => written.next().ok_or_else(ended)?,
-            };
-            visit(&self.reader.records(chunk, buffer))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.written.drain(..).for_each(|buffer| self.reader.spare(buffer));
     }
 }
 

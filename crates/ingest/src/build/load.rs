@@ -3,7 +3,8 @@
 //! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit
 //! words of what the part leaves open; each part is then sorted by radix. How keys are divided into
 //! parts is the business of the file that they are for ([`Split`]), and so is how many arcs a part
-//! has, if the degrees say so. Otherwise they are counted first, with all records in memory.
+//! has, if the degrees say so. Otherwise they are counted first, and words wait with their parts:
+//! to divide keys twice takes longer.
 
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_kernels::widest;
 
+use super::array::Array;
 use super::family::ChunkReader;
 use super::records::Records;
 use super::sorted::Sorted;
@@ -56,6 +58,10 @@ pub(super) struct Loader {
     weighted: bool,
     /// The most arcs that are expected, which there is room for at once.
     most: usize,
+    /// Words that wait until all are counted, each below its part.
+    waiting: Array<u64>,
+    /// Their weights.
+    weights: Array<f64>,
     /// Where each part will end.
     ends: Vec<u32>,
     sorted: Sorted,
@@ -66,31 +72,39 @@ impl Loader {
         Self { weighted, most: most as usize, ..Self::default() }
     }
 
-    /// Reads the arcs of the cells `wanted` and sorts them by part, word and weight. Without
-    /// `duplicates`, the first of equal ones is kept. Where neither `arcs` has the number of arcs of
-    /// each part of the bucket nor the split knows it, all of the bucket is in memory meanwhile.
+    /// Reads the `arcs` arcs of the cells `wanted` and sorts them by part, word and weight. Without
+    /// `duplicates`, the first of equal ones is kept.
     pub(super) fn load<S: Split>(
         &mut self,
         reader: &ChunkReader,
         split: &S,
-        (wanted, arcs): (&Range<usize>, Option<&[u32]>),
+        (wanted, arcs): (&Range<usize>, u64),
         duplicates: bool,
         cancel: &Cancel,
     ) -> Result<&Sorted> {
         let cells = &split.cells()[wanted.clone()];
         let parts = parts_of(split.cells(), wanted);
-        self.sorted.weighted = self.weighted && reader.record().weights != Weights::None;
-        if let Some(arcs) = arcs.or(split.arcs()) {
-            self.make_room(&arcs[parts.start as usize..parts.end as usize])?;
-            reader.for_each(|records| self.distribute(split, parts.start, records, cancel))?;
-        } else {
-            let mut arcs = vec![0; parts.len()];
-            let held = reader.hold(|records| {
-                widest(|| count_all(split, parts.start, records, &mut arcs));
-                cancel.check("build the graph")
-            })?;
-            self.make_room(&arcs)?;
-            held.for_each(|records| self.distribute(split, parts.start, records, cancel))?;
+        let weighted = self.weighted && reader.record().weights != Weights::None;
+        let room = self.most.max(arcs as usize);
+        self.sorted.make_room(room, weighted)?;
+        match split.arcs() {
+            Some(arcs) => {
+                self.begin(&arcs[parts.start as usize..parts.end as usize]);
+                reader.for_each(|records| {
+                    self.put(split, parts.start, records);
+                    cancel.check("build the graph")
+                })?;
+            }
+            None => {
+                self.make_room(room, weighted)?;
+                let (mut arcs, mut loaded) = (vec![0; parts.len()], 0);
+                reader.for_each(|records| {
+                    loaded = self.wait(split, parts.start, records, loaded, &mut arcs);
+                    cancel.check("build the graph")
+                })?;
+                self.begin(&arcs);
+                self.distribute(loaded);
+            }
         }
         if self.sorted.ends != self.ends {
             return Err(changed());
@@ -102,60 +116,121 @@ impl Loader {
         Ok(&self.sorted)
     }
 
-    /// Makes room for parts of so many arcs, which are empty then.
-    fn make_room(&mut self, arcs: &[u32]) -> Result<()> {
-        let (mut sum, sorted) = (0, &mut self.sorted);
-        sorted.ends.clear();
+    fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
+        self.waiting.make_room(arcs)?;
+        if weighted { self.weights.make_room(arcs) } else { Ok(()) }
+    }
+
+    /// Empties parts of so many arcs.
+    fn begin(&mut self, arcs: &[u32]) {
+        self.sorted.ends.clear();
         self.ends.clear();
+        let mut sum = 0;
         for arcs in arcs {
-            sorted.ends.push(sum);
+            self.sorted.ends.push(sum);
             sum += arcs;
             self.ends.push(sum);
         }
-        let room = self.most.max(sum as usize);
-        sorted.words.make_room(room)?;
-        if sorted.weighted { sorted.weights.make_room(room) } else { Ok(()) }
     }
 
-    /// Puts the words of records, and weights, behind those that their parts have.
-    fn distribute<S: Split>(
+    /// Puts records behind those that their parts have.
+    fn put<S: Split>(&mut self, split: &S, first_part: u32, records: &Records<'_>) {
+        let Sorted { words, weights, ends, weighted, .. } = &mut self.sorted;
+        let to = Target { words, weights, counts: ends };
+        match weighted {
+            true => widest(|| put_all::<true, S>(split, records, first_part, to)),
+            false => widest(|| put_all::<false, S>(split, records, first_part, to)),
+        }
+    }
+
+    /// Lets records wait behind the first `at`, and counts those of each part; how many wait then.
+    fn wait<S: Split>(
         &mut self,
         split: &S,
         first_part: u32,
         records: &Records<'_>,
-        cancel: &Cancel,
-    ) -> Result<()> {
-        let Sorted { words, weights, ends, weighted, .. } = &mut self.sorted;
-        match weighted {
-            true => widest(|| put_all::<true, S>(split, first_part, records, words, weights, ends)),
-            false => {
-                widest(|| put_all::<false, S>(split, first_part, records, words, &mut [], ends))
-            }
+        at: usize,
+        counts: &mut [u32],
+    ) -> usize {
+        let to = Target { words: &mut self.waiting[..], weights: &mut self.weights[..], counts };
+        match self.sorted.weighted {
+            true => widest(|| split_all::<true, S>(split, records, first_part, at, to)),
+            false => widest(|| split_all::<false, S>(split, records, first_part, at, to)),
         }
-        cancel.check("build the graph")
+    }
+
+    /// Puts the first `loaded` words that wait, and weights, into the order of parts.
+    fn distribute(&mut self, loaded: usize) {
+        let sorted = &mut self.sorted;
+        let (to, ends) = (&mut sorted.words[..], &mut sorted.ends[..]);
+        let from = &self.waiting[..loaded];
+        if !sorted.weighted {
+            for word in from {
+                let place = &mut ends[(word >> u32::BITS) as usize];
+                to[*place as usize] = *word as u32;
+                *place += 1;
+            }
+            return;
+        }
+        for (word, &weight) in from.iter().zip(&self.weights[..]) {
+            let place = &mut ends[(word >> u32::BITS) as usize];
+            (to[*place as usize], sorted.weights[*place as usize]) = (*word as u32, weight);
+            *place += 1;
+        }
     }
 }
 
-/// Puts words, and weights, where their parts end, unless their part is not wanted.
+/// Where split keys go, and the counters of the parts.
+struct Target<'a, W> {
+    words: &'a mut [W],
+    weights: &'a mut [f64],
+    counts: &'a mut [u32],
+}
+
+/// Splits keys, of which those of parts from `first_part` on go behind the first `at`, and counts
+/// those of each part; how many there are then.
 ///
 /// A function of its own arguments, none of which can lie in another: what `split` has stays in
 /// registers.
 #[inline(always)]
-fn put_all<const WEIGHTED: bool, S: Split>(
+fn split_all<const WEIGHTED: bool, S: Split>(
     split: &S,
-    first_part: u32,
     records: &Records<'_>,
-    words: &mut [u32],
-    weights: &mut [f64],
-    ends: &mut [u32],
-) {
+    first_part: u32,
+    mut at: usize,
+    to: Target<'_, u64>,
+) -> usize {
+    let Target { words, weights, counts } = to;
     records.for_each_key(|key, bytes| {
         let (part, word) = split.split(key);
         // A part before the wanted ones wraps around to a large number.
-        let Some(end) = ends.get_mut(part.wrapping_sub(first_part) as usize) else { return };
-        // There is no room for more arcs than were counted, which shows in the end.
-        if let Some(to) = words.get_mut(*end as usize) {
-            *to = word;
+        let part = part.wrapping_sub(first_part);
+        let Some(count) = counts.get_mut(part as usize) else { return };
+        *count += 1;
+        words[at] = u64::from(part) << u32::BITS | u64::from(word);
+        if WEIGHTED {
+            weights[at] = records.record.weight(bytes);
+        }
+        at += 1;
+    });
+    at
+}
+
+/// As [`split_all`], and puts words where the counters say.
+#[inline(always)]
+fn put_all<const WEIGHTED: bool, S: Split>(
+    split: &S,
+    records: &Records<'_>,
+    first_part: u32,
+    to: Target<'_, u32>,
+) {
+    let Target { words, weights, counts } = to;
+    records.for_each_key(|key, bytes| {
+        let (part, word) = split.split(key);
+        let Some(end) = counts.get_mut(part.wrapping_sub(first_part) as usize) else { return };
+        // Arcs that there is no room for show in where parts end.
+        if let Some(place) = words.get_mut(*end as usize) {
+            *place = word;
             if WEIGHTED {
                 weights[*end as usize] = records.record.weight(bytes);
             }
@@ -164,30 +239,23 @@ fn put_all<const WEIGHTED: bool, S: Split>(
     });
 }
 
-/// Counts the arcs of each part from `first_part` on.
-#[inline(always)]
-fn count_all<S: Split>(split: &S, first_part: u32, records: &Records<'_>, arcs: &mut [u32]) {
-    records.for_each_key(|key, _| {
-        let part = split.split(key).0.wrapping_sub(first_part);
-        if let Some(arcs) = arcs.get_mut(part as usize) {
-            *arcs += 1;
-        }
-    });
-}
-
-/// Counts the arcs of each part of a bucket.
+/// Counts the arcs of each cell of a bucket.
 pub(super) fn count<S: Split>(
     reader: &ChunkReader,
     split: &S,
     cancel: &Cancel,
-) -> Result<Vec<u32>> {
+) -> Result<Vec<u64>> {
     let cells = split.cells();
-    let mut arcs = vec![0; parts_of(cells, &(0..cells.len())).len()];
+    let mut counts = vec![0u64; parts_of(cells, &(0..cells.len())).len()];
     reader.for_each(|records| {
-        count_all(split, 0, records, &mut arcs);
+        records.for_each_key(|key, _| counts[split.split(key).0 as usize] += 1);
         cancel.check("build the graph")
     })?;
-    Ok(arcs)
+    let of_cell = |cell: usize| {
+        let parts = parts_of(cells, &(cell..cell + 1));
+        counts[parts.start as usize..parts.end as usize].iter().sum()
+    };
+    Ok((0..cells.len()).map(of_cell).collect())
 }
 
 /// The error of degrees that are not those of the arcs.

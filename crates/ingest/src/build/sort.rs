@@ -13,7 +13,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_mem::Budget;
 
 use super::family::{ChunkReader, Family, Spares};
-use super::load::{Loader, Split, count, parts_of};
+use super::load::{Loader, Split, count};
 use super::sorted::Sorted;
 
 /// What turns a bucket's arcs into something to write, and writes it. One a thread.
@@ -167,7 +167,7 @@ impl Stage<'_> {
         turns: &Turns<E>,
     ) -> Result<()> {
         let buckets = self.family.buckets.len();
-        let spares = Spares::new(self.spares());
+        let spares = Spares::new(2 * self.ahead);
         let read = |bucket: usize| -> Result<Option<ChunkReader>> {
             let fits = bucket < buckets && self.family.arcs(bucket) <= self.capacity;
             fits.then(|| self.family.read(bucket, self.ahead, &spares)).transpose()
@@ -182,8 +182,9 @@ impl Stage<'_> {
             let go_on = match std::mem::replace(&mut reader, next) {
                 Some(reader) => {
                     let all = 0..split.cells().len();
+                    let wanted = (&all, self.family.arcs(bucket));
                     let sorted =
-                        loader.load(&reader, &split, (&all, None), self.duplicates, self.cancel)?;
+                        loader.load(&reader, &split, wanted, self.duplicates, self.cancel)?;
                     let ready = encoder.prepare(bucket, &split, &all, sorted)?;
                     turns.leave(bucket, ready, encoder)?
                 }
@@ -225,36 +226,25 @@ impl Stage<'_> {
     ) -> Result<()> {
         let spares = Spares::new(self.ahead);
         let read = || self.family.read(bucket, self.ahead, &spares);
-        let arcs = count(&read()?, split, self.cancel)?;
-        let of_cells = |cells: Range<usize>| -> u64 {
-            let parts = parts_of(split.cells(), &cells);
-            arcs[parts.start as usize..parts.end as usize].iter().map(|&n| u64::from(n)).sum()
-        };
-        let (mut begin, cells) = (0, split.cells().len());
-        while begin < cells {
-            let (mut end, mut sum) = (begin + 1, of_cells(begin..begin + 1));
-            while end < cells && sum + of_cells(end..end + 1) <= self.capacity {
-                sum += of_cells(end..end + 1);
+        let counts = count(&read()?, split, self.cancel)?;
+        let mut begin = 0;
+        while begin < counts.len() {
+            let (mut end, mut sum) = (begin + 1, counts[begin]);
+            while end < counts.len() && sum + counts[end] <= self.capacity {
+                sum += counts[end];
                 end += 1;
             }
             // A cell is not divided, so a larger one needs more.
             let more = sum.saturating_sub(self.capacity) * self.arc_bytes;
             let _held = self.budget.reserve(more, "the largest part of a strip")?;
             let wanted = begin..end;
-            let parts = (&wanted, Some(&arcs[..]));
-            let sorted = loader.load(&read()?, split, parts, self.duplicates, self.cancel)?;
+            let arcs = (&wanted, sum);
+            let sorted = loader.load(&read()?, split, arcs, self.duplicates, self.cancel)?;
             let ready = encoder.prepare(bucket, split, &wanted, sorted)?;
             encoder.write(sink, ready)?;
             begin = end;
         }
         Ok(())
-    }
-
-    /// Buffers that a thread keeps: for a bucket that is in memory, and what is read ahead of it.
-    fn spares(&self) -> usize {
-        let written = |bucket: usize| self.family.written(bucket);
-        let most = (0..self.family.buckets.len()).map(written).max().unwrap_or(0);
-        most + self.ahead
     }
 }
 
