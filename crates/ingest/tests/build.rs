@@ -457,6 +457,38 @@ fn a_cancelled_build_leaves_the_old_graph() {
     }
 }
 
+/// Takes edges from a file when they are read again.
+struct TakeAt<'p>(&'p Path);
+
+impl Progress for TakeAt<'_> {
+    fn update(&self, stage: &str, _done: u64, _total: u64, _unit: &str) {
+        if stage == "partition" {
+            std::fs::write(self.0, pairs(&[(0, 1), (1, 2)])).unwrap();
+        }
+    }
+}
+
+fn pairs(edges: &[(u32, u32)]) -> Vec<u8> {
+    edges.iter().flat_map(|(s, d)| [s.to_le_bytes(), d.to_le_bytes()]).flatten().collect()
+}
+
+#[test]
+fn edges_that_go_between_passes_are_missed() {
+    let dir = TempDir::new().unwrap();
+    let (input, path) = (dir.path().join("edges.u32"), dir.path().join("g.tg"));
+    std::fs::write(&input, pairs(&[(0, 1), (1, 2), (2, 0)])).unwrap();
+    let mut source = open(&input, &OpenOptions::default()).unwrap();
+    let progress = TakeAt(&input);
+    let error = build(&mut *source, &path, &tiny(), &progress, &Cancel::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Input);
+    assert_eq!(
+        error.to_string(),
+        "cannot read the edges again: expected those of the first pass over the input, got \
+         others\n\nhint: do not write to the input while a graph is built from it"
+    );
+    assert!(!path.exists());
+}
+
 #[test]
 fn stripes_hold_the_blocks() {
     let dir = TempDir::new().unwrap();

@@ -10,12 +10,12 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_mem::AlignedBuf;
 
-use super::family::{Family, RECORD_SPAN, RowOf};
+use super::family::{Family, RowOf};
+use super::records::RECORD_SPAN;
+use super::route::Routes;
 
-/// Rows that share an entry of the table from rows to buckets: buckets are cut at multiples of it.
-const ROWS_LOG2: u32 = 5;
-/// Edges that are appended together at most.
-pub(super) const BLOCK: usize = 256;
+/// Edges that are appended together at most: the look-ups of so many fit a core's load buffer.
+pub(super) const BLOCK: usize = 32;
 /// Bytes of all stages of a thread: half of a usual second-level cache.
 const STAGES_BYTES: usize = 512 << 10;
 
@@ -32,14 +32,25 @@ pub(super) struct Full {
 #[derive(Clone)]
 pub(super) struct ChunkFlow {
     pub(super) full: Sender<Full>,
-    pub(super) empty: Receiver<AlignedBuf>,
+    /// Buffers of chunks that were written.
+    pub(super) again: Receiver<AlignedBuf>,
+    /// Buffers that were never used: the system has yet to find memory for them.
+    pub(super) fresh: Receiver<AlignedBuf>,
+}
+
+impl ChunkFlow {
+    /// An empty buffer, a used one if there is some.
+    fn empty(&self) -> Result<AlignedBuf> {
+        let ready = self.again.try_recv().or_else(|_| self.fresh.try_recv());
+        ready.or_else(|_| self.again.recv()).map_err(|_| gone())
+    }
 }
 
 /// One thread's stages and chunks of one family.
 pub(super) struct Appender<'f> {
     number: usize,
     family: &'f Family,
-    bucket_of: &'f [u16],
+    routes: &'f Routes,
     stages: Vec<u8>,
     open: Vec<Open>,
     chunks: Vec<OpenChunk>,
@@ -75,7 +86,7 @@ impl<'f> Appender<'f> {
     pub(super) fn new(
         number: usize,
         family: &'f Family,
-        bucket_of: &'f [u16],
+        routes: &'f Routes,
         buckets: usize,
         flow: ChunkFlow,
     ) -> Self {
@@ -91,7 +102,7 @@ impl<'f> Appender<'f> {
         let open: Vec<Open> = open.collect();
         let stages = vec![0; bytes * open.len()];
         let chunks = open.iter().map(|_| OpenChunk::default()).collect();
-        Self { number, family, bucket_of, stages, open, chunks, flow }
+        Self { number, family, routes, stages, open, chunks, flow }
     }
 
     /// Appends a block of edges.
@@ -132,7 +143,7 @@ impl<'f> Appender<'f> {
         let column_bits = self.family.column_bits;
         let mut buckets = [0; BLOCK];
         for (bucket, &row) in buckets.iter_mut().zip(rows) {
-            *bucket = self.bucket_of[(row >> ROWS_LOG2) as usize];
+            *bucket = self.routes.bucket(row);
         }
         for (i, ((&row, &column), bucket)) in rows.iter().zip(columns).zip(buckets).enumerate() {
             if skip_loops && row == column {
@@ -162,7 +173,7 @@ impl<'f> Appender<'f> {
         let bytes = end - begin;
         if self.chunks[bucket].used + bytes + RECORD_SPAN > self.chunks[bucket].buffer.len() {
             self.hand_on(bucket)?;
-            self.chunks[bucket].buffer = self.flow.empty.recv().map_err(|_| gone())?;
+            self.chunks[bucket].buffer = self.flow.empty()?;
         }
         let chunk = &mut self.chunks[bucket];
         chunk.buffer[chunk.used..chunk.used + bytes].copy_from_slice(&self.stages[begin..end]);
@@ -191,15 +202,6 @@ impl<'f> Appender<'f> {
         }
         Ok(())
     }
-}
-
-/// The bucket of each 32 rows.
-pub(super) fn bucket_table(family: &Family) -> Vec<u16> {
-    let mut table = Vec::new();
-    for (number, bucket) in family.buckets.iter().enumerate() {
-        table.resize((bucket.rows.end as usize).div_ceil(1 << ROWS_LOG2), number as u16);
-    }
-    table
 }
 
 /// The error of a thread whose chunks nobody takes any more; the taking thread's own says why.

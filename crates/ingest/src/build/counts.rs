@@ -10,7 +10,7 @@ const WHAT: &str = "the degrees";
 /// A counter a vertex.
 #[derive(Debug)]
 pub(super) struct Counts {
-    pub(super) bytes: Array<u8>,
+    bytes: Array<u8>,
     /// What overflowed, in steps of 256.
     words: Array<u32>,
 }
@@ -22,6 +22,11 @@ impl Counts {
             bytes: Array::zeroed(len, budget, WHAT)?,
             words: Array::zeroed(len, budget, WHAT)?,
         })
+    }
+
+    /// How many counters there are.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Adds counters up to `len`.

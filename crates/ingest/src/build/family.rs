@@ -7,7 +7,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-use super::load::bits_below;
+use super::records::{Record, Records};
 use super::strips::Bucket;
 use super::temporary::TemporaryFile;
 
@@ -22,61 +22,6 @@ pub(super) enum RowOf {
     Larger,
     /// Both, one after the other: each undirected edge twice, a self-loop once.
     Both,
-}
-
-/// How an arc lies in a bucket: row in the bucket and column in as few bytes as hold both, then
-/// the weight.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Record {
-    pub(super) key_bytes: usize,
-    pub(super) weights: Weights,
-}
-
-/// Bytes that a record's reader and writer may touch from its first byte.
-pub(super) const RECORD_SPAN: usize = 16;
-
-impl Record {
-    /// A record for rows below `rows` and columns below `columns`.
-    pub(super) fn new(rows: u32, columns: u32, weights: Weights) -> Self {
-        let bits = bits_below(rows.into()) + column_bits(columns);
-        Self { key_bytes: (bits as usize).div_ceil(8).max(1), weights }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.key_bytes + self.weights.bytes()
-    }
-
-    /// Writes the weight of the record at the start of `bytes`, which has [`RECORD_SPAN`] bytes.
-    #[inline]
-    pub(super) fn write_weight(&self, bytes: &mut [u8], weight: f64) {
-        let at = self.key_bytes;
-        match self.weights {
-            Weights::None => {}
-            Weights::F32 => bytes[at..at + 4].copy_from_slice(&(weight as f32).to_le_bytes()),
-            Weights::F64 => bytes[at..at + 8].copy_from_slice(&weight.to_le_bytes()),
-        }
-    }
-
-    /// The weight of the record at the start of `bytes`.
-    #[inline]
-    pub(super) fn weight(&self, bytes: &[u8]) -> f64 {
-        let rest = &bytes[self.key_bytes..];
-        match self.weights {
-            Weights::None => 0.0,
-            Weights::F32 => rest.first_chunk().map_or(0.0, |b| f32::from_le_bytes(*b).into()),
-            Weights::F64 => rest.first_chunk().map_or(0.0, |b| f64::from_le_bytes(*b)),
-        }
-    }
-
-    /// The key's bits in the word at a record's start.
-    pub(super) fn mask(&self) -> u64 {
-        u64::MAX >> (64 - 8 * self.key_bytes)
-    }
-}
-
-/// Bits of a column.
-pub(super) fn column_bits(columns: u32) -> u32 {
-    bits_below(columns.into())
 }
 
 /// Some records of a bucket.
@@ -125,17 +70,23 @@ impl Family {
         self.chunks[bucket].iter().map(|chunk| u64::from(chunk.records)).sum()
     }
 
-    /// Starts to read a bucket, `ahead` chunks ahead of who takes them.
-    pub(super) fn read(self: &Arc<Self>, bucket: usize, ahead: usize) -> Result<ChunkReader> {
+    /// Starts to read a bucket, `ahead` chunks ahead of who takes them, into `spares` while there are
+    /// some.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        bucket: usize,
+        ahead: usize,
+        spares: &Spares,
+    ) -> Result<ChunkReader> {
         let (send, written) = bounded(ahead);
-        let (spare, spares) = bounded(ahead + 2);
-        let family = Arc::clone(self);
-        let reader = ChunkReader { family: Arc::clone(self), bucket, written, spare };
+        let (family, buffers) = (Arc::clone(self), spares.buffers.clone());
+        let reader =
+            ChunkReader { family: Arc::clone(self), bucket, written, spare: spares.give.clone() };
         let body = move || {
             let (record, chunks) = (family.records[bucket], &family.chunks[bucket]);
             for chunk in chunks {
                 let Place::Written(offset) = chunk.place else { continue };
-                let buffer = match spares.try_recv() {
+                let buffer = match buffers.try_recv() {
                     Ok(buffer) => Ok(buffer),
                     Err(_) => AlignedBuf::zeroed(family.chunk_bytes),
                 };
@@ -159,6 +110,21 @@ impl Family {
     }
 }
 
+/// Buffers that chunks are read into again.
+#[derive(Debug)]
+pub(super) struct Spares {
+    give: Sender<AlignedBuf>,
+    buffers: Receiver<AlignedBuf>,
+}
+
+impl Spares {
+    /// Keeps `most` buffers.
+    pub(super) fn new(most: usize) -> Self {
+        let (give, buffers) = bounded(most);
+        Self { give, buffers }
+    }
+}
+
 /// A bucket being read. Its thread ends when nobody takes the chunks any more.
 #[derive(Debug)]
 pub(super) struct ChunkReader {
@@ -174,20 +140,33 @@ impl ChunkReader {
         self.family.records[self.bucket]
     }
 
-    /// Calls `visit` with each chunk's bytes and number of records.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&[u8], usize) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with each chunk's records as they come.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
         for chunk in &self.family.chunks[self.bucket] {
             match &chunk.place {
-                Place::Kept(buffer) => visit(buffer, chunk.records as usize)?,
+                Place::Kept(buffer) => visit(&self.records(chunk, buffer))?,
                 Place::Written(_) => {
-                    let buffer = self.written.recv().map_err(|_| ended())??;
-                    visit(&buffer, chunk.records as usize)?;
-                    // A full channel means that there are spares enough.
-                    let _ = self.spare.try_send(buffer);
+                    let buffer = self.next()?;
+                    visit(&self.records(chunk, &buffer))?;
+                    self.spare(buffer);
                 }
             }
         }
         Ok(())
+    }
+
+    fn records<'b>(&self, chunk: &Chunk, bytes: &'b [u8]) -> Records<'b> {
+        Records { bytes, count: chunk.records as usize, record: self.record() }
+    }
+
+    /// The next of the chunks that were written.
+    fn next(&self) -> Result<AlignedBuf> {
+        self.written.recv().map_err(|_| ended())?
+    }
+
+    fn spare(&self, buffer: AlignedBuf) {
+        // A full channel means that there are spares enough.
+        let _ = self.spare.try_send(buffer);
     }
 }
 

@@ -14,13 +14,14 @@ use tiergraph_format::tiles::TileOptions;
 use tiergraph_mem::Budget;
 
 use super::array::Array;
-use super::family::{Family, Record, column_bits};
+use super::family::Family;
 use super::ids::IdMap;
 use super::options::{BuildOptions, Duplicates};
 use super::order::inverse;
 use super::outputs::{Output, arcs_of};
 use super::partition::ChunkPlan;
 use super::plan::{self, SortPlan};
+use super::records::{Record, column_bits};
 use super::strips::{self, Bucket};
 use super::temporary::TemporaryFile;
 use super::write::Planned;

@@ -44,6 +44,11 @@ impl<'s> Input<'s> {
         self.spool.is_some()
     }
 
+    /// What was written aside, for who drops it at a better time.
+    pub(super) fn into_spool(self) -> Option<Spool> {
+        self.spool
+    }
+
     /// Calls `visit` with all edges, a batch at a time. With `keep`, what it makes of each batch is
     /// what the next pass reads.
     pub(super) fn pass(

@@ -10,7 +10,8 @@ use tiergraph_format::sink::FileSink;
 
 use super::array::Array;
 use super::family::{Family, RowOf};
-use super::load::{Cell, PART_WORDS, Split, bits_below, parts_of};
+use super::load::{Cell, PART_WORDS, Split, parts_of};
+use super::records::bits_below;
 use super::sort::Encode;
 use super::sorted::Sorted;
 
@@ -22,8 +23,10 @@ const TABLE_LOG2: u32 = 16;
 pub(super) struct ListsEncode<'a> {
     family: Arc<Family>,
     raw: bool,
-    /// Arcs of each row before duplicates are removed.
+    /// Arcs of each row, before duplicates are removed or after.
     arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
+    /// Whether those are the arcs in the buckets: none is removed.
+    exact: bool,
     neighbors: Vec<u64>,
     /// Memory of lists that were written.
     spare: PackedRows,
@@ -74,6 +77,8 @@ pub(super) struct RowSplit {
     /// The least key of each part.
     bases: Vec<u64>,
     cells: Vec<Cell>,
+    /// The arcs of each part, as the degrees say; empty where they say something else.
+    arcs: Vec<u32>,
 }
 
 impl Split for RowSplit {
@@ -85,6 +90,10 @@ impl Split for RowSplit {
 
     fn cells(&self) -> &[Cell] {
         &self.cells
+    }
+
+    fn arcs(&self) -> Option<&[u32]> {
+        (!self.arcs.is_empty()).then_some(&self.arcs[..])
     }
 }
 
@@ -100,6 +109,7 @@ impl RowSplit {
             part_of: Vec::new(),
             bases: Vec::new(),
             cells: Vec::new(),
+            arcs: Vec::new(),
         };
         let (mut first, mut arcs) = (0, 0);
         for begin in (0..rows).step_by(1 << row_shift) {
@@ -109,9 +119,13 @@ impl RowSplit {
             if split.bases.is_empty() || !fits {
                 split.bases.push(u64::from(begin) << column_bits);
                 split.cells.push(Cell { parts_end: split.bases.len() as u32, bits: 0 });
+                split.arcs.push(0);
                 (first, arcs) = (begin, 0);
             }
             arcs += more;
+            if let Some(all) = split.arcs.last_mut() {
+                *all = arcs as u32;
+            }
             split.part_of.push(split.bases.len() as u32 - 1);
             if let Some(cell) = split.cells.last_mut() {
                 cell.bits = column_bits + bits_below((end - first).into());
@@ -126,8 +140,9 @@ impl<'a> ListsEncode<'a> {
         family: Arc<Family>,
         raw: bool,
         arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
+        exact: bool,
     ) -> Self {
-        Self { family, raw, arcs_of, neighbors: Vec::new(), spare: PackedRows::default() }
+        Self { family, raw, arcs_of, exact, neighbors: Vec::new(), spare: PackedRows::default() }
     }
 }
 
@@ -139,7 +154,11 @@ impl Encode for ListsEncode<'_> {
     fn split(&self, bucket: usize) -> RowSplit {
         let rows = &self.family.buckets[bucket].rows;
         let arcs_of = |row: u32| (self.arcs_of)((rows.start + row) as usize);
-        RowSplit::new(rows.end - rows.start, self.family.column_bits, arcs_of)
+        let mut split = RowSplit::new(rows.end - rows.start, self.family.column_bits, arcs_of);
+        if !self.exact {
+            split.arcs.clear();
+        }
+        split
     }
 
     fn prepare(

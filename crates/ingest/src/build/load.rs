@@ -2,16 +2,19 @@
 //!
 //! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit
 //! words of what the part leaves open; each part is then sorted by radix. How keys are divided into
-//! parts is the business of the file that they are for ([`Split`]).
+//! parts is the business of the file that they are for ([`Split`]), and so is how many arcs a part
+//! has, if the degrees say so. Otherwise they are counted first, and words wait with their parts:
+//! to divide keys twice takes longer.
 
 use std::ops::Range;
 
-use tiergraph_core::{Cancel, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_kernels::widest;
 
 use super::array::Array;
-use super::family::{ChunkReader, Record};
+use super::family::ChunkReader;
+use super::records::Records;
 use super::sorted::Sorted;
 
 /// Words of a part, about: they and the sort's scratch fit a first-level cache.
@@ -24,6 +27,11 @@ pub(super) trait Split: Sync {
 
     /// Cells are consecutive parts that are encoded together.
     fn cells(&self) -> &[Cell];
+
+    /// The arcs of each part, if they are known before any is read.
+    fn arcs(&self) -> Option<&[u32]> {
+        None
+    }
 }
 
 /// Parts from the end of the cell before on.
@@ -50,10 +58,12 @@ pub(super) struct Loader {
     weighted: bool,
     /// The most arcs that are expected, which there is room for at once.
     most: usize,
-    loaded: usize,
-    words: Array<u32>,
-    parts: Array<u32>,
+    /// Words that wait until all are counted, each below its part.
+    waiting: Array<u64>,
+    /// Their weights.
     weights: Array<f64>,
+    /// Where each part will end.
+    ends: Vec<u32>,
     sorted: Sorted,
 }
 
@@ -74,33 +84,31 @@ impl Loader {
     ) -> Result<&Sorted> {
         let cells = &split.cells()[wanted.clone()];
         let parts = parts_of(split.cells(), wanted);
-        let record = reader.record();
-        let weighted = self.weighted && record.weights != Weights::None;
-        self.make_room((arcs as usize).max(self.most), weighted)?;
-        self.loaded = 0;
-        self.sorted.ends.clear();
-        self.sorted.ends.resize(parts.len(), 0);
-        reader.for_each(|bytes, records| {
-            cancel.check("build the graph")?;
-            let records = Records { bytes, count: records, record };
-            let to = Target {
-                words: &mut self.words,
-                parts: &mut self.parts,
-                weights: if weighted { &mut self.weights } else { &mut [] },
-                counts: &mut self.sorted.ends,
-            };
-            self.loaded = match weighted {
-                true => {
-                    widest(|| split_all::<true, S>(split, &records, parts.start, self.loaded, to))
-                }
-                false => {
-                    widest(|| split_all::<false, S>(split, &records, parts.start, self.loaded, to))
-                }
-            };
-            Ok(())
-        })?;
-        cancel.check("build the graph")?;
-        self.distribute(weighted);
+        let weighted = self.weighted && reader.record().weights != Weights::None;
+        let room = self.most.max(arcs as usize);
+        self.sorted.make_room(room, weighted)?;
+        match split.arcs() {
+            Some(arcs) => {
+                self.begin(&arcs[parts.start as usize..parts.end as usize]);
+                reader.for_each(|records| {
+                    self.put(split, parts.start, records);
+                    cancel.check("build the graph")
+                })?;
+            }
+            None => {
+                self.make_room(room, weighted)?;
+                let (mut arcs, mut loaded) = (vec![0; parts.len()], 0);
+                reader.for_each(|records| {
+                    loaded = self.wait(split, parts.start, records, loaded, &mut arcs);
+                    cancel.check("build the graph")
+                })?;
+                self.begin(&arcs);
+                self.distribute(loaded);
+            }
+        }
+        if self.sorted.ends != self.ends {
+            return Err(changed());
+        }
         self.sorted.sort(cells, parts.start);
         if !duplicates {
             self.sorted.dedup();
@@ -108,67 +116,73 @@ impl Loader {
         Ok(&self.sorted)
     }
 
-    /// Puts words, and weights, into the order of parts.
-    fn distribute(&mut self, weighted: bool) {
-        let sorted = &mut self.sorted;
+    fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
+        self.waiting.make_room(arcs)?;
+        if weighted { self.weights.make_room(arcs) } else { Ok(()) }
+    }
+
+    /// Empties parts of so many arcs.
+    fn begin(&mut self, arcs: &[u32]) {
+        self.sorted.ends.clear();
+        self.ends.clear();
         let mut sum = 0;
-        for end in &mut sorted.ends {
-            (*end, sum) = (sum, sum + *end);
+        for arcs in arcs {
+            self.sorted.ends.push(sum);
+            sum += arcs;
+            self.ends.push(sum);
         }
+    }
+
+    /// Puts records behind those that their parts have.
+    fn put<S: Split>(&mut self, split: &S, first_part: u32, records: &Records<'_>) {
+        let Sorted { words, weights, ends, weighted, .. } = &mut self.sorted;
+        let to = Target { words, weights, counts: ends };
+        match weighted {
+            true => widest(|| put_all::<true, S>(split, records, first_part, to)),
+            false => widest(|| put_all::<false, S>(split, records, first_part, to)),
+        }
+    }
+
+    /// Lets records wait behind the first `at`, and counts those of each part; how many wait then.
+    fn wait<S: Split>(
+        &mut self,
+        split: &S,
+        first_part: u32,
+        records: &Records<'_>,
+        at: usize,
+        counts: &mut [u32],
+    ) -> usize {
+        let to = Target { words: &mut self.waiting[..], weights: &mut self.weights[..], counts };
+        match self.sorted.weighted {
+            true => widest(|| split_all::<true, S>(split, records, first_part, at, to)),
+            false => widest(|| split_all::<false, S>(split, records, first_part, at, to)),
+        }
+    }
+
+    /// Puts the first `loaded` words that wait, and weights, into the order of parts.
+    fn distribute(&mut self, loaded: usize) {
+        let sorted = &mut self.sorted;
         let (to, ends) = (&mut sorted.words[..], &mut sorted.ends[..]);
-        let from = self.parts[..self.loaded].iter().zip(&self.words[..self.loaded]);
-        if !weighted {
-            for (&part, &word) in from {
-                let place = &mut ends[part as usize];
-                to[*place as usize] = word;
+        let from = &self.waiting[..loaded];
+        if !sorted.weighted {
+            for word in from {
+                let place = &mut ends[(word >> u32::BITS) as usize];
+                to[*place as usize] = *word as u32;
                 *place += 1;
             }
             return;
         }
-        for ((&part, &word), &weight) in from.zip(&self.weights[..]) {
-            let place = &mut ends[part as usize];
-            (to[*place as usize], sorted.weights[*place as usize]) = (word, weight);
+        for (word, &weight) in from.iter().zip(&self.weights[..]) {
+            let place = &mut ends[(word >> u32::BITS) as usize];
+            (to[*place as usize], sorted.weights[*place as usize]) = (*word as u32, weight);
             *place += 1;
-        }
-    }
-
-    fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
-        self.words.make_room(arcs)?;
-        self.parts.make_room(arcs)?;
-        self.sorted.words.make_room(arcs)?;
-        self.sorted.weighted = weighted;
-        if weighted {
-            self.weights.make_room(arcs)?;
-            self.sorted.weights.make_room(arcs)?;
-        }
-        Ok(())
-    }
-}
-
-/// Records one behind the other.
-struct Records<'a> {
-    bytes: &'a [u8],
-    count: usize,
-    record: Record,
-}
-
-impl Records<'_> {
-    /// Calls `visit` with the key and the bytes of each record.
-    #[inline(always)]
-    fn for_each_key(&self, mut visit: impl FnMut(u64, &[u8])) {
-        let (size, mask) = (self.record.bytes(), self.record.mask());
-        for i in 0..self.count {
-            let bytes = &self.bytes[i * size..];
-            let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-            visit(word & mask, bytes);
         }
     }
 }
 
 /// Where split keys go, and the counters of the parts.
-struct Target<'a> {
-    words: &'a mut [u32],
-    parts: &'a mut [u32],
+struct Target<'a, W> {
+    words: &'a mut [W],
     weights: &'a mut [f64],
     counts: &'a mut [u32],
 }
@@ -184,22 +198,45 @@ fn split_all<const WEIGHTED: bool, S: Split>(
     records: &Records<'_>,
     first_part: u32,
     mut at: usize,
-    to: Target<'_>,
+    to: Target<'_, u64>,
 ) -> usize {
-    let Target { words, parts, weights, counts } = to;
+    let Target { words, weights, counts } = to;
     records.for_each_key(|key, bytes| {
         let (part, word) = split.split(key);
         // A part before the wanted ones wraps around to a large number.
         let part = part.wrapping_sub(first_part);
         let Some(count) = counts.get_mut(part as usize) else { return };
         *count += 1;
-        (words[at], parts[at]) = (word, part);
+        words[at] = u64::from(part) << u32::BITS | u64::from(word);
         if WEIGHTED {
             weights[at] = records.record.weight(bytes);
         }
         at += 1;
     });
     at
+}
+
+/// As [`split_all`], and puts words where the counters say.
+#[inline(always)]
+fn put_all<const WEIGHTED: bool, S: Split>(
+    split: &S,
+    records: &Records<'_>,
+    first_part: u32,
+    to: Target<'_, u32>,
+) {
+    let Target { words, weights, counts } = to;
+    records.for_each_key(|key, bytes| {
+        let (part, word) = split.split(key);
+        let Some(end) = counts.get_mut(part.wrapping_sub(first_part) as usize) else { return };
+        // Arcs that there is no room for show in where parts end.
+        if let Some(place) = words.get_mut(*end as usize) {
+            *place = word;
+            if WEIGHTED {
+                weights[*end as usize] = records.record.weight(bytes);
+            }
+        }
+        *end += 1;
+    });
 }
 
 /// Counts the arcs of each cell of a bucket.
@@ -210,8 +247,7 @@ pub(super) fn count<S: Split>(
 ) -> Result<Vec<u64>> {
     let cells = split.cells();
     let mut counts = vec![0u64; parts_of(cells, &(0..cells.len())).len()];
-    reader.for_each(|bytes, records| {
-        let records = Records { bytes, count: records, record: reader.record() };
+    reader.for_each(|records| {
         records.for_each_key(|key, _| counts[split.split(key).0 as usize] += 1);
         cancel.check("build the graph")
     })?;
@@ -222,7 +258,10 @@ pub(super) fn count<S: Split>(
     Ok((0..cells.len()).map(of_cell).collect())
 }
 
-/// Bits that numbers below `n` need.
-pub(super) fn bits_below(n: u64) -> u32 {
-    u64::BITS - n.saturating_sub(1).leading_zeros()
+/// The error of degrees that are not those of the arcs.
+fn changed() -> Error {
+    Error::new(ErrorKind::Input, "read the edges again")
+        .expected("those of the first pass over the input")
+        .got("others")
+        .hint("do not write to the input while a graph is built from it")
 }

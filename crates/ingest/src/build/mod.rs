@@ -22,6 +22,7 @@ mod append;
 mod array;
 mod commit;
 mod counts;
+mod ends;
 mod family;
 mod graph;
 mod ids;
@@ -34,7 +35,9 @@ mod outputs;
 mod partition;
 mod plan;
 mod progress;
+mod records;
 mod report;
+mod route;
 mod sample;
 mod scan;
 mod sort;
@@ -72,6 +75,7 @@ use input::Input;
 use order::{Ordering, decide, permuted};
 use report::Stages;
 use scan::Scanned;
+use spool::Spool;
 use vertices::Vertices;
 
 /// Builds the graph of `source`'s edges at `path`.
@@ -116,7 +120,8 @@ pub struct Assembly {
     graph: Assembled,
     report: Unfinished,
     memory: Option<u64>,
-    _buckets: Buckets,
+    /// Files that are freed in the end: meanwhile the disk has other things to do.
+    _temporary: (Buckets, Option<Spool>),
 }
 
 impl Assembly {
@@ -200,7 +205,8 @@ pub fn assemble(
         graph.partition(&mut input, &vertices, ranks, &mut ticker, cancel)?;
     }
     stages.end("partition");
-    drop((input, ids, ordering.ranks, spool_held, source_held));
+    let spool = input.into_spool();
+    drop((ids, ordering.ranks, spool_held, source_held));
 
     let written = graph.encode(&mut stages, progress, cancel)?;
     let Written { edges, arcs, strip_arcs } = written.counts;
@@ -221,7 +227,7 @@ pub fn assemble(
         strip_arcs,
     };
     let report = Unfinished { report, stages };
-    Ok(Assembly { graph, report, memory: options.memory, _buckets: buckets })
+    Ok(Assembly { graph, report, memory: options.memory, _temporary: (buckets, spool) })
 }
 
 /// What the stages before the graph's vertices are known have in common.

@@ -7,13 +7,14 @@
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{Cancel, Result};
-use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES, prefetch};
 
-use super::append::{Appender, BLOCK, ChunkFlow, Full, bucket_table, gone};
+use super::append::{Appender, BLOCK, ChunkFlow, Full, gone};
 use super::array::Array;
 use super::family::{Chunk, Family, Place};
 use super::input::Input;
 use super::progress::Ticker;
+use super::route::Routes;
 use super::vertices::Vertices;
 use crate::source::{EdgeBatch, Endpoints};
 
@@ -21,6 +22,10 @@ use crate::source::{EdgeBatch, Endpoints};
 const WAITING: usize = 8;
 /// Bytes of a chunk at most: a read or write of so many is as fast as a larger one.
 const CHUNK_BYTES: u64 = 256 << 10;
+
+/// Edges between those whose new ids are asked for and those that are appended: while the lines of
+/// some are on their way, others are worked on.
+const AHEAD: usize = 2 * BLOCK;
 
 /// The memory of chunks.
 #[derive(Debug, Clone, Copy)]
@@ -64,19 +69,20 @@ pub(super) fn partition(
     cancel: &Cancel,
 ) -> Result<()> {
     let buffers = AlignedBuf::batch(plan.open + plan.kept, plan.chunk_bytes)?;
-    let (give, empty) = bounded(buffers.len());
-    buffers.into_iter().for_each(|buffer| give.try_send(buffer).unwrap_or(()));
+    let (give, again) = bounded(buffers.len());
+    let (add, fresh) = bounded(buffers.len());
+    buffers.into_iter().for_each(|buffer| add.try_send(buffer).unwrap_or(()));
     let (full, filled) = bounded(WAITING);
-    let flow = ChunkFlow { full, empty };
-    let tables: Vec<_> = families.iter().map(bucket_table).collect();
+    let flow = ChunkFlow { full, again, fresh };
+    let routes: Vec<_> = families.iter().map(|family| Routes::new(&family.buckets)).collect();
     let buckets = families.iter().map(|family| family.buckets.len()).sum();
     let chunks = std::thread::scope(|scope| {
         let families = &*families;
         let taker = scope.spawn(move || take_all(families, plan, filled, give));
         let appenders = |_| -> Vec<Appender<'_>> {
-            let each = families.iter().zip(&tables).enumerate();
-            let new = each.map(|(number, (family, table))| {
-                Appender::new(number, family, table, buckets, flow.clone())
+            let each = families.iter().zip(&routes).enumerate();
+            let new = each.map(|(number, (family, routes))| {
+                Appender::new(number, family, routes, buckets, flow.clone())
             });
             new.collect()
         };
@@ -158,22 +164,38 @@ fn append_batch(
     let weights = batch.weights.as_deref();
     let (mut from, mut to) = ([0; BLOCK], [0; BLOCK]);
     for begin in (0..src.len()).step_by(BLOCK) {
-        let range = begin..src.len().min(begin + BLOCK);
+        let block = |begin: usize| src.len().min(begin)..src.len().min(begin + BLOCK);
+        let (range, ahead) = (block(begin), block(begin + AHEAD));
         let n = range.len();
-        let map = |ids: &[u32], mapped: &mut [u32]| match ranks {
-            None => mapped.copy_from_slice(ids),
+        match ranks {
             Some(ranks) => {
-                mapped.iter_mut().zip(ids).for_each(|(new, &id)| *new = ranks[id as usize]);
+                ask(ranks, &src[ahead.clone()]);
+                ask(ranks, &dst[ahead]);
+                map(ranks, &src[range.clone()], &mut from);
+                map(ranks, &dst[range.clone()], &mut to);
             }
-        };
-        map(&src[range.clone()], &mut from[..n]);
-        map(&dst[range.clone()], &mut to[..n]);
+            None => {
+                from[..n].copy_from_slice(&src[range.clone()]);
+                to[..n].copy_from_slice(&dst[range.clone()]);
+            }
+        }
         let weights = weights.map(|w| &w[range]);
         for appender in &mut *appenders {
             appender.append(&from[..n], &to[..n], weights)?;
         }
     }
     Ok(())
+}
+
+/// Has the new ids of `ids` brought to the cache, while others are worked on.
+#[inline(always)]
+fn ask(ranks: &[u32], ids: &[u32]) {
+    ids.iter().for_each(|&id| prefetch(ranks, id as usize));
+}
+
+#[inline(always)]
+fn map(ranks: &[u32], ids: &[u32], new: &mut [u32; BLOCK]) {
+    new.iter_mut().zip(ids).for_each(|(new, &id)| *new = ranks[id as usize]);
 }
 
 /// Keeps as many chunks in memory as are planned and writes the others, in turn, as the disk has

@@ -10,17 +10,15 @@ use tiergraph_kernels::widest;
 use tiergraph_mem::Budget;
 
 use super::array::Array;
-use super::counts::Counts;
+use super::ends::{AtSources, End};
 use super::ids::IdMap;
 use super::input::Input;
 use super::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
 use super::progress::Ticker;
 use super::sample::Sample;
 use super::vertices::Vertices;
-use crate::source::{EdgeBatch, Endpoints};
+use crate::source::EdgeBatch;
 
-/// Batches below this are counted by one thread.
-const PARALLEL_EDGES: usize = 1 << 15;
 /// Fewer vertices than this are never too many for their edges.
 const FEW_VERTICES: u64 = 1 << 16;
 /// More vertices than this an edge are taken for ids that should be mapped.
@@ -40,18 +38,6 @@ pub(super) struct Scanned {
     pub(super) sample: Sample,
 }
 
-struct Scan<'a> {
-    sources: Counts,
-    targets: Counts,
-    vertices: u64,
-    undirected: bool,
-    overflow: bool,
-    exact: bool,
-    weights: WeightChoice,
-    sample: Option<Sample>,
-    budget: &'a Budget,
-}
-
 /// Reads all edges once.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn scan(
@@ -65,42 +51,50 @@ pub(super) fn scan(
     cancel: &Cancel,
 ) -> Result<Scanned> {
     let claimed = claimed_vertices(input, ids)?;
-    let capacity = usize::try_from(claimed.unwrap_or(0)).unwrap_or(usize::MAX);
-    let mut scan = Scan {
-        sources: Counts::zeroed(capacity, budget)?,
-        targets: Counts::zeroed(capacity, budget)?,
-        vertices: claimed.unwrap_or(0),
-        undirected,
-        overflow: false,
-        exact: true,
-        weights: options.weights,
-        sample: (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs)),
-        budget,
-    };
+    let end = || End::new(claimed.unwrap_or(0), budget);
+    let (mut sources, mut targets) = (end()?, end()?);
+    let mut weights = Kind { choice: options.weights, exact: true };
+    let mut sample = (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs));
     let vertices = Vertices { ids, drop_loops: options.self_loops == SelfLoops::Remove };
     let (mut edges_read, mut edges) = (0, 0);
-    input.pass(true, |batch| {
-        cancel.check("build the graph")?;
-        edges_read += batch.len() as u64;
-        ticker.add(batch.len() as u64);
-        vertices.prepare(batch, options.threads)?;
-        edges += batch.len() as u64;
-        scan.add(batch, options.threads)
+    std::thread::scope(|scope| {
+        let mut at_sources = AtSources::Here(&mut sources);
+        if options.threads > 1 {
+            at_sources = at_sources.apart(|body| drop(scope.spawn(body)));
+        }
+        input.pass(true, |batch| {
+            cancel.check("build the graph")?;
+            edges_read += batch.len() as u64;
+            ticker.add(batch.len() as u64);
+            vertices.prepare(batch, options.threads)?;
+            edges += batch.len() as u64;
+            weights.check(batch)?;
+            at_sources.count(batch, |src, dst| {
+                if let Some(sample) = &mut sample {
+                    widest(|| sample.extend(src, dst));
+                }
+                match undirected {
+                    false => targets.count(dst, dst.iter().copied()),
+                    true => {
+                        let no_loops = src.iter().zip(dst).filter(|(s, d)| s != d);
+                        targets.count(dst, no_loops.map(|(_, d)| *d))
+                    }
+                }
+            })
+        })
     })?;
-    if claimed.is_none() && scan.vertices > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read) {
-        return Err(too_sparse(scan.vertices, edges_read));
-    }
-    if scan.overflow {
-        return Err(too_many_edges());
+    let n = sources.vertices.max(targets.vertices);
+    if claimed.is_none() && n > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read) {
+        return Err(too_sparse(n, edges_read));
     }
     Ok(Scanned {
-        vertices: scan.vertices as usize,
+        vertices: n as usize,
+        sources: sources.finish(n)?,
+        targets: targets.finish(n)?,
         edges_read,
         edges,
-        weights: scan.kind(input.weighted),
-        sample: scan.sample.unwrap_or_else(|| Sample::new(0)),
-        sources: scan.sources.finish(),
-        targets: scan.targets.finish(),
+        weights: if input.weighted { weights.found() } else { Weights::None },
+        sample: sample.unwrap_or_else(|| Sample::new(0)),
     })
 }
 
@@ -143,52 +137,17 @@ fn too_sparse(vertices: u64, edges: u64) -> Error {
         .hint("`--ids map` makes only ids that occur vertices")
 }
 
-impl Scan<'_> {
-    fn add(&mut self, batch: &EdgeBatch, threads: usize) -> Result<()> {
-        let Endpoints::U32 { src, dst } = &batch.ends else { return Ok(()) };
-        self.check_weights(batch)?;
-        let parallel = threads > 1 && batch.len() >= PARALLEL_EDGES;
-        let largest = |ids: &[u32]| widest(|| ids.iter().fold(0, |most, id| most.max(*id)));
-        if !src.is_empty() {
-            self.make_room(largest(src).max(largest(dst)))?;
-        }
-        let (sources, targets) = (&mut self.sources, &mut self.targets);
-        let (sample, undirected) = (&mut self.sample, self.undirected);
-        let at_sources = || sources.count(src.iter().copied());
-        let at_targets = || {
-            if let Some(sample) = sample {
-                widest(|| sample.extend(src, dst));
-            }
-            match undirected {
-                false => targets.count(dst.iter().copied()),
-                true => targets.count(src.iter().zip(dst).filter(|(s, d)| s != d).map(|(_, d)| *d)),
-            }
-        };
-        let (first, second) = both(parallel, at_sources, at_targets);
-        self.overflow |= first | second;
-        Ok(())
-    }
+/// How weights are stored, as far as is known.
+struct Kind {
+    choice: WeightChoice,
+    /// Whether all weights so far are 32-bit floats.
+    exact: bool,
+}
 
-    /// Makes the counters reach `most`.
-    fn make_room(&mut self, most: u32) -> Result<()> {
-        if most == u32::MAX {
-            return Err(too_many(most.into()));
-        }
-        let needed = u64::from(most) + 1;
-        self.vertices = self.vertices.max(needed);
-        if needed as usize > self.sources.bytes.len() {
-            let capacity = (needed as usize).next_power_of_two();
-            let hint = |e: Error| e.hint("a larger `--memory`; or `--ids map` if ids are sparse");
-            for counts in [&mut self.sources, &mut self.targets] {
-                counts.grow(capacity, self.budget).map_err(hint)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_weights(&mut self, batch: &EdgeBatch) -> Result<()> {
+impl Kind {
+    fn check(&mut self, batch: &EdgeBatch) -> Result<()> {
         let Some(weights) = &batch.weights else { return Ok(()) };
-        let rounded = self.weights == WeightChoice::F32;
+        let rounded = self.choice == WeightChoice::F32;
         let bad =
             |w: &&f64| !(**w >= 0.0 && w.is_finite() && (!rounded || (**w as f32).is_finite()));
         if let Some(weight) = weights.iter().find(bad) {
@@ -202,9 +161,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn kind(&self, weighted: bool) -> Weights {
-        match self.weights {
-            _ if !weighted => Weights::None,
+    fn found(&self) -> Weights {
+        match self.choice {
             WeightChoice::None => Weights::None,
             WeightChoice::F32 => Weights::F32,
             WeightChoice::F64 => Weights::F64,
@@ -212,20 +170,4 @@ impl Scan<'_> {
             WeightChoice::Auto => Weights::F64,
         }
     }
-}
-
-/// Both results, the first on a thread of its own where that is worth it.
-fn both<A: Send, B>(
-    parallel: bool,
-    first: impl FnOnce() -> A + Send,
-    second: impl FnOnce() -> B,
-) -> (A, B) {
-    if !parallel {
-        return (first(), second());
-    }
-    std::thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = second();
-        (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
-    })
 }

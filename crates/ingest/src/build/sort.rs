@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_mem::Budget;
 
-use super::family::{ChunkReader, Family};
+use super::family::{ChunkReader, Family, Spares};
 use super::load::{Loader, Split, count};
 use super::sorted::Sorted;
 
@@ -167,9 +167,10 @@ impl Stage<'_> {
         turns: &Turns<E>,
     ) -> Result<()> {
         let buckets = self.family.buckets.len();
+        let spares = Spares::new(2 * self.ahead);
         let read = |bucket: usize| -> Result<Option<ChunkReader>> {
             let fits = bucket < buckets && self.family.arcs(bucket) <= self.capacity;
-            fits.then(|| self.family.read(bucket, self.ahead)).transpose()
+            fits.then(|| self.family.read(bucket, self.ahead, &spares)).transpose()
         };
         let arcs = (0..buckets).map(|bucket| self.family.arcs(bucket));
         let most = arcs.filter(|arcs| *arcs <= self.capacity).max().unwrap_or(0);
@@ -223,7 +224,8 @@ impl Stage<'_> {
         split: &E::Split,
         sink: &mut E::Sink,
     ) -> Result<()> {
-        let read = || self.family.read(bucket, self.ahead);
+        let spares = Spares::new(self.ahead);
+        let read = || self.family.read(bucket, self.ahead, &spares);
         let counts = count(&read()?, split, self.cancel)?;
         let mut begin = 0;
         while begin < counts.len() {

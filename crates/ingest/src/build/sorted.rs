@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use tiergraph_core::Result;
 use tiergraph_format::tiles::{radix_sort, sort_words};
 
 use super::array::Array;
@@ -27,6 +28,13 @@ impl Sorted {
     pub(super) fn part(&self, part: usize) -> Range<usize> {
         let begin = part.checked_sub(1).map_or(0, |before| self.ends[before]);
         begin as usize..self.ends[part] as usize
+    }
+
+    /// Makes room for `arcs` arcs; what was there is lost.
+    pub(super) fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
+        self.weighted = weighted;
+        self.words.make_room(arcs)?;
+        if weighted { self.weights.make_room(arcs) } else { Ok(()) }
     }
 
     /// All arcs.

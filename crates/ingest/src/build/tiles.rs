@@ -9,7 +9,8 @@ use tiergraph_format::tiles::{EncodedStrip, StripEncoder, TileOptions, TilesInde
 
 use super::array::Array;
 use super::family::Family;
-use super::load::{Cell, PART_WORDS, Split, bits_below, parts_of};
+use super::load::{Cell, PART_WORDS, Split, parts_of};
+use super::records::bits_below;
 use super::sort::Encode;
 use super::sorted::Sorted;
 

@@ -190,7 +190,7 @@ impl<'a> Planned<'a> {
         let row_of = family.row_of;
         let arcs_of = |row: usize| arcs_of(row_of, &self.out, self.into.as_ref(), row);
         let raw = matches!(output, Output::OutRaw | Output::InRaw);
-        let encoder = |_| ListsEncode::new(Arc::clone(family), raw, &arcs_of);
+        let encoder = |_| ListsEncode::new(Arc::clone(family), raw, &arcs_of, keep);
         let encoders = (0..self.plan.workers).map(encoder).collect();
         let (name, size) = (output.name(), graph.options.block_bytes);
         let kind = if raw { FileKind::Blocks } else { FileKind::Rows };

@@ -1,0 +1,134 @@
+//! Counts of both ends of the edges, by a thread each.
+
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_kernels::widest;
+use tiergraph_mem::Budget;
+
+use super::array::Array;
+use super::counts::Counts;
+use super::scan::{too_many, too_many_edges};
+use crate::source::{EdgeBatch, Endpoints};
+
+/// What is counted at one end of the edges.
+pub(super) struct End<'a> {
+    counts: Counts,
+    /// Above all ids.
+    pub(super) vertices: u64,
+    overflow: bool,
+    budget: &'a Budget,
+}
+
+impl<'a> End<'a> {
+    /// With `vertices` vertices at least.
+    pub(super) fn new(vertices: u64, budget: &'a Budget) -> Result<Self> {
+        let capacity = usize::try_from(vertices).unwrap_or(usize::MAX);
+        Ok(Self { counts: Counts::zeroed(capacity, budget)?, vertices, overflow: false, budget })
+    }
+
+    /// Counts those of `ids` that are `counted`.
+    pub(super) fn count(&mut self, ids: &[u32], counted: impl Iterator<Item = u32>) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.make_room(widest(|| ids.iter().fold(0, |most, id| most.max(*id))))?;
+        self.overflow |= self.counts.count(counted);
+        Ok(())
+    }
+
+    fn count_sources(&mut self, batch: &EdgeBatch) -> Result<()> {
+        match &batch.ends {
+            Endpoints::U32 { src, .. } => self.count(src, src.iter().copied()),
+            Endpoints::U64 { .. } => Ok(()),
+        }
+    }
+
+    /// Makes the counters reach `most`.
+    fn make_room(&mut self, most: u32) -> Result<()> {
+        if most == u32::MAX {
+            return Err(too_many(most.into()));
+        }
+        let needed = u64::from(most) + 1;
+        self.vertices = self.vertices.max(needed);
+        if needed as usize > self.counts.len() {
+            self.grow((needed as usize).next_power_of_two())?;
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, len: usize) -> Result<()> {
+        let hint = |e: Error| e.hint("a larger `--memory`; or `--ids map` if ids are sparse");
+        self.counts.grow(len, self.budget).map_err(hint)
+    }
+
+    /// The counts of `n` vertices at least.
+    pub(super) fn finish(mut self, n: u64) -> Result<Array<u32>> {
+        if self.overflow {
+            return Err(too_many_edges());
+        }
+        if self.counts.len() < n as usize {
+            self.grow(n as usize)?;
+        }
+        Ok(self.counts.finish())
+    }
+}
+
+/// Who counts sources.
+pub(super) enum AtSources<'s, 'a> {
+    /// The thread that counts targets.
+    Here(&'s mut End<'a>),
+    /// A thread of its own, which takes batches and tells when it has let go of each.
+    Apart { give: Sender<Arc<EdgeBatch>>, told: Receiver<Result<()>> },
+}
+
+impl<'s, 'a: 's> AtSources<'s, 'a> {
+    /// Leaves counting to a thread that `spawn` starts, which ends when this is dropped.
+    pub(super) fn apart(self, spawn: impl FnOnce(Box<dyn FnOnce() + Send + 's>)) -> Self {
+        let Self::Here(sources) = self else { return self };
+        let (give, given) = bounded::<Arc<EdgeBatch>>(1);
+        let (tell, told) = bounded(1);
+        spawn(Box::new(move || {
+            for batch in given {
+                let counted = sources.count_sources(&batch);
+                drop(batch);
+                if tell.send(counted).is_err() {
+                    return;
+                }
+            }
+        }));
+        Self::Apart { give, told }
+    }
+
+    /// Counts the sources of a batch, while `at_targets` counts the targets.
+    pub(super) fn count(
+        &mut self,
+        batch: &mut EdgeBatch,
+        mut at_targets: impl FnMut(&[u32], &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let mut both = |batch: &EdgeBatch| match &batch.ends {
+            Endpoints::U32 { src, dst } => at_targets(src, dst),
+            Endpoints::U64 { .. } => Ok(()),
+        };
+        match self {
+            Self::Here(sources) => {
+                sources.count_sources(batch)?;
+                both(batch)
+            }
+            Self::Apart { give, told } => {
+                let shared = Arc::new(std::mem::take(batch));
+                give.send(Arc::clone(&shared)).map_err(|_| ended())?;
+                let counted = both(&shared);
+                told.recv().map_err(|_| ended())?.and(counted)?;
+                // The other thread has let go of it.
+                *batch = Arc::try_unwrap(shared).unwrap_or_default();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Io, "count the edges").got("the thread that counts sources ended")
+}

@@ -1,0 +1,83 @@
+//! Arcs as they lie in buckets.
+
+use tiergraph_format::manifest::Weights;
+
+/// How an arc lies in a bucket: row in the bucket and column in as few bytes as hold both, then
+/// the weight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record {
+    pub(super) key_bytes: usize,
+    pub(super) weights: Weights,
+}
+
+/// Bytes that a record's reader and writer may touch from its first byte.
+pub(super) const RECORD_SPAN: usize = 16;
+
+impl Record {
+    /// A record for rows below `rows` and columns below `columns`.
+    pub(super) fn new(rows: u32, columns: u32, weights: Weights) -> Self {
+        let bits = bits_below(rows.into()) + column_bits(columns);
+        Self { key_bytes: (bits as usize).div_ceil(8).max(1), weights }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.key_bytes + self.weights.bytes()
+    }
+
+    /// Writes the weight of the record at the start of `bytes`, which has [`RECORD_SPAN`] bytes.
+    #[inline]
+    pub(super) fn write_weight(&self, bytes: &mut [u8], weight: f64) {
+        let at = self.key_bytes;
+        match self.weights {
+            Weights::None => {}
+            Weights::F32 => bytes[at..at + 4].copy_from_slice(&(weight as f32).to_le_bytes()),
+            Weights::F64 => bytes[at..at + 8].copy_from_slice(&weight.to_le_bytes()),
+        }
+    }
+
+    /// The weight of the record at the start of `bytes`.
+    #[inline]
+    pub(super) fn weight(&self, bytes: &[u8]) -> f64 {
+        let rest = &bytes[self.key_bytes..];
+        match self.weights {
+            Weights::None => 0.0,
+            Weights::F32 => rest.first_chunk().map_or(0.0, |b| f32::from_le_bytes(*b).into()),
+            Weights::F64 => rest.first_chunk().map_or(0.0, |b| f64::from_le_bytes(*b)),
+        }
+    }
+
+    /// The key's bits in the word at a record's start.
+    pub(super) fn mask(&self) -> u64 {
+        u64::MAX >> (64 - 8 * self.key_bytes)
+    }
+}
+
+/// Records one behind the other.
+pub(super) struct Records<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) count: usize,
+    pub(super) record: Record,
+}
+
+impl Records<'_> {
+    /// Calls `visit` with the key and the bytes of each record.
+    #[inline(always)]
+    pub(super) fn for_each_key(&self, mut visit: impl FnMut(u64, &[u8])) {
+        let (size, mask) = (self.record.bytes(), self.record.mask());
+        for i in 0..self.count {
+            let bytes = &self.bytes[i * size..];
+            let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            visit(word & mask, bytes);
+        }
+    }
+}
+
+/// Bits of a column.
+pub(super) fn column_bits(columns: u32) -> u32 {
+    bits_below(columns.into())
+}
+
+/// Bits that numbers below `n` need.
+pub(super) fn bits_below(n: u64) -> u32 {
+    u64::BITS - n.saturating_sub(1).leading_zeros()
+}
