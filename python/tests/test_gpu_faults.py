@@ -183,7 +183,14 @@ def test_memory_that_others_took_since_makes_a_smaller_plan(cuda, tmp_path):
     assert "were planned for blocks, and others have left" in said
 
 
-@pytest.mark.parametrize(("code", "options"), [(719, "{}"), (1, "{'device_residency': False}")])
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        (719, "{}"),
+        (1, "{'device_residency': False}"),
+        (1, "{'device_residency': False, 'transfers': 'direct'}"),
+    ],
+)
 def test_any_call_of_the_driver_may_fail(cuda, graph, code, options):
     failed, runs = map(int, cuda.run(SWEEP, graph, code, options).split())
     assert 100 < failed < runs < 9_999
