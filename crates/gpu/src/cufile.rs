@@ -121,21 +121,6 @@ impl CuFile {
             }
         }
     }
-
-    /// Registers `buffer`, into which blocks are read again and again. Dropped before the buffer.
-    ///
-    /// # Errors
-    /// cuFile refuses (the GPU's window for the bus, BAR1, may be smaller than the buffers); it
-    /// then reads through buffers of its own.
-    pub fn register(&'static self, buffer: &DeviceBuf<u8>) -> Result<Registration> {
-        buffer.device().bind()?;
-        let start = pointer(buffer);
-        // SAFETY: `buffer` has so many bytes of device memory.
-        let done = unsafe { (self.functions.buffer_register)(start, buffer.len(), 0) };
-        check(done, || Error::new(ErrorKind::Device, "register GPU memory with cuFile"))?;
-        let (device, address) = (buffer.device().clone(), buffer.address());
-        Ok(Registration { cufile: self, device, address })
-    }
 }
 
 impl fmt::Debug for CuFile {
@@ -144,9 +129,27 @@ impl fmt::Debug for CuFile {
     }
 }
 
+impl DeviceBuf<u8> {
+    /// Makes the memory known to cuFile, where blocks are read into it again and again.
+    ///
+    /// # Errors
+    /// cuFile refuses (the GPU's window on the bus, BAR1, may be smaller than the buffers); it
+    /// then reads through buffers of its own.
+    pub fn register(&mut self, cufile: &'static CuFile) -> Result<()> {
+        self.device().bind()?;
+        let start = pointer(self);
+        // SAFETY: there are so many bytes of device memory, freed after the registration's end.
+        let done = unsafe { (cufile.functions.buffer_register)(start, self.len(), 0) };
+        check(done, || Error::new(ErrorKind::Device, "register GPU memory with cuFile"))?;
+        let (device, address) = (self.device().clone(), self.address());
+        self.registration = Some(Registration { cufile, device, address });
+        Ok(())
+    }
+}
+
 /// Device memory that cuFile knows until this is dropped.
 #[derive(Debug)]
-pub struct Registration {
+pub(crate) struct Registration {
     cufile: &'static CuFile,
     device: Device,
     address: u64,

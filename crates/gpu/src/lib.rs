@@ -21,7 +21,7 @@ mod nvrtc;
 mod pinned;
 mod stream;
 
-pub use cufile::{CuFile, DirectFile, Registration};
+pub use cufile::{CuFile, DirectFile};
 pub use device::{Architecture, Device};
 pub use event::{Copying, Event};
 pub use kernel::{Grid, Kernel, Module};

@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 use tiergraph_core::trace::Track;
 use tiergraph_gpu::kernels::{BATCH, Blocks, EdgeMap, Program, Slices, Survey};
-use tiergraph_gpu::{CuFile, Device, DeviceBuf, Registration, Stream};
+use tiergraph_gpu::{CuFile, Device, DeviceBuf, Stream};
 use tiergraph_graph::Stage;
 use tiergraph_mem::AlignedBuf;
 
@@ -31,8 +31,6 @@ pub(super) struct Slots {
 /// given next waits for what it was given before, so a slot is free when its turn comes.
 struct Slot {
     stream: Stream,
-    /// Ends before `blocks` do.
-    _registration: Option<Registration>,
     blocks: DeviceBuf<u8>,
     /// Which of them are damaged.
     damaged: DeviceBuf<u32>,
@@ -51,19 +49,16 @@ impl Slots {
     ) -> Result<Self> {
         let mut unregistered = None;
         let slot = |_| {
-            let blocks = DeviceBuf::new(device, batch_size * tables.block_bytes)?;
-            let registered = cufile.map(|cufile| cufile.register(&blocks)).transpose();
-            let registration = registered.unwrap_or_else(|error| {
+            let mut blocks = DeviceBuf::new(device, batch_size * tables.block_bytes)?;
+            if let Some(Err(error)) = cufile.map(|cufile| blocks.register(cufile)) {
                 unregistered = Some(error.to_string());
-                None
-            });
+            }
             let slices = tables.tiles.as_ref().map(|_| -> Result<_> {
                 let most = batch_size * Survey::most_slices(tables.block_bytes);
                 Ok((DeviceBuf::new(device, most)?, DeviceBuf::new(device, 1)?))
             });
             Ok(Slot {
                 stream: Stream::new(device)?,
-                _registration: registration,
                 blocks,
                 damaged: DeviceBuf::new(device, BATCH)?,
                 slices: slices.transpose()?,
@@ -151,7 +146,7 @@ impl<P: Program> Computing<'_, P> {
         let numbers = std::mem::take(&mut slots.batch);
         let following = (slots.next + 1) % slots.slots.len();
         let number = std::mem::replace(&mut slots.next, following);
-        let Slot { stream, blocks, damaged, slices, .. } = &mut slots.slots[number];
+        let Slot { stream, blocks, damaged, slices } = &mut slots.slots[number];
         let (stream, timeline) = (&*stream, &mut slots.timeline);
         let (size, tables) = (self.tables.block_bytes, self.tables);
         let mut batch = Blocks::batch(blocks, size, &numbers);
