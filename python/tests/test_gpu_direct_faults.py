@@ -5,6 +5,11 @@ Each test runs a process against the emulated CUDA and cuFile (`emulated_cuda/`)
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -90,7 +95,7 @@ def test_no_library(cuda, graph, tmp_path):
     [
         ("cuFileDriverOpen:1:2:5001", "cannot start cuFile: nvidia-fs is not loaded, and compat"),
         ("cuFileDriverOpen:1:2:5007", "cannot start cuFile: this platform is not supported"),
-        ("cuFileHandleRegister:1:2:5008", "in.blocks`: expected a file that cuFile takes, got this"),
+        ("cuFileHandleRegister:1:2:5008", "expected a file that cuFile takes, got this file is not"),
         ("cuFileRead:3:99:5008", "`4096` bytes at offset `"),
         ("cuFileRead:3:99:5012", "got this is not the device memory that was expected"),
     ],
@@ -100,6 +105,26 @@ def test_what_cufile_refuses(cuda, graph, fault, error):
     assert said.startswith("DeviceError: ")
     assert error in said
     assert f"cuFile's error {fault.rsplit(':', 1)[1]}" in said
+    assert 'transfers="async"' in said
+
+
+@pytest.fixture
+def memory_backed(graph):
+    """The graph on a file system that refuses `O_DIRECT`, if there is one."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        copy = shutil.copytree(graph, Path(folder) / "g.tg")
+        try:
+            os.close(os.open(copy / "in.blocks", os.O_RDONLY | os.O_DIRECT))
+        except OSError:
+            yield copy
+        else:
+            pytest.skip("/dev/shm takes `O_DIRECT` here")
+
+
+def test_a_file_system_that_refuses_direct_io_is_said(cuda, memory_backed):
+    assert run(cuda, memory_backed).endswith("; the file system refuses `O_DIRECT`")
+    said = run(cuda, memory_backed, EMULATED_CUFILE_FAULT="cuFileHandleRegister:1:2:5020")
+    assert "this file system (tmpfs?) refuses `O_DIRECT`, got the file is not open for" in said
     assert 'transfers="async"' in said
 
 

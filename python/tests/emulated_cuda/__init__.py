@@ -1,4 +1,4 @@
-"""A GPU that is not there: `libcuda`, NVRTC and `libcufile` whose device is host memory, built on first use."""
+"""A GPU that is not there: `libcuda`, NVRTC and `libcufile` for host memory, built on first use."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 //! Blocks from storage straight to the device, by cuFile (RealGraphGPU++, "direct storage-to-DM IO").
 //!
 //! `cuFileRead` from many threads, each with slots of its own, is the simplest of cuFile's ways that
-//! keeps a drive busy: a read is in flight a thread, whatever becomes of the others. Reads of
-//! `cuFileReadAsync` wait for what their stream was given before, so that as many streams as reads
-//! would be needed, each with its kernels behind it; batches need nvidia-fs or a queue of one
-//! thread's, and both are missing from older releases. Blocked threads cost no core.
+//! keeps a drive busy: a read is in flight a thread, whatever becomes of the others, and a blocked
+//! thread costs no core. A read by `cuFileReadAsync` waits for what its stream was given before, so
+//! that it would take a stream a read; the batch interface, which `cufile.h` calls experimental,
+//! takes a loop over its completions, and saves calls that are nothing beside a read of 1 MiB.
 
 use std::path::PathBuf;
 use std::time::Instant;
