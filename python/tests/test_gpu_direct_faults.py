@@ -95,7 +95,7 @@ def test_no_library(cuda, graph, tmp_path):
     [
         ("cuFileDriverOpen:1:2:5001", "cannot start cuFile: nvidia-fs is not loaded, and compat"),
         ("cuFileDriverOpen:1:2:5007", "cannot start cuFile: this platform is not supported"),
-        ("cuFileHandleRegister:1:2:5008", "expected a file that cuFile takes, got this file is not"),
+        ("cuFileHandleRegister:1:2:5008", "a file that cuFile takes, got this file is not"),
         ("cuFileRead:3:99:5008", "`4096` bytes at offset `"),
         ("cuFileRead:3:99:5012", "got this is not the device memory that was expected"),
     ],
