@@ -2,7 +2,7 @@
 
 `python bench/gpu/streaming.py [--scale 24] [--folder /dev/shm] [--disk DIR] [--out FILE]`
 
-Three tables, each beside its ceiling in the same run:
+Four tables, each beside its ceiling in the same run:
 
 1. from memory-backed files (a stand-in for a fast array, not a drive): bytes a second against bare
    reads of the same file and against a copy from pinned host memory to the GPU;
@@ -10,7 +10,10 @@ Three tables, each beside its ceiling in the same run:
 3. the papers' modes (RealGraphGPU++, figures 6 and 7) on a *modelled* drive of 7 and of 14 GB/s
    over the memory-backed files: a thread that reads, copies and computes one block after the other
    by blocking reads (RG-no), against asynchronous slots (RG-opt), whose reader threads stand in for
-   the drive's own copying.
+   the drive's own copying;
+4. `transfers="direct"` (cuFile) beside the other two modes over the same file, under DIR and
+   memory-backed, in turn. Where nvidia-fs is not loaded cuFile copies through host memory, and the
+   row says so: it is then no measure of a direct way.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ GB = 1e9
 
 
 def main() -> None:
-    """Prints the three tables."""
+    """Prints the four tables."""
     args = parser().parse_args()
     rows: list[dict[str, Any]] = []
     graphs = {codec: build(args.folder, args.scale, codec) for codec in ("raw", "packed")}
@@ -48,6 +51,9 @@ def main() -> None:
     for drives in (1, 2):
         for threads in args.modelled_threads:
             rows.extend(modelled(graphs["raw"], drives * 7 * GB, threads))
+    for folder in filter(None, (args.folder, args.disk)):
+        for codec in graphs:
+            rows.extend(ways(build(folder, args.scale, codec), codec))
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
@@ -98,6 +104,7 @@ def passes(path: Path, **options: Any) -> dict[str, Any]:
         "arcs_per_second": run["arcs"] / seconds,
         "read_ceiling": run["read_ceiling"],
         "io_engine": run["io_engine"],
+        "io_engine_why": run["io_engine_why"],
         "threads": run["threads"],
     }
 
@@ -126,6 +133,30 @@ def real_disk(path: Path, codec: str) -> dict[str, Any]:
         f"({row['read_ceiling'] / GB:.2f}); {row['arcs_per_second'] / GB:5.2f} G arcs/s"
     )
     return {"what": "real disk", "codec": codec, **row}
+
+
+def ways(path: Path, codec: str) -> list[dict[str, Any]]:
+    """The three ways to the device over one file, in turn; the median of three runs of each."""
+    runs: dict[str, list[dict[str, Any]]] = {"sync": [], "async": [], "direct": []}
+    for _ in range(3):
+        for way, done in runs.items():
+            try:
+                done.append(passes(path, transfers=way))
+            except tg.Error as error:
+                print(f"{path.parent} {codec:7} {way:6}: {str(error).splitlines()[0]}")
+    rows = []
+    for way, done in runs.items():
+        if done:
+            row = sorted(done, key=lambda run: run["seconds"])[len(done) // 2]
+            share = row["bandwidth"] / row["read_ceiling"]
+            print(
+                f"{path.parent} {codec:7} {way:6}: {row['bandwidth'] / GB:5.2f} GB/s, {share:4.0%} "
+                f"of bare reads; {row['io_engine']}, {row['io_engine_why']}"
+            )
+            rows.append(
+                {"what": "ways", "folder": str(path.parent), "codec": codec, "way": way, **row}
+            )
+    return rows
 
 
 def modelled(path: Path, bandwidth: float, threads: int) -> list[dict[str, Any]]:

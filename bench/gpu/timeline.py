@@ -1,11 +1,12 @@
-"""How much of reading, copying and computing on a GPU goes on at once, in the papers' two modes.
+"""How much of reading, copying and computing on a GPU goes on at once, in the papers' modes.
 
 `python bench/gpu/timeline.py [--scale 22] [--folder DIR] [--traces DIR] [--out FILE]`
 
 PageRank and WCC with nothing resident, one worker: a stage after the other by blocking reads (RG-no
-of RealGraphGPU) and asynchronous slots (RG-opt). Of each stage the share of the run in which it was
-busy: they add up to about one where stages wait for each other, and to more where they overlap. A
-trace costs a few events a block, so runs are also timed without.
+of RealGraphGPU), asynchronous slots (RG-opt), and cuFile's reads into device memory (RG++; where
+nvidia-fs is not loaded, cuFile copies through host memory, and the row says so). Of each stage the
+share of the run in which it was busy: they add up to about one where stages wait for each other,
+and to more where they overlap. A trace costs a few events a block, so runs are also timed without.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ import tiergraph as tg
 MODES = {
     "RG-no": {"io": "posix", "transfers": "sync"},
     "RG-opt": {"io": "auto", "transfers": "async"},
+    "RG++": {"transfers": "direct"},
 }
-STAGES = ("storage_to_host_seconds", "host_to_device_seconds", "device_seconds")
+STAGES = {
+    "storage_to_host_seconds": "storage to host",
+    "host_to_device_seconds": "host to device",
+    "storage_to_device_seconds": "storage to device",
+    "device_seconds": "device",
+}
 
 
 def main() -> None:
@@ -52,14 +59,15 @@ def measure(path: Path, mode: str, algorithm: str, threads: int, traces: Path) -
     plain = graph.last_run["seconds"]
     run(trace=traces / f"{algorithm}-{mode}.json")
     traced = graph.last_run
-    shares = [traced[stage] / traced["seconds"] for stage in STAGES]
+    shares = [f"{name} {traced[stage] / traced['seconds']:4.0%}" for stage, name in STAGES.items()]
     print(
         f"{algorithm:8} {mode:6}: {plain:6.3f} s ({traced['seconds'] / plain - 1:+.1%} traced); "
-        "busy: storage to host {:4.0%}, host to device {:4.0%}, device {:4.0%}".format(*shares)
+        f"busy: {', '.join(shares)}; {traced['io_engine']}, {traced['io_engine_why']}"
     )
     kept = {stage: traced[stage] for stage in STAGES}
     return {
         "mode": mode,
+        "io_engine_why": traced["io_engine_why"],
         "algorithm": algorithm,
         "seconds": plain,
         "traced": traced["seconds"],

@@ -41,8 +41,13 @@ def test_unknown_devices_are_refused(six, device):
 
 
 def test_unknown_transfers_are_refused(six):
-    with pytest.raises(tg.InputError, match="`async` or `sync`"):
+    with pytest.raises(tg.InputError, match="`async`, `sync` or `direct`"):
         tg.open(six.path, transfers="maybe")
+
+
+def test_a_modelled_drive_is_refused_where_nothing_holds_reads_back(six):
+    with pytest.raises(tg.InputError, match="nothing holds back what cuFile reads"):
+        tg.open(six.path, device="cuda", transfers="direct", modelled_bandwidth="1MiB")
 
 
 def test_a_modelled_drive_says_so(six):

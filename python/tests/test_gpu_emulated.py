@@ -25,6 +25,7 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ("test_gpu.py", "(path and weighted and directed and 4096) or damage"),
         ("test_gpu_propagate.py", "(loops and 4096) or nan"),
         ("test_gpu_trace.py", "test"),
+        ("test_gpu_direct.py", "not 65536"),
     ],
 )
 def test_kernels_equal_the_cpu(cuda, tmp_path, file, chosen):

@@ -32,7 +32,8 @@ import ctypes, os, sys
 import numpy as np
 import tiergraph as tg
 
-path, code, options = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
+path, code = sys.argv[1], int(sys.argv[2])
+options = {"threads": 2, **eval(sys.argv[3])}
 tg.cuda_devices()  # A driver that did not start stays unusable in its process.
 driver = ctypes.CDLL("libcuda.so.1")
 cpu = tg.open(path, device="cpu", threads=1)
@@ -42,7 +43,7 @@ for number in range(1, 10_000):
     driver.emulatedReset()
     os.environ["EMULATED_CUDA_FAULT"] = f"*:{number}:{code}"
     try:
-        found = tg.open(path, device="cuda", threads=2, **options).bfs(0)
+        found = tg.open(path, device="cuda", **options).bfs(0)
     except tg.DeviceError as error:
         assert f"CUDA_ERROR_{code}" in str(error) and "hint: " in str(error), error
         failed += 1
@@ -211,7 +212,14 @@ def test_blocks_stay_in_host_memory(cuda, tmp_path):
     assert "of host memory: out of memory, or of what may be locked" in why
 
 
-@pytest.mark.parametrize(("code", "options"), [(719, "{}"), (1, "{'device_residency': False}")])
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        (719, "{}"),
+        (1, "{'device_residency': False}"),
+        (1, "{'device_residency': False, 'transfers': 'direct', 'threads': 1}"),
+    ],
+)
 def test_any_call_of_the_driver_may_fail(cuda, graph, code, options):
     failed, runs = map(int, cuda.run(SWEEP, graph, code, options).split())
     assert 100 < failed < runs < 9_999

@@ -45,8 +45,8 @@ def options(
     """What the native part is told of a device; for a GPU, after its libraries were looked for."""
     if device != "cpu":
         find_libraries()
-    if transfers not in ("async", "sync"):
-        raise InputError.of("use transfers", transfers, expected="`async` or `sync`")
+    if transfers not in ("async", "sync", "direct"):
+        raise InputError.of("use transfers", transfers, expected="`async`, `sync` or `direct`")
     return {
         "device": device,
         "memory": to_bytes(memory),
@@ -58,7 +58,10 @@ def options(
 
 @cache
 def find_libraries() -> None:
-    """Tells the native part where PyPI's `nvidia-*` packages (PyTorch brings them) have NVRTC.
+    """Tells the native part where PyPI's `nvidia-*` packages (PyTorch brings them) have libraries.
+
+    These are NVRTC and cuFile, in `nvidia/cu13/lib`, or in `nvidia/cuda_nvrtc/lib` and
+    `nvidia/cufile/lib`.
 
     Also asks CUDA, if it has not begun yet, for as many hardware queues as there can be: with the
     default of 8, most of the streams that blocks arrive on would wait for each other.
@@ -66,5 +69,7 @@ def find_libraries() -> None:
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     spec = importlib.util.find_spec("nvidia")
     roots = [] if spec is None else list(spec.submodule_search_locations or [])
-    folders = {lib.parent for root in roots for lib in Path(root).glob("*/lib/libnvrtc.so.*")}
+    names = ("libnvrtc.so.*", "libcufile.so.*")
+    found = (Path(root).glob(f"*/lib/{name}") for root in roots for name in names)
+    folders = {library.parent for libraries in found for library in libraries}
     _native.add_library_folders(sorted(map(str, folders)))

@@ -36,7 +36,7 @@ def open(
     device: str = "cpu",
     device_memory: int | str | None = None,
     device_residency: bool = True,
-    transfers: Literal["async", "sync"] = "async",
+    transfers: Literal["async", "sync", "direct"] = "async",
     checksums: bool = True,
     modelled_bandwidth: int | str | None = None,
 ) -> Graph:
@@ -49,7 +49,9 @@ def open(
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)
     stay in its memory, unless `device_residency` is off; the other blocks stream in while it
-    computes, or one after the other with `transfers="sync"`. `checksums` tells whether the GPU
+    computes, or one after the other with `transfers="sync"`, or without passing through this
+    process's memory with `transfers="direct"` (cuFile, GPUDirect Storage: `io_engine_why` in
+    `last_run` says whether the machine has a direct way). `checksums` tells whether the GPU
     checks the blocks that it gets. `modelled_bandwidth` (bytes a second) holds reading back to that
     of a drive that is not there: figures of such a run are a model's, and its `io_engine` says
     `modelled`.
@@ -58,6 +60,12 @@ def open(
     `IoError` where the system refuses, `BudgetError` where `memory` cannot hold the vertex state.
     """
     device, why = resolve(device)
+    if modelled_bandwidth is not None and transfers == "direct" and device != "cpu":
+        raise InputError.of(
+            "model a drive for transfers",
+            transfers,
+            expected="`async` or `sync`: nothing holds back what cuFile reads",
+        )
     place = options(device, device_memory, transfers, device_residency, checksums)
     bandwidth = to_bytes(modelled_bandwidth)
     native = _native.open(os.fspath(path), to_bytes(memory), io, threads, bandwidth, place)

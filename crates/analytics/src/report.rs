@@ -145,6 +145,10 @@ impl<'a> Run<'a> {
         let pass_bytes =
             graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
         let busy = Busy::since(self.start, graph.trace());
+        let engine = match self.gpu.as_ref().and_then(|gpu| gpu.direct.clone()) {
+            Some(way) => ("cufile", way),
+            None => (graph.engine().engine, graph.engine().why.clone()),
+        };
         let per_second = |count: u64| (count * iterations as u64) as f64 / seconds;
         Ok(RunReport {
             algorithm: self.algorithm,
@@ -153,8 +157,8 @@ impl<'a> Run<'a> {
             edges: manifest.edges,
             arcs: manifest.arcs,
             device: self.gpu.as_ref().map_or_else(|| "cpu".to_owned(), |gpu| gpu.name.clone()),
-            io_engine: graph.engine().engine,
-            io_engine_why: graph.engine().why.clone(),
+            io_engine: engine.0,
+            io_engine_why: engine.1,
             threads: graph.threads(),
             iterations,
             seconds,

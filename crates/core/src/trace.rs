@@ -18,18 +18,21 @@ pub enum Track {
     Storage,
     /// The link from host memory to a device.
     Link,
+    /// Storage, on its way to a device: reads in flight that this process's memory sees nothing of.
+    Direct,
     /// A device's processors.
     Device,
 }
 
 impl Track {
-    const ALL: [Self; 4] = [Self::Worker, Self::Storage, Self::Link, Self::Device];
+    const ALL: [Self; 5] = [Self::Worker, Self::Storage, Self::Link, Self::Direct, Self::Device];
 
     fn name(self) -> &'static str {
         match self {
             Self::Worker => "workers",
             Self::Storage => "storage to host",
             Self::Link => "host to device",
+            Self::Direct => "storage to device",
             Self::Device => "processing on the device",
         }
     }

@@ -129,6 +129,11 @@ impl Device {
         self.call("finish the GPU's work", |d| unsafe { (d.context_sync)() })
     }
 
+    /// Binds this device's context to the thread, for libraries that work in the current one.
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.call("use a GPU's context", |_| 0)
+    }
+
     /// Calls the driver with this device's context bound to the thread.
     pub(crate) fn call(&self, op: &str, call: impl FnOnce(&Driver) -> Code) -> Result<()> {
         self.explain(self.code(call), op)

@@ -46,13 +46,17 @@ pub(crate) fn open(what: &str, names: &[&str], hint: &str) -> Result<Library> {
         .hint(hint))
 }
 
-/// Reads the functions of a library into a struct of function pointers.
+/// Reads the functions of a library into a struct of function pointers. They all give a `$result`
+/// but those that say otherwise.
 macro_rules! functions {
-    ($(#[$doc:meta])* $table:ident, $result:ty; $($name:ident: $symbol:literal($($arg:ty),*);)*) => {
+    (@result $result:ty) => { $result };
+    (@result $result:ty, $own:ty) => { $own };
+    ($(#[$doc:meta])* $table:ident, $result:ty;
+     $($name:ident: $symbol:literal($($arg:ty),*) $(-> $own:ty)?;)*) => {
         $(#[$doc])*
         #[allow(clippy::struct_field_names)]
         pub(crate) struct $table {
-            $(pub $name: unsafe extern "C" fn($($arg),*) -> $result,)*
+            $(pub $name: unsafe extern "C" fn($($arg),*) -> functions!(@result $result $(, $own)?),)*
             _library: libloading::Library,
         }
 

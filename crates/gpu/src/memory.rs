@@ -7,6 +7,7 @@ use bytemuck::Pod;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
 use crate::Device;
+use crate::cufile::Registration;
 use crate::driver::DevicePtr;
 use crate::failure::OUT_OF_MEMORY;
 
@@ -15,6 +16,8 @@ pub struct DeviceBuf<T> {
     device: Device,
     start: DevicePtr,
     len: usize,
+    /// Ends before the memory does.
+    pub(crate) registration: Option<Registration>,
     values: PhantomData<T>,
 }
 
@@ -33,7 +36,8 @@ impl<T: Pod> DeviceBuf<T> {
                 code => device.explain(code, "allocate GPU memory")?,
             }
         }
-        Ok(Self { device: device.clone(), start, len, values: PhantomData })
+        let (device, registration) = (device.clone(), None);
+        Ok(Self { device, start, len, registration, values: PhantomData })
     }
 
     /// Values.
@@ -112,6 +116,7 @@ impl<T: Pod> From<&mut DeviceBuf<T>> for Span<T> {
 
 impl<T> Drop for DeviceBuf<T> {
     fn drop(&mut self) {
+        self.registration = None;
         if self.start != 0 {
             // SAFETY: allocated in `new`; `cuMemFree` waits for the kernels that use it.
             self.device.release(|d| unsafe { (d.memory_free)(self.start) });

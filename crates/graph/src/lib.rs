@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod crew;
+mod direct;
 mod edges;
 mod features;
 mod hetero;
@@ -23,6 +24,7 @@ mod stats;
 mod tiles;
 mod worker;
 
+pub use direct::{DirectReader, Lane};
 pub use edges::{ArcColumn, EdgeNumbers};
 pub use features::Features;
 pub use hetero::HeteroGraph;

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -124,6 +125,15 @@ impl Graph {
     pub fn blocks_of(&self, file: BlockFile) -> Result<u32> {
         let (_, name) = self.block_file(file)?;
         Ok(self.dir().entry(&name)?.blocks as u32)
+    }
+
+    /// The stripes of a file: block i of n stripes is at `i / n` of stripe `i mod n`.
+    ///
+    /// # Errors
+    /// The graph has no such file.
+    pub fn block_paths(&self, file: BlockFile) -> Result<Vec<PathBuf>> {
+        let (_, name) = self.block_file(file)?;
+        self.dir().paths(&name)
     }
 
     fn block_file(&self, file: BlockFile) -> Result<(FileId, String)> {

@@ -17,7 +17,7 @@ pub(crate) struct DeviceOptions {
     device: String,
     #[pyo3(item)]
     memory: Option<u64>,
-    /// `async` or `sync`.
+    /// `async`, `sync` or `direct`.
     #[pyo3(item)]
     transfers: String,
     #[pyo3(item)]
@@ -41,10 +41,11 @@ impl DeviceOptions {
         let transfers = match self.transfers.as_str() {
             "async" => Transfers::Asynchronous,
             "sync" => Transfers::Synchronous,
+            "direct" => Transfers::Direct,
             other => {
                 return Err(Error::new(ErrorKind::Input, "use transfers")
                     .object(other)
-                    .expected("`async` or `sync`"));
+                    .expected("`async`, `sync` or `direct`"));
             }
         };
         let (memory, residency, checksums) = (self.memory, self.residency, self.checksums);

@@ -1,4 +1,4 @@
-"""A GPU that is not there: `libcuda` and NVRTC whose device is host memory, built on first use."""
+"""A GPU that is not there: `libcuda`, NVRTC and `libcufile` for host memory, built on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-LIBRARIES = {"libcuda.so.1": "driver.cpp", "libnvrtc.so.13": "nvrtc.cpp"}
+LIBRARIES = {
+    "libcuda.so.1": "driver.cpp",
+    "libnvrtc.so.13": "nvrtc.cpp",
+    "libcufile.so.0": "cufile.cpp",
+}
 
 
 class EmulatedCuda:

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -92,6 +93,15 @@ void emulatedReset() {
 
 // Calls that the wanted fault counted.
 int emulatedCalls() { return calls; }
+
+// Whether these bytes lie in one allocation.
+bool emulatedHolds(uint64_t address, size_t bytes) {
+    std::lock_guard guard(lock);
+    auto after = allocations.upper_bound(address);
+    if (after == allocations.begin()) return false;
+    const auto& [start, allocation] = *std::prev(after);
+    return address + bytes <= start + allocation.bytes;
+}
 
 int cuInit(unsigned) {
     FAULTS;

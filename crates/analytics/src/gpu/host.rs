@@ -2,9 +2,10 @@
 
 use tiergraph_core::{ByteSize, Result};
 use tiergraph_gpu::{Device, PinnedPool};
-use tiergraph_graph::{Graph, StagedReader};
+use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
+use super::reader::Reader;
 use super::tables::Tables;
 
 /// Bytes that are locked at a time.
@@ -26,8 +27,11 @@ impl HostBlocks {
     pub fn load(
         (graph, device, tables): (&Graph, &Device, &Tables),
         first: u32,
-        reader: &mut StagedReader,
+        reader: &mut Reader,
     ) -> Result<Self> {
+        let Reader::Staged(reader) = reader else {
+            return Ok(Self::none("blocks do not pass through host memory"));
+        };
         let size = tables.block_bytes as u64;
         let room = graph.budget().left() / size;
         let blocks: Vec<u32> = (first..tables.blocks).take(room as usize).collect();

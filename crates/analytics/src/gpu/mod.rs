@@ -9,10 +9,12 @@
 mod bfs;
 mod components;
 mod copies;
+mod direct;
 mod host;
 mod pagerank;
 mod pass;
 mod propagate;
+mod reader;
 mod residency;
 mod slots;
 mod sssp;
@@ -30,7 +32,7 @@ use std::time::Instant;
 use serde::Serialize;
 use tiergraph_core::trace::{Trace, Track};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
-use tiergraph_gpu::Device;
+use tiergraph_gpu::{CuFile, Device};
 
 /// How blocks reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -42,6 +44,9 @@ pub enum Transfers {
     /// A worker reads a block, copies it, computes on it, and then takes the next (RG-no).
     #[serde(rename = "sync")]
     Synchronous,
+    /// cuFile reads them into device memory, past this process's (RealGraphGPU++).
+    #[serde(rename = "direct")]
+    Direct,
 }
 
 /// What a run on a GPU says beside what every run does.
@@ -52,6 +57,9 @@ pub struct GpuReport {
     pub name: String,
     /// How blocks reached the device.
     pub transfers: Transfers,
+    /// Which way cuFile reads, where it does; then it is the run's `io_engine`.
+    #[serde(skip)]
+    pub direct: Option<String>,
     /// Bytes of device memory that blocks were to have, after state and buffers.
     pub device_blocks_planned_bytes: u64,
     /// Bytes of blocks that stayed in device memory.
@@ -67,13 +75,15 @@ pub struct GpuReport {
     pub busy: Option<Busy>,
 }
 
-/// Seconds of a run in which something was going on in each of its three stages, at once or not.
+/// Seconds of a run in which something was going on in each of its stages, at once or not.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Busy {
     /// Reads were in flight from storage to host memory.
     pub storage_to_host_seconds: f64,
     /// Blocks were being copied to the device.
     pub host_to_device_seconds: f64,
+    /// Reads were in flight from storage to the device, by cuFile.
+    pub storage_to_device_seconds: f64,
     /// The device was checking blocks or computing on them.
     pub device_seconds: f64,
 }
@@ -84,6 +94,7 @@ impl Busy {
         Some(Self {
             storage_to_host_seconds: trace.busy_seconds(Track::Storage, begin)?,
             host_to_device_seconds: trace.busy_seconds(Track::Link, begin)?,
+            storage_to_device_seconds: trace.busy_seconds(Track::Direct, begin)?,
             device_seconds: trace.busy_seconds(Track::Device, begin)?,
         })
     }
@@ -123,9 +134,12 @@ impl Gpu {
     /// Opens it.
     ///
     /// # Errors
-    /// No driver, an old one, no such GPU.
+    /// No driver, an old one, no such GPU, no cuFile where it is to read.
     pub fn open(options: GpuOptions) -> Result<Self> {
         let device = Device::open(options.ordinal)?;
+        if options.transfers == Transfers::Direct {
+            CuFile::get(&device)?;
+        }
         let (free, _) = device.memory()?;
         let memory = options.memory.unwrap_or(free / 10 * 9);
         if memory > free {

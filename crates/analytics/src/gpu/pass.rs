@@ -3,21 +3,17 @@
 use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
-use tiergraph_gpu::kernels::{BATCH, EdgeMap, Layout, Program, Slices, Variant};
-use tiergraph_gpu::{Device, DeviceBuf, PinnedPool, Stream};
-use tiergraph_graph::{Direction, Graph, StagedReader, Then};
+use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, Slices, Variant};
+use tiergraph_gpu::{Device, DeviceBuf, Stream};
+use tiergraph_graph::{Direction, Graph, Then};
 
 use super::host::HostBlocks;
+use super::reader::{Reader, Shape};
 use super::residency::Resident;
 use super::slots::Slots;
 use super::tables::Tables;
 use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuOptions, GpuReport, Transfers};
-
-/// Slots a worker: one is being filled while the others are computed on.
-const SLOTS: usize = 3;
-/// Host buffers a worker: some are being read into, some copied from.
-const BUFFERS: usize = 16;
 
 /// Which arcs a program sees, and what of them.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +32,7 @@ pub(super) struct Passes<'a, P> {
     pub stream: Stream,
     tables: Tables,
     kernel: EdgeMap<P>,
-    reader: StagedReader,
+    reader: Reader,
     slots: Vec<Slots>,
     /// Of `stream`.
     timeline: Timeline,
@@ -74,14 +70,10 @@ impl<'a, P: Program> Passes<'a, P> {
         let (layout, transposed) = (tables.layout, arcs.transposed);
         let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
         let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
-        let workers = graph.threads();
-        let synchronous = gpu.options.transfers == Transfers::Synchronous;
-        let batch = match synchronous {
-            true => 1,
-            // Of a small graph, every worker has something.
-            false => (tables.blocks as usize / (2 * workers)).clamp(1, BATCH),
-        };
-        let slot_bytes = (workers * SLOTS) as u64 * Slots::slot_bytes(batch, &tables);
+        let transfers = gpu.options.transfers;
+        let shape = Shape::of(transfers, graph.threads(), tables.blocks);
+        let slot_bytes =
+            (shape.lanes * shape.slots) as u64 * Slots::slot_bytes(shape.batch, &tables);
         let index = tables.tiles.as_ref().map_or(0, |t| t.segments.bytes() as u64);
         let left = gpu.memory.checked_sub(state_bytes + slot_bytes + index).ok_or_else(|| {
             Error::new(ErrorKind::Device, "run on the GPU")
@@ -93,14 +85,12 @@ impl<'a, P: Program> Passes<'a, P> {
                 .got(ByteSize(gpu.memory))
                 .hint("run with a larger `--device-memory`, or `--device cpu`")
         })?;
-        let mut buffers = PinnedPool::buffers(device, workers * BUFFERS, tables.block_bytes)?;
-        let shares = (0..workers).map(|_| buffers.split_off(buffers.len() - BUFFERS)).collect();
-        let reader = graph.staged_reader(shares)?;
-        let timeline = |worker| Timeline::new(graph.trace(), worker);
-        let slots =
-            |worker| Slots::new(device, (SLOTS, batch), &tables, synchronous, timeline(worker));
-        let slots = (0..workers).map(slots).collect::<Result<_>>()?;
-        let timeline = timeline(workers);
+        let reader = Reader::new(graph, device, &tables, (transfers, shape.lanes))?;
+        let timeline = |lane| Timeline::new(graph.trace(), lane);
+        let how = (reader.cufile(), transfers == Transfers::Synchronous);
+        let slots = |lane| Slots::new(device, shape, &tables, how, timeline(lane));
+        let slots = (0..shape.lanes).map(slots).collect::<Result<_>>()?;
+        let timeline = timeline(shape.lanes);
         let resident = Resident::none(device)?;
         let (options, resident_why) = (gpu.options.clone(), "they are read once".to_owned());
         Ok(Self {
@@ -155,6 +145,7 @@ impl<'a, P: Program> Passes<'a, P> {
         GpuReport {
             name: self.stream.device().name().to_owned(),
             transfers: self.options.transfers,
+            direct: self.direct(),
             device_blocks_planned_bytes: self.left,
             device_resident_bytes: u64::from(self.resident.blocks())
                 * self.tables.block_bytes as u64,
@@ -163,6 +154,14 @@ impl<'a, P: Program> Passes<'a, P> {
             host_resident_why: self.host.why().to_owned(),
             busy: None,
         }
+    }
+
+    /// Which way direct reads go.
+    fn direct(&self) -> Option<String> {
+        let Reader::Direct(direct) = &self.reader else { return None };
+        let unregistered = self.slots.iter().find_map(Slots::unregistered);
+        let slots = unregistered.map_or_else(String::new, |why| format!("; {why}"));
+        Some(format!("{}{slots}", direct.how()))
     }
 
     /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
@@ -180,13 +179,11 @@ impl<'a, P: Program> Passes<'a, P> {
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, kernel) = (&self.tables, &self.kernel);
-        let mut stages: Vec<_> =
-            self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags)).collect();
+        let slots = self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags));
         // One block after the other means that nothing is read ahead.
         let is_ahead = self.options.transfers != Transfers::Synchronous;
         let then = if is_ahead { then } else { Then::Stop };
-        self.reader.pass(self.graph, (tables.file, &wanted), then, &mut stages)?;
-        drop(stages);
+        self.reader.pass(self.graph, (tables, &wanted), then, slots)?;
         self.slots.iter().try_for_each(Slots::synchronize)?;
         self.stream.synchronize()?;
         self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin.as_ref()))?;

@@ -9,6 +9,7 @@ use tiergraph_graph::{Graph, Stage, StagedReader, Then};
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
+use super::reader::Reader;
 use super::tables::Tables;
 use super::timeline::{Origin, Timeline};
 
@@ -31,13 +32,13 @@ impl Resident {
         Ok(Self { arenas: Vec::new(), addresses, slices, blocks: 0 })
     }
 
-    /// Brings as many blocks as `bytes` hold, with the engines and buffers of `reader`.
+    /// Brings as many blocks as `bytes` hold, the way that `reader` brings others.
     pub fn load(
         graph: &Graph,
         stream: &Stream,
         tables: &Tables,
         bytes: u64,
-        (reader, workers): (&mut StagedReader, usize),
+        (reader, workers): (&mut Reader, usize),
     ) -> Result<Self> {
         let size = tables.block_bytes as u64;
         let bytes =
@@ -54,7 +55,11 @@ impl Resident {
         let addresses = stream.uploaded(&addresses)?;
         let blocks = blocks as u32;
         let per_arena = per_arena as u32;
-        copy(graph, tables, &mut arenas, (blocks, per_arena), (reader, workers))?;
+        let share = (blocks, per_arena);
+        match reader {
+            Reader::Staged(reader) => copy(graph, tables, &mut arenas, share, (reader, workers))?,
+            Reader::Direct(direct) => direct.load(graph, &arenas, share)?,
+        }
         if let Some(checks) = &tables.checks {
             let mut damaged = DeviceBuf::new(device, blocks as usize)?;
             stream.fill_bytes(&mut damaged, 0)?;

@@ -3,11 +3,12 @@
 use tiergraph_core::Result;
 use tiergraph_core::trace::Track;
 use tiergraph_gpu::kernels::{BATCH, Blocks, EdgeMap, Program, Slices, Survey};
-use tiergraph_gpu::{Device, DeviceBuf, Stream};
+use tiergraph_gpu::{CuFile, Device, DeviceBuf, Stream};
 use tiergraph_graph::Stage;
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
+use super::reader::Shape;
 use super::tables::Tables;
 use super::timeline::Timeline;
 
@@ -22,6 +23,8 @@ pub(super) struct Slots {
     copies: Copies,
     timeline: Timeline,
     synchronous: bool,
+    /// Why cuFile does not know them, where it was to.
+    unregistered: Option<String>,
 }
 
 /// Room for a batch of blocks, and the stream that brings it and computes on it: what the stream is
@@ -36,29 +39,35 @@ struct Slot {
 }
 
 impl Slots {
-    /// `count` slots of `batch_size` blocks.
+    /// One lane's slots, registered with `cufile` if they are read into.
     pub fn new(
         device: &Device,
-        (count, batch_size): (usize, usize),
+        Shape { slots: count, batch: batch_size, .. }: Shape,
         tables: &Tables,
-        synchronous: bool,
+        (cufile, synchronous): (Option<&'static CuFile>, bool),
         timeline: Timeline,
     ) -> Result<Self> {
+        let mut unregistered = None;
         let slot = |_| {
+            let mut blocks = DeviceBuf::new(device, batch_size * tables.block_bytes)?;
+            if let Some(Err(error)) = cufile.map(|cufile| blocks.register(cufile)) {
+                unregistered = Some(error.to_string());
+            }
             let slices = tables.tiles.as_ref().map(|_| -> Result<_> {
                 let most = batch_size * Survey::most_slices(tables.block_bytes);
                 Ok((DeviceBuf::new(device, most)?, DeviceBuf::new(device, 1)?))
             });
             Ok(Slot {
                 stream: Stream::new(device)?,
-                blocks: DeviceBuf::new(device, batch_size * tables.block_bytes)?,
+                blocks,
                 damaged: DeviceBuf::new(device, BATCH)?,
                 slices: slices.transpose()?,
             })
         };
         let slots = (0..count).map(slot).collect::<Result<_>>()?;
         let (batch, copies) = (Vec::new(), Copies::default());
-        Ok(Self { slots, next: 0, batch, batch_size, copies, timeline, synchronous })
+        let next = 0;
+        Ok(Self { slots, next, batch, batch_size, copies, timeline, synchronous, unregistered })
     }
 
     /// Bytes of device memory that a slot takes.
@@ -77,6 +86,11 @@ impl Slots {
         active: Option<&'a DeviceBuf<u8>>,
     ) -> Computing<'a, P> {
         Computing { slots: self, tables, kernel, programs, active }
+    }
+
+    /// Why cuFile does not know them, where it was to.
+    pub fn unregistered(&self) -> Option<&str> {
+        self.unregistered.as_deref()
     }
 
     /// When they did what.
@@ -100,8 +114,31 @@ pub(super) struct Computing<'a, P> {
 }
 
 impl<P: Program> Computing<'_, P> {
+    /// Has `read` bring a block to the next slot, whose bytes are all there when it returns; once
+    /// a batch is there, starts computing.
+    pub fn fill(
+        &mut self,
+        block: u32,
+        read: impl FnOnce(&DeviceBuf<u8>, usize) -> Result<()>,
+    ) -> Result<()> {
+        let slots = &mut *self.slots;
+        let Slot { stream, blocks, .. } = &slots.slots[slots.next];
+        if slots.batch.is_empty() {
+            // A read is in no stream's order: it would overwrite what kernels still look at.
+            stream.synchronize()?;
+        }
+        read(blocks, slots.batch.len() * self.tables.block_bytes)?;
+        self.arrived(block)
+    }
+
+    /// A block is in the next slot, or will be before what its stream is given now.
+    fn arrived(&mut self, block: u32) -> Result<()> {
+        self.slots.batch.push(block);
+        if self.slots.batch.len() < self.slots.batch_size { Ok(()) } else { self.compute() }
+    }
+
     /// Starts computing on what the next slot has.
-    fn compute(&mut self) -> Result<()> {
+    pub fn compute(&mut self) -> Result<()> {
         let slots = &mut *self.slots;
         if slots.batch.is_empty() {
             return Ok(());
@@ -150,8 +187,7 @@ impl<P: Program> Stage for Computing<'_, P> {
         let size = self.tables.block_bytes;
         let on = (&*stream, &mut slots.timeline);
         slots.copies.start(on, (blocks, slots.batch.len() * size), (block, (buffer, size)))?;
-        slots.batch.push(block);
-        if slots.batch.len() < slots.batch_size { Ok(()) } else { self.compute() }
+        self.arrived(block)
     }
 
     fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {

@@ -1,0 +1,91 @@
+//! How blocks reach the device: through pinned host memory, or without it.
+
+use tiergraph_core::Result;
+use tiergraph_gpu::kernels::{BATCH, Program};
+use tiergraph_gpu::{CuFile, Device, PinnedPool};
+use tiergraph_graph::{Graph, StagedReader, Then};
+
+use super::Transfers;
+use super::direct::{Direct, LANES};
+use super::slots::Computing;
+use super::tables::Tables;
+
+/// Host buffers a worker: some are being read into, some copied from.
+const BUFFERS: usize = 16;
+
+/// What brings blocks to slots.
+pub(super) enum Reader {
+    /// Reads into pinned memory, and copies.
+    Staged(StagedReader),
+    /// Reads into device memory.
+    Direct(Direct),
+}
+
+/// How many slots there are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Threads that bring blocks.
+    pub lanes: usize,
+    /// Slots a lane: one is being filled while the others are computed on.
+    pub slots: usize,
+    /// Blocks that are computed on together.
+    pub batch: usize,
+}
+
+impl Shape {
+    /// For `blocks` and as many `workers`.
+    pub fn of(transfers: Transfers, workers: usize, blocks: u32) -> Self {
+        let (lanes, slots, most) = match transfers {
+            Transfers::Synchronous => (workers, 3, 1),
+            Transfers::Asynchronous => (workers, 3, BATCH),
+            // Four times the lanes, and not much more device memory.
+            Transfers::Direct => (workers * LANES, 2, BATCH / 2),
+        };
+        // Of a small graph, every lane has something.
+        let batch = (blocks as usize / (2 * lanes)).clamp(1, most);
+        Self { lanes, slots, batch }
+    }
+}
+
+impl Reader {
+    /// A reader of a graph's blocks for `lanes`.
+    pub fn new(
+        graph: &Graph,
+        device: &Device,
+        tables: &Tables,
+        (transfers, lanes): (Transfers, usize),
+    ) -> Result<Self> {
+        if transfers == Transfers::Direct {
+            return Direct::open(graph, device, tables, lanes).map(Self::Direct);
+        }
+        let mut buffers = PinnedPool::buffers(device, lanes * BUFFERS, tables.block_bytes)?;
+        let shares = (0..lanes).map(|_| buffers.split_off(buffers.len() - BUFFERS)).collect();
+        graph.staged_reader(shares).map(Self::Staged)
+    }
+
+    /// What slots are registered with.
+    pub fn cufile(&self) -> Option<&'static CuFile> {
+        match self {
+            Self::Staged(_) => None,
+            Self::Direct(direct) => Some(direct.cufile()),
+        }
+    }
+
+    /// Hands `blocks` to `slots`, one of them a lane.
+    pub fn pass<'a, P: Program>(
+        &'a mut self,
+        graph: &'a Graph,
+        (tables, blocks): (&Tables, &[u32]),
+        then: Then,
+        slots: impl Iterator<Item = Computing<'a, P>>,
+    ) -> Result<()> {
+        match self {
+            Self::Staged(reader) => {
+                let mut stages: Vec<_> = slots.collect();
+                reader.pass(graph, (tables.file, blocks), then, &mut stages)
+            }
+            // Nothing is read ahead of a pass: a lane's read fills its slot before it returns.
+            Self::Direct(direct) => direct.pass(graph, blocks, slots),
+        }
+    }
+}

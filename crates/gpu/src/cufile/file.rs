@@ -1,0 +1,190 @@
+//! Files that cuFile reads.
+
+use std::ffi::{c_int, c_void};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::mem::offset_of;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::thread;
+use std::time::Duration;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use super::{CuFile, OTHERWISE, check, meaning, pointer};
+use crate::driver::Handle;
+use crate::{Device, DeviceBuf};
+
+/// How many times in a row a read may fail in a way that may pass.
+const ATTEMPTS: u32 = 5;
+
+/// `CUfileDescr_t`, of a file descriptor.
+#[repr(C)]
+pub(crate) struct Descriptor {
+    kind: c_int,
+    handle: FileHandle,
+    operations: *const c_void,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+union FileHandle {
+    fd: c_int,
+    _other: *const c_void,
+}
+
+const _: () = assert!(size_of::<Descriptor>() == 24 && offset_of!(Descriptor, handle) == 8);
+
+/// `CU_FILE_HANDLE_TYPE_OPAQUE_FD`.
+const FILE_DESCRIPTOR: c_int = 1;
+
+/// A file that is read into device memory.
+#[derive(Debug)]
+pub struct DirectFile {
+    cufile: &'static CuFile,
+    device: Device,
+    handle: Handle,
+    path: PathBuf,
+    len: u64,
+    bypasses_cache: bool,
+    /// Open as long as it is registered.
+    _file: File,
+}
+
+// SAFETY: cuFile's functions may be called from any thread, several at once.
+unsafe impl Send for DirectFile {}
+// SAFETY: as above.
+unsafe impl Sync for DirectFile {}
+
+impl DirectFile {
+    /// Opens `path` for reads into `device`'s memory, past the page cache where the file system can.
+    ///
+    /// # Errors
+    /// No such file, or one that cuFile does not take.
+    pub fn open(cufile: &'static CuFile, device: &Device, path: &Path) -> Result<Self> {
+        let failed = |e| Error::io("open", path.display(), e);
+        let (mut file, bypasses_cache) =
+            match OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) {
+                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                    (File::open(path).map_err(failed)?, false)
+                }
+                opened => (opened.map_err(failed)?, true),
+            };
+        let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        device.bind()?;
+        let mut handle = ptr::null_mut();
+        let (kind, operations) = (FILE_DESCRIPTOR, ptr::null());
+        let fd = FileHandle { fd: file.as_raw_fd() };
+        let descriptor = Descriptor { kind, handle: fd, operations };
+        // SAFETY: an open file; writes one handle, released in `drop`.
+        let done =
+            unsafe { (cufile.functions.file_register)(&raw mut handle, &raw const descriptor) };
+        check(done, || refused(path, bypasses_cache))?;
+        let (device, path) = (device.clone(), path.to_path_buf());
+        Ok(Self { cufile, device, handle, path, len, bypasses_cache, _file: file })
+    }
+
+    /// Whether it is read past the page cache.
+    pub fn bypasses_cache(&self) -> bool {
+        self.bypasses_cache
+    }
+
+    /// Reads `len` bytes from `offset` on to byte `at` of `to`, and waits for them.
+    ///
+    /// By a shared reference, so that several threads read into parts of one buffer: no Rust
+    /// reference ever reaches device memory. Nothing that the device was given before may use that
+    /// part still: reads are in the order of no stream.
+    ///
+    /// # Errors
+    /// What cuFile or the system gives, with the file and the offset; a file that is shorter.
+    ///
+    /// # Panics
+    /// If `to` is shorter.
+    pub fn read(&self, to: &DeviceBuf<u8>, at: usize, len: usize, offset: u64) -> Result<()> {
+        assert!(at + len <= to.len(), "{len} bytes to {at} of {}", to.len());
+        self.device.bind()?;
+        let (mut filled, mut failures) = (0, 0);
+        while filled < len {
+            let place = (len - filled, offset + filled as u64, at + filled);
+            match self.read_some(to, place) {
+                Ok(0) => return Err(self.cut_short(offset, len)),
+                Ok(count) => (filled, failures) = (filled + count, 0),
+                Err(e) if failures + 1 < ATTEMPTS && is_passing(&e) => {
+                    thread::sleep(Duration::from_millis(1 << failures));
+                    failures += 1;
+                }
+                Err(e) => return Err(self.failure(e, offset, len)),
+            }
+        }
+        Ok(())
+    }
+
+    /// One call, which may bring less than asked for.
+    fn read_some(
+        &self,
+        to: &DeviceBuf<u8>,
+        (len, offset, at): (usize, u64, usize),
+    ) -> Result<usize, Failure> {
+        // SAFETY: `len` bytes of `to` from `at` on are there (the caller looked), and the call ends
+        // when they are written.
+        let count = unsafe {
+            (self.cufile.functions.read)(self.handle, pointer(to), len, offset as i64, at as i64)
+        };
+        match count {
+            -1 => Err(Failure::System(io::Error::last_os_error())),
+            code if code < 0 => Err(Failure::CuFile(-code as c_int)),
+            count => Ok((count as usize).min(len)),
+        }
+    }
+
+    fn failure(&self, failure: Failure, offset: u64, len: usize) -> Error {
+        let at = format!("`{len}` bytes at offset `{offset}`");
+        let error = match failure {
+            Failure::System(source) => Error::io("read", self.path.display(), source).expected(at),
+            Failure::CuFile(code) => Error::new(ErrorKind::Device, "read")
+                .object(self.path.display())
+                .expected(format!("{at} in GPU memory"))
+                .got(meaning(code)),
+        };
+        error.hint(OTHERWISE)
+    }
+
+    fn cut_short(&self, offset: u64, len: usize) -> Error {
+        Error::new(ErrorKind::Format, "read")
+            .object(self.path.display())
+            .expected(format!("`{len}` bytes at offset `{offset}`"))
+            .got(format!("the file's end at `{}`", self.len))
+            .hint("the file was cut short: build or copy the graph again")
+    }
+}
+
+impl Drop for DirectFile {
+    fn drop(&mut self) {
+        // SAFETY: registered in `open`; the file is closed after it.
+        unsafe { (self.cufile.functions.file_deregister)(self.handle) };
+    }
+}
+
+/// Why a read failed.
+enum Failure {
+    System(io::Error),
+    CuFile(c_int),
+}
+
+/// Whether another attempt may go well.
+fn is_passing(failure: &Failure) -> bool {
+    let passing = |code| matches!(code, libc::EIO | libc::EAGAIN | libc::EINTR);
+    matches!(failure, Failure::System(e) if e.raw_os_error().is_some_and(passing))
+}
+
+/// An error of a file that is not taken.
+fn refused(path: &Path, bypasses_cache: bool) -> Error {
+    let error = Error::new(ErrorKind::Device, "open for reads into GPU memory");
+    let error = error.object(path.display());
+    if bypasses_cache {
+        return error.expected("a file that cuFile takes");
+    }
+    error.expected("a file on a drive: this file system (tmpfs?) refuses `O_DIRECT`")
+}
