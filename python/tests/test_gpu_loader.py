@@ -198,13 +198,14 @@ def same(moved, expected):
 
 @pytest.mark.parametrize(
     ("options", "memory"),
-    [({"disjoint": True}, None), ({"edge_features": "attr"}, None), ({}, "16KiB")],
+    [({"disjoint": True}, None), ({"edge_features": "edge_attr"}, None), ({}, "16KiB")],
 )
 def test_what_is_not_sampled_there_is_moved_there(path, tmp_path, options, memory):
     if "edge_features" in options:
         pairs = np.random.default_rng(3).integers(0, 50, (2, 400))
         values = np.arange(400, dtype=np.float32)[:, None]
-        path = tg.build(pairs, tmp_path / "attr.tg", edge_features={"attr": values}).path
+        path = tmp_path / "attr.tg"
+        tg.build(tuple(pairs), path, edge_features=values)
     shape = {"num_neighbors": [4, 3], "batch_size": 16, "shuffle": True} | options
     with pytest.warns(tg.FallbackWarning, match="made on the CPU and moved there"):
         loader = tg.NeighborLoader(path, **shape, device="cuda", device_memory=memory)

@@ -190,6 +190,10 @@ fn hint(code: c_int) -> &'static str {
         5002..=5005 => {
             "update nvidia-fs and libcufile to the same release; or run with `transfers=\"async\"`"
         }
+        5027 => {
+            "cuFile asks udev's database which file system a drive has; where there is none, as in \
+             containers and small virtual machines, run with `transfers=\"async\"`"
+        }
         _ => OTHERWISE,
     }
 }
@@ -206,6 +210,7 @@ fn meaning(code: c_int) -> String {
         5016 | 5017 => "more than the memory that can be mapped",
         5018 => "this type of file is not supported",
         5019 | 5020 => "the file is not open for direct I/O",
+        5027 => "its drive or file system is unknown to cuFile",
         5025 => "the system does not permit it",
         5034 => "cufile.json turns it off for this file",
         5036 | 5045 => "the GPU's memory cannot be pinned",

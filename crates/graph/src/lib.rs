@@ -6,6 +6,7 @@
 //! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
 #![forbid(unsafe_code)]
 
+mod block_file;
 mod crew;
 mod direct;
 mod edges;
@@ -18,12 +19,12 @@ mod plan;
 mod raw;
 mod reads;
 mod rows;
-mod shelf;
 mod staged;
 mod stats;
 mod tiles;
 mod worker;
 
+pub use block_file::BlockFile;
 pub use direct::{DirectReader, Lane};
 pub use edges::{ArcColumn, EdgeNumbers};
 pub use features::Features;
@@ -33,6 +34,6 @@ pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::{RawLists, RawRow};
 pub use reads::Then;
 pub use rows::{Direction, RowSelection};
-pub use staged::{BlockFile, Stage, StagedReader};
+pub use staged::{Stage, StagedReader};
 pub use stats::{PassStats, Totals};
 pub use tiles::TileSelection;

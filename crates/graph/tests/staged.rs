@@ -16,9 +16,12 @@ use tiergraph_mem::AlignedBuf;
 const SMALL: Layout = Layout { block_bytes: 4 << 10, ..PACKED };
 const BUFFERS: usize = 3;
 
+/// Blocks and their bytes.
+type Got = Vec<(u32, Vec<u8>)>;
+
 /// A device that holds on to the last few buffers, and fails when `fail` comes to 0.
 struct Device<'a> {
-    got: Vec<(u32, Vec<u8>)>,
+    got: Got,
     held: VecDeque<(u32, AlignedBuf)>,
     fail: &'a AtomicUsize,
 }
@@ -66,7 +69,7 @@ fn pass(
     (file, blocks): (BlockFile, &[u32]),
     then: Then,
     fail: usize,
-) -> Result<(Vec<(u32, Vec<u8>)>, u64)> {
+) -> Result<(Got, u64)> {
     let fail = AtomicUsize::new(fail);
     let device = |_| Device { got: Vec::new(), held: VecDeque::new(), fail: &fail };
     let mut stages: Vec<_> = (0..graph.threads()).map(device).collect();

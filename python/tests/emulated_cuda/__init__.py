@@ -27,7 +27,17 @@ class EmulatedCuda:
             pytest.skip("no C++ compiler here (`c++`) to build the emulated CUDA with")
         for name, source in LIBRARIES.items():
             where = f'-DEMULATED_CUDA_FOLDER="{FOLDER}"'
-            command = ["c++", "-std=c++17", "-O2", "-fPIC", "-shared", where, "-o", folder / name]
+            command = [
+                "c++",
+                "-std=c++17",
+                "-O2",
+                "-U_FORTIFY_SOURCE",
+                "-fPIC",
+                "-shared",
+                where,
+                "-o",
+                folder / name,
+            ]
             subprocess.run([*command, FOLDER / source], check=True)
 
     def run(self, script: str, *arguments: object, timeout: float = 300, **environment: str) -> str:

@@ -66,7 +66,7 @@ int nvrtcCompileProgram(Program* program, int count, const char** options) {
     if (!mkdtemp(folder)) return 7;
     std::string base = std::string(folder) + "/kernel";
     std::ofstream(base + ".cpp") << complete(program->source);
-    std::string command = "c++ -std=c++17 -O1 -w -fPIC -shared -ffp-contract=off -Wl,-Bsymbolic";
+    std::string command = "c++ -std=c++17 -O1 -U_FORTIFY_SOURCE -w -fPIC -shared -ffp-contract=off -Wl,-Bsymbolic";
     for (int i = 0; i < count; i++) {
         std::string option = options[i];
         if (option.rfind("-D", 0) == 0) command += " '" + option + "'";

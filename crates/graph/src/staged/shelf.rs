@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use crate::Stage;
+use super::Stage;
 
 /// Blocks of the shelf that are on their way to the device at a time: enough to keep the link busy,
 /// and few enough that what is read need not wait long for it.
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// One worker's blocks, none of which any other worker has.
 #[derive(Default)]
-pub(crate) struct Shelf {
+pub(super) struct Shelf {
     kept: Vec<(u32, AlignedBuf)>,
     /// Of this pass, what is still to be handed over.
     todo: Vec<(u32, AlignedBuf)>,
@@ -25,43 +25,43 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     /// Puts those of `wanted`, which ascends, up for this pass.
-    pub(crate) fn begin(&mut self, wanted: &[u32]) {
+    pub(super) fn begin(&mut self, wanted: &[u32]) {
         let is_wanted = |kept: &mut (u32, AlignedBuf)| wanted.binary_search(&kept.0).is_ok();
         self.todo = self.kept.extract_if(.., is_wanted).collect();
     }
 
     /// Whether some are still to be handed over.
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         !self.todo.is_empty()
     }
 
     /// The next block for the device, unless there are enough on their way.
-    pub(crate) fn next(&mut self) -> Option<(u32, AlignedBuf)> {
+    pub(super) fn next(&mut self) -> Option<(u32, AlignedBuf)> {
         let next = if self.under_way < UNDER_WAY { self.todo.pop() } else { None };
         self.under_way += usize::from(next.is_some());
         next
     }
 
     /// Takes a block back from the device.
-    pub(crate) fn put_back(&mut self, block: u32, buffer: AlignedBuf) {
+    pub(super) fn put_back(&mut self, block: u32, buffer: AlignedBuf) {
         self.under_way -= 1;
         self.kept.push((block, buffer));
     }
 
     /// Takes a block that was read.
-    pub(crate) fn add(&mut self, block: u32, buffer: AlignedBuf) {
+    pub(super) fn add(&mut self, block: u32, buffer: AlignedBuf) {
         self.kept.push((block, buffer));
     }
 
     /// Ends a pass, whatever was left of it.
-    pub(crate) fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.kept.append(&mut self.todo);
     }
 }
 
 /// The stage that keeps what is read, and gives a spare buffer for each block.
-pub(crate) struct Keeping<'a> {
-    pub(crate) taken: Vec<(u32, AlignedBuf)>,
+pub(super) struct Keeping<'a> {
+    pub(super) taken: Vec<(u32, AlignedBuf)>,
     spare: &'a Mutex<Vec<AlignedBuf>>,
     /// Buffers taken and not given back.
     owed: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Keeping<'a> {
 
 impl<'a> Keeping<'a> {
     /// `spare` has a buffer for every block of the pass.
-    pub(crate) fn new(spare: &'a Mutex<Vec<AlignedBuf>>) -> Self {
+    pub(super) fn new(spare: &'a Mutex<Vec<AlignedBuf>>) -> Self {
         Self { taken: Vec::new(), spare, owed: 0 }
     }
 }

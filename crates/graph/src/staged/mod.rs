@@ -1,0 +1,214 @@
+//! Passes whose blocks go on to a device: read → hand over → take the buffer back.
+//!
+//! The same loop as `reads`, with one more state a buffer can be in. Each worker owns an engine,
+//! its buffers and its stage, and waits for nobody else's (RealGraphGPU++'s asynchronous threads).
+//! Where the same pass comes again, its first reads begin before this one ends. Blocks that are
+//! kept on a worker's shelf are handed over while it reads others.
+
+mod pass;
+mod shelf;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::ThreadPool;
+use tiergraph_core::Result;
+use tiergraph_io::engine::Traced;
+use tiergraph_mem::AlignedBuf;
+
+use crate::crew::start_threads;
+use crate::{BlockFile, Graph, Then};
+use pass::{List, Pass, Worker};
+use shelf::Keeping;
+
+/// Where a worker's blocks go: the slots of a device.
+pub trait Stage: Send {
+    /// Takes a block that was read, without waiting for what becomes of it.
+    ///
+    /// # Errors
+    /// Whatever the device gives; ends the pass.
+    fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()>;
+
+    /// Gives buffers back whose bytes are not needed any more, each with its block; with `wait`, at
+    /// least one if the stage has any.
+    ///
+    /// # Errors
+    /// Whatever the device gives.
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()>;
+
+    /// Begins whatever still waits for more blocks: the pass has no more.
+    ///
+    /// # Errors
+    /// Whatever the device gives.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Engines, buffers and threads of the workers of staged passes, kept from pass to pass.
+pub struct StagedReader {
+    /// Started by the first pass.
+    threads: Option<ThreadPool>,
+    workers: Vec<Mutex<Worker>>,
+    /// What the reads in flight are for.
+    ahead: Option<Arc<List>>,
+    passes: u32,
+    /// What is on the workers' shelves.
+    shelved: Shelved,
+}
+
+/// Blocks of a file, ascending.
+type Shelved = Option<(BlockFile, Arc<Vec<u32>>)>;
+
+impl Graph {
+    /// A reader for staged passes: a worker for each of `buffers`, which it reads into.
+    ///
+    /// Buffers hold a block each. Checksums are the stages' to check, where the bytes go.
+    ///
+    /// # Errors
+    /// An engine that cannot be opened.
+    pub fn staged_reader(&self, buffers: Vec<Vec<AlignedBuf>>) -> Result<StagedReader> {
+        let worker = |(number, free)| -> Result<Mutex<Worker>> {
+            let mut engine = self.new_engine()?;
+            if self.trace().is_on() {
+                engine = Box::new(Traced::new(engine, self.trace().clone(), number as u32));
+            }
+            Ok(Mutex::new(Worker::new(engine, free)))
+        };
+        let workers = buffers.into_iter().enumerate().map(worker).collect::<Result<_>>()?;
+        Ok(StagedReader { threads: None, workers, ahead: None, passes: 0, shelved: None })
+    }
+}
+
+impl StagedReader {
+    /// Keeps `blocks` of `file` in `buffers`, one a block: passes over that file find them there.
+    ///
+    /// # Errors
+    /// As [`StagedReader::pass`].
+    ///
+    /// # Panics
+    /// If blocks of another file are kept.
+    pub fn keep(
+        &mut self,
+        graph: &Graph,
+        (file, blocks): (BlockFile, &[u32]),
+        buffers: Vec<AlignedBuf>,
+    ) -> Result<()> {
+        assert!(self.shelved.as_ref().is_none_or(|(of, _)| *of == file), "one file's blocks");
+        let spare = Mutex::new(buffers);
+        let mut stages: Vec<_> = self.workers.iter().map(|_| Keeping::new(&spare)).collect();
+        self.pass(graph, (file, blocks), Then::Stop, &mut stages)?;
+        for (worker, stage) in self.workers.iter_mut().zip(stages) {
+            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+            stage.taken.into_iter().for_each(|(block, buffer)| worker.shelf.add(block, buffer));
+        }
+        let (_, shelved) = self.shelved.get_or_insert_with(|| (file, Arc::default()));
+        let shelved = Arc::make_mut(shelved);
+        shelved.extend(blocks);
+        shelved.sort_unstable();
+        Ok(())
+    }
+
+    /// Hands `blocks` of `file`, ascending, in any order to stages, one stage a worker: reads them,
+    /// or takes them from where they are kept.
+    ///
+    /// Returns when the stages took all and gave their buffers back. If the same pass comes again,
+    /// its first reads have begun by then.
+    ///
+    /// # Errors
+    /// A read that fails for good, a checksum that does not match, whatever a stage gives. The
+    /// reader can be used again.
+    ///
+    /// # Panics
+    /// If there are not as many stages as workers.
+    pub fn pass(
+        &mut self,
+        graph: &Graph,
+        (file, blocks): (BlockFile, &[u32]),
+        then: Then,
+        stages: &mut [impl Stage],
+    ) -> Result<()> {
+        assert_eq!(stages.len(), self.workers.len(), "a stage a worker");
+        let (id, _) = graph.block_file(file)?;
+        let shelved = match &self.shelved {
+            Some((of, shelved)) if *of == file => Arc::clone(shelved),
+            _ => Arc::default(),
+        };
+        let is_missing = |block: &u32| shelved.binary_search(block).is_err();
+        let missing: Vec<u32> = blocks.iter().copied().filter(is_missing).collect();
+        let list = match self.ahead.take() {
+            Some(list) if list.file == file && list.blocks == missing => list,
+            _ => {
+                self.drain()?;
+                self.list(file, &missing)
+            }
+        };
+        let next = (then == Then::Again).then(|| self.list(file, &missing));
+        let pass = Pass {
+            graph,
+            file: id,
+            list: &list,
+            next: next.as_deref(),
+            wanted: if shelved.is_empty() { &[] } else { blocks },
+            shelved: &shelved,
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        };
+        let stages: Vec<_> = stages.iter_mut().map(Mutex::new).collect();
+        self.on_all(|number, worker| {
+            let mut stage = stages[number].lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = pass.run(number as u32, worker, &mut **stage) {
+                pass.stop.store(true, Ordering::Relaxed);
+                let mut first = pass.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(error);
+            }
+        })?;
+        match pass.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => {
+                self.drain()?;
+                Err(error)
+            }
+            None => {
+                self.ahead = next;
+                Ok(())
+            }
+        }
+    }
+
+    fn list(&mut self, file: BlockFile, blocks: &[u32]) -> Arc<List> {
+        self.passes = self.passes.wrapping_add(1);
+        Arc::new(List::new(self.passes, file, blocks.to_vec()))
+    }
+
+    /// Calls `work` with every worker, each on its thread.
+    fn on_all(&mut self, work: impl Fn(usize, &mut Worker) + Sync) -> Result<()> {
+        let threads = match self.threads.take() {
+            Some(threads) => threads,
+            None => start_threads(self.workers.len())?,
+        };
+        let workers = &self.workers;
+        self.threads.insert(threads).broadcast(|thread| {
+            let worker = &workers[thread.index()];
+            work(thread.index(), &mut worker.lock().unwrap_or_else(PoisonError::into_inner));
+        });
+        Ok(())
+    }
+
+    /// Ends all reads in flight.
+    fn drain(&mut self) -> Result<()> {
+        self.ahead = None;
+        // Most passes leave nothing, and then nobody needs to be woken.
+        let idle = |worker: &mut Mutex<Worker>| {
+            worker.get_mut().unwrap_or_else(PoisonError::into_inner).is_idle()
+        };
+        if self.workers.iter_mut().all(idle) {
+            return Ok(());
+        }
+        self.on_all(|_, worker| worker.drain())
+    }
+}
+
+impl Drop for StagedReader {
+    fn drop(&mut self) {
+        // An engine that is dropped on another thread leaks what it reads into.
+        let _ = self.drain();
+    }
+}
