@@ -48,13 +48,13 @@ def open(
 
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)
-    stay in its memory, unless `device_residency` is off; the other blocks stream in while it
-    computes, or one after the other with `transfers="sync"`, or without passing through this
-    process's memory with `transfers="direct"` (cuFile, GPUDirect Storage: `io_engine_why` in
-    `last_run` says whether the machine has a direct way). `checksums` tells whether the GPU
-    checks the blocks that it gets. `modelled_bandwidth` (bytes a second) holds reading back to that
-    of a drive that is not there: figures of such a run are a model's, and its `io_engine` says
-    `modelled`.
+    stay in its memory, and as many others as `memory` has room for in pinned host memory, unless
+    `device_residency` is off; the other blocks stream in while it computes, or one after the other
+    with `transfers="sync"`, or without passing through this process's memory with
+    `transfers="direct"` (cuFile, GPUDirect Storage: `io_engine_why` in `last_run` says whether the
+    machine has a direct way). `checksums` tells whether the GPU checks the blocks that it gets.
+    `modelled_bandwidth` (bytes a second) holds reading back to that of a drive that is not there:
+    figures of such a run are a model's, and its `io_engine` says `modelled`.
 
     Reads the manifest and the index. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `BudgetError` where `memory` cannot hold the vertex state.
