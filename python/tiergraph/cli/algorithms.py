@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import typer
@@ -24,6 +25,7 @@ from .options import (
     Threads,
     Top,
     Trace,
+    Transfers,
 )
 from .output import print_fields, print_json, print_table, readable
 from .progress import Bars
@@ -37,45 +39,46 @@ class Run:
 
     def __init__(
         self,
-        path: Path,
-        memory: str | None,
-        io: str,
-        threads: int | None,
-        device: str,
-        device_memory: str | None,
-        ceiling: bool,
-        output: Path | None,
+        graph: GraphPath,
+        memory: Memory = None,
+        io: Io = "auto",
+        threads: Threads = None,
+        device: Device = "cpu",
+        device_memory: DeviceMemory = None,
+        transfers: Transfers = "async",
+        ceiling: Ceiling = False,
+        trace: Trace = None,
+        output: Output = None,
+        as_json: Json = False,
     ) -> None:
         self.output = None if output is None else results.check_suffix(str(output))
+        self.as_json = as_json
+        self.trace = trace
         self.graph = tg.open(
-            path,
+            graph,
             memory=memory,
             io=io,
             threads=threads,
             device=device,
             device_memory=device_memory,
+            transfers=transfers,
         )
         self.graph.ceiling = ceiling
 
-    def measure(self, algorithm: Callable[[Bars], Values]) -> Values:
+    def measure(self, algorithm: Callable[..., Values], *arguments: Any, **options: Any) -> Values:
         """Runs with progress on stderr."""
         with Bars() as bars:
-            return algorithm(bars)
+            return algorithm(*arguments, **options, trace=self.trace, progress=bars)
 
     def show(
-        self,
-        name: str,
-        values: Values,
-        summary: dict[str, Any],
-        rows: list[tuple[int, Any]],
-        as_json: bool,
+        self, name: str, values: Values, summary: dict[str, Any], rows: list[tuple[int, Any]]
     ) -> None:
         """Writes the result file, then prints JSON, or the rows on stdout and figures on stderr."""
         run = self.graph.last_run | summary
         if self.output is not None:
             results.write(self.output, self.graph.ids, name, values)
             run["output"] = self.output
-        if as_json:
+        if self.as_json:
             print_json(run | {"top": [{"vertex": v, name: x} for v, x in rows]})
             return
         print_fields(run, stderr=True)
@@ -83,8 +86,30 @@ class Run:
             print_table(("vertex", name), [(str(v), readable(name, x)) for v, x in rows])
 
 
+def on_a_graph(algorithm: Callable[..., None]) -> Callable[..., None]:
+    """The command of an algorithm that takes a `Run`: it has the flags of both."""
+    of_run = inspect.signature(Run).parameters
+    own = list(inspect.signature(algorithm).parameters.values())[1:]
+
+    @wraps(algorithm)
+    def command(**given: Any) -> None:
+        run = Run(**{name: given.pop(name) for name in of_run})
+        algorithm(run, **given)
+
+    hints = get_type_hints(Run.__init__, include_extras=True)
+    hints |= get_type_hints(algorithm, include_extras=True)
+    graph, *others = of_run.values()
+    flags = [graph, *own, *others]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    typed = [flag.replace(kind=keyword, annotation=hints[flag.name]) for flag in flags]
+    command.__signature__ = inspect.Signature(typed)  # type: ignore[attr-defined]
+    command.__annotations__ = {flag.name: flag.annotation for flag in typed}
+    return command
+
+
+@on_a_graph
 def pagerank(
-    graph: GraphPath,
+    run: Run,
     damping: Annotated[float, typer.Option(min=0.0, max=1.0, help="Chance to follow an edge.")] = (
         0.85
     ),
@@ -95,110 +120,57 @@ def pagerank(
     sources: Annotated[
         list[int] | None, typer.Option("--source", help="Personalise to this id; repeat for more.")
     ] = None,
-    memory: Memory = None,
-    io: Io = "auto",
-    threads: Threads = None,
-    device: Device = "cpu",
-    device_memory: DeviceMemory = None,
-    ceiling: Ceiling = False,
-    trace: Trace = None,
-    output: Output = None,
     top: Top = 10,
-    as_json: Json = False,
 ) -> None:
     """PageRank (LDBC Graphalytics' definition); with --source, personalised."""
-    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
     ranks = run.measure(
-        lambda bars: run.graph.pagerank(
-            damping=damping,
-            iterations=iterations,
-            tolerance=tolerance,
-            sources=sources or None,
-            trace=trace,
-            progress=bars,
-        )
+        run.graph.pagerank,
+        damping=damping,
+        iterations=iterations,
+        tolerance=tolerance,
+        sources=sources or None,
     )
-    run.show("rank", ranks, {}, results.top(run.graph.ids, ranks, top), as_json)
+    run.show("rank", ranks, {}, results.top(run.graph.ids, ranks, top))
 
 
-def wcc(
-    graph: GraphPath,
-    memory: Memory = None,
-    io: Io = "auto",
-    threads: Threads = None,
-    device: Device = "cpu",
-    device_memory: DeviceMemory = None,
-    ceiling: Ceiling = False,
-    trace: Trace = None,
-    output: Output = None,
-    top: Top = 10,
-    as_json: Json = False,
-) -> None:
+@on_a_graph
+def wcc(run: Run, top: Top = 10) -> None:
     """Weakly connected components; lists the largest, each by its smallest vertex."""
-    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
-    components = run.measure(lambda bars: run.graph.wcc(trace=trace, progress=bars))
+    components = run.measure(run.graph.wcc)
     names, sizes = np.unique(components, return_counts=True)
     summary: dict[str, Any] = {
         "components": len(names),
         "largest_component": int(sizes.max(initial=0)),
     }
     largest = results.top(names, sizes, top)
-    if as_json:
+    if run.as_json:
         summary["largest"] = [{"component": c, "vertices": n} for c, n in largest]
-    run.show("component", components, summary, [], as_json)
-    if not as_json:
+    run.show("component", components, summary, [])
+    if not run.as_json:
         print_table(("component", "vertices"), [(str(c), f"{n:,}") for c, n in largest])
 
 
-def bfs(
-    graph: GraphPath,
-    source: Source,
-    memory: Memory = None,
-    io: Io = "auto",
-    threads: Threads = None,
-    device: Device = "cpu",
-    device_memory: DeviceMemory = None,
-    ceiling: Ceiling = False,
-    trace: Trace = None,
-    output: Output = None,
-    top: Top = 0,
-    as_json: Json = False,
-) -> None:
+@on_a_graph
+def bfs(run: Run, source: Source, top: Top = 0) -> None:
     """Hops from one vertex to every other; --top lists the farthest."""
-    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
-    depths = run.measure(lambda bars: run.graph.bfs(source, trace=trace, progress=bars))
-    reached = depths >= 0
-    summary = {
-        "source": source,
-        "reached": int(np.count_nonzero(reached)),
-        "depth": int(depths.max()),
-    }
-    farthest = results.top(run.graph.ids[reached], depths[reached], top)
-    run.show("depth", depths, summary, farthest, as_json)
+    depths = run.measure(run.graph.bfs, source)
+    summary = {"source": source, "depth": int(depths.max())}
+    show_reached(run, ("depth", depths), depths >= 0, summary, top)
 
 
-def sssp(
-    graph: GraphPath,
-    source: Source,
-    memory: Memory = None,
-    io: Io = "auto",
-    threads: Threads = None,
-    device: Device = "cpu",
-    device_memory: DeviceMemory = None,
-    ceiling: Ceiling = False,
-    trace: Trace = None,
-    output: Output = None,
-    top: Top = 0,
-    as_json: Json = False,
-) -> None:
+@on_a_graph
+def sssp(run: Run, source: Source, top: Top = 0) -> None:
     """Least total weight from one vertex to every other; --top lists the farthest."""
-    run = Run(graph, memory, io, threads, device, device_memory, ceiling, output)
-    distances = run.measure(lambda bars: run.graph.sssp(source, trace=trace, progress=bars))
+    distances = run.measure(run.graph.sssp, source)
     reached = np.isfinite(distances)
-    summary = {
-        "source": source,
-        "reached": int(np.count_nonzero(reached)),
-        "distance": float(distances[reached].max()),
-    }
-    farthest = results.top(run.graph.ids[reached], distances[reached], top)
-    run.show("distance", distances, summary, farthest, as_json)
+    summary = {"source": source, "distance": float(distances[reached].max())}
+    show_reached(run, ("distance", distances), reached, summary, top)
+
+
+def show_reached(
+    run: Run, result: tuple[str, Values], reached: Values, summary: dict[str, Any], top: int
+) -> None:
+    """Shows what was reached, and the farthest of it."""
+    name, values = result
+    farthest = results.top(run.graph.ids[reached], values[reached], top)
+    run.show(name, values, summary | {"reached": int(np.count_nonzero(reached))}, farthest)

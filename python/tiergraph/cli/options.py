@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,6 +23,10 @@ Device = Annotated[
 DeviceMemory = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Bound of GPU memory; default: nine tenths of the free."),
+]
+Transfers = Annotated[
+    Literal["async", "sync", "direct"],
+    typer.Option(help="How blocks reach a GPU: overlapped, one by one, or by cuFile."),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object with everything measured.")
