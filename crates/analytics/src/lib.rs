@@ -14,7 +14,6 @@ mod pagerank;
 mod propagate;
 mod pull;
 mod report;
-mod residual;
 mod source;
 mod sssp;
 mod state;

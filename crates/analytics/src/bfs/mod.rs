@@ -11,6 +11,7 @@
 
 mod bits;
 mod choice;
+mod residual;
 mod rows;
 mod tiles;
 
@@ -22,9 +23,9 @@ use tiergraph_mem::Array;
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
-use crate::residual::{ARC_BYTES, Residual};
 use crate::source::check_source;
 use choice::Plan;
+use residual::{ARC_BYTES, Residual};
 
 /// The distance of a vertex that cannot be reached.
 pub const UNREACHED: u32 = u32::MAX;

@@ -9,8 +9,8 @@ use tiergraph_format::rows::RowsPage;
 use tiergraph_graph::RowSelection;
 
 use super::bits::Bits;
+use super::residual::{Collector, Part};
 use super::{Frontier, Search, Total, UNREACHED};
-use crate::residual::{Collector, Part};
 
 /// What a worker makes of a pulled level.
 #[derive(Default)]

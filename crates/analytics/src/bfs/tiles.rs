@@ -3,11 +3,11 @@
 use tiergraph_core::Result;
 
 use super::bits::Bits;
+use super::residual::{Collector, Part};
 use super::{Frontier, Search, Total, UNREACHED};
 use crate::active::ActiveTiles;
 use crate::arcs::{Arcs, RowArcs, for_each_arc};
 use crate::pull::chunk_log2;
-use crate::residual::{Collector, Part};
 
 impl Search<'_> {
     pub(super) fn tiles(&mut self) -> Result<Frontier> {

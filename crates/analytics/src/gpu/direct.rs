@@ -17,9 +17,6 @@ use tiergraph_graph::{DirectReader, Graph, Lane};
 use super::slots::Computing;
 use super::tables::Tables;
 
-/// Lanes for each of the graph's threads: they mostly wait.
-pub(super) const LANES: usize = 4;
-
 /// The stripes of a file of blocks, and the threads that read them.
 pub(super) struct Direct {
     cufile: &'static CuFile,

@@ -16,6 +16,7 @@ mod pass;
 mod propagate;
 mod reader;
 mod residency;
+mod shape;
 mod slots;
 mod sssp;
 mod tables;

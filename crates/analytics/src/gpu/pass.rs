@@ -8,8 +8,9 @@ use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::host::HostBlocks;
-use super::reader::{Reader, Shape};
+use super::reader::Reader;
 use super::residency::Resident;
+use super::shape::Shape;
 use super::slots::Slots;
 use super::tables::Tables;
 use super::timeline::{Origin, Timeline};

@@ -1,12 +1,12 @@
 //! How blocks reach the device: through pinned host memory, or without it.
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{BATCH, Program};
+use tiergraph_gpu::kernels::Program;
 use tiergraph_gpu::{CuFile, Device, PinnedPool};
 use tiergraph_graph::{Graph, StagedReader, Then};
 
 use super::Transfers;
-use super::direct::{Direct, LANES};
+use super::direct::Direct;
 use super::slots::Computing;
 use super::tables::Tables;
 
@@ -19,32 +19,6 @@ pub(super) enum Reader {
     Staged(StagedReader),
     /// Reads into device memory.
     Direct(Direct),
-}
-
-/// How many slots there are.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// Threads that bring blocks.
-    pub lanes: usize,
-    /// Slots a lane: one is being filled while the others are computed on.
-    pub slots: usize,
-    /// Blocks that are computed on together.
-    pub batch: usize,
-}
-
-impl Shape {
-    /// For `blocks` and as many `workers`.
-    pub fn of(transfers: Transfers, workers: usize, blocks: u32) -> Self {
-        let (lanes, slots, most) = match transfers {
-            Transfers::Synchronous => (workers, 3, 1),
-            Transfers::Asynchronous => (workers, 3, BATCH),
-            // Four times the lanes, and not much more device memory.
-            Transfers::Direct => (workers * LANES, 2, BATCH / 2),
-        };
-        // Of a small graph, every lane has something.
-        let batch = (blocks as usize / (2 * lanes)).clamp(1, most);
-        Self { lanes, slots, batch }
-    }
 }
 
 impl Reader {

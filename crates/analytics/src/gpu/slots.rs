@@ -8,7 +8,7 @@ use tiergraph_graph::Stage;
 use tiergraph_mem::AlignedBuf;
 
 use super::copies::Copies;
-use super::reader::Shape;
+use super::shape::Shape;
 use super::tables::Tables;
 use super::timeline::Timeline;
 

@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::bfs::UNREACHED;
+use super::UNREACHED;
 use crate::state::parallel;
 
 /// Bytes of one arc that is kept.
-pub(crate) const ARC_BYTES: u64 = 8;
+pub(super) const ARC_BYTES: u64 = 8;
 
 /// `(source, target)`.
 type Arc = (u32, u32);
@@ -24,7 +24,7 @@ const SCANS: usize = 3;
 
 /// Collects arcs up to a limit; past it, nothing is kept.
 #[derive(Debug)]
-pub(crate) struct Collector {
+pub(super) struct Collector {
     limit: u64,
     seen: AtomicU64,
     lists: Mutex<Vec<Vec<Arc>>>,
@@ -32,7 +32,7 @@ pub(crate) struct Collector {
 
 /// One worker's arcs.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(super) struct Part {
     lists: Vec<Vec<Arc>>,
     /// The list that grows.
     last: Vec<Arc>,
@@ -40,13 +40,13 @@ pub(crate) struct Part {
 }
 
 impl Collector {
-    pub(crate) fn new(limit: u64) -> Self {
+    pub(super) fn new(limit: u64) -> Self {
         Self { limit, seen: AtomicU64::new(0), lists: Mutex::new(Vec::new()) }
     }
 
     /// Notes the arc `source → target`.
     #[inline]
-    pub(crate) fn note(&self, part: &mut Part, source: u32, target: u32) {
+    pub(super) fn note(&self, part: &mut Part, source: u32, target: u32) {
         if part.full {
             return;
         }
@@ -61,7 +61,7 @@ impl Collector {
     }
 
     /// Adds a worker's arcs.
-    pub(crate) fn end(&self, mut part: Part) {
+    pub(super) fn end(&self, mut part: Part) {
         if part.full {
             self.seen.fetch_add(self.limit + 1, Ordering::Relaxed);
             return;
@@ -74,7 +74,7 @@ impl Collector {
     }
 
     /// All arcs, if they were within the limit, ready to be followed.
-    pub(crate) fn finish(self) -> Option<Residual> {
+    pub(super) fn finish(self) -> Option<Residual> {
         if self.seen.into_inner() > self.limit {
             return None;
         }
@@ -85,7 +85,7 @@ impl Collector {
 
 /// The arcs that are left.
 #[derive(Debug)]
-pub(crate) struct Residual {
+pub(super) struct Residual {
     /// In any order while they are scanned, then one list sorted by source.
     lists: Vec<Vec<Arc>>,
     scans: usize,
@@ -94,7 +94,7 @@ pub(crate) struct Residual {
 impl Residual {
     /// Gives the unvisited targets of the vertices whose depth is `level` the next, and lists them.
     /// `frontier` are those vertices, if they are listed.
-    pub(crate) fn level(
+    pub(super) fn level(
         &mut self,
         depth: &[AtomicU32],
         level: u32,
