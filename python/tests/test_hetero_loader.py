@@ -258,6 +258,8 @@ def test_pygs_data_gives_the_graph_of_its_arrays(path, edges, x, tmp_path):
         ({"input_nodes": ("paper", [900])}, "`900`: expected one of 900 nodes of type `paper`"),
         ({"input_nodes": ("paper", "holdout")}, "`holdout`: expected one of train"),
         ({"disjoint": True}, "with disjoint"),
+        ({"weight_attr": "w"}, "with `weight_attr`: expected none"),
+        ({"device_memory": "1GiB"}, "with `device_memory`: expected none"),
         ({"features": "z"}, "features `z`"),
         ({"labels": "z"}, "labels `z`"),
         ({"replace": True}, "replacement"),

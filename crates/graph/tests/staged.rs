@@ -5,7 +5,7 @@
 mod common;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -19,11 +19,13 @@ const BUFFERS: usize = 3;
 /// Blocks and their bytes.
 type Got = Vec<(u32, Vec<u8>)>;
 
-/// A device that holds on to the last few buffers, and fails when `fail` comes to 0.
+/// A device that holds on to the last few buffers, and fails when `fail` comes to 0. If it is then
+/// `lost`, it gives nothing back any more.
 struct Device<'a> {
     got: Got,
     held: VecDeque<(u32, AlignedBuf)>,
     fail: &'a AtomicUsize,
+    lost: Option<&'a AtomicBool>,
 }
 
 impl Stage for Device<'_> {
@@ -31,12 +33,18 @@ impl Stage for Device<'_> {
         self.got.push((block, buffer.to_vec()));
         self.held.push_back((block, buffer));
         match self.fail.fetch_sub(1, Ordering::Relaxed) {
-            1 => Err(Error::new(ErrorKind::Device, "compute")),
+            1 => {
+                self.lost.inspect(|lost| lost.store(true, Ordering::Relaxed));
+                Err(Error::new(ErrorKind::Device, "compute"))
+            }
             _ => Ok(()),
         }
     }
 
     fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
+        if self.lost.is_some_and(|lost| lost.load(Ordering::Relaxed)) {
+            return Err(Error::new(ErrorKind::Device, "give buffers back"));
+        }
         while self.held.len() > if wait { 0 } else { 2 } {
             to.extend(self.held.pop_front());
         }
@@ -71,7 +79,7 @@ fn pass(
     fail: usize,
 ) -> Result<(Got, u64)> {
     let fail = AtomicUsize::new(fail);
-    let device = |_| Device { got: Vec::new(), held: VecDeque::new(), fail: &fail };
+    let device = |_| Device { got: Vec::new(), held: VecDeque::new(), fail: &fail, lost: None };
     let mut stages: Vec<_> = (0..graph.threads()).map(device).collect();
     let before = graph.stats();
     reader.pass(graph, (file, blocks), then, &mut stages)?;
@@ -136,4 +144,22 @@ fn a_pass_that_fails_loses_no_block() {
         let (got, _) = pass(&graph, &mut reader, (file, &all), Then::Again, 0).unwrap();
         assert!(got == expected, "after a failure at block {fail}");
     }
+}
+
+#[test]
+fn blocks_that_a_lost_device_kept_are_read_again() {
+    let sample = Sample::new(SMALL);
+    let graph = sample.open(&cold(1)).unwrap();
+    let file = BlockFile::Tiles;
+    let all: Vec<u32> = (0..graph.blocks_of(file).unwrap()).collect();
+    let mut reader = reader(&graph);
+    let half = &all[..all.len() / 2];
+    reader.keep(&graph, (file, half), buffers(&graph, half.len())).unwrap();
+    let (fail, lost) = (AtomicUsize::new(5), AtomicBool::new(false));
+    let device = Device { got: Vec::new(), held: VecDeque::new(), fail: &fail, lost: Some(&lost) };
+    let error = reader.pass(&graph, (file, half), Then::Stop, &mut [device]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Device);
+    let (got, bytes) = pass(&graph, &mut reader, (file, half), Then::Stop, 0).unwrap();
+    assert!(got.iter().map(|(block, _)| *block).eq(half.iter().copied()));
+    assert!(bytes > 0, "what the device kept is read");
 }

@@ -3,8 +3,8 @@
 // The widths of up to 32 steps are read at once and turned into the steps' places by a prefix sum
 // over the lanes, so that no step's load waits for the one before. Rows are reduced in registers;
 // one `apply` a row and slice. With MIRROR, edges are stored once and the program also scatters
-// from the row to each column; with TRANSPOSED, it only does that. Reads the packed bytes in order, 8 a slice and 24 a segment.
-// CPU twin: kernels::walk.
+// from the row to each column; with TRANSPOSED, it only does that. Reads the packed bytes in order, 8
+// a slice and 24 a segment. CPU twin: kernels::walk.
 
 static const u32 THREADS = 256;
 static const u32 AHEAD = 8;  // Steps whose loads are in flight together.

@@ -100,10 +100,8 @@ impl StagedReader {
             let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
             stage.taken.into_iter().for_each(|(block, buffer)| worker.shelf.add(block, buffer));
         }
-        let (_, shelved) = self.shelved.get_or_insert_with(|| (file, Arc::default()));
-        let shelved = Arc::make_mut(shelved);
-        shelved.extend(blocks);
-        shelved.sort_unstable();
+        self.shelved.get_or_insert_with(|| (file, Arc::default()));
+        self.count_shelves();
         Ok(())
     }
 
@@ -163,6 +161,7 @@ impl StagedReader {
         })?;
         match pass.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => {
+                self.count_shelves();
                 self.drain()?;
                 Err(error)
             }
@@ -171,6 +170,18 @@ impl StagedReader {
                 Ok(())
             }
         }
+    }
+
+    /// Notes what is on the shelves.
+    fn count_shelves(&mut self) {
+        let Some((_, shelved)) = &mut self.shelved else { return };
+        let of = |worker: &mut Mutex<Worker>| {
+            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+            worker.shelf.blocks().collect::<Vec<_>>()
+        };
+        let mut blocks: Vec<u32> = self.workers.iter_mut().flat_map(of).collect();
+        blocks.sort_unstable();
+        *shelved = Arc::new(blocks);
     }
 
     fn list(&mut self, file: BlockFile, blocks: &[u32]) -> Arc<List> {

@@ -75,15 +75,20 @@ impl Pass<'_> {
         worker.now = std::mem::take(&mut worker.later);
         worker.shelf.begin(self.wanted);
         let worked = self.work(number, worker, stage).and_then(|()| stage.finish());
-        // All buffers come back, whatever happened; the next pass reads into them meanwhile.
+        let emptied = self.empty(worker, stage, worked.is_ok());
+        worker.shelf.end();
+        worked.and(emptied)
+    }
+
+    /// Takes all buffers back, whatever happened; the next pass reads into them meanwhile.
+    fn empty(&self, worker: &mut Worker, stage: &mut impl Stage, worked: bool) -> Result<()> {
         while self.take_back(worker, stage, true)? {
-            if worked.is_ok() {
+            if worked {
                 self.fill(worker);
                 self.poll(worker, Wait::No)?;
             }
         }
-        worker.shelf.end();
-        worked
+        Ok(())
     }
 
     /// Takes buffers back from the stage; with `wait`, at least one if it has any. Whether it gave

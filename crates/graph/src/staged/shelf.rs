@@ -26,6 +26,7 @@ pub(super) struct Shelf {
 impl Shelf {
     /// Puts those of `wanted`, which ascends, up for this pass.
     pub(super) fn begin(&mut self, wanted: &[u32]) {
+        self.under_way = 0;
         let is_wanted = |kept: &mut (u32, AlignedBuf)| wanted.binary_search(&kept.0).is_ok();
         self.todo = self.kept.extract_if(.., is_wanted).collect();
     }
@@ -56,6 +57,11 @@ impl Shelf {
     /// Ends a pass, whatever was left of it.
     pub(super) fn end(&mut self) {
         self.kept.append(&mut self.todo);
+    }
+
+    /// The blocks that are here between passes: a device that failed may have kept some.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.kept.iter().map(|(block, _)| *block)
     }
 }
 
