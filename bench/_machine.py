@@ -21,6 +21,7 @@ def device() -> dict[str, object]:
         "l2": lscpu.get("L2 cache", "").strip(),
         "l3": lscpu.get("L3 cache", "").strip(),
         "cores": os.cpu_count(),
+        "cores_allowed": len(os.sched_getaffinity(0)),
         "memory_bytes": memory_total(),
         "disk": _disk(),
         "kernel": platform.release(),

@@ -11,6 +11,7 @@ import argparse
 import gzip
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ FORMATS = {
     "text": "pairs.txt",
     "gzip": "pairs.txt.gz",
 }
+SCHEMA = pa.schema([("src", pa.uint32()), ("dst", pa.uint32())])
 BATCH_EDGES = 1 << 22
 GZIP_LEVEL = 1
 
@@ -66,24 +68,25 @@ def _write_inputs(directory: Path, scale: int, formats: list[str]) -> None:
     edges = _edges.pairs(scale)
     if "u32" in formats:
         edges.astype("<u4").tofile(directory / FORMATS["u32"])
-    schema = pa.schema([("src", pa.uint32()), ("dst", pa.uint32())])
-    batches = (
-        pa.record_batch([part[:, 0].copy(), part[:, 1].copy()], schema=schema)
-        for part in (edges[i : i + BATCH_EDGES] for i in range(0, len(edges), BATCH_EDGES))
-    )
-    text = directory / FORMATS["text"]
-    plain = pa.csv.WriteOptions(include_header=False, delimiter="\t")
-    with (
-        pa.parquet.ParquetWriter(directory / FORMATS["parquet"], schema) as parquet,
-        pa.csv.CSVWriter(text, schema, write_options=plain) as csv,
-    ):
-        for batch in batches:
-            parquet.write_batch(batch)
-            csv.write_batch(batch)
+    if "parquet" in formats:
+        with pa.parquet.ParquetWriter(directory / FORMATS["parquet"], SCHEMA) as parquet:
+            for batch in _batches(edges):
+                parquet.write_batch(batch)
+    if "text" in formats or "gzip" in formats:
+        plain = pa.csv.WriteOptions(include_header=False, delimiter="\t")
+        with pa.csv.CSVWriter(directory / FORMATS["text"], SCHEMA, write_options=plain) as csv:
+            for batch in _batches(edges):
+                csv.write_batch(batch)
     if "gzip" in formats:
         zipped = directory / FORMATS["gzip"]
+        text = directory / FORMATS["text"]
         with text.open("rb") as source, gzip.open(zipped, "wb", GZIP_LEVEL) as target:
             shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _batches(edges: _edges.Ids) -> Iterator[pa.RecordBatch]:
+    for part in (edges[i : i + BATCH_EDGES] for i in range(0, len(edges), BATCH_EDGES)):
+        yield pa.record_batch([part[:, 0].copy(), part[:, 1].copy()], schema=SCHEMA)
 
 
 def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[Record]:

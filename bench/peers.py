@@ -115,7 +115,9 @@ def main() -> None:
             runs: dict[str, list[Engine]] = {name: [] for name in chosen}
             for kind in KINDS:
                 group = [Engine(name, kind, directory, options) for name in chosen]
-                _measure(group, KINDS[kind], data, checks, directory, options)
+                commands = [name for name in KINDS[kind] if name in options.algorithms]
+                if commands:
+                    _measure(group, commands, data, checks, directory, options)
                 for engine in group:
                     runs[engine.name].append(engine)
             summaries += [_summary(name, engines) for name, engines in runs.items()]
@@ -129,6 +131,10 @@ def _options() -> argparse.Namespace:
     parser = _runs.arguments(__doc__ or "", scale=22)
     names = [name for group in GROUPS for name in group]
     parser.add_argument("--engines", nargs="+", default=names, choices=names, help="which to run")
+    algorithms = [name for commands in KINDS.values() for name in commands]
+    parser.add_argument(
+        "--algorithms", nargs="+", default=algorithms, choices=algorithms, help="which to time"
+    )
     parser.add_argument("--memory", default="4GiB", help="tiergraph's budget: holds the graph")
     parser.add_argument("--limit", type=float, default=300, help="seconds a command may take")
     parser.add_argument("--load-limit", type=float, default=900, help="seconds loading may take")
@@ -149,7 +155,9 @@ def _options() -> argparse.Namespace:
 def _build(directory: Path, edges: _edges.Edges, options: argparse.Namespace) -> None:
     import tiergraph as tg
 
-    for kind in KINDS:
+    for kind, commands in KINDS.items():
+        if not set(commands) & set(options.algorithms):
+            continue
         say(f"building tiergraph's {kind} graph")
         weights = (edges.weights,) if kind == "weighted" else ()
         tg.build(
@@ -163,7 +171,7 @@ def _build(directory: Path, edges: _edges.Edges, options: argparse.Namespace) ->
 
 def _measure(
     group: list[Engine],
-    commands: tuple[str, ...],
+    commands: list[str],
     data: _edges.Edges,
     checks: Checks,
     directory: Path,
