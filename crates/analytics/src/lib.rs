@@ -8,6 +8,7 @@
 mod active;
 mod arcs;
 mod bfs;
+mod bins;
 mod components;
 pub mod gpu;
 mod pagerank;

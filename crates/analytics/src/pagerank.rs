@@ -69,7 +69,7 @@ pub fn pagerank(
     let _state = graph.reserve(bytes, "the ranks")?;
     let mut x = Array::zeroed(len)?;
     let mut y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
-    let pull = PullSum::new(graph)?;
+    let mut pull = PullSum::new(graph)?;
     graph.plan_residency();
     let sums = walk.start(&mut x);
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);

@@ -2,10 +2,11 @@
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, Then, TileSelection};
 use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
 use tiergraph_mem::Array;
 
+use crate::bins::Bins;
 use crate::state::{Chunks, PerWorker, StripBuffer};
 
 /// Length of a vector that tiles read: every tile and strip that begins in it ends in it.
@@ -19,15 +20,57 @@ pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
     graph.kernel().map_or(16, |k| k.options().columns_log2)
 }
 
+/// How tiles with few arcs are summed.
+enum Sparse<'a> {
+    /// With all others, until it is known which blocks stay.
+    AtFirst,
+    Binned(Bins<'a>),
+    WithAll,
+}
+
+impl<'a> Sparse<'a> {
+    /// Begins a pass: the segments that it goes over besides those in bins.
+    fn begin(&mut self, graph: &Graph, x: &[f32]) -> Result<TileSelection> {
+        if let Self::Binned(bins) = self
+            && !bins.fill(x)?
+        {
+            *self = Self::WithAll;
+        }
+        Ok(match self {
+            Self::Binned(bins) => graph.select_tiles(|entry| !bins.has(entry)),
+            Self::AtFirst | Self::WithAll => graph.select_tiles(|_| true),
+        })
+    }
+
+    /// Ends a pass: adds what is in bins, or makes bins for the passes to come.
+    fn end(
+        &mut self,
+        graph: &'a Graph,
+        kernel: &Kernel,
+        then: Then,
+        y: &Chunks<f64>,
+        strips: &PerWorker<StripBuffer<f64>>,
+    ) -> Result<()> {
+        match self {
+            Self::Binned(bins) => bins.add_to(y, strips),
+            Self::AtFirst if then == Then::Again => {
+                *self = Bins::new(graph, *kernel)?.map_or(Self::WithAll, Self::Binned);
+            }
+            Self::AtFirst | Self::WithAll => (),
+        }
+        Ok(())
+    }
+}
+
 /// The pass, with what its workers keep from one to the next.
 pub(crate) struct PullSum<'a> {
     graph: &'a Graph,
-    way: Way,
+    way: Way<'a>,
 }
 
-enum Way {
+enum Way<'a> {
     Raw(PerWorker<StripBuffer<f64>>),
-    Rows(Kernel, PerWorker<StripBuffer<f64>>),
+    Rows(Kernel, PerWorker<StripBuffer<f64>>, Sparse<'a>),
     Both(Kernel, PerWorker<SymmetricStrip>),
 }
 
@@ -43,7 +86,9 @@ impl<'a> PullSum<'a> {
         let (workers, sums) = (graph.threads(), |workers| StripBuffer::each(workers, 1, 0f64));
         let way = match graph.kernel() {
             None => Way::Raw(sums(workers)?),
-            Some(kernel) if graph.manifest().directed => Way::Rows(kernel, sums(workers)?),
+            Some(kernel) if graph.manifest().directed => {
+                Way::Rows(kernel, sums(workers)?, Sparse::AtFirst)
+            }
             Some(kernel) => {
                 Way::Both(kernel, PerWorker::new(workers, STRIP_ROWS, SymmetricStrip::new)?)
             }
@@ -56,93 +101,97 @@ impl<'a> PullSum<'a> {
     /// `x` is [`padded`], `y` has chunks of [`chunk_log2`]. Bytes: the pass file's, less what is
     /// resident. The order of additions, and so the last bits, depends on the order of
     /// completions.
-    pub(crate) fn pass(&self, then: Then, x: &[f32], y: &Chunks<f64>) -> Result<()> {
-        match &self.way {
-            Way::Raw(strips) => self.raw(strips, then, x, y),
-            Way::Rows(kernel, strips) => self.rows(kernel, strips, then, x, y),
-            Way::Both(kernel, strips) => self.both(kernel, strips, then, x, y),
+    pub(crate) fn pass(&mut self, then: Then, x: &[f32], y: &Chunks<f64>) -> Result<()> {
+        let graph = self.graph;
+        match &mut self.way {
+            Way::Raw(strips) => raw(graph, strips, then, x, y),
+            Way::Rows(kernel, strips, sparse) => rows(graph, kernel, strips, sparse, then, x, y),
+            Way::Both(kernel, strips) => both(graph, kernel, strips, then, x, y),
         }
     }
+}
 
-    fn rows(
-        &self,
-        kernel: &Kernel,
-        strips: &PerWorker<StripBuffer<f64>>,
-        then: Then,
-        x: &[f32],
-        y: &Chunks<f64>,
-    ) -> Result<()> {
-        let columns = kernel.options().columns();
-        self.graph.tile_pass(
-            &self.graph.select_tiles(|_| true),
-            then,
-            |worker| strips.of(worker),
-            |strip, _, segment| {
-                strip.move_to(segment.row_base as usize, segment.rows as usize, y, add);
-                let x = &x[segment.column_base as usize..][..columns];
-                kernel.sum_rows(segment, x, &mut strip.values)
-            },
-            |mut strip| {
-                strip.flush(y, add);
-                Ok(())
-            },
-        )
-    }
+fn rows<'a>(
+    graph: &'a Graph,
+    kernel: &Kernel,
+    strips: &PerWorker<StripBuffer<f64>>,
+    sparse: &mut Sparse<'a>,
+    then: Then,
+    x: &[f32],
+    y: &Chunks<f64>,
+) -> Result<()> {
+    let selection = sparse.begin(graph, x)?;
+    let columns = kernel.options().columns();
+    graph.tile_pass(
+        &selection,
+        then,
+        |worker| strips.of(worker),
+        |strip, _, segment| {
+            strip.move_to(segment.row_base as usize, segment.rows as usize, y, add);
+            let x = &x[segment.column_base as usize..][..columns];
+            kernel.sum_rows(segment, x, &mut strip.values)
+        },
+        |mut strip| {
+            strip.flush(y, add);
+            Ok(())
+        },
+    )?;
+    sparse.end(graph, kernel, then, y, strips)
+}
 
-    fn both(
-        &self,
-        kernel: &Kernel,
-        strips: &PerWorker<SymmetricStrip>,
-        then: Then,
-        x: &[f32],
-        y: &Chunks<f64>,
-    ) -> Result<()> {
-        let columns = kernel.options().columns();
-        self.graph.tile_pass(
-            &self.graph.select_tiles(|_| true),
-            then,
-            |worker| strips.of(worker),
-            |strip, _, segment| {
-                strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
-                let column = segment.column_base as usize;
-                let mut y_columns = y.lock(column / columns);
-                let (x_columns, y_columns) = (&x[column..column + columns], &mut y_columns[..]);
-                let rows = &mut strip.rows[..];
-                kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
-            },
-            |mut strip| {
-                strip.merge(y);
-                Ok(())
-            },
-        )
-    }
+fn both(
+    graph: &Graph,
+    kernel: &Kernel,
+    strips: &PerWorker<SymmetricStrip>,
+    then: Then,
+    x: &[f32],
+    y: &Chunks<f64>,
+) -> Result<()> {
+    let columns = kernel.options().columns();
+    graph.tile_pass(
+        &graph.select_tiles(|_| true),
+        then,
+        |worker| strips.of(worker),
+        |strip, _, segment| {
+            strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
+            let column = segment.column_base as usize;
+            let mut y_columns = y.lock(column / columns);
+            let (x_columns, y_columns) = (&x[column..column + columns], &mut y_columns[..]);
+            let rows = &mut strip.rows[..];
+            kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
+        },
+        |mut strip| {
+            strip.merge(y);
+            Ok(())
+        },
+    )
+}
 
-    fn raw(
-        &self,
-        strips: &PerWorker<StripBuffer<f64>>,
-        then: Then,
-        x: &[f32],
-        y: &Chunks<f64>,
-    ) -> Result<()> {
-        self.graph.raw_lists_pass(
-            Direction::In,
-            then,
-            |worker| strips.of(worker),
-            |strip, lists| {
-                sum_lists(x, lists.ids, lists.table, |vertex, sum| {
-                    let vertex = lists.first_vertex as usize + vertex as usize;
-                    let first = vertex / STRIP_ROWS * STRIP_ROWS;
-                    strip.move_to(first, vertex - first + 1, y, add);
-                    strip.values[vertex - first] += sum;
-                });
-                Ok(())
-            },
-            |mut strip| {
-                strip.flush(y, add);
-                Ok(())
-            },
-        )
-    }
+fn raw(
+    graph: &Graph,
+    strips: &PerWorker<StripBuffer<f64>>,
+    then: Then,
+    x: &[f32],
+    y: &Chunks<f64>,
+) -> Result<()> {
+    graph.raw_lists_pass(
+        Direction::In,
+        then,
+        |worker| strips.of(worker),
+        |strip, lists| {
+            sum_lists(x, lists.ids, lists.table, |vertex, sum| {
+                let vertex = lists.first_vertex as usize + vertex as usize;
+                let first = vertex / STRIP_ROWS * STRIP_ROWS;
+                strip.move_to(first, vertex - first + 1, y, add);
+                strip.values[vertex - first] += sum;
+            });
+            Ok(())
+        },
+        |mut strip| {
+            strip.flush(y, add);
+            Ok(())
+        },
+    )
 }
 
 fn add(to: &mut f64, value: f64) {

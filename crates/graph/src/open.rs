@@ -286,6 +286,11 @@ impl Graph {
         Ok(reservation)
     }
 
+    /// Bytes that can be reserved without a resident block making room.
+    pub fn spare_bytes(&self) -> u64 {
+        self.budget.left().saturating_sub(self.cache.resident_bytes())
+    }
+
     /// Bytes of resident blocks.
     pub fn resident_bytes(&self) -> u64 {
         self.cache.resident_bytes()

@@ -44,7 +44,8 @@ impl Totals {
         self.wait_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn computed(&self, since: Instant) {
+    /// Counts the time since then as a worker's processing.
+    pub fn computed(&self, since: Instant) {
         self.compute_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 

@@ -86,6 +86,11 @@ impl TileSelection {
     }
 }
 
+/// The block that a segment is in.
+fn tile_key(entry: &TilesIndex) -> BlockKey {
+    BlockKey { file: FILE, block: u64::from(entry.block) }
+}
+
 impl Graph {
     /// Whether the graph has tiles.
     pub fn has_tiles(&self) -> bool {
@@ -140,7 +145,7 @@ impl Graph {
             }
             let bytes = |i: &u32| tiles.index[*i as usize].len as usize;
             let wanted_bytes: usize = picked.iter().map(bytes).sum();
-            let key = BlockKey { file: FILE, block: u64::from(of_block[0].block) };
+            let key = tile_key(&of_block[0]);
             let whole = 2 * wanted_bytes >= self.block_bytes()
                 || picked.len() == of_block.len()
                 || roomy
@@ -175,6 +180,22 @@ impl Graph {
             to.segments.extend_from_slice(run);
             to.ends.push(to.segments.len());
         }
+    }
+
+    /// Hands a segment to `visit`; `None` where its block is not resident.
+    pub fn resident_segment<R>(
+        &self,
+        entry: &TilesIndex,
+        visit: impl FnOnce(&Segment<'_>) -> Result<R>,
+    ) -> Option<Result<R>> {
+        let columns_log2 = self.tiles.as_ref()?.options.columns_log2;
+        let block = self.cache().get(tile_key(entry))?;
+        Some(entry.segment(&block, 0, columns_log2).and_then(|segment| visit(&segment)))
+    }
+
+    /// Whether the block of a segment is resident.
+    pub fn is_resident(&self, entry: &TilesIndex) -> bool {
+        self.cache().contains(tile_key(entry))
     }
 
     /// Hands every selected segment to `visit`, once each. Segments of one read come in order.

@@ -4,7 +4,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
 
 use crate::lanes::Portable;
-use crate::sum::{SumBoth, SumRows, SymmetricState};
+use crate::sum::{InOrder, OfRows, SumBoth, SumRows, SymmetricState};
 use crate::walk::{Visit, walk};
 use crate::{Isa, Slice};
 
@@ -66,8 +66,24 @@ impl Kernel {
     /// If `x` or `y` is shorter.
     pub fn sum_rows(&self, segment: &Segment<'_>, x: &[f32], y: &mut [f64]) -> Result<()> {
         let x = &x[..self.options.columns()];
-        let y = &mut y[..STRIP_ROWS];
-        self.walk(segment, SumRows { x, y })
+        let y = OfRows(&mut y[..STRIP_ROWS]);
+        self.walk(segment, &mut SumRows { x, y })
+    }
+
+    /// The sums of [`sum_rows`](Self::sum_rows), put aside: one for each row of each [`Slice`], in
+    /// the order in which [`for_each`](Self::for_each) has them, instead of added to the rows.
+    ///
+    /// # Errors
+    /// A segment whose bytes do not add up, or that has not as many as `sums` has room for.
+    ///
+    /// # Panics
+    /// If `x` is shorter than a tile's columns.
+    pub fn sum_rows_aside(&self, segment: &Segment<'_>, x: &[f32], sums: &mut [f32]) -> Result<()> {
+        let expected = sums.len();
+        let x = &x[..self.options.columns()];
+        let mut aside = SumRows { x, y: InOrder { sums, count: 0 } };
+        self.walk(segment, &mut aside)?;
+        (aside.y.count == expected).then_some(()).ok_or_else(damaged)
     }
 
     /// Both directions of undirected edges that are stored once: `rows[row].y += x_columns[column]`

@@ -7,7 +7,7 @@ use graph::{Graph, arcs, graphs, mix, options, small_graphs};
 use proptest::prelude::*;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::tiles::*;
-use tiergraph_kernels::{Isa, Kernel, RowState, SymmetricState};
+use tiergraph_kernels::{Isa, Kernel, RowState, Slice, SymmetricState};
 
 /// Vertices of the graphs, and as many again so that every tile and strip has all its state.
 const SIZE: usize = (1 << 18) + STRIP_ROWS;
@@ -44,7 +44,27 @@ fn check_rows(graph: &Graph) {
             kernel.sum_rows(&segment, x, y).unwrap();
         }
         compare(&y, &expected, graph.arcs.len(), &format!("rows, {isa}"));
+        assert_eq!(put_aside(graph, &kernel, &x), y, "rows whose sums were put aside, {isa}");
     }
+}
+
+/// The sums of rows, each segment's put aside first.
+fn put_aside(graph: &Graph, kernel: &Kernel, x: &[f32]) -> Vec<f64> {
+    let mut y = vec![0f64; SIZE];
+    for segment in graph.segments() {
+        let x = &x[segment.column_base as usize..][..graph.options.columns()];
+        let mut rows = Vec::new();
+        let of_slice = |s: &Slice<'_>| rows.extend_from_slice(&s.rows[..usize::from(s.active[0])]);
+        kernel.for_each(&segment, of_slice).unwrap();
+        let mut sums = vec![0.0; rows.len()];
+        kernel.sum_rows_aside(&segment, x, &mut sums).unwrap();
+        for (row, sum) in rows.iter().zip(&sums) {
+            y[segment.row_base as usize + *row as usize] += f64::from(*sum);
+        }
+        sums.push(0.0);
+        assert!(kernel.sum_rows_aside(&segment, x, &mut sums).is_err(), "a row too many");
+    }
+    y
 }
 
 /// `graph` stores edges once: rows are not below columns.

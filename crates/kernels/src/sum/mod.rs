@@ -15,7 +15,7 @@ use crate::Slice;
 pub use both::{RowState, SymmetricState};
 
 pub(crate) use both::SumBoth;
-pub(crate) use rows::SumRows;
+pub(crate) use rows::{InOrder, OfRows, SumRows};
 
 /// Rows of up to so many arcs have loops of their own: what a group of eight needs before its first
 /// arc would take longer than the arcs.

@@ -1,22 +1,57 @@
 //! `y += A x`: a pull over directed arcs.
 //!
 //! A lane's few dozen values are added in float32, everything above that in float64: a hub's
-//! millions of equal terms would otherwise stop counting.
+//! millions of equal terms would otherwise stop counting. What a lane's sum is for is a type:
+//! [`OfRows`] adds it to its row, [`InOrder`] puts it aside.
 
 use super::{WIDTH, eight, groups, short_rows, tail};
 use crate::Slice;
 use crate::single::Single;
 use crate::walk::Visit;
 
-/// Sums of rows, for every slice of a segment.
-pub(crate) struct SumRows<'a> {
-    /// A value for each column of the tile.
-    pub x: &'a [f32],
-    /// A sum for each of 65,536 rows.
-    pub y: &'a mut [f64],
+/// What is done with a lane's sum.
+pub(crate) trait Sums {
+    /// # Safety
+    /// `row` is one that `walk` masks.
+    unsafe fn put(&mut self, row: u32, sum: f32);
 }
 
-impl Visit for SumRows<'_> {
+/// A sum for each of 65,536 rows.
+pub(crate) struct OfRows<'a>(pub &'a mut [f64]);
+
+impl Sums for OfRows<'_> {
+    #[inline(always)]
+    unsafe fn put(&mut self, row: u32, sum: f32) {
+        // SAFETY: `Kernel` took a slice of the length that `walk` masks rows below.
+        unsafe { *self.0.get_unchecked_mut(row as usize) += f64::from(sum) }
+    }
+}
+
+/// The sums in the order of lanes.
+pub(crate) struct InOrder<'a> {
+    pub sums: &'a mut [f32],
+    /// How many there are: more than `sums` holds if there is no room for all.
+    pub count: usize,
+}
+
+impl Sums for InOrder<'_> {
+    #[inline(always)]
+    unsafe fn put(&mut self, _: u32, sum: f32) {
+        if let Some(to) = self.sums.get_mut(self.count) {
+            *to = sum;
+        }
+        self.count += 1;
+    }
+}
+
+/// Sums of rows, for every slice of a segment.
+pub(crate) struct SumRows<'a, S> {
+    /// A value for each column of the tile.
+    pub x: &'a [f32],
+    pub y: S,
+}
+
+impl<S: Sums> Visit for &mut SumRows<'_, S> {
     #[inline(never)]
     fn slice(&mut self, slice: &Slice<'_>) {
         // SAFETY: `Kernel` took slices of the lengths that `walk` masks rows and columns below.
@@ -32,11 +67,11 @@ impl Visit for SumRows<'_> {
     }
 }
 
-/// `y[row] += Σ x[column]`.
+/// `y.put(row, Σ x[column])`.
 ///
 /// # Safety
-/// All rows are below `y.len()`, all columns below `x.len()`.
-impl SumRows<'_> {
+/// All rows are such as `walk` masks, all columns below `x.len()`.
+impl<S: Sums> SumRows<'_, S> {
     /// Rows of `N` arcs, one by one.
     #[inline(always)]
     unsafe fn short<const N: usize>(&mut self, slice: &Slice<'_>) {
@@ -45,7 +80,7 @@ impl SumRows<'_> {
             // SAFETY: the caller's promise.
             unsafe {
                 let sum: f32 = steps.iter().map(|s| self.x.get_unchecked(s[lane] as usize)).sum();
-                *self.y.get_unchecked_mut(row as usize) += f64::from(sum);
+                self.y.put(row, sum);
             }
         }
     }
@@ -53,7 +88,7 @@ impl SumRows<'_> {
     /// Rows of any length, in groups of eight.
     #[inline(always)]
     unsafe fn long(&mut self, slice: &Slice<'_>) {
-        let (x, y) = (self.x, &mut *self.y);
+        let x = self.x;
         for group in groups(slice) {
             let mut sums = [Single::new(0.0); WIDTH];
             // SAFETY: the caller's promise.
@@ -67,7 +102,7 @@ impl SumRows<'_> {
                 let mut sums = sums.map(Single::get);
                 tail(slice, &group, |i, column| sums[i] += x.get_unchecked(column));
                 for (sum, &row) in sums[..group.lanes].iter().zip(&slice.rows[group.lane..]) {
-                    *y.get_unchecked_mut(row as usize) += f64::from(*sum);
+                    self.y.put(row, *sum);
                 }
             }
         }

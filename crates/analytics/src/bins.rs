@@ -1,0 +1,265 @@
+//! Sparse tiles of directed graphs, by propagation blocking (Beamer, Asanović and Patterson, IPDPS
+//! 2017).
+//!
+//! The arcs of such a tile read values that lie far apart: each brings a cache line from memory for
+//! four bytes of it. Where their blocks are resident and memory is left over, a pass goes over them
+//! in two steps instead. Column by column of tiles, whose values the cache then holds, the sum of
+//! each row of each slice is put aside. Strip by strip these sums, which lie in that order, are
+//! added to their rows. (Where edges are stored once a third step, for their other direction, costs
+//! what the two gain.)
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tiergraph_core::Result;
+use tiergraph_format::tiles::{STRIP_ROWS, TilesIndex};
+use tiergraph_graph::Graph;
+use tiergraph_kernels::{Kernel, Slice};
+use tiergraph_mem::Reservation;
+
+use crate::state::{Chunks, PerWorker, StripBuffer, parallel};
+
+/// A sparse segment has less than one arc for so many columns.
+const COLUMNS_PER_ARC: usize = 2;
+
+/// The sparse segments, each with the sums of its rows.
+pub(crate) struct Bins<'a> {
+    graph: &'a Graph,
+    kernel: Kernel,
+    /// Column by column of tiles.
+    columns: Vec<Vec<Mutex<Bin>>>,
+    /// Strip by strip, each segment's place in `columns`.
+    strips: Vec<Vec<(usize, usize)>>,
+    /// Of each block, whether its sparse segments are here.
+    blocks: Vec<bool>,
+    _memory: Reservation,
+}
+
+/// A segment and a sum for each row of each slice.
+struct Bin {
+    entry: TilesIndex,
+    /// The rows in the strip.
+    rows: Vec<u16>,
+    sums: Vec<f32>,
+}
+
+impl<'a> Bins<'a> {
+    /// Bins for what is resident now; `None` where nothing is sparse or memory is short.
+    ///
+    /// # Errors
+    /// A damaged segment.
+    pub(crate) fn new(graph: &'a Graph, kernel: Kernel) -> Result<Option<Self>> {
+        let is_here = |e: &&TilesIndex| is_sparse(&kernel, e) && graph.is_resident(e);
+        let mut here: Vec<TilesIndex> = graph.segments().iter().filter(is_here).copied().collect();
+        // Every arc may be a row of its own.
+        let most: u64 = here.iter().map(|e| u64::from(e.arcs)).sum();
+        let bytes = most * Bin::BYTES_PER_ROW;
+        if here.is_empty() || bytes > graph.spare_bytes() {
+            return Ok(None);
+        }
+        let mut memory = graph.reserve(bytes, "the sums of sparse tiles")?;
+        let mut blocks = vec![false; 1 + here[here.len() - 1].block as usize];
+        here.iter().for_each(|e| blocks[e.block as usize] = true);
+        here.sort_by_key(|e| e.column_tile);
+        let columns: Vec<_> = here.chunk_by(|a, b| a.column_tile == b.column_tile).collect();
+        let made = parallel(columns, graph.threads(), |columns| {
+            let of_column = |column: &[TilesIndex]| {
+                column.iter().map(|entry| Bin::new(graph, &kernel, entry)).collect()
+            };
+            columns.into_iter().map(of_column).collect::<Result<Option<Vec<Vec<_>>>>>()
+        });
+        let made: Result<Option<Vec<_>>> = made.into_iter().collect();
+        let Some(made) = made? else { return Ok(None) };
+        let columns: Vec<Vec<Bin>> = made.into_iter().flatten().collect();
+        let rows: usize = columns.iter().flatten().map(|bin| bin.rows.len()).sum();
+        memory.shrink_to(rows as u64 * Bin::BYTES_PER_ROW);
+        let strips = strips(&columns);
+        let of_column = |column: Vec<Bin>| column.into_iter().map(Mutex::new).collect();
+        let columns = columns.into_iter().map(of_column).collect();
+        Ok(Some(Self { graph, kernel, columns, strips, blocks, _memory: memory }))
+    }
+
+    /// Whether a segment is here.
+    pub(crate) fn has(&self, entry: &TilesIndex) -> bool {
+        let is_here = self.blocks.get(entry.block as usize).is_some_and(|&here| here);
+        is_here && is_sparse(&self.kernel, entry)
+    }
+
+    /// Puts the sums of `x` over the rows' columns aside; false if a block is not resident any
+    /// more.
+    ///
+    /// # Errors
+    /// The run was cancelled, a damaged segment.
+    pub(crate) fn fill(&self, x: &[f32]) -> Result<bool> {
+        let filled = self.share(self.columns.len(), |_, columns| {
+            for bin in columns.flat_map(|column| &self.columns[column]) {
+                self.graph.cancel().check("finish the pass")?;
+                if !lock(bin).fill(self.graph, &self.kernel, x)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        });
+        filled.into_iter().try_fold(true, |all, one| Ok(all && one?))
+    }
+
+    /// Adds the sums to their rows' `y`, which has `strips` to do it in.
+    pub(crate) fn add_to(&self, y: &Chunks<f64>, strips: &PerWorker<StripBuffer<f64>>) {
+        let add = |to: &mut f64, value: f64| *to += value;
+        self.share(self.strips.len(), |worker, numbers| {
+            let mut strip = strips.of(worker);
+            for &(column, place) in numbers.flat_map(|number| &self.strips[number]) {
+                let bin = lock(&self.columns[column][place]);
+                strip.move_to(bin.entry.row_base as usize, bin.entry.rows as usize, y, add);
+                bin.add_to(&mut strip.values);
+            }
+            strip.flush(y, add);
+        });
+    }
+
+    /// Calls `work(worker, its share of 0 to len)` on all threads.
+    fn share<R: Send>(
+        &self,
+        len: usize,
+        work: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync,
+    ) -> Vec<R> {
+        let (next, threads) = (AtomicUsize::new(0), self.graph.threads());
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < len);
+        let one = |worker: usize| {
+            let since = Instant::now();
+            let worked = work(worker, &mut std::iter::from_fn(take));
+            self.graph.totals().computed(since);
+            self.graph.trace().span("compute", "sparse tiles", worker as u32, since);
+            worked
+        };
+        let shares = parallel((0..threads).collect(), threads, |workers| {
+            workers.into_iter().map(one).collect::<Vec<_>>()
+        });
+        shares.into_iter().flatten().collect()
+    }
+}
+
+impl Bin {
+    const BYTES_PER_ROW: u64 = (size_of::<u16>() + size_of::<f32>()) as u64;
+
+    /// `None` if the segment is not resident any more.
+    fn new(graph: &Graph, kernel: &Kernel, entry: &TilesIndex) -> Result<Option<Self>> {
+        let mut rows = Vec::with_capacity(entry.arcs as usize);
+        let of_slice = |slice: &Slice<'_>| {
+            let used = &slice.rows[..usize::from(slice.active[0])];
+            rows.extend(used.iter().map(|&row| row as u16));
+        };
+        let read = graph.resident_segment(entry, |segment| kernel.for_each(segment, of_slice));
+        rows.shrink_to_fit();
+        let sums = vec![0.0; rows.len()];
+        Ok(read.transpose()?.map(|()| Self { entry: *entry, rows, sums }))
+    }
+
+    fn fill(&mut self, graph: &Graph, kernel: &Kernel, x: &[f32]) -> Result<bool> {
+        let summed = graph.resident_segment(&self.entry, |segment| {
+            let x = &x[segment.column_base as usize..][..kernel.options().columns()];
+            kernel.sum_rows_aside(segment, x, &mut self.sums)
+        });
+        Ok(summed.transpose()?.is_some())
+    }
+
+    fn add_to(&self, y: &mut [f64]) {
+        // As many rows as there can be, so that none needs a check.
+        let Some(y) = y.first_chunk_mut::<STRIP_ROWS>() else { return };
+        for (&row, &sum) in self.rows.iter().zip(&self.sums) {
+            y[usize::from(row)] += f64::from(sum);
+        }
+    }
+}
+
+fn is_sparse(kernel: &Kernel, entry: &TilesIndex) -> bool {
+    (entry.arcs as usize) < kernel.options().columns() / COLUMNS_PER_ARC
+}
+
+/// The places of all segments, strip by strip.
+fn strips(columns: &[Vec<Bin>]) -> Vec<Vec<(usize, usize)>> {
+    let places =
+        |(column, bins): (usize, &Vec<Bin>)| (0..bins.len()).map(move |place| (column, place));
+    let mut all: Vec<_> = columns.iter().enumerate().flat_map(places).collect();
+    let strip = |&(column, place): &(usize, usize)| columns[column][place].entry.row_base;
+    all.sort_by_key(strip);
+    all.chunk_by(|a, b| strip(a) == strip(b)).map(<[_]>::to_vec).collect()
+}
+
+/// What a worker that panicked left is not looked at: its run has ended.
+fn lock(bin: &Mutex<Bin>) -> MutexGuard<'_, Bin> {
+    bin.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tiergraph_core::{Cancel, Silent};
+    use tiergraph_format::tiles::Segment;
+    use tiergraph_graph::{OpenOptions, Then};
+    use tiergraph_ingest::build::{BuildOptions, Direction, build};
+    use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
+    use tiergraph_ingest::{EdgeBatch, Endpoints};
+
+    use super::*;
+
+    const VERTICES: u32 = 5000;
+
+    /// 20 of 25 tiles are sparse: those of columns from 1024 on.
+    fn edges() -> Vec<(u32, u32)> {
+        let dense = (0..60_000u32).map(|i| (i * 7 % 1024, i * 13 % VERTICES));
+        let few = (0..3_000u32).map(|i| (1024 + i * 31 % (VERTICES - 1024), i * 17 % VERTICES));
+        dense.chain(few).collect()
+    }
+
+    fn built(path: &std::path::Path) {
+        let (src, dst) = edges().into_iter().map(|(s, d)| (u64::from(s), u64::from(d))).unzip();
+        let batch = EdgeBatch { ends: Endpoints::U64 { src, dst }, weights: None };
+        let spec = MemorySpec { name: "a test".into(), ..MemorySpec::default() };
+        let options = BuildOptions {
+            direction: Direction::Directed,
+            columns_log2: Some(10),
+            threads: 1,
+            ..BuildOptions::default()
+        };
+        let mut source = ArraySource::new(spec, vec![batch]).unwrap();
+        build(&mut source, path, &options, &Silent, &Cancel::default()).unwrap();
+    }
+
+    /// Goes over everything, so that it becomes resident.
+    fn read_all(graph: &Graph) {
+        let all = graph.select_tiles(|_| true);
+        graph.tile_pass(&all, Then::Stop, |_| (), |(), _, _| Ok(()), |()| Ok(())).unwrap();
+    }
+
+    #[test]
+    fn sums_in_bins_are_those_of_the_sparse_segments_arcs() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("g.tg");
+        built(&path);
+        let options = OpenOptions { threads: Some(2), ..OpenOptions::default() };
+        let graph = Graph::open(&path, &options).unwrap();
+        graph.plan_residency();
+        let kernel = graph.kernel().unwrap();
+        assert!(Bins::new(&graph, kernel).unwrap().is_none(), "nothing is resident yet");
+        read_all(&graph);
+        let bins = Bins::new(&graph, kernel).unwrap().unwrap();
+        let x: Vec<f32> = (0..1 << 17).map(|i| (i % 97) as f32).collect();
+        assert!(bins.fill(&x).unwrap());
+        let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
+        bins.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap());
+        let sparse: Vec<_> = graph.segments().iter().filter(|e| bins.has(e)).collect();
+        assert!(!sparse.is_empty() && sparse.len() < graph.segments().len());
+        // Small integers, so that the order of additions does not matter.
+        let mut expected = vec![0.0; VERTICES as usize + STRIP_ROWS];
+        for entry in sparse {
+            let sum = |segment: &Segment<'_>| {
+                let y = &mut expected[segment.row_base as usize..];
+                kernel.sum_rows(segment, &x[segment.column_base as usize..], y)
+            };
+            graph.resident_segment(entry, sum).unwrap().unwrap();
+        }
+        assert_eq!(y.into_vec(VERTICES as usize), expected[..VERTICES as usize]);
+    }
+}
