@@ -52,7 +52,8 @@ def open(
     `device_residency` is off; the other blocks stream in while it computes, or one after the other
     with `transfers="sync"`, or without passing through this process's memory with
     `transfers="direct"` (cuFile, GPUDirect Storage: `io_engine_why` in `last_run` says whether the
-    machine has a direct way). `checksums` tells whether the GPU checks the blocks that it gets.
+    machine has a direct way). `checksums=False` takes the blocks
+    that passes read as they come: a damaged one then gives wrong results, or ends the run.
     `modelled_bandwidth` (bytes a second) holds reading back to that of a drive that is not there:
     figures of such a run are a model's, and its `io_engine` says `modelled`.
 

@@ -44,6 +44,8 @@ pub struct OpenOptions {
     pub factory: Option<EngineFactory>,
     /// Whether blocks may stay in memory from pass to pass.
     pub residency: Option<bool>,
+    /// Whether passes take the blocks that they read as they come, without their checksums.
+    pub unchecked: bool,
 }
 
 /// An opened graph, shared by the algorithms that run over it, one at a time.
@@ -55,6 +57,7 @@ pub struct Graph {
     budget: Budget,
     cache: BlockCache,
     residency: bool,
+    unchecked: bool,
     crew: Mutex<Crew>,
     engine: EngineReport,
     totals: Totals,
@@ -169,6 +172,7 @@ impl Graph {
             threads,
             cache: BlockCache::new(0),
             residency: options.residency.unwrap_or(true),
+            unchecked: options.unchecked,
             budget: budget.clone(),
             // Of several graphs, those that run passes make theirs then.
             crew: Mutex::new(Crew::new(
@@ -303,6 +307,11 @@ impl Graph {
 
     pub(crate) fn cache(&self) -> &BlockCache {
         &self.cache
+    }
+
+    /// Whether blocks are taken as they come.
+    pub(crate) fn is_unchecked(&self) -> bool {
+        self.unchecked
     }
 
     pub(crate) fn block_bytes(&self) -> usize {

@@ -5,6 +5,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
 use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
 use tiergraph_io::FileId;
+use tiergraph_kernels::widest;
 
 use crate::plan::Want;
 use crate::reads::Then;
@@ -52,6 +53,14 @@ impl<'a> RawLists<'a> {
             }
         };
         Ok(Self { first_vertex, table, ids, weights: block.weights() })
+    }
+
+    /// Whether every id is that of a vertex.
+    fn are_below(&self, vertices: usize) -> bool {
+        let ends = self.table.iter().rev().skip(1).map(|entry| entry[0]).max();
+        let last = self.first_vertex.saturating_add(u64::from(ends.unwrap_or(0)));
+        let largest = widest(|| self.ids.iter().fold(0, |largest, &id| largest.max(id)));
+        last.max(u64::from(largest)) < vertices as u64 || self.table.len() < 2
     }
 
     /// The lists one by one.
@@ -133,13 +142,25 @@ impl Graph {
         let wants: Vec<Want> = (0..entry.blocks).map(want).collect();
         let name = self.file_name(&name);
         let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
-            if fresh {
+            if fresh && !self.is_unchecked() {
                 block::check(bytes, &name, i as u64)?;
             }
-            visit(state, &RawLists::of(&RawBlock::parse(bytes)?, narrow)?)
+            let lists = RawLists::of(&RawBlock::parse(bytes)?, narrow)?;
+            if self.is_unchecked() && !lists.are_below(self.vertices()) {
+                return Err(strange(&name, i as u64));
+            }
+            visit(state, &lists)
         };
         self.read_all(&wants, then, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
     }
+}
+
+fn strange(file: &str, block: u64) -> Error {
+    Error::new(ErrorKind::Format, format!("use block {block} of"))
+        .object(file)
+        .expected("ids of vertices")
+        .got("others: the block is damaged")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
 }
 
 fn wide(vertex: u64, id: u64) -> Error {

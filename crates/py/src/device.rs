@@ -27,6 +27,11 @@ pub(crate) struct DeviceOptions {
 }
 
 impl DeviceOptions {
+    /// Whether blocks that are read are checked.
+    pub(crate) fn checksums(&self) -> bool {
+        self.checksums
+    }
+
     /// The GPU that is meant; none for the CPU.
     pub(crate) fn open(&self) -> Result<Option<Gpu>> {
         let ordinal = match self.device.as_str() {

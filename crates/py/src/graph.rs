@@ -48,7 +48,9 @@ pub(crate) fn open(
     Call::new(None).run(py, || {
         let engine: EngineChoice = io.parse()?;
         let factory = modelled.map(|bandwidth| modelled_drive(engine, bandwidth)).transpose()?;
-        let options = OpenOptions { memory, engine, threads, factory, ..OpenOptions::default() };
+        let unchecked = !device.checksums();
+        let options =
+            OpenOptions { memory, engine, threads, factory, unchecked, ..OpenOptions::default() };
         let opened = Mutex::new(Opened::open(&path, &options)?);
         Ok(Graph { opened, engine, gpu: device.open()? })
     })
