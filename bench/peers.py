@@ -34,7 +34,7 @@ BYTES_PER_EDGE = {
     "igraph": 260,
 }
 """The memory that loading and running take at most: without as much, an engine is skipped."""
-CHECK_ITERATIONS = 20
+CHECK_ITERATIONS = 60
 FEW, MANY = 5, 15
 """PageRank's seconds an iteration are the difference of these two runs by their iterations."""
 CONVERGES = ("igraph",)
