@@ -12,6 +12,7 @@ use std::ops::Add;
 
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_kernels::widest;
 use tiergraph_mem::Array;
 
 use crate::pull::{PullSum, chunk_log2, padded};
@@ -302,18 +303,34 @@ fn update_part(
     x: &mut [f32],
     y: &mut [f64],
 ) -> Sums {
-    let even = jump.even();
-    y.iter_mut().for_each(|y| *y = even + jump.damping * *y);
     if let Teleport::Sources(_) = jump.teleport {
+        y.iter_mut().for_each(|y| *y *= jump.damping);
         jump.teleport.each(first, x.len(), |i, p| y[i] += jump.jump * p);
+        return widest(|| ranks_of_sums((0.0, 1.0), degrees, x, y));
     }
-    let mut made = Sums::default();
-    for ((x, &y), &degree) in x.iter_mut().zip(y.iter()).zip(degrees) {
-        let out = f64::from(degree.max(1));
-        made.change += (y - f64::from(*x) * out).abs();
-        made.sinks += if degree == 0 { y } else { 0.0 };
-        *x = (y / out) as f32;
+    widest(|| ranks_of_sums((jump.even(), jump.damping), degrees, x, y))
+}
+
+/// Makes every `y` zero and `x` that of the rank `base + factor * y`.
+#[inline(always)]
+fn ranks_of_sums(
+    (base, factor): (f64, f64),
+    degrees: &[u32],
+    x: &mut [f32],
+    y: &mut [f64],
+) -> Sums {
+    /// Sums that are made side by side, because additions in one order wait for each other.
+    const WIDTH: usize = 16;
+    let (mut change, mut sinks) = ([0.0; WIDTH], [0.0; WIDTH]);
+    let vertices = x.chunks_mut(WIDTH).zip(y.chunks_mut(WIDTH)).zip(degrees.chunks(WIDTH));
+    for ((x, y), degrees) in vertices {
+        for (i, ((x, y), &degree)) in x.iter_mut().zip(&mut *y).zip(degrees).enumerate() {
+            let (rank, out) = (base + factor * *y, f64::from(degree.max(1)));
+            change[i] += (rank - f64::from(*x) * out).abs();
+            sinks[i] += if degree == 0 { rank } else { 0.0 };
+            *x = (rank / out) as f32;
+            *y = 0.0;
+        }
     }
-    y.fill(0.0);
-    made
+    Sums { change: change.iter().sum(), sinks: sinks.iter().sum() }
 }
