@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -183,6 +184,20 @@ def test_repeated_seeds(path):
     gpu = next(iter(loader))
     assert torch.equal(cpu.n_id, gpu.n_id.cpu())
     assert torch.equal(cpu.edge_index, gpu.edge_index.cpu())
+
+
+def test_a_few_multiprocessors_make_the_same_batches(path):
+    shape = {"num_neighbors": [10, 5], "batch_size": 512, "shuffle": True}
+    most = tg.NeighborLoader(path, **shape, device="cuda").kept()["multiprocessors"] // 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tg.FallbackWarning)
+        try:
+            gpu = tg.NeighborLoader(path, **shape, device="cuda", multiprocessors=most)
+        except tg.FallbackWarning as why:
+            pytest.skip(f"no green contexts here: {why}")
+    assert 0 < gpu.kept()["multiprocessors"] <= most
+    for batch, expected in zip(gpu, tg.NeighborLoader(path, **shape), strict=True):
+        same(batch, expected)
 
 
 def same(moved, expected):

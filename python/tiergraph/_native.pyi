@@ -300,7 +300,7 @@ class GpuLoader:
         device_memory: int | None,
     ) -> None: ...
     def placed(self) -> str:
-        """Where neighbours and rows are."""
+        """Where neighbours and rows are, and how many multiprocessors prepare batches."""
 
     def stream(self) -> int:
         """The CUDA stream that batches are made on."""

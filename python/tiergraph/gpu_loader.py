@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections import deque
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from . import _native, pyg
 from .devices import find_libraries
-from .errors import InputError
+from .errors import FallbackWarning, InputError
 
 if TYPE_CHECKING:
     import torch
@@ -60,6 +61,12 @@ class GpuBatches:
         self._native = _native.GpuLoader(
             graph.path, json.dumps(options), seeds, self.device.index, device_memory
         )
+        placed = self.placed()
+        why = placed.get("multiprocessors_why")
+        if why is not None:
+            found = placed["multiprocessors"]
+            text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
+            warnings.warn(text, FallbackWarning, stacklevel=4)
         self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self.device)
         self._labels = None if labels is None else torch.from_numpy(labels).to(self.device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
@@ -68,11 +75,11 @@ class GpuBatches:
         self._degrees = torch.from_numpy(degrees).to(self.device)
         self._batch_size = int(options["batch_size"])
         self._done: dict[str, float] = dict.fromkeys(COUNTS, 0)
-        from_storage = self.placed()["storage_rows"] > 0
+        from_storage = placed["storage_rows"] > 0
         self._ahead = options.get("prefetch") or (STORAGE_AHEAD if from_storage else 1)
 
     def placed(self) -> dict[str, Any]:
-        """Where neighbours and rows are: bytes and rows by tier."""
+        """Bytes and rows by tier, and how many multiprocessors prepare batches."""
         placed: dict[str, Any] = json.loads(self._native.placed())
         return placed
 

@@ -129,6 +129,11 @@ impl Device {
         self.call("finish the GPU's work", |d| unsafe { (d.context_sync)() })
     }
 
+    /// The driver's number of it.
+    pub(crate) fn ordinal(&self) -> c_int {
+        self.0.ordinal
+    }
+
     /// Binds this device's context to the thread, for libraries that work in the current one.
     pub(crate) fn bind(&self) -> Result<()> {
         self.call("use a GPU's context", |_| 0)

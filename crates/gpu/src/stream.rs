@@ -8,15 +8,18 @@ use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
 use crate::driver::Handle;
+use crate::green::{GreenContext, Refused};
 use crate::{Copying, Device, DeviceBuf, Event};
 
-const NON_BLOCKING: u32 = 1;
+pub(crate) const NON_BLOCKING: u32 = 1;
 
 /// An order of work on a device: what one stream is given runs one behind the other.
 #[derive(Debug)]
 pub struct Stream {
     device: Device,
     handle: Handle,
+    /// Where it has multiprocessors of its own.
+    green: Option<GreenContext>,
 }
 
 // SAFETY: the driver takes a stream from any thread.
@@ -38,12 +41,26 @@ impl Stream {
     /// # Errors
     /// Whatever the driver gives.
     pub fn urgent(device: &Device) -> Result<Self> {
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: writes two integers.
-        device.call("ask for stream priorities", |d| unsafe {
-            (d.priority_range)(&raw mut least, &raw mut greatest)
-        })?;
-        Self::with_priority(device, greatest)
+        Self::with_priority(device, greatest_priority(device)?)
+    }
+
+    /// As [`urgent`](Self::urgent), a stream whose kernels run on at most `most` multiprocessors and
+    /// leave the others alone; where the driver or the GPU cannot do that, why.
+    ///
+    /// # Errors
+    /// Fewer than the GPU sets apart, whatever the driver gives.
+    pub fn urgent_on(device: &Device, most: u32) -> Result<Result<Self, String>> {
+        match Self::in_green_context(device, most) {
+            Ok(stream) => Ok(Ok(stream)),
+            Err(Refused::Unsupported(why)) => Ok(Err(why)),
+            Err(Refused::Failed(error)) => Err(error),
+        }
+    }
+
+    fn in_green_context(device: &Device, most: u32) -> Result<Self, Refused> {
+        let green = GreenContext::new(device, most)?;
+        let handle = green.stream(greatest_priority(device)?)?;
+        Ok(Self { device: device.clone(), handle, green: Some(green) })
     }
 
     fn with_priority(device: &Device, priority: c_int) -> Result<Self> {
@@ -52,12 +69,18 @@ impl Stream {
         device.call("make a stream", |d| unsafe {
             (d.stream_create)(&raw mut handle, NON_BLOCKING, priority)
         })?;
-        Ok(Self { device: device.clone(), handle })
+        Ok(Self { device: device.clone(), handle, green: None })
     }
 
     /// Its device.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// How many multiprocessors its kernels may run on.
+    pub fn multiprocessors(&self) -> u32 {
+        let all = || self.device.multiprocessors();
+        self.green.as_ref().map_or_else(all, GreenContext::multiprocessors)
     }
 
     /// The driver's handle, as PyTorch's `ExternalStream` takes it.
@@ -208,7 +231,20 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: made in `with_priority`; the driver lets its work finish.
+        if self.green.is_some() {
+            // The driver says nothing of work that a green context's end finds.
+            let _ = self.synchronize();
+        }
+        // SAFETY: made here, and its green context is alive; the driver lets its work finish.
         self.device.release(|d| unsafe { (d.stream_destroy)(self.handle) });
     }
+}
+
+fn greatest_priority(device: &Device) -> Result<c_int> {
+    let (mut least, mut greatest) = (0, 0);
+    // SAFETY: writes two integers.
+    device.call("ask for stream priorities", |d| unsafe {
+        (d.priority_range)(&raw mut least, &raw mut greatest)
+    })?;
+    Ok(greatest)
 }

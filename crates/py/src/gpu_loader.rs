@@ -54,7 +54,8 @@ impl GpuLoader {
                 }
                 false => None,
             };
-            let tiers = GpuTiers { ordinal, device_memory };
+            let tiers =
+                GpuTiers { ordinal, device_memory, multiprocessors: options.multiprocessors };
             let presample = options.presample.unwrap_or(usize::MAX);
             let graph = Arc::new(graph);
             let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
@@ -62,7 +63,7 @@ impl GpuLoader {
         })
     }
 
-    /// Where neighbours and rows are, as JSON.
+    /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
     fn placed(&self) -> PyResult<String> {
         to_json(self.lock().engine.placed())
     }
