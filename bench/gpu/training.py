@@ -81,6 +81,11 @@ def main() -> None:
                 f"together {row['together'] * 1e3:7.2f}: {row['apart'] / row['together']:.2f} x; "
                 f"{row['missed_rows'] / 1e3:.1f} K rows and {row['bytes_ssd'] / 1e6:.0f} MB read"
             )
+            print(
+                f"{'':12} {row['submissions']:.0f} kernels, copies and fills a batch, given in "
+                f"{row['submit'] * 1e6:.0f} us; host: sample {row['host_sample'] * 1e6:.0f} us, "
+                f"fill {row['host_fill'] * 1e6:.0f} us"
+            )
             for count, seconds in on.items():
                 print(f"{'':12} together, prepared on {count:3} SMs: {seconds * 1e3:7.2f}")
     if args.out:
@@ -154,10 +159,17 @@ def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> 
     edges = sum(batch.edge_index.shape[1] for batch in held) / len(held)
     together = per_batch(take(loader, batches), train)
     reads = loader.last_epoch
+    prepare = per_batch(take(loader, batches), lambda _: torch.cuda.synchronize())
+    host = loader.last_epoch
     return {
         "nodes": nodes,
         "edges": edges,
-        "prepare": per_batch(take(loader, batches), lambda _: torch.cuda.synchronize()),
+        "prepare": prepare,
+        # Of preparing alone: what a CUDA graph could save is a part of the second.
+        "submissions": host["submissions"] / host["batches"],
+        "submit": host["seconds_submit"] / host["batches"],
+        "host_sample": host["seconds_sample"] / host["batches"],
+        "host_fill": host["seconds_fill"] / host["batches"],
         "train": per_batch((held[i % 4] for i in range(batches)), train),
         "apart": per_batch(take(loader, batches), waited),
         "together": together,

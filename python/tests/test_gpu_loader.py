@@ -200,6 +200,15 @@ def test_a_few_multiprocessors_make_the_same_batches(path):
         same(batch, expected)
 
 
+def test_an_epoch_counts_what_the_gpu_was_given(path):
+    loader = tg.NeighborLoader(path, [5, 5], batch_size=512, device="cuda")
+    assert len(list(loader)) == len(loader)
+    done = loader.last_epoch
+    # The seeds, `start`, the sizes; eight kernels and the sizes a hop; `forget`, `give`, `gather`.
+    assert done["submissions"] == len(loader) * (3 + 2 * 9 + 3)
+    assert 0 < done["seconds_submit"] <= done["seconds_sample"] + done["seconds_fill"]
+
+
 def same(moved, expected):
     """Whether a batch is another on the GPU."""
     assert moved.keys() == expected.keys()
@@ -229,6 +238,26 @@ def test_what_is_not_sampled_there_is_moved_there(path, tmp_path, options, memor
     assert len(moved) == len(expected) == len(loader)
     for pair in zip(moved, expected, strict=True):
         same(*pair)
+
+
+@pytest.mark.filterwarnings("ignore::tiergraph.FallbackWarning")
+def test_moved_batches_begin_when_they_are_asked_for(path):
+    made = []
+    loader = tg.NeighborLoader(
+        path,
+        [3],
+        batch_size=1500,
+        disjoint=True,
+        transform=lambda batch: made.append(batch) or batch,
+        device="cuda",
+    )
+    batches = iter(loader)
+    assert not made
+    next(batches)
+    assert len(made) == 2  # One is on its way.
+    next(batches)
+    assert len(made) == 2
+    assert list(batches) == list(batches) == []
 
 
 def test_links_are_moved_there(path):

@@ -326,5 +326,5 @@ class GpuLoader:
     def give_up(self, ticket: int) -> None:
         """Forgets a batch that nobody wants any more."""
 
-    def reads(self) -> str:
-        """What was read from storage so far."""
+    def done(self) -> str:
+        """What was read from storage, and given to the GPU, so far."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STORAGE_AHEAD = 3
 """Batches that are begun and not handed over, where rows are read from storage."""
 
-COUNTS = ("batches", "nodes", "edges", "seconds_sample", "seconds_gather")
+COUNTS = ("batches", "nodes", "edges", "seconds_sample", "seconds_fill", "seconds_gather")
 
 _Begun: TypeAlias = "tuple[Batch, int | None, torch.cuda.Event]"
 """A batch, the ticket of its rows that are being read, and when the rest of it is there."""
@@ -100,9 +100,14 @@ class GpuBatches:
                     self._native.give_up(ticket)
 
     def done(self) -> dict[str, Any]:
-        """Batches, nodes, edges and seconds so far, and what was read from storage."""
-        reads: dict[str, int] = json.loads(self._native.reads())
-        return self._done | reads
+        """Batches, nodes, edges and seconds so far, what was read from storage and submitted.
+
+        `submissions` are the kernels, copies and fills of the native part, and `seconds_submit` the
+        host's time in giving them to the GPU. `seconds_sample` has those of sampling, and a wait;
+        `seconds_fill` the others, and PyTorch's own.
+        """
+        native: dict[str, float] = json.loads(self._native.done())
+        return self._done | native
 
     def _prepare(self, epoch: int, number: int, order: NDArray[np.uint32]) -> _Begun:
         torch = pyg.torch()
@@ -111,6 +116,7 @@ class GpuBatches:
         nodes_by_hop, edges_by_hop = self._native.sample(epoch, number, places)
         nodes, edges = sum(nodes_by_hop), sum(edges_by_hop)
         self._count(batches=1, nodes=nodes, edges=edges, seconds_sample=time.perf_counter() - began)
+        began = time.perf_counter()
         with torch.cuda.stream(self._stream):
             long = {"dtype": torch.int64, "device": self.device}
             n_id = torch.empty(nodes, **long)
@@ -132,6 +138,7 @@ class GpuBatches:
             data.input_id = torch.from_numpy(places.astype(np.int64)).to(self.device)
             event = torch.cuda.Event()
             event.record(self._stream)
+        self._count(seconds_fill=time.perf_counter() - began)
         data.batch_size = len(places)
         data.num_sampled_nodes, data.num_sampled_edges = nodes_by_hop, edges_by_hop
         return data, ticket, event

@@ -84,12 +84,10 @@ impl GreenContext {
         asked(device, unsafe { (functions.describe)(&raw mut description, &raw mut group, 1) })?;
         let create = functions.create;
         // SAFETY: writes one handle, destroyed in `drop`; the description is of this device.
-        asked(
-            device,
-            device.code(|_| unsafe {
-                create(&raw mut handle, description, device.ordinal(), DEFAULT_STREAM)
-            }),
-        )?;
+        let made = device.code(|_| unsafe {
+            create(&raw mut handle, description, device.ordinal(), DEFAULT_STREAM)
+        });
+        asked(device, made)?;
         let (device, multiprocessors) = (device.clone(), group.multiprocessors);
         Ok(Self { device, functions, handle, multiprocessors })
     }
@@ -146,12 +144,10 @@ fn functions() -> Result<&'static Functions, Refused> {
 fn divide(device: &Device, functions: &Functions, most: u32) -> Result<Resource, Refused> {
     let empty = Resource { kind: 0, internal: [0; 92], multiprocessors: 0, others: [0; 44] };
     let mut all = empty;
-    let get = functions.resource;
     // SAFETY: writes one resource.
-    asked(
-        device,
-        device.code(|_| unsafe { get(device.ordinal(), &raw mut all, MULTIPROCESSORS) }),
-    )?;
+    asked(device, unsafe {
+        (functions.resource)(device.ordinal(), &raw mut all, MULTIPROCESSORS)
+    })?;
     let mut fewest = None;
     for count in (1..=most.max(1)).rev() {
         let (mut group, mut groups) = (empty, 1);

@@ -113,7 +113,7 @@ impl Stream {
         let bytes = size_of_val(values);
         if bytes > 0 {
             // SAFETY: both sides have `bytes`, and the copy ends before this returns.
-            to.device().call("copy to the GPU", |d| unsafe {
+            to.device().submit("copy to the GPU", |d| unsafe {
                 (d.copy_to_device)(to.address(), values.as_ptr().cast(), bytes, self.handle)
             })?;
         }
@@ -131,7 +131,7 @@ impl Stream {
         assert!(at + bytes.len() <= to.len(), "{} bytes to {at} of {}", bytes.len(), to.len());
         if !bytes.is_empty() {
             // SAFETY: both sides have the bytes, and the copy ends before this returns.
-            self.device.call("copy to the GPU", |d| unsafe {
+            self.device.submit("copy to the GPU", |d| unsafe {
                 let to = to.address() + at as u64;
                 (d.copy_to_device)(to, bytes.as_ptr().cast(), bytes.len(), self.handle)
             })?;
@@ -187,7 +187,7 @@ impl Stream {
     ) -> Result<Copying> {
         assert!(at + len <= to.len() && len <= from.len(), "{len} bytes to {at} of {}", to.len());
         // SAFETY: both sides have `len` bytes; `Copying` keeps the buffer until the copy ended.
-        self.device.call("copy a block to the GPU", |d| unsafe {
+        self.device.submit("copy a block to the GPU", |d| unsafe {
             (d.copy_to_device)(to.address() + at as u64, from.as_ptr().cast(), len, self.handle)
         })?;
         Copying::until(event, self, from)
@@ -209,7 +209,7 @@ impl Stream {
         assert!(from.max(to) < values.len(), "value {from} to {to} of {}", values.len());
         let at = |i: usize| values.address() + (i * size_of::<T>()) as u64;
         // SAFETY: both are inside the buffer; every bit pattern is a `T`.
-        self.device.call("copy inside the GPU", |d| unsafe {
+        self.device.submit("copy inside the GPU", |d| unsafe {
             (d.copy_inside)(at(to), at(from), size_of::<T>(), self.handle)
         })
     }
@@ -223,7 +223,7 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: inside the buffer; every bit pattern is a `T`.
-        self.device.call("fill GPU memory", |d| unsafe {
+        self.device.submit("fill GPU memory", |d| unsafe {
             (d.set_bytes)(to.address(), byte, to.bytes(), self.handle)
         })
     }

@@ -137,9 +137,9 @@ impl GpuLoader {
         self.lock().engine.give_up(ticket);
     }
 
-    /// What was read from storage so far, as JSON.
-    fn reads(&self) -> PyResult<String> {
-        to_json(&self.lock().engine.reads())
+    /// What was read from storage, and given to the GPU, so far, as JSON.
+    fn done(&self) -> PyResult<String> {
+        to_json(&self.lock().engine.done())
     }
 }
 

@@ -28,7 +28,7 @@ use crate::philox::{EpochKey, Purpose};
 use crate::sample::Fanout;
 use rows::RowTiers;
 
-pub use placed::{GpuTiers, Outputs, Placed};
+pub use placed::{Done, GpuTiers, Outputs, Placed};
 pub use storage::StorageReads;
 
 /// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
@@ -243,9 +243,11 @@ impl GpuLoader {
         self.rows.iter_mut().for_each(|rows| rows.give_up(ticket));
     }
 
-    /// What was read from storage so far.
-    pub fn reads(&self) -> StorageReads {
-        self.rows.as_ref().map(RowTiers::reads).unwrap_or_default()
+    /// What was read from storage, and given to the GPU, so far.
+    pub fn done(&self) -> Done {
+        let (submissions, took) = self.stream.device().submitted();
+        let reads = self.rows.as_ref().map(RowTiers::reads).unwrap_or_default();
+        Done { reads, submissions, seconds_submit: took.as_secs_f64() }
     }
 }
 

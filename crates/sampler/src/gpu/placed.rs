@@ -1,8 +1,10 @@
-//! What a loader on a GPU may use, where it put things, and where its batches go.
+//! What a loader on a GPU may use, where it put things, where its batches go, what it did.
 
 use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_gpu::{Device, Stream};
+
+use super::StorageReads;
 
 /// Which GPU, and how much of it a loader may use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,4 +66,16 @@ pub struct Outputs {
     pub e_id: u64,
     /// float32, a row a node; 0 without features.
     pub x: u64,
+}
+
+/// What a loader did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Done {
+    /// What was read from storage.
+    #[serde(flatten)]
+    pub reads: StorageReads,
+    /// Kernels, copies and fills that the GPU was given, beside PyTorch's own.
+    pub submissions: u64,
+    /// How long the host took to give them.
+    pub seconds_submit: f64,
 }
