@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import tiergraph as tg
+from gpu_graphs import build_even
 
 pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
 
@@ -123,10 +122,8 @@ print(failed, number)
 @pytest.fixture
 def graph(tmp_path):
     """A directory of a small graph with features, some of which do not fit the device's memory."""
-    ids = np.random.default_rng(3).integers(0, 200, (2, 1000))
     x = np.random.default_rng(4).random((200, 64), dtype=np.float32)
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg", features=x)
-    return tmp_path / "g.tg"
+    return build_even(tmp_path, 200, 1000, features=x)
 
 
 def test_kernels_run_on_no_more_multiprocessors(cuda, graph):
