@@ -64,7 +64,7 @@ COUNTS = (
     + """
 for most in eval(arguments[0]):
     show(most)
-for most in (0, 3):
+for most in (0, 1.5, 3):
     try:
         loader(most)
     except tg.InputError as error:
@@ -128,7 +128,6 @@ def graph(tmp_path):
 
 def test_kernels_run_on_no_more_multiprocessors(cuda, graph):
     said = cuda.run(COUNTS, graph, [None, 4, 5, 9, 15, 16, 99], **EMULATED).splitlines()
-    fewest = "expected at least 4, the fewest that this GPU sets apart, got"
     assert said == [
         "16 0 0.0",
         "4 1 1.0",
@@ -137,8 +136,10 @@ def test_kernels_run_on_no_more_multiprocessors(cuda, graph):
         "14 1 1.0",
         "16 0 0.0",
         "16 0 0.0",
-        f"cannot set multiprocessors apart for a stream: {fewest} 0",
-        f"cannot set multiprocessors apart for a stream: {fewest} 3",
+        "cannot use `multiprocessors`: expected a whole number from 1 on, got 0",
+        "cannot use `multiprocessors`: expected a whole number from 1 on, got 1.5",
+        "cannot set multiprocessors apart for a stream: expected at least 4, the fewest that this "
+        "GPU sets apart, got 3",
     ]
 
 
