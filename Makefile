@@ -33,7 +33,7 @@ check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel comp
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/compile_kernels.py
 
-GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py)
+GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py _green.py)
 
 # Needs neither Rust nor a virtual environment: a bare CUDA machine with Python, PyTorch, PyG, pytest.
 gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WHEEL=dist/tiergraph-….whl)

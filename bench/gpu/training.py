@@ -1,12 +1,15 @@
 """An epoch of GNN training on a GPU by stage: preparing, training, and both together.
 
-`python bench/gpu/training.py [--scale 22] [--features 128] [--batches 24] [--out FILE]`
+`python bench/gpu/training.py [--scale 22] [--features 128] [--batches 24] [--multiprocessors N …]
+[--out FILE]`
 
 The paper's settings (Hyperion, Table 3): GraphSAGE, GCN and GAT of two layers, fanout 25 and 10,
 batches of 8,000, hidden 256 (GAT: 8 heads of 64), on an RMAT graph with random features. Rows lie
 in GPU memory, in pinned host memory behind a GPU cache of a part of them, or in files behind the
 same cache (`storage`; `--folder` says on what: /dev/shm is memory, a modelled drive without a
 limit). Together: batches are prepared while those before train; apart: the host waits in between.
+With `--multiprocessors`, together also with batches prepared on all of the GPU's and on at most so
+many, in turns: medians of five epochs each.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +31,7 @@ from torch_geometric.nn.models import GAT, GCN, GraphSAGE
 import tiergraph as tg
 
 BATCH, FANOUT, CLASSES = 8000, [25, 10], 64
+TURNS = 5
 MODELS: dict[str, Callable[[int], torch.nn.Module]] = {
     "GraphSAGE": lambda dim: GraphSAGE(dim, 256, 2, CLASSES),
     "GCN": lambda dim: GCN(dim, 256, 2, CLASSES),
@@ -46,21 +51,28 @@ def main() -> None:
     for place, (device_memory, memory) in places(path).items():
         if args.places and place not in args.places:
             continue
-        loader = tg.NeighborLoader(
-            path,
-            FANOUT,
-            batch_size=BATCH,
-            input_nodes=seeds,
-            shuffle=True,
-            device="cuda",
-            device_memory=device_memory,
-            memory=memory,
-            presample=20,
-        )
-        print(place, {k: v for k, v in loader.kept().items() if "bytes" not in k})
+        loaders = [
+            tg.NeighborLoader(
+                path,
+                FANOUT,
+                batch_size=BATCH,
+                input_nodes=seeds,
+                shuffle=True,
+                device="cuda",
+                device_memory=device_memory,
+                memory=memory,
+                presample=20,
+                multiprocessors=most,
+            )
+            for most in (None, *args.multiprocessors)
+        ]
+        for loader in loaders:
+            print(place, {k: v for k, v in loader.kept().items() if "bytes" not in k})
         for name in args.models:
-            row = measure(loader, MODELS[name](args.features).cuda(), args.batches)
-            rows.append({"rows": place, "model": name, **row})
+            model = MODELS[name](args.features).cuda()
+            row = measure(loaders[0], model, args.batches)
+            on = in_turns(loaders, model, args.batches) if args.multiprocessors else {}
+            rows.append({"rows": place, "model": name, **row, "together_on": on})
             print(
                 f"{place:12} {name:10} {row['nodes'] / 1e3:.0f} K nodes, "
                 f"{row['edges'] / 1e3:.0f} K edges, ms a batch: "
@@ -69,6 +81,13 @@ def main() -> None:
                 f"together {row['together'] * 1e3:7.2f}: {row['apart'] / row['together']:.2f} x; "
                 f"{row['missed_rows'] / 1e3:.1f} K rows and {row['bytes_ssd'] / 1e6:.0f} MB read"
             )
+            print(
+                f"{'':12} {row['submissions']:.0f} kernels, copies and fills a batch, given in "
+                f"{row['submit'] * 1e6:.0f} us; host: sample {row['host_sample'] * 1e6:.0f} us, "
+                f"fill {row['host_fill'] * 1e6:.0f} us"
+            )
+            for count, seconds in on.items():
+                print(f"{'':12} together, prepared on {count:3} SMs: {seconds * 1e3:7.2f}")
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
@@ -79,6 +98,9 @@ def parser() -> argparse.ArgumentParser:
     parsed.add_argument("--features", type=int, default=128)
     parsed.add_argument("--batches", type=int, default=24)
     parsed.add_argument("--places", nargs="+", help="of rows: device, a tenth, a third, …")
+    parsed.add_argument(
+        "--multiprocessors", nargs="+", type=int, default=[], help="prepare on so many, too"
+    )
     parsed.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     return parsed
 
@@ -103,8 +125,8 @@ def places(path: Path) -> dict[str, tuple[int | None, int | None]]:
     }
 
 
-def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> dict[str, float]:
-    """Seconds a batch: preparing alone, training alone, one behind the other, and overlapped."""
+def trainer(model: torch.nn.Module) -> Callable[[Any], None]:
+    """Trains the model on a batch."""
     optimizer = torch.optim.Adam(model.parameters())
 
     def train(batch: Any) -> None:
@@ -118,6 +140,13 @@ def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> 
         torch.nn.functional.cross_entropy(out, batch.input_id % CLASSES).backward()
         optimizer.step()
 
+    return train
+
+
+def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> dict[str, float]:
+    """Seconds a batch: preparing alone, training alone, one behind the other, and overlapped."""
+    train = trainer(model)
+
     def waited(batch: Any) -> None:
         torch.cuda.synchronize()
         train(batch)
@@ -130,16 +159,36 @@ def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> 
     edges = sum(batch.edge_index.shape[1] for batch in held) / len(held)
     together = per_batch(take(loader, batches), train)
     reads = loader.last_epoch
+    prepare = per_batch(take(loader, batches), lambda _: torch.cuda.synchronize())
+    host = loader.last_epoch
     return {
         "nodes": nodes,
         "edges": edges,
-        "prepare": per_batch(take(loader, batches), lambda _: torch.cuda.synchronize()),
+        "prepare": prepare,
+        # Of preparing alone: what a CUDA graph could save is a part of the second.
+        "submissions": host["submissions"] / host["batches"],
+        "submit": host["seconds_submit"] / host["batches"],
+        "host_sample": host["seconds_sample"] / host["batches"],
+        "host_fill": host["seconds_fill"] / host["batches"],
         "train": per_batch((held[i % 4] for i in range(batches)), train),
         "apart": per_batch(take(loader, batches), waited),
         "together": together,
         "missed_rows": reads["missed_rows"] / batches,
         "bytes_ssd": reads["bytes_ssd"] / batches,
     }
+
+
+def in_turns(
+    loaders: list[tg.NeighborLoader], model: torch.nn.Module, batches: int
+) -> dict[int, float]:
+    """Seconds a batch, overlapped, by how many multiprocessors prepare; medians."""
+    train = trainer(model)
+    seconds: list[list[float]] = [[] for _ in loaders]
+    for _ in range(TURNS):
+        for loader, measured in zip(loaders, seconds, strict=True):
+            measured.append(per_batch(take(loader, batches), train))
+    on = [loader.kept()["multiprocessors"] for loader in loaders]
+    return {count: statistics.median(of) for count, of in zip(on, seconds, strict=True)}
 
 
 def take(loader: tg.NeighborLoader, batches: int) -> Iterator[Any]:

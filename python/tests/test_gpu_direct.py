@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from test_gpu import REASON
+from gpu_graphs import REASON, skewed, weighted
 from test_gpu_trace import spans_of
 
 import tiergraph as tg
@@ -33,9 +33,7 @@ def opened(path, **options) -> tg.Graph:
 @pytest.fixture
 def edges():
     """A graph of some dozen blocks of 4 KiB, with weights."""
-    rng = np.random.default_rng(3)
-    ids = np.minimum(rng.zipf(1.4, (2, 8000)), 1000) - 1
-    return ids[0], rng.permutation(1000)[ids[1]], rng.random(8000).astype(np.float32)
+    return weighted(lambda rng: skewed(rng, 1000, 8000, 1.4), seed=3)
 
 
 @pytest.mark.parametrize("stripes", [1, 3])

@@ -10,10 +10,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-import tiergraph as tg
+from gpu_graphs import build_even
 
 RUN = """
 import ctypes, sys
@@ -43,9 +41,7 @@ print("others go on")
 @pytest.fixture
 def graph(tmp_path):
     """A directory of a graph of some dozen blocks."""
-    ids = np.random.default_rng(3).integers(0, 2000, (2, 30_000))
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
-    return tmp_path / "g.tg"
+    return build_even(tmp_path, 2000, 30_000, codec="raw", block_bytes=4096)
 
 
 def run(cuda, graph, **environment: str) -> str:

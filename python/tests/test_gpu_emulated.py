@@ -13,6 +13,9 @@ PYTEST = """
 import sys
 import pytest
 
+if "loader" in sys.argv[2]:
+    from emulated_cuda.torch_cuda import use_emulated
+    use_emulated()
 options = ["-q", "-p", "no:cacheprovider", "--basetemp", sys.argv[1], "-k", sys.argv[3]]
 assert pytest.main([*options, sys.argv[2]]) == 0
 """
@@ -26,9 +29,17 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ("test_gpu_propagate.py", "(loops and 4096) or nan"),
         ("test_gpu_trace.py", "test"),
         ("test_gpu_direct.py", "not 65536"),
+        (
+            "test_gpu_loader.py",
+            "f32 and (makes or repeated or damaged or few or counts or moved or storage and 7) "
+            "and not -1",
+        ),
     ],
 )
 def test_kernels_equal_the_cpu(cuda, tmp_path, file, chosen):
-    said = cuda.run(PYTEST, tmp_path, Path(__file__).with_name(file), chosen)
+    if "loader" in file:
+        pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
+    here = Path(__file__).with_name(file)
+    said = cuda.run(PYTEST, tmp_path, here, chosen, EMULATED_CUDA_MULTIPROCESSORS="16")
     assert " passed" in said
     assert "skipped" not in said

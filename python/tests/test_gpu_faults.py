@@ -5,10 +5,8 @@ Each test runs a process against the emulated CUDA (`emulated_cuda/`), so none n
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-
-import tiergraph as tg
+from gpu_graphs import build_even
 
 RUN = """
 import sys
@@ -59,9 +57,7 @@ print(failed, number)
 @pytest.fixture
 def graph(tmp_path):
     """A directory of a small directed graph."""
-    ids = np.random.default_rng(3).integers(0, 500, (2, 3000))
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg", block_bytes=4096)
-    return tmp_path / "g.tg"
+    return build_even(tmp_path, 500, 3000, block_bytes=4096)
 
 
 def test_without_faults_there_is_no_error(cuda, graph):
@@ -178,9 +174,8 @@ print(graph.last_run["device_resident_why"])
 
 
 def test_memory_that_others_took_since_makes_a_smaller_plan(cuda, tmp_path):
-    ids = np.random.default_rng(3).integers(0, 500, (2, 200_000))
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
-    said = cuda.run(SHRUNK, tmp_path / "g.tg")
+    path = build_even(tmp_path, 500, 200_000, codec="raw", block_bytes=4096)
+    said = cuda.run(SHRUNK, path)
     assert "were planned for blocks, and others have left" in said
 
 
@@ -201,13 +196,12 @@ print(run["host_resident_bytes"], others, run["bytes_read"], run["host_resident_
 
 
 def test_blocks_stay_in_host_memory(cuda, tmp_path):
-    ids = np.random.default_rng(3).integers(0, 500, (2, 200_000))
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
-    host, others, read, why = cuda.run(HOST, tmp_path / "g.tg", "64MiB").split(" ", 3)
+    path = build_even(tmp_path, 500, 200_000, codec="raw", block_bytes=4096)
+    host, others, read, why = cuda.run(HOST, path, "64MiB").split(" ", 3)
     assert (host, read, why) == (others, "0", "all others fit\n")
     # The readers' buffers are locked first; what the blocks would stay in is refused.
     fault = {"EMULATED_CUDA_FAULT": "cuMemHostAlloc:2:2"}
-    host, others, read, why = cuda.run(HOST, tmp_path / "g.tg", "64MiB", **fault).split(" ", 3)
+    host, others, read, why = cuda.run(HOST, path, "64MiB", **fault).split(" ", 3)
     assert (host, int(read)) == ("0", 5 * int(others))
     assert "of host memory: out of memory, or of what may be locked" in why
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 
 import numpy as np
 import pytest
+from gpu_graphs import REASON
 
 import tiergraph as tg
 from tiergraph.train.options import TrainOptions
@@ -15,15 +17,7 @@ torch = pytest.importorskip("torch", reason="loaders hand over PyTorch tensors")
 pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
 
 
-def no_gpu() -> str | None:
-    try:
-        found = tg.cuda_devices()
-    except tg.DeviceError as error:
-        return str(error).splitlines()[0]
-    return None if found else "the driver knows none"
-
-
-pytestmark = pytest.mark.skipif(no_gpu() is not None, reason=f"no GPU here: {no_gpu()}")
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
 
 CASES = [
     ([25, 10], None),
@@ -185,9 +179,32 @@ def test_repeated_seeds(path):
     assert torch.equal(cpu.edge_index, gpu.edge_index.cpu())
 
 
+def test_a_few_multiprocessors_make_the_same_batches(path):
+    shape = {"num_neighbors": [10, 5], "batch_size": 512, "shuffle": True}
+    most = tg.NeighborLoader(path, **shape, device="cuda").kept()["multiprocessors"] // 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tg.FallbackWarning)
+        try:
+            gpu = tg.NeighborLoader(path, **shape, device="cuda", multiprocessors=most)
+        except tg.FallbackWarning as why:
+            pytest.skip(f"no green contexts here: {why}")
+    assert 0 < gpu.kept()["multiprocessors"] <= most
+    for batch, expected in zip(gpu, tg.NeighborLoader(path, **shape), strict=True):
+        same(batch, expected)
+
+
+def test_an_epoch_counts_what_the_gpu_was_given(path):
+    loader = tg.NeighborLoader(path, [5, 5], batch_size=512, device="cuda")
+    assert len(list(loader)) == len(loader)
+    done = loader.last_epoch
+    # The seeds, `start`, the sizes; eight kernels and the sizes a hop; `forget`, `give`, `gather`.
+    assert done["submissions"] == len(loader) * (3 + 2 * 9 + 3)
+    assert 0 < done["seconds_submit"] <= done["seconds_sample"] + done["seconds_fill"]
+
+
 def same(moved, expected):
     """Whether a batch is another on the GPU."""
-    assert moved.keys() == expected.keys()
+    assert set(moved.keys()) == set(expected.keys())
     for key, value in expected.to_dict().items():
         if isinstance(value, torch.Tensor):
             assert moved[key].is_cuda
@@ -214,6 +231,26 @@ def test_what_is_not_sampled_there_is_moved_there(path, tmp_path, options, memor
     assert len(moved) == len(expected) == len(loader)
     for pair in zip(moved, expected, strict=True):
         same(*pair)
+
+
+@pytest.mark.filterwarnings("ignore::tiergraph.FallbackWarning")
+def test_moved_batches_begin_when_they_are_asked_for(path):
+    made = []
+    loader = tg.NeighborLoader(
+        path,
+        [3],
+        batch_size=1500,
+        disjoint=True,
+        transform=lambda batch: made.append(batch) or batch,
+        device="cuda",
+    )
+    batches = iter(loader)
+    assert not made
+    next(batches)
+    assert len(made) == 2  # One is on its way.
+    next(batches)
+    assert len(made) == 2
+    assert list(batches) == list(batches) == []
 
 
 def test_links_are_moved_there(path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_gpu import GRAPHS, MEMORY, REASON
+from gpu_graphs import GRAPHS, MEMORY, REASON, build_even, weighted
 
 import tiergraph as tg
 
@@ -41,23 +41,22 @@ def assert_same(cpu, x, how, found):
 
 @pytest.fixture(scope="module", params=GRAPHS, ids=lambda make: make.__name__)
 def edges(request):
-    rng = np.random.default_rng(7)
-    src, dst = request.param(rng)
-    return src, dst, rng.random(len(src)).astype(np.float32)
+    return weighted(request.param)
 
 
 @pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda o: "-".join(map(str, o.values())))
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, weighted):
-    given = edges if weighted else edges[:2]
-    tg.build(given, tmp_path / "g.tg", undirected=undirected, **layout)
+@pytest.mark.parametrize("has_weights", [False, True], ids=["unweighted", "weighted"])
+def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, has_weights):
+    tg.build(
+        edges if has_weights else edges[:2], tmp_path / "g.tg", undirected=undirected, **layout
+    )
     cpu = tg.open(tmp_path / "g.tg", memory=MEMORY)
     gpus = [tg.open(tmp_path / "g.tg", memory=MEMORY, device="cuda", **p) for p in PLACES]
     for number, (dtype, width) in enumerate(SHAPES):
         x = values(cpu.vertices, dtype, width)
         for transpose in (False, True):
-            for weights in {False, weighted}:
+            for weights in {False, has_weights}:
                 for reduce in ("sum", "min", "max"):
                     how = {"reduce": reduce, "transpose": transpose, "weights": weights}
                     gpu = gpus[number % len(gpus)]
@@ -76,10 +75,9 @@ def test_nan_and_infinities_are_the_cpus(tmp_path):
 
 
 def test_a_matrix_that_does_not_fit_takes_several_passes(tmp_path):
-    ids = np.random.default_rng(1).integers(0, 50_000, (2, 100_000))
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg")
-    x = values(tg.open(tmp_path / "g.tg").vertices, np.float32, 64)
-    gpu = tg.open(tmp_path / "g.tg", device="cuda", device_memory="48MiB", threads=1)
-    expected = tg.open(tmp_path / "g.tg").propagate(x)
+    path = build_even(tmp_path, 50_000, 100_000)
+    x = values(tg.open(path).vertices, np.float32, 64)
+    gpu = tg.open(path, device="cuda", device_memory="48MiB", threads=1)
+    expected = tg.open(path).propagate(x)
     np.testing.assert_allclose(gpu.propagate(x), expected, rtol=1e-4, atol=1e-4)
     assert gpu.last_run["iterations"] > 1

@@ -6,9 +6,8 @@ import json
 from collections import defaultdict
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from test_gpu import REASON
+from gpu_graphs import REASON, build_even
 
 import tiergraph as tg
 
@@ -36,9 +35,7 @@ def spans_of(path) -> dict[str, list[tuple[float, float, int]]]:
 @pytest.fixture
 def graph(tmp_path):
     """A directory of a graph of some dozen blocks."""
-    ids = np.random.default_rng(3).integers(0, 2000, (2, 30_000))
-    tg.build((ids[0], ids[1]), tmp_path / "g.tg", codec="raw", block_bytes=4096)
-    return tmp_path / "g.tg"
+    return build_even(tmp_path, 2000, 30_000, codec="raw", block_bytes=4096)
 
 
 @pytest.mark.parametrize("transfers", ["async", "sync"])

@@ -260,6 +260,7 @@ def test_pygs_data_gives_the_graph_of_its_arrays(path, edges, x, tmp_path):
         ({"disjoint": True}, "with disjoint"),
         ({"weight_attr": "w"}, "with `weight_attr`: expected none"),
         ({"device_memory": "1GiB"}, "with `device_memory`: expected none"),
+        ({"multiprocessors": 8}, "with `multiprocessors`: expected none"),
         ({"features": "z"}, "features `z`"),
         ({"labels": "z"}, "labels `z`"),
         ({"replace": True}, "replacement"),

@@ -300,7 +300,7 @@ class GpuLoader:
         device_memory: int | None,
     ) -> None: ...
     def placed(self) -> str:
-        """Where neighbours and rows are."""
+        """Where neighbours and rows are, and how many multiprocessors prepare batches."""
 
     def stream(self) -> int:
         """The CUDA stream that batches are made on."""
@@ -326,5 +326,5 @@ class GpuLoader:
     def give_up(self, ticket: int) -> None:
         """Forgets a batch that nobody wants any more."""
 
-    def reads(self) -> str:
-        """What was read from storage so far."""
+    def done(self) -> str:
+        """What was read from storage, and given to the GPU, so far."""

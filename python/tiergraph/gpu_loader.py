@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections import deque
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from . import _native, pyg
 from .devices import find_libraries
-from .errors import InputError
+from .errors import FallbackWarning, InputError
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 STORAGE_AHEAD = 3
 """Batches that are begun and not handed over, where rows are read from storage."""
 
-COUNTS = ("batches", "nodes", "edges", "seconds_sample", "seconds_gather")
+COUNTS = ("batches", "nodes", "edges", "seconds_sample", "seconds_fill", "seconds_gather")
 
 _Begun: TypeAlias = "tuple[Batch, int | None, torch.cuda.Event]"
 """A batch, the ticket of its rows that are being read, and when the rest of it is there."""
@@ -52,6 +53,7 @@ class GpuBatches:
         device_memory: int | None,
         labels: NDArray[Any] | None,
     ) -> None:
+        _check_multiprocessors(options.get("multiprocessors"))
         find_libraries()
         torch = pyg.torch()
         self.device = pyg.device(device)
@@ -60,6 +62,12 @@ class GpuBatches:
         self._native = _native.GpuLoader(
             graph.path, json.dumps(options), seeds, self.device.index, device_memory
         )
+        placed = self.placed()
+        why = placed.get("multiprocessors_why")
+        if why is not None:
+            found = placed["multiprocessors"]
+            text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
+            warnings.warn(text, FallbackWarning, stacklevel=4)
         self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self.device)
         self._labels = None if labels is None else torch.from_numpy(labels).to(self.device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
@@ -68,11 +76,11 @@ class GpuBatches:
         self._degrees = torch.from_numpy(degrees).to(self.device)
         self._batch_size = int(options["batch_size"])
         self._done: dict[str, float] = dict.fromkeys(COUNTS, 0)
-        from_storage = self.placed()["storage_rows"] > 0
+        from_storage = placed["storage_rows"] > 0
         self._ahead = options.get("prefetch") or (STORAGE_AHEAD if from_storage else 1)
 
     def placed(self) -> dict[str, Any]:
-        """Where neighbours and rows are: bytes and rows by tier."""
+        """Bytes and rows by tier, and how many multiprocessors prepare batches."""
         placed: dict[str, Any] = json.loads(self._native.placed())
         return placed
 
@@ -93,9 +101,14 @@ class GpuBatches:
                     self._native.give_up(ticket)
 
     def done(self) -> dict[str, Any]:
-        """Batches, nodes, edges and seconds so far, and what was read from storage."""
-        reads: dict[str, int] = json.loads(self._native.reads())
-        return self._done | reads
+        """Batches, nodes, edges and seconds so far, what was read from storage and submitted.
+
+        `submissions` are the kernels, copies and fills of the native part, and `seconds_submit` the
+        host's time in giving them to the GPU. `seconds_sample` has those of sampling, and a wait;
+        `seconds_fill` the others, and PyTorch's own.
+        """
+        native: dict[str, float] = json.loads(self._native.done())
+        return self._done | native
 
     def _prepare(self, epoch: int, number: int, order: NDArray[np.uint32]) -> _Begun:
         torch = pyg.torch()
@@ -104,6 +117,7 @@ class GpuBatches:
         nodes_by_hop, edges_by_hop = self._native.sample(epoch, number, places)
         nodes, edges = sum(nodes_by_hop), sum(edges_by_hop)
         self._count(batches=1, nodes=nodes, edges=edges, seconds_sample=time.perf_counter() - began)
+        began = time.perf_counter()
         with torch.cuda.stream(self._stream):
             long = {"dtype": torch.int64, "device": self.device}
             n_id = torch.empty(nodes, **long)
@@ -125,6 +139,7 @@ class GpuBatches:
             data.input_id = torch.from_numpy(places.astype(np.int64)).to(self.device)
             event = torch.cuda.Event()
             event.record(self._stream)
+        self._count(seconds_fill=time.perf_counter() - began)
         data.batch_size = len(places)
         data.num_sampled_nodes, data.num_sampled_edges = nodes_by_hop, edges_by_hop
         return data, ticket, event
@@ -159,6 +174,12 @@ def check_device(device: str) -> None:
     """Refuses what is neither the CPU nor a GPU."""
     if device != "cpu" and device.split(":")[0] != "cuda":
         raise InputError.of("load batches on", device, expected="`cpu`, `cuda` or `cuda:N`")
+
+
+def _check_multiprocessors(most: Any) -> None:
+    """Refuses what is no number of multiprocessors."""
+    if most is not None and (not isinstance(most, int) or most < 1):
+        raise InputError.of("use", "multiprocessors", expected="a whole number from 1 on", got=most)
 
 
 def not_sampled_there(options: Mapping[str, Any]) -> str | None:

@@ -54,6 +54,11 @@ class LoaderOptions(TypedDict, total=False):
     fit neither are read from storage."""
     device_memory: int | str | None
     """Bound of GPU memory for neighbours, rows and the sampler; half of what is free."""
+    multiprocessors: int | None
+    """The most of the GPU's multiprocessors that batches are prepared on, in a green context, so
+    that training has the others for itself; all. GPUs set groups apart (of 8 on an H100): `kept()`
+    has what it came to. Without green contexts (before CUDA 12.5) batches are prepared on all, and
+    a `FallbackWarning` says so."""
 
 
 def seeds_of(graph: Graph, chosen: ArrayLike | str | None) -> NDArray[np.uint64]:

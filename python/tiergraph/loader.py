@@ -210,7 +210,10 @@ class NeighborLoader:
         self.epoch = int(epoch)
 
     def kept(self) -> dict[str, Any]:
-        """What is kept in memory: pages of neighbours and rows of features, of how many."""
+        """What is kept in memory: pages of neighbours and rows of features, of how many.
+
+        On a GPU, also how many multiprocessors prepare batches.
+        """
         if self._gpu is not None:
             return self._gpu.placed()
         return self._with_fallback(json.loads(self._native.kept()))

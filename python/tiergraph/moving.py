@@ -22,19 +22,20 @@ class Moved:
     """The batches of one epoch, with tensors on `device`; dropping it stops its threads."""
 
     def __init__(self, batches: Batches, device: torch.device) -> None:
-        torch = pyg.torch()
         self._batches, self._device = batches, device
-        self._stream = torch.cuda.Stream(device)
-        self._begun = self._begin()
+        self._stream = pyg.torch().cuda.Stream(device)
+        self._ahead: tuple[Any, torch.cuda.Event] | None = None
+        """The batch that moves while the one before is trained on."""
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        if self._begun is None:
+        begun = self._ahead or self._begin()
+        if begun is None:
             raise StopIteration
-        data, event = self._begun
-        self._begun = self._begin()
+        data, event = begun
+        self._ahead = self._begin()
         stream = pyg.torch().cuda.current_stream(self._device)
         stream.wait_event(event)
         # The allocator must not give the memory away while the consumer's stream reads it.
@@ -47,7 +48,7 @@ class Moved:
 
     def close(self) -> None:
         """Ends the epoch."""
-        self._begun = None
+        self._ahead = None
         self._batches.close()
 
     def _begin(self) -> tuple[Any, torch.cuda.Event] | None:

@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_int};
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
@@ -41,6 +43,8 @@ struct Inner {
     name: String,
     architecture: Architecture,
     multiprocessors: u32,
+    submissions: AtomicU64,
+    submitting_ns: AtomicU64,
 }
 
 // SAFETY: the driver's functions may be called from any thread; a context is bound before each.
@@ -89,6 +93,8 @@ impl Device {
             driver,
             ordinal: device,
             context,
+            submissions: AtomicU64::new(0),
+            submitting_ns: AtomicU64::new(0),
         })))
     }
 
@@ -120,6 +126,13 @@ impl Device {
         Ok((free as u64, total as u64))
     }
 
+    /// How many kernels, copies and fills streams of this opened device were given, and how long the
+    /// host took to give them.
+    pub fn submitted(&self) -> (u64, Duration) {
+        let nanoseconds = self.0.submitting_ns.load(Ordering::Relaxed);
+        (self.0.submissions.load(Ordering::Relaxed), Duration::from_nanos(nanoseconds))
+    }
+
     /// Waits for everything that was started on this device.
     ///
     /// # Errors
@@ -127,6 +140,11 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: takes nothing.
         self.call("finish the GPU's work", |d| unsafe { (d.context_sync)() })
+    }
+
+    /// The driver's number of it.
+    pub(crate) fn ordinal(&self) -> c_int {
+        self.0.ordinal
     }
 
     /// Binds this device's context to the thread, for libraries that work in the current one.
@@ -137,6 +155,16 @@ impl Device {
     /// Calls the driver with this device's context bound to the thread.
     pub(crate) fn call(&self, op: &str, call: impl FnOnce(&Driver) -> Code) -> Result<()> {
         self.explain(self.code(call), op)
+    }
+
+    /// As [`call`](Self::call), for what a stream is given without waiting for it; counts it.
+    pub(crate) fn submit(&self, op: &str, call: impl FnOnce(&Driver) -> Code) -> Result<()> {
+        let begin = Instant::now();
+        self.call(op, call)?;
+        let took = begin.elapsed().as_nanos() as u64;
+        self.0.submissions.fetch_add(1, Ordering::Relaxed);
+        self.0.submitting_ns.fetch_add(took, Ordering::Relaxed);
+        Ok(())
     }
 
     /// As [`call`](Self::call), with a code that the caller reads itself.

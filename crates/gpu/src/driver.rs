@@ -59,6 +59,7 @@ functions! {
 
 /// What an event says that has not happened yet.
 pub(crate) const NOT_READY: Code = 600;
+pub(crate) const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 /// Of the driver API that is used here: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12000;
 
@@ -72,10 +73,10 @@ pub(crate) fn driver() -> Result<&'static Driver> {
     })
 }
 
-const USE_CPU: &str = "install NVIDIA's driver, or run with `--device cpu`";
+pub(crate) const USE_CPU: &str = "install NVIDIA's driver, or run with `--device cpu`";
 
 fn load() -> Result<Driver> {
-    let library = open("CUDA's driver", &["libcuda.so.1", "libcuda.so"], USE_CPU)?;
+    let library = open("CUDA's driver", &NAMES, USE_CPU)?;
     let driver = Driver::read(library).map_err(|missing| old(&format!("one without {missing}")))?;
     // The version first: an old driver may not even start beside a newer kernel module.
     let version = version(&driver)?;
@@ -95,7 +96,7 @@ pub(crate) fn version(driver: &Driver) -> Result<c_int> {
     Ok(version)
 }
 
-fn release(version: c_int) -> String {
+pub(crate) fn release(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 

@@ -127,7 +127,7 @@ impl Kernel {
         let mut parameters: Vec<*mut c_void> =
             parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
         // SAFETY: the driver copies the parameters before it returns; the rest is promised.
-        self.module.0.device.call("start a kernel", |d| unsafe {
+        self.module.0.device.submit("start a kernel", |d| unsafe {
             (d.launch)(
                 self.handle,
                 grid.blocks,

@@ -13,6 +13,7 @@ mod device;
 mod driver;
 mod event;
 mod failure;
+mod green;
 mod kernel;
 pub mod kernels;
 mod library;

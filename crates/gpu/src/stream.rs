@@ -8,15 +8,18 @@ use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
 use crate::driver::Handle;
+use crate::green::{GreenContext, Refused};
 use crate::{Copying, Device, DeviceBuf, Event};
 
-const NON_BLOCKING: u32 = 1;
+pub(crate) const NON_BLOCKING: u32 = 1;
 
 /// An order of work on a device: what one stream is given runs one behind the other.
 #[derive(Debug)]
 pub struct Stream {
     device: Device,
     handle: Handle,
+    /// Where it has multiprocessors of its own.
+    green: Option<GreenContext>,
 }
 
 // SAFETY: the driver takes a stream from any thread.
@@ -38,12 +41,26 @@ impl Stream {
     /// # Errors
     /// Whatever the driver gives.
     pub fn urgent(device: &Device) -> Result<Self> {
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: writes two integers.
-        device.call("ask for stream priorities", |d| unsafe {
-            (d.priority_range)(&raw mut least, &raw mut greatest)
-        })?;
-        Self::with_priority(device, greatest)
+        Self::with_priority(device, greatest_priority(device)?)
+    }
+
+    /// As [`urgent`](Self::urgent), a stream whose kernels run on at most `most` multiprocessors and
+    /// leave the others alone; where the driver or the GPU cannot do that, why.
+    ///
+    /// # Errors
+    /// Fewer than the GPU sets apart, whatever the driver gives.
+    pub fn urgent_on(device: &Device, most: u32) -> Result<Result<Self, String>> {
+        match Self::in_green_context(device, most) {
+            Ok(stream) => Ok(Ok(stream)),
+            Err(Refused::Unsupported(why)) => Ok(Err(why)),
+            Err(Refused::Failed(error)) => Err(error),
+        }
+    }
+
+    fn in_green_context(device: &Device, most: u32) -> Result<Self, Refused> {
+        let green = GreenContext::new(device, most)?;
+        let handle = green.stream(greatest_priority(device)?)?;
+        Ok(Self { device: device.clone(), handle, green: Some(green) })
     }
 
     fn with_priority(device: &Device, priority: c_int) -> Result<Self> {
@@ -52,12 +69,18 @@ impl Stream {
         device.call("make a stream", |d| unsafe {
             (d.stream_create)(&raw mut handle, NON_BLOCKING, priority)
         })?;
-        Ok(Self { device: device.clone(), handle })
+        Ok(Self { device: device.clone(), handle, green: None })
     }
 
     /// Its device.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// How many multiprocessors its kernels may run on.
+    pub fn multiprocessors(&self) -> u32 {
+        let all = || self.device.multiprocessors();
+        self.green.as_ref().map_or_else(all, GreenContext::multiprocessors)
     }
 
     /// The driver's handle, as PyTorch's `ExternalStream` takes it.
@@ -90,7 +113,7 @@ impl Stream {
         let bytes = size_of_val(values);
         if bytes > 0 {
             // SAFETY: both sides have `bytes`, and the copy ends before this returns.
-            to.device().call("copy to the GPU", |d| unsafe {
+            to.device().submit("copy to the GPU", |d| unsafe {
                 (d.copy_to_device)(to.address(), values.as_ptr().cast(), bytes, self.handle)
             })?;
         }
@@ -108,7 +131,7 @@ impl Stream {
         assert!(at + bytes.len() <= to.len(), "{} bytes to {at} of {}", bytes.len(), to.len());
         if !bytes.is_empty() {
             // SAFETY: both sides have the bytes, and the copy ends before this returns.
-            self.device.call("copy to the GPU", |d| unsafe {
+            self.device.submit("copy to the GPU", |d| unsafe {
                 let to = to.address() + at as u64;
                 (d.copy_to_device)(to, bytes.as_ptr().cast(), bytes.len(), self.handle)
             })?;
@@ -164,7 +187,7 @@ impl Stream {
     ) -> Result<Copying> {
         assert!(at + len <= to.len() && len <= from.len(), "{len} bytes to {at} of {}", to.len());
         // SAFETY: both sides have `len` bytes; `Copying` keeps the buffer until the copy ended.
-        self.device.call("copy a block to the GPU", |d| unsafe {
+        self.device.submit("copy a block to the GPU", |d| unsafe {
             (d.copy_to_device)(to.address() + at as u64, from.as_ptr().cast(), len, self.handle)
         })?;
         Copying::until(event, self, from)
@@ -186,7 +209,7 @@ impl Stream {
         assert!(from.max(to) < values.len(), "value {from} to {to} of {}", values.len());
         let at = |i: usize| values.address() + (i * size_of::<T>()) as u64;
         // SAFETY: both are inside the buffer; every bit pattern is a `T`.
-        self.device.call("copy inside the GPU", |d| unsafe {
+        self.device.submit("copy inside the GPU", |d| unsafe {
             (d.copy_inside)(at(to), at(from), size_of::<T>(), self.handle)
         })
     }
@@ -200,7 +223,7 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: inside the buffer; every bit pattern is a `T`.
-        self.device.call("fill GPU memory", |d| unsafe {
+        self.device.submit("fill GPU memory", |d| unsafe {
             (d.set_bytes)(to.address(), byte, to.bytes(), self.handle)
         })
     }
@@ -208,7 +231,20 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: made in `with_priority`; the driver lets its work finish.
+        if self.green.is_some() {
+            // The driver says nothing of work that a green context's end finds.
+            let _ = self.synchronize();
+        }
+        // SAFETY: made here, and its green context is alive; the driver lets its work finish.
         self.device.release(|d| unsafe { (d.stream_destroy)(self.handle) });
     }
+}
+
+fn greatest_priority(device: &Device) -> Result<c_int> {
+    let (mut least, mut greatest) = (0, 0);
+    // SAFETY: writes two integers.
+    device.call("ask for stream priorities", |d| unsafe {
+        (d.priority_range)(&raw mut least, &raw mut greatest)
+    })?;
+    Ok(greatest)
 }

@@ -54,7 +54,8 @@ impl GpuLoader {
                 }
                 false => None,
             };
-            let tiers = GpuTiers { ordinal, device_memory };
+            let tiers =
+                GpuTiers { ordinal, device_memory, multiprocessors: options.multiprocessors };
             let presample = options.presample.unwrap_or(usize::MAX);
             let graph = Arc::new(graph);
             let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
@@ -62,7 +63,7 @@ impl GpuLoader {
         })
     }
 
-    /// Where neighbours and rows are, as JSON.
+    /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
     fn placed(&self) -> PyResult<String> {
         to_json(self.lock().engine.placed())
     }
@@ -136,9 +137,9 @@ impl GpuLoader {
         self.lock().engine.give_up(ticket);
     }
 
-    /// What was read from storage so far, as JSON.
-    fn reads(&self) -> PyResult<String> {
-        to_json(&self.lock().engine.reads())
+    /// What was read from storage, and given to the GPU, so far, as JSON.
+    fn done(&self) -> PyResult<String> {
+        to_json(&self.lock().engine.done())
     }
 }
 

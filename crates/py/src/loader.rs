@@ -49,6 +49,7 @@ pub(crate) struct Options {
     temporal_strategy: Option<String>,
     placement: Option<PlacementName>,
     pub(crate) presample: Option<usize>,
+    pub(crate) multiprocessors: Option<u32>,
 }
 
 /// A placement by name, or the share of memory that features get.

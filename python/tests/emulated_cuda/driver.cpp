@@ -83,6 +83,8 @@ size_t elf_bytes(const void* image) {
 #define FAULTS \
     if (int code = fault(__func__)) return code
 
+#include "green.h"
+
 extern "C" {
 
 // A device as good as new, on which nothing was called yet.
@@ -134,7 +136,7 @@ int cuDeviceGetName(char* name, int length, int) {
 
 int cuDeviceGetAttribute(int* value, int attribute, int) {
     FAULTS;
-    *value = attribute == 16 ? 2 : attribute == 75 ? 9 : 0;
+    *value = attribute == 16 ? int(multiprocessors()) : attribute == 75 ? 9 : 0;
     return 0;
 }
 
@@ -244,15 +246,16 @@ int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*) {
     return 0;
 }
 
-int cuStreamCreateWithPriority(void** stream, unsigned, int) {
+int cuStreamCreateWithPriority(Stream** stream, unsigned, int) {
     FAULTS;
-    *stream = new char;
+    *stream = new Stream{nullptr};
     return 0;
 }
 
-int cuStreamDestroy_v2(void* stream) {
+int cuStreamDestroy_v2(Stream* stream) {
     FAULTS;
-    delete static_cast<char*>(stream);
+    if (stream->green) stream->green->streams--;
+    delete stream;
     return 0;
 }
 
@@ -326,10 +329,11 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t)
 }
 
 int cuLaunchKernel(void* function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty,
-                   unsigned tz, unsigned, void*, void** parameters, void**) {
+                   unsigned tz, unsigned, Stream* stream, void** parameters, void**) {
     FAULTS;
     if (y * z * ty * tz != 1) return INVALID_VALUE;
     std::lock_guard guard(lock);
+    count_launch(stream);
     reinterpret_cast<Kernel>(function)(blocks, threads, parameters);
     return 0;
 }

@@ -26,7 +26,10 @@
 #define __shared__ static
 #define asm(...) ((void)0)  // Prefetches.
 
+struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
+struct float4 { float x, y, z, w; };
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 
 struct Index { unsigned x; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
@@ -223,6 +226,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) { retu
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
 inline double __hiloint2double(int high, int low) { return simt::bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low); }
 inline long long __double_as_longlong(double v) { return simt::bits<long long>(v); }
 inline double __longlong_as_double(long long v) { return simt::bits<double>(v); }

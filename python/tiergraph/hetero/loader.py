@@ -187,7 +187,8 @@ def _supported(options: Any) -> Any:
             raise InputError.of(
                 f"sample a heterogeneous graph with {name}", options[name], expected=default
             )
-    for name in ("weight_attr", "time_attr", "input_time", "edge_features", "device_memory"):
+    nodes_alone = ("weight_attr", "time_attr", "input_time", "edge_features")
+    for name in (*nodes_alone, "device_memory", "multiprocessors"):
         if options.get(name) is not None:
             raise InputError.of("sample a heterogeneous graph with", name, expected="none")
     known = LoaderOptions.__annotations__

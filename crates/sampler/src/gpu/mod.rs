@@ -5,6 +5,7 @@
 //! (Hyperion §III-B2: first what saves the most transactions over PCIe); the rest is read from
 //! storage, batch by batch. Presampling runs on the GPU itself.
 
+mod placed;
 mod readers;
 mod rows;
 mod storage;
@@ -14,7 +15,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{Given, Lists, Request, Sampled, Sampler};
@@ -28,46 +28,8 @@ use crate::philox::{EpochKey, Purpose};
 use crate::sample::Fanout;
 use rows::RowTiers;
 
+pub use placed::{Done, GpuTiers, Outputs, Placed};
 pub use storage::StorageReads;
-
-/// How much of which memory a loader on a GPU may use.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct GpuTiers {
-    /// Which GPU.
-    pub ordinal: usize,
-    /// Bytes of device memory; half of what is free if not set, because training needs the rest.
-    pub device_memory: Option<u64>,
-}
-
-/// Where a loader's neighbours and rows are.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Placed {
-    /// Whether neighbours are in device memory; else they are in pinned host memory.
-    pub neighbors_on_device: bool,
-    /// Rows in device memory.
-    pub device_rows: u64,
-    /// Rows in pinned host memory.
-    pub host_rows: u64,
-    /// Rows that are read from storage.
-    pub storage_rows: u64,
-    /// Bytes of device memory.
-    pub device_bytes: u64,
-    /// Bytes of pinned host memory.
-    pub host_bytes: u64,
-}
-
-/// Where a batch's arrays go: addresses in device memory, as long as [`Sampled`] says.
-#[derive(Debug, Clone, Copy)]
-pub struct Outputs {
-    /// int64, each node's place in the user's order.
-    pub nodes: u64,
-    /// int64, sources and then destinations.
-    pub edge_index: u64,
-    /// int64, the edges' arcs.
-    pub e_id: u64,
-    /// float32, a row a node; 0 without features.
-    pub x: u64,
-}
 
 /// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
 pub struct GpuLoader {
@@ -99,7 +61,7 @@ impl GpuLoader {
     ) -> Result<Self> {
         check(options)?;
         let device = Device::open(tiers.ordinal)?;
-        let stream = Stream::urgent(&device)?;
+        let (stream, multiprocessors_why) = tiers.stream(&device)?;
         let (free, _) = device.memory()?;
         let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
         let fanouts: Vec<u32> = options.sample.fanouts.iter().map(fanout).collect();
@@ -112,7 +74,12 @@ impl GpuLoader {
         let left = if neighbors_on_device { left - 4 * arcs } else { left };
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
-        let placed = Placed { neighbors_on_device, ..Placed::default() };
+        let placed = Placed {
+            neighbors_on_device,
+            multiprocessors: stream.multiprocessors(),
+            multiprocessors_why,
+            ..Placed::default()
+        };
         let (rows, options) = (None, options.clone());
         let mut loader =
             Self { stream, lists, sampler, rows, positions, placed, fanouts, options, _held: held };
@@ -276,9 +243,11 @@ impl GpuLoader {
         self.rows.iter_mut().for_each(|rows| rows.give_up(ticket));
     }
 
-    /// What was read from storage so far.
-    pub fn reads(&self) -> StorageReads {
-        self.rows.as_ref().map(RowTiers::reads).unwrap_or_default()
+    /// What was read from storage, and given to the GPU, so far.
+    pub fn done(&self) -> Done {
+        let (submissions, took) = self.stream.device().submitted();
+        let reads = self.rows.as_ref().map(RowTiers::reads).unwrap_or_default();
+        Done { reads, submissions, seconds_submit: took.as_secs_f64() }
     }
 }
 

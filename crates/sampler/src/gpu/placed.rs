@@ -1,0 +1,81 @@
+//! What a loader on a GPU may use, where it put things, where its batches go, what it did.
+
+use serde::Serialize;
+use tiergraph_core::Result;
+use tiergraph_gpu::{Device, Stream};
+
+use super::StorageReads;
+
+/// Which GPU, and how much of it a loader may use.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GpuTiers {
+    /// Which GPU.
+    pub ordinal: usize,
+    /// Bytes of device memory; half of what is free if not set, because training needs the rest.
+    pub device_memory: Option<u64>,
+    /// The most multiprocessors that prepare batches; all if not set.
+    pub multiprocessors: Option<u32>,
+}
+
+impl GpuTiers {
+    /// A stream on no more multiprocessors than these; or on all, and why, where it cannot be.
+    pub(super) fn stream(&self, device: &Device) -> Result<(Stream, Option<String>)> {
+        let why = match self.multiprocessors {
+            Some(most) if most < device.multiprocessors() => {
+                match Stream::urgent_on(device, most)? {
+                    Ok(stream) => return Ok((stream, None)),
+                    Err(why) => Some(why),
+                }
+            }
+            _ => None,
+        };
+        Ok((Stream::urgent(device)?, why))
+    }
+}
+
+/// Where a loader's neighbours and rows are, and where its kernels run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// Whether neighbours are in device memory; else they are in pinned host memory.
+    pub neighbors_on_device: bool,
+    /// Rows in device memory.
+    pub device_rows: u64,
+    /// Rows in pinned host memory.
+    pub host_rows: u64,
+    /// Rows that are read from storage.
+    pub storage_rows: u64,
+    /// Bytes of device memory.
+    pub device_bytes: u64,
+    /// Bytes of pinned host memory.
+    pub host_bytes: u64,
+    /// Multiprocessors that batches are prepared on.
+    pub multiprocessors: u32,
+    /// Why those are all, where fewer were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiprocessors_why: Option<String>,
+}
+
+/// Where a batch's arrays go: addresses in device memory, as long as [`Sampled`] says.
+#[derive(Debug, Clone, Copy)]
+pub struct Outputs {
+    /// int64, each node's place in the user's order.
+    pub nodes: u64,
+    /// int64, sources and then destinations.
+    pub edge_index: u64,
+    /// int64, the edges' arcs.
+    pub e_id: u64,
+    /// float32, a row a node; 0 without features.
+    pub x: u64,
+}
+
+/// What a loader did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Done {
+    /// What was read from storage.
+    #[serde(flatten)]
+    pub reads: StorageReads,
+    /// Kernels, copies and fills that the GPU was given, beside PyTorch's own.
+    pub submissions: u64,
+    /// How long the host took to give them.
+    pub seconds_submit: f64,
+}

@@ -1,0 +1,76 @@
+"""What the GPU's tests share: whether there is one, and the graphs that they build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tiergraph as tg
+
+MEMORY = "256MiB"
+Ends = tuple[np.ndarray, np.ndarray]
+
+
+def gpu_or_reason() -> str | None:
+    """Why there is no GPU to test on; None if there is one."""
+    try:
+        found = tg.cuda_devices()
+    except tg.DeviceError as error:
+        return str(error).splitlines()[0]
+    return None if found else "the driver knows none"
+
+
+REASON = gpu_or_reason()
+
+
+def rmat(rng: np.random.Generator) -> Ends:
+    """A skewed graph with hubs, self-loops and isolated vertices."""
+    return skewed(rng, 20_000, 60_000, 1.3)
+
+
+def star(rng: np.random.Generator) -> Ends:
+    """One hub, larger than a block, with arcs both ways."""
+    leaves = np.arange(1, 30_000)
+    hub = np.zeros_like(leaves)
+    return np.concatenate([hub, leaves]), np.concatenate([leaves, hub])
+
+
+def path(rng: np.random.Generator) -> Ends:
+    """A long path: many levels with one vertex each."""
+    return np.arange(200), np.arange(1, 201)
+
+
+def loops(rng: np.random.Generator) -> Ends:
+    """Self-loops and double arcs only."""
+    return np.array([0, 0, 1, 2, 2, 0]), np.array([0, 0, 1, 2, 2, 1])
+
+
+def one(rng: np.random.Generator) -> Ends:
+    """One vertex."""
+    return np.array([0]), np.array([0])
+
+
+GRAPHS = [rmat, star, path, loops, one]
+
+
+def skewed(rng: np.random.Generator, vertices: int, arcs: int, exponent: float) -> Ends:
+    """Arcs whose ends are drawn by a power law, hubs of one end apart from those of the other."""
+    ids = np.minimum(rng.zipf(exponent, (2, arcs)), vertices) - 1
+    return ids[0], rng.permutation(vertices)[ids[1]]
+
+
+def weighted(make: Callable[[np.random.Generator], Ends], seed: int = 7) -> tuple[np.ndarray, ...]:
+    """The arcs that `make` draws, with weights."""
+    rng = np.random.default_rng(seed)
+    src, dst = make(rng)
+    return src, dst, rng.random(len(src)).astype(np.float32)
+
+
+def build_even(folder: Path, vertices: int, arcs: int, **options: Any) -> Path:
+    """The directory of a graph whose arcs join any two vertices alike."""
+    ids = np.random.default_rng(3).integers(0, vertices, (2, arcs))
+    tg.build((ids[0], ids[1]), folder / "g.tg", **options)
+    return folder / "g.tg"
