@@ -15,6 +15,7 @@ use tiergraph_kernels::widest;
 use super::array::Array;
 use super::family::ChunkReader;
 use super::records::Records;
+use super::runs::Runs;
 use super::sorted::Sorted;
 
 /// Words of a part, about: they and the sort's scratch fit a first-level cache.
@@ -58,10 +59,8 @@ pub(super) struct Loader {
     weighted: bool,
     /// The most arcs that are expected, which there is room for at once.
     most: usize,
-    /// Words that wait until all are counted, each below its part.
-    waiting: Array<u64>,
-    /// Their weights.
-    weights: Array<f64>,
+    /// Words of parts of unknown sizes.
+    runs: Runs,
     /// Where each part will end.
     ends: Vec<u32>,
     sorted: Sorted,
@@ -94,31 +93,24 @@ impl Loader {
                     self.put(split, parts.start, records);
                     cancel.check("build the graph")
                 })?;
+                if self.sorted.ends != self.ends {
+                    return Err(changed());
+                }
             }
             None => {
-                self.make_room(room, weighted)?;
-                let (mut arcs, mut loaded) = (vec![0; parts.len()], 0);
+                self.runs.begin(parts.len(), arcs as usize, room, weighted)?;
                 reader.for_each(|records| {
-                    loaded = self.wait(split, parts.start, records, loaded, &mut arcs);
+                    self.runs.put(split, records, parts.start, weighted);
                     cancel.check("build the graph")
                 })?;
-                self.begin(&arcs);
-                self.distribute(loaded);
+                self.runs.copy_to(&mut self.sorted);
             }
-        }
-        if self.sorted.ends != self.ends {
-            return Err(changed());
         }
         self.sorted.sort(cells, parts.start);
         if !duplicates {
             self.sorted.dedup();
         }
         Ok(&self.sorted)
-    }
-
-    fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
-        self.waiting.make_room(arcs)?;
-        if weighted { self.weights.make_room(arcs) } else { Ok(()) }
     }
 
     /// Empties parts of so many arcs.
@@ -142,87 +134,25 @@ impl Loader {
             false => widest(|| put_all::<false, S>(split, records, first_part, to)),
         }
     }
-
-    /// Lets records wait behind the first `at`, and counts those of each part; how many wait then.
-    fn wait<S: Split>(
-        &mut self,
-        split: &S,
-        first_part: u32,
-        records: &Records<'_>,
-        at: usize,
-        counts: &mut [u32],
-    ) -> usize {
-        let to = Target { words: &mut self.waiting[..], weights: &mut self.weights[..], counts };
-        match self.sorted.weighted {
-            true => widest(|| split_all::<true, S>(split, records, first_part, at, to)),
-            false => widest(|| split_all::<false, S>(split, records, first_part, at, to)),
-        }
-    }
-
-    /// Puts the first `loaded` words that wait, and weights, into the order of parts.
-    fn distribute(&mut self, loaded: usize) {
-        let sorted = &mut self.sorted;
-        let (to, ends) = (&mut sorted.words[..], &mut sorted.ends[..]);
-        let from = &self.waiting[..loaded];
-        if !sorted.weighted {
-            for word in from {
-                let place = &mut ends[(word >> u32::BITS) as usize];
-                to[*place as usize] = *word as u32;
-                *place += 1;
-            }
-            return;
-        }
-        for (word, &weight) in from.iter().zip(&self.weights[..]) {
-            let place = &mut ends[(word >> u32::BITS) as usize];
-            (to[*place as usize], sorted.weights[*place as usize]) = (*word as u32, weight);
-            *place += 1;
-        }
-    }
 }
 
 /// Where split keys go, and the counters of the parts.
-struct Target<'a, W> {
-    words: &'a mut [W],
+struct Target<'a> {
+    words: &'a mut [u32],
     weights: &'a mut [f64],
     counts: &'a mut [u32],
 }
 
-/// Splits keys, of which those of parts from `first_part` on go behind the first `at`, and counts
-/// those of each part; how many there are then.
+/// Splits keys, and puts those of parts from `first_part` on where the counters say.
 ///
 /// A function of its own arguments, none of which can lie in another: what `split` has stays in
 /// registers.
-#[inline(always)]
-fn split_all<const WEIGHTED: bool, S: Split>(
-    split: &S,
-    records: &Records<'_>,
-    first_part: u32,
-    mut at: usize,
-    to: Target<'_, u64>,
-) -> usize {
-    let Target { words, weights, counts } = to;
-    records.for_each_key(|key, bytes| {
-        let (part, word) = split.split(key);
-        // A part before the wanted ones wraps around to a large number.
-        let part = part.wrapping_sub(first_part);
-        let Some(count) = counts.get_mut(part as usize) else { return };
-        *count += 1;
-        words[at] = u64::from(part) << u32::BITS | u64::from(word);
-        if WEIGHTED {
-            weights[at] = records.record.weight(bytes);
-        }
-        at += 1;
-    });
-    at
-}
-
-/// As [`split_all`], and puts words where the counters say.
 #[inline(always)]
 fn put_all<const WEIGHTED: bool, S: Split>(
     split: &S,
     records: &Records<'_>,
     first_part: u32,
-    to: Target<'_, u32>,
+    to: Target<'_>,
 ) {
     let Target { words, weights, counts } = to;
     records.for_each_key(|key, bytes| {
