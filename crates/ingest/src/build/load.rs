@@ -2,19 +2,14 @@
 //!
 //! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit
 //! words of what the part leaves open; each part is then sorted by radix. How keys are divided into
-//! parts is the business of the file that they are for ([`Split`]), and so is how many arcs a part
-//! has, if the degrees say so. Otherwise they are counted first, and words wait with their parts:
-//! to divide keys twice takes longer.
+//! parts is the business of the file that they are for ([`Split`]).
 
 use std::ops::Range;
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
-use tiergraph_kernels::widest;
 
-use super::array::Array;
 use super::family::ChunkReader;
-use super::records::Records;
 use super::runs::Runs;
 use super::sorted::Sorted;
 
@@ -59,10 +54,7 @@ pub(super) struct Loader {
     weighted: bool,
     /// The most arcs that are expected, which there is room for at once.
     most: usize,
-    /// Words of parts of unknown sizes.
     runs: Runs,
-    /// Where each part will end.
-    ends: Vec<u32>,
     sorted: Sorted,
 }
 
@@ -86,87 +78,35 @@ impl Loader {
         let weighted = self.weighted && reader.record().weights != Weights::None;
         let room = self.most.max(arcs as usize);
         self.sorted.make_room(room, weighted)?;
-        match split.arcs() {
-            Some(arcs) => {
-                self.begin(&arcs[parts.start as usize..parts.end as usize]);
-                reader.for_each(|records| {
-                    self.put(split, parts.start, records);
-                    cancel.check("build the graph")
-                })?;
-                if self.sorted.ends != self.ends {
-                    return Err(changed());
-                }
-            }
-            None => {
-                self.runs.begin(parts.len(), arcs as usize, room, weighted)?;
-                reader.for_each(|records| {
-                    self.runs.put(split, records, parts.start, weighted);
-                    cancel.check("build the graph")
-                })?;
-                self.runs.copy_to(&mut self.sorted);
-            }
+        self.runs.begin(parts.len(), arcs as usize, room, weighted)?;
+        reader.for_each(|records| {
+            self.runs.put(split, records, parts.start, weighted);
+            cancel.check("build the graph")
+        })?;
+        self.sort(cells, parts.start);
+        let found = (0..parts.len()).map(|part| self.sorted.part(part).len());
+        if let Some(known) = split.arcs()
+            && !found.eq(parts.map(|part| known[part as usize] as usize))
+        {
+            return Err(changed());
         }
-        self.sorted.sort(cells, parts.start);
         if !duplicates {
             self.sorted.dedup();
         }
         Ok(&self.sorted)
     }
 
-    /// Empties parts of so many arcs.
-    fn begin(&mut self, arcs: &[u32]) {
+    /// Brings the words of each part of `cells`, the first of which begins at part `first_part`,
+    /// together, and sorts them while they are in a core's first cache.
+    fn sort(&mut self, cells: &[Cell], first_part: u32) {
         self.sorted.ends.clear();
-        self.ends.clear();
-        let mut sum = 0;
-        for arcs in arcs {
-            self.sorted.ends.push(sum);
-            sum += arcs;
-            self.ends.push(sum);
-        }
-    }
-
-    /// Puts records behind those that their parts have.
-    fn put<S: Split>(&mut self, split: &S, first_part: u32, records: &Records<'_>) {
-        let Sorted { words, weights, ends, weighted, .. } = &mut self.sorted;
-        let to = Target { words, weights, counts: ends };
-        match weighted {
-            true => widest(|| put_all::<true, S>(split, records, first_part, to)),
-            false => widest(|| put_all::<false, S>(split, records, first_part, to)),
-        }
-    }
-}
-
-/// Where split keys go, and the counters of the parts.
-struct Target<'a> {
-    words: &'a mut [u32],
-    weights: &'a mut [f64],
-    counts: &'a mut [u32],
-}
-
-/// Splits keys, and puts those of parts from `first_part` on where the counters say.
-///
-/// A function of its own arguments, none of which can lie in another: what `split` has stays in
-/// registers.
-#[inline(always)]
-fn put_all<const WEIGHTED: bool, S: Split>(
-    split: &S,
-    records: &Records<'_>,
-    first_part: u32,
-    to: Target<'_>,
-) {
-    let Target { words, weights, counts } = to;
-    records.for_each_key(|key, bytes| {
-        let (part, word) = split.split(key);
-        let Some(end) = counts.get_mut(part.wrapping_sub(first_part) as usize) else { return };
-        // Arcs that there is no room for show in where parts end.
-        if let Some(place) = words.get_mut(*end as usize) {
-            *place = word;
-            if WEIGHTED {
-                weights[*end as usize] = records.record.weight(bytes);
+        for cell in cells {
+            for part in self.sorted.ends.len()..(cell.parts_end - first_part) as usize {
+                self.runs.copy(part, &mut self.sorted);
+                self.sorted.sort(part, cell.bits);
             }
         }
-        *end += 1;
-    });
+    }
 }
 
 /// Counts the arcs of each cell of a bucket.

@@ -92,28 +92,23 @@ impl Runs {
         });
     }
 
-    /// Copies all words, part after part.
-    pub(super) fn copy_to(&self, sorted: &mut Sorted) {
-        let Sorted { words, weights, weighted, ends, .. } = sorted;
-        let mut at = 0;
-        ends.clear();
-        for &end in &self.ends {
-            let mut end = end as usize;
-            while end > 0 {
-                let run = (end - 1) >> self.run_log2;
-                let begin = run << self.run_log2;
-                let to = at..at + (end - begin);
-                words[to.clone()].copy_from_slice(&self.words[begin..end]);
-                if *weighted {
-                    weights[to.clone()].copy_from_slice(&self.weights[begin..end]);
-                }
-                at = to.end;
-                end = match self.before[run] {
-                    0 => 0,
-                    before => (before as usize + 1) << self.run_log2,
-                };
+    /// Copies the words of a part behind those of the parts before.
+    pub(super) fn copy(&self, part: usize, sorted: &mut Sorted) {
+        let (mut at, mut end) = (sorted.len(), self.ends[part] as usize);
+        while end > 0 {
+            let run = (end - 1) >> self.run_log2;
+            let begin = run << self.run_log2;
+            let to = at..at + (end - begin);
+            if sorted.weighted {
+                sorted.weights[to.clone()].copy_from_slice(&self.weights[begin..end]);
             }
-            ends.push(at as u32);
+            sorted.words[to.clone()].copy_from_slice(&self.words[begin..end]);
+            at = to.end;
+            end = match self.before[run] {
+                0 => 0,
+                before => (before as usize + 1) << self.run_log2,
+            };
         }
+        sorted.ends.push(at as u32);
     }
 }
