@@ -4,7 +4,7 @@
 //! copied once, by the run, when all are there. To count the words of each part first takes as long
 //! as to write them.
 
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_kernels::widest;
 
 use super::array::Array;
@@ -30,6 +30,9 @@ pub(super) struct Runs {
 
 impl Runs {
     /// Empties `parts` parts, for `arcs` arcs in all. There will be at most `most` at any time.
+    ///
+    /// # Errors
+    /// An input error for more arcs than 32 bits count.
     pub(super) fn begin(
         &mut self,
         parts: usize,
@@ -40,6 +43,10 @@ impl Runs {
         // As many words may be left empty as there are arcs.
         let begun = parts.clamp(1, arcs.max(1));
         self.run_log2 = (arcs / begun).max(1).ilog2().min(RUN_LOG2);
+        let last = arcs as u64 + ((begun as u64 + 1) << self.run_log2);
+        if last > u64::from(u32::MAX) {
+            return Err(too_many(arcs));
+        }
         let room = 2 * most.max(arcs) + (1 << RUN_LOG2);
         self.words.make_room(room)?;
         if weighted {
@@ -110,5 +117,28 @@ impl Runs {
             };
         }
         sorted.ends.push(at as u32);
+    }
+}
+
+/// The error of arcs that places of 32 bits cannot be found for.
+fn too_many(arcs: usize) -> Error {
+    Error::new(ErrorKind::Input, "sort the arcs of rows that belong together")
+        .expected("fewer than 4294967296 with what runs leave empty")
+        .got(arcs)
+        .hint("remove duplicate edges before building")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_arcs_than_places_are_refused_before_memory_is_asked_for() {
+        let error = Runs::default().begin(1000, u32::MAX as usize, 0, false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot sort the arcs of rows that belong together: expected fewer than 4294967296 with \
+             what runs leave empty, got 4294967295\n\nhint: remove duplicate edges before building"
+        );
     }
 }
