@@ -20,13 +20,14 @@ import numpy as np
 import torch
 
 import _ablations_plot
+import _epochs
 import _machine
 import _runs
 import _training
 import tiergraph as tg
 from _runs import Record, median, say
 from tiergraph.train import TrainOptions
-from tiergraph.train.models import build_model, forward
+from tiergraph.train.models import build_model
 
 FANOUTS = [25, 10]
 BATCH_SIZE = 128
@@ -109,12 +110,7 @@ def _variants(
     }
     for number in range(1, options.repetitions + 1):
         for name, loader in loaders.items():
-            loader.set_epoch(number)
-            began = time.perf_counter()
-            for batch in loader:
-                del batch
-            seconds = time.perf_counter() - began
-            records[name]["runs"].append(loader.last_epoch | {"seconds": seconds})
+            records[name]["runs"].append(_epochs.drain(loader, number))
     return records
 
 
@@ -133,7 +129,8 @@ def _overlap(
             for loader, how in ((together, "together"), (apart, "apart")):
                 loader.set_epoch(number)
                 batches = iter(loader) if how == "together" else _one_after_the_other(loader)
-                records[name][how].append(_train(batches, model, shape))
+                optimizer = torch.optim.Adam(model.parameters())
+                records[name][how].append(_epochs.train(batches, model, optimizer, shape))
             say(f"{name}: {records[name]['together'][-1]}, apart {records[name]['apart'][-1]}")
     return records
 
@@ -151,21 +148,6 @@ def _one_after_the_other(loader: tg.NeighborLoader) -> Iterator[Any]:
         while number < len(loader) and batches.stats()["nodes"] == taken:
             time.sleep(GLANCE)
         yield batch
-
-
-def _train(batches: Iterator[Any], model: Any, shape: TrainOptions) -> Record:
-    optimizer = torch.optim.Adam(model.parameters())
-    training = 0.0
-    began = time.perf_counter()
-    for batch in batches:
-        stepped = time.perf_counter()
-        optimizer.zero_grad()
-        logits = forward(model, batch, batch.x, shape)
-        labels = batch.y[: batch.batch_size].reshape(-1).long()
-        torch.nn.functional.cross_entropy(logits, labels).backward()
-        optimizer.step()
-        training += time.perf_counter() - stepped
-    return {"seconds": time.perf_counter() - began, "seconds_train": training}
 
 
 def _print_variants(conditions: str, records: dict[str, Record]) -> None:

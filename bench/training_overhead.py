@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+import _epochs
 import _machine
 import _runs
 import _training
@@ -28,7 +28,7 @@ from _runs import Record, median, say
 from tiergraph import _native
 from tiergraph.sizes import to_bytes
 from tiergraph.train import TrainOptions
-from tiergraph.train.models import build_model, forward
+from tiergraph.train.models import build_model
 
 FANOUTS = [25, 10]
 BATCH_SIZE = 256
@@ -82,7 +82,8 @@ def _training_bound(path: Path, seeds: Path, options: argparse.Namespace) -> Rec
     for number in range(1, options.repetitions + 2):
         for name, loader in loaders.items():
             loader.set_epoch(number)
-            runs[name].append(_train(loader, model, optimizer))
+            trained = _epochs.train(loader, model, optimizer, MODEL)
+            runs[name].append(loader.last_epoch | trained)
     # The first of each warms up.
     timed = {name: done[1:] for name, done in runs.items()}
     base = median([run["seconds"] for run in timed["resident"]]) or 0.0
@@ -111,22 +112,6 @@ def _loader(
     chosen = np.load(seeds)
     how = {"shuffle": True, "threads": options.threads, "memory": memory, "window": 2} | given
     return tg.NeighborLoader(path, FANOUTS, BATCH_SIZE, chosen, **how)
-
-
-def _train(loader: tg.NeighborLoader, model: Any, optimizer: Any) -> Record:
-    """One epoch of steps."""
-    began = time.perf_counter()
-    training = 0.0
-    for batch in loader:
-        stepped = time.perf_counter()
-        optimizer.zero_grad()
-        logits = forward(model, batch, batch.x, MODEL)
-        labels = batch.y[: batch.batch_size].reshape(-1).long()
-        torch.nn.functional.cross_entropy(logits, labels).backward()
-        optimizer.step()
-        training += time.perf_counter() - stepped
-    seconds = time.perf_counter() - began
-    return loader.last_epoch | {"seconds": seconds, "seconds_train": training}
 
 
 def _memory(path: Path, seeds: Path, options: argparse.Namespace) -> Record:
@@ -180,11 +165,7 @@ def _reading_bound(path: Path, seeds: Path, options: argparse.Namespace) -> Reco
     runs: list[Record] = []
     for number in range(1, options.repetitions + 1):
         before = _bare(path, options)
-        loader.set_epoch(number)
-        began = time.perf_counter()
-        for batch in loader:
-            del batch
-        run = loader.last_epoch | {"seconds": time.perf_counter() - began}
+        run = _epochs.drain(loader, number)
         runs.append({"before": before, "run": run, "after": _bare(path, options)})
     ours = [run["run"]["bytes_ssd"] / run["run"]["seconds"] for run in runs]
     bare = [(run["before"]["bandwidth"] + run["after"]["bandwidth"]) / 2 for run in runs]

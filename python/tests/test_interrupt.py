@@ -21,6 +21,16 @@ except KeyboardInterrupt:
     print("stopped", graph.pagerank(iterations=1).size, flush=True)
 """
 
+ENDLESS_BUILD = """
+import sys, itertools, numpy as np, tiergraph as tg
+def batches():
+    for number in itertools.count():
+        if number == 100:
+            print("running", flush=True)
+        yield np.arange(1000), np.arange(1000)[::-1].copy()
+tg.build(batches(), sys.argv[1], memory="64MiB")
+"""
+
 PATIENCE_SECONDS = 20
 
 
@@ -60,3 +70,17 @@ def test_the_command_ends_with_130(graph):
     assert code == 130
     assert err.strip().endswith("error: interrupted")
     assert "Traceback" not in err
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path):
+    command = [sys.executable, "-c", ENDLESS_BUILD, str(tmp_path / "g.tg")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "running\n"
+        left = f".g.tg.building-{process.pid}"
+        assert [path.name for path in tmp_path.iterdir()] == [left]
+        tg.generate("rmat", tmp_path / "g.tg", scale=8)
+        assert {path.name for path in tmp_path.iterdir()} == {left, "g.tg"}, "it is being written"
+        process.kill()
+    assert (tmp_path / left).is_dir()
+    tg.generate("rmat", tmp_path / "g.tg", scale=8, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["g.tg"]

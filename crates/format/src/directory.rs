@@ -4,25 +4,17 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::features::{FOLDERS, NewFiles, make_folder};
-use crate::hetero::HeteroManifest;
-use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
+use crate::manifest::{FileEntry, FileKind, Manifest};
+use crate::place::{Place, refuse, sync};
 use crate::sink::FileSink;
+
+pub use crate::place::Existing;
 
 /// In every stripe, the build that it belongs to.
 const BUILD_ID: &str = "build_id";
-
-/// What to do with a graph that is already there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// Keep it and fail.
-    Refuse,
-    /// Replace it when the new one is complete.
-    Replace,
-}
 
 /// An opened graph directory.
 #[derive(Debug, Clone)]
@@ -131,56 +123,6 @@ pub struct Building {
     build_id: String,
 }
 
-/// A directory's final path, and where it is until it gets there.
-#[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) path: PathBuf,
-    pub(crate) building: PathBuf,
-    pub(crate) old: PathBuf,
-}
-
-impl Place {
-    pub(crate) fn new(path: PathBuf) -> Result<Self> {
-        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
-            return Err(Error::new(ErrorKind::Input, "create")
-                .object(path.display())
-                .expected("a path that ends in a name"));
-        };
-        let sibling = |role| path.with_file_name(format!(".{name}.{role}-{}", std::process::id()));
-        Ok(Self { building: sibling("building"), old: sibling("old"), path })
-    }
-
-    /// Puts the new directory in place and the old one, if any, aside: in one step where the file
-    /// system can exchange two names.
-    pub(crate) fn swap_in(&self) -> std::io::Result<()> {
-        if self.path.exists() {
-            if self.old.exists() {
-                return Err(std::io::ErrorKind::AlreadyExists.into());
-            }
-            if renameat_with(CWD, &self.building, CWD, &self.path, RenameFlags::EXCHANGE).is_ok() {
-                fs::rename(&self.building, &self.old)?;
-                return sync_parent(&self.path);
-            }
-            fs::rename(&self.path, &self.old)?;
-        }
-        let moved = fs::rename(&self.building, &self.path).and_then(|()| sync_parent(&self.path));
-        if moved.is_err() {
-            self.swap_out();
-        }
-        moved
-    }
-
-    /// Undoes [`Self::swap_in`] as far as it went.
-    fn swap_out(&self) {
-        if !self.building.exists() {
-            let _ = fs::rename(&self.path, &self.building);
-        }
-        if self.old.exists() {
-            let _ = fs::rename(&self.old, &self.path);
-        }
-    }
-}
-
 impl Building {
     fn begin(path: &Path, existing: Existing, stripes: &[PathBuf]) -> Result<Self> {
         let absolute =
@@ -194,9 +136,8 @@ impl Building {
         }
         let build_id = format!("{:016x}", RandomState::new().build_hasher().finish());
         let mut building = Self { places: Vec::new(), existing, build_id };
-        for place in places {
-            let io = |e| Error::io("create", place.building.display(), e);
-            fs::create_dir(&place.building).map_err(io)?;
+        for mut place in places {
+            place.create()?;
             building.places.push(place);
         }
         for stripe in &building.places[1..] {
@@ -301,27 +242,6 @@ impl Drop for Building {
     }
 }
 
-/// An existing graph is refused unless it may be replaced; anything else is always refused.
-pub(crate) fn refuse(path: &Path, existing: Existing) -> Result<()> {
-    if !path.exists() {
-        return Ok(());
-    }
-    let error = Error::new(ErrorKind::Input, "create").object(path.display());
-    if !path.join(MANIFEST).exists() && !HeteroManifest::is_at(path) {
-        return Err(error
-            .expected("nothing, or a graph to replace")
-            .got("something that is no graph")
-            .hint("choose another name"));
-    }
-    match existing {
-        Existing::Replace => Ok(()),
-        Existing::Refuse => Err(error
-            .expected("nothing at this path")
-            .got("a graph")
-            .hint("`--overwrite` replaces it")),
-    }
-}
-
 /// Removes the stripes of a replaced graph that the new one did not take over.
 pub(crate) fn remove_stripes(replaced: &Manifest) {
     for stripe in &replaced.stripes {
@@ -331,12 +251,4 @@ pub(crate) fn remove_stripes(replaced: &Manifest) {
             let _ = fs::remove_dir_all(stripe);
         }
     }
-}
-
-pub(crate) fn sync(dir: &Path) -> std::io::Result<()> {
-    fs::File::open(dir)?.sync_all()
-}
-
-fn sync_parent(path: &Path) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), sync)
 }

@@ -9,11 +9,12 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::directory::{Existing, Place, refuse, remove_stripes, sync};
-use crate::manifest::{FORMAT_VERSION, Manifest, parse_sealed, write_sealed};
+use crate::directory::remove_stripes;
+use crate::manifest::Manifest;
+use crate::place::{Existing, Place, refuse, sync};
+use crate::seal::{FORMAT_VERSION, damaged, parse_sealed, write_sealed};
 
-/// The file's name in the directory.
-pub const HETERO: &str = "hetero.json";
+pub use crate::place::HETERO;
 
 /// Vertices of both types of an edge are 32-bit numbers.
 const MOST_VERTICES: u64 = u32::MAX as u64;
@@ -92,12 +93,7 @@ impl HeteroManifest {
         })?;
         let file = path.display().to_string();
         let manifest: Self = parse_sealed(&bytes, &file)?;
-        manifest.validate().map_err(|got| {
-            Error::new(ErrorKind::Format, "open")
-                .object(file)
-                .got(got)
-                .hint("rebuild the graph, or restore the file from a copy")
-        })?;
+        manifest.validate().map_err(|got| damaged(&file).got(got))?;
         Ok(manifest)
     }
 
@@ -207,9 +203,8 @@ impl HeteroBuilding {
         let absolute =
             std::path::absolute(path).map_err(|e| Error::io("create", path.display(), e))?;
         refuse(&absolute, existing)?;
-        let place = Place::new(absolute)?;
-        std::fs::create_dir(&place.building)
-            .map_err(|e| Error::io("create", place.building.display(), e))?;
+        let mut place = Place::new(absolute)?;
+        place.create()?;
         Ok(Self { place, existing })
     }
 

@@ -35,6 +35,42 @@ fn a_dropped_building_leaves_nothing() {
 }
 
 #[test]
+fn what_a_killed_build_left_is_removed_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ssd) = (dir.path().join("g.tg"), dir.path().join("ssd"));
+    fs::create_dir(&ssd).unwrap();
+    let stripes = [ssd.clone()];
+    let killed = GraphDir::create(&path, Existing::Refuse, &stripes).unwrap();
+    let begun = names(dir.path());
+    // Its files stay, its locks do not: what the system makes of a process that it kills.
+    let left = [dir.path(), &ssd].map(|dir| dir.join(names(dir).swap_remove(0)));
+    let aside = left.clone().map(|path| path.with_extension("aside"));
+    left.iter().zip(&aside).for_each(|(from, to)| fs::rename(from, to).unwrap());
+    drop(killed);
+    left.iter().zip(&aside).for_each(|(to, from)| fs::rename(from, to).unwrap());
+    let other = dir.path().join(".g.tg.building-2");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("out.rows"), "rows").unwrap();
+    // One is being written, others only look alike.
+    let live = dir.path().join(".g.tg.building-1");
+    fs::create_dir(&live).unwrap();
+    let lock = fs::File::open(&live).unwrap();
+    lock.lock().unwrap();
+    let alike = [".g.tg.building-", ".g.tg.building-1a", ".h.tg.building-2"];
+    alike.iter().for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
+
+    let building = GraphDir::create(&path, Existing::Refuse, &stripes).unwrap();
+    assert_eq!(names(&left[0]), Vec::<String>::new(), "it was made anew");
+    let again = GraphDir::create(&path, Existing::Refuse, &stripes).unwrap_err();
+    assert!(again.to_string().starts_with("cannot create `"), "{again}");
+    drop(building);
+    let kept = [&alike[..], &[".g.tg.building-1", "ssd"]].concat();
+    let mut kept: Vec<String> = kept.into_iter().map(str::to_owned).collect();
+    kept.sort();
+    assert_eq!((names(dir.path()), names(&ssd).len(), begun.len()), (kept, 0, 2));
+}
+
+#[test]
 fn a_committed_graph_opens_with_its_manifest() {
     let dir = tempfile::tempdir().unwrap();
     let built = sample::build(&dir.path().join("g.tg"), &[], 1);

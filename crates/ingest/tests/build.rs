@@ -216,7 +216,7 @@ fn threads_and_memory_do_not_change_a_byte() {
             (Codec::Raw, Duplicates::Keep),
         ] {
             let mut first = None;
-            for (threads, memory) in [(1, 1 << 30), (2, 16 << 20), (5, 64 << 20)] {
+            for (threads, memory) in [(1, 1 << 30), (2, 16 << 20), (5, 64 << 20), (32, 20 << 20)] {
                 let options = BuildOptions {
                     direction,
                     codec,

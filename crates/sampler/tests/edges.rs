@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/values.rs"]
+mod values;
 
 use std::sync::Arc;
 
-use common::{
-    Layout, Sample, adjacency, draw, mix, plain_batch_by, plain_choice, sample_key, small,
-};
+use common::{Layout, Sample, adjacency, draw, plain_batch_by, plain_choice, sample_key, small};
 use proptest::prelude::*;
 use tiergraph_core::{Cancel, ErrorKind, Result, Silent};
 use tiergraph_format::directory::Existing;
@@ -16,62 +16,12 @@ use tiergraph_format::edges::ValueType;
 use tiergraph_format::verify::verify;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
-use tiergraph_ingest::features::{MemoryRows, NewFeatures};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
     Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Resident,
     SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology,
 };
-
-const DIM: usize = 3;
-
-fn weight(edge: u64) -> f32 {
-    match mix(edge) % 5 {
-        0 => 0.0,
-        other => other as f32 / 2.0,
-    }
-}
-
-fn time(edge: u64) -> i64 {
-    (mix(edge + (1 << 30)) % 1000) as i64 - 500
-}
-
-fn announced() -> Vec<NewColumn> {
-    let column = |name: &str, kind| NewColumn { name: name.into(), kind };
-    vec![column("w", ValueType::F32), column("time", ValueType::I64)]
-}
-
-/// Gives the graph its edges again, `piece` at a time, with values, and features of each.
-fn add(
-    sample: &Sample,
-    edges: &[(u64, u64)],
-    piece: usize,
-    existing: Existing,
-    memory: u64,
-) -> Result<()> {
-    let mut addition = EdgeAddition::begin(&sample.path, announced(), existing, Some(memory))?;
-    for (number, edges) in edges.chunks(piece).enumerate() {
-        let first = (number * piece) as u64;
-        let ends = Endpoints::U64 {
-            src: edges.iter().map(|e| e.0).collect(),
-            dst: edges.iter().map(|e| e.1).collect(),
-        };
-        let numbers = || first..first + edges.len() as u64;
-        let weights: Vec<f32> = numbers().map(weight).collect();
-        let times: Vec<i64> = numbers().map(time).collect();
-        let columns = [Column::F32(&weights), Column::I64(&times)];
-        addition.push(&EdgeBatch { ends, weights: None }, &columns)?;
-    }
-    let values = (0..edges.len() * DIM).map(|i| i as f32).collect();
-    let features = NewFeatures::new("attr", MemoryRows::new(values, DIM, 100));
-    addition.finish(vec![features], &Silent, &Cancel::default()).map(|_| ())
-}
-
-fn with_values(layout: &Layout) -> Sample {
-    let sample = layout.build();
-    add(&sample, &layout.edges, 7000, Existing::Refuse, 64 << 20).unwrap();
-    sample
-}
+use values::{DIM, add, announced, time, weight, with_values};
 
 /// The user's id of each vertex.
 fn user_ids(graph: &Graph) -> Vec<u64> {

@@ -4,13 +4,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/values.rs"]
+mod values;
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use common::{Layout, Sample, factory, mix, small};
+use common::{Layout, factory, mix, small};
 use proptest::prelude::*;
 use tiergraph_core::{Cancel, ErrorKind, Silent};
 use tiergraph_format::directory::Existing;
@@ -24,35 +26,9 @@ use tiergraph_sampler::{
     EpochStats, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Plan, Resident,
     SampleOptions, Strategy as Choice, Times,
 };
+use values::{time, weight, with_values};
 
 const PAGE: u64 = 4096;
-
-fn weight(edge: u64) -> f32 {
-    (mix(edge) % 7) as f32 / 4.0
-}
-
-fn time(edge: u64) -> i64 {
-    (mix(edge + (1 << 40)) % 1000) as i64
-}
-
-/// A graph whose edges have weights and times; a hub has more than a step's pages of both.
-fn with_values(layout: &Layout) -> Sample {
-    let sample = layout.build();
-    let column = |name: &str, kind| NewColumn { name: name.into(), kind };
-    let columns = vec![column("w", ValueType::F32), column("time", ValueType::I64)];
-    let mut addition =
-        EdgeAddition::begin(&sample.path, columns, Existing::Refuse, Some(64 << 20)).unwrap();
-    let numbers = || 0..layout.edges.len() as u64;
-    let ends = Endpoints::U64 {
-        src: layout.edges.iter().map(|e| e.0).collect(),
-        dst: layout.edges.iter().map(|e| e.1).collect(),
-    };
-    let (weights, times): (Vec<f32>, Vec<i64>) = numbers().map(|e| (weight(e), time(e))).unzip();
-    let columns = [Column::F32(&weights), Column::I64(&times)];
-    addition.push(&EdgeBatch { ends, weights: None }, &columns).unwrap();
-    addition.finish(vec![], &Silent, &Cancel::default()).unwrap();
-    sample
-}
 
 fn by(weights: bool, times: Option<Choice>) -> SampleOptions {
     SampleOptions {

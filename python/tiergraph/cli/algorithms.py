@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from .. import graph as tg
 from .. import results
+from .flags import with_flags_of
 from .options import (
     Ceiling,
     Device,
@@ -86,28 +85,7 @@ class Run:
             print_table(("vertex", name), [(str(v), readable(name, x)) for v, x in rows])
 
 
-def on_a_graph(algorithm: Callable[..., None]) -> Callable[..., None]:
-    """The command of an algorithm that takes a `Run`: it has the flags of both."""
-    of_run = inspect.signature(Run).parameters
-    own = list(inspect.signature(algorithm).parameters.values())[1:]
-
-    @wraps(algorithm)
-    def command(**given: Any) -> None:
-        run = Run(**{name: given.pop(name) for name in of_run})
-        algorithm(run, **given)
-
-    hints = get_type_hints(Run.__init__, include_extras=True)
-    hints |= get_type_hints(algorithm, include_extras=True)
-    graph, *others = of_run.values()
-    flags = [graph, *own, *others]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    typed = [flag.replace(kind=keyword, annotation=hints[flag.name]) for flag in flags]
-    command.__signature__ = inspect.Signature(typed)  # type: ignore[attr-defined]
-    command.__annotations__ = {flag.name: flag.annotation for flag in typed}
-    return command
-
-
-@on_a_graph
+@with_flags_of(Run)
 def pagerank(
     run: Run,
     damping: Annotated[float, typer.Option(min=0.0, max=1.0, help="Chance to follow an edge.")] = (
@@ -133,7 +111,7 @@ def pagerank(
     run.show("rank", ranks, {}, results.top(run.graph.ids, ranks, top))
 
 
-@on_a_graph
+@with_flags_of(Run)
 def wcc(run: Run, top: Top = 10) -> None:
     """Weakly connected components; lists the largest, each by its smallest vertex."""
     components = run.measure(run.graph.wcc)
@@ -150,7 +128,7 @@ def wcc(run: Run, top: Top = 10) -> None:
         print_table(("component", "vertices"), [(str(c), f"{n:,}") for c, n in largest])
 
 
-@on_a_graph
+@with_flags_of(Run)
 def bfs(run: Run, source: Source, top: Top = 0) -> None:
     """Hops from one vertex to every other; --top lists the farthest."""
     depths = run.measure(run.graph.bfs, source)
@@ -158,7 +136,7 @@ def bfs(run: Run, source: Source, top: Top = 0) -> None:
     show_reached(run, ("depth", depths), depths >= 0, summary, top)
 
 
-@on_a_graph
+@with_flags_of(Run)
 def sssp(run: Run, source: Source, top: Top = 0) -> None:
     """Least total weight from one vertex to every other; --top lists the farthest."""
     distances = run.measure(run.graph.sssp, source)

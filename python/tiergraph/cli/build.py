@@ -9,14 +9,14 @@ import typer
 
 from .. import write
 from . import build_options as b
-from .options import Json, Memory, OutPath, Threads
-from .output import print_fields, print_json
-from .progress import Bars
+from .flags import with_flags_of
+from .new_graph import NewGraph
 
 
+@with_flags_of(NewGraph)
 def build(
+    graph: NewGraph,
     sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="Files of edges.")],
-    out: OutPath,
     columns: b.Columns = None,
     file_format: b.FileFormat = None,
     weights: Annotated[
@@ -37,7 +37,6 @@ def build(
             help="Vertices' features: .npy, .npz, Parquet, .csv; or a dataset. Name: x.",
         ),
     ] = None,
-    feature_dtype: b.FeatureDtype = None,
     feature_columns: Annotated[
         str | None, typer.Option(metavar="A,B", help="Columns of a table that are features.")
     ] = None,
@@ -56,55 +55,25 @@ def build(
     edge_values: b.EdgeValues = None,
     edge_features: b.EdgeFeatures = None,
     node_times: b.NodeTimes = None,
-    undirected: b.Undirected = None,
-    dedup: b.Dedup = None,
-    drop_self_loops: b.DropSelfLoops = None,
-    order: b.Order = None,
-    codec: b.Codec = None,
-    layouts: b.Layouts = None,
-    stripe: b.Stripe = None,
-    block_bytes: b.BlockBytes = None,
-    overwrite: b.Overwrite = None,
-    memory: Memory = None,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Write OUT.tg from text, .npy, BVGraph, Parquet, Feather or Arrow files, or a dataset."""
-    with Bars() as bars:
-        stats = write.build(
-            sources[0] if len(sources) == 1 else sources,
-            out,
-            progress=bars,
-            columns=columns.split(",") if columns else None,
-            vertices=vertices,
-            format=file_format,
-            weights=weights,
-            ids=ids,
-            features=b.named(features, "x"),
-            labels=b.named(labels, "y"),
-            splits=splits(split),
-            feature_dtype=feature_dtype,
-            feature_columns=feature_columns.split(",") if feature_columns else None,
-            allow_nan=allow_nan,
-            edge_values=b.by_name(edge_values),
-            edge_features=b.named(edge_features, "edge_attr"),
-            node_times=b.by_name(node_times),
-            undirected=undirected,
-            dedup=dedup,
-            drop_self_loops=drop_self_loops,
-            order=order,
-            codec=codec,
-            layouts=layouts,
-            stripe=b.directories(stripe),
-            block_bytes=block_bytes,
-            overwrite=overwrite,
-            memory=memory,
-            threads=threads,
-        )
-    if as_json:
-        print_json(stats)
-    else:
-        print_fields(stats)
+    graph.write(
+        write.build,
+        sources[0] if len(sources) == 1 else sources,
+        columns=columns.split(",") if columns else None,
+        vertices=vertices,
+        format=file_format,
+        weights=weights,
+        ids=ids,
+        features=b.named(features, "x"),
+        labels=b.named(labels, "y"),
+        splits=splits(split),
+        feature_columns=feature_columns.split(",") if feature_columns else None,
+        allow_nan=allow_nan,
+        edge_values=b.by_name(edge_values),
+        edge_features=b.named(edge_features, "edge_attr"),
+        node_times=b.by_name(node_times),
+    )
 
 
 def splits(given: list[str] | None) -> Any:

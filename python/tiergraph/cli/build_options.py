@@ -1,4 +1,4 @@
-"""The flags of `build` and `generate` that say how a graph is written."""
+"""Flags about what is stored, which several commands that write have."""
 
 from __future__ import annotations
 
@@ -8,36 +8,10 @@ import typer
 
 from ..errors import InputError
 
-Undirected = Annotated[
-    bool | None,
-    typer.Option("--undirected/--directed", help="Whether each edge goes both ways."),
-]
-Dedup = Annotated[
-    bool | None, typer.Option("--dedup/--keep-duplicates", help="Keep one of several equal edges.")
-]
-DropSelfLoops = Annotated[
-    bool | None, typer.Option("--drop-self-loops/--keep-self-loops", help="Drop edges v to v.")
-]
-Order = Annotated[
-    Literal["none", "degree", "auto"] | None, typer.Option(help="Arrangement of vertices on disk.")
-]
-Codec = Annotated[Literal["packed", "raw"] | None, typer.Option(help="How edges are stored.")]
-Layouts = Annotated[
-    Literal["analytics", "training", "both", "sampling"] | None,
-    typer.Option("--for", help="What the graph is for."),
-]
-Stripe = Annotated[
-    str | None, typer.Option(metavar="DIR,DIR", help="Deal blocks over directories, one a drive.")
-]
-BlockBytes = Annotated[
-    str | None, typer.Option("--block-size", metavar="SIZE", help="Bytes a block, a power of two.")
-]
 FeatureDtype = Annotated[
     Literal["f32", "f16", "int8"] | None,
     typer.Option(help="How features are stored; int8 has a scale a row."),
 ]
-Overwrite = Annotated[bool | None, typer.Option("--overwrite", help="Replace OUT.tg.")]
-
 Columns = Annotated[
     str | None,
     typer.Option(metavar="SRC,DST[,W]", help="Columns of a table; default: src, dst, weight."),
@@ -80,8 +54,3 @@ def by_name(given: list[str] | None) -> dict[str, str] | None:
         if not (name and equals and path):
             raise InputError.of("use the values", text, expected="NAME=FILE")
     return None if given is None else dict(text.split("=", 1) for text in given)
-
-
-def directories(stripe: str | None) -> list[str] | None:
-    """The directories of `--stripe`."""
-    return None if stripe is None else stripe.split(",")

@@ -74,11 +74,12 @@ struct OpenChunk {
     used: usize,
 }
 
-/// Bytes of a stage: at least 32 records of the widest, so that a copy is worth its call, and with
-/// a cache line more than a power of two, so that stages do not share the cache's sets.
-fn stage_bytes(stages: usize) -> usize {
+/// Bytes of a stage: at least 32 records of the widest, so that a copy is worth its call, little of a
+/// chunk, whose end stays empty, and with a cache line more than a power of two, so that stages do
+/// not share the cache's sets.
+fn stage_bytes(stages: usize, chunk_bytes: usize) -> usize {
     let bytes = (STAGES_BYTES / stages.max(1)).next_power_of_two() / 2;
-    bytes.clamp(512, 8 << 10) + 64
+    bytes.clamp(512, 8 << 10).min(chunk_bytes / 8) + 64
 }
 
 impl<'f> Appender<'f> {
@@ -90,7 +91,7 @@ impl<'f> Appender<'f> {
         buckets: usize,
         flow: ChunkFlow,
     ) -> Self {
-        let bytes = stage_bytes(buckets);
+        let bytes = stage_bytes(buckets, family.chunk_bytes);
         let open = family.buckets.iter().zip(&family.records).enumerate();
         let open = open.map(|(i, (bucket, record))| Open {
             first_row: bucket.rows.start,
@@ -207,4 +208,22 @@ impl<'f> Appender<'f> {
 /// The error of a thread whose chunks nobody takes any more; the taking thread's own says why.
 pub(super) fn gone() -> Error {
     Error::new(ErrorKind::Io, "write the buckets").got("the thread that writes them has ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::partition::CHUNK_BYTES;
+    use super::*;
+
+    #[test]
+    fn every_chunk_has_room_for_stages() {
+        let chunks = (0..).map(|i| tiergraph_mem::PAGE_BYTES << i);
+        for chunk in chunks.take_while(|&bytes| bytes as u64 <= CHUNK_BYTES) {
+            for stages in [1, 2, 10, 100, 1000] {
+                let stage = stage_bytes(stages, chunk);
+                assert!(stage >= 32 * RECORD_SPAN, "{stages} stages, chunks of {chunk}");
+                assert!(7 * stage + RECORD_SPAN <= chunk, "{stages} stages, chunks of {chunk}");
+            }
+        }
+    }
 }

@@ -28,19 +28,19 @@ impl<'a> End<'a> {
         Ok(Self { counts: Counts::zeroed(capacity, budget)?, vertices, overflow: false, budget })
     }
 
-    /// Counts those of `ids` that are `counted`.
-    pub(super) fn count(&mut self, ids: &[u32], counted: impl Iterator<Item = u32>) -> Result<()> {
+    /// Counts those of `ids` whose positions are `counted`.
+    pub(super) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
         self.make_room(widest(|| ids.iter().fold(0, |most, id| most.max(*id))))?;
-        self.overflow |= self.counts.count(counted);
+        self.overflow |= self.counts.count(ids, counted);
         Ok(())
     }
 
     fn count_sources(&mut self, batch: &EdgeBatch) -> Result<()> {
         match &batch.ends {
-            Endpoints::U32 { src, .. } => self.count(src, src.iter().copied()),
+            Endpoints::U32 { src, .. } => self.count(src, |_| true),
             Endpoints::U64 { .. } => Ok(()),
         }
     }

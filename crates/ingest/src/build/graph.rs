@@ -28,6 +28,8 @@ use super::write::Planned;
 
 /// A graph whose vertices are known.
 pub(super) struct Graph<'a> {
+    /// Before `building`, so that it is dropped before it.
+    finishing: Finishing,
     pub(super) building: Building,
     pub(super) options: &'a BuildOptions,
     pub(super) budget: &'a Budget,
@@ -38,8 +40,18 @@ pub(super) struct Graph<'a> {
     pub(super) tile_options: TileOptions,
     pub(super) ids: IdWidth,
     pub(super) files: BTreeMap<String, FileEntry>,
-    /// Files that a thread each writes or forces to the device.
-    finishing: Vec<(String, JoinHandle<Result<FileEntry>>)>,
+}
+
+/// Files that a thread each writes or forces to the device. Who drops it waits for them: a file that
+/// appears in a folder that is being removed would stay, and the folder with it.
+struct Finishing(Vec<(String, JoinHandle<Result<FileEntry>>)>);
+
+impl Drop for Finishing {
+    fn drop(&mut self) {
+        for (_, thread) in self.0.drain(..) {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl<'a> Graph<'a> {
@@ -61,6 +73,7 @@ impl<'a> Graph<'a> {
         };
         let ids = if options.id_width == Some(8) { IdWidth::Eight } else { IdWidth::Four };
         Ok(Self {
+            finishing: Finishing(Vec::new()),
             building,
             options,
             budget,
@@ -71,7 +84,6 @@ impl<'a> Graph<'a> {
             tile_options,
             ids,
             files: BTreeMap::new(),
-            finishing: Vec::new(),
         })
     }
 
@@ -102,13 +114,13 @@ impl<'a> Graph<'a> {
     ) -> Result<()> {
         let thread = std::thread::Builder::new().name("finish-file".into()).spawn(body);
         let thread = thread.map_err(|e| Error::io("start the thread", "finish-file", e))?;
-        self.finishing.push((name.into(), thread));
+        self.finishing.0.push((name.into(), thread));
         Ok(())
     }
 
     /// Waits for all files that were finished.
     pub(super) fn flush(&mut self) -> Result<()> {
-        for (name, thread) in self.finishing.drain(..) {
+        for (name, thread) in self.finishing.0.drain(..) {
             let entry = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             self.files.insert(name, entry);
         }

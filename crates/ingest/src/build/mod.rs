@@ -38,6 +38,7 @@ mod progress;
 mod records;
 mod report;
 mod route;
+mod runs;
 mod sample;
 mod scan;
 mod sort;

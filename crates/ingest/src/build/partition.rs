@@ -21,7 +21,7 @@ use crate::source::{EdgeBatch, Endpoints};
 /// Full chunks that may wait for the disk.
 const WAITING: usize = 8;
 /// Bytes of a chunk at most: a read or write of so many is as fast as a larger one.
-const CHUNK_BYTES: u64 = 256 << 10;
+pub(super) const CHUNK_BYTES: u64 = 256 << 10;
 
 /// Edges between those whose new ids are asked for and those that are appended: while the lines of
 /// some are on their way, others are worked on.

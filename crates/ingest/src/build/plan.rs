@@ -19,8 +19,9 @@ const STRIP_ARCS: u64 = 2 << 20;
 const BUCKET_ARCS: u64 = 2 << 20;
 /// More buckets than this are made larger if memory allows: their stages would leave the cache.
 const MANY_BUCKETS: u64 = 256;
-/// Bytes that an arc being sorted takes: its word and part as loaded, the word in its place, the
-/// sort's scratch where one part has all, the encoded arc, and chunks that are read ahead.
+/// Bytes that an arc being sorted takes: its word in a run, half of which may be empty, the word in
+/// its place, the sort's scratch where one part has all, the encoded arc, and chunks that are read
+/// ahead.
 const SORT_BYTES: u64 = 40;
 /// The same with a weight.
 const WEIGHTED_SORT_BYTES: u64 = 80;

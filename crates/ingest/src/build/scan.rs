@@ -74,11 +74,8 @@ pub(super) fn scan(
                     widest(|| sample.extend(src, dst));
                 }
                 match undirected {
-                    false => targets.count(dst, dst.iter().copied()),
-                    true => {
-                        let no_loops = src.iter().zip(dst).filter(|(s, d)| s != d);
-                        targets.count(dst, no_loops.map(|(_, d)| *d))
-                    }
+                    false => targets.count(dst, |_| true),
+                    true => targets.count(dst, |edge| src[edge] != dst[edge]),
                 }
             })
         })

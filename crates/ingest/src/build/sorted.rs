@@ -6,7 +6,6 @@ use tiergraph_core::Result;
 use tiergraph_format::tiles::{radix_sort, sort_words};
 
 use super::array::Array;
-use super::load::Cell;
 
 /// The arcs of consecutive parts.
 #[derive(Debug, Default)]
@@ -51,24 +50,17 @@ impl Sorted {
         if self.weighted { &self.weights[arcs] } else { &[] }
     }
 
-    /// Sorts the arcs of each part of `cells`, the first of which begins at part `first_part`.
-    pub(super) fn sort(&mut self, cells: &[Cell], first_part: u32) {
-        let mut part = 0;
-        for cell in cells {
-            for part in part..(cell.parts_end - first_part) as usize {
-                let arcs = self.part(part);
-                if !self.weighted {
-                    let words = &mut self.words[arcs];
-                    if self.scratch.len() < words.len() {
-                        self.scratch.resize(words.len(), 0);
-                    }
-                    sort_words(words, &mut self.scratch, cell.bits);
-                } else {
-                    self.sort_weighted(arcs, cell.bits);
-                }
-            }
-            part = (cell.parts_end - first_part) as usize;
+    /// Sorts the arcs of a part, whose words differ in their lowest `bits` bits.
+    pub(super) fn sort(&mut self, part: usize, bits: u32) {
+        let arcs = self.part(part);
+        if self.weighted {
+            return self.sort_weighted(arcs, bits);
         }
+        let words = &mut self.words[arcs];
+        if self.scratch.len() < words.len() {
+            self.scratch.resize(words.len(), 0);
+        }
+        sort_words(words, &mut self.scratch, bits);
     }
 
     /// Sorts by word and then by weight, so that the order of the input does not matter.
@@ -109,7 +101,7 @@ impl Sorted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::Split;
+    use super::super::load::{Cell, Split};
     use super::*;
 
     /// Keys of 14 bits, in parts of 2^`bits`.
@@ -150,7 +142,7 @@ mod tests {
                 }
                 sorted.ends.push(at as u32);
             }
-            sorted.sort(&split.1, 0);
+            (0..split.1.len()).for_each(|part| sorted.sort(part, bits));
             if !duplicates {
                 sorted.dedup();
             }

@@ -111,16 +111,8 @@ impl<M: Model> EdgeSource for Generated<M> {
         SizeHint { edges, vertices, bytes: None }
     }
 
-    fn directed(&self) -> Option<bool> {
-        None
-    }
-
     fn weighted(&self) -> bool {
         self.options.weights.is_some()
-    }
-
-    fn can_restart(&self) -> bool {
-        true
     }
 
     fn restart(&mut self) -> Result<()> {
@@ -145,9 +137,5 @@ impl<M: Model> EdgeSource for Generated<M> {
         });
         self.next += edges as u64;
         Ok(edges > 0)
-    }
-
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        Ok(None)
     }
 }

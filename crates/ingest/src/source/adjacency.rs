@@ -212,14 +212,6 @@ impl EdgeSource for AdjacencySource {
         self.directed
     }
 
-    fn weighted(&self) -> bool {
-        false
-    }
-
-    fn can_restart(&self) -> bool {
-        true
-    }
-
     fn restart(&mut self) -> Result<()> {
         (self.chunks, self.line, self.scratch.halves) = (None, 0, 0);
         Ok(())

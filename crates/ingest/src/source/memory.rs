@@ -232,10 +232,6 @@ impl EdgeSource for ArraySource {
         self.spec.weighted
     }
 
-    fn can_restart(&self) -> bool {
-        true
-    }
-
     fn reads_again(&self) -> bool {
         true
     }

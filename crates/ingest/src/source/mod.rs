@@ -5,12 +5,11 @@
 
 pub mod adjacency;
 mod batch;
-pub mod binary;
 pub mod bvgraph;
 pub(crate) mod chunks;
 pub mod graphalytics;
+pub mod integers;
 pub mod memory;
-pub mod npy;
 mod open;
 mod options;
 pub mod text;
@@ -45,13 +44,19 @@ pub trait EdgeSource: Send {
 
     /// Whether the edges are directed, if the format says so. `Some(false)` means that each edge
     /// comes once, in any orientation.
-    fn directed(&self) -> Option<bool>;
+    fn directed(&self) -> Option<bool> {
+        None
+    }
 
     /// Whether every batch carries weights.
-    fn weighted(&self) -> bool;
+    fn weighted(&self) -> bool {
+        false
+    }
 
     /// Whether [`restart`](Self::restart) works, so that a second pass needs no spool.
-    fn can_restart(&self) -> bool;
+    fn can_restart(&self) -> bool {
+        true
+    }
 
     /// Whether reading again costs no more than reading pairs of ids from disk, so that a second pass
     /// is better off without a spool. Only where [`can_restart`](Self::can_restart) is true.
@@ -81,10 +86,12 @@ pub trait EdgeSource: Send {
     fn next_batch(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
 
     /// The ids that the input lists explicitly, isolated vertices included, in input order. The
-    /// graph's vertices are these and the ends of the edges. `None` where the vertices are those that the edges name (or `0 … n − 1`, when
-    /// [`SizeHint::vertices`] says n).
+    /// graph's vertices are these and the ends of the edges. `None` where the vertices are those that
+    /// the edges name (or `0 … n − 1`, when [`SizeHint::vertices`] says n).
     ///
     /// # Errors
     /// As [`next_batch`](Self::next_batch). It does not move the edge stream.
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>>;
+    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
+        Ok(None)
+    }
 }

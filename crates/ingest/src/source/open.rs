@@ -5,11 +5,10 @@ use std::path::Path;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::adjacency::{AdjacencySource, LineVertex};
-use super::binary::{PairSource, Width};
 use super::bvgraph::{self, BvGraphSource};
 use super::chunks::{file_bytes, starts_with};
 use super::graphalytics::{self, GraphalyticsSource};
-use super::npy::NpySource;
+use super::integers::{IntegerSource, Width};
 use super::text::{Dialect, TextSource, head};
 use super::{EdgeSource, Format, OpenOptions, Weights};
 
@@ -24,9 +23,9 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
     };
     Ok(match format {
         Format::Text => Box::new(TextSource::open(path, options)?),
-        Format::U32 => Box::new(PairSource::open(path, Width::U32)?),
-        Format::U64 => Box::new(PairSource::open(path, Width::U64)?),
-        Format::Npy => Box::new(NpySource::open(path)?),
+        Format::U32 => Box::new(IntegerSource::pairs(path, Width::U32)?),
+        Format::U64 => Box::new(IntegerSource::pairs(path, Width::U64)?),
+        Format::Npy => Box::new(IntegerSource::npy(path)?),
         Format::Graphalytics => Box::new(GraphalyticsSource::open(path, options)?),
         Format::Adjacency => {
             Box::new(AdjacencySource::open(path, LineVertex::Named, options.directed)?)

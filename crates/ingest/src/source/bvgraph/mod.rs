@@ -101,14 +101,6 @@ impl EdgeSource for BvGraphSource {
         Some(true)
     }
 
-    fn weighted(&self) -> bool {
-        false
-    }
-
-    fn can_restart(&self) -> bool {
-        true
-    }
-
     fn restart(&mut self) -> Result<()> {
         self.decoder = None;
         Ok(())
@@ -131,10 +123,6 @@ impl EdgeSource for BvGraphSource {
         }
         self.decoder = Some(decoder);
         Ok(!batch.is_empty())
-    }
-
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        Ok(None)
     }
 }
 

@@ -104,16 +104,8 @@ impl EdgeSource for TextSource {
         SizeHint { bytes: Some(self.bytes), ..SizeHint::default() }
     }
 
-    fn directed(&self) -> Option<bool> {
-        None
-    }
-
     fn weighted(&self) -> bool {
         self.dialect.weights.is_some()
-    }
-
-    fn can_restart(&self) -> bool {
-        true
     }
 
     fn restart(&mut self) -> Result<()> {
@@ -141,10 +133,6 @@ impl EdgeSource for TextSource {
                 .hint("the first two columns of a line are the ids of an edge's ends"));
         }
         Ok(false)
-    }
-
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        Ok(None)
     }
 }
 

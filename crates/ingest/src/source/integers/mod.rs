@@ -1,19 +1,30 @@
-//! NumPy arrays of edges, streamed: shape (E, 2) or (2, E), any integer type, C or Fortran order.
+//! Edges as integers of one type, streamed: `.npy` arrays of shape (E, 2) or (2, E) in C or Fortran
+//! order, and pairs without a header, `.u32` and `.u64`.
 //!
 //! An array of columns is read at two places of the file at once. Types of up to 32 bits are handed
 //! out at 32 bits. Negative numbers are refused.
 
+mod decode;
 mod header;
 
 use std::path::{Path, PathBuf};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use self::decode::{Every, decode};
 use self::header::{Header, Layout};
 use super::batch::VertexId;
 use super::chunks::{ChunkSpec, Chunks, next_chunk};
 use super::{EdgeBatch, EdgeSource, SizeHint};
-use crate::npy::{Kind, Number};
+
+/// The width of the ids of a file of pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// 4 bytes an id.
+    U32,
+    /// 8 bytes an id.
+    U64,
+}
 
 /// One stretch of the file that is read in order.
 struct Stream {
@@ -32,8 +43,8 @@ impl Stream {
     }
 }
 
-/// Streams the edges of a `.npy` file.
-pub struct NpySource {
+/// Streams the edges of a file of integers.
+pub struct IntegerSource {
     path: PathBuf,
     header: Header,
     streams: Vec<Stream>,
@@ -41,13 +52,24 @@ pub struct NpySource {
     edge: u64,
 }
 
-impl NpySource {
-    /// Opens an array and validates its header.
+impl IntegerSource {
+    /// Opens a `.npy` array and validates its header.
     ///
     /// # Errors
     /// An I/O error, or an input error where the array does not hold edges.
-    pub fn open(path: &Path) -> Result<Self> {
-        let header = Header::read(path)?;
+    pub fn npy(path: &Path) -> Result<Self> {
+        Ok(Self::new(path, Header::read(path)?))
+    }
+
+    /// Opens a file of little-endian pairs without a header.
+    ///
+    /// # Errors
+    /// An I/O error, or an input error where the length is not a whole number of pairs.
+    pub fn pairs(path: &Path, width: Width) -> Result<Self> {
+        Ok(Self::new(path, Header::of_pairs(path, width)?))
+    }
+
+    fn new(path: &Path, header: Header) -> Self {
         let column = header.edges * header.dtype.bytes as u64;
         let spec = |record, offset, len| Stream::new(ChunkSpec::records(path, record, offset, len));
         let streams = match header.layout {
@@ -57,22 +79,23 @@ impl NpySource {
                 spec(header.dtype.bytes, header.offset + column, column),
             ],
         };
-        Ok(Self { path: path.into(), header, streams, edge: 0 })
+        Self { path: path.into(), header, streams, edge: 0 }
     }
 
     fn fill<I: VertexId>(&mut self, batch: &mut EdgeBatch) -> Result<()> {
         let (src, dst) = I::columns(batch);
         let dtype = self.header.dtype;
-        let step = match self.header.layout {
-            Layout::Pairs => 2,
-            Layout::Columns => 1,
+        let first = &self.streams[0].chunk[..];
+        let faults = match self.header.layout {
+            Layout::Pairs => [
+                decode(first, dtype, Every::FirstOfPair, src),
+                decode(first, dtype, Every::SecondOfPair, dst),
+            ],
+            Layout::Columns => [
+                decode(first, dtype, Every::One, src),
+                decode(&self.streams[1].chunk, dtype, Every::One, dst),
+            ],
         };
-        let sources = &self.streams[0].chunk;
-        let targets = match step {
-            2 => sources.get(dtype.bytes..).unwrap_or_default(),
-            _ => &self.streams[1].chunk,
-        };
-        let faults = [decode(sources, dtype, step, src), decode(targets, dtype, step, dst)];
         match faults.into_iter().flatten().min_by_key(|&(index, _)| index) {
             Some((index, value)) => {
                 let edge = self.edge + index as u64;
@@ -86,49 +109,7 @@ impl NpySource {
     }
 }
 
-/// Appends every `step`-th integer of `bytes`; returns the first negative one and its index.
-fn decode<I: VertexId>(
-    bytes: &[u8],
-    dtype: Number,
-    step: usize,
-    ids: &mut Vec<I>,
-) -> Option<(usize, i64)> {
-    match (dtype.bytes, dtype.kind == Kind::Signed) {
-        (1, true) => ints(bytes, step, ids, |b| i8::from_le_bytes(b).into()),
-        (1, false) => ints(bytes, step, ids, |b: [u8; 1]| b[0].into()),
-        (2, signed) => ints(bytes, step, ids, |b| {
-            let word = if dtype.big_endian { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) };
-            if signed { (word as i16).into() } else { word.into() }
-        }),
-        (4, signed) => ints(bytes, step, ids, |b| {
-            let word = if dtype.big_endian { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) };
-            if signed { (word as i32).into() } else { word.into() }
-        }),
-        (_, signed) => ints(bytes, step, ids, |b| {
-            let word = if dtype.big_endian { u64::from_be_bytes(b) } else { u64::from_le_bytes(b) };
-            if signed { (word as i64).into() } else { word.into() }
-        }),
-    }
-}
-
-/// Integers of `N` bytes through `read`, whose 128 bits hold every type's values.
-fn ints<I: VertexId, const N: usize>(
-    bytes: &[u8],
-    step: usize,
-    ids: &mut Vec<I>,
-    read: impl Fn([u8; N]) -> i128,
-) -> Option<(usize, i64)> {
-    let values = bytes.as_chunks::<N>().0.iter().step_by(step).map(|&b| read(b));
-    let mut negative = false;
-    ids.extend(values.clone().map(|value| {
-        negative |= value < 0;
-        I::from_u64(value as u64)
-    }));
-    let found = || values.enumerate().find(|&(_, value)| value < 0);
-    if negative { found().map(|(index, value)| (index, value as i64)) } else { None }
-}
-
-impl EdgeSource for NpySource {
+impl EdgeSource for IntegerSource {
     fn describe(&self) -> String {
         self.path.display().to_string()
     }
@@ -136,18 +117,6 @@ impl EdgeSource for NpySource {
     fn size_hint(&self) -> SizeHint {
         let bytes = self.header.offset + self.header.edges * 2 * self.header.dtype.bytes as u64;
         SizeHint { edges: Some(self.header.edges), vertices: None, bytes: Some(bytes) }
-    }
-
-    fn directed(&self) -> Option<bool> {
-        None
-    }
-
-    fn weighted(&self) -> bool {
-        false
-    }
-
-    fn can_restart(&self) -> bool {
-        true
     }
 
     fn reads_again(&self) -> bool {
@@ -175,9 +144,5 @@ impl EdgeSource for NpySource {
         }
         self.edge += batch.len() as u64;
         Ok(true)
-    }
-
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        Ok(None)
     }
 }

@@ -1,11 +1,13 @@
-//! What a `.npy` file's header says of edges.
+//! What a file of integers holds: what its header says, or its length.
 
 use std::fs::File;
 use std::path::Path;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use super::Width;
 use crate::npy::{Kind, NpyHeader, Number};
+use crate::source::chunks::file_bytes;
 
 /// How the ends of the edges lie in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,21 @@ impl Header {
         let header = Self::of(&header).map_err(|(expected, got)| refuse(path, expected, got))?;
         header.check_length(path, file.metadata().map_err(failed)?.len())?;
         Ok(header)
+    }
+
+    /// What a file of pairs would have for a header.
+    pub fn of_pairs(path: &Path, width: Width) -> Result<Self> {
+        let bytes = match width {
+            Width::U32 => 4,
+            Width::U64 => 8,
+        };
+        let (pair, found) = (2 * bytes as u64, file_bytes(path)?);
+        if !found.is_multiple_of(pair) {
+            let expected = format!("pairs of {pair} bytes");
+            return Err(refuse(path, &expected, format!("{found} bytes")));
+        }
+        let dtype = Number { kind: Kind::Unsigned, bytes, big_endian: false };
+        Ok(Self { dtype, layout: Layout::Pairs, edges: found / pair, offset: 0 })
     }
 
     /// `Err` holds what was expected and what was there.

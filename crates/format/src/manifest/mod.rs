@@ -1,0 +1,223 @@
+//! `manifest.json`: what a graph is and every file it has, readable by people and sealed.
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use crate::features::FeaturesEntry;
+use crate::place::HETERO;
+use crate::seal::{damaged, parse_sealed, write_sealed};
+
+pub use crate::place::MANIFEST;
+pub use crate::seal::FORMAT_VERSION;
+
+/// What a graph directory holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// Vertices, isolated ones included; ids are `0..vertices`.
+    pub vertices: u64,
+    /// Edges as the user counts them: an undirected edge is one.
+    pub edges: u64,
+    /// Arcs that a pass visits: an undirected edge is two, a self-loop one.
+    pub arcs: u64,
+    /// Whether an edge has a direction.
+    pub directed: bool,
+    /// The type of the edges' weights.
+    pub weighted: Weights,
+    /// Bytes of a vertex id where ids are stored plainly: 4 or 8.
+    pub id_width: u8,
+    /// The size of a block: a multiple of 4 KiB.
+    pub block_bytes: u32,
+    /// How adjacency is coded.
+    pub codec: Codec,
+    /// The forms in which adjacency is present.
+    pub layouts: Vec<LayoutName>,
+    /// Directories over which blocks are striped, in order; none means not striped.
+    pub stripes: Vec<PathBuf>,
+    /// The kind of all checksums.
+    pub checksum: Checksum,
+    /// How vertices were re-ordered.
+    pub order: Order,
+    /// The tiles' parameters, where there are tiles.
+    pub tiles: Option<TilesParameters>,
+    /// Distinguishes this build from any other; each stripe holds it too.
+    pub build_id: String,
+    /// Where the graph came from.
+    pub provenance: Provenance,
+    /// The vertices' features, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub features: BTreeMap<String, FeaturesEntry>,
+    /// The edges' features, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub edge_features: BTreeMap<String, FeaturesEntry>,
+    /// Every other file of the graph, by name.
+    pub files: BTreeMap<String, FileEntry>,
+}
+
+/// The type of the edges' weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weights {
+    /// Edges have no weights.
+    #[default]
+    None,
+    /// 32-bit floats.
+    F32,
+    /// 64-bit floats.
+    F64,
+}
+
+/// How adjacency is coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// Plain ids.
+    Raw,
+    /// Bit-packed gaps.
+    Packed,
+}
+
+/// A form in which adjacency is present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LayoutName {
+    /// `tiles.blocks`.
+    Tiles,
+    /// `*.rows`.
+    Rows,
+    /// `out.blocks` and `in.blocks`.
+    Raw,
+}
+
+/// The kind of all checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Checksum {
+    /// CRC-32C (Castagnoli).
+    #[default]
+    Crc32c,
+}
+
+/// How vertices were re-ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The user's order.
+    #[default]
+    None,
+    /// Descending total degree.
+    Degree,
+}
+
+/// The tiles' parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TilesParameters {
+    /// A tile has 2 to this power columns.
+    pub columns_log2: u32,
+    /// Strips were cut at this many arcs.
+    pub strip_arcs: u64,
+    /// Whether an undirected edge is stored once (row ≥ column).
+    pub stored_once: bool,
+    /// The least difference of two neighbours of one row: 1 where no edge is double, else 0.
+    pub min_gap: u32,
+}
+
+/// Where a graph came from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The input, as a person would name it.
+    pub source: String,
+    /// The command and its options.
+    pub options: BTreeMap<String, String>,
+    /// The version of tiergraph that built it.
+    pub tiergraph: String,
+}
+
+/// How a file is divided and checksummed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// Blocks with headers ([`crate::block`]); striped.
+    Blocks,
+    /// Pages of 4 KiB with headers ([`crate::rows`]); striped by blocks.
+    Rows,
+    /// Pages of 4 KiB whose checksums are in a file of their own ([`crate::pages`]: features, columns
+    /// of edges); striped by blocks.
+    Features,
+    /// An array with its chunks' checksums here ([`crate::flat`]).
+    Flat,
+}
+
+/// A file's division, length and checksums.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// How it is divided and checksummed.
+    pub kind: FileKind,
+    /// Its length, over all stripes.
+    pub bytes: u64,
+    /// Its blocks (or 1 MiB chunks, if flat); the last may be shorter.
+    pub blocks: u64,
+    /// CRC-32C of all its bytes in block order.
+    pub crc32c: u32,
+    /// CRC-32C of every chunk, if flat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<u32>,
+}
+
+impl Manifest {
+    /// Puts `manifest.json` into `dir`, in place of any other in one step, and forces it to the
+    /// device.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        self.check().map_err(|got| {
+            Error::new(ErrorKind::Input, "write the manifest of").object(dir.display()).got(got)
+        })?;
+        write_sealed(self, dir, MANIFEST)
+    }
+
+    /// Reads and checks `dir/manifest.json`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] if `dir` is no graph directory; [`ErrorKind::Format`] if the manifest
+    /// is damaged or its format version unknown.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let path = dir.join(MANIFEST);
+        let bytes = fs::read(&path).map_err(|e| no_graph(dir, e))?;
+        Self::parse(&bytes, &path.display().to_string())
+    }
+
+    /// Checks and parses a manifest's text; `file` names it in errors.
+    pub fn parse(bytes: &[u8], file: &str) -> Result<Self> {
+        let manifest: Self = parse_sealed(bytes, file)?;
+        manifest.check().map_err(|got| damaged(file).got(got))?;
+        Ok(manifest)
+    }
+}
+
+fn no_graph(dir: &Path, e: std::io::Error) -> Error {
+    let missing = e.kind() == std::io::ErrorKind::NotFound;
+    let got = match fs::metadata(dir) {
+        Err(_) => "nothing there",
+        Ok(m) if !m.is_dir() => "a file",
+        Ok(_) if dir.join(HETERO).is_file() => {
+            return Error::new(ErrorKind::Input, "open")
+                .object(dir.display())
+                .expected("a graph of one type of nodes and edges")
+                .got("a heterogeneous one")
+                .hint("`tiergraph.open_hetero` opens it, `tiergraph.NeighborLoader` takes it");
+        }
+        Ok(_) if missing => "a directory without `manifest.json`",
+        Ok(_) => return Error::io("read", dir.join(MANIFEST).display(), e),
+    };
+    Error::new(ErrorKind::Input, "open")
+        .object(dir.display())
+        .expected("a graph directory")
+        .got(got)
+        .hint("`tiergraph build` or `tiergraph generate` makes one")
+}

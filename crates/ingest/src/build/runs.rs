@@ -1,0 +1,144 @@
+//! Words of parts whose sizes nobody knows yet.
+//!
+//! A part's words lie in runs, each of which knows the one before it: a word is written once, and
+//! copied once, by the run, when all are there. To count the words of each part first takes as long
+//! as to write them.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_kernels::widest;
+
+use super::array::Array;
+use super::load::Split;
+use super::records::Records;
+use super::sorted::Sorted;
+
+/// The longest run, as a power of two: a copy is worth its call, and little is left empty.
+const RUN_LOG2: u32 = 6;
+
+/// Runs of words, and of weights beside them.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    words: Array<u32>,
+    weights: Array<f64>,
+    /// Words of a run, as a power of two.
+    run_log2: u32,
+    /// The run before each in its part; 0, which holds nothing, before the first.
+    before: Vec<u32>,
+    /// Where the next word of each part goes; where its last run ends, if that is full.
+    ends: Vec<u32>,
+}
+
+impl Runs {
+    /// Empties `parts` parts, for `arcs` arcs in all. There will be at most `most` at any time.
+    ///
+    /// # Errors
+    /// An input error for more arcs than 32 bits count.
+    pub(super) fn begin(
+        &mut self,
+        parts: usize,
+        arcs: usize,
+        most: usize,
+        weighted: bool,
+    ) -> Result<()> {
+        // As many words may be left empty as there are arcs.
+        let begun = parts.clamp(1, arcs.max(1));
+        self.run_log2 = (arcs / begun).max(1).ilog2().min(RUN_LOG2);
+        let last = arcs as u64 + ((begun as u64 + 1) << self.run_log2);
+        if last > u64::from(u32::MAX) {
+            return Err(too_many(arcs));
+        }
+        let room = 2 * most.max(arcs) + (1 << RUN_LOG2);
+        self.words.make_room(room)?;
+        if weighted {
+            self.weights.make_room(room)?;
+        }
+        self.before.clear();
+        self.before.push(0);
+        self.ends.clear();
+        self.ends.resize(parts, 0);
+        Ok(())
+    }
+
+    /// Splits records' keys, and adds those of parts from `first_part` on.
+    pub(super) fn put<S: Split>(
+        &mut self,
+        split: &S,
+        records: &Records<'_>,
+        first_part: u32,
+        weighted: bool,
+    ) {
+        match weighted {
+            true => widest(|| self.put_all::<true, S>(split, records, first_part)),
+            false => widest(|| self.put_all::<false, S>(split, records, first_part)),
+        }
+    }
+
+    #[inline(always)]
+    fn put_all<const WEIGHTED: bool, S: Split>(
+        &mut self,
+        split: &S,
+        records: &Records<'_>,
+        first_part: u32,
+    ) {
+        let Self { words, weights, run_log2, before, ends } = self;
+        let (words, weights) = (&mut words[..], &mut weights[..]);
+        let in_run = (1u32 << *run_log2) - 1;
+        records.for_each_key(|key, bytes| {
+            let (part, word) = split.split(key);
+            // A part before the wanted ones wraps around to a large number.
+            let Some(end) = ends.get_mut(part.wrapping_sub(first_part) as usize) else { return };
+            if *end & in_run == 0 {
+                before.push((*end >> *run_log2).saturating_sub(1));
+                *end = (before.len() as u32 - 1) << *run_log2;
+            }
+            words[*end as usize] = word;
+            if WEIGHTED {
+                weights[*end as usize] = records.record.weight(bytes);
+            }
+            *end += 1;
+        });
+    }
+
+    /// Copies the words of a part behind those of the parts before.
+    pub(super) fn copy(&self, part: usize, sorted: &mut Sorted) {
+        let (mut at, mut end) = (sorted.len(), self.ends[part] as usize);
+        while end > 0 {
+            let run = (end - 1) >> self.run_log2;
+            let begin = run << self.run_log2;
+            let to = at..at + (end - begin);
+            if sorted.weighted {
+                sorted.weights[to.clone()].copy_from_slice(&self.weights[begin..end]);
+            }
+            sorted.words[to.clone()].copy_from_slice(&self.words[begin..end]);
+            at = to.end;
+            end = match self.before[run] {
+                0 => 0,
+                before => (before as usize + 1) << self.run_log2,
+            };
+        }
+        sorted.ends.push(at as u32);
+    }
+}
+
+/// The error of arcs that places of 32 bits cannot be found for.
+fn too_many(arcs: usize) -> Error {
+    Error::new(ErrorKind::Input, "sort the arcs of rows that belong together")
+        .expected("fewer than 4294967296 with what runs leave empty")
+        .got(arcs)
+        .hint("remove duplicate edges before building")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_arcs_than_places_are_refused_before_memory_is_asked_for() {
+        let error = Runs::default().begin(1000, u32::MAX as usize, 0, false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot sort the arcs of rows that belong together: expected fewer than 4294967296 with \
+             what runs leave empty, got 4294967295\n\nhint: remove duplicate edges before building"
+        );
+    }
+}

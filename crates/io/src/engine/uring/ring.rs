@@ -1,0 +1,96 @@
+//! Setting up rings: the best kind that this kernel gives, and what its refusal means.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+
+use io_uring::IoUring;
+
+use crate::FileSet;
+
+/// What this kernel gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setup {
+    /// One thread submits and asks for completions when it wants them.
+    Deferred,
+    /// No flags.
+    Plain,
+}
+
+/// Whether this system gives io_uring, asked once; the reason when it does not.
+pub fn probe() -> std::result::Result<(), String> {
+    best_setup().as_ref().map(|_| ()).map_err(String::clone)
+}
+
+pub(super) fn best_setup() -> &'static std::result::Result<Setup, String> {
+    static BEST: OnceLock<std::result::Result<Setup, String>> = OnceLock::new();
+    BEST.get_or_init(|| {
+        let works = |setup| {
+            let ring = build(setup, 2)?;
+            enable(&ring, setup)?;
+            ring.submit().map(|_| setup)
+        };
+        works(Setup::Deferred).or_else(|_| works(Setup::Plain)).map_err(|e| refusal(&e))
+    })
+}
+
+/// Says what a system's refusal means.
+pub(super) fn refusal(error: &io::Error) -> String {
+    let meaning = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "the kernel or the container forbids io_uring",
+        Some(libc::ENOSYS) => "the kernel or the container has no io_uring",
+        Some(libc::ENOMEM) => "the limit of locked memory is too low for an io_uring",
+        _ => "an io_uring cannot be set up",
+    };
+    format!("{meaning}: {error}")
+}
+
+pub(super) fn build(setup: Setup, depth: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    if setup == Setup::Deferred {
+        builder
+            .setup_r_disabled()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_coop_taskrun()
+            .setup_taskrun_flag();
+    }
+    builder.build(depth)
+}
+
+pub(super) fn enable(ring: &IoUring, setup: Setup) -> io::Result<()> {
+    if setup == Setup::Deferred { ring.submitter().register_enable_rings() } else { Ok(()) }
+}
+
+/// Registers the files; a kernel that cannot hold so many reads them by descriptor.
+pub(super) fn register(ring: &IoUring, files: &FileSet) -> bool {
+    let descriptors: Vec<_> = files.stripes().iter().map(|s| s.file.as_raw_fd()).collect();
+    ring.submitter().register_files(&descriptors).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_the_error_number_means() {
+        let said = |code| refusal(&io::Error::from_raw_os_error(code));
+        assert_eq!(
+            said(libc::EPERM),
+            "the kernel or the container forbids io_uring: Operation not permitted (os error 1)"
+        );
+        assert_eq!(
+            said(libc::ENOSYS),
+            "the kernel or the container has no io_uring: Function not implemented (os error 38)"
+        );
+        assert_eq!(
+            said(libc::ENOMEM),
+            "the limit of locked memory is too low for an io_uring: Cannot allocate memory (os \
+             error 12)"
+        );
+        assert_eq!(
+            said(libc::EMFILE),
+            "an io_uring cannot be set up: Too many open files (os error 24)"
+        );
+    }
+}

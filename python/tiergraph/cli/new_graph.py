@@ -1,0 +1,85 @@
+"""What `build` and `generate` have in common: where a graph is written, how, and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import typer
+
+from .build_options import FeatureDtype
+from .options import Json, Memory, OutPath, Threads
+from .output import print_fields, print_json
+from .progress import Bars
+
+
+class NewGraph:
+    """A graph to be written, as the flags say."""
+
+    def __init__(
+        self,
+        out: OutPath,
+        feature_dtype: FeatureDtype = None,
+        undirected: Annotated[
+            bool | None,
+            typer.Option("--undirected/--directed", help="Whether each edge goes both ways."),
+        ] = None,
+        dedup: Annotated[
+            bool | None,
+            typer.Option("--dedup/--keep-duplicates", help="Keep one of several equal edges."),
+        ] = None,
+        drop_self_loops: Annotated[
+            bool | None,
+            typer.Option("--drop-self-loops/--keep-self-loops", help="Drop edges v to v."),
+        ] = None,
+        order: Annotated[
+            Literal["none", "degree", "auto"] | None,
+            typer.Option(help="Arrangement of vertices on disk."),
+        ] = None,
+        codec: Annotated[
+            Literal["packed", "raw"] | None, typer.Option(help="How edges are stored.")
+        ] = None,
+        layouts: Annotated[
+            Literal["analytics", "training", "both", "sampling"] | None,
+            typer.Option("--for", help="What the graph is for."),
+        ] = None,
+        stripe: Annotated[
+            str | None,
+            typer.Option(metavar="DIR,DIR", help="Deal blocks over directories, one a drive."),
+        ] = None,
+        block_bytes: Annotated[
+            str | None,
+            typer.Option("--block-size", metavar="SIZE", help="Bytes a block, a power of two."),
+        ] = None,
+        overwrite: Annotated[
+            bool | None, typer.Option("--overwrite", help="Replace OUT.tg.")
+        ] = None,
+        memory: Memory = None,
+        threads: Threads = None,
+        as_json: Json = False,
+    ) -> None:
+        self.out = out
+        self.as_json = as_json
+        self.options: dict[str, Any] = {
+            "feature_dtype": feature_dtype,
+            "undirected": undirected,
+            "dedup": dedup,
+            "drop_self_loops": drop_self_loops,
+            "order": order,
+            "codec": codec,
+            "layouts": layouts,
+            "stripe": None if stripe is None else stripe.split(","),
+            "block_bytes": block_bytes,
+            "overwrite": overwrite,
+            "memory": memory,
+            "threads": threads,
+        }
+
+    def write(self, how: Callable[..., dict[str, Any]], what: Any, **given: Any) -> None:
+        """Writes it with progress on stderr, and prints what was written."""
+        with Bars() as bars:
+            stats = how(what, self.out, progress=bars, **given, **self.options)
+        if self.as_json:
+            print_json(stats)
+        else:
+            print_fields(stats)
