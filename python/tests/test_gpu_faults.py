@@ -5,6 +5,8 @@ Each test runs a process against the emulated CUDA (`emulated_cuda/`), so none n
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 from gpu_graphs import build_even
 
@@ -89,12 +91,20 @@ def test_a_driver_that_is_too_old(cuda, graph):
     assert said.endswith("the CPU goes on\n")
 
 
+def is_loaded_by_name(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
 def test_no_compiler(cuda, graph, tmp_path):
+    if any(map(is_loaded_by_name, ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"))):
+        pytest.skip("there is a CUDA toolkit here that the system's loader finds")
     (tmp_path / "libcuda.so.1").symlink_to(cuda.folder / "libcuda.so.1")
     hidden = RUN.replace("path = ", "tg.devices.find_libraries = lambda: None\npath = ")
     said = cuda.run(hidden, graph, libraries=str(tmp_path))
-    if "cannot load kernel" in said:
-        pytest.skip("there is a CUDA toolkit here that the system's loader finds")
     assert "expected one of libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so where" in said
     assert "hint: pip install nvidia-cuda-nvrtc" in said
     assert said.endswith("the CPU goes on\n")
