@@ -59,6 +59,8 @@ functions! {
 
 /// What an event says that has not happened yet.
 pub(crate) const NOT_READY: Code = 600;
+/// A stream that does not wait for the default one.
+pub(crate) const NON_BLOCKING: c_uint = 1;
 pub(crate) const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 /// Of the driver API that is used here: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12000;

@@ -13,9 +13,8 @@ use std::sync::OnceLock;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::Device;
-use crate::driver::{Code, Handle, NAMES, USE_CPU, driver, release, version};
+use crate::driver::{Code, Handle, NAMES, NON_BLOCKING, USE_CPU, driver, release, version};
 use crate::library::{functions, open};
-use crate::stream::NON_BLOCKING;
 
 /// `CUdevResource`; of what it says, only the number of multiprocessors means the same in all
 /// versions. The driver alone writes it.

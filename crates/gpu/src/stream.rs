@@ -7,11 +7,9 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use crate::driver::Handle;
+use crate::driver::{Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
 use crate::{Copying, Device, DeviceBuf, Event};
-
-pub(crate) const NON_BLOCKING: u32 = 1;
 
 /// An order of work on a device: what one stream is given runs one behind the other.
 #[derive(Debug)]

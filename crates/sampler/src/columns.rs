@@ -8,28 +8,10 @@ use bytemuck::Pod;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::edges::ValueType;
 use tiergraph_graph::{ArcColumn, Direction, Graph};
-use tiergraph_mem::{Array, Reservation};
+use tiergraph_mem::{Array, PAGE_BYTES, Reservation};
 
 use crate::biased::Strategy;
-use crate::sample::SampleOptions;
-
-/// Which columns are in memory; the others are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resident {
-    /// Weights: 4 bytes an arc.
-    pub weights: bool,
-    /// Times: 8 bytes an arc.
-    pub times: bool,
-    /// Edges' numbers: 4 bytes an arc, 8 where there are 2³² edges.
-    pub numbers: bool,
-}
-
-impl Resident {
-    /// All of them.
-    pub const ALL: Self = Self { weights: true, times: true, numbers: true };
-    /// None.
-    pub const NONE: Self = Self { weights: false, times: false, numbers: false };
-}
+use crate::options::{Resident, SampleOptions};
 
 /// A value for each arc, in memory or on storage.
 #[derive(Debug)]
@@ -208,4 +190,14 @@ pub(crate) fn negative(name: &str, weight: f32) -> Error {
         .object(name)
         .expected("weights of 0 or more")
         .got(weight)
+}
+
+/// Pages of a column that a step has at most.
+pub(crate) const STEP_PAGES: u64 = 256;
+
+/// Bytes of the steps that are in memory at once where these columns are read and no vertex has
+/// more than `longest` arcs.
+pub(crate) fn step_bytes(columns: [Option<&ArcColumn>; 2], longest: u64) -> u64 {
+    let pages = |column: &ArcColumn| STEP_PAGES.max(longest / column.per_page() + 2);
+    2 * columns.into_iter().flatten().map(pages).sum::<u64>() * PAGE_BYTES as u64
 }

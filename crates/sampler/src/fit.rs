@@ -15,13 +15,13 @@ use tiergraph_cache::RankedSet;
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 
-use crate::columns::{Columns, Resident};
+use crate::columns::Columns;
 use crate::edges::EdgeValues;
 use crate::hotness::{Kept, Plan};
 use crate::keep::Keep;
 use crate::loader::Loader;
 use crate::matrix::Matrix;
-use crate::options::LoaderOptions;
+use crate::options::{LoaderOptions, Resident};
 use crate::shared::Inputs;
 use crate::store::RowStore;
 

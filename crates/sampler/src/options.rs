@@ -1,11 +1,70 @@
-//! How batches are made.
+//! What is sampled, and how batches are made.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Direction;
 
-use crate::columns::Resident;
+use crate::biased::Strategy;
 use crate::matrix::Delivery;
-use crate::sample::SampleOptions;
+use crate::philox::MAX_DRAWS;
+
+/// How many neighbours of a node a hop takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fanout {
+    /// All of them.
+    All,
+    /// So many at most, without replacement.
+    Most(u32),
+}
+
+impl Fanout {
+    /// The most neighbours of a node.
+    pub(crate) fn most(self) -> u64 {
+        match self {
+            Self::All => u64::MAX,
+            Self::Most(k) => k.into(),
+        }
+    }
+}
+
+/// What is sampled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SampleOptions {
+    /// One fanout a hop, nearest hop first.
+    pub fanouts: Vec<Fanout>,
+    /// Whether each seed gets nodes of its own, shared with no other seed.
+    pub disjoint: bool,
+    /// The column of weights that neighbours are taken by; evenly without.
+    pub weights: Option<String>,
+    /// The times of edges, none later than the seed's; only for disjoint batches.
+    pub times: Option<Times>,
+}
+
+/// Sampling by time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times {
+    /// The column of times.
+    pub name: String,
+    /// Which edges are taken of those that are not too late.
+    pub strategy: Strategy,
+}
+
+/// Which columns are in memory; the others are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resident {
+    /// Weights: 4 bytes an arc.
+    pub weights: bool,
+    /// Times: 8 bytes an arc.
+    pub times: bool,
+    /// Edges' numbers: 4 bytes an arc, 8 where there are 2³² edges.
+    pub numbers: bool,
+}
+
+impl Resident {
+    /// All of them.
+    pub const ALL: Self = Self { weights: true, times: true, numbers: true };
+    /// None.
+    pub const NONE: Self = Self { weights: false, times: false, numbers: false };
+}
 
 /// What rows of features on one page have of its read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,4 +147,33 @@ impl LoaderOptions {
         }
         Ok(())
     }
+}
+
+/// The most hops: a hop's number has eight bits in a counter.
+const MAX_HOPS: usize = 255;
+
+pub(crate) fn check_fanouts(fanouts: &[Fanout]) -> Result<()> {
+    let too_large = |fanout: &&Fanout| matches!(fanout, Fanout::Most(k) if *k > MAX_DRAWS);
+    let error = || Error::new(ErrorKind::Input, "sample with the fanouts");
+    if fanouts.len() > MAX_HOPS {
+        return Err(error().expected(format!("at most {MAX_HOPS} hops")).got(fanouts.len()));
+    }
+    match fanouts.iter().find(too_large) {
+        Some(fanout) => Err(error()
+            .expected(format!("at most {MAX_DRAWS} neighbours"))
+            .got(format!("{fanout:?}"))),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn check_times(options: &SampleOptions) -> Result<()> {
+    let Some(times) = &options.times else { return Ok(()) };
+    let error = || Error::new(ErrorKind::Input, "sample by the times").object(&times.name);
+    if !options.disjoint {
+        return Err(error().expected("disjoint batches: each seed has a time of its own"));
+    }
+    if times.strategy == Strategy::Last && options.weights.is_some() {
+        return Err(error().expected("the strategy `uniform`, for weights").got("`last`"));
+    }
+    Ok(())
 }

@@ -13,58 +13,15 @@ use std::ops::Range;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::batch::{MiniBatch, Seeds};
-use crate::biased::{Biased, Choice, Strategy, Values};
+use crate::biased::{Biased, Choice, Values};
 use crate::choose::Chooser;
 use crate::columns::Column;
 use crate::edges::EdgeValues;
-use crate::philox::{EpochKey, MAX_DRAWS, Stream};
+use crate::options::{SampleOptions, check_fanouts, check_times};
+use crate::philox::{EpochKey, Stream};
 use crate::steps::{BLOCK, Draw, Frontier, check_places, choose_evenly, resolve};
 use crate::table::{Table, TableKind};
 use crate::topology::Topology;
-
-/// How many neighbours of a node a hop takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fanout {
-    /// All of them.
-    All,
-    /// So many at most, without replacement.
-    Most(u32),
-}
-
-impl Fanout {
-    /// The most neighbours of a node.
-    pub(crate) fn most(self) -> u64 {
-        match self {
-            Self::All => u64::MAX,
-            Self::Most(k) => k.into(),
-        }
-    }
-}
-
-/// What is sampled.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SampleOptions {
-    /// One fanout a hop, nearest hop first.
-    pub fanouts: Vec<Fanout>,
-    /// Whether each seed gets nodes of its own, shared with no other seed.
-    pub disjoint: bool,
-    /// The column of weights that neighbours are taken by; evenly without.
-    pub weights: Option<String>,
-    /// The times of edges, none later than the seed's; only for disjoint batches.
-    pub times: Option<Times>,
-}
-
-/// Sampling by time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Times {
-    /// The column of times.
-    pub name: String,
-    /// Which edges are taken of those that are not too late.
-    pub strategy: Strategy,
-}
-
-/// The most hops: a hop's number has eight bits in a counter.
-const MAX_HOPS: usize = 255;
 
 /// Samples batches on one thread; keeps its tables from batch to batch.
 #[derive(Debug)]
@@ -285,30 +242,4 @@ impl Sampler {
         check_places(batch.n_id.len(), neighbors.len())?;
         self.labels.relabel(batch, arcs, neighbors)
     }
-}
-
-pub(crate) fn check_fanouts(fanouts: &[Fanout]) -> Result<()> {
-    let too_large = |fanout: &&Fanout| matches!(fanout, Fanout::Most(k) if *k > MAX_DRAWS);
-    let error = || Error::new(ErrorKind::Input, "sample with the fanouts");
-    if fanouts.len() > MAX_HOPS {
-        return Err(error().expected(format!("at most {MAX_HOPS} hops")).got(fanouts.len()));
-    }
-    match fanouts.iter().find(too_large) {
-        Some(fanout) => Err(error()
-            .expected(format!("at most {MAX_DRAWS} neighbours"))
-            .got(format!("{fanout:?}"))),
-        None => Ok(()),
-    }
-}
-
-fn check_times(options: &SampleOptions) -> Result<()> {
-    let Some(times) = &options.times else { return Ok(()) };
-    let error = || Error::new(ErrorKind::Input, "sample by the times").object(&times.name);
-    if !options.disjoint {
-        return Err(error().expected("disjoint batches: each seed has a time of its own"));
-    }
-    if times.strategy == Strategy::Last && options.weights.is_some() {
-        return Err(error().expected("the strategy `uniform`, for weights").got("`last`"));
-    }
-    Ok(())
 }

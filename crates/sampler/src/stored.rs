@@ -8,36 +8,27 @@
 //! as far as `retain_bytes` goes.
 //!
 //! A step has at most [`STEP_PAGES`] of a column, or the pages of one vertex where that has more:
-//! [`step_bytes`] is what the longest list of arcs makes of it.
+//! [`step_bytes`](crate::columns::step_bytes) is what the longest list of arcs makes of it.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
 use tiergraph_core::Result;
-use tiergraph_graph::{ArcColumn, PageReader, PagesRead};
+use tiergraph_graph::{PageReader, PagesRead};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::batch::MiniBatch;
 use crate::biased::{Choice, Values};
-use crate::columns::{Column, Columns, negative};
+use crate::columns::{Column, Columns, STEP_PAGES, negative};
 use crate::edges::EdgeValues;
 use crate::philox::{EpochKey, Stream};
+use crate::retained::Retained;
 use crate::sample::Sampler;
 use crate::topology::Topology;
-use crate::window::Retained;
 
-/// Pages of a column that a step has at most.
-const STEP_PAGES: u64 = 256;
 /// Vertices that are chosen for between two polls.
 const PIECE: usize = 32;
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
-
-/// Bytes of the steps that are in memory at once where these columns are read and no vertex has
-/// more than `longest` arcs.
-pub(crate) fn step_bytes(columns: [Option<&ArcColumn>; 2], longest: u64) -> u64 {
-    let pages = |column: &ArcColumn| STEP_PAGES.max(longest / column.per_page() + 2);
-    2 * columns.into_iter().flatten().map(pages).sum::<u64>() * PAGE_BYTES as u64
-}
 
 /// A node that is expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,11 +15,10 @@ use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
 
 use crate::biased::Biased;
-use crate::columns::Columns;
+use crate::columns::{Columns, step_bytes};
 use crate::keep::Keep;
 use crate::offsets::Offsets;
 use crate::page_map::PageMap;
-use crate::stored::step_bytes;
 
 /// A list of at most this many neighbours is unpacked whole, a longer one where it is needed.
 const WHOLE_LIST: u64 = 64;

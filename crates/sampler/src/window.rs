@@ -8,8 +8,6 @@
 //! are not in memory are read the same way, before arcs are chosen ([`stored`](crate::stored)).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use tiergraph_core::Result;
 use tiergraph_graph::{PageReader, PagesRead};
@@ -18,6 +16,7 @@ use tiergraph_mem::PAGE_BYTES;
 use crate::batch::{MiniBatch, Seeds};
 use crate::edges::EdgeValues;
 use crate::philox::EpochKey;
+use crate::retained::Retained;
 use crate::sample::Sampler;
 use crate::steps::Taken;
 use crate::stored::{HopOf, StoredReads};
@@ -69,38 +68,6 @@ impl Hop<'_> {
         let arcs = &taken.e_id[edges.clone()];
         let out = &mut self.found[wish.batch as usize][edges];
         self.topology.resolve(page, taken.n_id[node as usize], arcs, out, &mut self.list)
-    }
-}
-
-/// Pages that are kept until the window ends.
-#[derive(Debug, Default)]
-pub(crate) struct Retained {
-    /// Every page that was read; where it lies in `bytes`, if it was kept.
-    pages: HashMap<u64, Option<usize>>,
-    bytes: Vec<u8>,
-}
-
-impl Retained {
-    /// Different pages that were read.
-    pub(crate) fn distinct_pages(&self) -> u64 {
-        self.pages.len() as u64
-    }
-
-    pub(crate) fn get(&self, page: u64) -> Option<&[u8]> {
-        let at = (*self.pages.get(&page)?)?;
-        Some(&self.bytes[at..at + PAGE_BYTES])
-    }
-
-    pub(crate) fn put(&mut self, page: u64, bytes: &[u8], limit: usize) {
-        let at = self.bytes.len();
-        let kept = at + PAGE_BYTES <= limit;
-        if kept {
-            self.bytes.extend_from_slice(bytes);
-        }
-        match self.pages.entry(page) {
-            Entry::Vacant(entry) => drop(entry.insert(kept.then_some(at))),
-            Entry::Occupied(mut entry) => *entry.get_mut() = kept.then_some(at),
-        }
     }
 }
 

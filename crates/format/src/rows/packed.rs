@@ -6,7 +6,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::list::{CHUNK, Chunks, pack_short};
-use super::writer::ROOM;
+use super::page::ROOM;
 
 /// Packed lists of ascending vertices.
 ///

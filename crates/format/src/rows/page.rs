@@ -23,6 +23,8 @@ pub const PAGE_BYTES: usize = 4096;
 
 pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const PAD_BYTES: usize = 8;
+/// What a page has for its table and lists.
+pub(super) const ROOM: usize = PAGE_BYTES - HEADER_BYTES - PAD_BYTES;
 pub(super) const MAGIC: u8 = b'R';
 pub(super) const BEGAN_EARLIER: u8 = 1;
 pub(super) const GOES_ON: u8 = 2;

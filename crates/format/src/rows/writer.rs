@@ -5,12 +5,10 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::index::RowsIndex;
 use super::list::{CHUNK, Chunks};
 use super::packed::{Packed, PackedRows};
-use super::page::{BEGAN_EARLIER, GOES_ON, HEADER_BYTES, MAGIC, PAD_BYTES, PAGE_BYTES, checksum};
+use super::page::{BEGAN_EARLIER, GOES_ON, HEADER_BYTES, MAGIC, PAGE_BYTES, ROOM, checksum};
 use crate::le::put;
 use crate::sink::BlockSink;
 
-/// What a page has for its table and lists.
-pub(super) const ROOM: usize = PAGE_BYTES - HEADER_BYTES - PAD_BYTES;
 /// A list that spans pages begins on a page that has at least this much left.
 const WORTH_BEGINNING: usize = 256;
 

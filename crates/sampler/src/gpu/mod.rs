@@ -22,10 +22,10 @@ use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
+use crate::options::Fanout;
 use crate::options::LoaderOptions;
 use crate::order::permutation;
 use crate::philox::{EpochKey, Purpose};
-use crate::sample::Fanout;
 use rows::RowTiers;
 
 pub use placed::{Done, GpuTiers, Outputs, Placed};

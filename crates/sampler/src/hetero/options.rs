@@ -3,7 +3,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::options::LoaderOptions;
-use crate::sample::{Fanout, SampleOptions, check_fanouts};
+use crate::options::{Fanout, SampleOptions, check_fanouts};
 
 /// How batches of several types are made.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,12 +8,13 @@ use tiergraph_graph::PageReader;
 use super::batch::{HeteroBatch, SampledEdges};
 use crate::batch::Seeds;
 use crate::choose::Chooser;
+use crate::options::Fanout;
 use crate::philox::EpochKey;
-use crate::sample::Fanout;
+use crate::retained::Retained;
 use crate::steps::{BLOCK, Draw, Frontier, Taken, check_places, choose_evenly, resolve};
 use crate::table::{Places, TableKind};
 use crate::topology::Topology;
-use crate::window::{Retained, SampleReads, look_up};
+use crate::window::{SampleReads, look_up};
 
 /// Samples batches on one thread; keeps its tables from batch to batch.
 #[derive(Debug)]
