@@ -50,8 +50,11 @@ impl<'a> Bins<'a> {
     /// # Errors
     /// A damaged segment.
     pub(crate) fn new(graph: &'a Graph, kernel: Kernel) -> Result<Option<Self>> {
-        let is_here = |e: &&TilesIndex| is_sparse(&kernel, e) && graph.is_resident(e);
-        let mut here: Vec<TilesIndex> = graph.segments().iter().filter(is_here).copied().collect();
+        // Asked once a block: all of its sparse segments are here, or none.
+        let of_blocks = graph.segments().chunk_by(|a, b| a.block == b.block);
+        let resident = of_blocks.filter(|of_block| graph.is_resident(&of_block[0]));
+        let sparse = resident.flatten().filter(|entry| is_sparse(&kernel, entry));
+        let mut here: Vec<TilesIndex> = sparse.copied().collect();
         // Every arc may be a row of its own.
         let most: u64 = here.iter().map(|e| u64::from(e.arcs)).sum();
         let bytes = most * Bin::BYTES_PER_ROW;
