@@ -1,3 +1,4 @@
+import contextlib
 import json
 
 import numpy as np
@@ -170,3 +171,24 @@ def test_what_is_not_a_graph_is_refused(tmp_path):
 def test_an_unknown_engine_is_refused(six):
     with pytest.raises(tg.InputError, match="carrier-pigeon"):
         tg.open(six.path, io="carrier-pigeon")
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_unchecked_damage_ends_in_an_answer_or_an_error(tmp_path, undirected):
+    rng = np.random.default_rng(7)
+    path, vertices = tmp_path / "g.tg", 3000
+    ends = rng.integers(0, vertices, (2, 20_000)) ** 2 // vertices
+    # Vertices without an edge, so that the last tile has columns that are none.
+    tg.build(tuple(ends), path, undirected=undirected, vertices=vertices + 70, block_bytes="32KiB")
+    file = path / "tiles.blocks"
+    sound = file.read_bytes()
+    answers = 0
+    for at in rng.integers(0, len(sound), 250):
+        damaged = bytearray(sound)
+        damaged[at] ^= 1 << int(rng.integers(0, 8))
+        file.write_bytes(damaged)
+        for run in (tg.Graph.wcc, lambda graph: graph.sssp(1), lambda graph: graph.bfs(1)):
+            with contextlib.suppress(tg.FormatError):
+                run(tg.open(path, checksums=False, threads=1))
+                answers += 1
+    assert answers > 250

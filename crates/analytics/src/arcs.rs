@@ -1,6 +1,6 @@
 //! One view of arcs, whatever the layout they come from.
 
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::LANES;
 use tiergraph_graph::{Direction, Graph, Then, TileSelection};
@@ -124,9 +124,35 @@ pub(crate) fn for_each_arc<W>(
         };
         return graph.raw_pass(Direction::In, Then::Stop, begin, one, end);
     };
+    let vertices = graph.vertices() as u64;
     let one = |w: &mut W, _: &_, segment: &tiergraph_format::tiles::Segment<'_>| {
         let (row_base, column_base) = (segment.row_base as u32, segment.column_base as u32);
-        kernel.for_each(segment, |slice| visit(w, &Arcs::Tile { row_base, column_base, slice }))
+        let mut is_sound = true;
+        kernel.for_each(segment, |slice| {
+            let rows = vertices.saturating_sub(segment.row_base);
+            let columns = vertices.saturating_sub(segment.column_base);
+            is_sound &= !graph.is_unchecked() || is_below(slice, rows, columns);
+            if is_sound {
+                visit(w, &Arcs::Tile { row_base, column_base, slice });
+            }
+        })?;
+        is_sound.then_some(()).ok_or_else(no_vertices)
     };
     graph.tile_pass(selection, Then::Stop, begin, one, end)
+}
+
+/// Whether all of a slice's rows and columns are below these.
+fn is_below(slice: &Slice<'_>, rows: u64, columns: u64) -> bool {
+    let used = |lanes: &[u32; LANES], active: u8, below: u64| {
+        lanes.iter().take(active.into()).all(|&lane| u64::from(lane) < below)
+    };
+    let mut steps = slice.columns.iter().zip(slice.active);
+    used(slice.rows, slice.active[0], rows) && steps.all(|(step, &n)| used(step, n, columns))
+}
+
+fn no_vertices() -> Error {
+    Error::new(ErrorKind::Format, "pass over the arcs of a tile")
+        .expected("those of the graph's vertices")
+        .got("others: the file is damaged")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
 }

@@ -309,8 +309,8 @@ impl Graph {
         &self.cache
     }
 
-    /// Whether blocks are taken as they come.
-    pub(crate) fn is_unchecked(&self) -> bool {
+    /// Whether passes take blocks as they come, so that a damaged one may hold anything.
+    pub fn is_unchecked(&self) -> bool {
         self.unchecked
     }
 
