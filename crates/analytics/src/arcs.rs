@@ -124,14 +124,14 @@ pub(crate) fn for_each_arc<W>(
         };
         return graph.raw_pass(Direction::In, Then::Stop, begin, one, end);
     };
-    let vertices = graph.vertices() as u64;
+    let (vertices, unchecked) = (graph.vertices() as u64, graph.is_unchecked());
     let one = |w: &mut W, _: &_, segment: &tiergraph_format::tiles::Segment<'_>| {
         let (row_base, column_base) = (segment.row_base as u32, segment.column_base as u32);
+        let rows = vertices.saturating_sub(segment.row_base);
+        let columns = vertices.saturating_sub(segment.column_base);
         let mut is_sound = true;
         kernel.for_each(segment, |slice| {
-            let rows = vertices.saturating_sub(segment.row_base);
-            let columns = vertices.saturating_sub(segment.column_base);
-            is_sound &= !graph.is_unchecked() || is_below(slice, rows, columns);
+            is_sound &= !unchecked || is_below(slice, rows, columns);
             if is_sound {
                 visit(w, &Arcs::Tile { row_base, column_base, slice });
             }
