@@ -1,4 +1,7 @@
-"""The demo's second half: GraphSAGE on a generated graph, in a quarter of its features' memory."""
+"""The demo's second half: GraphSAGE on a generated graph that is larger than the memory it has.
+
+That is a quarter of what its features take, or `LEAST_MEMORY` where that is more.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ COLUMNS = 256
 CLASSES = 8
 FEATURE_BYTES = 4
 SPLITS = {"demo-train": 4096, "demo-val": 512, "demo-test": 512}
-LEAST_MEMORY = 256 << 20
-"""What batches and buffers need, however small the graph is."""
+LEAST_MEMORY = 512 << 20
+"""What batches and buffers need; evaluation has a quarter of it, for buffers of its own."""
 
 
 def train(scale: int, directory: Path) -> None:
