@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -95,3 +96,9 @@ def _output(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
     except OSError:
         return ""
+
+
+def processor_seconds() -> float:
+    """What this process has used so far, all its threads."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

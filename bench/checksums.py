@@ -7,7 +7,6 @@ takes, seconds whether anybody waits for it.
 from __future__ import annotations
 
 import argparse
-import resource
 from pathlib import Path
 
 import _machine
@@ -50,9 +49,9 @@ def _measure(path: Path, options: argparse.Namespace) -> list[Record]:
         say(f"repetition {repetition + 1} of {options.repetitions}")
         for checksums in (True, False):
             graph = tg.open(path, memory=memory, threads=options.threads, checksums=checksums)
-            before = _processor_seconds()
+            before = _machine.processor_seconds()
             graph.pagerank(iterations=options.iterations, tolerance=None)
-            used = _processor_seconds() - before
+            used = _machine.processor_seconds() - before
             run = {"checksums": checksums, "processor_seconds": used / options.iterations}
             repetitions.append(run | graph.last_run)
     return repetitions
@@ -69,11 +68,6 @@ def _rows(record: Record) -> list[tuple[object, ...]]:
         codec, ratio = record["codec"], f"{used / without - 1:+.1%}"
         rows.append((codec, "on" if on else "off", seconds, used, speed, ratio))
     return rows
-
-
-def _processor_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":
