@@ -16,7 +16,8 @@ from typing import Any
 
 import _arguments
 import numpy as np
-from resident import adjacency, cusparse
+from _adjacency import adjacency
+from resident import cusparse
 
 import tiergraph as tg
 
@@ -27,7 +28,7 @@ def main() -> None:
     """Prints a row a width."""
     args = _arguments.arguments(__doc__, scale=22).parse_args()
     graphs = {codec: build(args.folder, args.scale, codec) for codec in ("packed", "raw")}
-    indptr, indices = adjacency(graphs["raw"])
+    indptr, indices, _ = adjacency(graphs["raw"])
     rows = []
     for width in WIDTHS:
         x = np.random.default_rng(width).random((len(indptr) - 1, width), dtype=np.float32)

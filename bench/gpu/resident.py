@@ -1,11 +1,14 @@
-"""PageRank with the graph in GPU memory, beside cuSPARSE on the same matrix in the same order.
+"""The algorithms with the graph in GPU memory, beside cuSPARSE and cuGraph on the same graph.
 
 `python bench/gpu/resident.py [--scale 24] [--folder /dev/shm] [--out FILE]`
 
-Needs a GPU, CuPy, and tiergraph from a wheel. Generates RMAT graphs (Graph500 parameters, edge
-factor 16), runs iterations resident in GPU memory in each layout, and times y = A x (float32, CSR,
-the matrix read back from the raw graph, so in its order of vertices) by cuSPARSE through CuPy.
-Prints a table of medians, interleaved; one JSON object a row goes to FILE.
+Needs a GPU, CuPy, and tiergraph from a wheel; `pylibcugraph-cu13` for the comparison with cuGraph,
+without which its rows are left out and the reason is printed. Generates RMAT graphs (Graph500
+parameters, edge factor 16) and runs PageRank resident in GPU memory in each layout; times y = A x
+(float32, CSR, the matrix read back from the raw graph, so in its order of vertices) by cuSPARSE
+through CuPy; and gives cuGraph the same arcs. Then WCC, BFS and SSSP. cuGraph's answers are checked
+first. Prints tables of medians, interleaved; one JSON object a row goes to FILE, and the script
+fails after that if answers differ.
 """
 
 from __future__ import annotations
@@ -13,38 +16,78 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 from pathlib import Path
+from typing import Any
 
 import _arguments
+import _traversals
 import cupy as cp
 import numpy as np
+from _adjacency import adjacency
 from cupyx.scipy.sparse import csr_matrix
 
 import tiergraph as tg
 
 ROUNDS = 3
 ITERATIONS = 12
+CHECK_ITERATIONS = 60
+PACKED = {"codec": "packed", "layouts": "analytics"}
+RAW = {"codec": "raw", "order": "degree"}
+WEIGHTED = {"undirected": True, "weights": "byte"}
+UNDIRECTED = "packed, undirected"
 
 
 def main() -> None:
     """Prints a row for each layout, and the other algorithms."""
     args = _arguments.arguments(__doc__).parse_args()
     graphs = {
-        "raw": build(args, "raw", {"codec": "raw", "order": "degree"}),
-        "packed": build(args, "packed", {"codec": "packed", "layouts": "analytics"}),
+        "raw": build(args, "raw", RAW),
+        "packed": build(args, "packed", PACKED),
+        UNDIRECTED: build(args, "undirected", PACKED | {"undirected": True}),
     }
-    undirected = build(
-        args, "undirected", {"codec": "packed", "layouts": "analytics", "undirected": True}
+    weighted = build(args, "weighted", PACKED | WEIGHTED)
+    peers = cugraph(args, graphs["raw"])
+    rows = pageranks(graphs, peers)
+    rows += _traversals.measure(
+        {
+            "directed": graphs["packed"],
+            "undirected": graphs[UNDIRECTED],
+            "undirected, weighted": weighted,
+        },
+        peers,
     )
-    graphs["packed, undirected"] = undirected
-    indptr, indices = adjacency(graphs["raw"])
+    if args.out:
+        args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    if not all(row.get("agrees", True) for row in rows):
+        sys.exit("answers differ: see `difference` in the rows")
+
+
+def pageranks(graphs: dict[str, Path], peers: dict[str, Any]) -> list[dict[str, Any]]:
+    """Prints and gives a row for cuSPARSE, each layout, and cuGraph."""
+    csr = adjacency(graphs["raw"])
+    beside = {
+        f"cuGraph, {name}": (peers[name], graphs[twin])
+        for name, twin in (("directed", "packed"), ("undirected", UNDIRECTED))
+        if name in peers
+    }
+    checks = {}
+    for name, (peer, twin) in beside.items():
+        reference = tg.open(twin, device="cuda").pagerank(iterations=CHECK_ITERATIONS)
+        values = peer.pagerank(CHECK_ITERATIONS)
+        checks[name] = _traversals.check("pagerank", values, reference)
     seconds: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
-        seconds.setdefault("cusparse", []).extend(cusparse(indptr, indices))
+        seconds.setdefault("cusparse", []).extend(cusparse(csr.indptr, csr.indices))
+        for name, (peer, _) in beside.items():
+            seconds.setdefault(name, []).append(peer.iteration_seconds())
         for name, path in graphs.items():
             seconds.setdefault(name, []).extend(pagerank(path))
-    rows = [row(name, times, graphs.get(name), len(indices)) for name, times in seconds.items()]
-    base = next(r for r in rows if r["layout"] == "cusparse")["arcs_per_second"]
+    stored = {name: size(path) for name, path in graphs.items()}
+    stored |= {name: (peer.arcs, peer.pagerank_bytes) for name, (peer, _) in beside.items()}
+    stored["cusparse"] = len(csr.indices), 8 * len(csr.indices)
+    rows = [row(n, times, *stored[n]) | checks.get(n, {}) for n, times in seconds.items()]
+    base = rows[0]["arcs_per_second"]
     print(f"{'layout':22} {'ms':>8} {'G arcs/s':>9} {'of cuSPARSE':>12} {'bytes/arc':>10}")
     for r in rows:
         share = r["arcs_per_second"] / base
@@ -52,9 +95,23 @@ def main() -> None:
             f"{r['layout']:22} {r['seconds'] * 1e3:8.3f} {r['arcs_per_second'] / 1e9:9.1f} "
             f"{share:12.2f} {r['bytes_per_arc']:10.2f}"
         )
-    others(graphs["packed"], undirected)
-    if args.out:
-        args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return rows
+
+
+def cugraph(args: argparse.Namespace, directed: Path) -> dict[str, Any]:
+    """The peer of each graph; none, with the reason printed, where cuGraph is not installed."""
+    try:
+        import cugraph_peer
+    except ImportError as error:
+        print(f"cuGraph is left out: {error}")
+        return {}
+    print(f"cuGraph is {cugraph_peer.VERSION}")
+    undirected = cugraph_peer.Peer(build(args, "raw-weighted", RAW | WEIGHTED))
+    return {
+        "directed": cugraph_peer.Peer(directed),
+        "undirected": undirected,
+        "undirected, weighted": undirected,
+    }
 
 
 def build(args: argparse.Namespace, name: str, options: dict[str, object]) -> Path:
@@ -89,32 +146,16 @@ def cusparse(indptr: np.ndarray, indices: np.ndarray, width: int | None = None) 
     return times[1:]
 
 
-def adjacency(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """CSR by rows that pull, from the raw blocks: docs/format.md, "Raw blocks"."""
-    info = json.loads((path / "manifest.json").read_text())
-    size, vertices = info["block_bytes"], info["vertices"]
-    blocks = np.memmap(path / "in.blocks", dtype=np.uint8, mode="r")
-    counts = np.zeros(vertices, dtype=np.int64)
-    ids = []
-    for begin in range(0, len(blocks), size):
-        words = np.asarray(blocks[begin : begin + size]).view(np.uint32)
-        first, arcs, entries = int(words[4]), int(words[6]), int(words[8])
-        table = words[16 : 16 + 2 * (entries + 1)].reshape(-1, 2)
-        np.add.at(counts, first + table[:-1, 0].astype(np.int64), np.diff(table[:, 1]))
-        ids.append(words[16 + 2 * (entries + 1) :][:arcs].astype(np.int32))
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    return indptr, np.concatenate(ids)
+def size(path: Path) -> tuple[int, int]:
+    """Arcs, and bytes of the file that a pass reads."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    file = "in.blocks" if manifest["codec"] == "raw" else "tiles.blocks"
+    return manifest["arcs"], manifest["files"][file]["bytes"]
 
 
-def row(name: str, times: list[float], path: Path | None, arcs: int) -> dict[str, object]:
+def row(name: str, times: list[float], arcs: int, stored: int) -> dict[str, Any]:
     """What is written of one contender."""
     seconds = statistics.median(times)
-    stored = 8.0 * arcs
-    if path is not None:
-        manifest = json.loads((path / "manifest.json").read_text())
-        arcs = manifest["arcs"]
-        file = "in.blocks" if manifest["codec"] == "raw" else "tiles.blocks"
-        stored = manifest["files"][file]["bytes"]
     return {
         "layout": name,
         "seconds": seconds,
@@ -123,20 +164,6 @@ def row(name: str, times: list[float], path: Path | None, arcs: int) -> dict[str
         "arcs_per_second": arcs / seconds,
         "bytes_per_arc": stored / arcs,
     }
-
-
-def others(directed: Path, undirected: Path) -> None:
-    """The other algorithms, once each, in the same units."""
-    for path in (directed, undirected):
-        graph = tg.open(path, device="cuda")
-        for name, arguments in (("wcc", ()), ("bfs", (77,)), ("sssp", (77,))):
-            getattr(graph, name)(*arguments)
-            last = graph.last_run
-            seconds = [i["seconds"] for i in last["details"]]
-            print(
-                f"{path.stem:22} {name:5} {sum(seconds) * 1e3:8.2f} ms in {len(seconds)} passes, "
-                f"{last['arcs'] / sum(seconds) / 1e9:6.1f} G arcs/s"
-            )
 
 
 if __name__ == "__main__":

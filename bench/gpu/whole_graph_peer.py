@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pylibwholegraph.torch as wgth
-import resident
 import torch
+from _adjacency import adjacency
 from pylibwholegraph.torch.initialize import init_torch_env_and_create_wm_comm
 
 import tiergraph as tg
@@ -28,7 +28,7 @@ class Peer:
         if not raw.exists():
             scale = int(path.stem.split("-")[1])
             tg.generate("rmat", raw, scale=scale, codec="raw", order="degree")
-        indptr, indices = resident.adjacency(raw)
+        indptr, indices, _ = adjacency(raw)
         indptr, indices = torch.from_numpy(indptr).long(), torch.from_numpy(indices)
         candidates = torch.nonzero(indptr[1:] > indptr[:-1]).flatten().int()
         return {f"WholeGraph {p}": self._sampler(p, indptr, indices, candidates) for p in PLACES}
