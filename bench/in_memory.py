@@ -26,7 +26,7 @@ GRAPHS = {
 def main() -> None:
     """Measures each graph, prints and saves."""
     options = _options()
-    with _runs.data_directory("resident", options.keep) as directory:
+    with _runs.data_directory("in_memory", options.keep) as directory:
         records = [_build(directory, name, options) for name in GRAPHS]
         for repetition in range(options.repetitions):
             say(f"repetition {repetition + 1} of {options.repetitions}")
@@ -38,7 +38,7 @@ def main() -> None:
         [_row(record) for record in records],
     )
     _runs.save(
-        options, "resident", f"all blocks in memory; {_machine.memory_total()} bytes", records
+        options, "in_memory", f"all blocks in memory; {_machine.memory_total()} bytes", records
     )
 
 
