@@ -8,7 +8,6 @@
 //! added to their rows. (Where edges are stored once a third step, for their other direction, costs
 //! what the two gain.)
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -65,12 +64,12 @@ impl<'a> Bins<'a> {
         let mut blocks = vec![false; 1 + here[here.len() - 1].block as usize];
         here.iter().for_each(|e| blocks[e.block as usize] = true);
         here.sort_by_key(|e| e.column_tile);
-        let columns: Vec<_> = here.chunk_by(|a, b| a.column_tile == b.column_tile).collect();
-        let made = parallel(columns, graph.threads(), |columns| {
+        let columns = here.chunk_by(|a, b| a.column_tile == b.column_tile);
+        let made = parallel(columns, graph.threads(), |_, columns| {
             let of_column = |column: &[TilesIndex]| {
                 column.iter().map(|entry| Bin::new(graph, &kernel, entry)).collect()
             };
-            columns.into_iter().map(of_column).collect::<Result<Option<Vec<Vec<_>>>>>()
+            columns.map(of_column).collect::<Result<Option<Vec<Vec<_>>>>>()
         });
         let made: Result<Option<Vec<_>>> = made.into_iter().collect();
         let Some(made) = made? else { return Ok(None) };
@@ -127,19 +126,13 @@ impl<'a> Bins<'a> {
         len: usize,
         work: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync,
     ) -> Vec<R> {
-        let (next, threads) = (AtomicUsize::new(0), self.graph.threads());
-        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < len);
-        let one = |worker: usize| {
+        parallel(0..len, self.graph.threads(), |worker, items| {
             let since = Instant::now();
-            let worked = work(worker, &mut std::iter::from_fn(take));
+            let worked = work(worker, items);
             self.graph.totals().computed(since);
             self.graph.trace().span("compute", "sparse tiles", worker as u32, since);
             worked
-        };
-        let shares = parallel((0..threads).collect(), threads, |workers| {
-            workers.into_iter().map(one).collect::<Vec<_>>()
-        });
-        shares.into_iter().flatten().collect()
+        })
     }
 }
 

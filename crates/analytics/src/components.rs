@@ -83,9 +83,8 @@ fn join(parents: &[AtomicU32], a: u32, b: u32) {
 
 /// Points every vertex at its root.
 fn compress(parents: &[AtomicU32], threads: usize) {
-    let parts: Vec<&[AtomicU32]> = parents.chunks(1 << 16).collect();
-    parallel(parts, threads, |parts| {
-        for v in parts.into_iter().flatten() {
+    parallel(parents.chunks(1 << 16), threads, |_, parts| {
+        for v in parts.flatten() {
             let mut root = v.load(Ordering::Relaxed);
             while parent(parents, root) != root {
                 root = parent(parents, root);

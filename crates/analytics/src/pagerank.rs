@@ -285,12 +285,12 @@ fn update(
         rest = later;
         parts.push((begin, now, chunk));
     }
-    let made = parallel(parts, threads, |parts| {
+    let made = parallel(parts.into_iter(), threads, |_, parts| {
         let of_part = |(first, x, y): (usize, &mut [f32], &mut Array<f64>)| {
             let degrees = &degrees[first..first + x.len()];
             update_part(jump, first, degrees, x, y)
         };
-        parts.into_iter().map(of_part).fold(Sums::default(), Sums::add)
+        parts.map(of_part).fold(Sums::default(), Sums::add)
     });
     made.into_iter().fold(Sums::default(), Sums::add)
 }

@@ -20,6 +20,10 @@ pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
     graph.kernel().map_or(16, |k| k.options().columns_log2)
 }
 
+/// Longer segments of edges stored once sum their columns aside: whoever needs the same columns
+/// would wait for their lock as long as a kernel takes, not as long as adding the sums takes.
+const ASIDE_BYTES: usize = 64 << 10;
+
 /// How tiles with few arcs are summed.
 enum Sparse<'a> {
     /// With all others, until it is known which blocks stay.
@@ -77,7 +81,8 @@ enum Way<'a> {
 impl<'a> PullSum<'a> {
     /// Bytes that [`PullSum::new`] allocates.
     pub(crate) fn bytes(graph: &Graph) -> u64 {
-        (graph.threads() * STRIP_ROWS * size_of::<f64>()) as u64
+        let columns = graph.kernel().map_or(0, |k| k.options().columns());
+        (graph.threads() * (STRIP_ROWS + columns) * size_of::<f64>()) as u64
     }
 
     /// # Errors
@@ -90,7 +95,7 @@ impl<'a> PullSum<'a> {
                 Way::Rows(kernel, sums(workers)?, Sparse::AtFirst)
             }
             Some(kernel) => {
-                Way::Both(kernel, PerWorker::new(workers, STRIP_ROWS, SymmetricStrip::new)?)
+                Way::Both(kernel, SymmetricStrip::each(workers, kernel.options().columns())?)
             }
         };
         Ok(Self { graph, way })
@@ -155,10 +160,20 @@ fn both(
         |strip, _, segment| {
             strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
             let column = segment.column_base as usize;
-            let mut y_columns = y.lock(column / columns);
-            let (x_columns, y_columns) = (&x[column..column + columns], &mut y_columns[..]);
-            let rows = &mut strip.rows[..];
-            kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
+            let x_columns = &x[column..column + columns];
+            let SymmetricStrip { rows, columns: y_aside, .. } = &mut **strip;
+            if segment.len < ASIDE_BYTES
+                && let Some(mut guard) = y.try_lock(column / columns)
+            {
+                let y_columns = &mut guard[..];
+                return kernel
+                    .sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows });
+            }
+            y_aside.fill(0.0);
+            let y_columns = &mut y_aside[..];
+            kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })?;
+            y.merge(column, y_aside.iter().copied(), add);
+            Ok(())
         },
         |mut strip| {
             strip.merge(y);
@@ -203,11 +218,20 @@ struct SymmetricStrip {
     first: usize,
     len: usize,
     rows: Array<RowState>,
+    /// Sums of a tile's columns that are not added yet.
+    columns: Array<f64>,
 }
 
 impl SymmetricStrip {
-    fn new(rows: Array<RowState>) -> Self {
-        Self { first: 0, len: 0, rows }
+    /// One for each of `workers`, over tiles of so many `columns`.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    fn each(workers: usize, columns: usize) -> Result<PerWorker<Self>> {
+        let rows = Array::batch(workers, STRIP_ROWS)?.into_iter();
+        let columns = Array::batch(workers, columns)?.into_iter();
+        let make = |(rows, columns)| Self { first: 0, len: 0, rows, columns };
+        Ok(PerWorker::new(rows.zip(columns).map(make)))
     }
 
     /// Makes this the strip of `len` rows from `first`, merging the sums of the last one.

@@ -3,7 +3,7 @@
 //! A worker sums a strip's rows in a buffer of its own, which its cache holds, and adds the buffer
 //! to the state when it moves to another strip; a chunk's lock is taken once for thousands of arcs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bytemuck::Zeroable;
 use tiergraph_core::Result;
@@ -37,6 +37,15 @@ impl<T: Copy + Zeroable> Chunks<T> {
     pub(crate) fn lock(&self, number: usize) -> MutexGuard<'_, Array<T>> {
         // A worker that panics ends the run; what it left is not looked at.
         self.chunks[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`lock`](Self::lock), unless another worker holds it.
+    pub(crate) fn try_lock(&self, number: usize) -> Option<MutexGuard<'_, Array<T>>> {
+        match self.chunks[number].try_lock() {
+            Ok(chunk) => Some(chunk),
+            Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Combines `values` into those of vertices `first` and on.
@@ -79,16 +88,9 @@ impl<T: Copy + Zeroable> Chunks<T> {
 pub(crate) struct PerWorker<S>(Vec<Mutex<S>>);
 
 impl<S> PerWorker<S> {
-    /// What `make` makes of `len` zeroes, for each of `workers`.
-    ///
-    /// # Errors
-    /// The system has no such amount of memory.
-    pub(crate) fn new<T: Zeroable>(
-        workers: usize,
-        len: usize,
-        make: impl FnMut(Array<T>) -> S,
-    ) -> Result<Self> {
-        Ok(Self(Array::batch(workers, len)?.into_iter().map(make).map(Mutex::new).collect()))
+    /// The first worker's, the second's, and so on.
+    pub(crate) fn new(each: impl Iterator<Item = S>) -> Self {
+        Self(each.map(Mutex::new).collect())
     }
 
     /// That of `worker`, who alone asks for it.
@@ -118,7 +120,7 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
             values.fill(identity);
             Self { first: 0, rows: 0, width, identity, values }
         };
-        PerWorker::new(workers, STRIP_ROWS * width, make)
+        Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS * width)?.into_iter().map(make)))
     }
 
     /// Makes the buffer that of the strip of `rows` rows from `first`, merging what it held.
@@ -146,23 +148,21 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
     }
 }
 
-/// Calls `work` on every item, on `threads` threads, and gives what each thread made.
-pub(crate) fn parallel<I: Send, R: Send>(
-    items: Vec<I>,
+/// Calls `work(worker, items)` on `threads` threads, each of which takes an item when it asks for
+/// one, and gives what each made.
+pub(crate) fn parallel<I, R: Send>(
+    items: impl Iterator<Item = I> + Send,
     threads: usize,
-    work: impl Fn(Vec<I>) -> R + Sync,
+    work: impl Fn(usize, &mut dyn Iterator<Item = I>) -> R + Sync,
 ) -> Vec<R> {
-    let mut items = items;
-    let share = items.len().div_ceil(threads.max(1)).max(1);
+    let items = Mutex::new(items);
+    let take = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let one = |worker| work(worker, &mut std::iter::from_fn(take));
     std::thread::scope(|scope| {
-        let mut handles = Vec::new();
-        while items.len() > share {
-            let part = items.split_off(items.len() - share);
-            handles.push(scope.spawn(|| work(part)));
-        }
-        let mut results = vec![work(items)];
-        for handle in handles {
-            match handle.join() {
+        let others: Vec<_> = (1..threads).map(|worker| scope.spawn(move || one(worker))).collect();
+        let mut results = vec![one(0)];
+        for other in others {
+            match other.join() {
                 Ok(result) => results.push(result),
                 Err(panic) => std::panic::resume_unwind(panic),
             }

@@ -1,6 +1,6 @@
 //! A set of vertices as a bit each: what the hubs need of it fits the first cache.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Search;
 use crate::state::parallel;
@@ -23,8 +23,8 @@ impl Search<'_> {
     /// The vertices whose depth is `wanted`.
     pub(super) fn bits(&self, wanted: impl Fn(u32) -> bool + Sync) -> Bits {
         let mut bits = vec![0; self.depth.len().div_ceil(64)];
-        let chunks = bits.chunks_mut(CHUNK).zip(self.depth.chunks(CHUNK * 64)).collect();
-        parallel(chunks, self.graph.threads(), |chunks: Vec<(&mut [u64], &[AtomicU32])>| {
+        let chunks = bits.chunks_mut(CHUNK).zip(self.depth.chunks(CHUNK * 64));
+        parallel(chunks, self.graph.threads(), |_, chunks| {
             for (bits, depths) in chunks {
                 for (word, depths) in bits.iter_mut().zip(depths.chunks(64)) {
                     for (i, depth) in depths.iter().enumerate() {

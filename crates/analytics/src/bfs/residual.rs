@@ -123,10 +123,9 @@ impl Residual {
                 !reached
             });
         };
-        let lists = self.lists.iter_mut().collect();
-        let found = parallel(lists, threads, |lists| {
+        let found = parallel(self.lists.iter_mut(), threads, |_, lists| {
             let mut next = Vec::new();
-            lists.into_iter().for_each(|list| scan(list, &mut next));
+            lists.for_each(|list| scan(list, &mut next));
             next
         });
         if self.scans == SCANS {
