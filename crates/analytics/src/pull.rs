@@ -20,10 +20,6 @@ pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
     graph.kernel().map_or(16, |k| k.options().columns_log2)
 }
 
-/// Longer segments of edges stored once sum their columns aside: whoever needs the same columns
-/// would wait for their lock as long as a kernel takes, not as long as adding the sums takes.
-const ASIDE_BYTES: usize = 64 << 10;
-
 /// How tiles with few arcs are summed.
 enum Sparse<'a> {
     /// With all others, until it is known which blocks stay.
@@ -161,19 +157,10 @@ fn both(
             strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
             let column = segment.column_base as usize;
             let x_columns = &x[column..column + columns];
-            let SymmetricStrip { rows, columns: y_aside, .. } = &mut **strip;
-            if segment.len < ASIDE_BYTES
-                && let Some(mut guard) = y.try_lock(column / columns)
-            {
-                let y_columns = &mut guard[..];
-                return kernel
-                    .sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows });
-            }
-            y_aside.fill(0.0);
-            let y_columns = &mut y_aside[..];
-            kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })?;
-            y.merge(column, y_aside.iter().copied(), add);
-            Ok(())
+            let SymmetricStrip { rows, columns: aside, .. } = &mut **strip;
+            y.visit((column / columns, segment.len), (aside, 0.0), add, |y_columns| {
+                kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
+            })
         },
         |mut strip| {
             strip.merge(y);

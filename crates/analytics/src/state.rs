@@ -10,6 +10,9 @@ use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_mem::Array;
 
+/// A segment of so many bytes keeps a worker for longer than adding a chunk's sums would.
+const LONG_BYTES: usize = 64 << 10;
+
 /// `len` values in chunks of `2^log2`; the last chunk is padded to its full length.
 #[derive(Debug)]
 pub(crate) struct Chunks<T> {
@@ -39,13 +42,28 @@ impl<T: Copy + Zeroable> Chunks<T> {
         self.chunks[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`lock`](Self::lock), unless another worker holds it.
-    pub(crate) fn try_lock(&self, number: usize) -> Option<MutexGuard<'_, Array<T>>> {
-        match self.chunks[number].try_lock() {
-            Ok(chunk) => Some(chunk),
-            Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+    /// Calls `work` on the values of chunk `number`, if nobody has them and `bytes` of arcs are soon
+    /// worked off; else on `aside`, a chunk of `identity`, which is then combined into them.
+    ///
+    /// Who waits for a chunk then waits for an addition of sums, not for a long segment's arcs.
+    pub(crate) fn visit(
+        &self,
+        (number, bytes): (usize, usize),
+        (aside, identity): (&mut [T], T),
+        merge: impl FnMut(&mut T, T),
+        work: impl FnOnce(&mut [T]) -> Result<()>,
+    ) -> Result<()> {
+        if bytes < LONG_BYTES {
+            match self.chunks[number].try_lock() {
+                Ok(mut chunk) => return work(&mut chunk),
+                Err(TryLockError::Poisoned(left)) => return work(&mut left.into_inner()),
+                Err(TryLockError::WouldBlock) => (),
+            }
         }
+        aside.fill(identity);
+        work(aside)?;
+        self.merge(number << self.log2, aside.iter().copied(), merge);
+        Ok(())
     }
 
     /// Combines `values` into those of vertices `first` and on.

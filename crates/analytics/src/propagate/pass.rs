@@ -1,0 +1,163 @@
+//! The pass that `propagate` is.
+//!
+//! Passes are compiled once a type of values, and what they do to arcs once a [`Step`].
+
+use tiergraph_core::Result;
+use tiergraph_format::raw::WeightSlice;
+use tiergraph_format::tiles::{STRIP_ROWS, Segment};
+use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_kernels::{Kernel, Slice};
+use tiergraph_mem::Array;
+
+use super::step::{Combine, Scalar, Step, Vector};
+use super::{Propagate, Value};
+use crate::arcs::RowArcs;
+use crate::state::{Chunks, PerWorker, StripBuffer};
+
+/// Works off a segment's arcs into its strip's values and its tile's columns, the latter perhaps
+/// aside.
+type OfSegment<'a, T> = &'a (dyn Fn(&Segment<'_>, &mut [T], &mut [T]) -> Result<()> + Sync);
+
+/// Works off a list of arcs, with weights, into the value at a place.
+type OfRow<'a, T> = &'a (dyn Fn(&mut [T], usize, &[u32], WeightSlice<'_>) + Sync);
+
+pub(super) struct Pass<'a, T> {
+    graph: &'a Graph,
+    how: &'a Propagate,
+    x: &'a [T],
+    y: &'a Chunks<T>,
+    strips: PerWorker<StripBuffer<T>>,
+    /// Values of a tile's columns that are not in `y` yet.
+    columns: PerWorker<Array<T>>,
+}
+
+impl<'a, T: Value> Pass<'a, T> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        how: &'a Propagate,
+        x: &'a [T],
+        y: &'a Chunks<T>,
+    ) -> Result<Self> {
+        let columns = graph.kernel().map_or(0, |k| k.options().columns() * how.width);
+        let columns = PerWorker::new(Array::batch(graph.threads(), columns)?.into_iter());
+        let strips = StripBuffer::each(graph.threads(), how.width, how.reduce.identity::<T>())?;
+        Ok(Self { graph, how, x, y, strips, columns })
+    }
+
+    pub(super) fn reduce<C: Combine>(&self) -> Result<()> {
+        match (self.how.width, self.how.weights) {
+            (1, true) => self.run(Scalar::<C, true>::new()),
+            (1, false) => self.run(Scalar::<C, false>::new()),
+            (width, true) => self.run(Vector::<C, true>::new(width)),
+            (width, false) => self.run(Vector::<C, false>::new(width)),
+        }
+    }
+
+    fn run(&self, step: impl Step<T>) -> Result<()> {
+        match self.graph.kernel() {
+            Some(kernel) => self
+                .tiles(&|segment, rows, aside| self.segment(&kernel, step, segment, rows, aside)),
+            None => self.raw(&|to, at, columns, weights| {
+                let arcs = RowArcs::List { columns, weights };
+                arcs.weighted(|column, weight| step.arc(to, at, self.x, column as usize, weight));
+            }),
+        }
+    }
+
+    fn merge(&self) -> impl FnMut(&mut T, T) {
+        let reduce = self.how.reduce;
+        move |a, b| reduce.apply(a, b)
+    }
+
+    fn tiles(&self, visit: OfSegment<'_, T>) -> Result<()> {
+        let to_rows = !(self.graph.manifest().directed && self.how.transpose);
+        self.graph.tile_pass(
+            &self.graph.select_tiles(|_| true),
+            Then::Stop,
+            |worker| (self.strips.of(worker), self.columns.of(worker)),
+            |(strip, columns), _, segment| {
+                if to_rows {
+                    let (row, rows) = (segment.row_base as usize, segment.rows as usize);
+                    strip.move_to(row, rows, self.y, self.merge());
+                }
+                visit(segment, &mut strip.values, columns)
+            },
+            |(mut strip, _)| {
+                strip.flush(self.y, self.merge());
+                Ok(())
+            },
+        )
+    }
+
+    /// Into `rows`, into the columns' `y`, or both.
+    fn segment(
+        &self,
+        kernel: &Kernel,
+        step: impl Step<T>,
+        segment: &Segment<'_>,
+        rows: &mut [T],
+        aside: &mut [T],
+    ) -> Result<()> {
+        let (row, column) = (segment.row_base as usize, segment.column_base as usize);
+        let (x_rows, x_columns) =
+            (&self.x[row * self.how.width..], &self.x[column * self.how.width..]);
+        // One walk is compiled for all, not one for each step.
+        let walk = |visit: &mut dyn FnMut(&Slice<'_>)| kernel.for_each(segment, visit);
+        let directed = self.graph.manifest().directed;
+        if directed && !self.how.transpose {
+            return walk(&mut |slice| {
+                each(slice, |r, c, weight| step.arc(rows, r, x_columns, c, weight));
+            });
+        }
+        let chunk = (column >> kernel.options().columns_log2, segment.len);
+        let aside = (aside, self.how.reduce.identity::<T>());
+        self.y.visit(chunk, aside, self.merge(), |y| match directed {
+            true => walk(&mut |slice| {
+                each(slice, |r, c, weight| step.arc(y, c, x_rows, r, weight));
+            }),
+            false => walk(&mut |slice| {
+                let both = |r, c, weight| {
+                    step.arc(rows, r, x_columns, c, weight);
+                    // A self-loop counts once.
+                    if row + r != column + c {
+                        step.arc(y, c, x_rows, r, weight);
+                    }
+                };
+                each(slice, both);
+            }),
+        })
+    }
+
+    fn raw(&self, visit: OfRow<'_, T>) -> Result<()> {
+        let direction = if self.how.transpose { Direction::Out } else { Direction::In };
+        self.graph.raw_pass(
+            direction,
+            Then::Stop,
+            |worker| self.strips.of(worker),
+            |strip, row| {
+                let vertex = row.vertex as usize;
+                let first = vertex / STRIP_ROWS * STRIP_ROWS;
+                strip.move_to(first, vertex - first + 1, self.y, self.merge());
+                visit(&mut strip.values, vertex - first, row.neighbors, row.weights);
+                Ok(())
+            },
+            |mut strip| {
+                strip.flush(self.y, self.merge());
+                Ok(())
+            },
+        )
+    }
+}
+
+/// Calls `visit(row in the strip, column in the tile, weight)` for each arc of a slice.
+#[inline(always)]
+fn each(slice: &Slice<'_>, mut visit: impl FnMut(usize, usize, f64)) {
+    let mut at = 0;
+    for (step, &active) in slice.columns.iter().zip(slice.active) {
+        let lanes = usize::from(active);
+        for (lane, &column) in step[..lanes].iter().enumerate() {
+            visit(slice.rows[lane] as usize, column as usize, slice.weight(at + lane));
+        }
+        at += lanes;
+    }
+}
