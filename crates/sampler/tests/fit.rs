@@ -95,3 +95,21 @@ fn without_features_no_row_is_kept() {
         Loader::fitted(&Arc::clone(&graph), &options(false), &seeds, &Plan::default(), 2).unwrap();
     assert_eq!((fitted.rows, fitted.kept_rows, fitted.decoded), (0, 0, true));
 }
+
+#[test]
+fn threads_that_do_not_fit_are_counted_together() {
+    let sample = Layout::mixed(true).build();
+    let options = LoaderOptions { threads: 6, retain_bytes: 0, ..options(false) };
+    let open = |memory| sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
+    let make = |graph| Loader::new(graph, options.clone(), &Keep::Nothing, []);
+    let roomy = open(160 << 20);
+    let opened = roomy.budget().used();
+    let loader = make(Arc::clone(&roomy)).unwrap();
+    let needed = roomy.budget().used();
+    drop(loader);
+    let error = make(open(opened.midpoint(needed))).unwrap_err();
+    assert!(error.to_string().contains("the tables and buffers of 5 more samplers"), "{error}");
+    assert_eq!(error.enough_bytes(), Some(needed));
+    assert!(make(open(needed)).is_ok());
+    assert!(make(open(needed - 1)).is_err());
+}

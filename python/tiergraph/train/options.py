@@ -42,7 +42,7 @@ class TrainOptions:
     """Epochs without a better validation score before a run stops."""
     seed: int = 0
     memory: int | None = None
-    """Bytes for the loaders' and the evaluation's share of the graph."""
+    """Bytes for the loader that trains and what evaluates; None: three quarters of what is free."""
     threads: int | None = None
     window: int | None = None
     links: int = 100_000
