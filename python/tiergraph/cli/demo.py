@@ -31,7 +31,10 @@ def demo(
         Path, typer.Option("--directory", "-C", help="Where the graph is written.")
     ] = Path("demo.tg"),
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Default: a quarter of what it fills.")
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Of the algorithms; default: a quarter of what it fills."
+        ),
     ] = None,
     training: Annotated[
         bool, typer.Option(help="Then train GraphSAGE on a second graph, where PyTorch is there.")
