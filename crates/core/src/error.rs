@@ -96,12 +96,12 @@ impl Error {
         self
     }
 
-    /// The least memory with which this would not have been said, for callers that gave a part of
-    /// theirs and know what the whole must be then.
+    /// The memory with which this would not have been said, as a hint, and as a figure for callers
+    /// that gave a part of theirs and know what the whole must be then.
     #[must_use]
     pub fn enough(mut self, bytes: u64) -> Self {
         self.0.enough_bytes = Some(bytes);
-        self
+        self.hint(format!("run with `--memory {}MiB` or more", bytes.div_ceil(1 << 20)))
     }
 
     /// The cause below this error.

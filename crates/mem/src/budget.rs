@@ -72,7 +72,6 @@ impl Budget {
 
     fn exceeded(&self, bytes: u64, left: u64, what: &str) -> Error {
         let enough = (self.0.limit - left).saturating_add(bytes);
-        let enough_mib = enough.div_ceil(1 << 20);
         Error::new(ErrorKind::Budget, "reserve memory for")
             .object(what)
             .expected(format!(
@@ -82,7 +81,6 @@ impl Budget {
             ))
             .got(format!("`{}`", ByteSize(bytes)))
             .enough(enough)
-            .hint(format!("run with `--memory {enough_mib}MiB` or more"))
     }
 }
 

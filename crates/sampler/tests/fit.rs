@@ -113,3 +113,23 @@ fn threads_that_do_not_fit_are_counted_together() {
     assert!(make(open(needed)).is_ok());
     assert!(make(open(needed - 1)).is_err());
 }
+
+#[test]
+fn memory_that_is_too_little_is_said_for_all_parts_at_once() {
+    within(LIMIT, || {
+        let sample = Layout { dim: 64, ..Layout::mixed(true) }.build();
+        let seeds: Vec<u32> = (0..400).collect();
+        for threads in [1, 2, 8] {
+            let options = LoaderOptions { threads, ..options(true) };
+            let fit = |memory| {
+                let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
+                Loader::fitted(&graph, &options, &seeds, &Plan::default(), usize::MAX)
+            };
+            let opened = sample.open().budget().used();
+            let error = fit(opened + (256 << 10)).unwrap_err();
+            let enough = error.enough_bytes().unwrap_or_else(|| panic!("{error}"));
+            assert!(fit(enough).is_ok(), "{threads} threads, {error}");
+            assert!(fit(opened.midpoint(enough)).is_err(), "{threads} threads, {error}");
+        }
+    });
+}
