@@ -1,18 +1,20 @@
-"""What the GPU's tests share: whether there is one, and the graphs that they build."""
+"""What the GPU's tests share: whether there is one, and the graphs that they build in many ways."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tiergraph as tg
 
 MEMORY = "256MiB"
 Ends = tuple[np.ndarray, np.ndarray]
+Make = Callable[[np.random.Generator], Ends]
 
 
 def gpu_or_reason() -> str | None:
@@ -31,6 +33,7 @@ def gpu_or_reason() -> str | None:
 
 
 REASON = gpu_or_reason()
+needs_gpu = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
 
 
 def rmat(rng: np.random.Generator) -> Ends:
@@ -61,6 +64,29 @@ def one(rng: np.random.Generator) -> Ends:
 
 
 GRAPHS = [rmat, star, path, loops, one]
+each_graph = pytest.mark.parametrize("make", GRAPHS, ids=lambda make: make.__name__)
+
+
+def each_layout(layouts: Sequence[dict[str, Any]]) -> pytest.MarkDecorator:
+    """Once a layout: options of `tiergraph.build`."""
+    return pytest.mark.parametrize("layout", layouts, ids=lambda o: "-".join(map(str, o.values())))
+
+
+def each_build(layouts: Sequence[dict[str, Any]]) -> Callable[[Any], Any]:
+    """Once for each graph, layout, and whether edges have directions and weights."""
+    marks = [
+        pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"]),
+        each_layout(layouts),
+        pytest.mark.parametrize("has_weights", [False, True], ids=["unweighted", "weighted"]),
+        each_graph,
+    ]
+
+    def marked(test: Any) -> Any:
+        for mark in marks:
+            test = mark(test)
+        return test
+
+    return marked
 
 
 def skewed(rng: np.random.Generator, vertices: int, arcs: int, exponent: float) -> Ends:
@@ -69,11 +95,18 @@ def skewed(rng: np.random.Generator, vertices: int, arcs: int, exponent: float) 
     return ids[0], rng.permutation(vertices)[ids[1]]
 
 
-def weighted(make: Callable[[np.random.Generator], Ends], seed: int = 7) -> tuple[np.ndarray, ...]:
+def weighted(make: Make, seed: int = 7) -> tuple[np.ndarray, ...]:
     """The arcs that `make` draws, with weights."""
     rng = np.random.default_rng(seed)
     src, dst = make(rng)
     return src, dst, rng.random(len(src)).astype(np.float32)
+
+
+def build(folder: Path, make: Make, *, has_weights: bool = True, **options: Any) -> Path:
+    """The directory of a graph of the arcs that `make` draws."""
+    src, dst, weights = weighted(make)
+    tg.build((src, dst, weights) if has_weights else (src, dst), folder / "g.tg", **options)
+    return folder / "g.tg"
 
 
 def build_even(folder: Path, vertices: int, arcs: int, **options: Any) -> Path:

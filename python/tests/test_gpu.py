@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpu_graphs import GRAPHS, MEMORY, REASON, build_even, weighted
+from gpu_graphs import MEMORY, build, build_even, each_build, each_graph, needs_gpu, one
 
 import tiergraph as tg
 
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+pytestmark = needs_gpu
 
 
 LAYOUTS = [
@@ -26,23 +26,14 @@ PLACES = [
 ]
 
 
-@pytest.fixture(scope="module", params=GRAPHS, ids=lambda make: make.__name__)
-def edges(request):
-    return weighted(request.param)
-
-
-@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda o: "-".join(map(str, o.values())))
-@pytest.mark.parametrize("has_weights", [False, True], ids=["unweighted", "weighted"])
-def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, has_weights):
-    tg.build(
-        edges if has_weights else edges[:2], tmp_path / "g.tg", undirected=undirected, **layout
-    )
-    cpu = tg.open(tmp_path / "g.tg", memory=MEMORY)
+@each_build(LAYOUTS)
+def test_gpu_equals_cpu(tmp_path, make, undirected, layout, has_weights):
+    path = build(tmp_path, make, has_weights=has_weights, undirected=undirected, **layout)
+    cpu = tg.open(path, memory=MEMORY)
     ranks = cpu.pagerank(iterations=10)
     components, depths, distances = cpu.wcc(), cpu.bfs(0), cpu.sssp(0)
     for place in PLACES:
-        gpu = tg.open(tmp_path / "g.tg", memory=MEMORY, device="cuda", **place)
+        gpu = tg.open(path, memory=MEMORY, device="cuda", **place)
         np.testing.assert_allclose(gpu.pagerank(iterations=10), ranks, rtol=1e-4, err_msg=place)
         assert gpu.last_run["device"] != "cpu"
         np.testing.assert_array_equal(gpu.wcc(), components, err_msg=place)
@@ -50,9 +41,10 @@ def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, has_weights):
         np.testing.assert_array_equal(gpu.sssp(0), distances, err_msg=place)
 
 
-def test_personalised(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg")
-    of = {d: tg.open(tmp_path / "g.tg", memory=MEMORY, device=d) for d in ("cpu", "cuda")}
+@each_graph
+def test_personalised(tmp_path, make):
+    path = build(tmp_path, make)
+    of = {d: tg.open(path, memory=MEMORY, device=d) for d in ("cpu", "cuda")}
     ranks = {d: g.pagerank(sources=[0, 0], iterations=20, damping=0.7) for d, g in of.items()}
     np.testing.assert_allclose(ranks["cuda"], ranks["cpu"], rtol=1e-4, atol=1e-9)
 
@@ -64,17 +56,17 @@ def test_state_that_does_not_fit_is_refused(tmp_path):
         graph.pagerank()
 
 
-def test_no_such_gpu(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg")
+def test_no_such_gpu(tmp_path):
     with pytest.raises(tg.DeviceError, match="cannot open GPU `77`"):
-        tg.open(tmp_path / "g.tg", device="cuda:77")
+        tg.open(build(tmp_path, one), device="cuda:77")
 
 
-def test_damage_is_found_before_it_is_computed_on(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg", codec="raw")
-    blocks = tmp_path / "g.tg" / "in.blocks"
+@each_graph
+def test_damage_is_found_before_it_is_computed_on(tmp_path, make):
+    path = build(tmp_path, make, codec="raw")
+    blocks = path / "in.blocks"
     data = bytearray(blocks.read_bytes())
     data[100] ^= 1
     blocks.write_bytes(data)
     with pytest.raises(tg.FormatError, match=r"in\.blocks"):
-        tg.open(tmp_path / "g.tg", device="cuda").pagerank()
+        tg.open(path, device="cuda").pagerank()

@@ -6,12 +6,12 @@ import os
 
 import numpy as np
 import pytest
-from gpu_graphs import REASON, skewed, weighted
+from gpu_graphs import each_layout, needs_gpu, skewed, weighted
 from test_gpu_trace import spans_of
 
 import tiergraph as tg
 
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+pytestmark = needs_gpu
 
 LAYOUTS = [
     {"codec": "packed", "block_bytes": 4096},
@@ -37,7 +37,7 @@ def edges():
 
 
 @pytest.mark.parametrize("stripes", [1, 3])
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda o: "-".join(map(str, o.values())))
+@each_layout(LAYOUTS)
 def test_direct_equals_cpu(tmp_path, edges, layout, stripes):
     folders = [tmp_path / f"stripe-{i}" for i in range(stripes)]
     if stripes > 1:

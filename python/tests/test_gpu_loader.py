@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from gpu_graphs import REASON
+from gpu_graphs import needs_gpu
 
 import tiergraph as tg
 from tiergraph.train.options import TrainOptions
@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="loaders hand over PyTorch tensors")
 pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
 
 
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+pytestmark = needs_gpu
 
 CASES = [
     ([25, 10], None),

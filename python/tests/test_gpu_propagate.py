@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from gpu_graphs import GRAPHS, MEMORY, REASON, build_even, weighted
+from gpu_graphs import MEMORY, build, build_even, each_build, needs_gpu
 
 import tiergraph as tg
 
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+pytestmark = needs_gpu
 
 LAYOUTS = [
     {"codec": "packed"},
@@ -39,20 +38,11 @@ def assert_same(cpu, x, how, found):
         np.testing.assert_array_equal(found, expected, err_msg=message)
 
 
-@pytest.fixture(scope="module", params=GRAPHS, ids=lambda make: make.__name__)
-def edges(request):
-    return weighted(request.param)
-
-
-@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda o: "-".join(map(str, o.values())))
-@pytest.mark.parametrize("has_weights", [False, True], ids=["unweighted", "weighted"])
-def test_gpu_equals_cpu(tmp_path, edges, undirected, layout, has_weights):
-    tg.build(
-        edges if has_weights else edges[:2], tmp_path / "g.tg", undirected=undirected, **layout
-    )
-    cpu = tg.open(tmp_path / "g.tg", memory=MEMORY)
-    gpus = [tg.open(tmp_path / "g.tg", memory=MEMORY, device="cuda", **p) for p in PLACES]
+@each_build(LAYOUTS)
+def test_gpu_equals_cpu(tmp_path, make, undirected, layout, has_weights):
+    path = build(tmp_path, make, has_weights=has_weights, undirected=undirected, **layout)
+    cpu = tg.open(path, memory=MEMORY)
+    gpus = [tg.open(path, memory=MEMORY, device="cuda", **place) for place in PLACES]
     for number, (dtype, width) in enumerate(SHAPES):
         x = values(cpu.vertices, dtype, width)
         for transpose in (False, True):

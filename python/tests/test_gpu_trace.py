@@ -7,11 +7,11 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from gpu_graphs import REASON, build_even
+from gpu_graphs import build_even, needs_gpu
 
 import tiergraph as tg
 
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no GPU here: {REASON}")
+pytestmark = needs_gpu
 
 STAGES = {
     "storage to host": "storage_to_host_seconds",

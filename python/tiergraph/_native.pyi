@@ -96,6 +96,7 @@ class Graph:
         trace: str | None,
         progress: Progress | None,
     ) -> tuple[NDArray[np.floating[Any]], str]: ...
+    def propagate_bytes(self, width: int) -> int: ...
 
 class Builder:
     """Receives edges by batches, sorts them outside memory and writes a graph."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Self
 
+HINT = "\n\nhint: "
+
 
 class Error(Exception):
     """Any failure that tiergraph reports."""
@@ -31,7 +33,11 @@ class Error(Exception):
             details.append(f"got {got}" if details else f"{got}")
         if details:
             text += ": " + ", ".join(details)
-        return cls(text if hint is None else f"{text}\n\nhint: {hint}")
+        return cls(text if hint is None else text + HINT + hint)
+
+    def without_hint(self) -> str:
+        """The message up to its hint, for an error that has this one as its cause."""
+        return str(self).partition(HINT)[0]
 
 
 class FormatError(Error):
@@ -48,6 +54,9 @@ class DeviceError(Error):
 
 class BudgetError(Error):
     """A memory budget cannot hold what was asked for."""
+
+    enough_bytes: int | None = None
+    """The least budget, in bytes, that holds this beside what it held already; None: not known."""
 
 
 class InputError(Error, ValueError):

@@ -110,6 +110,9 @@ def add_features(
     Takes what `Attached` describes, in the user's order: row i belongs to the i-th smallest id.
     Streamed: `memory` bounds what puts rows in the graph's order. `overwrite` replaces what has the
     same name. Returns the features, labels and splits that the graph then has.
+
+    Raises `InputError` for what does not belong to this graph, for NaN without `allow_nan`, and for
+    a name that it has without `overwrite`; `BudgetError` where `memory` is too little.
     """
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     options = {"memory": to_bytes(memory), "overwrite": overwrite}
@@ -138,8 +141,10 @@ class Features:
     def read(self, vertices: ArrayLike) -> NDArray[np.float32]:
         """The rows of these vertices, by the user's ids: float32 of shape (n, D).
 
-        Reads the pages that hold them, once each, and checks them. A loader does this for
-        batches; here it is for looking things up.
+        Reads the pages that hold them, once each if they are together no more than 4 MiB, and
+        checks them. A loader does this for batches; here it is for looking things up. Raises
+        `InputError` for an id that is no vertex, `IoError` and `FormatError` for pages that cannot
+        be read or are damaged.
         """
         return self._native.read_features(self.name, to_ids(np.asarray(vertices), "vertices"))
 

@@ -43,8 +43,8 @@ def open(
     """Opens the graph directory `path`, which `build` or `generate` wrote.
 
     `memory` (`"2GiB"` or bytes) bounds what the process holds beyond the Python interpreter;
-    without it the native part chooses from what the machine has free. `io` names the read engine
-    (`auto`, `uring`, `posix`); `threads` defaults to the machine's cores.
+    without it, three quarters of what the machine has free. `io` names the read engine (`auto`,
+    `uring`, `posix`); `threads` defaults to the machine's cores.
 
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)
@@ -57,8 +57,9 @@ def open(
     `modelled_bandwidth` (bytes a second) holds reading back to that of a drive that is not there:
     figures of such a run are a model's, and its `io_engine` says `modelled`.
 
-    Reads the manifest and the index. Raises `FormatError` for bytes that are not a graph,
-    `IoError` where the system refuses, `BudgetError` where `memory` cannot hold the vertex state.
+    Reads the manifest and the indexes. Raises `FormatError` for bytes that are not a graph,
+    `IoError` where the system refuses, `DeviceError` where there is no such GPU, `BudgetError`
+    where `memory` does not hold the indexes and the workers' buffers.
     """
     device, why = resolve(device)
     if modelled_bandwidth is not None and transfers == "direct" and device != "cpu":
@@ -79,6 +80,11 @@ class Graph:
     Results are NumPy arrays with one value a vertex, in ascending order of the user's ids, which
     `ids` gives. After each run, `last_run` says where the time went: seconds, bytes read,
     bandwidth, resident bytes, under the same keys as `--json` prints them.
+
+    Algorithms raise `InputError` for ids and parameters that they cannot use, `BudgetError` before
+    they begin where `memory` does not hold their state of vertices, `IoError` and `FormatError` for
+    blocks that cannot be read or are damaged, `DeviceError` for what a GPU refuses. `trace` is
+    where the run's timeline is written (Chrome's format); `progress` is told how far it is.
     """
 
     def __init__(self, native: _native.Graph, path: str, *, device_why: str) -> None:
@@ -164,11 +170,12 @@ class Graph:
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
     ) -> Floats:
-        """PageRank as LDBC Graphalytics defines it; with `sources`, personalised to these ids.
+        """PageRank as LDBC Graphalytics defines it, float32 of shape (|V|,); the ranks sum to 1.
 
-        Starts at 1/|V|, teleports with (1 - damping)/|V| and spreads the mass of sinks evenly.
-        Stops after `iterations`, or once the ranks of all vertices together change by less than
-        `tolerance`; `last_run["converged"]` tells. One pass over the edges an iteration.
+        Starts at 1/|V|, teleports with (1 - damping)/|V| and spreads the mass of sinks evenly; with
+        `sources`, personalised: it teleports to these ids alone. Stops after `iterations` (100), or
+        once the ranks of all vertices together change by less than `tolerance` (10^-6 where neither
+        is given); `last_run["converged"]` tells. One pass over the edges an iteration.
         """
         wanted = None if sources is None else to_ids(np.asarray(sources), "sources")
         return self._run(
@@ -180,7 +187,10 @@ class Graph:
     def wcc(
         self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
     ) -> NDArray[np.uint64]:
-        """Weakly connected components: for each vertex, the smallest id in its component."""
+        """Weakly connected components: the smallest id in each vertex's, uint64 of shape (|V|,).
+
+        One pass over the edges.
+        """
         return self._run(lambda: self._native.wcc(_path(trace), progress))
 
     def bfs(
@@ -190,7 +200,7 @@ class Graph:
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
     ) -> NDArray[np.int32]:
-        """Hops from vertex `source` along the edges, int32; -1 where no path leads."""
+        """Hops from vertex `source` along the edges, int32 of shape (|V|,); -1: no path leads."""
         start = _id(source, "source")
         return self._run(lambda: self._native.bfs(start, _path(trace), progress))
 
@@ -201,9 +211,10 @@ class Graph:
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
     ) -> NDArray[np.float64]:
-        """The least total weight from vertex `source`, float64; `inf` where no path leads.
+        """The least total weight from vertex `source`, float64 of shape (|V|,); `inf`: no path.
 
-        Without weights, every edge weighs 1.
+        Without weights, every edge weighs 1. A pass goes over the tiles whose sources fell in the
+        one before.
         """
         start = _id(source, "source")
         return self._run(lambda: self._native.sssp(start, _path(trace), progress))
@@ -240,6 +251,10 @@ class Graph:
                 values, reduce, transpose, weights, _path(trace), progress
             )
         )
+
+    def propagate_bytes(self, columns: int) -> int:
+        """Bytes of `memory` that `propagate` takes for float32 values of shape (|V|, `columns`)."""
+        return self._native.propagate_bytes(columns)
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
         before = self._native.measure_ceiling(CEILING_SECONDS) if self.ceiling else None

@@ -23,7 +23,8 @@ class LoaderOptions(TypedDict, total=False):
     seed: int | None
     """What everything random follows from, with the epoch's number; 0."""
     memory: int | str | None
-    """Bound of what the loader holds, batches and cache included, `"2GiB"` or bytes."""
+    """Bound of what the loader holds, batches and cache included, `"2GiB"` or bytes; three quarters
+    of what the machine has free."""
     threads: int | None
     """Threads that prepare batches; the machine's cores."""
     window: int | None
@@ -41,7 +42,7 @@ class LoaderOptions(TypedDict, total=False):
     direction: Literal["in", "out"] | None
     """Which neighbours are sampled: `in`, as PyG does, so that messages go along edges."""
     io: str | None
-    """The read engine: `auto`, `uring`, `posix`."""
+    """The read engine: `uring`, `posix`, or `auto`, which is the default."""
     features: str | None
     """Which of the graph's features become `x`; by default those named `x`, where there are."""
     labels: str | None

@@ -67,8 +67,9 @@ class NeighborLoader:
     Each `iter()` is the next epoch, with a shuffle and neighbours of its own; `set_epoch` goes to
     another. Batches follow from (seed, epoch, number) alone, whatever the memory and the threads.
 
-    Raises `InputError` for what cannot be sampled, `BudgetError` where `memory` does not hold a
-    window of batches; iterating raises `IoError` and `FormatError` for what cannot be read.
+    Raises `InputError` for what cannot be sampled, `BudgetError` where `memory` does not hold what
+    its threads sample with; iterating raises `BudgetError` where a batch does not fit, `IoError`
+    and `FormatError` for what cannot be read or is damaged.
 
     With `device="cuda"`, kernels make the batches. What they do not sample (weights, times,
     disjoint trees, values of edges, several types), and neighbours that `memory` and

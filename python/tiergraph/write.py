@@ -30,24 +30,29 @@ class BuildOptions(TypedDict, total=False):
     """What `build` and `generate` may be told; left out or None, an option has its default."""
 
     memory: int | str | None
-    """Bound of the external sort, `"2GiB"` or bytes."""
+    """Bound of what the build holds, `"2GiB"` or bytes; half of what the machine has free."""
     threads: int | None
+    """Threads that sort and encode; the machine's cores."""
     undirected: bool | None
-    """Each edge goes both ways."""
+    """Each edge goes both ways; without it, what the source says, or else one way."""
     dedup: bool | None
-    """Keep one of several equal edges."""
+    """Keep one of several equal edges, that of the least weight."""
     drop_self_loops: bool | None
+    """Drop edges from a vertex to itself."""
     ids: Literal["dense", "map"] | None
     """`dense`: ids are 0 to |V| - 1. `map`: any 64-bit ids, stored beside the graph."""
     order: Literal["none", "degree", "auto"] | None
-    """How vertices are arranged on disk; results always come back in the order of the ids."""
+    """How vertices are arranged on disk; results always come back in the order of the ids. `auto`
+    is whichever makes the neighbours of a sample lie closer together."""
     codec: Literal["packed", "raw"] | None
+    """How neighbours are stored: as bit-packed gaps, or as plain ids of 4 or 8 bytes."""
     layouts: Literal["analytics", "training", "both", "sampling"] | None
     """What the graph is for: whole-graph passes, neighbour look-ups, or both; `sampling` has only
     the neighbours that messages come from."""
     stripe: list[str] | None
     """Directories, one a drive, that blocks are dealt over in turn."""
     block_bytes: int | str | None
+    """Bytes a block, a multiple of 4096; 1 MiB."""
     overwrite: bool | None
     """Replace a graph that stands at the path."""
 
@@ -56,12 +61,13 @@ class GenerateOptions(BuildOptions, total=False):
     """What `generate` may be told beyond how to build."""
 
     seed: int | None
+    """What everything random follows from; 1."""
     weights: Literal["unit", "byte"] | None
     """Random weights: even in [0, 1), or among the integers 1 to 255."""
     scale: int | None
     """rmat: 2^scale vertices."""
     edge_factor: int | None
-    """rmat: edges a vertex."""
+    """rmat: edges a vertex; 16."""
     vertices: int | None
     """uniform, sbm: vertices."""
     edges: int | None
@@ -120,7 +126,7 @@ def build(
     progress: _native.Progress | None = None,
     **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
-    """Writes the graph directory `path` from `source` and returns what it measured.
+    """Writes the graph directory `path` from `source` and returns what was built and measured.
 
     `source` is one of
 
@@ -150,8 +156,12 @@ def build(
     twice then; with `node_times`, neighbours are sampled by their own times: `add_edge_values` has
     them all. `{}` leaves a dataset's out. A graph that removes duplicates has none.
 
-    Tables and batches are streamed: memory stays at `memory` plus one batch. The graph appears at
-    `path` whole, or not at all. Raises `InputError` for input that cannot be used.
+    Tables and batches are streamed within `memory`. The graph appears at `path` whole, or not at
+    all. Returns `vertices`, `edges`, `arcs`, `bytes`, `seconds`, `stages` and more, under the keys
+    that `--json` prints; with values of edges, what `add_edge_values` returns.
+
+    Raises `InputError` for input that cannot be used, `FormatError` for files that are damaged,
+    `BudgetError` where `memory` is too little, `IoError` where the system refuses.
     """
     dataset, given = datasets.find(source), source
     if dataset is not None:
@@ -224,7 +234,7 @@ def generate(
     `kind` is `rmat` (Graph500's Kronecker graph: `scale`, `edge_factor`), `uniform` (`vertices`,
     `edges`) or `sbm` (communities: `vertices`, `communities`, `mean_degree`, `inside`); each takes
     `seed`, `weights`, `features` and `classes`. Features are streamed to disk as `feature_dtype`
-    (`f32`, `f16`, `int8`) and may be larger than memory.
+    (`f32`, `f16`, `int8`) and may be larger than memory. Returns and raises what `build` does.
     """
     own = GenerateOptions.__annotations__.keys() - BuildOptions.__annotations__.keys()
     parameters = {k: v for k, v in options.items() if k in own and v is not None}

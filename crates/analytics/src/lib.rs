@@ -22,6 +22,6 @@ mod state;
 pub use bfs::{UNREACHED, bfs};
 pub use components::wcc;
 pub use pagerank::{PageRank, pagerank};
-pub use propagate::{Propagate, Reduce, Value, propagate};
+pub use propagate::{Propagate, Reduce, Value, propagate, propagate_bytes};
 pub use report::{Iteration, RunReport};
 pub use sssp::sssp;

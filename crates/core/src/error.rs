@@ -44,6 +44,7 @@ struct Inner {
     expected: Option<String>,
     got: Option<String>,
     hint: Option<String>,
+    enough_bytes: Option<u64>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -57,6 +58,7 @@ impl Error {
             expected: None,
             got: None,
             hint: None,
+            enough_bytes: None,
             source: None,
         }))
     }
@@ -94,6 +96,14 @@ impl Error {
         self
     }
 
+    /// The memory with which this would not have been said, as a hint, and as a figure for callers
+    /// that gave a part of theirs and know what the whole must be then.
+    #[must_use]
+    pub fn enough(mut self, bytes: u64) -> Self {
+        self.0.enough_bytes = Some(bytes);
+        self.hint(format!("run with `--memory {}MiB` or more", bytes.div_ceil(1 << 20)))
+    }
+
     /// The cause below this error.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
@@ -104,6 +114,11 @@ impl Error {
     /// The kind, which callers match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// The memory that would have been enough, where that is known.
+    pub fn enough_bytes(&self) -> Option<u64> {
+        self.0.enough_bytes
     }
 }
 

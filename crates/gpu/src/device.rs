@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::driver::{Code, Driver, Handle, driver};
+use crate::driver::{Code, Driver, Handle};
 use crate::failure::check;
+use crate::start::driver;
 
 /// `cuDeviceGetAttribute`'s numbers.
 const MULTIPROCESSORS: c_int = 16;

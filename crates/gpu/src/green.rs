@@ -13,8 +13,9 @@ use std::sync::OnceLock;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::Device;
-use crate::driver::{Code, Handle, NAMES, NON_BLOCKING, USE_CPU, driver, release, version};
+use crate::driver::{Code, Handle, NON_BLOCKING};
 use crate::library::{functions, open};
+use crate::start::{NAMES, USE_CPU, driver, release, version};
 
 /// `CUdevResource`; of what it says, only the number of multiprocessors means the same in all
 /// versions. The driver alone writes it.

@@ -20,6 +20,7 @@ mod library;
 mod memory;
 mod nvrtc;
 mod pinned;
+mod start;
 mod stream;
 
 pub use cufile::{CuFile, DirectFile};

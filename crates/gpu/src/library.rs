@@ -62,7 +62,7 @@ macro_rules! functions {
 
         impl $table {
             /// Reads the table; gives the name of the first function that is missing.
-            fn read(library: libloading::Library) -> Result<Self, &'static str> {
+            pub(crate) fn read(library: libloading::Library) -> Result<Self, &'static str> {
                 Ok(Self {
                     $(
                         // SAFETY: the type is the one that NVIDIA's header declares.

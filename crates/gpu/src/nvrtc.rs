@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::Architecture;
-use crate::driver::{self, Handle, driver};
+use crate::driver::Handle;
 use crate::library::{functions, open};
+use crate::start::{driver, version};
 
 functions! {
     /// `libnvrtc`.
@@ -51,7 +52,7 @@ impl Compiler {
 
     fn load() -> Result<Self> {
         // Without a driver, kernels are compiled to see whether they do.
-        let is_12 = driver().and_then(driver::version).is_ok_and(|version| version < 13000);
+        let is_12 = driver().and_then(version).is_ok_and(|version| version < 13000);
         let names = if is_12 { &NAMES_OF_12 } else { &NAMES };
         let functions = Functions::read(open("CUDA's run-time compiler", names, HINT)?)
             .map_err(|missing| failed("use NVRTC").got(format!("a library without {missing}")))?;

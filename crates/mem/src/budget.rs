@@ -71,7 +71,7 @@ impl Budget {
     }
 
     fn exceeded(&self, bytes: u64, left: u64, what: &str) -> Error {
-        let enough = (self.0.limit - left).saturating_add(bytes).div_ceil(1 << 20);
+        let enough = (self.0.limit - left).saturating_add(bytes);
         Error::new(ErrorKind::Budget, "reserve memory for")
             .object(what)
             .expected(format!(
@@ -80,7 +80,7 @@ impl Budget {
                 ByteSize(self.0.limit)
             ))
             .got(format!("`{}`", ByteSize(bytes)))
-            .hint(format!("run with `--memory {enough}MiB` or more"))
+            .enough(enough)
     }
 }
 
@@ -128,6 +128,7 @@ mod tests {
              left of the budget of `2.0 GiB`, got `1.0 GiB`\n\nhint: run with `--memory 2560MiB` \
              or more"
         );
+        assert_eq!(e.enough_bytes(), Some(5 << 29));
         assert_eq!(budget.used(), 3 << 29, "a refused reservation counts nothing");
     }
 

@@ -19,7 +19,11 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let made = py
         .import("tiergraph.errors")
         .and_then(|module| module.getattr(class))
-        .and_then(|class| class.call1((error.to_string(),)));
+        .and_then(|class| class.call1((error.to_string(),)))
+        .and_then(|made| match error.enough_bytes() {
+            Some(bytes) => made.setattr("enough_bytes", bytes).map(|()| made),
+            None => Ok(made),
+        });
     match made {
         Ok(exception) => PyErr::from_value(exception),
         Err(failed) => failed,

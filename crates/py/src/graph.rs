@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::{
-    PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank, propagate, sssp, wcc,
+    PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank, propagate,
+    propagate_bytes, sssp, wcc,
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
@@ -221,6 +222,11 @@ impl Graph {
             Ok(x) => self.propagate_values(py, &x, how, trace, progress),
             Err(_) => self.propagate_values::<f64>(py, &x.extract()?, how, trace, progress),
         }
+    }
+
+    /// Bytes of state of `propagate` for `width` float32 values a vertex.
+    fn propagate_bytes(&self, py: Python<'_>, width: usize) -> PyResult<u64> {
+        Ok(propagate_bytes::<f32>(&*self.lock(py)?, width))
     }
 
     /// Bytes a second that the file of this graph's passes gives through its engine, bare.

@@ -17,11 +17,14 @@ use tiergraph_graph::Graph;
 
 use crate::columns::Columns;
 use crate::edges::EdgeValues;
-use crate::hotness::{Kept, Plan};
+use crate::hotness::{Hotness, Kept, Plan};
 use crate::keep::Keep;
 use crate::loader::Loader;
 use crate::matrix::Matrix;
+use crate::offsets::Offsets;
 use crate::options::{LoaderOptions, Resident};
+use crate::page_map::PageMap;
+use crate::sample::Sampler;
 use crate::shared::Inputs;
 use crate::store::RowStore;
 
@@ -59,7 +62,8 @@ impl Loader {
     /// at most `presample` batches.
     ///
     /// # Errors
-    /// As [`Loader::new`] and [`Loader::presample`].
+    /// As [`Loader::new`] and [`Loader::presample`]. What does not fit is said with the memory that
+    /// all parts of the loader take, and not the one alone that was refused.
     pub fn fitted<'a>(
         graph: &Arc<Graph>,
         options: &LoaderOptions,
@@ -67,7 +71,23 @@ impl Loader {
         plan: &Plan,
         presample: usize,
     ) -> Result<(Self, Fitted)> {
-        let seeds = seeds.into();
+        let least = least_bytes(graph, options)?;
+        let opened = graph.budget().used();
+        Self::fit(graph, options, seeds.into(), (plan, presample), least).map_err(|error| {
+            match error.enough_bytes() {
+                Some(enough) => error.enough(enough.max(opened + least)),
+                None => error,
+            }
+        })
+    }
+
+    fn fit(
+        graph: &Arc<Graph>,
+        options: &LoaderOptions,
+        seeds: Inputs<'_>,
+        (plan, presample): (&Plan, usize),
+        least: u64,
+    ) -> Result<(Self, Fitted)> {
         let row_bytes = match &options.features {
             Some(name) => graph.features(name)?.row_bytes(),
             None => 0,
@@ -77,7 +97,9 @@ impl Loader {
         let retain_bytes = options.retain_bytes.min(retain_bytes);
         let options = &LoaderOptions { retain_bytes, ..options.clone() };
         let counter = LoaderOptions { features: None, edge_features: None, ..options.clone() };
-        let keep = Keep::all_within(graph, options.direction, before / 2);
+        // Counting is faster with neighbours in memory, but must not fail for them.
+        let spare = before.saturating_sub(least).min(before / 2);
+        let keep = Keep::all_within(graph, options.direction, spare);
         let all = column_bytes(graph, options)?;
         let (counted, _) = fit_columns(all, before / 4);
         let counter = LoaderOptions { resident: counted, ..counter };
@@ -127,6 +149,28 @@ impl Loader {
         let loader = Self::new(Arc::clone(graph), options.clone(), &keep, kept.vertices)?;
         Ok((loader, fitted))
     }
+}
+
+/// Bytes that a loader takes which keeps nothing that it can read, but for its batches: of
+/// everything that it looks up in, of its threads, and of counting what batches want.
+fn least_bytes(graph: &Graph, options: &LoaderOptions) -> Result<u64> {
+    let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
+    let pages = graph.row_pages(options.direction).map_or(0, |rows| rows.index.len() as u64);
+    let row_bytes = match &options.features {
+        Some(name) => graph.features(name)?.row_bytes(),
+        None => 0,
+    };
+    let rows = if row_bytes > 0 { vertices } else { 0 };
+    let sampler = Sampler::new(graph.vertices(), &options.sample)?.resident_bytes();
+    let thread = sampler + graph.page_reader()?.resident_bytes();
+    let least = Offsets::bytes_of(vertices, arcs)
+        + PageMap::bytes_of(pages, vertices)
+        + RowStore::bytes_of(0, rows, row_bytes)
+        + Hotness::bytes_of(pages, vertices)
+        + options.threads as u64 * thread;
+    // Of any memory, one part in so many goes to pages.
+    let pages = options.threads as u64 * options.retain_bytes as u64;
+    Ok(least + pages.min(least.div_ceil(PAGES_SHARE - 1)))
 }
 
 /// Bytes of the columns that batches are made of: weights, times, numbers.

@@ -52,6 +52,7 @@ mod steps;
 pub mod store;
 mod stored;
 mod table;
+mod tools;
 pub mod topology;
 pub mod window;
 

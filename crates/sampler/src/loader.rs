@@ -12,8 +12,9 @@ use crate::epoch::Epoch;
 use crate::hotness::{Hotness, Kept};
 use crate::keep::Keep;
 use crate::options::LoaderOptions;
-use crate::shared::{Chest, Inputs, Shared};
+use crate::shared::{Inputs, Shared};
 use crate::store::RowStore;
+use crate::tools::Chest;
 use crate::topology::Topology;
 
 /// Prepares batches of one graph, epoch after epoch.
@@ -77,10 +78,7 @@ impl Loader {
         };
         let tools = Chest::default();
         let shared = Shared { graph, topology, rows: store, edge_rows, options, tools };
-        // What is wrong with the options, or does not fit, is said now and not by a worker.
-        for _ in 0..shared.options.threads {
-            shared.tools.give(shared.new_tools()?);
-        }
+        shared.tools.fill(&shared.graph, shared.options.threads, || shared.new_tools())?;
         Ok(Self(Arc::new(shared)))
     }
 

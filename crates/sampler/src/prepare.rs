@@ -14,8 +14,9 @@ use crate::epoch::Prepared;
 use crate::gather::{GatherReads, gather_matrices};
 use crate::matrix::Matrix;
 use crate::options::LoaderOptions;
-use crate::shared::{Shared, Tools};
+use crate::shared::Shared;
 use crate::stats::EpochStats;
+use crate::tools::Tools;
 
 impl Workshop for Shared {
     type Tools = Tools;

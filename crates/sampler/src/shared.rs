@@ -1,11 +1,10 @@
-//! What all epochs and workers of a loader share, and what one worker has for itself.
+//! What all epochs and workers of a loader share.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tiergraph_core::{Cancel, Error, ErrorKind, Result};
-use tiergraph_graph::{Features, Graph, PageReader};
-use tiergraph_mem::Reservation;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::{Features, Graph};
 
 use crate::batch::{MiniBatch, Seeds};
 use crate::options::LoaderOptions;
@@ -13,6 +12,7 @@ use crate::order::permutation;
 use crate::philox::{EpochKey, Purpose};
 use crate::sample::Sampler;
 use crate::store::RowStore;
+use crate::tools::{Chest, Tools};
 use crate::topology::Topology;
 use crate::window::SampleReads;
 
@@ -30,60 +30,6 @@ pub struct Shared {
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Loader").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
-/// What one worker has for itself, from epoch to epoch.
-pub struct Tools<S = Sampler> {
-    pub(crate) sampler: S,
-    pub(crate) reader: PageReader,
-    held: Vec<Reservation>,
-}
-
-impl<S> Tools<S> {
-    pub(crate) fn new(sampler: S, reader: PageReader) -> Self {
-        Self { sampler, reader, held: Vec::new() }
-    }
-
-    /// Reserves what tables of `table_bytes` and pages that are kept for a window have grown by.
-    pub(crate) fn reserve_growth(
-        &mut self,
-        graph: &Graph,
-        table_bytes: u64,
-        retained: u64,
-    ) -> Result<()> {
-        let held: u64 = self.held.iter().map(Reservation::bytes).sum();
-        let bytes = table_bytes + self.reader.resident_bytes() + retained;
-        if bytes > held {
-            self.held.push(graph.reserve(bytes - held, "the tables and buffers of a sampler")?);
-        }
-        Ok(())
-    }
-}
-
-/// The tools that no worker has.
-pub(crate) struct Chest<S>(Mutex<Vec<Tools<S>>>);
-
-impl<S> Default for Chest<S> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<S> Chest<S> {
-    /// Used tools, if there are any.
-    pub(crate) fn take(&self) -> Option<Tools<S>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    /// Keeps a worker's tools for the next epoch.
-    pub(crate) fn give(&self, mut tools: Tools<S>) {
-        // An epoch that was left early has stopped its reader for good.
-        tools.reader.stop_by(Cancel::default());
-        // A failed engine may still bring what nobody waits for.
-        if tools.reader.is_idle() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
-        }
     }
 }
 

@@ -95,3 +95,41 @@ fn without_features_no_row_is_kept() {
         Loader::fitted(&Arc::clone(&graph), &options(false), &seeds, &Plan::default(), 2).unwrap();
     assert_eq!((fitted.rows, fitted.kept_rows, fitted.decoded), (0, 0, true));
 }
+
+#[test]
+fn threads_that_do_not_fit_are_counted_together() {
+    let sample = Layout::mixed(true).build();
+    let options = LoaderOptions { threads: 6, retain_bytes: 0, ..options(false) };
+    let open = |memory| sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
+    let make = |graph| Loader::new(graph, options.clone(), &Keep::Nothing, []);
+    let roomy = open(160 << 20);
+    let opened = roomy.budget().used();
+    let loader = make(Arc::clone(&roomy)).unwrap();
+    let needed = roomy.budget().used();
+    drop(loader);
+    let error = make(open(opened.midpoint(needed))).unwrap_err();
+    assert!(error.to_string().contains("the tables and buffers of 5 more samplers"), "{error}");
+    assert_eq!(error.enough_bytes(), Some(needed));
+    assert!(make(open(needed)).is_ok());
+    assert!(make(open(needed - 1)).is_err());
+}
+
+#[test]
+fn memory_that_is_too_little_is_said_for_all_parts_at_once() {
+    within(LIMIT, || {
+        let sample = Layout { dim: 64, ..Layout::mixed(true) }.build();
+        let seeds: Vec<u32> = (0..400).collect();
+        for threads in [1, 2, 8] {
+            let options = LoaderOptions { threads, ..options(true) };
+            let fit = |memory| {
+                let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
+                Loader::fitted(&graph, &options, &seeds, &Plan::default(), usize::MAX)
+            };
+            let opened = sample.open().budget().used();
+            let error = fit(opened + (256 << 10)).unwrap_err();
+            let enough = error.enough_bytes().unwrap_or_else(|| panic!("{error}"));
+            assert!(fit(enough).is_ok(), "{threads} threads, {error}");
+            assert!(fit(opened.midpoint(enough)).is_err(), "{threads} threads, {error}");
+        }
+    });
+}

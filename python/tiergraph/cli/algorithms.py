@@ -91,9 +91,15 @@ def pagerank(
     damping: Annotated[float, typer.Option(min=0.0, max=1.0, help="Chance to follow an edge.")] = (
         0.85
     ),
-    iterations: Annotated[int | None, typer.Option(min=1, help="Stop after this many.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many; default: 100.")
+    ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop once all ranks change by less together.")
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Stop once ranks change by less in all; default: 1e-6, or none with --iterations.",
+        ),
     ] = None,
     sources: Annotated[
         list[int] | None, typer.Option("--source", help="Personalise to this id; repeat for more.")

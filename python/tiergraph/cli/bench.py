@@ -24,7 +24,7 @@ def bench() -> None:
 
 @app.command("io")
 def io(
-    path: Annotated[Path, typer.Argument(help="A graph or a large file.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A graph or a large file.")],
     engines: Annotated[str, typer.Option("--io", help="Engines, by commas.")] = "posix,uring",
     blocks: Annotated[
         str, typer.Option("--block-size", help="Bytes a read, by commas.")

@@ -16,7 +16,9 @@ from .new_graph import NewGraph
 @with_flags_of(NewGraph)
 def build(
     graph: NewGraph,
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="Files of edges.")],
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="SOURCE...", help="Files of edges, or a dataset.")
+    ],
     columns: b.Columns = None,
     file_format: b.FileFormat = None,
     weights: Annotated[

@@ -17,20 +17,24 @@ from . import demo_training
 from .output import print_fields, print_table, readable
 from .progress import Bars
 
-STATE_BYTES = 16
-"""Vertex state that the hungriest of the four algorithms holds, bytes a vertex."""
+SCALE = 20
+STATE_COLUMNS = 2
+"""The hungriest of the four algorithms, PageRank, holds as much state as two columns propagated."""
 
 
 def demo(
     graph: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own edges; default: generated.")
     ] = None,
-    scale: Annotated[int, typer.Option(min=1, help="Generate 2^scale vertices.")] = 20,
+    scale: Annotated[int, typer.Option(min=1, help="Generate 2^scale vertices.")] = SCALE,
     directory: Annotated[
         Path, typer.Option("--directory", "-C", help="Where the graph is written.")
     ] = Path("demo.tg"),
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Default: a quarter of what it fills.")
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Of the algorithms; default: a quarter of what it fills."
+        ),
     ] = None,
     training: Annotated[
         bool, typer.Option(help="Then train GraphSAGE on a second graph, where PyTorch is there.")
@@ -38,23 +42,13 @@ def demo(
 ) -> None:
     """Build a graph, run PageRank, WCC, BFS and SSSP on it, train, and show where the time went."""
     _make(graph, scale, directory)
-    info = tg.open(directory).info()
-    budget: int | str = memory or _quarter(info)
+    budget: int | str = memory or quarter(tg.open(directory))
     print(f"\nRunning with memory {readable('bytes', budget)}.\n")
     opened = tg.open(directory, memory=budget)
     opened.ceiling = True
-    rows = []
     with Bars() as bars:
-        ranks = opened.pagerank(iterations=10, progress=bars)
-        rows.append(_row(opened.last_run))
-        hub = int(opened.ids[np.argmax(opened.degrees())])
-        opened.wcc(progress=bars)
-        rows.append(_row(opened.last_run))
-        opened.bfs(hub, progress=bars)
-        rows.append(_row(opened.last_run))
-        opened.sssp(hub, progress=bars)
-        rows.append(_row(opened.last_run))
-    print_table(COLUMNS, rows)
+        ranks, runs = run_all(opened, bars)
+    print_table(COLUMNS, [_row(run) for run in runs])
     print("\nThe highest PageRanks:\n")
     top = results.top(opened.ids, ranks, 10)
     print_table(("vertex", "rank"), [(str(v), readable("rank", r)) for v, r in top])
@@ -82,9 +76,23 @@ def _make(source: Path | None, scale: int, directory: Path) -> None:
     print_fields(stats)
 
 
-def _quarter(info: dict[str, Any]) -> int:
+def run_all(graph: tg.Graph, bars: Bars) -> tuple[tg.Floats, list[dict[str, Any]]]:
+    """PageRank, WCC, and BFS and SSSP from the hub; the ranks, and what each run measured."""
+    ranks = graph.pagerank(iterations=10, progress=bars)
+    runs = [graph.last_run]
+    graph.wcc(progress=bars)
+    runs.append(graph.last_run)
+    hub = int(graph.ids[np.argmax(graph.degrees())])
+    for algorithm in (graph.bfs, graph.sssp):
+        algorithm(hub, progress=bars)
+        runs.append(graph.last_run)
+    return ranks, runs
+
+
+def quarter(graph: tg.Graph) -> int:
     """A quarter of what edges and vertex state fill, and what an opened graph holds anyway."""
-    state = STATE_BYTES * int(info["vertices"])
+    info = graph.info()
+    state = graph.propagate_bytes(STATE_COLUMNS)
     return int(info["reserved_bytes"]) + max(state, (int(info["bytes"]) + state) // 4)
 
 

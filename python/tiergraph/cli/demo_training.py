@@ -26,6 +26,8 @@ FEATURE_BYTES = 4
 SPLITS = {"demo-train": 4096, "demo-val": 512, "demo-test": 512}
 LEAST_MEMORY = 512 << 20
 """What batches and buffers need; evaluation has a quarter of it, for buffers of its own."""
+THREADS = 2
+"""Not one a core: each has buffers and tables, and training is what takes the time."""
 
 
 def train(scale: int, directory: Path) -> None:
@@ -37,21 +39,9 @@ def train(scale: int, directory: Path) -> None:
         print(f"\nTraining is skipped: {error}\n\n`make demo TRAIN=1` installs it (gigabytes).")
         return
     path = directory.with_name(f"{directory.stem}-training.tg")
-    _make(scale, path)
-    quarter = (COLUMNS * FEATURE_BYTES << scale) // 4
-    memory = max(quarter, LEAST_MEMORY)
-    print(f"\nTraining GraphSAGE with memory {readable('bytes', memory)}.\n")
-    options = TrainOptions(
-        model="sage",
-        hidden=32,
-        fanout=(10, 5),
-        batch_size=64,
-        epochs=3,
-        lr=0.01,
-        memory=memory,
-        window=1,
-        splits=("demo-train", "demo-val", "demo-test"),
-    )
+    make(scale, path)
+    options = options_of(scale)
+    print(f"\nTraining GraphSAGE with memory {readable('bytes', options.memory)}.\n")
     trainer = Trainer(str(path), options)
     with Steps(options.epochs) as steps:
         trainer.train(steps)
@@ -61,7 +51,24 @@ def train(scale: int, directory: Path) -> None:
     print(f"\nThe curve is in {picture}.")
 
 
-def _make(scale: int, path: Path) -> None:
+def options_of(scale: int) -> TrainOptions:
+    """The run on 2^scale vertices, and the memory that it gets."""
+    quarter = (COLUMNS * FEATURE_BYTES << scale) // 4
+    return TrainOptions(
+        model="sage",
+        hidden=32,
+        fanout=(10, 5),
+        batch_size=64,
+        epochs=3,
+        lr=0.01,
+        memory=max(quarter, LEAST_MEMORY),
+        threads=THREADS,
+        window=1,
+        splits=("demo-train", "demo-val", "demo-test"),
+    )
+
+
+def make(scale: int, path: Path) -> None:
     """Communities, with features that tell them apart, and a split small enough for a demo."""
     print(f"\nGenerating {path}: 2^{scale} vertices in communities, {COLUMNS} features each.\n")
     with Bars() as bars:

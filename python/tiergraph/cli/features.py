@@ -33,7 +33,7 @@ def order(
     ] = "25,10",
     batch_size: Annotated[int, typer.Option(min=1, help="Seeds a batch.")] = 1024,
     split: Annotated[
-        str | None, typer.Option(help="Seeds; default: train, or all vertices.")
+        str | None, typer.Option(help="Whose vertices are the seeds; default: train, or all.")
     ] = None,
     window: Annotated[
         int | None, typer.Option(min=1, help="Batches that share reads; default: 4.")

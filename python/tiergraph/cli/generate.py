@@ -21,7 +21,9 @@ def generate(
     scale: Annotated[
         int | None, typer.Option(min=1, max=40, help="rmat: 2^scale vertices.")
     ] = None,
-    edge_factor: Annotated[int | None, typer.Option(min=1, help="rmat: edges a vertex.")] = None,
+    edge_factor: Annotated[
+        int | None, typer.Option(min=1, help="rmat: edges a vertex; default: 16.")
+    ] = None,
     vertices: Annotated[int | None, typer.Option(min=1, help="uniform, sbm: vertices.")] = None,
     edges: Annotated[int | None, typer.Option(min=1, help="uniform: edges.")] = None,
     communities: Annotated[int | None, typer.Option(min=1, help="sbm: communities.")] = None,
@@ -39,7 +41,9 @@ def generate(
     classes: Annotated[
         int | None, typer.Option(min=1, help="Classes of labels y, and a split; features follow.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The same seed, the same graph.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed, the same graph; default: 1.")
+    ] = None,
 ) -> None:
     """Write a synthetic graph to OUT.tg."""
     graph.write(

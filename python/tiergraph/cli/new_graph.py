@@ -26,7 +26,9 @@ class NewGraph:
         ] = None,
         dedup: Annotated[
             bool | None,
-            typer.Option("--dedup/--keep-duplicates", help="Keep one of several equal edges."),
+            typer.Option(
+                "--dedup/--keep-duplicates", help="Keep one of several equal edges, the lightest."
+            ),
         ] = None,
         drop_self_loops: Annotated[
             bool | None,
@@ -34,14 +36,18 @@ class NewGraph:
         ] = None,
         order: Annotated[
             Literal["none", "degree", "auto"] | None,
-            typer.Option(help="Arrangement of vertices on disk."),
+            typer.Option(help="Arrangement of vertices on disk; default: auto."),
         ] = None,
         codec: Annotated[
-            Literal["packed", "raw"] | None, typer.Option(help="How edges are stored.")
+            Literal["packed", "raw"] | None,
+            typer.Option(help="Bit-packed gaps, or plain ids; default: packed."),
         ] = None,
         layouts: Annotated[
             Literal["analytics", "training", "both", "sampling"] | None,
-            typer.Option("--for", help="What the graph is for."),
+            typer.Option(
+                "--for",
+                help="What the graph is for; default: analytics, both with features or values.",
+            ),
         ] = None,
         stripe: Annotated[
             str | None,
@@ -49,7 +55,11 @@ class NewGraph:
         ] = None,
         block_bytes: Annotated[
             str | None,
-            typer.Option("--block-size", metavar="SIZE", help="Bytes a block, a power of two."),
+            typer.Option(
+                "--block-size",
+                metavar="SIZE",
+                help="Bytes a block, a multiple of 4096; default: 1MiB.",
+            ),
         ] = None,
         overwrite: Annotated[
             bool | None, typer.Option("--overwrite", help="Replace OUT.tg.")

@@ -46,4 +46,4 @@ Output = Annotated[
         "--output", "-o", metavar="FILE", help="Write the result: .parquet, .csv or .npy."
     ),
 ]
-Top = Annotated[int, typer.Option(min=0, help="How many vertices to list.")]
+Top = Annotated[int, typer.Option(min=0, help="How many to list.")]

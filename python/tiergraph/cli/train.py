@@ -37,7 +37,9 @@ def train(
     model: Annotated[
         Literal["sage", "gcn", "gat"], typer.Option(help="GraphSAGE, GCN or GAT, from PyG.")
     ] = DEFAULTS.model,
-    layers: Annotated[int | None, typer.Option(min=1, help="Default: one for each fanout.")] = None,
+    layers: Annotated[
+        int | None, typer.Option(min=1, help="Default: one for each fanout; the last one goes on.")
+    ] = None,
     hidden: Annotated[int, typer.Option(min=1, help="Units of a hidden layer.")] = DEFAULTS.hidden,
     heads: Annotated[int, typer.Option(min=1, help="GAT's attention heads.")] = DEFAULTS.heads,
     norm: Annotated[
@@ -52,11 +54,15 @@ def train(
         int | None, typer.Option(min=1, help="Stop after so many without a better score.")
     ] = None,
     lr: Annotated[float, typer.Option(min=0.0, help="Adam's step size.")] = DEFAULTS.lr,
-    dropout: Annotated[float, typer.Option(min=0.0, max=1.0)] = DEFAULTS.dropout,
+    dropout: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Of what hidden layers give.")
+    ] = DEFAULTS.dropout,
     input_dropout: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Of the features themselves.")
     ] = DEFAULTS.input_dropout,
-    weight_decay: Annotated[float, typer.Option(min=0.0)] = DEFAULTS.weight_decay,
+    weight_decay: Annotated[
+        float, typer.Option(min=0.0, help="Adam's L2 penalty.")
+    ] = DEFAULTS.weight_decay,
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale rows of features to sum to 1.")
     ] = False,
@@ -66,10 +72,10 @@ def train(
         int | None, typer.Option(min=1, help="That prepare batches; default: all cores.")
     ] = None,
     window: Annotated[
-        int | None, typer.Option(min=1, help="Batches that are prepared together.")
+        int | None, typer.Option(min=1, help="Batches that are prepared together; default: 4.")
     ] = None,
     device: Annotated[
-        str, typer.Option(help="Where batches are made and trained on: cpu, cuda.")
+        str, typer.Option(help="Where batches are made and trained on: cpu, cuda, cuda:N.")
     ] = "cpu",
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written after each epoch.")
@@ -78,7 +84,7 @@ def train(
         bool, typer.Option("--resume", help="Go on from --checkpoint, bit for bit.")
     ] = False,
     curve_path: Annotated[
-        Path | None, typer.Option("--curve", metavar="FILE", help="Draw the run: .png, .svg.")
+        Path | None, typer.Option("--curve", metavar="FILE", help="Draw the run: .png, .svg, .pdf.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -27,11 +27,13 @@ class HeteroBuildOptions(TypedDict, total=False):
     """What `build_hetero` may be told; left out or None, an option has its default."""
 
     memory: int | str | None
-    """Bound of the external sort, `"2GiB"` or bytes."""
+    """Bound of what the build holds, `"2GiB"` or bytes; half of what the machine has free."""
     threads: int | None
+    """Threads that sort and encode; the machine's cores."""
     dedup: bool | None
     """Keep one of several equal edges of a type."""
     block_bytes: int | str | None
+    """Bytes a block, a multiple of 4096; 1 MiB."""
     overwrite: bool | None
     """Replace a graph that stands at the path."""
 
@@ -45,7 +47,7 @@ def build_hetero(
     progress: _native.Progress | None = None,
     **options: Unpack[HeteroBuildOptions],
 ) -> dict[str, Any]:
-    """Writes the heterogeneous graph `path` and returns the counts of its types.
+    """Writes the heterogeneous graph `path`; returns `nodes` and `edges`, their counts by type.
 
     From PyG's `HeteroData` (`x`, `y`, masks and `edge_index` of each type; other attributes are not
     stored), or from `nodes` and `edges`:

@@ -25,6 +25,8 @@ ROWS = 1 << 13
 """Vertices whose values are mapped at a time."""
 COLUMNS = 16
 """Columns that go over the edges at a time."""
+READING_BYTES = 16 << 20
+"""Pages of features while they are read."""
 
 
 def supports(graph: Graph, options: TrainOptions) -> bool:
@@ -32,9 +34,15 @@ def supports(graph: Graph, options: TrainOptions) -> bool:
     return options.model in ("sage", "gcn") and "tiles" in graph.info()["layouts"]
 
 
-def state_bytes(vertices: int, options: TrainOptions, classes: int) -> int:
-    """Memory that `infer` takes: two matrices, and slices on their way over the edges."""
-    return 4 * vertices * (3 * max(options.hidden, classes) + 4 * COLUMNS)
+def array_bytes(vertices: int, options: TrainOptions, classes: int) -> int:
+    """Memory of `infer`'s own: matrices of a layer and the last, and what goes over the edges."""
+    return 4 * vertices * (3 * max(options.hidden, classes) + 2 * COLUMNS)
+
+
+def graph_bytes(graph: Graph, options: TrainOptions) -> int:
+    """Memory that `infer` has the graph hold, which keeps the checksums of features from now on."""
+    graph.features[options.features].read(graph.ids[:1])
+    return int(graph.info()["reserved_bytes"]) + READING_BYTES + graph.propagate_bytes(COLUMNS)
 
 
 def infer(graph: Graph, model: Any, options: TrainOptions) -> Floats:

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from .. import pyg
-from ..graph import Graph, open
+from ..graph import Graph
 from ..link import LinkNeighborLoader
 from .links import draw_links, read_links, scores_of, without_answers
 from .models import forward, prepare
 from .options import TrainOptions
 from .scores import roc_auc
+from .shares import Shares
 from .trainer import Chosen, Record, Trainer
-
-EVALUATION_SHARE = 4
-"""One part in so many of the memory is for the loader of what is evaluated."""
 
 
 class LinkTrainer(Trainer):
@@ -49,11 +47,13 @@ class LinkTrainer(Trainer):
         self.score_name = "roc_auc"
         return self.options.hidden
 
-    def _prepare_evaluation(self, path: str) -> int | None:
-        self._path = path
-        memory = self.options.memory
-        self._share = None if memory is None else memory // EVALUATION_SHARE
-        return self._share
+    def _prepare_evaluation(self, graph: Graph) -> Shares:
+        self._graph = graph
+        self.shares = Shares(self.options.memory)
+        if self._val.shape[1] > 0:
+            with self.shares.while_evaluating():
+                self._evaluation_of(self._val)
+        return self.shares
 
     def _loader(self, graph: Graph, memory: int | None) -> LinkNeighborLoader:
         return self._batches(graph, self._train, memory, self.options.negatives, shuffle=True)
@@ -106,7 +106,7 @@ class LinkTrainer(Trainer):
             return {"accuracy": None, self.score_name: None}
         self.model.eval()
         found, labels = [], []
-        with pyg.torch().no_grad():
+        with pyg.torch().no_grad(), self.shares.while_evaluating():
             for batch in self._evaluation_of(positions):
                 moved = batch.to(self.options.device)
                 found.append(self._logits(moved).cpu().numpy())
@@ -120,8 +120,8 @@ class LinkTrainer(Trainer):
         key = id(links)
         if key not in self._evaluated:
             self._evaluated.clear()
-            graph = open(self._path, memory=self._share)
-            self._evaluated[key] = self._batches(graph, links, self._share, 1.0, shuffle=False)
+            memory = self.shares.evaluation
+            self._evaluated[key] = self._batches(self._graph, links, memory, 1.0, shuffle=False)
         self._evaluated[key].set_epoch(0)
         return self._evaluated[key]
 

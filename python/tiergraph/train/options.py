@@ -22,7 +22,9 @@ class TrainOptions:
     task: TaskName = "node"
     """Which class a vertex has, or which pairs of vertices are linked."""
     model: ModelName = "sage"
+    """GraphSAGE, GCN or GAT, from PyG."""
     hidden: int = 128
+    """Units of a hidden layer."""
     fanout: tuple[int, ...] = (25, 10)
     """One a layer, nearest hop first; -1 for all neighbours."""
     heads: int = 4
@@ -30,29 +32,40 @@ class TrainOptions:
     norm: NormName = "none"
     """Normalisation after each layer but the last."""
     dropout: float = 0.5
+    """Dropout on what hidden layers give."""
     input_dropout: float = 0.0
     """Dropout on the features themselves."""
     normalize: bool = False
     """Rows of features are scaled to sum to 1 (bags of words)."""
     batch_size: int = 1024
+    """Seeds a batch, or links."""
     epochs: int = 10
+    """Epochs at most."""
     lr: float = 0.003
+    """Adam's step size."""
     weight_decay: float = 0.0
+    """Adam's L2 penalty."""
     patience: int | None = None
     """Epochs without a better validation score before a run stops."""
     seed: int = 0
     memory: int | None = None
-    """Bytes for the loaders' and the evaluation's share of the graph."""
+    """Bytes for the loader that trains and what evaluates; None: three quarters of what is free."""
     threads: int | None = None
+    """Threads that prepare batches; the machine's cores."""
     window: int | None = None
+    """Batches that are prepared together and share reads; 4."""
     links: int = 100_000
     """Links that are drawn from the graph where none are given: for training, validation, test."""
     negatives: float = 1.0
     """Pairs that are no links, for each link that is trained on."""
     features: str = "x"
+    """Which of the graph's features the model takes."""
     labels: str = "y"
+    """Which of its labels are the classes: one a vertex, -1 for none."""
     splits: tuple[str, str, str] = ("train", "val", "test")
+    """The splits that are trained on, validated and tested."""
     device: str = "cpu"
+    """Where batches are made and trained on: `cpu`, `cuda` or `cuda:N`."""
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:

@@ -21,6 +21,7 @@ from .evaluate import Evaluator
 from .models import build_model, forward, prepare
 from .options import TrainOptions
 from .scores import accuracy, score, score_name
+from .shares import Shares
 
 Record = dict[str, Any]
 Chosen: TypeAlias = NDArray[np.integer[Any]]
@@ -32,7 +33,9 @@ Watch = Callable[[int, int, int, float], object]
 class Trainer:
     """Node classification of the graph at `path`.
 
-    After `train`, `history` has a record an epoch, and `report` everything.
+    After `train`, `history` has a record an epoch, and `report` everything. Raises `InputError`
+    for what the graph does not have, `BudgetError` where a loader's part of `options.memory` does
+    not hold it.
     """
 
     def __init__(
@@ -49,7 +52,8 @@ class Trainer:
         self._train: Chosen
         self._val: Chosen
         self._test: Chosen
-        graph = open(path, memory=options.memory)
+        # It runs no passes: loaders open it for themselves.
+        graph = open(path, memory=options.memory, threads=1)
         width = check_features(graph, options.features)
         outputs = self._prepare(graph)
         torch.manual_seed(options.seed)
@@ -57,9 +61,9 @@ class Trainer:
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
-        share = self._prepare_evaluation(path)
-        memory = None if options.memory is None else options.memory - (share or 0)
-        self.loader = self._loader(graph, memory)
+        self.shares = self._prepare_evaluation(graph)
+        with self.shares.while_training():
+            self.loader = self._loader(graph, self.shares.training)
         self.history: list[Record] = []
         self.best: Record = {"epoch": -1, "score": -math.inf, "model": None}
         self._checkpoint = checkpoint
@@ -75,10 +79,11 @@ class Trainer:
         self.score_name = score_name(self.classes)
         return self.classes
 
-    def _prepare_evaluation(self, path: str) -> int | None:
-        """Returns the bytes that evaluation takes of the run's memory, if that is bounded."""
-        self._evaluator = Evaluator(path, self.options, self.classes)
-        return self._evaluator.share
+    def _prepare_evaluation(self, graph: Graph) -> Shares:
+        """Makes what validates; returns how the run's memory is shared with it."""
+        self._evaluator = Evaluator(graph, self.options, self.classes)
+        self._evaluator.prepare(self._val)
+        return self._evaluator.shares
 
     def _loader(self, graph: Graph, memory: int | None) -> NeighborLoader | LinkNeighborLoader:
         options = self.options
@@ -100,7 +105,8 @@ class Trainer:
     def train(self, watch: Watch | None = None) -> None:
         """Runs the epochs that are left, or until patience ends."""
         while len(self.history) < self.options.epochs and not self.is_patience_over():
-            record = self._epoch(len(self.history), watch)
+            with self.shares.while_training():
+                record = self._epoch(len(self.history), watch)
             record |= self._validate()
             self._note(record)
             if self._checkpoint is not None:

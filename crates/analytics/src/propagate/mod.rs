@@ -90,13 +90,9 @@ pub fn propagate<T: Value>(
 ) -> Result<(Vec<T>, RunReport)> {
     let n = graph.vertices();
     check(graph, x.len(), how)?;
-    let len = padded(graph, n) * how.width;
-    let columns = graph.kernel().map_or(0, |k| k.options().columns());
-    let workers = graph.threads() * (STRIP_ROWS + columns) * how.width;
-    let bytes = (2 * len + workers) * size_of::<T>();
-    let _state = graph.reserve(bytes as u64, "the values")?;
+    let _state = graph.reserve(propagate_bytes::<T>(graph, how.width), "the values")?;
     let mut x = graph.from_user_order(x, how.width)?;
-    x.resize(len, T::default());
+    x.resize(padded(graph, n) * how.width, T::default());
     let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
     y.fill(how.reduce.identity::<T>());
     let pass = Pass::new(graph, how, &x, &y)?;
@@ -112,6 +108,13 @@ pub fn propagate<T: Value>(
     let report = run.finish(true)?;
     drop(x);
     Ok((graph.to_user_order(y.into_vec(n), how.width)?, report))
+}
+
+/// Bytes of state that [`propagate`] reserves for `width` values a vertex.
+pub fn propagate_bytes<T>(graph: &Graph, width: usize) -> u64 {
+    let columns = graph.kernel().map_or(0, |k| k.options().columns());
+    let workers = graph.threads() * (STRIP_ROWS + columns);
+    ((2 * padded(graph, graph.vertices()) + workers) * width * size_of::<T>()) as u64
 }
 
 /// Refuses what cannot be propagated.

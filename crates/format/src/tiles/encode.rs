@@ -5,28 +5,14 @@
 //! [`StripEncoder::push_tile`]: 4 bytes an arc.
 
 use super::bits::width;
-use super::slices::Slicer;
+use super::slices::{RowRun, Slicer};
+use super::strip::EncodedStrip;
 use super::{LANES, MAX_VERTICES, TileOptions, UNIFORM_MAX, radix_sort};
 use crate::manifest::Weights;
 
 const COLUMN: u64 = (1 << 48) - 1;
 /// The most rows of a group.
 const GROUP_ROWS: usize = 2048;
-
-/// A strip's tiles as bytes, with every place where a block may end.
-#[derive(Debug, Default)]
-pub struct EncodedStrip {
-    /// First row of the strip.
-    pub row_base: u64,
-    /// Rows of the strip.
-    pub rows: u32,
-    /// Arcs of the strip.
-    pub arcs: u64,
-    /// The groups of all tiles, one after the other.
-    pub bytes: Vec<u8>,
-    /// `(offset, column tile, arcs)` of every group, ascending.
-    pub groups: Vec<(u32, u32, u32)>,
-}
 
 /// Encodes strips and keeps its working memory between them. One a thread.
 #[derive(Debug)]
@@ -41,14 +27,6 @@ pub struct StripEncoder {
     starts: Vec<u32>,
     by_length: Vec<RowRun>,
     steps: Vec<[u32; LANES]>,
-}
-
-/// The arcs `start..start + len` of a tile, which are those of one row.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RowRun {
-    pub(super) row: u32,
-    pub(super) start: u32,
-    pub(super) len: u32,
 }
 
 impl StripEncoder {

@@ -20,13 +20,15 @@ mod index;
 mod pack;
 mod slices;
 mod sort;
+mod strip;
 mod writer;
 
 pub use block::{Segment, TilesBlock};
 pub use decode::{StepView, for_each_step};
-pub use encode::{EncodedStrip, StripEncoder};
+pub use encode::StripEncoder;
 pub use index::TilesIndex;
 pub use sort::{radix_sort, sort_words};
+pub use strip::EncodedStrip;
 pub use writer::TilesWriter;
 
 use crate::manifest::{Manifest, Weights};

@@ -7,8 +7,8 @@
 //! A slice is transposed once, from rows to steps of 32 lanes, which are then measured and packed.
 
 use super::bits::{nibble_width, width, width_nibble};
-use super::encode::{EncodedStrip, RowRun};
 use super::pack::pack_lanes;
+use super::strip::EncodedStrip;
 use super::{LANES, TileOptions};
 use crate::manifest::Weights;
 
@@ -17,6 +17,14 @@ type Step = [u32; LANES];
 
 /// Steps that are filled at once: they stay in the first cache while lane after lane is.
 const BLOCK_STEPS: usize = 64;
+
+/// The arcs `start..start + len` of a tile, which are those of one row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RowRun {
+    pub(super) row: u32,
+    pub(super) start: u32,
+    pub(super) len: u32,
+}
 
 /// Writes the groups of one tile.
 pub(super) struct Slicer<'a> {
@@ -31,12 +39,8 @@ pub(super) struct Slicer<'a> {
 }
 
 impl Slicer<'_> {
-    /// Notes that a group starts here: a block may end before it.
     fn group(&mut self, runs: &[RowRun]) {
-        let arcs = runs.iter().map(|r| r.len).sum();
-        let begin = self.out.bytes.len();
-        assert!(u32::try_from(begin).is_ok(), "a strip of 4 GiB");
-        self.out.groups.push((begin as u32, self.tile, arcs));
+        self.out.begin_group(self.tile, runs.iter().map(|run| run.len).sum());
     }
 
     /// Rows of one length: `length, rows`, then slices of 32 rows in ascending order.

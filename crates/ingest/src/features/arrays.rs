@@ -8,8 +8,8 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::features::{ArrayRole, NewFiles};
 use tiergraph_format::flat::FlatWriter;
 
-use super::attach::Target;
 use super::store::NotFinite;
+use super::target::Target;
 use crate::npy::{Kind, NpyHeader};
 
 /// Bytes that are copied at a time: a multiple of every element.

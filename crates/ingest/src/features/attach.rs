@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
-use tiergraph_format::features::{Addition, Destination, NewFiles, check_name};
+use tiergraph_format::features::{Addition, NewFiles, check_name};
 use tiergraph_format::manifest::Manifest;
 use tiergraph_mem::{Budget, available_memory_bytes};
 
 use super::arrays::NewArray;
 use super::place::OrderFile;
 use super::store::NewFeatures;
+use super::target::Target;
 
 /// One thing to be stored with a graph's vertices.
 pub enum Attachment {
@@ -26,15 +27,6 @@ pub enum Attachment {
 /// build, or by [`add`].
 #[derive(Clone, Default)]
 pub struct Attachments(Arc<Mutex<Vec<Attachment>>>);
-
-/// The graph that is written to.
-pub(crate) struct Target<'a> {
-    pub(crate) to: &'a mut dyn Destination,
-    pub(crate) vertices: u64,
-    pub(crate) block_bytes: u32,
-    pub(crate) order: Option<OrderFile>,
-    pub(crate) budget: &'a Budget,
-}
 
 impl Attachments {
     /// These, in this order.

@@ -19,11 +19,12 @@ mod relay;
 mod rows;
 mod scatter;
 mod store;
+mod target;
 
 pub use crate::npy::header_of;
 pub use arrays::NewArray;
+pub(crate) use attach::order_of;
 pub use attach::{Attachment, Attachments, add};
-pub(crate) use attach::{Target, order_of};
 pub use classes::{ClassModel, Classes, SEPARATION};
 pub use npy::NpyRows;
 pub(crate) use place::{OrderFile, Places};
@@ -31,3 +32,4 @@ pub use relay::{RowOrder, relay};
 pub use rows::{MemoryRows, RowSource, Shape};
 pub(crate) use scatter::Scatter;
 pub use store::{NewFeatures, NotFinite};
+pub(crate) use target::Target;

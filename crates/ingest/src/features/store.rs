@@ -7,10 +7,10 @@ use tiergraph_format::features::{
 use tiergraph_format::flat::FlatWriter;
 use tiergraph_format::sink::FileSink;
 
-use super::attach::Target;
 use super::place::Places;
 use super::rows::{RowSource, for_each_batch};
 use super::scatter::Scatter;
+use super::target::Target;
 use crate::build::Ticker;
 
 /// What becomes of NaN and of infinities.

@@ -57,6 +57,31 @@ impl MemorySpec {
     }
 }
 
+/// What a source with a `spec` knows of its edges without reading them.
+macro_rules! as_the_caller_said {
+    () => {
+        fn describe(&self) -> String {
+            self.spec.name.clone()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            self.spec.size
+        }
+
+        fn directed(&self) -> Option<bool> {
+            self.spec.directed
+        }
+
+        fn weighted(&self) -> bool {
+            self.spec.weighted
+        }
+
+        fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
+            Ok(self.spec.vertices.clone())
+        }
+    };
+}
+
 enum Message {
     Batch(EdgeBatch),
     Failed(Error),
@@ -133,21 +158,7 @@ impl BatchSender {
 }
 
 impl EdgeSource for MemorySource {
-    fn describe(&self) -> String {
-        self.spec.name.clone()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.spec.size
-    }
-
-    fn directed(&self) -> Option<bool> {
-        self.spec.directed
-    }
-
-    fn weighted(&self) -> bool {
-        self.spec.weighted
-    }
+    as_the_caller_said!();
 
     fn can_restart(&self) -> bool {
         false
@@ -186,10 +197,6 @@ impl EdgeSource for MemorySource {
         }
         Ok(false)
     }
-
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        Ok(self.spec.vertices.clone())
-    }
 }
 
 /// A source of batches that are all in memory: for small graphs, and for tests.
@@ -216,21 +223,7 @@ impl ArraySource {
 }
 
 impl EdgeSource for ArraySource {
-    fn describe(&self) -> String {
-        self.spec.name.clone()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.spec.size
-    }
-
-    fn directed(&self) -> Option<bool> {
-        self.spec.directed
-    }
-
-    fn weighted(&self) -> bool {
-        self.spec.weighted
-    }
+    as_the_caller_said!();
 
     fn reads_again(&self) -> bool {
         true
@@ -251,9 +244,5 @@ impl EdgeSource for ArraySource {
             }
         }
         Ok(false)
-    }
-
-    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        Ok(self.spec.vertices.clone())
     }
 }

@@ -10,8 +10,8 @@ use super::options::HeteroOptions;
 use super::shared::HeteroShared;
 use crate::epoch::Epoch;
 use crate::keep::Keep;
-use crate::shared::Chest;
 use crate::store::RowStore;
+use crate::tools::Chest;
 use crate::topology::{Sides, Topology};
 
 /// What a loader of several types keeps in memory.
@@ -48,10 +48,7 @@ impl HeteroLoader {
         }
         let tools = Chest::default();
         let shared = HeteroShared { graph, topologies, rows, options, tools };
-        // What is wrong with the options, or does not fit, is said now and not by a worker.
-        for _ in 0..shared.options.batches.threads {
-            shared.tools.give(shared.new_tools()?);
-        }
+        shared.tools.fill(shared.any(), shared.options.batches.threads, || shared.new_tools())?;
         Ok(Self(Arc::new(shared)))
     }
 

@@ -17,9 +17,9 @@ use crate::edges::Held;
 use crate::gather::{GatherReads, gather_matrices};
 use crate::matrix::Matrix;
 use crate::options::LoaderOptions;
-use crate::shared::Tools;
 use crate::stats::EpochStats;
 use crate::store::RowStore;
+use crate::tools::Tools;
 
 /// A batch that is ready to train on.
 #[derive(Debug)]

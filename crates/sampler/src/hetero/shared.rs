@@ -11,8 +11,9 @@ use super::options::HeteroOptions;
 use super::sampler::HeteroSampler;
 use crate::batch::Seeds;
 use crate::philox::EpochKey;
-use crate::shared::{Chest, Inputs, SeedOrder, Tools};
+use crate::shared::{Inputs, SeedOrder};
 use crate::store::RowStore;
+use crate::tools::{Chest, Tools};
 use crate::topology::Topology;
 use crate::window::SampleReads;
 

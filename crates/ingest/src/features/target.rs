@@ -1,0 +1,15 @@
+//! Where features, labels and splits are written.
+
+use tiergraph_format::features::Destination;
+use tiergraph_mem::Budget;
+
+use super::place::OrderFile;
+
+/// The graph that is written to.
+pub(crate) struct Target<'a> {
+    pub(crate) to: &'a mut dyn Destination,
+    pub(crate) vertices: u64,
+    pub(crate) block_bytes: u32,
+    pub(crate) order: Option<OrderFile>,
+    pub(crate) budget: &'a Budget,
+}
