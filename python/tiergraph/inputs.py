@@ -141,3 +141,11 @@ def labels_of(graph: Graph, name: str | None) -> NDArray[Any] | None:
         raise InputError.of("use the labels", name, expected=f"one of {names}")
     labels = graph.labels[name]
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else np.asarray(labels)
+
+
+def check_sampling(replace: bool, subgraph_type: str) -> None:
+    """Refuses what is sampled otherwise here than the caller means."""
+    if replace:
+        raise InputError.of("sample with replacement", expected="replace=False", got="replace=True")
+    if subgraph_type != "directional":
+        raise InputError.of("sample a subgraph", subgraph_type, expected="`directional`")

@@ -19,7 +19,7 @@ from .arrays import to_ids
 from .errors import InputError
 from .graph import Graph, open
 from .inputs import LoaderOptions, PathLike
-from .loader import Batches, NeighborLoader
+from .loader import NeighborLoader
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch
@@ -147,8 +147,7 @@ class LinkNeighborLoader:
         seeds, bounds = self._seeds_of(epoch, order)
         native = self._nodes._native.epoch_of(epoch, seeds, bounds, first)
         self.epoch += 1
-        batches = LinkBatches(self._nodes, native, lambda b: self._to_data(b, epoch, order))
-        return self._nodes._handed_over(batches)
+        return self._nodes._handed_over(native, lambda b: self._to_data(b, epoch, order))
 
     def set_epoch(self, epoch: int) -> None:
         """The next `iter()` is epoch `epoch`."""
@@ -239,23 +238,6 @@ class Ends(NeighborLoader):
 
     def _begin_on(self, _device: str, _native: dict[str, Any]) -> str | None:
         return "the GPU's sampler has no batches of links yet"
-
-
-class LinkBatches(Batches):
-    """The batches of one epoch; dropping it, or leaving a loop over it, stops its threads."""
-
-    def __init__(
-        self, loader: NeighborLoader, native: _native.Epoch, to_data: Callable[..., Batch]
-    ) -> None:
-        super().__init__(loader, native)
-        self._to_data = to_data
-
-    def __next__(self) -> Batch:
-        batch = self._native.next()
-        if batch is None:
-            self.close()
-            raise StopIteration
-        return self._to_data(batch)
 
 
 def links_of(given: ArrayLike) -> Ids:

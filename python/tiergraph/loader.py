@@ -10,19 +10,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native, pyg
-from .errors import BudgetError, InputError
+from .batches import Batches
+from .errors import BudgetError
 from .gpu_loader import GpuBatches, check_device, not_sampled_there
 from .graph import Graph, open
 from .hetero import is_hetero
 from .inputs import (
     LoaderOptions,
     PathLike,
+    check_sampling,
     edge_features_of,
     features_of,
     labels_of,
@@ -182,10 +184,16 @@ class NeighborLoader:
         self.epoch += 1
         if self._gpu is not None:
             return self._gpu_batches(self._gpu, epoch, first)
-        return self._handed_over(Batches(self, self._native.epoch(epoch, first)))
+        return self._handed_over(self._native.epoch(epoch, first), self.to_data)
 
-    def _handed_over(self, batches: Batches) -> Iterator[Batch]:
+    def _handed_over(
+        self, native: _native.Epoch, to_data: Callable[[_native.Batch], Batch]
+    ) -> Iterator[Batch]:
+        batches = Batches(native, to_data, ended=self._keep)
         return batches if self._device is None else Moved(batches, self._device)
+
+    def _keep(self, stats: dict[str, Any]) -> None:
+        self.last_epoch = stats
 
     def _gpu_batches(self, gpu: GpuBatches, epoch: int, first: int) -> Iterator[Batch]:
         before, waited = gpu.done(), 0.0
@@ -249,39 +257,3 @@ class NeighborLoader:
         data.num_sampled_nodes = native["num_sampled_nodes"]
         data.num_sampled_edges = native["num_sampled_edges"]
         return self._transformed(data)
-
-
-class Batches:
-    """The batches of one epoch; dropping it, or leaving a loop over it, stops its threads."""
-
-    def __init__(self, loader: NeighborLoader, native: _native.Epoch) -> None:
-        self._loader = loader
-        self._native = native
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Batch:
-        batch = self._native.next()
-        if batch is None:
-            self.close()
-            raise StopIteration
-        return self._loader.to_data(batch)
-
-    def stats(self) -> dict[str, Any]:
-        """What was done so far: bytes by tier, pages, seconds by stage."""
-        stats: dict[str, Any] = json.loads(self._native.stats())
-        return stats
-
-    def close(self) -> None:
-        """Ends the epoch."""
-        self._native.close()
-        self._loader.last_epoch = self.stats()
-
-
-def check_sampling(replace: bool, subgraph_type: str) -> None:
-    """Refuses what is sampled otherwise here than the caller means."""
-    if replace:
-        raise InputError.of("sample with replacement", expected="replace=False", got="replace=True")
-    if subgraph_type != "directional":
-        raise InputError.of("sample a subgraph", subgraph_type, expected="`directional`")

@@ -15,7 +15,7 @@ from .errors import DeviceError, FallbackWarning
 if TYPE_CHECKING:
     import torch
 
-    from .loader import Batches
+    from .batches import Batches
 
 
 class Moved:

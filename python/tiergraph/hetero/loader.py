@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _native, pyg
 from ..errors import InputError
 from ..gpu_loader import check_device
-from ..inputs import LoaderOptions, labels_of, seeds_of
-from ..loader import Batches, NeighborLoader, check_sampling
+from ..inputs import LoaderOptions, check_sampling, labels_of, seeds_of
+from ..loader import NeighborLoader
 from ..sizes import to_bytes
 from .graph import EdgeType, HeteroGraph, open_hetero
 
@@ -101,7 +101,7 @@ class HeteroNeighborLoader(NeighborLoader):
         """Begins the next epoch at its batch `first`, where an interrupted one was."""
         epoch = self.epoch
         self.epoch += 1
-        return self._handed_over(Batches(self, self._typed_native.epoch(epoch, first)))
+        return self._handed_over(self._typed_native.epoch(epoch, first), self.to_data)
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
