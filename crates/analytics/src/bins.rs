@@ -11,13 +11,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tiergraph_core::Result;
+use tiergraph_core::{Result, parallel};
 use tiergraph_format::tiles::{STRIP_ROWS, TilesIndex};
 use tiergraph_graph::Graph;
 use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Reservation;
 
-use crate::state::{Chunks, PerWorker, StripBuffer, parallel};
+use crate::state::{Chunks, PerWorker, StripBuffer};
 
 /// A sparse segment has less than one arc for so many columns.
 const COLUMNS_PER_ARC: usize = 2;

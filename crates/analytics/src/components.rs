@@ -7,13 +7,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tiergraph_core::{Progress, Result};
+use tiergraph_core::{Progress, Result, parallel};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Array;
 
 use crate::arcs::{Arcs, for_each_arc};
 use crate::report::{Run, RunReport};
-use crate::state::parallel;
 
 /// Finds the weakly connected components.
 ///

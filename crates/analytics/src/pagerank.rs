@@ -10,14 +10,14 @@
 
 use std::ops::Add;
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Error, ErrorKind, Progress, Result, parallel};
 use tiergraph_graph::{Direction, Graph, Then};
 use tiergraph_kernels::widest;
 use tiergraph_mem::Array;
 
 use crate::pull::{PullSum, chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use crate::state::{Chunks, parallel};
+use crate::state::Chunks;
 
 /// How to run PageRank.
 #[derive(Debug, Clone)]

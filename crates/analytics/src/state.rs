@@ -165,26 +165,3 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
         self.rows = 0;
     }
 }
-
-/// Calls `work(worker, items)` on `threads` threads, each of which takes an item when it asks for
-/// one, and gives what each made.
-pub(crate) fn parallel<I, R: Send>(
-    items: impl Iterator<Item = I> + Send,
-    threads: usize,
-    work: impl Fn(usize, &mut dyn Iterator<Item = I>) -> R + Sync,
-) -> Vec<R> {
-    let items = Mutex::new(items);
-    let take = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let one = |worker| work(worker, &mut std::iter::from_fn(take));
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|worker| scope.spawn(move || one(worker))).collect();
-        let mut results = vec![one(0)];
-        for other in others {
-            match other.join() {
-                Ok(result) => results.push(result),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        results
-    })
-}

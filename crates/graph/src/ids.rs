@@ -1,10 +1,9 @@
 //! Between the user's vertices and the graph's: results come back in the user's order.
 
 use std::ops::Range;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, parallel};
 use tiergraph_format::flat;
 
 use crate::{Direction, Graph};
@@ -47,24 +46,14 @@ impl Graph {
         }
         let least = flat::CHUNK_BYTES / size_of::<u64>();
         let chunks = 0..self.chunks().end.min(end.div_ceil(least) as u64);
-        let next = AtomicU64::new(0);
-        let work = || -> Result<()> {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if !chunks.contains(&number) {
-                    return Ok(());
-                }
+        let threads = self.threads().min(chunks.end as usize);
+        let placed = parallel(chunks, threads, |_, numbers| {
+            for number in numbers {
                 self.place_chunk(number, &place)?;
             }
-        };
-        let others = self.threads().min(chunks.end as usize).saturating_sub(1);
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            others.into_iter().fold(own, |result, other| {
-                result.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            })
-        })
+            Ok(())
+        });
+        placed.into_iter().collect()
     }
 
     /// Whether vertices were re-ordered.

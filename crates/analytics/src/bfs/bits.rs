@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Search;
-use crate::state::parallel;
+use tiergraph_core::parallel;
 
 /// Words that a thread takes at a time.
 const CHUNK: usize = 1 << 10;

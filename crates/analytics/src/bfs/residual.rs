@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::UNREACHED;
-use crate::state::parallel;
+use tiergraph_core::parallel;
 
 /// Bytes of one arc that is kept.
 pub(super) const ARC_BYTES: u64 = 8;

@@ -1,0 +1,32 @@
+//! Loops on several threads.
+
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+
+/// Calls `work(worker, items)` on `threads` threads, each of which takes an item when it asks for
+/// one, and gives what each made.
+///
+/// ```
+/// let sums = tiergraph_core::parallel(1..=100, 4, |_, items| items.sum::<u64>());
+/// assert!(sums.len() == 4 && sums.iter().sum::<u64>() == 5050);
+/// ```
+pub fn parallel<I, R: Send>(
+    items: impl Iterator<Item = I> + Send,
+    threads: usize,
+    work: impl Fn(usize, &mut dyn Iterator<Item = I>) -> R + Sync,
+) -> Vec<R> {
+    let items = Mutex::new(items);
+    let take = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let one = |worker| work(worker, &mut std::iter::from_fn(take));
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|worker| scope.spawn(move || one(worker))).collect();
+        let mut results = vec![one(0)];
+        for other in others {
+            match other.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => resume_unwind(panic),
+            }
+        }
+        results
+    })
+}
