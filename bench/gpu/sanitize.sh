@@ -8,11 +8,12 @@
 # libraries are left alone: only tiergraph's are checked. Under the tool a kernel takes milliseconds to
 # start, so blocks of 4 KiB take minutes: with pytest-xdist, `-n 8 -k 'not 4096 and not 65536'`.
 set -euo pipefail
-tool=$1 said=$2/$1 tests=$(dirname "$0")/../../python/tests
+root=$(dirname "$0")/../..
+tool=$1 said=$2/$1 tests=$root/python/tests
 shift 2
 files=(test_gpu.py test_conformance.py test_gpu_propagate.py test_gpu_loader.py)
-kernels=(sum verify edge_map next_ranks plant compress count list gather missing spread start choose
-    claim mark name look_up forget give tally)
+mapfile -t kernels < <(grep -rhoP '__global__.* \K\w+(?=\()' --include='*.cu' \
+    "$root/crates/gpu/src/kernels" | sort -u)
 export TIERGRAPH_TEST_DEVICE=cuda
 mkdir -p "$(dirname "$said")"
 status=0

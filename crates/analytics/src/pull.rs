@@ -77,7 +77,8 @@ enum Way<'a> {
 impl<'a> PullSum<'a> {
     /// Bytes that [`PullSum::new`] allocates.
     pub(crate) fn bytes(graph: &Graph) -> u64 {
-        let columns = graph.kernel().map_or(0, |k| k.options().columns());
+        let once = graph.kernel().filter(|_| !graph.manifest().directed);
+        let columns = once.map_or(0, |k| k.options().columns());
         (graph.threads() * (STRIP_ROWS + columns) * size_of::<f64>()) as u64
     }
 

@@ -37,15 +37,25 @@ impl<T: Copy + Zeroable> Chunks<T> {
     }
 
     /// The values of vertices `number << log2` and on, locked.
-    pub(crate) fn lock(&self, number: usize) -> MutexGuard<'_, Array<T>> {
+    fn lock(&self, number: usize) -> MutexGuard<'_, Array<T>> {
         // A worker that panics ends the run; what it left is not looked at.
         self.chunks[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `work` on the values of chunk `number`, if nobody has them and `bytes` of arcs are soon
-    /// worked off; else on `aside`, a chunk of `identity`, which is then combined into them.
+    fn try_lock(&self, number: usize) -> Option<MutexGuard<'_, Array<T>>> {
+        match self.chunks[number].try_lock() {
+            Ok(chunk) => Some(chunk),
+            Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Calls `work`, which goes over `bytes` of arcs, on the values of chunk `number`; or on `aside`, a
+    /// chunk of `identity`, which is then combined into them, if another worker has them or `work`
+    /// would keep them for long.
     ///
-    /// Who waits for a chunk then waits for an addition of sums, not for a long segment's arcs.
+    /// Who waits for a chunk then waits for an addition of sums, not for a long segment's arcs. Arcs
+    /// that are fewer than a chunk's values, about a byte each, wait: adding would take longer.
     pub(crate) fn visit(
         &self,
         (number, bytes): (usize, usize),
@@ -53,12 +63,13 @@ impl<T: Copy + Zeroable> Chunks<T> {
         merge: impl FnMut(&mut T, T),
         work: impl FnOnce(&mut [T]) -> Result<()>,
     ) -> Result<()> {
-        if bytes < LONG_BYTES {
-            match self.chunks[number].try_lock() {
-                Ok(mut chunk) => return work(&mut chunk),
-                Err(TryLockError::Poisoned(left)) => return work(&mut left.into_inner()),
-                Err(TryLockError::WouldBlock) => (),
-            }
+        let chunk = match bytes {
+            few if few < 1 << self.log2 => Some(self.lock(number)),
+            some if some < LONG_BYTES => self.try_lock(number),
+            _ => None,
+        };
+        if let Some(mut chunk) = chunk {
+            return work(&mut chunk);
         }
         aside.fill(identity);
         work(aside)?;

@@ -46,8 +46,7 @@ impl Graph {
         }
         let least = flat::CHUNK_BYTES / size_of::<u64>();
         let chunks = 0..self.chunks().end.min(end.div_ceil(least) as u64);
-        let threads = self.threads().min(chunks.end as usize);
-        let placed = parallel(chunks, threads, |_, numbers| {
+        let placed = parallel(chunks, self.threads(), |_, numbers| {
             for number in numbers {
                 self.place_chunk(number, &place)?;
             }

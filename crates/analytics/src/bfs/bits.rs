@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Search;
 use tiergraph_core::parallel;
+
+use super::Search;
 
 /// Words that a thread takes at a time.
 const CHUNK: usize = 1 << 10;

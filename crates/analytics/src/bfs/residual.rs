@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::UNREACHED;
 use tiergraph_core::parallel;
+
+use super::UNREACHED;
 
 /// Bytes of one arc that is kept.
 pub(super) const ARC_BYTES: u64 = 8;

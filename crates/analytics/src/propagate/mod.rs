@@ -90,7 +90,8 @@ pub fn propagate<T: Value>(
 ) -> Result<(Vec<T>, RunReport)> {
     let n = graph.vertices();
     check(graph, x.len(), how)?;
-    let _state = graph.reserve(propagate_bytes::<T>(graph, how.width), "the values")?;
+    let _state = graph
+        .reserve(bytes::<T>(graph, how.width, aside_columns(graph, how.transpose)), "the values")?;
     let mut x = graph.from_user_order(x, how.width)?;
     x.resize(padded(graph, n) * how.width, T::default());
     let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
@@ -110,9 +111,18 @@ pub fn propagate<T: Value>(
     Ok((graph.to_user_order(y.into_vec(n), how.width)?, report))
 }
 
-/// Bytes of state that [`propagate`] reserves for `width` values a vertex.
+/// The most bytes of state that [`propagate`] reserves for `width` values a vertex, transposed or not.
 pub fn propagate_bytes<T>(graph: &Graph, width: usize) -> u64 {
-    let columns = graph.kernel().map_or(0, |k| k.options().columns());
+    bytes::<T>(graph, width, aside_columns(graph, true))
+}
+
+/// Columns of a tile whose values a worker holds aside: of directed graphs, only against the arcs.
+fn aside_columns(graph: &Graph, transpose: bool) -> usize {
+    let needed = graph.kernel().filter(|_| transpose || !graph.manifest().directed);
+    needed.map_or(0, |k| k.options().columns())
+}
+
+fn bytes<T>(graph: &Graph, width: usize, columns: usize) -> u64 {
     let workers = graph.threads() * (STRIP_ROWS + columns);
     ((2 * padded(graph, graph.vertices()) + workers) * width * size_of::<T>()) as u64
 }

@@ -10,7 +10,7 @@ use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Array;
 
 use super::step::{Combine, Scalar, Step, Vector};
-use super::{Propagate, Value};
+use super::{Propagate, Value, aside_columns};
 use crate::arcs::RowArcs;
 use crate::state::{Chunks, PerWorker, StripBuffer};
 
@@ -38,7 +38,7 @@ impl<'a, T: Value> Pass<'a, T> {
         x: &'a [T],
         y: &'a Chunks<T>,
     ) -> Result<Self> {
-        let columns = graph.kernel().map_or(0, |k| k.options().columns() * how.width);
+        let columns = aside_columns(graph, how.transpose) * how.width;
         let columns = PerWorker::new(Array::batch(graph.threads(), columns)?.into_iter());
         let strips = StripBuffer::each(graph.threads(), how.width, how.reduce.identity::<T>())?;
         Ok(Self { graph, how, x, y, strips, columns })
