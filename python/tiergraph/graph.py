@@ -253,7 +253,7 @@ class Graph:
         )
 
     def propagate_bytes(self, columns: int) -> int:
-        """The most of `memory` that `propagate` takes for float32 values of shape (|V|, `columns`)."""
+        """The most bytes that `propagate` takes for float32 values of shape (|V|, `columns`)."""
         return self._native.propagate_bytes(columns)
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
