@@ -17,6 +17,7 @@ RUNS = (
     ("directed", "bfs"),
     ("undirected", "wcc"),
     ("undirected", "bfs"),
+    ("undirected, raw", "bfs"),
     ("undirected, weighted", "sssp"),
 )
 Row = dict[str, Any]

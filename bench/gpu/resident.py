@@ -47,12 +47,14 @@ def main() -> None:
         UNDIRECTED: build(args, "undirected", PACKED | {"undirected": True}),
     }
     weighted = build(args, "weighted", PACKED | WEIGHTED)
-    peers = cugraph(args, graphs["raw"])
+    raw_weighted = build(args, "raw-weighted", RAW | WEIGHTED)
+    peers = cugraph(graphs["raw"], raw_weighted)
     rows = pageranks(graphs, peers)
     rows += _traversals.measure(
         {
             "directed": graphs["packed"],
             "undirected": graphs[UNDIRECTED],
+            "undirected, raw": raw_weighted,
             "undirected, weighted": weighted,
         },
         peers,
@@ -98,7 +100,7 @@ def pageranks(graphs: dict[str, Path], peers: dict[str, Any]) -> list[dict[str, 
     return rows
 
 
-def cugraph(args: argparse.Namespace, directed: Path) -> dict[str, Any]:
+def cugraph(directed: Path, weighted: Path) -> dict[str, Any]:
     """The peer of each graph; none, with the reason printed, where cuGraph is not installed."""
     try:
         import cugraph_peer
@@ -106,10 +108,11 @@ def cugraph(args: argparse.Namespace, directed: Path) -> dict[str, Any]:
         print(f"cuGraph is left out: {error}")
         return {}
     print(f"cuGraph is {cugraph_peer.VERSION}")
-    undirected = cugraph_peer.Peer(build(args, "raw-weighted", RAW | WEIGHTED))
+    undirected = cugraph_peer.Peer(weighted)
     return {
         "directed": cugraph_peer.Peer(directed),
         "undirected": undirected,
+        "undirected, raw": undirected,
         "undirected, weighted": undirected,
     }
 

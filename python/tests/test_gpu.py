@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpu_graphs import MEMORY, build, build_even, each_build, each_graph, needs_gpu, one
+from gpu_graphs import MEMORY, build, build_even, each_build, each_graph, needs_gpu, one, skewed
 
 import tiergraph as tg
 
@@ -39,6 +39,18 @@ def test_gpu_equals_cpu(tmp_path, make, undirected, layout, has_weights):
         np.testing.assert_array_equal(gpu.wcc(), components, err_msg=place)
         np.testing.assert_array_equal(gpu.bfs(0), depths, err_msg=place)
         np.testing.assert_array_equal(gpu.sssp(0), distances, err_msg=place)
+
+
+@pytest.mark.parametrize("place", [{}, {"device_residency": False}], ids=["resident", "streamed"])
+def test_a_search_pushes_and_pulls(tmp_path, place):
+    options = {"codec": "raw", "block_bytes": 4096, "undirected": True}
+    path = build(tmp_path, lambda rng: skewed(rng, 2000, 12_000, 1.4), **options)
+    cpu, gpu = tg.open(path), tg.open(path, device="cuda", **place)
+    ways = set()
+    for source in range(0, 2000, 400):
+        np.testing.assert_array_equal(gpu.bfs(source), cpu.bfs(source))
+        ways |= {level["how"] for level in gpu.last_run["details"]}
+    assert ways == {"push", "pull"}
 
 
 @each_graph

@@ -1,12 +1,15 @@
-//! Breadth-first search on a GPU, level by level over the tiles that the frontier touches.
+//! Breadth-first search on a GPU, level by level.
 //!
-//! As [`crate::bfs`]: the same result, bit for bit. 4 bytes of device memory a vertex. Rows that
-//! were visited are skipped before their columns are decoded, tiles without a frontier column
-//! before their slices are looked at, blocks without such a tile before they are read.
+//! As [`crate::bfs`]: the same result, bit for bit. Over tiles, those that the frontier touches: rows
+//! that were visited are skipped before their columns are decoded, tiles without a frontier column
+//! before their slices are looked at, blocks without such a tile before they are read. Over raw
+//! blocks, unvisited rows look for a frontier vertex and stop at the first, or, in undirected
+//! graphs, the frontier's rows give to their neighbours, whichever has fewer arcs to look at.
+//! 4 bytes of device memory a vertex; 8 over raw blocks of undirected graphs.
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::Level;
+use tiergraph_gpu::kernels::{Level, Levels, Vertices};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
@@ -15,6 +18,10 @@ use crate::bfs::UNREACHED;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
+
+/// An arc that is pushed costs as much as this many that may be pulled, most of which are not looked
+/// at: Beamer, Asanović, Patterson, SC 2012.
+const PUSH_COST: u64 = 14;
 
 /// Searches from `source`, a vertex of the graph's own order.
 ///
@@ -28,72 +35,123 @@ pub fn bfs(
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
-    let (state, log2) = (padded(graph, n), chunk_log2(graph));
     let _host = graph.reserve(n as u64 * 8, "the distances")?;
-    let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state as u64 * 4)?;
-    let mut depth = vec![UNREACHED; state];
-    depth[source as usize] = 0;
-    let depth = passes.stream.uploaded(&depth)?;
-    let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;
+    let state = Search::device_bytes(graph);
+    let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state)?;
+    let mut search = Search::new(graph, gpu, &passes, source)?;
     passes.load()?;
     let mut run = Run::start(graph, "bfs", 0, progress).on(passes.report());
+    let mut found = search.find(&passes, 0)?;
     for level in 0.. {
-        let program = Level {
-            depth: depth.address(),
-            reached: flags.next.address(),
-            count: flags.count.address(),
-            level,
-            log2,
-        };
-        passes.run(&[program], Some((&flags.host, &flags.now)), Then::Stop)?;
-        let reached = flags.turn(&passes)?;
-        run.iteration("tiles", f64::from(reached));
-        if reached == 0 {
+        if found.vertices == 0 {
             break;
         }
+        let (how, program) = search.plan(&found, level);
+        passes.run(&[program], Some((&found.flags, &search.reached)), Then::Stop)?;
+        found = search.find(&passes, level + 1)?;
+        run.iteration(how, found.vertices as f64);
     }
     let report = run.finish(true)?;
-    let depth = passes.stream.download(&depth, n)?;
+    let depth = passes.stream.download(&search.depth, n)?;
     Ok((graph.to_user_order(depth, 1)?, report))
 }
 
-/// Which tiles are active now and next, and how many vertices changed.
-pub(super) struct Flags {
-    pub host: Vec<u8>,
-    pub now: DeviceBuf<u8>,
-    pub next: DeviceBuf<u8>,
-    pub count: DeviceBuf<u32>,
+/// A search's state, on the device.
+struct Search {
+    vertices: usize,
+    kernels: Vertices,
+    depth: DeviceBuf<u32>,
+    /// Where rows can give as well as take.
+    degrees: Option<DeviceBuf<u32>>,
+    reached: DeviceBuf<u8>,
+    unvisited: DeviceBuf<u8>,
+    counts: DeviceBuf<u64>,
+    log2: u32,
+    tiles: bool,
 }
 
-impl Flags {
-    /// `tiles` flags, of which one is set.
-    pub fn new<P: tiergraph_gpu::kernels::Program>(
-        passes: &Passes<'_, P>,
-        gpu: &Gpu,
-        tiles: usize,
-        set: u32,
-    ) -> Result<Self> {
-        let mut host = vec![0u8; tiles];
-        host[set as usize] = 1;
-        let now = passes.stream.uploaded(&host)?;
-        let next = zeroed(&gpu.device, &passes.stream, tiles)?;
-        let count = zeroed(&gpu.device, &passes.stream, 1)?;
-        passes.stream.synchronize()?;
-        Ok(Self { host, now, next, count })
+/// A level that was found.
+struct Found {
+    vertices: u64,
+    /// Their arcs, and those of unvisited vertices; 0 where they are not counted.
+    arcs: u64,
+    unvisited_arcs: u64,
+    /// Which tiles have a vertex of it; none if there are no tiles.
+    flags: Vec<u8>,
+}
+
+impl Search {
+    fn new(graph: &Graph, gpu: &Gpu, passes: &Passes<'_, Level>, source: u32) -> Result<Self> {
+        let (vertices, tiles, stream) = (graph.vertices(), graph.has_tiles(), &passes.stream);
+        let log2 = if tiles { chunk_log2(graph) } else { Levels::LEAST_LOG2 };
+        let state = padded(graph, vertices);
+        let mut depth = vec![UNREACHED; state];
+        depth[source as usize] = 0;
+        let degrees = Self::pushes(graph).then(|| graph.degrees(Direction::Out)).transpose()?;
+        let flags = || zeroed(&gpu.device, stream, state.div_ceil(1 << log2));
+        Ok(Self {
+            vertices,
+            kernels: Vertices::new(&gpu.device)?,
+            depth: stream.uploaded(&depth)?,
+            degrees: degrees.map(|degrees| stream.uploaded(&degrees)).transpose()?,
+            reached: flags()?,
+            unvisited: flags()?,
+            counts: zeroed(&gpu.device, stream, 3)?,
+            log2,
+            tiles,
+        })
     }
 
-    /// Makes what was set next current; gives how many vertices changed.
-    pub fn turn<P: tiergraph_gpu::kernels::Program>(
-        &mut self,
-        passes: &Passes<'_, P>,
-    ) -> Result<u32> {
+    /// Whether rows can give as well as take: they list the neighbours of both directions.
+    fn pushes(graph: &Graph) -> bool {
+        !graph.has_tiles() && !graph.manifest().directed
+    }
+
+    fn device_bytes(graph: &Graph) -> u64 {
+        let state = padded(graph, graph.vertices()) as u64;
+        if Self::pushes(graph) { state * 8 } else { state * 4 }
+    }
+
+    fn find(&mut self, passes: &Passes<'_, Level>, level: u32) -> Result<Found> {
         let stream = &passes.stream;
-        std::mem::swap(&mut self.now, &mut self.next);
-        self.host = stream.download(&self.now, self.now.len())?;
-        let count = stream.download(&self.count, 1)?[0];
-        stream.fill_bytes(&mut self.next, 0)?;
-        stream.fill_bytes(&mut self.count, 0)?;
-        stream.synchronize()?;
-        Ok(count)
+        let levels = Levels {
+            depth: &self.depth,
+            degrees: self.degrees.as_ref(),
+            reached: &mut self.reached,
+            unvisited: &mut self.unvisited,
+            counts: &mut self.counts,
+            vertices: self.vertices,
+            level,
+            log2: self.log2,
+        };
+        self.kernels.find_level(stream, levels)?;
+        let counts = stream.download(&self.counts, 3)?;
+        let flags = if self.tiles { self.reached.len() } else { 0 };
+        Ok(Found {
+            vertices: counts[0],
+            arcs: counts[1],
+            unvisited_arcs: counts[2],
+            flags: stream.download(&self.reached, flags)?,
+        })
+    }
+
+    /// How to go on from a level.
+    fn plan(&self, found: &Found, level: u32) -> (&'static str, Level) {
+        let push =
+            self.degrees.is_some() && found.arcs.saturating_mul(PUSH_COST) < found.unvisited_arcs;
+        let (how, flags) = match (self.tiles, push) {
+            (true, _) => ("tiles", &self.reached),
+            (false, true) => ("push", &self.reached),
+            (false, false) => ("pull", &self.unvisited),
+        };
+        let program = Level {
+            depth: self.depth.address(),
+            flags: flags.address(),
+            level,
+            log2: self.log2,
+            push: push.into(),
+            unused: 0,
+        };
+        (how, program)
     }
 }

@@ -180,16 +180,18 @@ impl<'a, P: Program> Passes<'a, P> {
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, kernel) = (&self.tables, &self.kernel);
-        let slots = self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags));
         // One block after the other means that nothing is read ahead.
         let is_ahead = self.options.transfers != Transfers::Synchronous;
         let then = if is_ahead { then } else { Then::Stop };
-        self.reader.pass(self.graph, (tables, &wanted), then, slots)?;
-        self.slots.iter().try_for_each(Slots::synchronize)?;
+        if !wanted.is_empty() {
+            let slots = self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags));
+            self.reader.pass(self.graph, (tables, &wanted), then, slots)?;
+            self.slots.iter().try_for_each(Slots::synchronize)?;
+        }
         self.stream.synchronize()?;
         self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin.as_ref()))?;
         self.timeline.tell(origin.as_ref())?;
-        tables.damage(self.graph, &self.stream)
+        if wanted.is_empty() { Ok(()) } else { tables.damage(self.graph, &self.stream) }
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {

@@ -3,12 +3,12 @@
 //! As [`crate::sssp`]: the same result, bit for bit. 8 bytes of device memory a vertex.
 
 use tiergraph_core::{Progress, Result};
+use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::Relax;
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
-use super::bfs::Flags;
-use super::pass::Passes;
+use super::pass::{Passes, zeroed};
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
@@ -53,4 +53,37 @@ pub fn sssp(
     let report = run.finish(true)?;
     let distance = passes.stream.download(&distance, n)?;
     Ok((graph.to_user_order(distance, 1)?, report))
+}
+
+/// Which tiles are active now and next, and how many distances fell.
+struct Flags {
+    host: Vec<u8>,
+    now: DeviceBuf<u8>,
+    next: DeviceBuf<u8>,
+    count: DeviceBuf<u32>,
+}
+
+impl Flags {
+    /// `tiles` flags, of which one is set.
+    fn new(passes: &Passes<'_, Relax>, gpu: &Gpu, tiles: usize, set: u32) -> Result<Self> {
+        let mut host = vec![0u8; tiles];
+        host[set as usize] = 1;
+        let now = passes.stream.uploaded(&host)?;
+        let next = zeroed(&gpu.device, &passes.stream, tiles)?;
+        let count = zeroed(&gpu.device, &passes.stream, 1)?;
+        passes.stream.synchronize()?;
+        Ok(Self { host, now, next, count })
+    }
+
+    /// Makes what was set next current; gives how many distances fell.
+    fn turn(&mut self, passes: &Passes<'_, Relax>) -> Result<u32> {
+        let stream = &passes.stream;
+        std::mem::swap(&mut self.now, &mut self.next);
+        self.host = stream.download(&self.now, self.now.len())?;
+        let count = stream.download(&self.count, 1)?[0];
+        stream.fill_bytes(&mut self.next, 0)?;
+        stream.fill_bytes(&mut self.count, 0)?;
+        stream.synchronize()?;
+        Ok(count)
+    }
 }

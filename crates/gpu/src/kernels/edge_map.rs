@@ -1,4 +1,4 @@
-//! Launches of programs over blocks: `edge_map_raw.cu`, `edge_map_tiles.cu`.
+//! Launches of programs over blocks: `edge_map_{raw,rows,tiles}.cu`.
 
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
@@ -8,13 +8,16 @@ use super::survey::{Segment, Slices};
 use super::{Blocks, Source, TILES, TYPES};
 use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
 
-const SHUFFLE: &str = include_str!("shuffle.cuh");
-const RAW: &str = include_str!("edge_map_raw.cu");
+const RAW: &str = concat!(include_str!("shuffle.cuh"), include_str!("raw.cuh"));
+const WHOLE: &str = include_str!("edge_map_raw.cu");
+const ROWS: &str = include_str!("edge_map_rows.cu");
 const PACKED: &str = include_str!("edge_map_tiles.cu");
 
 const THREADS: u32 = 256;
-/// Arcs of a thread block, in `edge_map_raw.cu`.
+/// Arcs of a thread block in `edge_map_raw.cu`, of a warp in `edge_map_rows.cu`.
 const CHUNK: usize = 2048;
+/// Chunks of a warp in `edge_map_rows.cu`.
+const PART: u32 = 4;
 /// Bytes of a raw block's header.
 const HEADER: usize = 64;
 
@@ -58,7 +61,8 @@ pub struct Variant {
 impl Variant {
     fn source<P: Program>(&self, tier: Tier) -> Source {
         let (name, includes, text) = match self.layout {
-            Layout::Raw { .. } => ("raw", SHUFFLE, RAW),
+            Layout::Raw { .. } if P::SELECTIVE => ("rows", RAW, ROWS),
+            Layout::Raw { .. } => ("raw", RAW, WHOLE),
             Layout::Tiles { .. } => ("tiles", TILES, PACKED),
         };
         let mut source =
@@ -180,6 +184,11 @@ impl<P: Program> EdgeMap<P> {
         Ok(Self { resident, streamed, at_once, program: std::marker::PhantomData })
     }
 
+    /// A warp an item, as far as the device holds them at once.
+    fn at_most(&self, items: u32) -> Grid {
+        Grid { blocks: items.div_ceil(THREADS / 32).min(self.at_once), threads: THREADS }
+    }
+
     fn kernel(&self, blocks: Blocks) -> &Kernel {
         if blocks.are_resident() { &self.resident } else { &self.streamed }
     }
@@ -202,7 +211,11 @@ impl<P: Program> EdgeMap<P> {
         // A block that is full of ids, all of one vertex.
         let chunks = ((block_bytes - HEADER) / 4).div_ceil(CHUNK) as u32;
         let arguments = RawArguments { blocks, chunks, unused: 0 };
-        let grid = Grid { blocks: blocks.count() * chunks, threads: THREADS };
+        let chunks = blocks.count() * chunks;
+        let grid = match P::SELECTIVE {
+            false => Grid { blocks: chunks, threads: THREADS },
+            true => self.at_most(chunks.div_ceil(PART)),
+        };
         // SAFETY: the parameters are `Arguments` and `Program` of the source; see above.
         unsafe {
             self.kernel(blocks).launch(stream, grid, &[bytes_of(&arguments), bytes_of(program)])
@@ -227,8 +240,7 @@ impl<P: Program> EdgeMap<P> {
             min_gap: pass.min_gap,
             unused: 0,
         };
-        let whole = Grid::over(number as usize, THREADS / 32).blocks;
-        let grid = Grid { blocks: whole.min(self.at_once), threads: THREADS };
+        let grid = self.at_most(number);
         // SAFETY: the parameters are `Arguments` and `Program` of the source; see above.
         unsafe {
             self.kernel(pass.blocks).launch(

@@ -30,18 +30,18 @@ struct Arguments {
 };
 
 // Whether a column of the segment's tile is active, or, mirrored, a row of its strip.
-__device__ inline bool is_active(const Arguments& a, const Segment& segment, u32 lane) {
+__device__ inline bool is_active(const Arguments& a, const Segment& segment) {
     bool active = a.active[segment.column_base >> a.log2];
     if (!SCATTERS) return active;
-    u32 first = segment.row_base >> a.log2;
     u32 last = (segment.row_base + segment.rows - 1) >> a.log2;
-    for (u32 tile = first + lane; tile <= last; tile += WARP) active = active || a.active[tile];
-    return __any_sync(ALL, active);
+    for (u32 tile = segment.row_base >> a.log2; tile <= last && !active; tile++) {
+        active = a.active[tile];
+    }
+    return active;
 }
 
 __device__ inline void slice(const Arguments& a, const Program& program, Slice entry, u32 lane) {
     Segment segment = a.segments[entry >> 37];
-    if (a.active && !is_active(a, segment, lane)) return;
     const u8* block = block_at(a.blocks, place_of(a.blocks, segment.block));
     u32 at = (u32)entry & 0x7ffffff, length = (u32)entry >> 27, lanes = (u32)(entry >> 32 & 31) + 1;
     bool jagged = length == 0;
@@ -131,8 +131,18 @@ __device__ inline void slice(const Arguments& a, const Program& program, Slice e
 
 extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Program program) {
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
-    u32 number = a.count ? *a.count : a.number;
-    for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < number; i += warps) {
-        slice(a, program, a.slices[i], lane);
+    u32 number = a.count ? *a.count : a.number, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
+    if (!a.active) {
+        for (u32 i = warp; i < number; i += warps) slice(a, program, a.slices[i], lane);
+        return;
+    }
+    // The same slices, of which each lane tests one, so that many are passed over at once.
+    for (u32 first = warp; first < number; first += WARP * warps) {
+        u32 own = first + lane * warps;
+        Slice entry = own < number ? a.slices[own] : 0;
+        bool active = own < number && is_active(a, a.segments[entry >> 37]);
+        for (u32 left = __ballot_sync(ALL, active); left != 0; left &= left - 1) {
+            slice(a, program, __shfl_sync(ALL, entry, __ffs(left) - 1), lane);
+        }
     }
 }

@@ -22,7 +22,7 @@ pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowTyp
 pub use programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
-pub use vertices::{Ranks, Vertices};
+pub use vertices::{Levels, Ranks, Vertices};
 
 use tiergraph_core::Result;
 

@@ -12,6 +12,8 @@ pub trait Program: Pod + Sync {
     const SYMMETRIC: bool = false;
     /// Whether it looks at the arcs' weights, where there are any.
     const WEIGHTED: bool = false;
+    /// Whether it skips most rows, and is done with others before their end.
+    const SELECTIVE: bool = false;
 }
 
 macro_rules! program {
@@ -50,15 +52,19 @@ program! {
     Level, "level" {
         /// Address of the depths, u32 a vertex.
         depth: u64,
-        /// Address of a flag for every `2^log2` vertices that were reached.
-        reached: u64,
-        /// Address of a count of vertices that were reached.
-        count: u64,
+        /// Of raw blocks, address of a flag for every `2^log2` vertices: whether one of them is a
+        /// row that is not skipped.
+        flags: u64,
         /// The level.
         level: u32,
         /// Of the flags.
         log2: u32,
-    }
+        /// 1: rows are the vertices at the level, and give. 0: rows are unvisited, and look for one.
+        /// Tiles are always looked at as for 0.
+        push: u32,
+        /// Zero.
+        unused: u32,
+    } SELECTIVE
 }
 program! {
     /// Lowers distances along arcs.

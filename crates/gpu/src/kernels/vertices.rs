@@ -7,6 +7,7 @@ use super::{Source, TYPES};
 use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
 
 const THREADS: u32 = 256;
+const WARP: usize = 32;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -52,12 +53,53 @@ pub struct Ranks<'a> {
     pub damping: f64,
 }
 
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct LevelsArguments {
+    depth: u64,
+    degrees: u64,
+    reached: u64,
+    unvisited: u64,
+    counts: u64,
+    vertices: u32,
+    level: u32,
+    log2: u32,
+    unused: u32,
+}
+
+/// Where the vertices of a level are.
+#[derive(Debug)]
+pub struct Levels<'a> {
+    /// Depths; all ones where unvisited.
+    pub depth: &'a DeviceBuf<u32>,
+    /// Of as many vertices, their degrees; none: arcs are not counted.
+    pub degrees: Option<&'a DeviceBuf<u32>>,
+    /// A flag for every `2^log2` vertices: whether one is of the level.
+    pub reached: &'a mut DeviceBuf<u8>,
+    /// As many: whether one is unvisited, and has arcs if those are known.
+    pub unvisited: &'a mut DeviceBuf<u8>,
+    /// The level's vertices, their arcs, and those of unvisited vertices.
+    pub counts: &'a mut DeviceBuf<u64>,
+    /// How many of the depths are of vertices.
+    pub vertices: usize,
+    /// The level.
+    pub level: u32,
+    /// Of the flags; at least [`Levels::LEAST_LOG2`].
+    pub log2: u32,
+}
+
+impl Levels<'_> {
+    /// What one warp looks at.
+    pub const LEAST_LOG2: u32 = 10;
+}
+
 /// The compiled kernels.
 #[derive(Debug, Clone)]
 pub struct Vertices {
     next_ranks: Kernel,
     plant: Kernel,
     compress: Kernel,
+    find_level: Kernel,
 }
 
 pub(super) fn source() -> Source {
@@ -76,6 +118,7 @@ impl Vertices {
             next_ranks: module.kernel("next_ranks")?,
             plant: module.kernel("plant")?,
             compress: module.kernel("compress")?,
+            find_level: module.kernel("find_level")?,
         })
     }
 
@@ -131,5 +174,36 @@ impl Vertices {
         let grid = Grid::over(parent.len(), THREADS);
         // SAFETY: `Forest` of the source, with the buffer's own length; dropping it waits.
         unsafe { kernel.launch(stream, grid, &[bytes_of(&arguments)]) }
+    }
+
+    /// Finds a level: sets its flags and counts anew.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If a vector is shorter than the vertices need, or flags are for too few of them.
+    pub fn find_level(&self, stream: &Stream, levels: Levels<'_>) -> Result<()> {
+        let Levels { depth, degrees, reached, unvisited, counts, vertices, level, log2 } = levels;
+        assert!(depth.len().min(degrees.map_or(vertices, DeviceBuf::len)) >= vertices);
+        assert!(reached.len().min(unvisited.len()) >= vertices.div_ceil(1 << log2));
+        assert!(log2 >= Levels::LEAST_LOG2 && counts.len() >= 3);
+        stream.fill_bytes(reached, 0)?;
+        stream.fill_bytes(unvisited, 0)?;
+        stream.fill_bytes(counts, 0)?;
+        let arguments = LevelsArguments {
+            depth: depth.address(),
+            degrees: degrees.map_or(0, DeviceBuf::address),
+            reached: reached.address(),
+            unvisited: unvisited.address(),
+            counts: counts.address(),
+            vertices: vertices as u32,
+            level,
+            log2,
+            unused: 0,
+        };
+        let grid = Grid::over(vertices.div_ceil(WARP), THREADS);
+        // SAFETY: `Levels` of the source; lengths were checked; dropping a buffer waits.
+        unsafe { self.find_level.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
 }
