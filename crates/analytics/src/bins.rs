@@ -11,7 +11,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tiergraph_core::{Result, parallel};
+use tiergraph_core::Result;
 use tiergraph_format::tiles::{STRIP_ROWS, TilesIndex};
 use tiergraph_graph::Graph;
 use tiergraph_kernels::{Kernel, Slice};
@@ -65,12 +65,12 @@ impl<'a> Bins<'a> {
         here.iter().for_each(|e| blocks[e.block as usize] = true);
         here.sort_by_key(|e| e.column_tile);
         let columns = here.chunk_by(|a, b| a.column_tile == b.column_tile);
-        let made = parallel(columns, graph.threads(), |_, columns| {
+        let made = graph.team().share(columns, |_, columns| {
             let of_column = |column: &[TilesIndex]| {
                 column.iter().map(|entry| Bin::new(graph, &kernel, entry)).collect()
             };
             columns.map(of_column).collect::<Result<Option<Vec<Vec<_>>>>>()
-        });
+        })?;
         let made: Result<Option<Vec<_>>> = made.into_iter().collect();
         let Some(made) = made? else { return Ok(None) };
         let columns: Vec<Vec<Bin>> = made.into_iter().flatten().collect();
@@ -102,12 +102,19 @@ impl<'a> Bins<'a> {
                 }
             }
             Ok(true)
-        });
+        })?;
         filled.into_iter().try_fold(true, |all, one| Ok(all && one?))
     }
 
     /// Adds the sums to their rows' `y`, which has `strips` to do it in.
-    pub(crate) fn add_to(&self, y: &Chunks<f64>, strips: &PerWorker<StripBuffer<f64>>) {
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub(crate) fn add_to(
+        &self,
+        y: &Chunks<f64>,
+        strips: &PerWorker<StripBuffer<f64>>,
+    ) -> Result<()> {
         let add = |to: &mut f64, value: f64| *to += value;
         self.share(self.strips.len(), |worker, numbers| {
             let mut strip = strips.of(worker);
@@ -117,7 +124,8 @@ impl<'a> Bins<'a> {
                 bin.add_to(&mut strip.values);
             }
             strip.flush(y, add);
-        });
+        })?;
+        Ok(())
     }
 
     /// Calls `work(worker, its share of 0 to len)` on all threads.
@@ -125,8 +133,8 @@ impl<'a> Bins<'a> {
         &self,
         len: usize,
         work: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync,
-    ) -> Vec<R> {
-        parallel(0..len, self.graph.threads(), |worker, items| {
+    ) -> Result<Vec<R>> {
+        self.graph.team().share(0..len, |worker, items| {
             let since = Instant::now();
             let worked = work(worker, items);
             self.graph.totals().computed(since);
@@ -244,7 +252,7 @@ mod tests {
         let x: Vec<f32> = (0..1 << 17).map(|i| (i % 97) as f32).collect();
         assert!(bins.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
-        bins.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap());
+        bins.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap()).unwrap();
         let sparse: Vec<_> = graph.segments().iter().filter(|e| bins.has(e)).collect();
         assert!(!sparse.is_empty() && sparse.len() < graph.segments().len());
         // Small integers, so that the order of additions does not matter.

@@ -7,8 +7,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tiergraph_core::{Progress, Result, parallel};
-use tiergraph_graph::Graph;
+use tiergraph_core::{Progress, Result};
+use tiergraph_graph::{Graph, Team};
 use tiergraph_mem::Array;
 
 use crate::arcs::{Arcs, for_each_arc};
@@ -26,7 +26,7 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     let mut run = Run::start(graph, "wcc", 1, progress);
     let selection = graph.select_tiles(|_| true);
     for_each_arc(graph, &selection, |_| (), |(), arcs| join_all(&parents, arcs), |()| Ok(()))?;
-    compress(&parents, graph.threads());
+    compress(&parents, graph.team())?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
     let roots = parents.iter().map(|parent| parent.load(Ordering::Relaxed)).collect();
@@ -81,8 +81,8 @@ fn join(parents: &[AtomicU32], a: u32, b: u32) {
 }
 
 /// Points every vertex at its root.
-fn compress(parents: &[AtomicU32], threads: usize) {
-    parallel(parents.chunks(1 << 16), threads, |_, parts| {
+fn compress(parents: &[AtomicU32], team: &Team) -> Result<()> {
+    team.share(parents.chunks(1 << 16), |_, parts| {
         for v in parts.flatten() {
             let mut root = v.load(Ordering::Relaxed);
             while parent(parents, root) != root {
@@ -90,7 +90,8 @@ fn compress(parents: &[AtomicU32], threads: usize) {
             }
             v.store(root, Ordering::Relaxed);
         }
-    });
+    })?;
+    Ok(())
 }
 
 /// Renames each component to the first vertex that has its label.

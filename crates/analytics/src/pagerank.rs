@@ -10,8 +10,8 @@
 
 use std::ops::Add;
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result, parallel};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_graph::{Direction, Graph, Team, Then};
 use tiergraph_kernels::widest;
 use tiergraph_mem::Array;
 
@@ -76,7 +76,7 @@ pub fn pagerank(
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     let converged = walk.iterate(&mut run, sums, |jump, degrees, then| {
         pull.pass(then, &x, &y)?;
-        Ok(update(graph.threads(), jump, degrees, &mut x, &mut y))
+        update(graph.team(), jump, degrees, &mut x, &mut y)
     })?;
     let report = run.finish(converged)?;
     drop(y);
@@ -269,12 +269,12 @@ fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
 
 /// Makes the next ranks from the sums in `y`, which it sets to zero.
 fn update(
-    threads: usize,
+    team: &Team,
     jump: &Jump<'_>,
     degrees: &[u32],
     x: &mut [f32],
     y: &mut Chunks<f64>,
-) -> Sums {
+) -> Result<Sums> {
     let mut first = 0;
     let mut parts = Vec::new();
     let mut rest = &mut x[..degrees.len()];
@@ -285,14 +285,14 @@ fn update(
         rest = later;
         parts.push((begin, now, chunk));
     }
-    let made = parallel(parts.into_iter(), threads, |_, parts| {
+    let made = team.share(parts.into_iter(), |_, parts| {
         let of_part = |(first, x, y): (usize, &mut [f32], &mut Array<f64>)| {
             let degrees = &degrees[first..first + x.len()];
             update_part(jump, first, degrees, x, y)
         };
         parts.map(of_part).fold(Sums::default(), Sums::add)
-    });
-    made.into_iter().fold(Sums::default(), Sums::add)
+    })?;
+    Ok(made.into_iter().fold(Sums::default(), Sums::add))
 }
 
 /// The next ranks of the vertices from `first`.

@@ -52,7 +52,7 @@ impl<'a> Sparse<'a> {
         strips: &PerWorker<StripBuffer<f64>>,
     ) -> Result<()> {
         match self {
-            Self::Binned(bins) => bins.add_to(y, strips),
+            Self::Binned(bins) => bins.add_to(y, strips)?,
             Self::AtFirst if then == Then::Again => {
                 *self = Bins::new(graph, *kernel)?.map_or(Self::WithAll, Self::Binned);
             }

@@ -5,19 +5,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use tiergraph_core::{Error, Result};
+use tiergraph_core::Result;
 use tiergraph_io::ReadEngine;
 
 use crate::Totals;
 use crate::plan::{Plan, Want};
+use crate::team::Team;
 use crate::worker::Worker;
 
 /// The workers, and what they have begun to read.
 pub(crate) struct Crew {
-    /// Started by the first pass: most loaders need none.
-    threads: Option<ThreadPool>,
-    size: usize,
+    team: Arc<Team>,
     block_bytes: usize,
     workers: Vec<Mutex<Worker>>,
     /// What the reads in flight are for.
@@ -26,11 +24,15 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// `size` workers, of which some have their engines.
-    pub(crate) fn new(size: usize, block_bytes: usize, engines: Vec<Box<dyn ReadEngine>>) -> Self {
+    /// A worker for each of the team, of which some have their engines.
+    pub(crate) fn new(
+        team: Arc<Team>,
+        block_bytes: usize,
+        engines: Vec<Box<dyn ReadEngine>>,
+    ) -> Self {
         let worker = |engine| Mutex::new(Worker::new(engine, block_bytes));
         let workers = engines.into_iter().map(worker).collect();
-        Self { threads: None, size, block_bytes, workers, ahead: None, passes: 0 }
+        Self { team, block_bytes, workers, ahead: None, passes: 0 }
     }
 
     /// Gives engines to workers that have none yet, or whose engines failed.
@@ -45,7 +47,7 @@ impl Crew {
                 *own = worker()?;
             }
         }
-        while self.workers.len() < self.size {
+        while self.workers.len() < self.team.size() {
             self.workers.push(Mutex::new(worker()?));
         }
         Ok(())
@@ -94,15 +96,8 @@ impl Crew {
 
     /// Calls `work` with every worker, each on its thread.
     pub(crate) fn on_all(&mut self, work: impl Fn(usize, &mut Worker) + Sync) -> Result<()> {
-        let threads = match self.threads.take() {
-            Some(threads) => threads,
-            None => start_threads(self.workers.len())?,
-        };
-        let workers = &self.workers;
-        self.threads.insert(threads).broadcast(|thread| {
-            work(thread.index(), &mut lock(&workers[thread.index()]));
-        });
-        Ok(())
+        let each = |number| work(number, &mut lock(&self.workers[number]));
+        self.team.each(each).map(|_| ())
     }
 }
 
@@ -116,13 +111,4 @@ impl Drop for Crew {
 /// A worker that panicked has ended its run; the next one drains it.
 fn lock(worker: &Mutex<Worker>) -> MutexGuard<'_, Worker> {
     worker.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Threads for workers.
-pub(crate) fn start_threads(threads: usize) -> Result<ThreadPool> {
-    ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|number| format!("tiergraph-pass-{number}"))
-        .build()
-        .map_err(|e| Error::io("start", "the workers' threads", std::io::Error::other(e)))
 }

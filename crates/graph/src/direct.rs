@@ -9,12 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use rayon::ThreadPool;
 use tiergraph_core::trace::Track;
 use tiergraph_core::{Error, Result};
 
 use crate::Graph;
-use crate::crew::start_threads;
+use crate::team::Team;
 
 /// What one thread of a pass does with blocks.
 pub trait Lane: Send {
@@ -34,7 +33,7 @@ pub trait Lane: Send {
 /// The threads of lanes, kept from pass to pass.
 #[derive(Debug)]
 pub struct DirectReader {
-    threads: ThreadPool,
+    team: Team,
 }
 
 impl Graph {
@@ -47,23 +46,20 @@ impl Graph {
 }
 
 impl DirectReader {
-    /// Threads for `lanes`.
-    ///
-    /// # Errors
-    /// The system gives no more threads.
-    pub fn new(lanes: usize) -> Result<Self> {
-        Ok(Self { threads: start_threads(lanes)? })
+    /// For `lanes`.
+    pub fn new(lanes: usize) -> Self {
+        Self { team: Team::new(lanes) }
     }
 
     /// How many.
     pub fn lanes(&self) -> usize {
-        self.threads.current_num_threads()
+        self.team.size()
     }
 
     /// Hands each of `blocks` to one of `lanes`, in any order; returns when all were taken.
     ///
     /// # Errors
-    /// The first that a lane gives.
+    /// The first that a lane gives; the system gives no more threads.
     ///
     /// # Panics
     /// If there are not as many lanes as threads.
@@ -84,13 +80,13 @@ impl DirectReader {
             lane.finish()
         };
         let lanes: Vec<_> = lanes.iter_mut().map(Mutex::new).collect();
-        self.threads.broadcast(|thread| {
-            let mut lane = lanes[thread.index()].lock().unwrap_or_else(PoisonError::into_inner);
+        self.team.each(|lane| {
+            let mut lane = lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = work(&mut **lane) {
                 stop.store(true, Ordering::Relaxed);
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
-        });
+        })?;
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tiergraph_core::{Error, ErrorKind, Result, parallel};
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::flat;
 
 use crate::{Direction, Graph};
@@ -46,12 +46,12 @@ impl Graph {
         }
         let least = flat::CHUNK_BYTES / size_of::<u64>();
         let chunks = 0..self.chunks().end.min(end.div_ceil(least) as u64);
-        let placed = parallel(chunks, self.threads(), |_, numbers| {
+        let placed = self.team().share(chunks, |_, numbers| {
             for number in numbers {
                 self.place_chunk(number, &place)?;
             }
             Ok(())
-        });
+        })?;
         placed.into_iter().collect()
     }
 

@@ -21,6 +21,7 @@ mod reads;
 mod rows;
 mod staged;
 mod stats;
+mod team;
 mod tiles;
 mod worker;
 
@@ -36,4 +37,5 @@ pub use reads::Then;
 pub use rows::{Direction, RowSelection};
 pub use staged::{Stage, StagedReader};
 pub use stats::{PassStats, Totals};
+pub use team::Team;
 pub use tiles::TileSelection;

@@ -18,6 +18,7 @@ use crate::crew::Crew;
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::rows::{Direction, Rows};
+use crate::team::Team;
 use crate::tiles::Tiles;
 use crate::worker::BLOCKS_IN_FLIGHT;
 use crate::{PassStats, Totals};
@@ -53,7 +54,7 @@ pub struct Graph {
     dir: GraphDir,
     files: Arc<FileSet>,
     factory: EngineFactory,
-    threads: usize,
+    team: Arc<Team>,
     budget: Budget,
     cache: BlockCache,
     residency: bool,
@@ -166,32 +167,33 @@ impl Graph {
                 engines.push(factory(&files)?.0);
             }
         }
-        let graph = |opened: Opened| Self {
-            files: Arc::clone(&files),
-            factory: Arc::clone(&factory),
-            threads,
-            cache: BlockCache::new(0),
-            residency: options.residency.unwrap_or(true),
-            unchecked: options.unchecked,
-            budget: budget.clone(),
+        let graph = |opened: Opened| {
+            let team = Arc::new(Team::new(threads));
+            let block_bytes = opened.dir.manifest().block_bytes as usize;
             // Of several graphs, those that run passes make theirs then.
-            crew: Mutex::new(Crew::new(
-                threads,
-                opened.dir.manifest().block_bytes as usize,
-                std::mem::take(&mut engines),
-            )),
-            engine: report.clone(),
-            totals: Totals::default(),
-            cancel: Cancel::default(),
-            trace: Trace::off(),
-            tiles: opened.tiles,
-            rows: opened.rows,
-            raw: opened.raw,
-            features: opened.features,
-            edge_features: opened.edge_features,
-            columns: opened.columns,
-            _index: Arc::clone(&reserved),
-            dir: opened.dir,
+            let engines = std::mem::take(&mut engines);
+            Self {
+                files: Arc::clone(&files),
+                factory: Arc::clone(&factory),
+                cache: BlockCache::new(0),
+                residency: options.residency.unwrap_or(true),
+                unchecked: options.unchecked,
+                budget: budget.clone(),
+                crew: Mutex::new(Crew::new(Arc::clone(&team), block_bytes, engines)),
+                team,
+                engine: report.clone(),
+                totals: Totals::default(),
+                cancel: Cancel::default(),
+                trace: Trace::off(),
+                tiles: opened.tiles,
+                rows: opened.rows,
+                raw: opened.raw,
+                features: opened.features,
+                edge_features: opened.edge_features,
+                columns: opened.columns,
+                _index: Arc::clone(&reserved),
+                dir: opened.dir,
+            }
         };
         Ok(opened.into_iter().map(graph).collect())
     }
@@ -213,7 +215,12 @@ impl Graph {
 
     /// Workers.
     pub fn threads(&self) -> usize {
-        self.threads
+        self.team.size()
+    }
+
+    /// The workers' threads, for loops between passes.
+    pub fn team(&self) -> &Team {
+        &self.team
     }
 
     /// Which engine reads, and why.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tiergraph_core::parallel;
+use tiergraph_core::Result;
 
 use super::Search;
 
@@ -22,10 +22,10 @@ impl Bits {
 
 impl Search<'_> {
     /// The vertices whose depth is `wanted`.
-    pub(super) fn bits(&self, wanted: impl Fn(u32) -> bool + Sync) -> Bits {
+    pub(super) fn bits(&self, wanted: impl Fn(u32) -> bool + Sync) -> Result<Bits> {
         let mut bits = vec![0; self.depth.len().div_ceil(64)];
         let chunks = bits.chunks_mut(CHUNK).zip(self.depth.chunks(CHUNK * 64));
-        parallel(chunks, self.graph.threads(), |_, chunks| {
+        self.graph.team().share(chunks, |_, chunks| {
             for (bits, depths) in chunks {
                 for (word, depths) in bits.iter_mut().zip(depths.chunks(64)) {
                     for (i, depth) in depths.iter().enumerate() {
@@ -33,7 +33,7 @@ impl Search<'_> {
                     }
                 }
             }
-        });
-        Bits(bits)
+        })?;
+        Ok(Bits(bits))
     }
 }

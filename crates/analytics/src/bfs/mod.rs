@@ -148,7 +148,7 @@ impl Search<'_> {
         plan: impl Fn(&Self, &mut Frontier) -> Plan,
     ) -> Result<(&'static str, Frontier)> {
         if let Some(residual) = &mut self.residual {
-            let next = residual.level(&self.depth, self.level, frontier.list, self.graph.threads());
+            let next = residual.level(&self.depth, self.level, frontier.list, self.graph.team())?;
             return Ok(("memory", next.into()));
         }
         Ok(match plan(self, &mut frontier) {

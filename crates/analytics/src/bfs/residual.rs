@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use tiergraph_core::parallel;
+use tiergraph_core::Result;
+use tiergraph_graph::Team;
 
 use super::UNREACHED;
 
@@ -100,16 +101,16 @@ impl Residual {
         depth: &[AtomicU32],
         level: u32,
         frontier: Option<Vec<u32>>,
-        threads: usize,
-    ) -> Vec<u32> {
+        team: &Team,
+    ) -> Result<Vec<u32>> {
         match frontier {
-            Some(frontier) if self.scans >= SCANS => self.follow(depth, level, &frontier),
-            _ => self.scan(depth, level, threads),
+            Some(frontier) if self.scans >= SCANS => Ok(self.follow(depth, level, &frontier)),
+            _ => self.scan(depth, level, team),
         }
     }
 
     /// Looks at all arcs, and drops those that do not matter any more.
-    fn scan(&mut self, depth: &[AtomicU32], level: u32, threads: usize) -> Vec<u32> {
+    fn scan(&mut self, depth: &[AtomicU32], level: u32, team: &Team) -> Result<Vec<u32>> {
         self.scans += 1;
         let at = |v: u32| depth[v as usize].load(Ordering::Relaxed);
         let scan = |list: &mut Vec<Arc>, next: &mut Vec<u32>| {
@@ -124,17 +125,17 @@ impl Residual {
                 !reached
             });
         };
-        let found = parallel(self.lists.iter_mut(), threads, |_, lists| {
+        let found = team.share(self.lists.iter_mut(), |_, lists| {
             let mut next = Vec::new();
             lists.for_each(|list| scan(list, &mut next));
             next
-        });
+        })?;
         if self.scans == SCANS {
             let mut all = self.lists.concat();
             all.sort_unstable();
             self.lists = vec![all];
         }
-        found.concat()
+        Ok(found.concat())
     }
 
     fn follow(&self, depth: &[AtomicU32], level: u32, frontier: &[u32]) -> Vec<u32> {
@@ -175,11 +176,11 @@ mod tests {
     #[test]
     fn scans_and_then_follows_to_the_end() {
         for threads in [1, 3] {
-            let (depth, residual) = path(40_000, 40_000);
+            let (team, (depth, residual)) = (Team::new(threads), path(40_000, 40_000));
             let mut residual = residual.expect("all arcs fit");
             let (mut level, mut frontier) = (0, None);
             loop {
-                let next = residual.level(&depth, level, frontier, threads);
+                let next = residual.level(&depth, level, frontier, &team).expect("threads start");
                 if next.is_empty() {
                     break;
                 }

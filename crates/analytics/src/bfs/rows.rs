@@ -49,8 +49,8 @@ impl Search<'_> {
     /// frontier. The others' arcs from unvisited vertices are kept, if they are few enough.
     pub(super) fn pull(&mut self, rows: &RowSelection) -> Result<Frontier> {
         let (claimed, collector) = (Total::default(), Collector::new(self.residual_limit));
-        let frontier = self.bits(|depth| depth == self.level);
-        let unvisited = self.bits(|depth| depth == UNREACHED);
+        let frontier = self.bits(|depth| depth == self.level)?;
+        let unvisited = self.bits(|depth| depth == UNREACHED)?;
         let look = Look { search: self, frontier, unvisited, collector: &collector };
         self.graph.row_pass(
             rows,

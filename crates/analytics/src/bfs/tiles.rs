@@ -35,8 +35,8 @@ impl Search<'_> {
         let claimed = Total::default();
         let scan = Scan {
             search: self,
-            frontier: self.bits(|depth| depth == self.level),
-            unvisited: self.bits(|depth| depth == UNREACHED),
+            frontier: self.bits(|depth| depth == self.level)?,
+            unvisited: self.bits(|depth| depth == UNREACHED)?,
             collector: collector.as_ref(),
         };
         for_each_arc(

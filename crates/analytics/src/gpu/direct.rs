@@ -30,7 +30,7 @@ impl Direct {
         let cufile = CuFile::get(device)?;
         let open = |path: &PathBuf| DirectFile::open(cufile, device, path);
         let stripes = graph.block_paths(tables.file)?.iter().map(open).collect::<Result<_>>()?;
-        let reader = DirectReader::new(lanes)?;
+        let reader = DirectReader::new(lanes);
         Ok(Self { cufile, stripes, reader, block_bytes: tables.block_bytes })
     }
 

@@ -11,12 +11,11 @@ mod shelf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::ThreadPool;
 use tiergraph_core::Result;
 use tiergraph_io::engine::Traced;
 use tiergraph_mem::AlignedBuf;
 
-use crate::crew::start_threads;
+use crate::team::Team;
 use crate::{BlockFile, Graph, Then};
 use pass::{List, Pass, Worker};
 use shelf::Keeping;
@@ -45,8 +44,7 @@ pub trait Stage: Send {
 
 /// Engines, buffers and threads of the workers of staged passes, kept from pass to pass.
 pub struct StagedReader {
-    /// Started by the first pass.
-    threads: Option<ThreadPool>,
+    team: Team,
     workers: Vec<Mutex<Worker>>,
     /// What the reads in flight are for.
     ahead: Option<Arc<List>>,
@@ -73,8 +71,9 @@ impl Graph {
             }
             Ok(Mutex::new(Worker::new(engine, free)))
         };
-        let workers = buffers.into_iter().enumerate().map(worker).collect::<Result<_>>()?;
-        Ok(StagedReader { threads: None, workers, ahead: None, passes: 0, shelved: None })
+        let workers: Vec<_> = buffers.into_iter().enumerate().map(worker).collect::<Result<_>>()?;
+        let team = Team::new(workers.len());
+        Ok(StagedReader { team, workers, ahead: None, passes: 0, shelved: None })
     }
 }
 
@@ -190,17 +189,12 @@ impl StagedReader {
     }
 
     /// Calls `work` with every worker, each on its thread.
-    fn on_all(&mut self, work: impl Fn(usize, &mut Worker) + Sync) -> Result<()> {
-        let threads = match self.threads.take() {
-            Some(threads) => threads,
-            None => start_threads(self.workers.len())?,
+    fn on_all(&self, work: impl Fn(usize, &mut Worker) + Sync) -> Result<()> {
+        let each = |number| {
+            let worker = &self.workers[number];
+            work(number, &mut worker.lock().unwrap_or_else(PoisonError::into_inner));
         };
-        let workers = &self.workers;
-        self.threads.insert(threads).broadcast(|thread| {
-            let worker = &workers[thread.index()];
-            work(thread.index(), &mut worker.lock().unwrap_or_else(PoisonError::into_inner));
-        });
-        Ok(())
+        self.team.each(each).map(|_| ())
     }
 
     /// Ends all reads in flight.
