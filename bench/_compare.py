@@ -11,7 +11,7 @@ import _edges
 
 SCALED = ("networkit", "scikit_network")
 """Engines with another definition of the mass of sinks: only proportions are compared."""
-TOLERANCE = {"pagerank": 1e-4, "bfs": 0.0, "sssp": 1e-6}
+TOLERANCE = {"pagerank": 1e-4, "bfs": 0.0, "sssp": 1e-6, "propagate": 1e-4}
 """The largest relative difference that a check lets pass."""
 
 Values = NDArray[Any]
@@ -36,7 +36,7 @@ class Checks:
             return {"equal": equal, "components": len(np.unique(values))}
         if engine in SCALED and command == "pagerank":
             values, first = self._proportions(values), self._proportions(first)
-        difference = _relative_difference(values, first)
+        difference = relative_difference(values, first)
         equal = difference <= TOLERANCE[command]
         return {"equal": equal, "source": source, "relative_difference": difference}
 
@@ -54,7 +54,8 @@ def _smallest_members(labels: Values) -> Values:
     return members
 
 
-def _relative_difference(values: Values, reference: Values) -> float:
+def relative_difference(values: Values, reference: Values) -> float:
+    """The largest difference in proportion to the reference's value; `inf` equals `inf` only."""
     if np.any(np.isfinite(values) != np.isfinite(reference)):
         return float("inf")
     known = np.isfinite(reference)
