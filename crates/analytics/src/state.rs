@@ -101,14 +101,26 @@ impl<T: Copy + Zeroable> Chunks<T> {
         self.chunks.iter_mut().map(|c| c.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All values of the first `len` vertices.
-    pub(crate) fn into_vec(mut self, len: usize) -> Vec<T> {
-        let mut all = Vec::with_capacity(len * self.width);
-        for chunk in self.chunks.iter_mut() {
-            let chunk = chunk.get_mut().unwrap_or_else(PoisonError::into_inner);
-            all.extend_from_slice(&chunk[..chunk.len().min(len * self.width - all.len())]);
-        }
-        all
+    /// Without locks: nobody adds any more.
+    pub(crate) fn into_values(self) -> Values<T> {
+        let open = |chunk: Mutex<_>| chunk.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let chunks = self.chunks.into_iter().map(open).collect();
+        Values { chunks, log2: self.log2, width: self.width }
+    }
+}
+
+/// The values of [`Chunks`], to be read.
+pub(crate) struct Values<T> {
+    chunks: Vec<Array<T>>,
+    log2: u32,
+    width: usize,
+}
+
+impl<T> Values<T> {
+    /// Those of a vertex, and of some after it.
+    pub(crate) fn of(&self, vertex: usize) -> &[T] {
+        let place = vertex % (1 << self.log2) * self.width;
+        &self.chunks[vertex >> self.log2][place..]
     }
 }
 

@@ -11,10 +11,25 @@ use crate::{Direction, Graph};
 const ORDER: &str = "order.ids";
 const USER: &str = "user.ids";
 
+/// What a vertex has a value of.
+pub trait Value: Copy + Default + Send + Sync {}
+
+impl<T: Copy + Default + Send + Sync> Value for T {}
+
 impl Graph {
     /// The numbers of the order's chunks; none if the orders agree.
     fn chunks(&self) -> Range<u64> {
         0..self.manifest().files.get(ORDER).map_or(0, |entry| entry.chunks.len() as u64)
+    }
+
+    fn has_wide_order(&self) -> bool {
+        let bytes = self.manifest().files.get(ORDER).map_or(0, |entry| entry.bytes);
+        bytes == self.manifest().vertices * 8
+    }
+
+    /// Vertices of a chunk of the order.
+    fn chunk_vertices(&self) -> usize {
+        flat::CHUNK_BYTES / if self.has_wide_order() { 8 } else { 4 }
     }
 
     /// Calls `place(vertex, position)` for every vertex of chunk `number` of the order: where it
@@ -22,9 +37,8 @@ impl Graph {
     fn place_chunk(&self, number: u64, mut place: impl FnMut(usize, usize)) -> Result<()> {
         let entry = self.dir().entry(ORDER)?;
         let path = self.dir().path().join(ORDER);
-        let wide = entry.bytes == self.manifest().vertices * 8;
-        let first = number as usize * (flat::CHUNK_BYTES / if wide { 8 } else { 4 });
-        if wide {
+        let first = number as usize * self.chunk_vertices();
+        if self.has_wide_order() {
             let positions: Vec<u64> = flat::read_chunk(&path, entry, number)?;
             (first..).zip(positions).for_each(|(v, position)| place(v, position as usize));
         } else {
@@ -61,44 +75,93 @@ impl Graph {
     }
 
     /// Moves `values`, `width` for each vertex, from the graph's order to the user's.
-    pub fn to_user_order<T: Copy + Default>(&self, values: Vec<T>, width: usize) -> Result<Vec<T>> {
+    ///
+    /// # Errors
+    /// An order that cannot be read, or is damaged.
+    pub fn to_user_order<T: Value>(&self, values: Vec<T>, width: usize) -> Result<Vec<T>> {
         if !self.is_reordered() {
             return Ok(values);
         }
+        self.in_user_order(width, |vertex| &values[vertex * width..])
+    }
+
+    /// The values of all vertices in the user's order: the first `width` of what `values` has of each.
+    ///
+    /// # Errors
+    /// As [`Graph::to_user_order`].
+    pub fn in_user_order<'v, T: Value + 'v>(
+        &self,
+        width: usize,
+        values: impl Fn(usize) -> &'v [T] + Sync,
+    ) -> Result<Vec<T>> {
         let mut out = vec![T::default(); self.vertices() * width];
-        for number in self.chunks() {
-            self.place_chunk(number, |vertex, position| {
-                let (from, to) = (vertex * width, position * width);
-                if let Some(to) = out.get_mut(to..to + width) {
-                    // One value is a move, several are a call.
-                    match width {
-                        1 => to[0] = values[from],
-                        _ => to.copy_from_slice(&values[from..from + width]),
+        if !self.is_reordered() {
+            for (vertex, to) in out.chunks_mut(width).enumerate() {
+                to.copy_from_slice(&values(vertex)[..width]);
+            }
+            return Ok(out);
+        }
+        // Every part looks through the whole order: that pays where a move takes longer than a look.
+        let parts = if width == 1 { 1 } else { self.threads() };
+        let vertices = self.vertices().div_ceil(parts).max(1);
+        let placed =
+            self.team().share(out.chunks_mut(vertices * width).enumerate(), |_, parts| {
+                for (part, out) in parts {
+                    let first = part * vertices;
+                    for number in self.chunks() {
+                        self.place_chunk(number, |vertex, position| {
+                            let to = position.checked_sub(first).map(|at| at * width);
+                            if let Some(to) = to.and_then(|to| out.get_mut(to..to + width)) {
+                                set(to, values(vertex));
+                            }
+                        })?;
                     }
                 }
+                Ok(())
             })?;
-        }
+        placed.into_iter().collect::<Result<()>>()?;
         Ok(out)
     }
 
     /// Moves `values`, `width` for each vertex, from the user's order to the graph's.
-    pub fn from_user_order<T: Copy + Default>(&self, values: &[T], width: usize) -> Result<Vec<T>> {
-        if !self.is_reordered() {
-            return Ok(values.to_vec());
-        }
+    ///
+    /// # Errors
+    /// As [`Graph::to_user_order`].
+    pub fn from_user_order<T: Value>(&self, values: &[T], width: usize) -> Result<Vec<T>> {
         let mut out = vec![T::default(); self.vertices() * width];
-        for number in self.chunks() {
-            self.place_chunk(number, |vertex, position| {
-                let (to, from) = (vertex * width, position * width);
-                if let Some(from) = values.get(from..from + width) {
-                    match width {
-                        1 => out[to] = from[0],
-                        _ => out[to..to + width].copy_from_slice(from),
-                    }
-                }
-            })?;
-        }
+        self.into_graph_order(values, width, &mut out)?;
         Ok(out)
+    }
+
+    /// As [`from_user_order`](Self::from_user_order), to the start of `out`.
+    ///
+    /// # Errors
+    /// As [`Graph::to_user_order`].
+    pub fn into_graph_order<T: Value>(
+        &self,
+        values: &[T],
+        width: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        if !self.is_reordered() {
+            out[..values.len()].copy_from_slice(values);
+            return Ok(());
+        }
+        let out = &mut out[..self.vertices() * width];
+        let chunks = self.chunks().zip(out.chunks_mut(self.chunk_vertices() * width));
+        let placed = self.team().share(chunks, |_, chunks| {
+            for (number, out) in chunks {
+                let first = number as usize * self.chunk_vertices();
+                self.place_chunk(number, |vertex, position| {
+                    let (to, from) = ((vertex - first) * width, position * width);
+                    if let Some(from) = values.get(from..from + width) {
+                        set(&mut out[to..to + width], from);
+                    }
+                })?;
+            }
+            Ok(())
+        })?;
+        placed.into_iter().collect()
     }
 
     /// The user's ids in the user's order; `None` when they are 0 … |V| − 1.
@@ -153,5 +216,14 @@ impl Graph {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
         let name = format!("{wanted}.degrees");
         flat::read(&self.dir().path().join(&name), self.dir().entry(&name)?)
+    }
+}
+
+/// Copies the first of `from`. One value is a move, several are a call.
+#[inline(always)]
+fn set<T: Copy>(to: &mut [T], from: &[T]) {
+    match to {
+        [to] => *to = from[0],
+        several => several.copy_from_slice(&from[..several.len()]),
     }
 }

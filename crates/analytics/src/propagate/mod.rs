@@ -7,6 +7,7 @@
 //! Minima and maxima are identical from run to run, sums to the last bits.
 
 mod pass;
+mod slice;
 mod step;
 
 use std::ops::{Add, Mul};
@@ -15,6 +16,7 @@ use bytemuck::Pod;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::Graph;
+use tiergraph_mem::Array;
 
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
@@ -92,8 +94,9 @@ pub fn propagate<T: Value>(
     check(graph, x.len(), how)?;
     let _state = graph
         .reserve(bytes::<T>(graph, how.width, aside_columns(graph, how.transpose)), "the values")?;
-    let mut x = graph.from_user_order(x, how.width)?;
-    x.resize(padded(graph, n) * how.width, T::default());
+    let given = x;
+    let mut x = Array::zeroed(padded(graph, n) * how.width)?;
+    graph.into_graph_order(given, how.width, &mut x)?;
     let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
     y.fill(how.reduce.identity::<T>());
     let pass = Pass::new(graph, how, &x, &y)?;
@@ -108,7 +111,8 @@ pub fn propagate<T: Value>(
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
     drop(x);
-    Ok((graph.to_user_order(y.into_vec(n), how.width)?, report))
+    let y = y.into_values();
+    Ok((graph.in_user_order(how.width, |vertex| y.of(vertex))?, report))
 }
 
 /// The most bytes of state that [`propagate`] reserves for `width` values a vertex, transposed or not.

@@ -9,6 +9,7 @@ use tiergraph_graph::{Direction, Graph, Then};
 use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Array;
 
+use super::slice::each_arc;
 use super::step::{Combine, Scalar, Step, Vector};
 use super::{Propagate, Value, aside_columns};
 use crate::arcs::RowArcs;
@@ -104,16 +105,19 @@ impl<'a, T: Value> Pass<'a, T> {
         // One walk is compiled for all, not one for each step.
         let walk = |visit: &mut dyn FnMut(&Slice<'_>)| kernel.for_each(segment, visit);
         let directed = self.graph.manifest().directed;
+        let ask = |c| step.ask(x_columns, c);
         if directed && !self.how.transpose {
             return walk(&mut |slice| {
-                each(slice, |r, c, weight| step.arc(rows, r, x_columns, c, weight));
+                each_arc(step, slice, ask, |r, c, weight| {
+                    step.arc(rows, r, x_columns, c, weight);
+                });
             });
         }
         let chunk = (column >> kernel.options().columns_log2, segment.len);
         let aside = (aside, self.how.reduce.identity::<T>());
         self.y.visit(chunk, aside, self.merge(), |y| match directed {
             true => walk(&mut |slice| {
-                each(slice, |r, c, weight| step.arc(y, c, x_rows, r, weight));
+                each_arc(step, slice, |_| (), |r, c, weight| step.arc(y, c, x_rows, r, weight));
             }),
             false => walk(&mut |slice| {
                 let both = |r, c, weight| {
@@ -123,7 +127,7 @@ impl<'a, T: Value> Pass<'a, T> {
                         step.arc(y, c, x_rows, r, weight);
                     }
                 };
-                each(slice, both);
+                each_arc(step, slice, ask, both);
             }),
         })
     }
@@ -146,18 +150,5 @@ impl<'a, T: Value> Pass<'a, T> {
                 Ok(())
             },
         )
-    }
-}
-
-/// Calls `visit(row in the strip, column in the tile, weight)` for each arc of a slice.
-#[inline(always)]
-fn each(slice: &Slice<'_>, mut visit: impl FnMut(usize, usize, f64)) {
-    let mut at = 0;
-    for (step, &active) in slice.columns.iter().zip(slice.active) {
-        let lanes = usize::from(active);
-        for (lane, &column) in step[..lanes].iter().enumerate() {
-            visit(slice.rows[lane] as usize, column as usize, slice.weight(at + lane));
-        }
-        at += lanes;
     }
 }

@@ -2,11 +2,20 @@
 
 use std::marker::PhantomData;
 
+use bytemuck::cast_slice;
+use tiergraph_mem::prefetch_all;
+
 use super::{Reduce, Value};
 
 /// `to[at] ⊕= weight · x[from]` for the values of two vertices.
 pub(super) trait Step<T>: Copy + Sync {
+    /// Whether the weight matters.
+    const WEIGHTED: bool;
+
     fn arc(self, to: &mut [T], at: usize, x: &[T], from: usize, weight: f64);
+
+    /// Asks for a vertex's values, which an arc will soon want and the cache may not have.
+    fn ask(self, _x: &[T], _from: usize) {}
 }
 
 /// How two values become one.
@@ -67,6 +76,8 @@ impl<C, const WEIGHTED: bool> Scalar<C, WEIGHTED> {
 }
 
 impl<T: Value, C: Combine, const WEIGHTED: bool> Step<T> for Scalar<C, WEIGHTED> {
+    const WEIGHTED: bool = WEIGHTED;
+
     #[inline(always)]
     fn arc(self, to: &mut [T], at: usize, x: &[T], from: usize, weight: f64) {
         let value = if WEIGHTED { T::from_f64(weight) * x[from] } else { x[from] };
@@ -85,6 +96,15 @@ impl<C, const WEIGHTED: bool> Vector<C, WEIGHTED> {
 }
 
 impl<T: Value, C: Combine, const WEIGHTED: bool> Step<T> for Vector<C, WEIGHTED> {
+    const WEIGHTED: bool = WEIGHTED;
+
+    #[inline(always)]
+    fn ask(self, x: &[T], from: usize) {
+        if let Some(values) = x.get(from * self.0..(from + 1) * self.0) {
+            prefetch_all(cast_slice(values));
+        }
+    }
+
     #[inline(always)]
     fn arc(self, to: &mut [T], at: usize, x: &[T], from: usize, weight: f64) {
         let Self(width, _) = self;
