@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,13 +82,19 @@ class NeighborLoader:
     _device: torch.device | None = None
     """Where the CPU's batches are moved to."""
     _why: str | None = None
+    _of_hetero: ClassVar[type[NeighborLoader]]
+    """What loads heterogeneous graphs."""
+
+    def __init_subclass__(cls, *, hetero: bool = False, **options: Any) -> None:
+        """Notes the subclass that loads heterogeneous graphs."""
+        super().__init_subclass__(**options)
+        if hetero:
+            NeighborLoader._of_hetero = cls
 
     def __new__(cls, graph: Any, *_arguments: Any, **_options: Any) -> NeighborLoader:
         """A loader of the graph's kind, which Python then initialises."""
         if cls is NeighborLoader and is_hetero(graph):
-            from .hetero.loader import HeteroNeighborLoader
-
-            return super().__new__(HeteroNeighborLoader)
+            return super().__new__(cls._of_hetero)
         return super().__new__(cls)
 
     def __init__(

@@ -31,7 +31,7 @@ Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
 Seeds: TypeAlias = str | tuple[str, ArrayLike | str | None]
 
 
-class HeteroNeighborLoader(NeighborLoader):
+class HeteroNeighborLoader(NeighborLoader, hetero=True):
     """Batches of seeds of one type with sampled neighbours of all, as PyG's `HeteroData`.
 
     `graph` is an opened heterogeneous graph or its path. `num_neighbors` has one fanout a hop for
