@@ -1,4 +1,4 @@
-"""Ctrl-C stops native work soon and leaves the interpreter usable."""
+"""Ctrl-C stops native work soon and leaves the interpreter usable; a fork does not hang."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def batches():
             print("running", flush=True)
         yield np.arange(1000), np.arange(1000)[::-1].copy()
 tg.build(batches(), sys.argv[1], memory="64MiB")
+"""
+
+FORKED = """
+import os, sys, tiergraph as tg
+graph = tg.open(sys.argv[1])
+graph.pagerank(iterations=1)
+child = os.fork()
+if child == 0:
+    try:
+        graph.pagerank(iterations=1)
+    except tg.InputError as error:
+        print(error, tg.open(sys.argv[1]).pagerank(iterations=1).size, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
 """
 
 PATIENCE_SECONDS = 20
@@ -84,3 +98,10 @@ def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path):
     assert (tmp_path / left).is_dir()
     tg.generate("rmat", tmp_path / "g.tg", scale=8, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["g.tg"]
+
+
+def test_a_forked_process_is_told_to_open_the_graph(graph):
+    command = [sys.executable, "-c", FORKED, str(graph)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert "in a forked process" in done.stdout
+    assert done.stdout.split()[-1] == str(1 << 14)

@@ -3,22 +3,30 @@
 //! A thread that is started for a loop begins where its parent runs, and waits for it: milliseconds,
 //! of passes that take tens.
 
+use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use tiergraph_core::{Error, Result};
+use tiergraph_core::{Error, ErrorKind, Result};
+
+#[derive(Debug)]
+struct Started {
+    threads: ThreadPool,
+    /// The process that has them: one that is forked from it has not.
+    process: u32,
+}
 
 /// Threads, started when they are first needed.
 #[derive(Debug)]
 pub struct Team {
     size: usize,
-    threads: OnceLock<ThreadPool>,
+    started: OnceLock<Started>,
 }
 
 impl Team {
     /// Of `size` threads.
     pub fn new(size: usize) -> Self {
-        Self { size, threads: OnceLock::new() }
+        Self { size, started: OnceLock::new() }
     }
 
     /// How many threads.
@@ -29,7 +37,8 @@ impl Team {
     /// Calls `work(number)` on every thread, and gives what each made.
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system gives no more threads; they are those of another process, which this one was
+    /// forked from.
     pub fn each<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Result<Vec<R>> {
         Ok(self.threads()?.broadcast(|thread| work(thread.index())))
     }
@@ -61,14 +70,28 @@ impl Team {
     }
 
     fn threads(&self) -> Result<&ThreadPool> {
-        if let Some(threads) = self.threads.get() {
-            return Ok(threads);
+        let started = match self.started.get() {
+            Some(started) => started,
+            None => {
+                let started = Started { threads: start(self.size)?, process: process::id() };
+                self.started.get_or_init(|| started)
+            }
+        };
+        if started.process != process::id() {
+            let known = |process| format!("process {process}");
+            return Err(Error::new(ErrorKind::Input, "run over a graph in a forked process")
+                .expected(format!("{}, which has run over it", known(started.process)))
+                .got(known(process::id()))
+                .hint("open the graph in the process that uses it"));
         }
-        let started = ThreadPoolBuilder::new()
-            .num_threads(self.size)
-            .thread_name(|number| format!("tiergraph-{number}"))
-            .build()
-            .map_err(|e| Error::io("start", "the threads of passes", std::io::Error::other(e)))?;
-        Ok(self.threads.get_or_init(|| started))
+        Ok(&started.threads)
     }
+}
+
+fn start(size: usize) -> Result<ThreadPool> {
+    ThreadPoolBuilder::new()
+        .num_threads(size)
+        .thread_name(|number| format!("tiergraph-{number}"))
+        .build()
+        .map_err(|e| Error::io("start", "the threads of passes", std::io::Error::other(e)))
 }
