@@ -1,7 +1,7 @@
 //! Threads that stay: passes and loops over vertices are done by the same ones.
 //!
-//! A thread that is started for a loop begins where its parent runs, and waits for it: milliseconds,
-//! of passes that take tens.
+//! A thread that is started for a loop begins where its parent runs, and may wait for that core for
+//! milliseconds while another idles.
 
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
