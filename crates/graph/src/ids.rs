@@ -11,11 +11,6 @@ use crate::{Direction, Graph};
 const ORDER: &str = "order.ids";
 const USER: &str = "user.ids";
 
-/// What a vertex has a value of.
-pub trait Value: Copy + Default + Send + Sync {}
-
-impl<T: Copy + Default + Send + Sync> Value for T {}
-
 impl Graph {
     /// The numbers of the order's chunks; none if the orders agree.
     fn chunks(&self) -> Range<u64> {
@@ -78,7 +73,11 @@ impl Graph {
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
-    pub fn to_user_order<T: Value>(&self, values: Vec<T>, width: usize) -> Result<Vec<T>> {
+    pub fn to_user_order<T: Copy + Default + Send + Sync>(
+        &self,
+        values: Vec<T>,
+        width: usize,
+    ) -> Result<Vec<T>> {
         if !self.is_reordered() {
             return Ok(values);
         }
@@ -89,7 +88,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::to_user_order`].
-    pub fn in_user_order<'v, T: Value + 'v>(
+    pub fn in_user_order<'v, T: Copy + Default + Send + Sync + 'v>(
         &self,
         width: usize,
         values: impl Fn(usize) -> &'v [T] + Sync,
@@ -101,8 +100,8 @@ impl Graph {
             }
             return Ok(out);
         }
-        // Every part looks through the whole order: that pays where a move takes longer than a look.
-        let parts = if width == 1 { 1 } else { self.threads() };
+        // Every part looks through the whole order: no more looks than values that move.
+        let parts = self.threads().min(width);
         let vertices = self.vertices().div_ceil(parts).max(1);
         let placed =
             self.team().share(out.chunks_mut(vertices * width).enumerate(), |_, parts| {
@@ -127,7 +126,11 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::to_user_order`].
-    pub fn from_user_order<T: Value>(&self, values: &[T], width: usize) -> Result<Vec<T>> {
+    pub fn from_user_order<T: Copy + Default + Send + Sync>(
+        &self,
+        values: &[T],
+        width: usize,
+    ) -> Result<Vec<T>> {
         let mut out = vec![T::default(); self.vertices() * width];
         self.into_graph_order(values, width, &mut out)?;
         Ok(out)
@@ -137,7 +140,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::to_user_order`].
-    pub fn into_graph_order<T: Value>(
+    pub fn into_graph_order<T: Copy + Default + Send + Sync>(
         &self,
         values: &[T],
         width: usize,

@@ -24,17 +24,23 @@ __device__ inline u32 entry_of(const RawBlock& block, u32 arc, u32 lane) {
     return low;
 }
 
+// The next AHEAD of a row's neighbours, every `lanes`-th from arc `first` on; itself past its end.
+__device__ inline void next_ids(const RawBlock& block, u32 vertex, u32 first, u32 to, u32 lanes,
+                                u32 (&ids)[AHEAD]) {
+#pragma unroll
+    for (u32 u = 0; u < AHEAD; u++) {
+        u32 i = first + u * lanes;
+        ids[u] = i < to ? block.id(i) : vertex;
+    }
+}
+
 // A row's arcs, of which this lane has one in `lanes`.
 __device__ inline void push(const Program& program, const RawBlock& block, u32 vertex, u32 from,
                             u32 to, u32 lanes) {
     Program::Message message = program.along(program.load(vertex), 1.0);
     for (u32 first = from; first < to; first += AHEAD * lanes) {
         u32 ids[AHEAD];
-#pragma unroll
-        for (u32 u = 0; u < AHEAD; u++) {
-            u32 i = first + u * lanes;
-            ids[u] = i < to ? block.id(i) : vertex;
-        }
+        next_ids(block, vertex, first, to, lanes, ids);
 #pragma unroll
         for (u32 u = 0; u < AHEAD; u++) {
             if (first + u * lanes < to) program.scatter(ids[u], message);
@@ -46,11 +52,7 @@ __device__ inline void push(const Program& program, const RawBlock& block, u32 v
 __device__ inline void take(const Program& program, const RawBlock& block, Program::Row& row,
                             u32 vertex, u32 first, u32 to, u32 lanes) {
     u32 ids[AHEAD];
-#pragma unroll
-    for (u32 u = 0; u < AHEAD; u++) {
-        u32 i = first + u * lanes;
-        ids[u] = i < to ? block.id(i) : vertex;
-    }
+    next_ids(block, vertex, first, to, lanes, ids);
 #pragma unroll
     for (u32 u = 0; u < AHEAD; u++) {
         Program::Message message = program.along(program.load(ids[u]), 1.0);
