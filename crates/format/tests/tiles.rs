@@ -107,9 +107,11 @@ fn small_graphs_and_hubs() {
         check(options, &[loops]);
         let clique = small(&options, 64, (0..64 * 64).map(|i| (i / 64, i % 64)));
         check(options, &[clique]);
-        // Longer than a slice: full tiles are halved by column, equal arcs by number.
+        // Longer than a slice: halved by column, equal arcs by number; the rows beside them are whole.
         let hub = small(&options, 65_536, (0..70_000).map(|i| (65_535, i)));
         check(options, &[hub]);
+        let beside = (0..9000).map(|i| (if i % 3 == 0 { i / 300 } else { 31 }, i));
+        check(options, &[small(&options, 32, beside)]);
         let double = small(&doubles, 2, (0..20_000).map(|i| (i % 2, 3)));
         check(doubles, &[double]);
     }

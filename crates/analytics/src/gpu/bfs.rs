@@ -139,14 +139,15 @@ impl Search {
     fn plan(&self, found: &Found, level: u32) -> (&'static str, Level) {
         let push =
             self.degrees.is_some() && found.arcs.saturating_mul(PUSH_COST) < found.unvisited_arcs;
-        let (how, flags) = match (self.tiles, push) {
-            (true, _) => ("tiles", &self.reached),
-            (false, true) => ("push", &self.reached),
-            (false, false) => ("pull", &self.unvisited),
+        let how = match (self.tiles, push) {
+            (true, _) => "tiles",
+            (false, true) => "push",
+            (false, false) => "pull",
         };
         let program = Level {
             depth: self.depth.address(),
-            flags: flags.address(),
+            reached: self.reached.address(),
+            unvisited: self.unvisited.address(),
             level,
             log2: self.log2,
             push: push.into(),

@@ -120,11 +120,13 @@ impl StripEncoder {
         self.weights.extend(self.weighted.iter().map(|a| a.1));
     }
 
-    /// Encodes one tile; halves its columns first while a row is too long for a slice.
+    /// Encodes one tile; the columns of rows that are too long for a slice are halved first.
     fn tile(&mut self, tile: u32, keys: &[u32], weights: &[f64], out: &mut EncodedStrip) {
         let longest = self.find_rows(keys);
         if longest as usize > self.options.max_row_arcs() {
-            return self.halves(tile, keys, weights, out);
+            let (long, rest) = self.split(keys, weights);
+            self.halves(tile, &long.0, &long.1, out);
+            return self.tile(tile, &rest.0, &rest.1, out);
         }
         self.sort_by_length(keys, longest);
         let rows = &self.by_length[..];
@@ -179,6 +181,19 @@ impl StripEncoder {
         }
     }
 
+    /// The arcs of the rows that are too long for a slice, and the others.
+    fn split(&self, keys: &[u32], weights: &[f64]) -> (Arcs, Arcs) {
+        let most = self.options.max_row_arcs() as u32;
+        let mut sides = (Arcs::default(), Arcs::default());
+        for pair in self.starts.windows(2) {
+            let run = pair[0] as usize..pair[1] as usize;
+            let side = if pair[1] - pair[0] > most { &mut sides.0 } else { &mut sides.1 };
+            side.0.extend_from_slice(&keys[run.clone()]);
+            side.1.extend_from_slice(weights.get(run).unwrap_or_default());
+        }
+        sides
+    }
+
     /// Encodes the lower half of the columns that have arcs and then the upper half, as groups of
     /// the same tile.
     fn halves(&mut self, tile: u32, keys: &[u32], weights: &[f64], out: &mut EncodedStrip) {
@@ -200,12 +215,11 @@ impl StripEncoder {
     }
 }
 
+/// Some of a tile's arcs: their keys, and weights if there are any.
+type Arcs = (Vec<u32>, Vec<f64>);
+
 /// The arcs that `wanted` picks by number and key, and their weights if there are any.
-fn picked(
-    keys: &[u32],
-    weights: &[f64],
-    wanted: impl Fn(usize, u32) -> bool,
-) -> (Vec<u32>, Vec<f64>) {
+fn picked(keys: &[u32], weights: &[f64], wanted: impl Fn(usize, u32) -> bool) -> Arcs {
     let (mut part, mut count) = (vec![0; keys.len()], 0);
     // Written in any case: no branch that depends on the arcs.
     for (i, &key) in keys.iter().enumerate() {

@@ -43,6 +43,8 @@ pub const MAX_VERTICES: u64 = 1 << 37;
 pub const SLACK: usize = 96;
 /// Rows of at most this many arcs in a tile are grouped by exact length.
 pub const UNIFORM_MAX: usize = 16;
+/// Longer rows of a tile are cut.
+const MAX_ROW_ARCS: usize = 128;
 
 /// What an encoder and its decoders must agree on; the manifest keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +75,11 @@ impl TileOptions {
         1 << self.columns_log2
     }
 
-    /// The most arcs of one row in one slice, so that a slice fits a block several times.
+    /// The most arcs of one row in one slice, so that a slice fits a block several times and is a
+    /// small share of a pass: a GPU's warp has it alone.
     pub fn max_row_arcs(&self) -> usize {
         let bytes_per_step = LANES * (2 + self.weights.bytes());
-        (self.block_bytes / 2 / bytes_per_step).clamp(1, 4096)
+        (self.block_bytes / 2 / bytes_per_step).clamp(1, MAX_ROW_ARCS)
     }
 }
 

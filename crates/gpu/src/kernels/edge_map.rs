@@ -8,6 +8,7 @@ use super::survey::{Segment, Slices};
 use super::{Blocks, Source, TILES, TYPES};
 use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
 
+const EVERY_ARC: &str = include_str!("programs/every_arc.cuh");
 const RAW: &str = concat!(include_str!("shuffle.cuh"), include_str!("raw.cuh"));
 const WHOLE: &str = include_str!("edge_map_raw.cu");
 const ROWS: &str = include_str!("edge_map_rows.cu");
@@ -65,12 +66,18 @@ impl Variant {
             Layout::Raw { .. } => ("raw", RAW, WHOLE),
             Layout::Tiles { .. } => ("tiles", TILES, PACKED),
         };
-        let mut source =
-            Source::new(format!("{}-{name}", P::NAME), &[TYPES, includes, P::SOURCE, text]);
+        let mut source = Source::new(
+            format!("{}-{name}", P::NAME),
+            &[TYPES, includes, EVERY_ARC, P::SOURCE, text],
+        );
         source.options.clone_from(&self.options);
         source.options.push(format!("-DWEIGHT_BYTES={}", self.weight_bytes));
         if tier == Tier::Resident {
             source.options.push("-DRESIDENT".into());
+        }
+        // More registers would let fewer warps run.
+        if P::SELECTIVE {
+            source.options.push("--maxrregcount=64".into());
         }
         match self.layout {
             Layout::Raw { id_bytes } => source.options.push(format!("-DID_BYTES={id_bytes}")),

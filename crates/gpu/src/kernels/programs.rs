@@ -52,15 +52,16 @@ program! {
     Level, "level" {
         /// Address of the depths, u32 a vertex.
         depth: u64,
-        /// Of raw blocks, address of a flag for every `2^log2` vertices: whether one of them is a
-        /// row that is not skipped.
-        flags: u64,
+        /// Address of a flag for every `2^log2` vertices: whether one of them is at the level.
+        reached: u64,
+        /// Address of as many: whether one of them has no depth.
+        unvisited: u64,
         /// The level.
         level: u32,
         /// Of the flags.
         log2: u32,
-        /// 1: rows are the vertices at the level, and give. 0: rows are unvisited, and look for one.
-        /// Tiles are always looked at as for 0.
+        /// Of raw blocks, 1: rows are the vertices at the level, and give. 0: rows are unvisited, and
+        /// look for one. Rows of tiles do what they can.
         push: u32,
         /// Zero.
         unused: u32,

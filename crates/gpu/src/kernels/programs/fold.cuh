@@ -35,7 +35,7 @@ __device__ inline void raise(double* to, double value) {
     if (bits >= 0) atomicMax((long long*)to, bits); else atomicMin((u64*)to, (u64)bits);
 }
 
-struct Program {
+struct Program : EveryArc {
     const Values* x;
     Values* y;       // The operation's identity before the pass.
     u32 operation;   // Sum, minimum, maximum.
@@ -47,7 +47,6 @@ struct Program {
     typedef Values Message;
     typedef Values Row;
 
-    __device__ bool skip(u32) const { return false; }
     __device__ Source load(u32 vertex) const { return x[vertex]; }
     __device__ Message along(Source source, double weight) const {
 #if WEIGHT_BYTES > 0

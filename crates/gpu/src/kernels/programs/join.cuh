@@ -2,14 +2,13 @@
 // Roots are hooked to smaller roots, paths halved (Jaiganesh and Burtscher, HPDC 2018, after
 // Anderson and Woll, STOC 1991). CPU twin: analytics::components.
 
-struct Program {
+struct Program : EveryArc {
     u32* parent;
 
     typedef u32 Source;
     typedef u32 Message;
     struct Row {};
 
-    __device__ bool skip(u32) const { return false; }
     __device__ Source load(u32 vertex) const { return vertex; }
     __device__ Message along(Source source, double) const { return source; }
     __device__ static Row empty() { return Row(); }

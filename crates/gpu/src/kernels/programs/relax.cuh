@@ -1,7 +1,7 @@
 // Bellman-Ford: distances (float64 bits, which order as the floats do) fall in place.
 // CPU twin: analytics::sssp. The fixed point does not depend on the order.
 
-struct Program {
+struct Program : EveryArc {
     u64* distance;
     u8* lowered;  // A flag for every 2^log2 vertices: what the next pass reads.
     u32* count;   // Distances that fell.
@@ -12,7 +12,6 @@ struct Program {
     typedef double Message;
     typedef double Row;
 
-    __device__ bool skip(u32) const { return false; }
     __device__ Source load(u32 vertex) const {
         return __longlong_as_double((long long)((volatile u64*)distance)[vertex]);
     }
