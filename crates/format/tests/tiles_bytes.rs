@@ -135,7 +135,7 @@ fn rmat(scale: u32, stored_once: bool) -> Vec<(u64, u64)> {
 /// Sizes are deterministic: these were measured, and 2 % more is a regression.
 #[test]
 fn tiles_stay_small() {
-    for (columns_log2, stored_once, measured) in [(16, false, 1.2352), (13, true, 1.0809)] {
+    for (columns_log2, stored_once, measured) in [(16, false, 1.1666), (13, true, 1.0809)] {
         let options = plain(columns_log2, 1 << 16);
         let edges = rmat(16, stored_once);
         let strip = small(&options, 65_536, edges.iter().copied());
