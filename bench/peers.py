@@ -36,7 +36,8 @@ BYTES_PER_EDGE = {
 """The memory that loading and running take at most: without as much, an engine is skipped."""
 CHECK_ITERATIONS = 60
 FEW, MANY = 5, 15
-"""PageRank's seconds an iteration are the difference of these two runs by their iterations."""
+"""PageRank's seconds an iteration are the difference of these two runs by their iterations, unless
+what a call begins with takes so long that the runs cannot be told apart."""
 CONVERGES = ("igraph",)
 """Engines whose PageRank cannot be told how many iterations."""
 
@@ -222,13 +223,14 @@ def _summary(name: str, engines: list[Engine]) -> Record:
     few = [run["seconds"] for run in runs if run["iterations"] == FEW]
     many = [run["seconds"] for run in runs if run["iterations"] == MANY]
     differences = [(b - a) / (MANY - FEW) for a, b in zip(few, many, strict=False)]
+    is_told = bool(many) and name not in CONVERGES and min(many) > max(few)
     peaks = [run["peak_rss_bytes"] for run in runs]
     return {
         "engine": name,
         "load_seconds": engines[0].load.get("seconds"),
         "peak_rss_bytes": max(peaks, default=None),
-        "pagerank_seconds_per_iteration": None if name in CONVERGES else median(differences),
-        "pagerank_seconds_to_convergence": median(few + many) if name in CONVERGES else None,
+        "pagerank_seconds_per_iteration": median(differences) if is_told else None,
+        "pagerank_seconds_in_all": None if is_told else median(few + many),
         "median_seconds": seconds,
         "checks": [check for engine in engines for check in engine.checks],
         "failures": {kind: e.failures for kind, e in zip(KINDS, engines, strict=True)},
@@ -240,14 +242,14 @@ def _print(summaries: list[Record], edges: int, options: argparse.Namespace) -> 
     rows = []
     for engine in summaries:
         per_iteration = engine["pagerank_seconds_per_iteration"]
-        converged = engine["pagerank_seconds_to_convergence"]
+        in_all = engine["pagerank_seconds_in_all"]
         seconds, peak = engine["median_seconds"], engine["peak_rss_bytes"]
         wrong = sorted({check["command"] for check in engine["checks"] if not check["equal"]})
         agrees = "equal" if engine["checks"] else "none"
         rows.append(
             (
                 engine["engine"],
-                f"{converged:.3g} in all" if converged else per_iteration,
+                f"{in_all:.3g} in all" if in_all else per_iteration,
                 2 * edges / per_iteration / 1e6 if per_iteration else None,
                 *(seconds[command] for command in ("wcc", "bfs", "sssp")),
                 engine["load_seconds"],
