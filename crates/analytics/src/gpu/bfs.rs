@@ -1,8 +1,9 @@
 //! Breadth-first search on a GPU, level by level.
 //!
 //! As [`crate::bfs`]: the same result, bit for bit. Over tiles, those that the frontier touches: rows
-//! that were visited are skipped before their columns are decoded, tiles without a frontier column
-//! before their slices are looked at, blocks without such a tile before they are read. Over raw
+//! that can neither take nor give there are skipped before their columns are decoded, the others end
+//! with the first frontier vertex that they find; tiles without a frontier column are skipped before
+//! their slices are looked at, blocks without such a tile before they are read. Over raw
 //! blocks, unvisited rows look for a frontier vertex and stop at the first, or, in undirected
 //! graphs, the frontier's rows give to their neighbours, whichever has fewer arcs to look at.
 //! 4 bytes of device memory a vertex; 8 over raw blocks of undirected graphs.
