@@ -14,10 +14,13 @@ root=$(dirname "$0")/../..
 tool=$1 said=$2/$1 tests=$root/python/tests
 shift 2
 files=(test_gpu.py test_conformance.py test_gpu_propagate.py test_gpu_loader.py)
-# racecheck looks at shared memory alone, which only some sources have.
+folder=$root/crates/gpu/src/kernels
+# racecheck looks at shared memory alone, which only some sources have, unless a header has some.
 sees=__global__
-[ "$tool" = racecheck ] && sees=__shared__
-mapfile -t sources < <(grep -rl "$sees" --include='*.cu' "$root/crates/gpu/src/kernels")
+if [ "$tool" = racecheck ] && ! grep -rq __shared__ --include='*.cuh' "$folder"; then
+    sees=__shared__
+fi
+mapfile -t sources < <(grep -rl "$sees" --include='*.cu' "$folder")
 mapfile -t kernels < <(grep -hoP '__global__.* \K\w+(?=\()' "${sources[@]}" | sort -u)
 export TIERGRAPH_TEST_DEVICE=cuda
 mkdir -p "$(dirname "$said")"

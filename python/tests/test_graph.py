@@ -106,6 +106,11 @@ def test_propagate_refuses_another_shape(six, x):
         six.propagate(x)
 
 
+def test_propagate_refuses_no_values(six):
+    with pytest.raises(tg.InputError, match="expected some values for each of 6 vertices"):
+        six.propagate(np.zeros((6, 0)))
+
+
 def test_a_run_says_where_its_time_went(six):
     six.pagerank(iterations=2)
     assert set(six.last_run) >= RUN_KEYS

@@ -135,8 +135,9 @@ fn bytes<T>(graph: &Graph, width: usize, columns: usize) -> u64 {
 pub(crate) fn check(graph: &Graph, len: usize, how: &Propagate) -> Result<()> {
     let op = || Error::new(ErrorKind::Input, "propagate values");
     if how.width == 0 || len != graph.vertices() * how.width {
+        let each = if how.width == 0 { "some".into() } else { how.width.to_string() };
         return Err(op()
-            .expected(format!("{} values for each of {} vertices", how.width, graph.vertices()))
+            .expected(format!("{each} values for each of {} vertices", graph.vertices()))
             .got(format!("{len} values")));
     }
     let weighted = graph.manifest().weighted.bytes() > 0;

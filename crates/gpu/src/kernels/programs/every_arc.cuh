@@ -14,4 +14,3 @@ struct EveryArc {
     template <class Row>
     __device__ static bool is_done(const Row&) { return false; }
 };
-
