@@ -2,18 +2,23 @@
 //!
 //! As [`crate::pagerank`]: what vertices hand on is float32, its sums are float64. Tests hold the
 //! results to the CPU's within 10⁻⁴ relative; the last bits differ from run to run. 16 bytes of
-//! device memory a vertex, 20 if personalised.
+//! device memory a vertex, 20 if personalised; where edges are stored once, up to 4 more for [`hubs`].
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Ranks, Sum, Vertices};
+use tiergraph_gpu::kernels::{LANES, Ranks, Sum, Vertices};
 use tiergraph_graph::{Direction, Graph};
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
+use crate::arcs::stored_once;
 use crate::pagerank::{Jump, PageRank, Sums, Teleport, Walk};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
+
+/// Vertices that have a sum a lane, at most: 2 MiB of them. A sixteenth of them gains nearly as much,
+/// eight times as many no more (RMAT-24).
+const HUBS: usize = 8192;
 
 /// Runs PageRank; the ranks come in the user's order of vertices and sum to 1.
 ///
@@ -28,16 +33,18 @@ pub fn pagerank(
     let mut walk = Walk::new(graph, options)?;
     let (linked, len) = (walk.degrees.len(), padded(graph, walk.degrees.len()));
     let _host = graph.reserve(graph.vertices() as u64 * 12, "the ranks")?;
-    let mut passes: Passes<'_, Sum> = Passes::new(graph, gpu, Direction::In, len as u64 * 20)?;
+    let hubs = hubs(graph, linked);
+    let state_bytes = (len * 20 + hubs * LANES * size_of::<f64>()) as u64;
+    let mut passes: Passes<'_, Sum> = Passes::new(graph, gpu, Direction::In, state_bytes)?;
     let mut x = vec![0f32; len];
     let sums = walk.start(&mut x);
-    let mut state = State::new(&passes, gpu, &x, &walk.degrees, walk.teleport())?;
+    let mut state = State::new(&passes, gpu, &x, &walk, hubs)?;
     drop(x);
     passes.load()?;
     let mut run =
         Run::start(graph, "pagerank", options.iterations as u64, progress).on(passes.report());
     let converged = walk.iterate(&mut run, sums, |jump, _, then| {
-        passes.run(&[Sum { x: state.x.address(), y: state.y.address() }], None, then)?;
+        passes.run(&[state.program()], None, then)?;
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;
@@ -45,10 +52,19 @@ pub fn pagerank(
     Ok((walk.ranks(graph, x)?, report))
 }
 
+/// How many of the `linked` vertices with arcs have a sum a lane: the first ones, which have the most
+/// arcs, where edges are stored once and so rows add to columns.
+fn hubs(graph: &Graph, linked: usize) -> usize {
+    // Kernels count sums by u32.
+    if stored_once(graph) && linked < 1 << 31 { HUBS.min(linked / 64) } else { 0 }
+}
+
 /// What is on the device.
 struct State {
     x: DeviceBuf<f32>,
     y: DeviceBuf<f64>,
+    hubs: u32,
+    by_lane: u32,
     degrees: DeviceBuf<u32>,
     teleport: Option<DeviceBuf<f32>>,
     sums: DeviceBuf<f64>,
@@ -60,21 +76,23 @@ impl State {
         passes: &Passes<'_, Sum>,
         gpu: &Gpu,
         x: &[f32],
-        degrees: &[u32],
-        teleport: &Teleport,
+        walk: &Walk<'_>,
+        hubs: usize,
     ) -> Result<Self> {
-        let stream = &passes.stream;
-        let teleport = match teleport {
+        let (stream, degrees) = (&passes.stream, &walk.degrees);
+        let teleport = match walk.teleport() {
             Teleport::All(_) => None,
             Teleport::Sources(_) => {
                 let mut probability = vec![0f32; degrees.len()];
-                teleport.each(0, degrees.len(), |v, p| probability[v] = p as f32);
+                walk.teleport().each(0, degrees.len(), |v, p| probability[v] = p as f32);
                 Some(stream.uploaded(&probability)?)
             }
         };
         let state = Self {
             x: stream.uploaded(x)?,
-            y: zeroed(&gpu.device, stream, x.len())?,
+            y: zeroed(&gpu.device, stream, x.len() + hubs * LANES)?,
+            hubs: hubs as u32,
+            by_lane: x.len() as u32,
             degrees: stream.uploaded(degrees)?,
             teleport,
             sums: zeroed(&gpu.device, stream, 2)?,
@@ -84,6 +102,10 @@ impl State {
         Ok(state)
     }
 
+    fn program(&self) -> Sum {
+        Sum { x: self.x.address(), y: self.y.address(), hubs: self.hubs, by_lane: self.by_lane }
+    }
+
     /// Makes the next ranks; gives the sums over all vertices here.
     fn update(&mut self, passes: &Passes<'_, Sum>, jump: &Jump<'_>) -> Result<Sums> {
         let stream = &passes.stream;
@@ -91,6 +113,8 @@ impl State {
         let ranks = Ranks {
             x: &mut self.x,
             y: &mut self.y,
+            hubs: self.hubs,
+            by_lane: self.by_lane,
             degrees: &self.degrees,
             teleport: self.teleport.as_ref(),
             sums: &mut self.sums,

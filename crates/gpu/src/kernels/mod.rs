@@ -19,7 +19,7 @@ pub use blocks::{BATCH, Blocks};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowType, Rows};
-pub use programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
+pub use programs::{Fold, Join, LANES, Level, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
 pub use vertices::{Levels, Ranks, Vertices};

@@ -2,6 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+
 /// What a pass does with arcs: a `struct Program` in CUDA, and its parameters here.
 pub trait Program: Pod + Sync {
     /// Its name in messages.
@@ -38,6 +41,10 @@ program! {
         x: u64,
         /// Address of y.
         y: u64,
+        /// How many of the first vertices have [`LANES`] sums each besides, for what rows add to columns.
+        hubs: u32,
+        /// Where in y those begin.
+        by_lane: u32,
     }
 }
 program! {

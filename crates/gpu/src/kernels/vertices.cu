@@ -24,6 +24,8 @@ struct Ranks {
     double even;            // What lands on every vertex.
     double damping;
     u32 vertices;
+    u32 hubs;     // So many of the first vertices have a sum a lane besides.
+    u32 by_lane;  // Where in y those begin.
     u32 unused;
 };
 
@@ -31,7 +33,15 @@ struct Ranks {
 extern "C" __global__ void __launch_bounds__(THREADS) next_ranks(Ranks r) {
     double sinks = 0, change = 0;
     for (u32 v = blockIdx.x * THREADS + threadIdx.x; v < r.vertices; v += gridDim.x * THREADS) {
-        double rank = r.even + r.damping * r.y[v];
+        double sum = r.y[v];
+        if (v < r.hubs) {
+            double* parts = r.y + (r.by_lane + v * WARP);
+#pragma unroll
+            for (u32 lane = 0; lane < WARP; lane++) sum += parts[lane];
+#pragma unroll
+            for (u32 lane = 0; lane < WARP; lane++) parts[lane] = 0;
+        }
+        double rank = r.even + r.damping * sum;
         if (r.teleport) rank += r.jump * r.teleport[v];
         u32 degree = r.degrees[v];
         double out = max(degree, 1u);

@@ -3,11 +3,10 @@
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
-use super::{Source, TYPES};
+use super::{LANES, Source, TYPES};
 use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
 
 const THREADS: u32 = 256;
-const WARP: usize = 32;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -21,6 +20,8 @@ struct RanksArguments {
     even: f64,
     damping: f64,
     vertices: u32,
+    hubs: u32,
+    by_lane: u32,
     unused: u32,
 }
 
@@ -39,6 +40,10 @@ pub struct Ranks<'a> {
     pub x: &'a mut DeviceBuf<f32>,
     /// Sums of the pass; set to zero.
     pub y: &'a mut DeviceBuf<f64>,
+    /// So many of the first vertices have [`LANES`] sums each besides.
+    pub hubs: u32,
+    /// Where in y those begin.
+    pub by_lane: u32,
     /// Out-degrees.
     pub degrees: &'a DeviceBuf<u32>,
     /// Where a personalised walk restarts; none: everywhere alike.
@@ -132,6 +137,8 @@ impl Vertices {
     pub fn next_ranks(&self, stream: &Stream, ranks: &Ranks<'_>) -> Result<()> {
         let vertices = ranks.degrees.len();
         assert!(ranks.x.len().min(ranks.y.len()) >= vertices && ranks.sums.len() >= 2);
+        assert!(ranks.hubs as usize <= vertices);
+        assert!(ranks.by_lane as usize + ranks.hubs as usize * LANES <= ranks.y.len());
         assert!(ranks.teleport.is_none_or(|t| t.len() >= vertices));
         let arguments = RanksArguments {
             x: ranks.x.address(),
@@ -143,6 +150,8 @@ impl Vertices {
             even: ranks.even,
             damping: ranks.damping,
             vertices: vertices as u32,
+            hubs: ranks.hubs,
+            by_lane: ranks.by_lane,
             unused: 0,
         };
         let resident = self.next_ranks.resident_blocks(THREADS)?;
@@ -202,7 +211,7 @@ impl Vertices {
             log2,
             unused: 0,
         };
-        let grid = Grid::over(vertices.div_ceil(WARP), THREADS);
+        let grid = Grid::over(vertices.div_ceil(LANES), THREADS);
         // SAFETY: `Levels` of the source; lengths were checked; dropping a buffer waits.
         unsafe { self.find_level.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
