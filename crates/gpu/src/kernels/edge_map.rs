@@ -60,14 +60,19 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The kernel's name, and its text behind what it includes.
+    fn kernel<P: Program>(&self) -> (&'static str, [&'static str; 2]) {
+        match self.layout {
+            Layout::Raw { .. } if P::SELECTIVE => ("edge_map_rows", [RAW, ROWS]),
+            Layout::Raw { .. } => ("edge_map_raw", [RAW, WHOLE]),
+            Layout::Tiles { .. } => ("edge_map_tiles", [TILES, PACKED]),
+        }
+    }
+
     fn source<P: Program>(&self, tier: Tier) -> Source {
-        let (name, includes, text) = match self.layout {
-            Layout::Raw { .. } if P::SELECTIVE => ("rows", RAW, ROWS),
-            Layout::Raw { .. } => ("raw", RAW, WHOLE),
-            Layout::Tiles { .. } => ("tiles", TILES, PACKED),
-        };
+        let (kernel, [includes, text]) = self.kernel::<P>();
         let mut source = Source::new(
-            format!("{}-{name}", P::NAME),
+            format!("{kernel}-{}", P::NAME),
             &[TYPES, includes, EVERY_ARC, P::SOURCE, text],
         );
         source.options.clone_from(&self.options);
@@ -184,7 +189,7 @@ impl<P: Program> EdgeMap<P> {
     pub fn new(device: &Device, variant: &Variant) -> Result<Self> {
         let compile = |tier| -> Result<Kernel> {
             let Source { name, text, options } = variant.source::<P>(tier);
-            Module::compile(device, &name, &text, &options)?.kernel("edge_map")
+            Module::compile(device, &name, &text, &options)?.kernel(variant.kernel::<P>().0)
         };
         let (resident, streamed) = (compile(Tier::Resident)?, compile(Tier::Streamed)?);
         let at_once = resident.resident_blocks(THREADS)?;

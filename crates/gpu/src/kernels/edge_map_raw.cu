@@ -19,7 +19,7 @@ __device__ inline u32 entry_of(const Entry* entries, u32 count, u32 arc) {
     return low;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Program program) {
+extern "C" __global__ void __launch_bounds__(THREADS) edge_map_raw(Arguments a, Program program) {
     __shared__ Program::Message messages[CHUNK];
     u32 place = blockIdx.x / a.chunks;
     if (is_damaged(a.blocks, place)) return;

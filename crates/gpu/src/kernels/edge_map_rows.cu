@@ -123,7 +123,7 @@ __device__ inline void chunk(const Program& program, const RawBlock& block, u32 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Program program) {
+extern "C" __global__ void __launch_bounds__(THREADS) edge_map_rows(Arguments a, Program program) {
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
     u32 parts = (a.chunks + PART - 1) / PART, all = a.blocks.count * parts;
     for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < all; i += warps) {

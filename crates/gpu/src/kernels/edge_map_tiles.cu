@@ -199,7 +199,7 @@ __device__ inline void slice(const Arguments& a, const Program& program, const O
     if (took) program.apply(vertex, rows.result, false);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) edge_map(Arguments a, Program program) {
+extern "C" __global__ void __launch_bounds__(THREADS) edge_map_tiles(Arguments a, Program program) {
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
     u32 number = a.count ? *a.count : a.number, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
     // Each lane opens one of the warp's next slices, unless its tile is inactive.
