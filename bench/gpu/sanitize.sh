@@ -7,21 +7,15 @@
 # a test fails. Prints a line; what the tool and the tests said goes to OUT. Kernels of other
 # libraries are left alone: only tiergraph's are checked. Under the tool a kernel takes milliseconds to
 # start, so blocks of 4 KiB take minutes: with pytest-xdist, `-n 14 -k 'not 4096 and not 65536'`. That is
-# four minutes for memcheck on 14 cores. racecheck does half of what is left without the loaders in seven
-# on 16: give it parts, as `-k 'not 4096 and not 65536 and propagate and raw'`.
+# four minutes for memcheck on 15 cores. racecheck, of which only kernels with shared memory are of
+# interest, is slower yet: give it parts, as `-k 'not 4096 and not 65536 and propagate and raw'`.
 set -euo pipefail
 root=$(dirname "$0")/../..
 tool=$1 said=$2/$1 tests=$root/python/tests
 shift 2
 files=(test_gpu.py test_conformance.py test_gpu_propagate.py test_gpu_loader.py)
 folder=$root/crates/gpu/src/kernels
-# racecheck looks at shared memory alone, which only some sources have, unless a header has some.
-sees=__global__
-if [ "$tool" = racecheck ] && ! grep -rq __shared__ --include='*.cuh' "$folder"; then
-    sees=__shared__
-fi
-mapfile -t sources < <(grep -rl "$sees" --include='*.cu' "$folder")
-mapfile -t kernels < <(grep -hoP '__global__.* \K\w+(?=\()' "${sources[@]}" | sort -u)
+mapfile -t kernels < <(python3 "$(dirname "$0")/_kernels.py" "$folder" "$tool")
 export TIERGRAPH_TEST_DEVICE=cuda
 mkdir -p "$(dirname "$said")"
 status=0
