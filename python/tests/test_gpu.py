@@ -61,6 +61,43 @@ def test_personalised(tmp_path, make):
     np.testing.assert_allclose(ranks["cuda"], ranks["cpu"], rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.parametrize("codec", ["packed", "raw"])
+def test_a_graph_that_fits_stays_there(tmp_path, codec):
+    path = build_even(tmp_path, 3000, 60_000, codec=codec, block_bytes=65536)
+    cpu, gpu = tg.open(path), tg.open(path, device="cuda")
+    x = np.random.default_rng(1).random(3000)
+    np.testing.assert_array_equal(gpu.wcc(), cpu.wcc())
+    assert gpu.last_run["loaded_bytes"] == gpu.last_run["pass_bytes"] > 0
+    assert gpu.last_run["device_resident_why"] == "all blocks fit"
+    np.testing.assert_allclose(gpu.pagerank(), cpu.pagerank(), rtol=1e-4)
+    np.testing.assert_array_equal(gpu.bfs(7), cpu.bfs(7))
+    np.testing.assert_allclose(gpu.propagate(x), cpu.propagate(x))
+    run = gpu.last_run
+    assert run["loaded_bytes"] == run["bytes_read"] == 0
+    assert run["device_resident_bytes"] == run["pass_bytes"]
+    assert run["device_resident_why"] == "all blocks are there from an earlier run"
+    # The other way, raw blocks are others.
+    transposed = gpu.propagate(x, transpose=True)
+    np.testing.assert_allclose(transposed, cpu.propagate(x, transpose=True))
+    assert (gpu.last_run["loaded_bytes"] > 0) == (codec == "raw")
+    np.testing.assert_array_equal(gpu.wcc(), cpu.wcc())
+    np.testing.assert_array_equal(gpu.wcc(), cpu.wcc())
+    assert gpu.last_run["loaded_bytes"] == 0
+
+
+def test_a_graph_goes_where_state_needs_its_room(tmp_path):
+    path = build_even(tmp_path, 200_000, 2_000_000, codec="raw", block_bytes=65536, order="none")
+    cpu = tg.open(path, threads=1)
+    gpu = tg.open(path, device="cuda", device_memory="14MiB", threads=1)
+    components, ranks = cpu.wcc(), cpu.pagerank(iterations=2)
+    for _ in range(2):
+        np.testing.assert_array_equal(gpu.wcc(), components)
+        run = gpu.last_run
+        assert run["loaded_bytes"] == run["device_resident_bytes"] == run["pass_bytes"] > 0
+        np.testing.assert_allclose(gpu.pagerank(iterations=2), ranks, rtol=1e-4)
+        assert 0 < gpu.last_run["device_resident_bytes"] < run["pass_bytes"]
+
+
 def test_state_that_does_not_fit_is_refused(tmp_path):
     path = build_even(tmp_path, 5_000_000, 100_000, order="none")
     graph = tg.open(path, device="cuda", device_memory="32MiB")

@@ -49,11 +49,12 @@ def open(
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)
     stay in its memory, and as many others as `memory` has room for in pinned host memory, unless
-    `device_residency` is off; the other blocks stream in while it computes, or one after the other
-    with `transfers="sync"`, or without passing through this process's memory with
-    `transfers="direct"` (cuFile, GPUDirect Storage: `io_engine_why` in `last_run` says whether the
-    machine has a direct way). `checksums=False` takes the blocks
-    that passes read as they come: a damaged one then gives wrong results, or ends the run.
+    `device_residency` is off; a graph that fits stays there for later runs, until nothing refers to
+    the `Graph` any more. The other blocks stream in while it computes, or one after the other with
+    `transfers="sync"`, or without passing through this process's memory with `transfers="direct"`
+    (cuFile, GPUDirect Storage: `io_engine_why` in `last_run` says whether the machine has a direct
+    way). `checksums=False` takes the blocks that passes read as they come: a damaged one then gives
+    wrong results, or ends the run.
     `modelled_bandwidth` (bytes a second) holds reading back to that of a drive that is not there:
     figures of such a run are a model's, and its `io_engine` says `modelled`.
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_cache::BlockCache;
@@ -49,8 +50,12 @@ pub struct OpenOptions {
     pub unchecked: bool,
 }
 
+/// The number of the next graph.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
 /// An opened graph, shared by the algorithms that run over it, one at a time.
 pub struct Graph {
+    number: u64,
     dir: GraphDir,
     files: Arc<FileSet>,
     factory: EngineFactory,
@@ -173,6 +178,7 @@ impl Graph {
             // Of several graphs, those that run passes make theirs then.
             let engines = std::mem::take(&mut engines);
             Self {
+                number: NUMBERS.fetch_add(1, Ordering::Relaxed),
                 files: Arc::clone(&files),
                 factory: Arc::clone(&factory),
                 cache: BlockCache::new(0),
@@ -196,6 +202,11 @@ impl Graph {
             }
         };
         Ok(opened.into_iter().map(graph).collect())
+    }
+
+    /// A number that no other graph opened in this process has.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The manifest.

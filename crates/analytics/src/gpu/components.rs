@@ -21,11 +21,12 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     let n = graph.vertices();
     let state = padded(graph, n);
     let _host = graph.reserve(n as u64 * 8, "the components")?;
-    let mut passes: Passes<'_, Join> = Passes::new(graph, gpu, Direction::Out, state as u64 * 4)?;
+    let mut passes: Passes<'_, Join> = Passes::new(graph, gpu, Direction::In, state as u64 * 4)?;
     let vertices = Vertices::new(&gpu.device)?;
     let mut parent = DeviceBuf::new(&gpu.device, state)?;
     vertices.plant(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
+    passes.load_whole()?;
     let mut run = Run::start(graph, "wcc", 1, progress).on(passes.report());
     passes.run(&[Join { parent: parent.address() }], None, Then::Stop)?;
     vertices.compress(&passes.stream, &mut parent)?;

@@ -1,16 +1,18 @@
 //! The same algorithms on a GPU: vertex state in its memory, blocks streaming in beside those that
 //! are resident there.
 //!
-//! A run opens a [`GpuGraph`]'s pass for its program, reserves its state, and gives the rest of the
-//! device's memory to blocks. Every pass then computes over the resident blocks while the workers
-//! bring the others: a slot's read, copy and kernels follow each other on a stream of its own, and
-//! no slot waits for another (RealGraphGPU++, "asynchronous CPU threads").
+//! A run prepares passes of its program, reserves its state, and gives the rest of the device's memory
+//! to blocks; a graph that fits stays there for the next run. Every pass computes over the resident
+//! blocks while the workers bring the others: a slot's read, copy and kernels follow each other on a
+//! stream of its own, and no slot waits for another (RealGraphGPU++, "asynchronous CPU threads").
 
 mod bfs;
+mod bringing;
 mod components;
 mod copies;
 mod direct;
 mod host;
+mod kept;
 mod pagerank;
 mod pass;
 mod propagate;
@@ -34,6 +36,8 @@ use serde::Serialize;
 use tiergraph_core::trace::{Trace, Track};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_gpu::{CuFile, Device};
+
+use kept::Kept;
 
 /// How blocks reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -71,6 +75,11 @@ pub struct GpuReport {
     pub host_resident_bytes: u64,
     /// Why so many.
     pub host_resident_why: String,
+    /// Bytes of blocks that were brought there before the first pass; none of those that an earlier
+    /// run left on the device.
+    pub loaded_bytes: u64,
+    /// How long that took; no part of the run's seconds.
+    pub load_seconds: f64,
     /// Where the time went; in a run that is traced.
     #[serde(flatten)]
     pub busy: Option<Busy>,
@@ -129,6 +138,7 @@ pub struct Gpu {
     device: Device,
     memory: u64,
     options: GpuOptions,
+    kept: Kept,
 }
 
 impl Gpu {
@@ -149,7 +159,7 @@ impl Gpu {
                 .got(ByteSize(memory))
                 .hint("run with a smaller `--device-memory`"));
         }
-        Ok(Self { device, memory, options })
+        Ok(Self { device, memory, options, kept: Kept::default() })
     }
 
     /// The device.

@@ -1,5 +1,8 @@
 //! One program over all blocks of a graph, wherever they are.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
@@ -7,14 +10,14 @@ use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, Slices, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, Then};
 
+use super::bringing::Bringing;
 use super::host::HostBlocks;
-use super::reader::Reader;
+use super::kept::OnDevice;
 use super::residency::Resident;
 use super::shape::Shape;
-use super::slots::Slots;
-use super::tables::Tables;
+use super::tables::{Tables, file_of};
 use super::timeline::{Origin, Timeline};
-use super::{Gpu, GpuOptions, GpuReport, Transfers};
+use super::{Gpu, GpuReport};
 
 /// Which arcs a program sees, and what of them.
 #[derive(Debug, Clone, Copy)]
@@ -31,25 +34,25 @@ pub(super) struct Arcs {
 pub(super) struct Passes<'a, P> {
     pub graph: &'a Graph,
     pub stream: Stream,
-    tables: Tables,
+    gpu: &'a Gpu,
     kernel: EdgeMap<P>,
-    reader: Reader,
-    slots: Vec<Slots>,
+    on_device: OnDevice,
+    /// None where all blocks are on the device.
+    bringing: Option<Bringing>,
     /// Of `stream`.
     timeline: Timeline,
-    resident: Resident,
-    options: GpuOptions,
     /// Bytes of device memory that state and slots leave to blocks.
     left: u64,
     resident_why: String,
-    host: HostBlocks,
+    /// How many blocks `load` brought, and how long that took.
+    loaded: (u32, Duration),
 }
 
 impl<'a, P: Program> Passes<'a, P> {
     /// Prepares passes; `state_bytes` of device memory are the algorithm's.
     pub fn new(
         graph: &'a Graph,
-        gpu: &Gpu,
+        gpu: &'a Gpu,
         direction: Direction,
         state_bytes: u64,
     ) -> Result<Self> {
@@ -60,74 +63,97 @@ impl<'a, P: Program> Passes<'a, P> {
     /// As [`new`](Self::new), for a program that says by `options` what it is compiled for.
     pub fn over(
         graph: &'a Graph,
-        gpu: &Gpu,
+        gpu: &'a Gpu,
         arcs: Arcs,
         options: Vec<String>,
         state_bytes: u64,
     ) -> Result<Self> {
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let tables = Tables::new(graph, &stream, arcs.direction, gpu.options.checksums)?;
-        let (layout, transposed) = (tables.layout, arcs.transposed);
+        let file = file_of(graph, arcs.direction);
+        // Others may have taken memory since the graph came here.
+        let is_room = state_bytes <= device.memory()?.0;
+        let room = if is_room { gpu.memory.saturating_sub(state_bytes) } else { 0 };
+        let kept = gpu.kept.get(graph, file, room);
+        let resident_why = match &kept {
+            Some(_) => "all blocks are there from an earlier run",
+            None => "they are read once",
+        };
+        let on_device = match kept {
+            Some(kept) => kept,
+            None => OnDevice {
+                tables: Arc::new(Tables::new(graph, &stream, file, gpu.options.checksums)?),
+                resident: Arc::new(Resident::none(device)?),
+                direct: None,
+            },
+        };
+        let tables = &*on_device.tables;
         let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
+        let (layout, transposed) = (tables.layout, arcs.transposed);
         let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
-        let transfers = gpu.options.transfers;
-        let shape = Shape::of(transfers, graph.threads(), tables.blocks);
-        let slot_bytes =
-            (shape.lanes * shape.slots) as u64 * Slots::slot_bytes(shape.batch, &tables);
-        let index = tables.tiles.as_ref().map_or(0, |t| t.segments.bytes() as u64);
-        let left = gpu.memory.checked_sub(state_bytes + slot_bytes + index).ok_or_else(|| {
+        let shape = Shape::of(gpu.options.transfers, graph.threads(), tables.blocks);
+        let buffers = tables.bytes()
+            + if on_device.is_whole() { 0 } else { Bringing::device_bytes(shape, tables) };
+        let left = gpu.memory.checked_sub(state_bytes + buffers).ok_or_else(|| {
             Error::new(ErrorKind::Device, "run on the GPU")
                 .expected(format!(
                     "{} of GPU memory for the vertices and {} for buffers",
                     ByteSize(state_bytes),
-                    ByteSize(slot_bytes + index)
+                    ByteSize(buffers)
                 ))
                 .got(ByteSize(gpu.memory))
                 .hint("run with a larger `--device-memory`, or `--device cpu`")
         })?;
-        let reader = Reader::new(graph, device, &tables, (transfers, shape.lanes))?;
-        let timeline = |lane| Timeline::new(graph.trace(), lane);
-        let how = (reader.cufile(), transfers == Transfers::Synchronous);
-        let slots = |lane| Slots::new(device, shape, &tables, how, timeline(lane));
-        let slots = (0..shape.lanes).map(slots).collect::<Result<_>>()?;
-        let timeline = timeline(shape.lanes);
-        let resident = Resident::none(device)?;
-        let (options, resident_why) = (gpu.options.clone(), "they are read once".to_owned());
+        let bringing = match on_device.is_whole() {
+            true => None,
+            false => Some(Bringing::new(graph, device, &gpu.options, (shape, tables))?),
+        };
+        let timeline = Timeline::new(graph.trace(), shape.lanes);
         Ok(Self {
             graph,
             stream,
-            tables,
+            gpu,
             kernel,
-            reader,
-            slots,
+            on_device,
+            bringing,
             timeline,
-            resident,
-            options,
             left,
-            resident_why,
-            host: HostBlocks::none("they are read once"),
+            resident_why: resident_why.to_owned(),
+            loaded: (0, Duration::ZERO),
         })
     }
 
-    /// Fills the device's memory that is left with blocks; every later pass finds them there.
+    /// Fills the device's memory that is left with blocks, which every later pass finds there; if it
+    /// holds all of them, later runs too.
     ///
     /// Others may have taken memory since the GPU was opened: then fewer blocks stay.
     pub fn load(&mut self) -> Result<()> {
-        if !self.options.residency {
+        self.load_if(|_| true)
+    }
+
+    /// As [`load`](Self::load) if all blocks fit; else leaves them to the one pass that comes.
+    pub fn load_whole(&mut self) -> Result<()> {
+        let all = self.on_device.tables.blocks;
+        self.load_if(|blocks| blocks == all)
+    }
+
+    fn load_if(&mut self, pays: impl Fn(u32) -> bool) -> Result<()> {
+        let Some(bringing) = &mut self.bringing else { return Ok(()) };
+        if !self.gpu.options.residency {
             "residency is off".clone_into(&mut self.resident_why);
-            self.host = HostBlocks::none("residency is off");
+            bringing.host = HostBlocks::none("residency is off");
             return Ok(());
         }
-        let free = self.stream.device().memory()?.0 / 10 * 9;
-        self.resident = Resident::load(
-            self.graph,
-            &self.stream,
-            &self.tables,
-            self.left.min(free),
-            (&mut self.reader, self.slots.len()),
-        )?;
-        self.resident_why = match self.resident.blocks() == self.tables.blocks {
+        let (device, tables) = (self.stream.device(), &*self.on_device.tables);
+        let free = device.memory()?.0 / 10 * 9;
+        let blocks = Resident::blocks_in(tables, self.left.min(free));
+        if !pays(blocks) {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let by = (bringing.lanes(), &mut bringing.reader);
+        let resident = Resident::load(self.graph, &self.stream, tables, blocks, by)?;
+        self.resident_why = match blocks == tables.blocks {
             true => "all blocks fit".into(),
             false if free < self.left => format!(
                 "{} were planned for blocks, and others have left {} of GPU memory",
@@ -136,33 +162,41 @@ impl<'a, P: Program> Passes<'a, P> {
             ),
             false => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
         };
-        let kept = (self.graph, self.stream.device(), &self.tables);
-        self.host = HostBlocks::load(kept, self.resident.blocks(), &mut self.reader)?;
+        self.on_device.resident = Arc::new(resident);
+        if self.on_device.is_whole() {
+            self.on_device.direct = bringing.direct();
+            self.gpu.kept.keep(self.graph, &self.on_device);
+            self.bringing = None;
+        } else {
+            let of = (self.graph, device, &*self.on_device.tables);
+            bringing.host = HostBlocks::load(of, blocks, &mut bringing.reader)?;
+        }
+        let host = self.bringing.as_ref().map_or(0, |bringing| bringing.host.blocks());
+        self.loaded = (blocks + host, begin.elapsed());
         Ok(())
     }
 
     /// What the run's report says of the device.
     pub fn report(&self) -> GpuReport {
+        let OnDevice { tables, resident, direct: kept } = &self.on_device;
+        let bytes_of = |blocks| u64::from(blocks) * tables.block_bytes as u64;
+        let (host_blocks, host_why, direct) = match &self.bringing {
+            Some(bringing) => (bringing.host.blocks(), bringing.host.why(), bringing.direct()),
+            None => (0, "all blocks are on the device", kept.clone()),
+        };
         GpuReport {
             name: self.stream.device().name().to_owned(),
-            transfers: self.options.transfers,
-            direct: self.direct(),
+            transfers: self.gpu.options.transfers,
+            direct,
             device_blocks_planned_bytes: self.left,
-            device_resident_bytes: u64::from(self.resident.blocks())
-                * self.tables.block_bytes as u64,
+            device_resident_bytes: bytes_of(resident.blocks()),
             device_resident_why: self.resident_why.clone(),
-            host_resident_bytes: u64::from(self.host.blocks()) * self.tables.block_bytes as u64,
-            host_resident_why: self.host.why().to_owned(),
+            host_resident_bytes: bytes_of(host_blocks),
+            host_resident_why: host_why.to_owned(),
+            loaded_bytes: bytes_of(self.loaded.0),
+            load_seconds: self.loaded.1.as_secs_f64(),
             busy: None,
         }
-    }
-
-    /// Which way direct reads go.
-    fn direct(&self) -> Option<String> {
-        let Reader::Direct(direct) = &self.reader else { return None };
-        let unregistered = self.slots.iter().find_map(Slots::unregistered);
-        let slots = unregistered.map_or_else(String::new, |why| format!("; {why}"));
-        Some(format!("{}{slots}", direct.how()))
     }
 
     /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
@@ -179,28 +213,26 @@ impl<'a, P: Program> Passes<'a, P> {
         let origin = Origin::now(self.graph.trace(), &self.stream)?;
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
-        let (tables, kernel) = (&self.tables, &self.kernel);
-        // One block after the other means that nothing is read ahead.
-        let is_ahead = self.options.transfers != Transfers::Synchronous;
-        let then = if is_ahead { then } else { Then::Stop };
-        if !wanted.is_empty() {
-            let slots = self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, flags));
-            self.reader.pass(self.graph, (tables, &wanted), then, slots)?;
-            self.slots.iter().try_for_each(Slots::synchronize)?;
+        let (tables, origin) = (&*self.on_device.tables, origin.as_ref());
+        let bringing = self.bringing.as_mut().filter(|_| !wanted.is_empty());
+        if let Some(bringing) = bringing {
+            let of = (tables, &*wanted);
+            bringing.run(self.graph, of, (&self.kernel, programs, flags), then)?;
+            self.stream.synchronize()?;
+            bringing.tell(origin)?;
+            self.timeline.tell(origin)?;
+            return tables.damage(self.graph, &self.stream);
         }
         self.stream.synchronize()?;
-        self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin.as_ref()))?;
-        self.timeline.tell(origin.as_ref())?;
-        if wanted.is_empty() { Ok(()) } else { tables.damage(self.graph, &self.stream) }
+        self.timeline.tell(origin)
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {
-        let count = self.resident.blocks();
-        if count == 0 {
+        let Self { on_device: OnDevice { tables, resident, .. }, stream, kernel, .. } = self;
+        if resident.blocks() == 0 {
             return Ok(());
         }
-        let blocks = self.resident.addresses();
-        let Self { tables, stream, kernel, resident, .. } = self;
+        let blocks = resident.addresses();
         self.timeline.span((Track::Device, "edge_map, resident"), stream, || match &tables.tiles {
             None => kernel.raw(stream, blocks, tables.block_bytes, program),
             Some(tiles) => {
@@ -212,11 +244,12 @@ impl<'a, P: Program> Passes<'a, P> {
 
     /// The blocks that are not on the device and hold something wanted.
     fn wanted(&self, flags: Option<&[u8]>) -> Vec<u32> {
-        let missing = self.resident.blocks()..self.tables.blocks;
-        let (Some(tiles), Some(flags)) = (&self.tables.tiles, flags) else {
+        let OnDevice { tables, resident, .. } = &self.on_device;
+        let missing = resident.blocks()..tables.blocks;
+        let (Some(tiles), Some(flags)) = (&tables.tiles, flags) else {
             return missing.collect();
         };
-        let stored_once = matches!(self.tables.layout, Layout::Tiles { stored_once: true });
+        let stored_once = matches!(tables.layout, Layout::Tiles { stored_once: true });
         let log2 = tiles.columns_log2;
         let active = |entry: &TilesIndex| {
             let last = entry.row_base + u64::from(entry.rows.max(1)) - 1;

@@ -38,9 +38,7 @@ pub fn propagate<T: Value>(
     let mut passes = Passes::over(graph, gpu, arcs(graph, how), panel.options(), state_bytes)?;
     let state = |_| State::new(&passes.stream, len * panel.width());
     let mut states = (0..at_once).map(state).collect::<Result<Vec<State<T>>>>()?;
-    if at_once < panels.len() {
-        passes.load()?;
-    }
+    if at_once < panels.len() { passes.load() } else { passes.load_whole() }?;
     let rows = Rows { values: graph.from_user_order(x, how.width)?, width: how.width };
     let mut y = Rows { values: vec![T::default(); x.len()], width: how.width };
     let mut host = vec![T::default(); len * panel.width()];

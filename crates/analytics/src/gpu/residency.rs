@@ -32,29 +32,32 @@ impl Resident {
         Ok(Self { arenas: Vec::new(), addresses, slices, blocks: 0 })
     }
 
-    /// Brings as many blocks as `bytes` hold, the way that `reader` brings others.
+    /// How many blocks of a graph `bytes` hold.
+    pub fn blocks_in(tables: &Tables, bytes: u64) -> u32 {
+        let size = tables.block_bytes as u64;
+        let slices = if tables.tiles.is_some() { bytes / (SLICES_SHARE + 1) } else { 0 };
+        ((bytes - slices) / (size + 8)).min(u64::from(tables.blocks)) as u32
+    }
+
+    /// Brings the first `blocks`, the way that `reader` brings others.
     pub fn load(
         graph: &Graph,
         stream: &Stream,
         tables: &Tables,
-        bytes: u64,
-        (reader, workers): (&mut Reader, usize),
+        blocks: u32,
+        (workers, reader): (usize, &mut Reader),
     ) -> Result<Self> {
-        let size = tables.block_bytes as u64;
-        let bytes =
-            if tables.tiles.is_some() { bytes / (SLICES_SHARE + 1) * SLICES_SHARE } else { bytes };
-        let per_arena = (ARENA_BYTES / size).max(1);
-        let blocks = (bytes / (size + 8)).min(u64::from(tables.blocks));
+        let size = tables.block_bytes;
+        let per_arena = (ARENA_BYTES / size as u64).max(1) as u32;
         let counts = (0..blocks.div_ceil(per_arena)).map(|a| per_arena.min(blocks - a * per_arena));
         let device = stream.device();
         let mut arenas: Vec<DeviceBuf<u8>> = counts
-            .map(|count| DeviceBuf::new(device, (count * size) as usize))
+            .map(|count| DeviceBuf::new(device, count as usize * size))
             .collect::<Result<_>>()?;
-        let address = |b: u64| arenas[(b / per_arena) as usize].address() + b % per_arena * size;
+        let address =
+            |b| arenas[(b / per_arena) as usize].address() + u64::from(b % per_arena) * size as u64;
         let addresses: Vec<u64> = (0..blocks).map(address).collect();
         let addresses = stream.uploaded(&addresses)?;
-        let blocks = blocks as u32;
-        let per_arena = per_arena as u32;
         let share = (blocks, per_arena);
         match reader {
             Reader::Staged(reader) => copy(graph, tables, &mut arenas, share, (reader, workers))?,
@@ -79,6 +82,12 @@ impl Resident {
 
     pub fn blocks(&self) -> u32 {
         self.blocks
+    }
+
+    /// Bytes of device memory.
+    pub fn bytes(&self) -> u64 {
+        let arenas: usize = self.arenas.iter().map(DeviceBuf::bytes).sum();
+        (arenas + self.addresses.bytes() + self.slices.bytes()) as u64
     }
 
     pub fn addresses(&self) -> Blocks {

@@ -33,14 +33,18 @@ pub(super) struct TileTables {
     pub min_gap: u32,
 }
 
+/// The file that has the arcs of a direction.
+pub(super) fn file_of(graph: &Graph, direction: Direction) -> BlockFile {
+    match (graph.has_tiles(), graph.manifest().directed) {
+        (true, _) => BlockFile::Tiles,
+        (false, true) => BlockFile::Raw(direction),
+        // It has both.
+        (false, false) => BlockFile::Raw(Direction::Out),
+    }
+}
+
 impl Tables {
-    pub fn new(
-        graph: &Graph,
-        stream: &Stream,
-        direction: Direction,
-        checked: bool,
-    ) -> Result<Self> {
-        let file = if graph.has_tiles() { BlockFile::Tiles } else { BlockFile::Raw(direction) };
+    pub fn new(graph: &Graph, stream: &Stream, file: BlockFile, checked: bool) -> Result<Self> {
         let blocks = graph.blocks_of(file)?;
         let manifest = graph.manifest();
         let block_bytes = manifest.block_bytes as usize;
@@ -57,6 +61,11 @@ impl Tables {
         let tiles = Some(TileTables::new(graph, stream, &options, blocks)?);
         let layout = Layout::Tiles { stored_once };
         Ok(Self { layout, file, blocks, block_bytes, tiles, checks })
+    }
+
+    /// Bytes of device memory that grow with the graph.
+    pub fn bytes(&self) -> u64 {
+        self.tiles.as_ref().map_or(0, |tiles| tiles.segments.bytes() as u64)
     }
 
     /// The error of a block whose checksum failed since the last call, if there is one.

@@ -1,0 +1,80 @@
+//! What brings the blocks that are not on the device.
+
+use tiergraph_core::Result;
+use tiergraph_gpu::Device;
+use tiergraph_gpu::DeviceBuf;
+use tiergraph_gpu::kernels::{EdgeMap, Program};
+use tiergraph_graph::{Graph, Then};
+
+use super::host::HostBlocks;
+use super::reader::Reader;
+use super::shape::Shape;
+use super::slots::Slots;
+use super::tables::Tables;
+use super::timeline::{Origin, Timeline};
+use super::{GpuOptions, Transfers};
+
+/// A reader, the slots that it fills, and the blocks that it has in host memory.
+pub(super) struct Bringing {
+    pub reader: Reader,
+    slots: Vec<Slots>,
+    pub host: HostBlocks,
+    is_ahead: bool,
+}
+
+impl Bringing {
+    /// Bytes of device memory that it takes.
+    pub fn device_bytes(shape: Shape, tables: &Tables) -> u64 {
+        (shape.lanes * shape.slots) as u64 * Slots::slot_bytes(shape.batch, tables)
+    }
+
+    /// Of a graph's blocks, nothing in host memory yet.
+    pub fn new(
+        graph: &Graph,
+        device: &Device,
+        options: &GpuOptions,
+        (shape, tables): (Shape, &Tables),
+    ) -> Result<Self> {
+        let transfers = options.transfers;
+        // One block after the other means that nothing is read ahead.
+        let is_ahead = transfers != Transfers::Synchronous;
+        let reader = Reader::new(graph, device, tables, (transfers, shape.lanes))?;
+        let how = (reader.cufile(), !is_ahead);
+        let slots =
+            |lane| Slots::new(device, shape, tables, how, Timeline::new(graph.trace(), lane));
+        let slots = (0..shape.lanes).map(slots).collect::<Result<_>>()?;
+        Ok(Self { reader, slots, host: HostBlocks::none("they are read once"), is_ahead })
+    }
+
+    /// Threads that bring blocks.
+    pub fn lanes(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Which way direct reads go.
+    pub fn direct(&self) -> Option<String> {
+        let Reader::Direct(direct) = &self.reader else { return None };
+        let unregistered = self.slots.iter().find_map(Slots::unregistered);
+        let slots = unregistered.map_or_else(String::new, |why| format!("; {why}"));
+        Some(format!("{}{slots}", direct.how()))
+    }
+
+    /// Runs `programs` over `blocks`, and waits.
+    pub fn run<P: Program>(
+        &mut self,
+        graph: &Graph,
+        (tables, blocks): (&Tables, &[u32]),
+        (kernel, programs, active): (&EdgeMap<P>, &[P], Option<&DeviceBuf<u8>>),
+        then: Then,
+    ) -> Result<()> {
+        let then = if self.is_ahead { then } else { Then::Stop };
+        let slots = self.slots.iter_mut().map(|s| s.stage(tables, kernel, programs, active));
+        self.reader.pass(graph, (tables, blocks), then, slots)?;
+        self.slots.iter().try_for_each(Slots::synchronize)
+    }
+
+    /// Tells a run's trace when the slots did what.
+    pub fn tell(&mut self, origin: Option<&Origin>) -> Result<()> {
+        self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin))
+    }
+}
