@@ -2,9 +2,9 @@
 
 `python bench/gpu/propagate.py [--scale 22] [--folder DIR] [--out FILE]`
 
-y = Aᵀx of float32 by sums, for 1 to 64 values a vertex. tiergraph's graph is in GPU memory after a
-first call; x comes from host memory and y goes back there, in each call. cuSPARSE (through CuPy) has
-x there and leaves y there, so it is a floor and not a rival.
+y = Aᵀx of float32 by sums, for 1 to 64 values a vertex. The graph is in GPU memory after a first
+call; x comes from host memory and y goes back there, in each call. cuSPARSE (through CuPy) has x
+there and leaves y there, so it is a floor and not a rival.
 """
 
 from __future__ import annotations

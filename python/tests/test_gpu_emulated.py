@@ -25,7 +25,10 @@ assert pytest.main([*options, sys.argv[2]]) == 0
     ("file", "chosen"),
     [
         ("test_gpu.py", "loops and 4096"),
-        ("test_gpu.py", "(path and weighted and directed and 4096) or damage or search or stays or goes"),
+        (
+            "test_gpu.py",
+            "(path and weighted and directed and 4096) or damage or search or stays or goes",
+        ),
         ("test_gpu_propagate.py", "(loops and 4096) or nan"),
         ("test_gpu_trace.py", "test"),
         ("test_gpu_direct.py", "not 65536"),
