@@ -143,13 +143,19 @@ impl<'a> Walk<'a> {
         Ok(tolerance.is_none() || self.vertices == 0)
     }
 
+    /// The rank of each vertex without state.
+    pub fn isolated_rank(&self) -> f32 {
+        self.isolated.rank as f32
+    }
+
     /// All ranks, in the user's order, from the last `x`.
     pub fn ranks(self, graph: &Graph, mut x: Vec<f32>) -> Result<Vec<f32>> {
+        let rank = self.isolated_rank();
         for (rank, &degree) in x.iter_mut().zip(&self.degrees) {
             *rank *= degree.max(1) as f32;
         }
         drop(self.degrees);
-        x.resize(self.vertices, self.isolated.rank as f32);
+        x.resize(self.vertices, rank);
         graph.to_user_order(x, 1)
     }
 }

@@ -107,31 +107,24 @@ impl Stream {
     /// # Panics
     /// If `to` is shorter.
     pub fn upload<T: Pod>(&self, to: &mut DeviceBuf<T>, values: &[T]) -> Result<()> {
-        assert!(values.len() <= to.len(), "{} values into {}", values.len(), to.len());
-        let bytes = size_of_val(values);
-        if bytes > 0 {
-            // SAFETY: both sides have `bytes`, and the copy ends before this returns.
-            to.device().submit("copy to the GPU", |d| unsafe {
-                (d.copy_to_device)(to.address(), values.as_ptr().cast(), bytes, self.handle)
-            })?;
-        }
-        self.synchronize()
+        self.upload_at(to, 0, values)
     }
 
-    /// Copies `bytes` to byte `at` of `to`, and waits.
+    /// Copies `values` to those of `to` from `at` on, and waits.
     ///
     /// # Errors
     /// Whatever the driver gives.
     ///
     /// # Panics
     /// If `to` is shorter.
-    pub fn upload_at(&self, to: &mut DeviceBuf<u8>, at: usize, bytes: &[u8]) -> Result<()> {
-        assert!(at + bytes.len() <= to.len(), "{} bytes to {at} of {}", bytes.len(), to.len());
-        if !bytes.is_empty() {
-            // SAFETY: both sides have the bytes, and the copy ends before this returns.
+    pub fn upload_at<T: Pod>(&self, to: &mut DeviceBuf<T>, at: usize, values: &[T]) -> Result<()> {
+        assert!(at + values.len() <= to.len(), "{} values to {at} of {}", values.len(), to.len());
+        let bytes = size_of_val(values);
+        if bytes > 0 {
+            // SAFETY: both sides have `bytes`, and the copy ends before this returns.
             self.device.submit("copy to the GPU", |d| unsafe {
-                let to = to.address() + at as u64;
-                (d.copy_to_device)(to, bytes.as_ptr().cast(), bytes.len(), self.handle)
+                let to = to.address() + (at * size_of::<T>()) as u64;
+                (d.copy_to_device)(to, values.as_ptr().cast(), bytes, self.handle)
             })?;
         }
         self.synchronize()

@@ -69,6 +69,17 @@ impl Graph {
         self.manifest().files.contains_key(ORDER)
     }
 
+    /// Where each vertex stands in the user's order; none if the orders agree, or ids are wide.
+    ///
+    /// # Errors
+    /// An order that cannot be read, or is damaged.
+    pub fn positions(&self) -> Result<Option<Vec<u32>>> {
+        if !self.is_reordered() || self.has_wide_order() {
+            return Ok(None);
+        }
+        flat::read(&self.dir().path().join(ORDER), self.dir().entry(ORDER)?).map(Some)
+    }
+
     /// Moves `values`, `width` for each vertex, from the graph's order to the user's.
     ///
     /// # Errors

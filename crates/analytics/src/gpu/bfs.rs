@@ -10,7 +10,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Level, Levels, Vertices};
+use tiergraph_gpu::kernels::{Level, Levels, Values, Vertices};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
@@ -53,8 +53,7 @@ pub fn bfs(
         run.iteration(how, found.vertices as f64);
     }
     let report = run.finish(true)?;
-    let depth = passes.stream.download(&search.depth, n)?;
-    Ok((graph.to_user_order(depth, 1)?, report))
+    Ok((passes.to_user_order(&search.depth, (n, UNREACHED))?, report))
 }
 
 /// A search's state, on the device.
@@ -86,14 +85,16 @@ impl Search {
         let (vertices, tiles, stream) = (graph.vertices(), graph.has_tiles(), &passes.stream);
         let log2 = if tiles { chunk_log2(graph) } else { Levels::LEAST_LOG2 };
         let state = padded(graph, vertices);
-        let mut depth = vec![UNREACHED; state];
-        depth[source as usize] = 0;
+        let mut depth = DeviceBuf::new(&gpu.device, state)?;
+        let values = Values::new(&gpu.device)?;
+        values.fill(stream, (&mut depth, 0), UNREACHED)?;
+        stream.upload_at(&mut depth, source as usize, &[0])?;
         let degrees = Self::pushes(graph).then(|| graph.degrees(Direction::Out)).transpose()?;
         let flags = || zeroed(&gpu.device, stream, state.div_ceil(1 << log2));
         Ok(Self {
             vertices,
             kernels: Vertices::new(&gpu.device)?,
-            depth: stream.uploaded(&depth)?,
+            depth,
             degrees: degrees.map(|degrees| stream.uploaded(&degrees)).transpose()?,
             reached: flags()?,
             unvisited: flags()?,

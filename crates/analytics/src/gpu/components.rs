@@ -33,6 +33,6 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let roots = passes.stream.download(&parent, n)?;
-    Ok((smallest_members(graph.to_user_order(roots, 1)?), report))
+    let roots = passes.to_user_order(&parent, (n, 0))?;
+    Ok((smallest_members(roots), report))
 }

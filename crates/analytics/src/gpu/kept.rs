@@ -4,10 +4,13 @@
 //! wanted by whoever comes next.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tiergraph_core::Result;
+use tiergraph_gpu::Stream;
 use tiergraph_graph::{BlockFile, Graph};
 
+use super::order::Order;
 use super::residency::Resident;
 use super::tables::Tables;
 
@@ -18,12 +21,41 @@ pub(super) struct OnDevice {
     pub resident: Arc<Resident>,
     /// Which way cuFile read the blocks, where it did.
     pub direct: Option<String>,
+    /// Once results were asked for.
+    pub order: Arc<OnceLock<Order>>,
 }
 
 impl OnDevice {
     /// Bytes of device memory.
     fn bytes(&self) -> u64 {
-        self.resident.bytes() + self.tables.bytes()
+        let order = self.order.get().map_or(0, Order::bytes);
+        self.resident.bytes() + self.tables.bytes() + order
+    }
+
+    /// The user's order on the device, brought there once; none if the orders agree, and where
+    /// `left` bytes for blocks and it have no room for it and for values of so many bytes.
+    pub fn order(
+        &self,
+        graph: &Graph,
+        stream: &Stream,
+        (left, value_bytes): (u64, usize),
+    ) -> Result<Option<&Order>> {
+        if !self.is_whole() || !graph.is_reordered() {
+            return Ok(None);
+        }
+        let missing = if self.order.get().is_none() { Order::bytes_of(graph) } else { 0 };
+        let left = left.saturating_sub(self.bytes() - self.tables.bytes());
+        let room = left.min(stream.device().memory()?.0);
+        if missing + (graph.vertices() * value_bytes) as u64 > room
+            || missing > graph.budget().left()
+        {
+            return Ok(None);
+        }
+        if missing > 0 {
+            let loaded = Order::load(graph, stream)?;
+            return Ok(loaded.map(|loaded| self.order.get_or_init(|| loaded)));
+        }
+        Ok(self.order.get())
     }
 
     /// Whether all of the file's blocks are there.

@@ -13,6 +13,7 @@ mod copies;
 mod direct;
 mod host;
 mod kept;
+mod order;
 mod pagerank;
 mod pass;
 mod propagate;

@@ -48,8 +48,8 @@ pub fn pagerank(
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;
-    let x = passes.stream.download(&state.x, linked)?;
-    Ok((walk.ranks(graph, x)?, report))
+    state.vertices.unscale(&passes.stream, &mut state.x, &state.degrees)?;
+    Ok((passes.to_user_order(&state.x, (linked, walk.isolated_rank()))?, report))
 }
 
 /// How many of the `linked` vertices with arcs have a sum a lane: the first ones, which have the most

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytemuck::{Pod, Zeroable};
 use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
@@ -85,6 +86,7 @@ impl<'a, P: Program> Passes<'a, P> {
                 tables: Arc::new(Tables::new(graph, &stream, file, gpu.options.checksums)?),
                 resident: Arc::new(Resident::none(device)?),
                 direct: None,
+                order: Arc::default(),
             },
         };
         let tables = &*on_device.tables;
@@ -178,7 +180,7 @@ impl<'a, P: Program> Passes<'a, P> {
 
     /// What the run's report says of the device.
     pub fn report(&self) -> GpuReport {
-        let OnDevice { tables, resident, direct: kept } = &self.on_device;
+        let OnDevice { tables, resident, direct: kept, .. } = &self.on_device;
         let bytes_of = |blocks| u64::from(blocks) * tables.block_bytes as u64;
         let (host_blocks, host_why, direct) = match &self.bringing {
             Some(bringing) => (bringing.host.blocks(), bringing.host.why(), bringing.direct()),
@@ -225,6 +227,21 @@ impl<'a, P: Program> Passes<'a, P> {
         }
         self.stream.synchronize()?;
         self.timeline.tell(origin)
+    }
+
+    /// The first `count` of the vertices' `values`, and `rest` of all others, in the user's order.
+    pub fn to_user_order<T: Pod + Zeroable + Default + Send + Sync>(
+        &self,
+        values: &DeviceBuf<T>,
+        (count, rest): (usize, T),
+    ) -> Result<Vec<T>> {
+        let (graph, stream) = (self.graph, &self.stream);
+        if let Some(order) = self.on_device.order(graph, stream, (self.left, size_of::<T>()))? {
+            return order.download(stream, values, (count, rest));
+        }
+        let mut values = stream.download(values, count)?;
+        values.resize(graph.vertices(), rest);
+        graph.to_user_order(values, 1)
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {

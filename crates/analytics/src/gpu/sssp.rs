@@ -4,7 +4,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::Relax;
+use tiergraph_gpu::kernels::{Relax, Values};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
@@ -29,9 +29,10 @@ pub fn sssp(
     let (state, log2) = (padded(graph, n), chunk_log2(graph));
     let _host = graph.reserve(n as u64 * 16, "the distances")?;
     let mut passes: Passes<'_, Relax> = Passes::new(graph, gpu, Direction::In, state as u64 * 8)?;
-    let mut distance = vec![f64::INFINITY; state];
-    distance[source as usize] = 0.0;
-    let distance = passes.stream.uploaded(&distance)?;
+    let mut distance = DeviceBuf::new(&gpu.device, state)?;
+    let values = Values::new(&gpu.device)?;
+    values.fill(&passes.stream, (&mut distance, 0), f64::INFINITY)?;
+    passes.stream.upload_at(&mut distance, source as usize, &[0.0])?;
     let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;
     passes.load()?;
     let mut run = Run::start(graph, "sssp", 0, progress).on(passes.report());
@@ -51,8 +52,7 @@ pub fn sssp(
         }
     }
     let report = run.finish(true)?;
-    let distance = passes.stream.download(&distance, n)?;
-    Ok((graph.to_user_order(distance, 1)?, report))
+    Ok((passes.to_user_order(&distance, (n, f64::INFINITY))?, report))
 }
 
 /// Which tiles are active now and next, and how many distances fell.

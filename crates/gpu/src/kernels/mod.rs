@@ -12,6 +12,7 @@ mod gather;
 mod programs;
 mod sample;
 mod survey;
+mod values;
 mod vertices;
 
 pub use batch::{Given, Lists, Neighbors, Request, Sampled};
@@ -22,6 +23,7 @@ pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowTyp
 pub use programs::{Fold, Join, LANES, Level, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
+pub use values::Values;
 pub use vertices::{Levels, Ranks, Vertices};
 
 use tiergraph_core::Result;
@@ -50,7 +52,8 @@ impl Source {
 
 /// Every variant of every kernel.
 pub fn all_sources() -> Vec<Source> {
-    let mut sources = vec![vertices::source(), sample::source(), checksum::source()];
+    let mut sources =
+        vec![vertices::source(), values::source(), sample::source(), checksum::source()];
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
     sources.extend([0, 4, 8].map(survey::source));
     sources.extend(edge_map::sources());

@@ -58,6 +58,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) next_ranks(Ranks r) {
     }
 }
 
+struct Unscaled {
+    float* x;
+    const u32* degrees;
+    u32 vertices;
+    u32 unused;
+};
+
+// Makes ranks of what the last pass's ranks hand on.
+extern "C" __global__ void __launch_bounds__(THREADS) unscale(Unscaled u) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v < u.vertices) u.x[v] *= max(u.degrees[v], 1u);
+}
+
 struct Forest {
     u32* parent;
     u32 vertices;

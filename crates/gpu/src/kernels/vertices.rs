@@ -27,6 +27,15 @@ struct RanksArguments {
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
+struct UnscaledArguments {
+    x: u64,
+    degrees: u64,
+    vertices: u32,
+    unused: u32,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 struct ForestArguments {
     parent: u64,
     vertices: u32,
@@ -102,6 +111,7 @@ impl Levels<'_> {
 #[derive(Debug, Clone)]
 pub struct Vertices {
     next_ranks: Kernel,
+    unscale: Kernel,
     plant: Kernel,
     compress: Kernel,
     find_level: Kernel,
@@ -121,6 +131,7 @@ impl Vertices {
         let module = Module::compile(device, &name, &text, &options)?;
         Ok(Self {
             next_ranks: module.kernel("next_ranks")?,
+            unscale: module.kernel("unscale")?,
             plant: module.kernel("plant")?,
             compress: module.kernel("compress")?,
             find_level: module.kernel("find_level")?,
@@ -159,6 +170,27 @@ impl Vertices {
             Grid { blocks: Grid::over(vertices, THREADS).blocks.min(resident), threads: THREADS };
         // SAFETY: `Ranks` of the source; lengths were checked; dropping a buffer waits.
         unsafe { self.next_ranks.launch(stream, grid, &[bytes_of(&arguments)]) }
+    }
+
+    /// Multiplies `x`, ranks over out-degrees, by `degrees` where they are not 0.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If `x` is shorter than the degrees.
+    pub fn unscale(
+        &self,
+        stream: &Stream,
+        x: &mut DeviceBuf<f32>,
+        degrees: &DeviceBuf<u32>,
+    ) -> Result<()> {
+        assert!(x.len() >= degrees.len());
+        let (x, vertices) = (x.address(), degrees.len() as u32);
+        let arguments = UnscaledArguments { x, degrees: degrees.address(), vertices, unused: 0 };
+        let grid = Grid::over(degrees.len(), THREADS);
+        // SAFETY: `Unscaled` of the source; lengths were checked; dropping a buffer waits.
+        unsafe { self.unscale.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
 
     /// Makes every vertex a tree of its own.
