@@ -201,7 +201,8 @@ np.testing.assert_allclose(graph.pagerank(iterations=5), ranks, rtol=1e-4)
 run = graph.last_run
 others = run["pass_bytes"] - run["device_resident_bytes"]
 assert 0 < others < run["pass_bytes"]
-print(run["host_resident_bytes"], others, run["bytes_read"], run["host_resident_why"])
+read = run["bytes_read"] - run["loaded_bytes"]
+print(run["host_resident_bytes"], others, read, run["host_resident_why"])
 """
 
 

@@ -67,6 +67,11 @@ def test_resident_blocks_are_on_the_timeline(graph, tmp_path):
     spans = spans_of(tmp_path / "run.json")
     assert len(spans["processing on the device"]) == 3
     assert len(spans["host to device"]) == gpu.last_run["pass_bytes"] // 4096
+    assert 0 < gpu.last_run["storage_to_host_seconds"] <= gpu.last_run["load_seconds"]
+    gpu.pagerank(iterations=3, trace=tmp_path / "again.json")
+    spans = spans_of(tmp_path / "again.json")
+    assert len(spans["processing on the device"]) == 3
+    assert "host to device" not in spans
     assert gpu.last_run["storage_to_host_seconds"] == 0
 
 

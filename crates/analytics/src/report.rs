@@ -118,9 +118,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Says that the run is one on a GPU.
-    pub(crate) fn on(self, gpu: GpuReport) -> Self {
-        Self { gpu: Some(gpu), ..self }
+    /// Says that the run is one on a GPU, and that the first iteration begins: blocks that stay there
+    /// have arrived.
+    pub(crate) fn begin_on(&mut self, gpu: GpuReport) {
+        self.gpu = Some(gpu);
+        self.last = Instant::now();
+        self.last_stats = self.graph.stats();
     }
 
     /// Notes the end of an iteration.

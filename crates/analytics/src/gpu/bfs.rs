@@ -40,8 +40,9 @@ pub fn bfs(
     let state = Search::device_bytes(graph);
     let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state)?;
     let mut search = Search::new(graph, gpu, &passes, source)?;
+    let mut run = Run::start(graph, "bfs", 0, progress);
     passes.load()?;
-    let mut run = Run::start(graph, "bfs", 0, progress).on(passes.report());
+    run.begin_on(passes.report());
     let mut found = search.find(&passes, 0)?;
     for level in 0.. {
         if found.vertices == 0 {

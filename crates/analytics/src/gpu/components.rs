@@ -26,8 +26,9 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     let mut parent = DeviceBuf::new(&gpu.device, state)?;
     vertices.plant(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
+    let mut run = Run::start(graph, "wcc", 1, progress);
     passes.load_whole()?;
-    let mut run = Run::start(graph, "wcc", 1, progress).on(passes.report());
+    run.begin_on(passes.report());
     passes.run(&[Join { parent: parent.address() }], None, Then::Stop)?;
     vertices.compress(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;

@@ -76,10 +76,10 @@ pub struct GpuReport {
     pub host_resident_bytes: u64,
     /// Why so many.
     pub host_resident_why: String,
-    /// Bytes of blocks that were brought there before the first pass; none of those that an earlier
-    /// run left on the device.
+    /// Bytes of blocks that were brought there before the first iteration; none of those that an
+    /// earlier run left on the device.
     pub loaded_bytes: u64,
-    /// How long that took; no part of the run's seconds.
+    /// How long that took: of the run's seconds those before its first iteration's.
     pub load_seconds: f64,
     /// Where the time went; in a run that is traced.
     #[serde(flatten)]

@@ -40,9 +40,9 @@ pub fn pagerank(
     let sums = walk.start(&mut x);
     let mut state = State::new(&passes, gpu, &x, &walk, hubs)?;
     drop(x);
+    let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     passes.load()?;
-    let mut run =
-        Run::start(graph, "pagerank", options.iterations as u64, progress).on(passes.report());
+    run.begin_on(passes.report());
     let converged = walk.iterate(&mut run, sums, |jump, _, then| {
         passes.run(&[state.program()], None, then)?;
         state.update(&passes, jump)

@@ -38,12 +38,13 @@ pub fn propagate<T: Value>(
     let mut passes = Passes::over(graph, gpu, arcs(graph, how), panel.options(), state_bytes)?;
     let state = |_| State::new(&passes.stream, len * panel.width());
     let mut states = (0..at_once).map(state).collect::<Result<Vec<State<T>>>>()?;
-    if at_once < panels.len() { passes.load() } else { passes.load_whole() }?;
     let rows = Rows { values: graph.from_user_order(x, how.width)?, width: how.width };
     let mut y = Rows { values: vec![T::default(); x.len()], width: how.width };
     let mut host = vec![T::default(); len * panel.width()];
     let total = panels.len().div_ceil(at_once) as u64;
-    let mut run = Run::start(graph, "propagate", total, progress).on(passes.report());
+    let mut run = Run::start(graph, "propagate", total, progress);
+    if at_once < panels.len() { passes.load() } else { passes.load_whole() }?;
+    run.begin_on(passes.report());
     for group in panels.chunks(at_once) {
         for (state, &number) in states.iter_mut().zip(group) {
             rows.copy_panel(number, panel.width(), &mut host);

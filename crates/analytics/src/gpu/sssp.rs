@@ -34,8 +34,9 @@ pub fn sssp(
     values.fill(&passes.stream, (&mut distance, 0), f64::INFINITY)?;
     passes.stream.upload_at(&mut distance, source as usize, &[0.0])?;
     let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;
+    let mut run = Run::start(graph, "sssp", 0, progress);
     passes.load()?;
-    let mut run = Run::start(graph, "sssp", 0, progress).on(passes.report());
+    run.begin_on(passes.report());
     loop {
         let program = Relax {
             distance: distance.address(),
