@@ -56,7 +56,13 @@ def graph(tmp_path):
 
 def interrupt(command):
     """Starts `command`, sends SIGINT once it says that it runs; its exit code and output."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
     with process:
         process.stdout.readline()
         time.sleep(0.5)
@@ -67,6 +73,11 @@ def interrupt(command):
             process.kill()
             raise
     return process.returncode, out, err
+
+
+def heed_interrupts():
+    """Shells start what runs in the background with SIGINT ignored, tests perhaps too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_a_run_raises_keyboard_interrupt_and_can_be_run_again(graph):
