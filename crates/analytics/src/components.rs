@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, Team};
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, vec_from_fn};
 
 use crate::arcs::{Arcs, for_each_arc};
 use crate::report::{Run, RunReport};
@@ -29,7 +29,7 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     compress(&parents, graph.team())?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let roots = parents.iter().map(|parent| parent.load(Ordering::Relaxed)).collect();
+    let roots = vec_from_fn(n, |v| parent(&parents, v as u32));
     drop(parents);
     Ok((smallest_members(graph.to_user_order(roots, 1)?), report))
 }
@@ -96,7 +96,7 @@ fn compress(parents: &[AtomicU32], team: &Team) -> Result<()> {
 
 /// Renames each component to the first vertex that has its label.
 pub(crate) fn smallest_members(mut labels: Vec<u32>) -> Vec<u32> {
-    let mut first = vec![u32::MAX; labels.len()];
+    let mut first = vec_from_fn(labels.len(), |_| u32::MAX);
     for (v, label) in labels.iter_mut().enumerate() {
         let name = &mut first[*label as usize];
         if *name == u32::MAX {

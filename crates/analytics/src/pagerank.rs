@@ -9,6 +9,7 @@
 //! run, because the order of additions follows the order of completions.
 
 use std::ops::Add;
+use std::slice;
 
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph, Team, Then};
@@ -80,9 +81,7 @@ pub fn pagerank(
     })?;
     let report = run.finish(converged)?;
     drop(y);
-    let ranks = x[..linked].to_vec();
-    drop(x);
-    Ok((walk.ranks(graph, ranks)?, report))
+    Ok((walk.ranks(graph, &mut x[..linked])?, report))
 }
 
 /// What a run is on any device: all but its passes and its vertices' state.
@@ -148,15 +147,13 @@ impl<'a> Walk<'a> {
         self.isolated.rank as f32
     }
 
-    /// All ranks, in the user's order, from the last `x`.
-    pub fn ranks(self, graph: &Graph, mut x: Vec<f32>) -> Result<Vec<f32>> {
-        let rank = self.isolated_rank();
+    /// All ranks, in the user's order, from the last `x` of the vertices that have state.
+    fn ranks(self, graph: &Graph, x: &mut [f32]) -> Result<Vec<f32>> {
         for (rank, &degree) in x.iter_mut().zip(&self.degrees) {
             *rank *= degree.max(1) as f32;
         }
-        drop(self.degrees);
-        x.resize(self.vertices, rank);
-        graph.to_user_order(x, 1)
+        let isolated = self.isolated_rank();
+        graph.in_user_order(1, |vertex| slice::from_ref(x.get(vertex).unwrap_or(&isolated)))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, vec_from_fn};
 
 use crate::active::ActiveTiles;
 use crate::arcs::{Arcs, for_each_arc, stored_once};
@@ -58,7 +58,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     }
     let report = run.finish(true)?;
     drop(state);
-    let reached = (0..n as u32).map(|v| distances.get(v)).collect();
+    let reached = vec_from_fn(n, |v| distances.get(v as u32));
     drop(distances);
     Ok((graph.to_user_order(reached, 1)?, report))
 }

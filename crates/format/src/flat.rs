@@ -81,9 +81,22 @@ impl FlatWriter {
 
 /// Reads a whole array and checks every chunk.
 pub fn read<T: Element>(path: &Path, entry: &FileEntry) -> Result<Vec<T>> {
+    read_to(path, entry, |count| vec![T::zeroed(); count])
+}
+
+/// As [`read`], to what `make` gives for the number of elements.
+///
+/// # Panics
+/// If it gives another number.
+pub fn read_to<T: Element>(
+    path: &Path,
+    entry: &FileEntry,
+    make: impl FnOnce(usize) -> Vec<T>,
+) -> Result<Vec<T>> {
     let count = elements::<T>(path, entry)?;
     let mut file = open(path, entry)?;
-    let mut values = vec![T::zeroed(); count];
+    let mut values = make(count);
+    assert_eq!(values.len(), count, "elements to read to");
     let chunks = bytemuck::cast_slice_mut(&mut values).chunks_mut(CHUNK_BYTES);
     for (number, chunk) in chunks.enumerate() {
         file.read_exact(chunk).map_err(|e| Error::io("read", path.display(), e))?;

@@ -5,7 +5,7 @@ use std::ptr;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
-use tiergraph_mem::AlignedBuf;
+use tiergraph_mem::{AlignedBuf, zeroed_vec};
 
 use crate::driver::{Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
@@ -149,7 +149,7 @@ impl Stream {
     /// If there are fewer.
     pub fn download<T: Pod + Zeroable>(&self, from: &DeviceBuf<T>, len: usize) -> Result<Vec<T>> {
         assert!(len <= from.len(), "{len} values out of {}", from.len());
-        let mut values = vec![T::zeroed(); len];
+        let mut values: Vec<T> = zeroed_vec(len);
         if len > 0 {
             let bytes = size_of_val(&values[..]);
             // SAFETY: both sides have `bytes`, and the copy ends before this returns.

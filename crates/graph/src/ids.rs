@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bytemuck::Zeroable;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::flat;
+use tiergraph_mem::zeroed_vec;
 
 use crate::{Direction, Graph};
 
@@ -77,14 +79,15 @@ impl Graph {
         if !self.is_reordered() || self.has_wide_order() {
             return Ok(None);
         }
-        flat::read(&self.dir().path().join(ORDER), self.dir().entry(ORDER)?).map(Some)
+        let path = self.dir().path().join(ORDER);
+        flat::read_to(&path, self.dir().entry(ORDER)?, zeroed_vec).map(Some)
     }
 
     /// Moves `values`, `width` for each vertex, from the graph's order to the user's.
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
-    pub fn to_user_order<T: Copy + Default + Send + Sync>(
+    pub fn to_user_order<T: Copy + Zeroable + Send + Sync>(
         &self,
         values: Vec<T>,
         width: usize,
@@ -99,12 +102,12 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::to_user_order`].
-    pub fn in_user_order<'v, T: Copy + Default + Send + Sync + 'v>(
+    pub fn in_user_order<'v, T: Copy + Zeroable + Send + Sync + 'v>(
         &self,
         width: usize,
         values: impl Fn(usize) -> &'v [T] + Sync,
     ) -> Result<Vec<T>> {
-        let mut out = vec![T::default(); self.vertices() * width];
+        let mut out = zeroed_vec(self.vertices() * width);
         if !self.is_reordered() {
             for (vertex, to) in out.chunks_mut(width).enumerate() {
                 to.copy_from_slice(&values(vertex)[..width]);
@@ -137,12 +140,12 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::to_user_order`].
-    pub fn from_user_order<T: Copy + Default + Send + Sync>(
+    pub fn from_user_order<T: Copy + Zeroable + Send + Sync>(
         &self,
         values: &[T],
         width: usize,
     ) -> Result<Vec<T>> {
-        let mut out = vec![T::default(); self.vertices() * width];
+        let mut out = zeroed_vec(self.vertices() * width);
         self.into_graph_order(values, width, &mut out)?;
         Ok(out)
     }
@@ -151,7 +154,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::to_user_order`].
-    pub fn into_graph_order<T: Copy + Default + Send + Sync>(
+    pub fn into_graph_order<T: Copy + Zeroable + Send + Sync>(
         &self,
         values: &[T],
         width: usize,
@@ -181,7 +184,9 @@ impl Graph {
     /// The user's ids in the user's order; `None` when they are 0 … |V| − 1.
     pub fn user_ids(&self) -> Result<Option<Vec<u64>>> {
         match self.manifest().files.get(USER) {
-            Some(entry) => flat::read(&self.dir().path().join(USER), entry).map(Some),
+            Some(entry) => {
+                flat::read_to(&self.dir().path().join(USER), entry, zeroed_vec).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -229,7 +234,7 @@ impl Graph {
     pub fn degrees(&self, direction: Direction) -> Result<Vec<u32>> {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
         let name = format!("{wanted}.degrees");
-        flat::read(&self.dir().path().join(&name), self.dir().entry(&name)?)
+        flat::read_to(&self.dir().path().join(&name), self.dir().entry(&name)?, zeroed_vec)
     }
 }
 

@@ -11,9 +11,11 @@ pub mod buffer;
 pub mod cgroup;
 mod prefetch;
 pub mod system;
+mod vec;
 
 pub use array::Array;
 pub use budget::{Budget, Reservation};
 pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 pub use prefetch::{prefetch, prefetch_all};
 pub use system::{available_memory_bytes, peak_rss_bytes};
+pub use vec::{vec_from_fn, zeroed_vec};

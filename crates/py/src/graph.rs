@@ -19,6 +19,7 @@ use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
+use tiergraph_mem::vec_from_fn;
 
 use crate::calls::Call;
 use crate::device::DeviceOptions;
@@ -159,7 +160,7 @@ impl Graph {
                 Some(ids) => ids[position as usize],
                 None => u64::from(position),
             };
-            Ok((positions.into_iter().map(name).collect::<Vec<u64>>(), report))
+            Ok((vec_from_fn(positions.len(), |v| name(positions[v])), report))
         })?;
         Ok((components.into_pyarray(py), report))
     }

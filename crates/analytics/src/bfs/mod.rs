@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, vec_from_fn};
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
@@ -87,7 +87,7 @@ fn search(
 
 /// Distances in the user's order; vertices beyond `depth` have no arcs.
 fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
-    let out: Vec<AtomicU32> = (0..graph.vertices()).map(|_| AtomicU32::new(UNREACHED)).collect();
+    let out = vec_from_fn(graph.vertices(), |_| AtomicU32::new(UNREACHED));
     graph.for_each_position(depth.len(), |v, position| {
         let distance = depth.get(v).map_or(UNREACHED, |depth| depth.load(Ordering::Relaxed));
         if let Some(to) = out.get(position).filter(|_| distance != UNREACHED) {

@@ -8,6 +8,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{LANES, Ranks, Sum, Vertices};
 use tiergraph_graph::{Direction, Graph};
+use tiergraph_mem::zeroed_vec;
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
@@ -36,7 +37,7 @@ pub fn pagerank(
     let hubs = hubs(graph, linked);
     let state_bytes = (len * 20 + hubs * LANES * size_of::<f64>()) as u64;
     let mut passes: Passes<'_, Sum> = Passes::new(graph, gpu, Direction::In, state_bytes)?;
-    let mut x = vec![0f32; len];
+    let mut x = zeroed_vec(len);
     let sums = walk.start(&mut x);
     let mut state = State::new(&passes, gpu, &x, &walk, hubs)?;
     drop(x);

@@ -9,6 +9,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::kernels::{Fold, Panel};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_mem::zeroed_vec;
 
 use super::Gpu;
 use super::pass::{Arcs, Passes};
@@ -39,8 +40,8 @@ pub fn propagate<T: Value>(
     let state = |_| State::new(&passes.stream, len * panel.width());
     let mut states = (0..at_once).map(state).collect::<Result<Vec<State<T>>>>()?;
     let rows = Rows { values: graph.from_user_order(x, how.width)?, width: how.width };
-    let mut y = Rows { values: vec![T::default(); x.len()], width: how.width };
-    let mut host = vec![T::default(); len * panel.width()];
+    let mut y = Rows { values: zeroed_vec(x.len()), width: how.width };
+    let mut host = zeroed_vec(len * panel.width());
     let total = panels.len().div_ceil(at_once) as u64;
     let mut run = Run::start(graph, "propagate", total, progress);
     if at_once < panels.len() { passes.load() } else { passes.load_whole() }?;
