@@ -10,7 +10,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Level, Levels, Values, Vertices};
+use tiergraph_gpu::kernels::{Level, LevelKernel, Levels, ValueKernels};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
@@ -60,7 +60,7 @@ pub fn bfs(
 /// A search's state, on the device.
 struct Search {
     vertices: usize,
-    kernels: Vertices,
+    kernel: LevelKernel,
     depth: DeviceBuf<u32>,
     /// Where rows can give as well as take.
     degrees: Option<DeviceBuf<u32>>,
@@ -87,14 +87,14 @@ impl Search {
         let log2 = if tiles { chunk_log2(graph) } else { Levels::LEAST_LOG2 };
         let state = padded(graph, vertices);
         let mut depth = DeviceBuf::new(&gpu.device, state)?;
-        let values = Values::new(&gpu.device)?;
+        let values = ValueKernels::new(&gpu.device)?;
         values.fill(stream, (&mut depth, 0), UNREACHED)?;
         stream.upload_at(&mut depth, source as usize, &[0])?;
         let degrees = Self::pushes(graph).then(|| graph.degrees(Direction::Out)).transpose()?;
         let flags = || zeroed(&gpu.device, stream, state.div_ceil(1 << log2));
         Ok(Self {
             vertices,
-            kernels: Vertices::new(&gpu.device)?,
+            kernel: LevelKernel::new(&gpu.device)?,
             depth,
             degrees: degrees.map(|degrees| stream.uploaded(&degrees)).transpose()?,
             reached: flags()?,
@@ -127,7 +127,7 @@ impl Search {
             level,
             log2: self.log2,
         };
-        self.kernels.find_level(stream, levels)?;
+        self.kernel.find(stream, levels)?;
         let counts = stream.download(&self.counts, 3)?;
         let flags = if self.tiles { self.reached.len() } else { 0 };
         Ok(Found {

@@ -4,7 +4,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Join, Vertices};
+use tiergraph_gpu::kernels::{ForestKernels, Join};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
@@ -22,15 +22,15 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     let state = padded(graph, n);
     let _host = graph.reserve(n as u64 * 8, "the components")?;
     let mut passes: Passes<'_, Join> = Passes::new(graph, gpu, Direction::In, state as u64 * 4)?;
-    let vertices = Vertices::new(&gpu.device)?;
+    let forest = ForestKernels::new(&gpu.device)?;
     let mut parent = DeviceBuf::new(&gpu.device, state)?;
-    vertices.plant(&passes.stream, &mut parent)?;
+    forest.plant(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     let mut run = Run::start(graph, "wcc", 1, progress);
     passes.load_whole()?;
     run.begin_on(passes.report());
     passes.run(&[Join { parent: parent.address() }], None, Then::Stop)?;
-    vertices.compress(&passes.stream, &mut parent)?;
+    forest.compress(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;

@@ -2,13 +2,13 @@
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::Values;
+use tiergraph_gpu::kernels::ValueKernels;
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::Graph;
 
 /// Where each vertex stands in the user's order.
 pub(super) struct Order {
-    kernels: Values,
+    kernels: ValueKernels,
     positions: DeviceBuf<u32>,
 }
 
@@ -22,7 +22,7 @@ impl Order {
     pub fn load(graph: &Graph, stream: &Stream) -> Result<Option<Self>> {
         let _host = graph.reserve(Self::bytes_of(graph), "the order of vertices")?;
         let Some(positions) = graph.positions()? else { return Ok(None) };
-        let kernels = Values::new(stream.device())?;
+        let kernels = ValueKernels::new(stream.device())?;
         Ok(Some(Self { kernels, positions: stream.uploaded(&positions)? }))
     }
 

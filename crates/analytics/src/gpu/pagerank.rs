@@ -6,7 +6,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{LANES, Ranks, Sum, Vertices};
+use tiergraph_gpu::kernels::{LANES, RankKernels, Ranks, Sum};
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_mem::zeroed_vec;
 
@@ -49,7 +49,7 @@ pub fn pagerank(
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;
-    state.vertices.unscale(&passes.stream, &mut state.x, &state.degrees)?;
+    state.kernels.unscale(&passes.stream, &mut state.x, &state.degrees)?;
     Ok((passes.to_user_order(&state.x, (linked, walk.isolated_rank()))?, report))
 }
 
@@ -69,7 +69,7 @@ struct State {
     degrees: DeviceBuf<u32>,
     teleport: Option<DeviceBuf<f32>>,
     sums: DeviceBuf<f64>,
-    vertices: Vertices,
+    kernels: RankKernels,
 }
 
 impl State {
@@ -97,7 +97,7 @@ impl State {
             degrees: stream.uploaded(degrees)?,
             teleport,
             sums: zeroed(&gpu.device, stream, 2)?,
-            vertices: Vertices::new(&gpu.device)?,
+            kernels: RankKernels::new(&gpu.device)?,
         };
         stream.synchronize()?;
         Ok(state)
@@ -123,7 +123,7 @@ impl State {
             even: jump.even(),
             damping: jump.damping,
         };
-        self.vertices.next_ranks(stream, &ranks)?;
+        self.kernels.next(stream, &ranks)?;
         let sums = stream.download(&self.sums, 2)?;
         Ok(Sums { sinks: sums[0], change: sums[1] })
     }

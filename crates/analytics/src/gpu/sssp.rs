@@ -4,7 +4,7 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Relax, Values};
+use tiergraph_gpu::kernels::{Relax, ValueKernels};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
@@ -30,7 +30,7 @@ pub fn sssp(
     let _host = graph.reserve(n as u64 * 16, "the distances")?;
     let mut passes: Passes<'_, Relax> = Passes::new(graph, gpu, Direction::In, state as u64 * 8)?;
     let mut distance = DeviceBuf::new(&gpu.device, state)?;
-    let values = Values::new(&gpu.device)?;
+    let values = ValueKernels::new(&gpu.device)?;
     values.fill(&passes.stream, (&mut distance, 0), f64::INFINITY)?;
     passes.stream.upload_at(&mut distance, source as usize, &[0.0])?;
     let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;

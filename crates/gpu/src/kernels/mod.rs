@@ -12,7 +12,6 @@ mod gather;
 mod programs;
 mod sample;
 mod survey;
-mod values;
 mod vertices;
 
 pub use batch::{Given, Lists, Neighbors, Request, Sampled};
@@ -23,8 +22,7 @@ pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowTyp
 pub use programs::{Fold, Join, LANES, Level, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
-pub use values::Values;
-pub use vertices::{Levels, Ranks, Vertices};
+pub use vertices::{ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 
 use tiergraph_core::Result;
 
@@ -52,8 +50,8 @@ impl Source {
 
 /// Every variant of every kernel.
 pub fn all_sources() -> Vec<Source> {
-    let mut sources =
-        vec![vertices::source(), values::source(), sample::source(), checksum::source()];
+    let mut sources = vec![sample::source(), checksum::source()];
+    sources.extend(vertices::sources());
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
     sources.extend([0, 4, 8].map(survey::source));
     sources.extend(edge_map::sources());

@@ -1,9 +1,9 @@
-//! Launches of `values.cu`: vertices' values are filled and moved between orders.
+//! Launches of `values.cu`: values are filled and moved between orders of vertices.
 
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
-use super::{Source, TYPES};
+use crate::kernels::{Source, TYPES};
 use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
 
 const THREADS: u32 = 256;
@@ -32,7 +32,7 @@ struct MoveArguments {
 
 /// The compiled kernels.
 #[derive(Debug, Clone)]
-pub struct Values {
+pub struct ValueKernels {
     fill: Kernel,
     place: Kernel,
 }
@@ -41,7 +41,7 @@ pub(super) fn source() -> Source {
     Source::new("values", &[TYPES, include_str!("values.cu")])
 }
 
-impl Values {
+impl ValueKernels {
     /// Compiles them.
     ///
     /// # Errors

@@ -1,0 +1,101 @@
+//! Launches of `levels.cu`: what a search asks of its vertices between two levels.
+
+use bytemuck::{Pod, Zeroable, bytes_of};
+use tiergraph_core::Result;
+
+use super::SUM_BLOCK;
+use crate::kernels::{LANES, Source, TYPES};
+use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+
+const THREADS: u32 = 256;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct LevelsArguments {
+    depth: u64,
+    degrees: u64,
+    reached: u64,
+    unvisited: u64,
+    counts: u64,
+    vertices: u32,
+    level: u32,
+    log2: u32,
+    unused: u32,
+}
+
+/// Where the vertices of a level are.
+#[derive(Debug)]
+pub struct Levels<'a> {
+    /// Depths; all ones where unvisited.
+    pub depth: &'a DeviceBuf<u32>,
+    /// Of as many vertices, their degrees; none: arcs are not counted.
+    pub degrees: Option<&'a DeviceBuf<u32>>,
+    /// A flag for every `2^log2` vertices: whether one is of the level.
+    pub reached: &'a mut DeviceBuf<u8>,
+    /// As many: whether one is unvisited, and has arcs if those are known.
+    pub unvisited: &'a mut DeviceBuf<u8>,
+    /// The level's vertices, their arcs, and those of unvisited vertices.
+    pub counts: &'a mut DeviceBuf<u64>,
+    /// How many of the depths are of vertices.
+    pub vertices: usize,
+    /// The level.
+    pub level: u32,
+    /// Of the flags; at least [`Levels::LEAST_LOG2`].
+    pub log2: u32,
+}
+
+impl Levels<'_> {
+    /// What one warp looks at.
+    pub const LEAST_LOG2: u32 = 10;
+}
+
+/// The compiled kernel.
+#[derive(Debug, Clone)]
+pub struct LevelKernel(Kernel);
+
+pub(super) fn source() -> Source {
+    Source::new("levels", &[TYPES, SUM_BLOCK, include_str!("levels.cu")])
+}
+
+impl LevelKernel {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// No compiler, its log, whatever the driver gives.
+    pub fn new(device: &Device) -> Result<Self> {
+        let Source { name, text, options } = source();
+        let module = Module::compile(device, &name, &text, &options)?;
+        module.kernel("find_level").map(Self)
+    }
+
+    /// Finds a level: sets its flags and counts anew.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If a vector is shorter than the vertices need, or flags are for too few of them.
+    pub fn find(&self, stream: &Stream, levels: Levels<'_>) -> Result<()> {
+        let Levels { depth, degrees, reached, unvisited, counts, vertices, level, log2 } = levels;
+        assert!(depth.len().min(degrees.map_or(vertices, DeviceBuf::len)) >= vertices);
+        assert!(reached.len().min(unvisited.len()) >= vertices.div_ceil(1 << log2));
+        assert!(log2 >= Levels::LEAST_LOG2 && counts.len() >= 3);
+        stream.fill_bytes(reached, 0)?;
+        stream.fill_bytes(unvisited, 0)?;
+        stream.fill_bytes(counts, 0)?;
+        let arguments = LevelsArguments {
+            depth: depth.address(),
+            degrees: degrees.map_or(0, DeviceBuf::address),
+            reached: reached.address(),
+            unvisited: unvisited.address(),
+            counts: counts.address(),
+            vertices: vertices as u32,
+            level,
+            log2,
+            unused: 0,
+        };
+        let grid = Grid::over(vertices.div_ceil(LANES), THREADS);
+        // SAFETY: `Levels` of the source; lengths were checked; dropping a buffer waits.
+        unsafe { self.0.launch(stream, grid, &[bytes_of(&arguments)]) }
+    }
+}
