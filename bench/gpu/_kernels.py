@@ -31,4 +31,7 @@ def kernels(folder: Path, *, shared: bool) -> set[str]:
 
 
 if __name__ == "__main__":
-    print(*sorted(kernels(Path(sys.argv[1]), shared=sys.argv[2] == "racecheck")), sep="\n")
+    found = kernels(Path(sys.argv[1]), shared=sys.argv[2] == "racecheck")
+    if not found:
+        sys.exit(f"no kernels for {sys.argv[2]} in {sys.argv[1]}")
+    print(*sorted(found), sep="\n")

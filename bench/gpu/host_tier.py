@@ -18,7 +18,13 @@ import _arguments
 import tiergraph as tg
 
 ITERATIONS = 12
-KEYS = ("device_resident_bytes", "host_resident_bytes", "host_resident_why", "bytes_read")
+KEYS = (
+    "device_resident_bytes",
+    "host_resident_bytes",
+    "host_resident_why",
+    "bytes_read",
+    "loaded_bytes",
+)
 
 
 def main() -> None:

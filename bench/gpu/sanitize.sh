@@ -15,7 +15,8 @@ tool=$1 said=$2/$1 tests=$root/python/tests
 shift 2
 files=(test_gpu.py test_conformance.py test_gpu_propagate.py test_gpu_loader.py)
 folder=$root/crates/gpu/src/kernels
-mapfile -t kernels < <(python3 "$(dirname "$0")/_kernels.py" "$folder" "$tool")
+names=$(python3 "$(dirname "$0")/_kernels.py" "$folder" "$tool")
+mapfile -t kernels <<<"$names"
 export TIERGRAPH_TEST_DEVICE=cuda
 mkdir -p "$(dirname "$said")"
 status=0

@@ -43,7 +43,7 @@ def star(rng: np.random.Generator) -> Ends:
 
 def path(rng: np.random.Generator) -> Ends:
     """A long path: many levels with one vertex each."""
-    return np.arange(64), np.arange(1, 65)
+    return np.arange(200), np.arange(1, 201)
 
 
 def loops(rng: np.random.Generator) -> Ends:

@@ -88,7 +88,7 @@ impl Search {
         let state = padded(graph, vertices);
         let mut depth = DeviceBuf::new(&gpu.device, state)?;
         let values = ValueKernels::new(&gpu.device)?;
-        values.fill(stream, (&mut depth, 0), UNREACHED)?;
+        values.fill(stream, &mut depth, UNREACHED)?;
         stream.upload_at(&mut depth, source as usize, &[0])?;
         let degrees = Self::pushes(graph).then(|| graph.degrees(Direction::Out)).transpose()?;
         let flags = || zeroed(&gpu.device, stream, state.div_ceil(1 << log2));

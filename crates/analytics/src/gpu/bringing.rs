@@ -1,9 +1,8 @@
 //! What brings the blocks that are not on the device.
 
 use tiergraph_core::Result;
-use tiergraph_gpu::Device;
-use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{EdgeMap, Program};
+use tiergraph_gpu::{Device, DeviceBuf};
 use tiergraph_graph::{Graph, Then};
 
 use super::host::HostBlocks;

@@ -40,7 +40,7 @@ impl Order {
         let vertices = self.positions.len();
         let mut ordered = DeviceBuf::new(stream.device(), vertices)?;
         if count < vertices {
-            self.kernels.fill(stream, (&mut ordered, 0), rest)?;
+            self.kernels.fill(stream, &mut ordered, rest)?;
         }
         self.kernels.place(stream, &self.positions, (values, count), &mut ordered)?;
         stream.download(&ordered, vertices)

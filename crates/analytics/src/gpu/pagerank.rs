@@ -17,7 +17,7 @@ use crate::pagerank::{Jump, PageRank, Sums, Teleport, Walk};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
 
-/// Vertices that have a sum a lane, at most: 2 MiB of them. A sixteenth of them gains nearly as much,
+/// Vertices that have a sum a lane, at most: 2 MiB of them. An eighth of them gains nearly as much,
 /// eight times as many no more (RMAT-24).
 const HUBS: usize = 8192;
 

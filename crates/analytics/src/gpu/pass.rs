@@ -130,16 +130,15 @@ impl<'a, P: Program> Passes<'a, P> {
     ///
     /// Others may have taken memory since the GPU was opened: then fewer blocks stay.
     pub fn load(&mut self) -> Result<()> {
-        self.load_if(|_| true)
+        self.fill(true)
     }
 
     /// As [`load`](Self::load) if all blocks fit; else leaves them to the one pass that comes.
     pub fn load_whole(&mut self) -> Result<()> {
-        let all = self.on_device.tables.blocks;
-        self.load_if(|blocks| blocks == all)
+        self.fill(false)
     }
 
-    fn load_if(&mut self, pays: impl Fn(u32) -> bool) -> Result<()> {
+    fn fill(&mut self, in_part: bool) -> Result<()> {
         let Some(bringing) = &mut self.bringing else { return Ok(()) };
         if !self.gpu.options.residency {
             "residency is off".clone_into(&mut self.resident_why);
@@ -149,7 +148,7 @@ impl<'a, P: Program> Passes<'a, P> {
         let (device, tables) = (self.stream.device(), &*self.on_device.tables);
         let free = device.memory()?.0 / 10 * 9;
         let blocks = Resident::blocks_in(tables, self.left.min(free));
-        if !pays(blocks) {
+        if blocks < tables.blocks && !in_part {
             return Ok(());
         }
         let begin = Instant::now();

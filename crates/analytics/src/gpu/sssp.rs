@@ -31,7 +31,7 @@ pub fn sssp(
     let mut passes: Passes<'_, Relax> = Passes::new(graph, gpu, Direction::In, state as u64 * 8)?;
     let mut distance = DeviceBuf::new(&gpu.device, state)?;
     let values = ValueKernels::new(&gpu.device)?;
-    values.fill(&passes.stream, (&mut distance, 0), f64::INFINITY)?;
+    values.fill(&passes.stream, &mut distance, f64::INFINITY)?;
     passes.stream.upload_at(&mut distance, source as usize, &[0.0])?;
     let mut flags = Flags::new(&passes, gpu, state.div_ceil(1 << log2), source >> log2)?;
     let mut run = Run::start(graph, "sssp", 0, progress);

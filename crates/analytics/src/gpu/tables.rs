@@ -38,7 +38,7 @@ pub(super) fn file_of(graph: &Graph, direction: Direction) -> BlockFile {
     match (graph.has_tiles(), graph.manifest().directed) {
         (true, _) => BlockFile::Tiles,
         (false, true) => BlockFile::Raw(direction),
-        // It has both.
+        // The same file either way, and so one name for what is kept of it.
         (false, false) => BlockFile::Raw(Direction::Out),
     }
 }

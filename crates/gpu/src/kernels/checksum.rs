@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use super::{Blocks, Source, TYPES};
-use crate::{DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{DeviceBuf, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 const PIECE: usize = 128;
@@ -47,8 +47,7 @@ impl Checksum {
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn new(stream: &Stream, block_bytes: usize) -> Result<Self> {
-        let Source { name, text, options } = source();
-        let module = Module::compile(stream.device(), &name, &text, &options)?;
+        let module = source().compile(stream.device())?;
         Ok(Self {
             sum: module.kernel("sum")?,
             verify: module.kernel("verify")?,

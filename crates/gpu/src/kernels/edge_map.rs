@@ -6,7 +6,7 @@ use tiergraph_core::Result;
 use super::programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
 use super::survey::{Segment, Slices};
 use super::{Blocks, Source, TILES, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
 const EVERY_ARC: &str = include_str!("programs/every_arc.cuh");
 const RAW: &str = concat!(include_str!("shuffle.cuh"), include_str!("raw.cuh"));
@@ -188,8 +188,7 @@ impl<P: Program> EdgeMap<P> {
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device, variant: &Variant) -> Result<Self> {
         let compile = |tier| -> Result<Kernel> {
-            let Source { name, text, options } = variant.source::<P>(tier);
-            Module::compile(device, &name, &text, &options)?.kernel(variant.kernel::<P>().0)
+            variant.source::<P>(tier).compile(device)?.kernel(variant.kernel::<P>().0)
         };
         let (resident, streamed) = (compile(Tier::Resident)?, compile(Tier::Streamed)?);
         let at_once = resident.resident_blocks(THREADS)?;

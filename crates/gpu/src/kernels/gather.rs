@@ -6,7 +6,7 @@ use tiergraph_mem::AlignedBuf;
 
 use super::{Sampler, Source, TYPES};
 use crate::pinned::address_of;
-use crate::{Copying, Device, DeviceBuf, Event, Grid, Kernel, Mapped, Module, Span, Stream};
+use crate::{Copying, Device, DeviceBuf, Event, Grid, Kernel, Mapped, Span, Stream};
 
 const THREADS: u32 = 256;
 
@@ -156,8 +156,7 @@ impl Gather {
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device, row: RowType) -> Result<Self> {
-        let Source { name, text, options } = source(row);
-        let module = Module::compile(device, &name, &text, &options)?;
+        let module = source(row).compile(device)?;
         let gather = module.kernel("gather")?;
         let resident = gather.resident_blocks(THREADS)?;
         let (missing, spread) = (module.kernel("missing")?, module.kernel("spread")?);

@@ -26,7 +26,7 @@ pub use vertices::{ForestKernels, LevelKernel, Levels, RankKernels, Ranks, Value
 
 use tiergraph_core::Result;
 
-use crate::{Architecture, cubins};
+use crate::{Architecture, Device, Module, cubins};
 
 const TYPES: &str = include_str!("types.cuh");
 const TILES: &str = include_str!("tiles.cuh");
@@ -45,6 +45,10 @@ pub struct Source {
 impl Source {
     fn new(name: impl Into<String>, parts: &[&str]) -> Self {
         Self { name: name.into(), text: parts.concat(), options: Vec::new() }
+    }
+
+    fn compile(&self, device: &Device) -> Result<Module> {
+        Module::compile(device, &self.name, &self.text, &self.options)
     }
 }
 

@@ -5,7 +5,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::batch::{Given, Lists, Request, Sampled};
 use super::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
@@ -80,8 +80,7 @@ pub(super) fn source() -> Source {
 
 impl Kernels {
     fn new(device: &Device) -> Result<Self> {
-        let Source { name, text, options } = source();
-        let module = Module::compile(device, &name, &text, &options)?;
+        let module = source().compile(device)?;
         Ok(Self {
             start: module.kernel("start")?,
             count: module.kernel("count")?,

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::{BATCH, Blocks, Source, TILES, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
 const THREADS: u32 = 128;
 const WARP: u32 = 32;
@@ -88,8 +88,7 @@ impl Survey {
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device, weight_bytes: u32) -> Result<Self> {
-        let Source { name, text, options } = source(weight_bytes);
-        let module = Module::compile(device, &name, &text, &options)?;
+        let module = source(weight_bytes).compile(device)?;
         Ok(Self { count: module.kernel("count")?, list: module.kernel("list")? })
     }
 

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use crate::kernels::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
@@ -33,8 +33,7 @@ impl ForestKernels {
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device) -> Result<Self> {
-        let Source { name, text, options } = source();
-        let module = Module::compile(device, &name, &text, &options)?;
+        let module = source().compile(device)?;
         Ok(Self { plant: module.kernel("plant")?, compress: module.kernel("compress")? })
     }
 

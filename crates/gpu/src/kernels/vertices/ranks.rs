@@ -5,7 +5,7 @@ use tiergraph_core::Result;
 
 use super::SUM_BLOCK;
 use crate::kernels::{LANES, Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
@@ -77,8 +77,7 @@ impl RankKernels {
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device) -> Result<Self> {
-        let Source { name, text, options } = source();
-        let module = Module::compile(device, &name, &text, &options)?;
+        let module = source().compile(device)?;
         Ok(Self { next: module.kernel("next_ranks")?, unscale: module.kernel("unscale")? })
     }
 

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use crate::kernels::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Module, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
@@ -47,35 +47,28 @@ impl ValueKernels {
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device) -> Result<Self> {
-        let Source { name, text, options } = source();
-        let module = Module::compile(device, &name, &text, &options)?;
+        let module = source().compile(device)?;
         Ok(Self { fill: module.kernel("fill")?, place: module.kernel("place")? })
     }
 
-    /// Sets the values of `to` from `first` on.
+    /// Sets all values of `to`.
     ///
     /// # Errors
     /// Whatever the driver gives.
     ///
     /// # Panics
-    /// If values do not have 4 or 8 bytes, or there are fewer than `first`.
-    pub fn fill<T: Pod>(
-        &self,
-        stream: &Stream,
-        (to, first): (&mut DeviceBuf<T>, usize),
-        value: T,
-    ) -> Result<()> {
-        assert!(first <= to.len(), "from value {first} of {}", to.len());
+    /// If values do not have 4 or 8 bytes.
+    pub fn fill<T: Pod>(&self, stream: &Stream, to: &mut DeviceBuf<T>, value: T) -> Result<()> {
         let mut bits = [0; 8];
         bits[..value_bytes::<T>()].copy_from_slice(bytes_of(&value));
         let arguments = FillArguments {
-            to: to.address() + (first * value_bytes::<T>()) as u64,
+            to: to.address(),
             value: u64::from_le_bytes(bits),
-            count: (to.len() - first) as u64,
+            count: to.len() as u64,
             value_bytes: value_bytes::<T>() as u32,
             unused: 0,
         };
-        let grid = Grid::over(to.len() - first, THREADS);
+        let grid = Grid::over(to.len(), THREADS);
         // SAFETY: `Fill` of the source, inside the buffer; every bit pattern that `value` has is a `T`.
         unsafe { self.fill.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
