@@ -42,8 +42,8 @@ def star(rng: np.random.Generator) -> Ends:
 
 
 def path(rng: np.random.Generator) -> Ends:
-    """A long path: many levels with one vertex each."""
-    return np.arange(200), np.arange(1, 201)
+    """A path: many levels with one vertex each, and more than a word's bits of them."""
+    return np.arange(70), np.arange(1, 71)
 
 
 def loops(rng: np.random.Generator) -> Ends:

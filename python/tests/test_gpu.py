@@ -85,6 +85,33 @@ def test_a_graph_that_fits_stays_there(tmp_path, codec):
     assert gpu.last_run["loaded_bytes"] == 0
 
 
+def test_own_ids_are_found_and_given_in_every_call(tmp_path):
+    rng = np.random.default_rng(2)
+    ids = np.sort(rng.choice(10**12, 3000, replace=False).astype(np.uint64))
+    ends = ids[rng.integers(0, 3000, (2, 4000))]
+    tg.build((ends[0], ends[1]), tmp_path / "g.tg", ids="map", order="degree")
+    cpu, gpu = tg.open(tmp_path / "g.tg"), tg.open(tmp_path / "g.tg", device="cuda")
+    for source in (ends[0, 0], ends[1, 7], ends[0, 99]):
+        np.testing.assert_array_equal(gpu.bfs(source), cpu.bfs(source))
+        np.testing.assert_array_equal(gpu.sssp(source), cpu.sssp(source))
+        np.testing.assert_array_equal(gpu.wcc(), cpu.wcc())
+        ranks = [graph.pagerank(sources=[source]) for graph in (gpu, cpu)]
+        np.testing.assert_allclose(*ranks, rtol=1e-4, atol=1e-9)
+    assert gpu.last_run["loaded_bytes"] == 0
+    with pytest.raises(tg.InputError, match="one of the graph's"):
+        gpu.bfs(10**12)
+
+
+@pytest.mark.parametrize("place", [{}, {"device_residency": False}], ids=["resident", "streamed"])
+def test_large_results_pass_in_parts(tmp_path, place):
+    path = build_even(tmp_path, 1_300_000, 25_000, order="degree")
+    cpu, gpu = tg.open(path), tg.open(path, device="cuda", threads=3, **place)
+    np.testing.assert_array_equal(gpu.wcc(), cpu.wcc())
+    np.testing.assert_array_equal(gpu.sssp(5), cpu.sssp(5))
+    x = np.random.default_rng(3).integers(0, 9, (cpu.vertices, 3)).astype(np.float32)
+    np.testing.assert_array_equal(gpu.propagate(x), cpu.propagate(x))
+
+
 def test_a_graph_goes_where_state_needs_its_room(tmp_path):
     path = build_even(tmp_path, 200_000, 2_000_000, codec="raw", block_bytes=65536, order="none")
     cpu = tg.open(path, threads=1)

@@ -27,7 +27,8 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ("test_gpu.py", "loops and 4096"),
         (
             "test_gpu.py",
-            "(path and weighted and directed and 4096) or damage or search or stays or goes",
+            "(path and weighted and directed and 4096) or damage or search or stays or goes "
+            "or own or large",
         ),
         ("test_gpu_propagate.py", "(loops and 4096) or nan"),
         ("test_gpu_trace.py", "test"),

@@ -210,8 +210,8 @@ def test_blocks_stay_in_host_memory(cuda, tmp_path):
     path = build_even(tmp_path, 500, 200_000, codec="raw", block_bytes=4096)
     host, others, read, why = cuda.run(HOST, path, "64MiB").split(" ", 3)
     assert (host, read, why) == (others, "0", "all others fit\n")
-    # The readers' buffers are locked first; what the blocks would stay in is refused.
-    fault = {"EMULATED_CUDA_FAULT": "cuMemHostAlloc:2:2"}
+    # Buffers for results and of readers are locked first; what blocks would stay in is refused.
+    fault = {"EMULATED_CUDA_FAULT": "cuMemHostAlloc:3:2"}
     host, others, read, why = cuda.run(HOST, path, "64MiB", **fault).split(" ", 3)
     assert (host, int(read)) == ("0", 5 * int(others))
     assert "of host memory: out of memory, or of what may be locked" in why

@@ -66,30 +66,41 @@ pub fn pagerank(
     progress: &dyn Progress,
 ) -> Result<(Vec<f32>, RunReport)> {
     let mut walk = Walk::new(graph, options)?;
-    let (linked, len) = (walk.degrees.len(), padded(graph, walk.degrees.len()));
+    let (linked, len) = (walk.linked, padded(graph, walk.linked));
+    let mut degrees = graph.degrees(Direction::Out)?;
+    degrees.truncate(linked);
+    degrees.shrink_to_fit();
     let bytes = (len as u64 * 16).max(graph.vertices() as u64 * 8) + PullSum::bytes(graph);
     let _state = graph.reserve(bytes, "the ranks")?;
     let mut x = Array::zeroed(len)?;
     let mut y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
     let mut pull = PullSum::new(graph)?;
     graph.plan_residency();
-    let sums = walk.start(&mut x);
+    let sums = start(&mut x, &degrees, &walk.teleport);
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
-    let converged = walk.iterate(&mut run, sums, |jump, degrees, then| {
+    let converged = walk.iterate(&mut run, sums, |jump, then| {
         pull.pass(then, &x, &y)?;
-        update(graph.team(), jump, degrees, &mut x, &mut y)
+        update(graph.team(), jump, &degrees, &mut x, &mut y)
     })?;
     let report = run.finish(converged)?;
     drop(y);
-    Ok((walk.ranks(graph, &mut x[..linked])?, report))
+    let ranks = &mut x[..linked];
+    for (rank, &degree) in ranks.iter_mut().zip(&degrees) {
+        *rank *= degree.max(1) as f32;
+    }
+    let isolated = walk.isolated_rank();
+    let ranks =
+        graph.in_user_order(1, |vertex| slice::from_ref(ranks.get(vertex).unwrap_or(&isolated)))?;
+    Ok((ranks, report))
 }
 
 /// What a run is on any device: all but its passes and its vertices' state.
 pub(crate) struct Walk<'a> {
     options: &'a PageRank,
     teleport: Teleport,
-    /// Out-degrees, of the vertices up to the last with an arc: those that have state.
-    pub degrees: Vec<u32>,
+    /// How many vertices have state: up to the last with an arc, or all of them if the walk restarts
+    /// from chosen ones, which may be isolated.
+    pub linked: usize,
     isolated: Isolated,
     vertices: usize,
 }
@@ -98,12 +109,13 @@ impl<'a> Walk<'a> {
     pub fn new(graph: &Graph, options: &'a PageRank) -> Result<Self> {
         check(graph, options)?;
         let vertices = graph.vertices();
-        let mut degrees = graph.degrees(Direction::Out)?;
         let teleport = Teleport::new(vertices, &options.sources);
-        degrees.truncate(linked(graph, &degrees, &teleport)?);
-        degrees.shrink_to_fit();
-        let isolated = Isolated::new(vertices - degrees.len(), &teleport);
-        Ok(Self { options, teleport, degrees, isolated, vertices })
+        let linked = match teleport {
+            Teleport::All(_) => graph.vertices_with_arcs()?,
+            Teleport::Sources(_) => vertices,
+        };
+        let isolated = Isolated::new(vertices - linked, &teleport);
+        Ok(Self { options, teleport, linked, isolated, vertices })
     }
 
     /// Where the walk restarts.
@@ -111,20 +123,21 @@ impl<'a> Walk<'a> {
         &self.teleport
     }
 
-    /// Makes `x` that of the first pass.
-    pub fn start(&self, x: &mut [f32]) -> Sums {
-        start(x, &self.degrees, &self.teleport) + self.isolated.sums(0.0)
+    /// As if all restarted before the first pass: the ranks that it begins with.
+    pub fn beginning(&self) -> Jump<'_> {
+        Jump { jump: 1.0, damping: 0.0, teleport: &self.teleport }
     }
 
     /// Calls `step`, which passes over the arcs and makes the next ranks of the vertices that have
     /// state, until the options are met; whether the ranks converged. `step` is told whether the
-    /// options will probably ask for another pass.
+    /// options will probably ask for another pass; `sums` are those of the ranks before the first.
     pub fn iterate(
         &mut self,
         run: &mut Run<'_>,
-        mut sums: Sums,
-        mut step: impl FnMut(&Jump<'_>, &[u32], Then) -> Result<Sums>,
+        sums: Sums,
+        mut step: impl FnMut(&Jump<'_>, Then) -> Result<Sums>,
     ) -> Result<bool> {
+        let mut sums = sums + self.isolated.sums(0.0);
         let PageRank { damping, iterations, tolerance, .. } = *self.options;
         for pass in 1..=iterations {
             // The ranks' change falls by the damping factor or more.
@@ -133,7 +146,7 @@ impl<'a> Walk<'a> {
             // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
             let jump = (1.0 - damping) + damping * sums.sinks;
             let jump = Jump { jump, damping, teleport: &self.teleport };
-            sums = step(&jump, &self.degrees, then)? + self.isolated.update(&jump);
+            sums = step(&jump, then)? + self.isolated.update(&jump);
             run.iteration("pass", sums.change);
             if tolerance.is_some_and(|t| sums.change < t) {
                 return Ok(true);
@@ -146,30 +159,6 @@ impl<'a> Walk<'a> {
     pub fn isolated_rank(&self) -> f32 {
         self.isolated.rank as f32
     }
-
-    /// All ranks, in the user's order, from the last `x` of the vertices that have state.
-    fn ranks(self, graph: &Graph, x: &mut [f32]) -> Result<Vec<f32>> {
-        for (rank, &degree) in x.iter_mut().zip(&self.degrees) {
-            *rank *= degree.max(1) as f32;
-        }
-        let isolated = self.isolated_rank();
-        graph.in_user_order(1, |vertex| slice::from_ref(x.get(vertex).unwrap_or(&isolated)))
-    }
-}
-
-/// The vertices up to the last that has an arc: where vertices are in the order of their degrees,
-/// those after it are many (almost half of an R-MAT graph). All of them if the walk restarts from
-/// chosen ones, which may be isolated.
-fn linked(graph: &Graph, degrees: &[u32], teleport: &Teleport) -> Result<usize> {
-    if let Teleport::Sources(_) = teleport {
-        return Ok(graph.vertices());
-    }
-    let last = |degrees: &[u32]| degrees.iter().rposition(|&d| d > 0).map_or(0, |v| v + 1);
-    let incoming = match graph.has_tiles() {
-        true => graph.vertices_with_tiles(),
-        false => last(&graph.degrees(Direction::In)?),
-    };
-    Ok(last(degrees).max(incoming))
 }
 
 fn check(graph: &Graph, options: &PageRank) -> Result<()> {

@@ -1,10 +1,11 @@
 //! A GPU and its primary context, which PyTorch in the same process shares.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_int};
 use std::fmt;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -46,6 +47,8 @@ struct Inner {
     multiprocessors: u32,
     submissions: AtomicU64,
     submitting_ns: AtomicU64,
+    /// What is loaded, by source and options.
+    modules: Mutex<HashMap<(String, Vec<String>), Handle>>,
 }
 
 // SAFETY: the driver's functions may be called from any thread; a context is bound before each.
@@ -96,6 +99,7 @@ impl Device {
             context,
             submissions: AtomicU64::new(0),
             submitting_ns: AtomicU64::new(0),
+            modules: Mutex::default(),
         })))
     }
 
@@ -141,6 +145,23 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: takes nothing.
         self.call("finish the GPU's work", |d| unsafe { (d.context_sync)() })
+    }
+
+    /// The module that `load` made of a source with these options, now or before.
+    pub(crate) fn module_of(
+        &self,
+        source: &str,
+        options: &[String],
+        load: impl FnOnce() -> Result<Handle>,
+    ) -> Result<Handle> {
+        let mut modules = self.0.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (source.to_owned(), options.to_vec());
+        if let Some(&handle) = modules.get(&key) {
+            return Ok(handle);
+        }
+        let handle = load()?;
+        modules.insert(key, handle);
+        Ok(handle)
     }
 
     /// The driver's number of it.
@@ -202,6 +223,14 @@ impl fmt::Debug for Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let modules = self.modules.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the context is retained still.
+        if unsafe { (self.driver.context_set)(self.context) } == 0 {
+            for &module in modules.values() {
+                // SAFETY: loaded once, and no kernel of it is left: each holds the device.
+                unsafe { (self.driver.module_unload)(module) };
+            }
+        }
         // SAFETY: retained once in `open`.
         unsafe { (self.driver.context_release)(self.ordinal) };
     }

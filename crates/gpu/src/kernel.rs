@@ -2,42 +2,39 @@
 
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::driver::Handle;
 use crate::{Device, Stream, cubins};
 
-/// Machine code on a device.
+/// Machine code on a device, which has it until it is closed.
 #[derive(Debug, Clone)]
-pub struct Module(Arc<Loaded>);
-
-#[derive(Debug)]
-struct Loaded {
+pub struct Module {
     device: Device,
     handle: Handle,
 }
 
-// SAFETY: the driver takes modules and functions from any thread.
-unsafe impl Send for Loaded {}
-// SAFETY: as above.
-unsafe impl Sync for Loaded {}
-
 impl Module {
-    /// Compiles `source` for `device`, or takes what was compiled before, and loads it.
+    /// Compiles `source` for `device`, or takes what was compiled before, and loads it, unless the
+    /// device has it.
     ///
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
     pub fn compile(device: &Device, name: &str, source: &str, options: &[String]) -> Result<Self> {
-        let folder = cubins::folder();
-        let cubin = cubins::get(folder.as_deref(), name, source, options, device.architecture())?;
-        let mut handle = ptr::null_mut();
-        // SAFETY: an ELF image, which names its own length; unloaded in `drop`.
-        device.call(&format!("load kernel {name}"), |d| unsafe {
-            (d.module_load)(&raw mut handle, cubin.as_ptr().cast())
-        })?;
-        Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
+        let load = || -> Result<Handle> {
+            let folder = cubins::folder();
+            let folder = folder.as_deref();
+            let cubin = cubins::get(folder, name, source, options, device.architecture())?;
+            let mut handle = ptr::null_mut();
+            // SAFETY: an ELF image, which names its own length; the device unloads it.
+            device.call(&format!("load kernel {name}"), |d| unsafe {
+                (d.module_load)(&raw mut handle, cubin.as_ptr().cast())
+            })?;
+            Ok(handle)
+        };
+        let handle = device.module_of(source, options, load)?;
+        Ok(Self { device: device.clone(), handle })
     }
 
     /// The kernel that is declared `extern "C"` by this name.
@@ -48,31 +45,25 @@ impl Module {
         let text = CString::new(name)
             .map_err(|e| Error::new(ErrorKind::Device, "find kernel").object(name).source(e))?;
         let mut handle = ptr::null_mut();
-        // SAFETY: writes one handle, which lives as long as the module.
-        self.0.device.call(&format!("find kernel {name}"), |d| unsafe {
-            (d.module_function)(&raw mut handle, self.0.handle, text.as_ptr())
+        // SAFETY: writes one handle, which lives as long as the device has the module.
+        self.device.call(&format!("find kernel {name}"), |d| unsafe {
+            (d.module_function)(&raw mut handle, self.handle, text.as_ptr())
         })?;
-        Ok(Kernel { module: self.clone(), handle })
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        // SAFETY: loaded in `compile`, and no kernel of it is left.
-        self.device.release(|d| unsafe { (d.module_unload)(self.handle) });
+        Ok(Kernel { device: self.device.clone(), handle })
     }
 }
 
 /// A kernel of a module.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    module: Module,
+    /// Has the module.
+    device: Device,
     handle: Handle,
 }
 
-// SAFETY: as `Loaded`.
+// SAFETY: the driver takes functions from any thread.
 unsafe impl Send for Kernel {}
-// SAFETY: as `Loaded`.
+// SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
 /// How many blocks of how many threads.
@@ -97,7 +88,7 @@ impl Kernel {
     /// # Errors
     /// Whatever the driver gives.
     pub fn resident_blocks(&self, threads: u32) -> Result<u32> {
-        let device = &self.module.0.device;
+        let device = &self.device;
         let mut blocks = 0;
         // SAFETY: writes one integer.
         device.call("ask a kernel's occupancy", |d| unsafe {
@@ -127,7 +118,7 @@ impl Kernel {
         let mut parameters: Vec<*mut c_void> =
             parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
         // SAFETY: the driver copies the parameters before it returns; the rest is promised.
-        self.module.0.device.submit("start a kernel", |d| unsafe {
+        self.device.submit("start a kernel", |d| unsafe {
             (d.launch)(
                 self.handle,
                 grid.blocks,

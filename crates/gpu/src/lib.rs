@@ -20,6 +20,7 @@ mod library;
 mod memory;
 mod nvrtc;
 mod pinned;
+mod staging;
 mod start;
 mod stream;
 
@@ -31,4 +32,5 @@ pub use library::search_libraries_in;
 pub use memory::{DeviceBuf, Span};
 pub use nvrtc::Compiler;
 pub use pinned::{Mapped, PinnedPool};
+pub use staging::StagingBuffer;
 pub use stream::Stream;

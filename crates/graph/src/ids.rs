@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytemuck::Zeroable;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::flat;
-use tiergraph_mem::zeroed_vec;
+use tiergraph_mem::{HUGE_PAGE_BYTES, zeroed_vec};
 
-use crate::{Direction, Graph};
+use crate::Graph;
 
 const ORDER: &str = "order.ids";
 const USER: &str = "user.ids";
@@ -191,11 +191,35 @@ impl Graph {
         }
     }
 
-    /// The graph's vertices that the user calls `ids`, in that order.
+    /// The user's ids of vertices at `positions` of the user's order.
+    ///
+    /// # Errors
+    /// Ids that cannot be read, or are damaged.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn user_names(&self, positions: &[u32]) -> Result<Vec<u64>> {
+        const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
+        let ids = self.user_ids()?;
+        let mut names = zeroed_vec(positions.len());
+        let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
+        self.team().share(parts, |_, parts| {
+            for (positions, names) in parts {
+                let each = names.iter_mut().zip(positions);
+                match &ids {
+                    Some(ids) => each.for_each(|(name, &at)| *name = ids[at as usize]),
+                    None => each.for_each(|(name, &at)| *name = at.into()),
+                }
+            }
+        })?;
+        Ok(names)
+    }
+
+    /// Where `ids` stand in the user's order.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for an id that the graph does not have.
-    pub fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
+    pub fn positions_of(&self, ids: &[u64]) -> Result<Vec<u64>> {
         let names = self.user_ids()?;
         let position = |&id: &u64| {
             let at = match &names {
@@ -209,7 +233,18 @@ impl Graph {
                 })
             })
         };
-        let positions = ids.iter().map(position).collect::<Result<Vec<u64>>>()?;
+        ids.iter().map(position).collect()
+    }
+
+    /// The graph's vertices that the user calls `ids`, in that order.
+    ///
+    /// # Errors
+    /// As [`Graph::positions_of`].
+    pub fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let positions = self.positions_of(ids)?;
         if !self.is_reordered() {
             return Ok(positions.into_iter().map(|p| p as u32).collect());
         }
@@ -228,13 +263,6 @@ impl Graph {
             }
         })?;
         Ok(found.into_iter().map(AtomicU32::into_inner).collect())
-    }
-
-    /// Degrees in the graph's order. In an undirected graph both directions are one.
-    pub fn degrees(&self, direction: Direction) -> Result<Vec<u32>> {
-        let wanted = if self.manifest().directed { direction } else { Direction::Out };
-        let name = format!("{wanted}.degrees");
-        flat::read_to(&self.dir().path().join(&name), self.dir().entry(&name)?, zeroed_vec)
     }
 }
 

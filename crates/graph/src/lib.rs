@@ -8,6 +8,7 @@
 
 mod block_file;
 mod crew;
+mod degrees;
 mod direct;
 mod edges;
 mod features;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tiergraph_cache::BlockCache;
 use tiergraph_core::trace::Trace;
@@ -76,6 +76,8 @@ pub struct Graph {
     pub(crate) edge_features: Vec<FeaturesFile>,
     /// Files with a value an arc, by name.
     pub(crate) columns: BTreeMap<String, FileId>,
+    /// Found when it is first asked for.
+    pub(crate) vertices_with_arcs: OnceLock<usize>,
     /// The resident indexes.
     _index: Arc<Reservation>,
 }
@@ -197,6 +199,7 @@ impl Graph {
                 features: opened.features,
                 edge_features: opened.edge_features,
                 columns: opened.columns,
+                vertices_with_arcs: OnceLock::new(),
                 _index: Arc::clone(&reserved),
                 dir: opened.dir,
             }

@@ -115,8 +115,7 @@ impl Graph {
         (0..blocks).filter(missing).count() as u64 * size
     }
 
-    /// No vertex from this one on has an arc: in degree order, where isolated vertices come last,
-    /// far fewer than all.
+    /// No vertex from this one on is in a tile.
     pub fn vertices_with_tiles(&self) -> usize {
         let Some(tiles) = &self.tiles else { return self.vertices() };
         let columns = tiles.options.columns() as u64;

@@ -19,7 +19,6 @@ use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
-use tiergraph_mem::vec_from_fn;
 
 use crate::calls::Call;
 use crate::device::DeviceOptions;
@@ -155,12 +154,7 @@ impl Graph {
                 Some(gpu) => gpu::wcc(graph, gpu, progress)?,
                 None => wcc(graph, progress)?,
             };
-            let ids = graph.user_ids()?;
-            let name = |position: u32| match &ids {
-                Some(ids) => ids[position as usize],
-                None => u64::from(position),
-            };
-            Ok((vec_from_fn(positions.len(), |v| name(positions[v])), report))
+            Ok((graph.user_names(&positions)?, report))
         })?;
         Ok((components.into_pyarray(py), report))
     }
@@ -175,7 +169,7 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyArray1<i32>>, String)> {
         const { assert!(UNREACHED.cast_signed() == -1) };
         let (depths, report) = self.run(py, trace, progress, |graph, progress| {
-            let source = find(graph, source)?;
+            let source = self.find(graph, source)?;
             let (depths, report) = match &self.gpu {
                 Some(gpu) => gpu::bfs(graph, gpu, source, progress)?,
                 None => bfs(graph, source, progress)?,
@@ -195,7 +189,7 @@ impl Graph {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, String)> {
         let (distances, report) = self.run(py, trace, progress, |graph, progress| {
-            let source = find(graph, source)?;
+            let source = self.find(graph, source)?;
             match &self.gpu {
                 Some(gpu) => gpu::sssp(graph, gpu, source, progress),
                 None => sssp(graph, source, progress),
@@ -280,19 +274,20 @@ impl Graph {
         Ok((y.into_pyarray(py).reshape(shape)?.into_any(), report))
     }
 
+    /// The graph's vertex that the user calls `id`.
+    fn find(&self, graph: &Opened, id: u64) -> Result<u32> {
+        match &self.gpu {
+            Some(gpu) => gpu.find(graph, id),
+            None => Ok(graph.find(&[id])?[0]),
+        }
+    }
+
     /// The graph, for one call. A thread that waits for another's call lets go of the GIL.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Opened>> {
         self.opened
             .lock_py_attached(py)
             .map_err(|_| PyRuntimeError::new_err("a call on this graph panicked: open it again"))
     }
-}
-
-/// The graph's vertex that the user calls `id`.
-fn find(graph: &Opened, id: u64) -> Result<u32> {
-    graph.find(&[id])?.first().copied().ok_or_else(|| {
-        Error::new(ErrorKind::Input, "find vertex").object(id).expected("one of the graph's ids")
-    })
 }
 
 fn reduce(name: &str) -> Result<Reduce> {

@@ -15,6 +15,7 @@ use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
+use super::vertices::Values;
 use crate::bfs::UNREACHED;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
@@ -63,7 +64,7 @@ struct Search {
     kernel: LevelKernel,
     depth: DeviceBuf<u32>,
     /// Where rows can give as well as take.
-    degrees: Option<DeviceBuf<u32>>,
+    degrees: Option<Values>,
     reached: DeviceBuf<u8>,
     unvisited: DeviceBuf<u8>,
     counts: DeviceBuf<u64>,
@@ -77,7 +78,7 @@ struct Found {
     /// Their arcs, and those of unvisited vertices; 0 where they are not counted.
     arcs: u64,
     unvisited_arcs: u64,
-    /// Which tiles have a vertex of it; none if there are no tiles.
+    /// Which tiles have a vertex of it, if passes look at that.
     flags: Vec<u8>,
 }
 
@@ -90,13 +91,12 @@ impl Search {
         let values = ValueKernels::new(&gpu.device)?;
         values.fill(stream, &mut depth, UNREACHED)?;
         stream.upload_at(&mut depth, source as usize, &[0])?;
-        let degrees = Self::pushes(graph).then(|| graph.degrees(Direction::Out)).transpose()?;
         let flags = || zeroed(&gpu.device, stream, state.div_ceil(1 << log2));
         Ok(Self {
             vertices,
             kernel: LevelKernel::new(&gpu.device)?,
             depth,
-            degrees: degrees.map(|degrees| stream.uploaded(&degrees)).transpose()?,
+            degrees: Self::pushes(graph).then(|| passes.degrees()).transpose()?,
             reached: flags()?,
             unvisited: flags()?,
             counts: zeroed(&gpu.device, stream, 3)?,
@@ -119,7 +119,7 @@ impl Search {
         let stream = &passes.stream;
         let levels = Levels {
             depth: &self.depth,
-            degrees: self.degrees.as_ref(),
+            degrees: self.degrees.as_deref(),
             reached: &mut self.reached,
             unvisited: &mut self.unvisited,
             counts: &mut self.counts,
@@ -129,7 +129,7 @@ impl Search {
         };
         self.kernel.find(stream, levels)?;
         let counts = stream.download(&self.counts, 3)?;
-        let flags = if self.tiles { self.reached.len() } else { 0 };
+        let flags = if passes.looks_at_flags() { self.reached.len() } else { 0 };
         Ok(Found {
             vertices: counts[0],
             arcs: counts[1],

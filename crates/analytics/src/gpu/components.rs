@@ -4,11 +4,12 @@
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{ForestKernels, Join};
+use tiergraph_gpu::kernels::{ForestKernels, Join, ValueKernels};
 use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
 use super::pass::Passes;
+use super::vertices::Order;
 use crate::components::smallest_members;
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
@@ -34,6 +35,16 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let roots = passes.to_user_order(&parent, (n, 0))?;
-    Ok((smallest_members(roots), report))
+    let components = match passes.order(2 * size_of::<u32>())? {
+        // A root is its tree's smallest vertex.
+        Order::Same => passes.to_user_order(&parent, (n, 0))?,
+        Order::Here(positions) => {
+            let mut least = DeviceBuf::new(&gpu.device, state)?;
+            ValueKernels::new(&gpu.device)?.fill(&passes.stream, &mut least, u32::MAX)?;
+            forest.name(&passes.stream, &mut parent, &positions, &mut least)?;
+            passes.to_user_order(&parent, (n, 0))?
+        }
+        Order::Elsewhere => smallest_members(passes.to_user_order(&parent, (n, 0))?),
+    };
+    Ok((components, report))
 }

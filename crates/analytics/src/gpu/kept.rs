@@ -4,15 +4,13 @@
 //! wanted by whoever comes next.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tiergraph_core::Result;
-use tiergraph_gpu::Stream;
 use tiergraph_graph::{BlockFile, Graph};
 
-use super::order::Order;
 use super::residency::Resident;
 use super::tables::Tables;
+use super::vertices::{Values, Vertices};
 
 /// What of a graph is on the device.
 #[derive(Clone)]
@@ -21,41 +19,18 @@ pub(super) struct OnDevice {
     pub resident: Arc<Resident>,
     /// Which way cuFile read the blocks, where it did.
     pub direct: Option<String>,
-    /// Once results were asked for.
-    pub order: Arc<OnceLock<Order>>,
+    pub vertices: Arc<Vertices>,
 }
 
 impl OnDevice {
     /// Bytes of device memory.
     fn bytes(&self) -> u64 {
-        let order = self.order.get().map_or(0, Order::bytes);
-        self.resident.bytes() + self.tables.bytes() + order
+        self.bytes_for_blocks() + self.tables.bytes()
     }
 
-    /// The user's order on the device, brought there once; none if the orders agree, and where
-    /// `left` bytes for blocks and it have no room for it and for values of so many bytes.
-    pub fn order(
-        &self,
-        graph: &Graph,
-        stream: &Stream,
-        (left, value_bytes): (u64, usize),
-    ) -> Result<Option<&Order>> {
-        if !self.is_whole() || !graph.is_reordered() {
-            return Ok(None);
-        }
-        let missing = if self.order.get().is_none() { Order::bytes_of(graph) } else { 0 };
-        let left = left.saturating_sub(self.bytes() - self.tables.bytes());
-        let room = left.min(stream.device().memory()?.0);
-        if missing + (graph.vertices() * value_bytes) as u64 > room
-            || missing > graph.budget().left()
-        {
-            return Ok(None);
-        }
-        if missing > 0 {
-            let loaded = Order::load(graph, stream)?;
-            return Ok(loaded.map(|loaded| self.order.get_or_init(|| loaded)));
-        }
-        Ok(self.order.get())
+    /// Bytes of device memory beside those that any run has for a graph's tables.
+    pub fn bytes_for_blocks(&self) -> u64 {
+        self.resident.bytes() + self.vertices.bytes()
     }
 
     /// Whether all of the file's blocks are there.
@@ -69,13 +44,25 @@ impl OnDevice {
 pub(super) struct Kept(Arc<Mutex<Option<(u64, OnDevice)>>>);
 
 impl Kept {
-    /// A file of `graph`, if it is here and fits into `room` bytes. Anything else is let go.
+    /// A file of `graph`, if it is here and fits into `room` bytes, in need without what is not blocks.
+    /// Anything else is let go.
     pub fn get(&self, graph: &Graph, file: BlockFile, room: u64) -> Option<OnDevice> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = kept.take().filter(|(number, on_device)| {
-            *number == graph.number() && on_device.tables.file == file && on_device.bytes() <= room
+            *number == graph.number() && on_device.tables.file == file
         });
+        if let Some((_, on_device)) = kept.as_mut().filter(|(_, kept)| kept.bytes() > room) {
+            on_device.vertices = Arc::default();
+        }
+        *kept = kept.take().filter(|(_, on_device)| on_device.bytes() <= room);
         kept.as_ref().map(|(_, on_device)| on_device.clone())
+    }
+
+    /// Where the vertices of `graph` stand in the user's order, if that is here.
+    pub fn positions(&self, graph: &Graph) -> Option<Values> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, on_device) = kept.as_ref().filter(|(number, _)| *number == graph.number())?;
+        on_device.vertices.positions()
     }
 
     /// Keeps the blocks of `graph`, all of which are there.

@@ -13,17 +13,19 @@ mod copies;
 mod direct;
 mod host;
 mod kept;
-mod order;
 mod pagerank;
 mod pass;
 mod propagate;
 mod reader;
 mod residency;
+mod results;
 mod shape;
 mod slots;
 mod sssp;
+mod staging;
 mod tables;
 mod timeline;
+mod vertices;
 
 pub use bfs::bfs;
 pub use components::wcc;
@@ -31,14 +33,18 @@ pub use pagerank::pagerank;
 pub use propagate::propagate;
 pub use sssp::sssp;
 
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
 use tiergraph_core::trace::{Trace, Track};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
-use tiergraph_gpu::{CuFile, Device};
+use tiergraph_gpu::kernels::ValueKernels;
+use tiergraph_gpu::{CuFile, Device, Stream};
+use tiergraph_graph::Graph;
 
 use kept::Kept;
+use staging::Staging;
 
 /// How blocks reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -140,6 +146,8 @@ pub struct Gpu {
     memory: u64,
     options: GpuOptions,
     kept: Kept,
+    /// Once a run wants it.
+    staging: Arc<OnceLock<Staging>>,
 }
 
 impl Gpu {
@@ -160,11 +168,35 @@ impl Gpu {
                 .got(ByteSize(memory))
                 .hint("run with a smaller `--device-memory`"));
         }
-        Ok(Self { device, memory, options, kept: Kept::default() })
+        Ok(Self { device, memory, options, kept: Kept::default(), staging: Arc::default() })
     }
 
     /// The device.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+    /// The graph's vertex that the user calls `id`: on the device, if it has the user's order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] if there is none, whatever the driver gives.
+    pub fn find(&self, graph: &Graph, id: u64) -> Result<u32> {
+        if let Some(positions) = self.kept.positions(graph) {
+            let stream = Stream::new(&self.device)?;
+            let position = graph.positions_of(&[id])?[0] as u32;
+            let found = ValueKernels::new(&self.device)?.find(&stream, &positions, position)?;
+            if let Some(vertex) = found {
+                return Ok(vertex);
+            }
+        }
+        Ok(graph.find(&[id])?[0])
+    }
+
+    /// Pinned buffers for the threads of the first graph that a run is over.
+    fn staging(&self, graph: &Graph) -> Result<&Staging> {
+        if let Some(staging) = self.staging.get() {
+            return Ok(staging);
+        }
+        let staging = Staging::new(graph, &self.device)?;
+        Ok(self.staging.get_or_init(|| staging))
     }
 }

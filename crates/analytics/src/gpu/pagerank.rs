@@ -8,10 +8,10 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{LANES, RankKernels, Ranks, Sum};
 use tiergraph_graph::{Direction, Graph};
-use tiergraph_mem::zeroed_vec;
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
+use super::vertices::Values;
 use crate::arcs::stored_once;
 use crate::pagerank::{Jump, PageRank, Sums, Teleport, Walk};
 use crate::pull::padded;
@@ -32,24 +32,22 @@ pub fn pagerank(
     progress: &dyn Progress,
 ) -> Result<(Vec<f32>, RunReport)> {
     let mut walk = Walk::new(graph, options)?;
-    let (linked, len) = (walk.degrees.len(), padded(graph, walk.degrees.len()));
-    let _host = graph.reserve(graph.vertices() as u64 * 12, "the ranks")?;
+    let (linked, len) = (walk.linked, padded(graph, walk.linked));
+    let _host = graph.reserve(graph.vertices() as u64 * 8, "the ranks")?;
     let hubs = hubs(graph, linked);
     let state_bytes = (len * 20 + hubs * LANES * size_of::<f64>()) as u64;
     let mut passes: Passes<'_, Sum> = Passes::new(graph, gpu, Direction::In, state_bytes)?;
-    let mut x = zeroed_vec(len);
-    let sums = walk.start(&mut x);
-    let mut state = State::new(&passes, gpu, &x, &walk, hubs)?;
-    drop(x);
+    let mut state = State::new(&passes, gpu, &walk, (len, hubs))?;
+    let sums = state.update(&passes, &walk.beginning())?;
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     passes.load()?;
     run.begin_on(passes.report());
-    let converged = walk.iterate(&mut run, sums, |jump, _, then| {
+    let converged = walk.iterate(&mut run, sums, |jump, then| {
         passes.run(&[state.program()], None, then)?;
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;
-    state.kernels.unscale(&passes.stream, &mut state.x, &state.degrees)?;
+    state.kernels.unscale(&passes.stream, (&mut state.x, linked), &state.degrees)?;
     Ok((passes.to_user_order(&state.x, (linked, walk.isolated_rank()))?, report))
 }
 
@@ -66,7 +64,8 @@ struct State {
     y: DeviceBuf<f64>,
     hubs: u32,
     by_lane: u32,
-    degrees: DeviceBuf<u32>,
+    linked: usize,
+    degrees: Values,
     teleport: Option<DeviceBuf<f32>>,
     sums: DeviceBuf<f64>,
     kernels: RankKernels,
@@ -76,31 +75,29 @@ impl State {
     fn new(
         passes: &Passes<'_, Sum>,
         gpu: &Gpu,
-        x: &[f32],
         walk: &Walk<'_>,
-        hubs: usize,
+        (len, hubs): (usize, usize),
     ) -> Result<Self> {
-        let (stream, degrees) = (&passes.stream, &walk.degrees);
+        let stream = &passes.stream;
         let teleport = match walk.teleport() {
             Teleport::All(_) => None,
             Teleport::Sources(_) => {
-                let mut probability = vec![0f32; degrees.len()];
-                walk.teleport().each(0, degrees.len(), |v, p| probability[v] = p as f32);
+                let mut probability = vec![0f32; walk.linked];
+                walk.teleport().each(0, walk.linked, |v, p| probability[v] = p as f32);
                 Some(stream.uploaded(&probability)?)
             }
         };
-        let state = Self {
-            x: stream.uploaded(x)?,
-            y: zeroed(&gpu.device, stream, x.len() + hubs * LANES)?,
+        Ok(Self {
+            x: zeroed(&gpu.device, stream, len)?,
+            y: zeroed(&gpu.device, stream, len + hubs * LANES)?,
             hubs: hubs as u32,
-            by_lane: x.len() as u32,
-            degrees: stream.uploaded(degrees)?,
+            by_lane: len as u32,
+            linked: walk.linked,
+            degrees: passes.degrees()?,
             teleport,
             sums: zeroed(&gpu.device, stream, 2)?,
             kernels: RankKernels::new(&gpu.device)?,
-        };
-        stream.synchronize()?;
-        Ok(state)
+        })
     }
 
     fn program(&self) -> Sum {
@@ -112,6 +109,7 @@ impl State {
         let stream = &passes.stream;
         stream.fill_bytes(&mut self.sums, 0)?;
         let ranks = Ranks {
+            vertices: self.linked,
             x: &mut self.x,
             y: &mut self.y,
             hubs: self.hubs,

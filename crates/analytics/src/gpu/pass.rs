@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytemuck::{Pod, Zeroable};
 use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
@@ -16,6 +15,7 @@ use super::host::HostBlocks;
 use super::kept::OnDevice;
 use super::residency::Resident;
 use super::shape::Shape;
+use super::staging::Staging;
 use super::tables::{Tables, file_of};
 use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuReport};
@@ -35,15 +35,17 @@ pub(super) struct Arcs {
 pub(super) struct Passes<'a, P> {
     pub graph: &'a Graph,
     pub stream: Stream,
+    /// By which values get to the device and back.
+    pub staging: &'a Staging,
     gpu: &'a Gpu,
     kernel: EdgeMap<P>,
-    on_device: OnDevice,
+    pub on_device: OnDevice,
     /// None where all blocks are on the device.
     bringing: Option<Bringing>,
     /// Of `stream`.
     timeline: Timeline,
     /// Bytes of device memory that state and slots leave to blocks.
-    left: u64,
+    pub left: u64,
     resident_why: String,
     /// How many blocks `load` brought, and how long that took.
     loaded: (u32, Duration),
@@ -70,6 +72,7 @@ impl<'a, P: Program> Passes<'a, P> {
         state_bytes: u64,
     ) -> Result<Self> {
         let device = &gpu.device;
+        let staging = gpu.staging(graph)?;
         let stream = Stream::new(device)?;
         let file = file_of(graph, arcs.direction);
         // Others may have taken memory since the graph came here.
@@ -86,7 +89,7 @@ impl<'a, P: Program> Passes<'a, P> {
                 tables: Arc::new(Tables::new(graph, &stream, file, gpu.options.checksums)?),
                 resident: Arc::new(Resident::none(device)?),
                 direct: None,
-                order: Arc::default(),
+                vertices: Arc::default(),
             },
         };
         let tables = &*on_device.tables;
@@ -114,6 +117,7 @@ impl<'a, P: Program> Passes<'a, P> {
         Ok(Self {
             graph,
             stream,
+            staging,
             gpu,
             kernel,
             on_device,
@@ -203,7 +207,11 @@ impl<'a, P: Program> Passes<'a, P> {
     /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
     /// flag. A block is brought once for all.
     ///
-    /// `active`: a flag for every `2^columns_log2` vertices, here and on the device.
+    /// Where all blocks are on the device, nobody waits: what `stream` is given next finds it done.
+    ///
+    /// `active`: a flag for every `2^columns_log2` vertices, here (see [`looks_at_flags`]) and on the device.
+    ///
+    /// [`looks_at_flags`]: Self::looks_at_flags
     pub fn run(
         &mut self,
         programs: &[P],
@@ -224,23 +232,15 @@ impl<'a, P: Program> Passes<'a, P> {
             self.timeline.tell(origin)?;
             return tables.damage(self.graph, &self.stream);
         }
-        self.stream.synchronize()?;
+        if self.bringing.is_some() || origin.is_some() {
+            self.stream.synchronize()?;
+        }
         self.timeline.tell(origin)
     }
 
-    /// The first `count` of the vertices' `values`, and `rest` of all others, in the user's order.
-    pub fn to_user_order<T: Pod + Zeroable + Default + Send + Sync>(
-        &self,
-        values: &DeviceBuf<T>,
-        (count, rest): (usize, T),
-    ) -> Result<Vec<T>> {
-        let (graph, stream) = (self.graph, &self.stream);
-        if let Some(order) = self.on_device.order(graph, stream, (self.left, size_of::<T>()))? {
-            return order.download(stream, values, (count, rest));
-        }
-        let mut values = stream.download(values, count)?;
-        values.resize(graph.vertices(), rest);
-        graph.to_user_order(values, 1)
+    /// Whether [`run`](Self::run) looks at the flags that it is given here.
+    pub fn looks_at_flags(&self) -> bool {
+        self.bringing.is_some() && self.on_device.tables.tiles.is_some()
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {

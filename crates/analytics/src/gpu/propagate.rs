@@ -5,14 +5,19 @@
 //! block that arrives is gone over once a panel, so storage is read once for all of them. Panels that
 //! do not fit half of the device's memory together take a pass each time they fill it.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use tiergraph_core::{Progress, Result};
-use tiergraph_gpu::kernels::{Fold, Panel};
+use tiergraph_gpu::kernels::{Columns, Fold, Panel, ValueKernels};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, Then};
 use tiergraph_mem::zeroed_vec;
 
 use super::Gpu;
-use super::pass::{Arcs, Passes};
+use super::pass::{Arcs, Passes, zeroed};
+use super::staging::BUFFER_BYTES;
+use super::vertices::Order;
 use crate::propagate::{Propagate, Reduce, Value, check};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
@@ -28,41 +33,37 @@ pub fn propagate<T: Value>(
     how: &Propagate,
     progress: &dyn Progress,
 ) -> Result<(Vec<T>, RunReport)> {
-    let n = graph.vertices();
     check(graph, x.len(), how)?;
-    let (panel, len) = (Panel::of(size_of::<T>(), how.width), padded(graph, n));
-    let panel_bytes = len * panel.width() * size_of::<T>();
-    let _host = graph.reserve((2 * size_of_val(x) + panel_bytes) as u64, "the values")?;
-    let panels: Vec<usize> = (0..how.width.div_ceil(panel.width())).collect();
-    let at_once = (gpu.memory as usize / 2 / (2 * panel_bytes)).clamp(1, panels.len());
-    let state_bytes = (2 * at_once * panel_bytes) as u64;
+    let panel = Panel::of(size_of::<T>(), how.width);
+    let panel_bytes = State::<T>::panel_bytes(graph, panel);
+    let _host = graph.reserve(3 * size_of_val(x) as u64, "the values")?;
+    let panels = how.width.div_ceil(panel.width());
+    let at_once = (gpu.memory as usize / 2 / panel_bytes)
+        .min(BUFFER_BYTES / (panel.width() * size_of::<T>()))
+        .clamp(1, panels);
+    let state_bytes = (at_once * panel_bytes) as u64;
     let mut passes = Passes::over(graph, gpu, arcs(graph, how), panel.options(), state_bytes)?;
-    let state = |_| State::new(&passes.stream, len * panel.width());
-    let mut states = (0..at_once).map(state).collect::<Result<Vec<State<T>>>>()?;
-    let rows = Rows { values: graph.from_user_order(x, how.width)?, width: how.width };
-    let mut y = Rows { values: zeroed_vec(x.len()), width: how.width };
-    let mut host = zeroed_vec(len * panel.width());
-    let total = panels.len().div_ceil(at_once) as u64;
-    let mut run = Run::start(graph, "propagate", total, progress);
-    if at_once < panels.len() { passes.load() } else { passes.load_whole() }?;
+    let mut state = State::new(graph, &passes.stream, (panel, at_once))?;
+    let mut run = Run::start(graph, "propagate", panels.div_ceil(at_once) as u64, progress);
+    if at_once < panels { passes.load() } else { passes.load_whole() }?;
     run.begin_on(passes.report());
-    for group in panels.chunks(at_once) {
-        for (state, &number) in states.iter_mut().zip(group) {
-            rows.copy_panel(number, panel.width(), &mut host);
-            state.begin(&passes.stream, &mut host, how.reduce)?;
-        }
-        let programs: Vec<Fold> = states.iter().map(|s| s.program(how.reduce)).collect();
-        let is_last = group.last() == panels.last();
-        let then = if is_last { Then::Stop } else { Then::Again };
-        passes.run(&programs[..group.len()], None, then)?;
-        for (state, &number) in states.iter().zip(group) {
-            let values = passes.stream.download(&state.y, n * panel.width())?;
-            y.set_panel(number, panel.width(), &values);
-        }
+    let order = passes.order(0)?;
+    let x = match order {
+        Order::Elsewhere => Cow::Owned(graph.from_user_order(x, how.width)?),
+        Order::Same | Order::Here(_) => Cow::Borrowed(x),
+    };
+    let mut y = zeroed_vec(x.len());
+    for first in (0..how.width).step_by(at_once * panel.width()) {
+        let columns = first..(first + at_once * panel.width()).min(how.width);
+        state.take(&passes, &order, (&x, how.width), columns.clone(), how.reduce)?;
+        let then = if columns.end == how.width { Then::Stop } else { Then::Again };
+        passes.run(&state.programs(columns.len(), how.reduce), None, then)?;
+        state.place(&passes, &order, (&mut y, how.width), columns)?;
         run.iteration("pass", 0.0);
     }
     let report = run.finish(true)?;
-    Ok((graph.to_user_order(y.values, how.width)?, report))
+    let y = if let Order::Elsewhere = order { graph.to_user_order(y, how.width)? } else { y };
+    Ok((y, report))
 }
 
 /// As the CPU's passes go: an undirected graph's arcs have both directions.
@@ -72,57 +73,105 @@ fn arcs(graph: &Graph, how: &Propagate) -> Arcs {
     Arcs { direction, weights: how.weights, transposed }
 }
 
-/// A panel on the device.
+/// Columns of all vertices' values, on the device.
 struct State<T> {
-    x: DeviceBuf<T>,
-    y: DeviceBuf<T>,
+    /// x and y, cut into panels.
+    panels: Vec<(DeviceBuf<T>, DeviceBuf<T>)>,
+    width: usize,
+    /// Rows of x as they come, in the user's order, and of y as they go.
+    rows: DeviceBuf<T>,
+    kernels: ValueKernels,
 }
 
 impl<T: Value> State<T> {
-    fn new(stream: &Stream, len: usize) -> Result<Self> {
-        let device = stream.device();
-        Ok(Self { x: DeviceBuf::new(device, len)?, y: DeviceBuf::new(device, len)? })
+    /// Bytes of device memory of a panel.
+    fn panel_bytes(graph: &Graph, panel: Panel) -> usize {
+        3 * padded(graph, graph.vertices()) * panel.width() * size_of::<T>()
     }
 
-    /// Takes `x`, and what the sums begin with.
-    fn begin(&mut self, stream: &Stream, x: &mut [T], reduce: Reduce) -> Result<()> {
-        stream.upload(&mut self.x, x)?;
-        x.fill(reduce.identity());
-        stream.upload(&mut self.y, x)
+    /// Room for `count` panels.
+    fn new(graph: &Graph, stream: &Stream, (panel, count): (Panel, usize)) -> Result<Self> {
+        let (device, width) = (stream.device(), panel.width());
+        let len = padded(graph, graph.vertices()) * width;
+        // What kernels see of padding is zero.
+        let panel = |_| Ok((zeroed(device, stream, len)?, DeviceBuf::new(device, len)?));
+        Ok(Self {
+            panels: (0..count).map(panel).collect::<Result<_>>()?,
+            width,
+            rows: DeviceBuf::new(device, graph.vertices() * width * count)?,
+            kernels: ValueKernels::new(device)?,
+        })
     }
 
-    fn program(&self, reduce: Reduce) -> Fold {
+    /// Where the values of a panel are in rows of `stride` values.
+    fn columns<'o>(&self, order: &'o Order, panel: usize, stride: usize) -> Columns<'o> {
+        let first = panel * self.width;
+        Columns {
+            positions: order.positions(),
+            vertices: self.rows.len() / (self.width * self.panels.len()),
+            stride,
+            first,
+            columns: self.width.min(stride - first),
+            width: self.width,
+        }
+    }
+
+    /// Takes `columns` of `x`, which has rows of `width` values, and what a reduction begins with.
+    fn take(
+        &mut self,
+        passes: &Passes<'_, Fold>,
+        order: &Order,
+        (x, width): (&[T], usize),
+        columns: Range<usize>,
+        reduce: Reduce,
+    ) -> Result<()> {
+        let (team, stream, stride) = (passes.graph.team(), &passes.stream, columns.len());
+        passes.staging.upload(team, (x, width), (&mut self.rows, stride), |rows, to| {
+            let rows = rows.chunks_exact(width).zip(to.chunks_exact_mut(stride));
+            rows.for_each(|(row, to)| to.copy_from_slice(&row[columns.clone()]));
+        })?;
+        for panel in 0..stride.div_ceil(self.width) {
+            let columns = self.columns(order, panel, stride);
+            let (x, y) = &mut self.panels[panel];
+            self.kernels.take(stream, &columns, &self.rows, x)?;
+            self.kernels.fill(stream, y, reduce.identity())?;
+        }
+        Ok(())
+    }
+
+    /// For as many columns.
+    fn programs(&self, columns: usize, reduce: Reduce) -> Vec<Fold> {
         let operation = match reduce {
             Reduce::Sum => 0,
             Reduce::Min => 1,
             Reduce::Max => 2,
         };
-        Fold { x: self.x.address(), y: self.y.address(), operation, unused: 0 }
-    }
-}
-
-/// `width` values for each vertex.
-struct Rows<T> {
-    values: Vec<T>,
-    width: usize,
-}
-
-impl<T: Value> Rows<T> {
-    /// Values `number * width` to `(number + 1) * width` of each vertex; where there are none, zeros.
-    fn copy_panel(&self, number: usize, width: usize, to: &mut [T]) {
-        to.fill(T::default());
-        let columns = self.columns(number, width);
-        let rows = self.values.chunks_exact(self.width).zip(to.chunks_exact_mut(width));
-        rows.for_each(|(row, to)| to[..columns.len()].copy_from_slice(&row[columns.clone()]));
+        let program = |(x, y): &(DeviceBuf<T>, DeviceBuf<T>)| Fold {
+            x: x.address(),
+            y: y.address(),
+            operation,
+            unused: 0,
+        };
+        self.panels[..columns.div_ceil(self.width)].iter().map(program).collect()
     }
 
-    fn set_panel(&mut self, number: usize, width: usize, from: &[T]) {
-        let columns = self.columns(number, width);
-        let rows = self.values.chunks_exact_mut(self.width).zip(from.chunks_exact(width));
-        rows.for_each(|(row, from)| row[columns.clone()].copy_from_slice(&from[..columns.len()]));
-    }
-
-    fn columns(&self, number: usize, width: usize) -> std::ops::Range<usize> {
-        number * width..((number + 1) * width).min(self.width)
+    /// Gives `columns` of `y`, which has rows of `width` values.
+    fn place(
+        &mut self,
+        passes: &Passes<'_, Fold>,
+        order: &Order,
+        (y, width): (&mut [T], usize),
+        columns: Range<usize>,
+    ) -> Result<()> {
+        let (team, stream, stride) = (passes.graph.team(), &passes.stream, columns.len());
+        for panel in 0..stride.div_ceil(self.width) {
+            let columns = self.columns(order, panel, stride);
+            self.kernels.place(stream, &columns, &self.panels[panel].1, &mut self.rows)?;
+        }
+        stream.synchronize()?;
+        passes.staging.download(team, (&self.rows, stride), (y, width), |from, rows| {
+            let rows = rows.chunks_exact_mut(width).zip(from.chunks_exact(stride));
+            rows.for_each(|(row, from)| row[columns.clone()].copy_from_slice(from));
+        })
     }
 }

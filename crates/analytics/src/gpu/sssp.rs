@@ -80,11 +80,12 @@ impl Flags {
     fn turn(&mut self, passes: &Passes<'_, Relax>) -> Result<u32> {
         let stream = &passes.stream;
         std::mem::swap(&mut self.now, &mut self.next);
-        self.host = stream.download(&self.now, self.now.len())?;
+        if passes.looks_at_flags() {
+            self.host = stream.download(&self.now, self.now.len())?;
+        }
         let count = stream.download(&self.count, 1)?[0];
         stream.fill_bytes(&mut self.next, 0)?;
         stream.fill_bytes(&mut self.count, 0)?;
-        stream.synchronize()?;
         Ok(count)
     }
 }

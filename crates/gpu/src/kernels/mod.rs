@@ -22,7 +22,7 @@ pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowTyp
 pub use programs::{Fold, Join, LANES, Level, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
-pub use vertices::{ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
+pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 
 use tiergraph_core::Result;
 

@@ -22,3 +22,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) compress(Forest f) {
     while (parent[root] != root) root = parent[root];
     parent[v] = root;
 }
+
+struct Names {
+    u32* parent;  // Of compressed trees.
+    u32* least;   // A value a tree, at its root: the greatest there is.
+    const u32* positions;
+    u32 vertices;
+    u32 unused;
+};
+
+// Finds the least position in each tree. Almost none is less than what is there.
+extern "C" __global__ void __launch_bounds__(THREADS) find_least(Names n) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v >= n.vertices) return;
+    u32 position = n.positions[v];
+    u32* least = n.least + n.parent[v];
+    if (position < *(volatile u32*)least) atomicMin(least, position);
+}
+
+// Calls every vertex by its tree's least position. CPU twin: analytics::components::smallest_members.
+extern "C" __global__ void __launch_bounds__(THREADS) name_by_least(Names n) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v < n.vertices) n.parent[v] = n.least[n.parent[v]];
+}

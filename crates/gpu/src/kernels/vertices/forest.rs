@@ -16,11 +16,23 @@ struct ForestArguments {
     unused: u32,
 }
 
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct NamesArguments {
+    parent: u64,
+    least: u64,
+    positions: u64,
+    vertices: u32,
+    unused: u32,
+}
+
 /// The compiled kernels.
 #[derive(Debug, Clone)]
 pub struct ForestKernels {
     plant: Kernel,
     compress: Kernel,
+    find_least: Kernel,
+    name: Kernel,
 }
 
 pub(super) fn source() -> Source {
@@ -34,7 +46,12 @@ impl ForestKernels {
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device) -> Result<Self> {
         let module = source().compile(device)?;
-        Ok(Self { plant: module.kernel("plant")?, compress: module.kernel("compress")? })
+        Ok(Self {
+            plant: module.kernel("plant")?,
+            compress: module.kernel("compress")?,
+            find_least: module.kernel("find_least")?,
+            name: module.kernel("name_by_least")?,
+        })
     }
 
     /// Makes every vertex a tree of its own.
@@ -51,6 +68,39 @@ impl ForestKernels {
     /// Whatever the driver gives.
     pub fn compress(&self, stream: &Stream, parent: &mut DeviceBuf<u32>) -> Result<()> {
         Self::launch(&self.compress, stream, parent)
+    }
+
+    /// Gives every vertex the least of `positions` in its tree instead of its root. All trees are
+    /// compressed; `least` holds [`u32::MAX`] for every vertex.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If `least` or `parent` is shorter than `positions`.
+    pub fn name(
+        &self,
+        stream: &Stream,
+        parent: &mut DeviceBuf<u32>,
+        positions: &DeviceBuf<u32>,
+        least: &mut DeviceBuf<u32>,
+    ) -> Result<()> {
+        let vertices = positions.len();
+        assert!(parent.len().min(least.len()) >= vertices, "{vertices} positions");
+        let arguments = NamesArguments {
+            parent: parent.address(),
+            least: least.address(),
+            positions: positions.address(),
+            vertices: vertices as u32,
+            unused: 0,
+        };
+        for kernel in [&self.find_least, &self.name] {
+            // SAFETY: `Names` of the source; lengths were checked; dropping a buffer waits.
+            unsafe {
+                kernel.launch(stream, Grid::over(vertices, THREADS), &[bytes_of(&arguments)])?;
+            }
+        }
+        Ok(())
     }
 
     fn launch(kernel: &Kernel, stream: &Stream, parent: &mut DeviceBuf<u32>) -> Result<()> {

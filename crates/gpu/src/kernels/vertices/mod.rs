@@ -8,7 +8,7 @@ mod values;
 pub use forest::ForestKernels;
 pub use levels::{LevelKernel, Levels};
 pub use ranks::{RankKernels, Ranks};
-pub use values::ValueKernels;
+pub use values::{Columns, ValueKernels};
 
 use super::Source;
 

@@ -38,6 +38,8 @@ struct UnscaledArguments {
 /// The state of PageRank, and what an iteration adds to the sums of its pass.
 #[derive(Debug)]
 pub struct Ranks<'a> {
+    /// How many vertices have ranks.
+    pub vertices: usize,
     /// A vertex's rank over its out-degree; its rank where that is 0.
     pub x: &'a mut DeviceBuf<f32>,
     /// Sums of the pass; set to zero.
@@ -87,10 +89,11 @@ impl RankKernels {
     /// Whatever the driver gives.
     ///
     /// # Panics
-    /// If the vectors are shorter than the degrees.
+    /// If the vectors are shorter than there are vertices.
     pub fn next(&self, stream: &Stream, ranks: &Ranks<'_>) -> Result<()> {
-        let vertices = ranks.degrees.len();
-        assert!(ranks.x.len().min(ranks.y.len()) >= vertices && ranks.sums.len() >= 2);
+        let vertices = ranks.vertices;
+        assert!(ranks.x.len().min(ranks.y.len()).min(ranks.degrees.len()) >= vertices);
+        assert!(ranks.sums.len() >= 2);
         assert!(ranks.hubs as usize <= vertices);
         assert!(ranks.by_lane as usize + ranks.hubs as usize * LANES <= ranks.y.len());
         assert!(ranks.teleport.is_none_or(|t| t.len() >= vertices));
@@ -115,23 +118,28 @@ impl RankKernels {
         unsafe { self.next.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
 
-    /// Multiplies `x`, ranks over out-degrees, by `degrees` where they are not 0.
+    /// Multiplies the first `vertices` of `x`, ranks over out-degrees, by `degrees` where they are
+    /// not 0.
     ///
     /// # Errors
     /// Whatever the driver gives.
     ///
     /// # Panics
-    /// If `x` is shorter than the degrees.
+    /// If there are fewer of either.
     pub fn unscale(
         &self,
         stream: &Stream,
-        x: &mut DeviceBuf<f32>,
+        (x, vertices): (&mut DeviceBuf<f32>, usize),
         degrees: &DeviceBuf<u32>,
     ) -> Result<()> {
-        assert!(x.len() >= degrees.len());
-        let (x, vertices) = (x.address(), degrees.len() as u32);
-        let arguments = UnscaledArguments { x, degrees: degrees.address(), vertices, unused: 0 };
-        let grid = Grid::over(degrees.len(), THREADS);
+        assert!(x.len().min(degrees.len()) >= vertices, "{vertices} vertices");
+        let arguments = UnscaledArguments {
+            x: x.address(),
+            degrees: degrees.address(),
+            vertices: vertices as u32,
+            unused: 0,
+        };
+        let grid = Grid::over(vertices, THREADS);
         // SAFETY: `Unscaled` of the source; lengths were checked; dropping a buffer waits.
         unsafe { self.unscale.launch(stream, grid, &[bytes_of(&arguments)]) }
     }

@@ -1,4 +1,5 @@
-// Values of vertices, of 4 or 8 bytes each: filling, and moving from one order of vertices to another.
+// Values of vertices, of 4 or 8 bytes each: filling, moving from one order of vertices to another, and
+// finding one.
 
 static const u32 THREADS = 256;
 
@@ -20,25 +21,61 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill(Fill f) {
     }
 }
 
+// Some columns of rows in the user's order, beside a panel of vertices in the graph's.
 struct Move {
-    const void* from;
-    void* to;
-    const u32* positions;  // Where each value goes.
-    u32 count;
-    u32 places;
+    void* rows;
+    void* panel;
+    const u32* positions;  // The row of each vertex; or null: that of its own number.
+    u64 stride;            // Values of a row.
+    u32 first;             // The first column.
+    u32 columns;           // At most the panel's width.
+    u32 vertices;
+    u32 row_count;
+    u32 width_log2;  // Values of a vertex in the panel.
     u32 value_bytes;
-    u32 unused;
 };
 
-// Reads 8 or 12 bytes a value in order, and writes 4 or 8 anywhere. CPU twin: Graph::to_user_order.
+// The row that value i of the panel belongs to, and where in the rows it is; none: nothing is there.
+static __device__ bool place_of(const Move& m, u64 i, u64* at) {
+    u32 v = (u32)(i >> m.width_log2), column = (u32)i & ((1u << m.width_log2) - 1);
+    u32 row = m.positions ? m.positions[v] : v;
+    *at = row * m.stride + m.first + column;
+    return column < m.columns && row < m.row_count;
+}
+
+// Panel to rows: reads 8 bytes or more a value in order, and writes 4 or 8 anywhere.
+// CPU twin: Graph::to_user_order.
 extern "C" __global__ void __launch_bounds__(THREADS) place(Move m) {
-    u32 i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= m.count) return;
-    u32 position = m.positions[i];
-    if (position >= m.places) return;
+    u64 i = (u64)blockIdx.x * THREADS + threadIdx.x, at;
+    if (i >> m.width_log2 >= m.vertices || !place_of(m, i, &at)) return;
     if (m.value_bytes == 4) {
-        ((u32*)m.to)[position] = ((const u32*)m.from)[i];
+        ((u32*)m.rows)[at] = ((const u32*)m.panel)[i];
     } else {
-        ((u64*)m.to)[position] = ((const u64*)m.from)[i];
+        ((u64*)m.rows)[at] = ((const u64*)m.panel)[i];
     }
+}
+
+// Rows to panel, zeros where there is no such column. CPU twin: Graph::from_user_order.
+extern "C" __global__ void __launch_bounds__(THREADS) take(Move m) {
+    u64 i = (u64)blockIdx.x * THREADS + threadIdx.x, at;
+    if (i >> m.width_log2 >= m.vertices) return;
+    bool is_there = place_of(m, i, &at);
+    if (m.value_bytes == 4) {
+        ((u32*)m.panel)[i] = is_there ? ((const u32*)m.rows)[at] : 0;
+    } else {
+        ((u64*)m.panel)[i] = is_there ? ((const u64*)m.rows)[at] : 0;
+    }
+}
+
+struct Search {
+    const u32* values;
+    u32* found;
+    u32 count;
+    u32 value;
+};
+
+// Where a value is, of those that are there once.
+extern "C" __global__ void __launch_bounds__(THREADS) find(Search s) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < s.count && s.values[i] == s.value) *s.found = i;
 }

@@ -1,4 +1,4 @@
-//! Launches of `values.cu`: values are filled and moved between orders of vertices.
+//! Launches of `values.cu`: values are filled, moved between orders of vertices, and found.
 
 use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
@@ -21,13 +21,72 @@ struct FillArguments {
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct MoveArguments {
-    from: u64,
-    to: u64,
+    rows: u64,
+    panel: u64,
     positions: u64,
-    count: u32,
-    places: u32,
+    stride: u64,
+    first: u32,
+    columns: u32,
+    vertices: u32,
+    row_count: u32,
+    width_log2: u32,
     value_bytes: u32,
-    unused: u32,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct SearchArguments {
+    values: u64,
+    found: u64,
+    count: u32,
+    value: u32,
+}
+
+/// Some columns of rows in the user's order, which a panel has of vertices in the graph's.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns<'a> {
+    /// The row of each vertex; none: that of its own number.
+    pub positions: Option<&'a DeviceBuf<u32>>,
+    /// How many of the first vertices are moved.
+    pub vertices: usize,
+    /// Values of a row.
+    pub stride: usize,
+    /// The first column.
+    pub first: usize,
+    /// How many columns.
+    pub columns: usize,
+    /// Values of a vertex in the panel, a power of two: at least the columns.
+    pub width: usize,
+}
+
+impl Columns<'_> {
+    /// One value a vertex, one a row.
+    pub fn single(positions: Option<&DeviceBuf<u32>>, vertices: usize) -> Columns<'_> {
+        Columns { positions, vertices, stride: 1, first: 0, columns: 1, width: 1 }
+    }
+
+    fn arguments<T: Pod>(&self, rows: &DeviceBuf<T>, panel: &DeviceBuf<T>) -> MoveArguments {
+        let Columns { positions, vertices, stride, first, columns, width } = *self;
+        assert!(first + columns <= stride && columns <= width && width.is_power_of_two());
+        assert!(panel.len() >= vertices * width, "{} values of {vertices} vertices", panel.len());
+        assert!(positions.is_none_or(|positions| positions.len() >= vertices));
+        MoveArguments {
+            rows: rows.address(),
+            panel: panel.address(),
+            positions: positions.map_or(0, DeviceBuf::address),
+            stride: stride as u64,
+            first: first as u32,
+            columns: columns as u32,
+            vertices: vertices as u32,
+            row_count: (rows.len() / stride) as u32,
+            width_log2: width.ilog2(),
+            value_bytes: value_bytes::<T>() as u32,
+        }
+    }
+
+    fn grid(&self) -> Grid {
+        Grid::over(self.vertices * self.width, THREADS)
+    }
 }
 
 /// The compiled kernels.
@@ -35,6 +94,8 @@ struct MoveArguments {
 pub struct ValueKernels {
     fill: Kernel,
     place: Kernel,
+    take: Kernel,
+    find: Kernel,
 }
 
 pub(super) fn source() -> Source {
@@ -48,7 +109,13 @@ impl ValueKernels {
     /// No compiler, its log, whatever the driver gives.
     pub fn new(device: &Device) -> Result<Self> {
         let module = source().compile(device)?;
-        Ok(Self { fill: module.kernel("fill")?, place: module.kernel("place")? })
+        let kernel = |name| module.kernel(name);
+        Ok(Self {
+            fill: kernel("fill")?,
+            place: kernel("place")?,
+            take: kernel("take")?,
+            find: kernel("find")?,
+        })
     }
 
     /// Sets all values of `to`.
@@ -73,34 +140,63 @@ impl ValueKernels {
         unsafe { self.fill.launch(stream, grid, &[bytes_of(&arguments)]) }
     }
 
-    /// Moves the first `count` values of `from` to their places in `to`: value i to `positions[i]`,
-    /// unless that is outside.
+    /// Moves a panel's values to their columns of `rows`; what has no row there is left out.
     ///
     /// # Errors
     /// Whatever the driver gives.
     ///
     /// # Panics
-    /// If values do not have 4 or 8 bytes, or there are fewer than `count` of them or of positions.
+    /// If values do not have 4 or 8 bytes, the panel or the positions are too short, or there are no
+    /// such columns.
     pub fn place<T: Pod>(
         &self,
         stream: &Stream,
-        positions: &DeviceBuf<u32>,
-        (from, count): (&DeviceBuf<T>, usize),
-        to: &mut DeviceBuf<T>,
+        columns: &Columns<'_>,
+        panel: &DeviceBuf<T>,
+        rows: &mut DeviceBuf<T>,
     ) -> Result<()> {
-        assert!(from.len().min(positions.len()) >= count, "{count} values");
-        let arguments = MoveArguments {
-            from: from.address(),
-            to: to.address(),
-            positions: positions.address(),
-            count: count as u32,
-            places: to.len() as u32,
-            value_bytes: value_bytes::<T>() as u32,
-            unused: 0,
-        };
-        let grid = Grid::over(count, THREADS);
+        let arguments = columns.arguments(rows, panel);
         // SAFETY: `Move` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.place.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.place.launch(stream, columns.grid(), &[bytes_of(&arguments)]) }
+    }
+
+    /// Fills a panel from its columns of `rows`, with zeros where there are none.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// As [`place`](Self::place).
+    pub fn take<T: Pod>(
+        &self,
+        stream: &Stream,
+        columns: &Columns<'_>,
+        rows: &DeviceBuf<T>,
+        panel: &mut DeviceBuf<T>,
+    ) -> Result<()> {
+        let arguments = columns.arguments(rows, panel);
+        // SAFETY: as `place`.
+        unsafe { self.take.launch(stream, columns.grid(), &[bytes_of(&arguments)]) }
+    }
+
+    /// Where `value` is among `values`, each of which is there once; none if it is not.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    pub fn find(
+        &self,
+        stream: &Stream,
+        values: &DeviceBuf<u32>,
+        value: u32,
+    ) -> Result<Option<u32>> {
+        let found = stream.uploaded(&[u32::MAX])?;
+        let (values, count) = (values.address(), values.len() as u32);
+        let arguments = SearchArguments { values, found: found.address(), count, value };
+        let grid = Grid::over(count as usize, THREADS);
+        // SAFETY: `Search` of the source, with the buffers' own lengths; `download` waits.
+        unsafe { self.find.launch(stream, grid, &[bytes_of(&arguments)])? };
+        let found = stream.download(&found, 1)?[0];
+        Ok((found != u32::MAX).then_some(found))
     }
 }
 

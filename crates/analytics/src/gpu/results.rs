@@ -1,0 +1,64 @@
+//! What passes were over and what they made, between the graph's order of vertices and the user's.
+
+use bytemuck::Pod;
+use tiergraph_core::Result;
+use tiergraph_gpu::DeviceBuf;
+use tiergraph_gpu::kernels::{Columns, Program, ValueKernels};
+use tiergraph_mem::zeroed_vec;
+
+use super::pass::Passes;
+use super::vertices::{Order, Values};
+
+impl<P: Program> Passes<'_, P> {
+    /// Out-degrees, on the device.
+    pub fn degrees(&self) -> Result<Values> {
+        self.on_device.vertices.degrees(self.graph, &self.stream)
+    }
+
+    /// How values get to the user's order, where `value_bytes` a vertex are wanted for that too. Only a
+    /// graph that is here whole brings its order.
+    pub fn order(&self, value_bytes: usize) -> Result<Order> {
+        if !self.graph.is_reordered() {
+            return Ok(Order::Same);
+        }
+        if !self.on_device.is_whole() {
+            return Ok(Order::Elsewhere);
+        }
+        let left = self.left.saturating_sub(self.on_device.bytes_for_blocks());
+        let room = left.min(self.stream.device().memory()?.0);
+        match room.checked_sub((self.graph.vertices() * value_bytes) as u64) {
+            Some(room) => self.on_device.vertices.order(self.graph, &self.stream, room),
+            None => Ok(Order::Elsewhere),
+        }
+    }
+
+    /// The first `count` of the vertices' `values`, and `rest` of all others, in the user's order.
+    pub fn to_user_order<T: Pod + Send + Sync>(
+        &self,
+        values: &DeviceBuf<T>,
+        (count, rest): (usize, T),
+    ) -> Result<Vec<T>> {
+        let (graph, stream, vertices) = (self.graph, &self.stream, self.graph.vertices());
+        let mut out = zeroed_vec(vertices);
+        let Order::Here(positions) = self.order(size_of::<T>())? else {
+            self.download(values, &mut out[..count])?;
+            out[count..].fill(rest);
+            return graph.to_user_order(out, 1);
+        };
+        let (kernels, mut ordered) =
+            (ValueKernels::new(stream.device())?, DeviceBuf::new(stream.device(), vertices)?);
+        if count < vertices {
+            kernels.fill(stream, &mut ordered, rest)?;
+        }
+        kernels.place(stream, &Columns::single(Some(&positions), count), values, &mut ordered)?;
+        self.download(&ordered, &mut out)?;
+        Ok(out)
+    }
+
+    fn download<T: Pod + Send + Sync>(&self, from: &DeviceBuf<T>, to: &mut [T]) -> Result<()> {
+        self.stream.synchronize()?;
+        self.staging.download(self.graph.team(), (from, 1), (to, 1), |from, to: &mut [T]| {
+            to.copy_from_slice(from);
+        })
+    }
+}

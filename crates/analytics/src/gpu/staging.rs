@@ -1,0 +1,119 @@
+//! Values between the device and host memory of any kind: all threads empty and fill pinned buffers.
+//!
+//! The driver's own way has one thread, which is also the first to touch the memory of a result.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytemuck::Pod;
+use tiergraph_core::Result;
+use tiergraph_gpu::{Device, DeviceBuf, Span, StagingBuffer};
+use tiergraph_graph::{Graph, Team};
+use tiergraph_mem::{HUGE_PAGE_BYTES, Reservation};
+
+/// Bytes of a buffer: what the link brings in ten microseconds.
+pub(super) const BUFFER_BYTES: usize = 512 << 10;
+
+type Pair = [StagingBuffer; 2];
+
+/// Two pinned buffers a thread.
+#[derive(Debug)]
+pub(super) struct Staging {
+    pairs: Vec<Mutex<Pair>>,
+    _held: Reservation,
+}
+
+impl Staging {
+    /// For the threads of `graph`, within its budget.
+    pub fn new(graph: &Graph, device: &Device) -> Result<Self> {
+        let count = 2 * graph.team().size();
+        let held =
+            graph.reserve((count * BUFFER_BYTES) as u64, "what passes to and from the GPU")?;
+        let mut buffers = StagingBuffer::several(device, count, BUFFER_BYTES)?.into_iter();
+        let pair = || Some(Mutex::new([buffers.next()?, buffers.next()?]));
+        Ok(Self { pairs: std::iter::from_fn(pair).collect(), _held: held })
+    }
+
+    /// The buffers of thread `number`; none if there are more threads.
+    fn pair(&self, number: usize) -> Option<MutexGuard<'_, Pair>> {
+        Some(self.pairs.get(number)?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has `put` make `out` of the start of `from`, part by part: of `per` values of the first `per_out`
+    /// of the other. Work on `from` is done before.
+    pub fn download<T: Pod + Sync, U: Send>(
+        &self,
+        team: &Team,
+        (from, per): (&DeviceBuf<T>, usize),
+        (out, per_out): (&mut [U], usize),
+        put: impl Fn(&[T], &mut [U]) + Sync,
+    ) -> Result<()> {
+        let step = step::<T>(per);
+        let done = team.share(pieces(out, per_out), |number, pieces| {
+            let Some(mut pair) = self.pair(number) else { return Ok(()) };
+            let mut under_way: Option<(usize, &mut [U])> = None;
+            let mut which = 0;
+            for (first, piece) in pieces {
+                for (part, out) in piece.chunks_mut(step * per_out).enumerate() {
+                    let begin = (first + part * step) * per;
+                    let len = out.len() / per_out * per;
+                    pair[which].begin_download(from, begin..begin + len)?;
+                    which ^= 1;
+                    if let Some((len, out)) = under_way.replace((len, out)) {
+                        put(pair[which].values(len)?, out);
+                    }
+                }
+            }
+            if let Some((len, out)) = under_way {
+                put(pair[which ^ 1].values(len)?, out);
+            }
+            Ok(())
+        })?;
+        done.into_iter().collect()
+    }
+
+    /// Has `put` make the start of `to` of `from`, part by part: of `per_from` values of it `per` of the
+    /// other.
+    pub fn upload<T: Pod + Sync, U: Sync>(
+        &self,
+        team: &Team,
+        (from, per_from): (&[U], usize),
+        (to, per): (&mut DeviceBuf<T>, usize),
+        put: impl Fn(&[U], &mut [T]) + Sync,
+    ) -> Result<()> {
+        let step = step::<T>(per);
+        let to = Span::from(to);
+        let done = team.share(from.chunks(step * per_from).enumerate(), |number, parts| {
+            let Some(mut pair) = self.pair(number) else { return Ok(()) };
+            let mut which = 0;
+            for (part, from) in parts {
+                let len = from.len() / per_from * per;
+                put(from, pair[which].values(len)?);
+                pair[which].begin_upload(to, part * step * per, len)?;
+                which ^= 1;
+            }
+            pair.iter().try_for_each(StagingBuffer::synchronize)
+        })?;
+        done.into_iter().collect()
+    }
+}
+
+/// How many times `per` values a buffer holds.
+fn step<T>(per: usize) -> usize {
+    let step = BUFFER_BYTES / (per * size_of::<T>());
+    assert!(step > 0, "{per} values of {} bytes fit no buffer", size_of::<T>());
+    step
+}
+
+/// `out` cut near the ends of huge pages, so that one thread is the first to touch one, with the number
+/// of the first `per` values of each piece.
+fn pieces<U>(out: &mut [U], per: usize) -> impl Iterator<Item = (usize, &mut [U])> + Send
+where
+    U: Send,
+{
+    let bytes = per * size_of::<U>();
+    let head = out.as_ptr().cast::<u8>().align_offset(HUGE_PAGE_BYTES) / bytes * per;
+    let (head, rest) = out.split_at_mut(head.min(out.len()));
+    let (first, each) = (head.len() / per, (HUGE_PAGE_BYTES / bytes).max(1));
+    let rest = rest.chunks_mut(each * per).enumerate();
+    [(0, head)].into_iter().chain(rest.map(move |(i, piece)| (first + i * each, piece)))
+}
