@@ -208,3 +208,24 @@ def test_matrices_move_between_orders_in_parts(tmp_path):
     expected = np.zeros_like(x)
     np.add.at(expected, dst, x[src])
     np.testing.assert_array_equal(graph.propagate(x), expected)
+
+
+@pytest.mark.parametrize("order", ["degree", "none"])
+def test_ids_are_found_wherever_they_are(tmp_path, order):
+    # Ids and the order take several of the chunks that are read to find one.
+    ids = np.sort(np.random.default_rng(4).choice(10**12, 600_000, replace=False) * 2 + 5)
+    path = tmp_path / "g.tg"
+    partners = np.arange(len(ids)) ^ 1
+    tg.build((ids, ids[partners]), path, ids="map", order=order)
+    graph = tg.open(path)
+    np.testing.assert_array_equal(graph.ids, ids)
+    places = [0, 1, 131_071, 131_072, 262_143, 400_000, len(ids) - 1]
+    for place in places:
+        hops = graph.bfs(source=int(ids[place]))
+        assert hops[place] == 0
+        assert hops[place ^ 1] == 1
+    alone = graph.pagerank(sources=ids[places].tolist(), damping=0.0)
+    assert np.flatnonzero(alone).tolist() == places
+    for missing in (0, int(ids[131_071]) + 1, int(ids[-1]) + 1):
+        with pytest.raises(tg.InputError, match=f"find vertex `{missing}`"):
+            graph.bfs(source=missing)

@@ -81,22 +81,8 @@ impl FlatWriter {
 
 /// Reads a whole array and checks every chunk.
 pub fn read<T: Element>(path: &Path, entry: &FileEntry) -> Result<Vec<T>> {
-    read_to(path, entry, |count| vec![T::zeroed(); count])
-}
-
-/// As [`read`], to what `make` gives for the number of elements.
-///
-/// # Panics
-/// If it gives another number.
-pub fn read_to<T: Element>(
-    path: &Path,
-    entry: &FileEntry,
-    make: impl FnOnce(usize) -> Vec<T>,
-) -> Result<Vec<T>> {
-    let count = elements::<T>(path, entry)?;
+    let mut values = vec![T::zeroed(); elements::<T>(path, entry)?];
     let mut file = open(path, entry)?;
-    let mut values = make(count);
-    assert_eq!(values.len(), count, "elements to read to");
     let chunks = bytemuck::cast_slice_mut(&mut values).chunks_mut(CHUNK_BYTES);
     for (number, chunk) in chunks.enumerate() {
         file.read_exact(chunk).map_err(|e| Error::io("read", path.display(), e))?;
@@ -107,22 +93,40 @@ pub fn read_to<T: Element>(
 
 /// Reads chunk `number` of an array (elements from `number × 1 MiB / size of T`) and checks it.
 pub fn read_chunk<T: Element>(path: &Path, entry: &FileEntry, number: u64) -> Result<Vec<T>> {
+    let len = chunk_elements::<T>(path, entry, number)?;
+    let mut values = vec![T::zeroed(); len];
+    read_chunk_to(path, entry, number, &mut values)?;
+    Ok(values)
+}
+
+/// As [`read_chunk`], to `values`.
+///
+/// # Panics
+/// If the chunk has another number of elements.
+pub fn read_chunk_to<T: Element>(
+    path: &Path,
+    entry: &FileEntry,
+    number: u64,
+    values: &mut [T],
+) -> Result<()> {
+    assert_eq!(values.len(), chunk_elements::<T>(path, entry, number)?, "elements to read to");
+    let mut file = open(path, entry)?;
+    let chunk: &mut [u8] = bytemuck::cast_slice_mut(values);
+    file.seek(SeekFrom::Start(number * CHUNK_BYTES as u64))
+        .and_then(|_| file.read_exact(chunk))
+        .map_err(|e| Error::io("read", path.display(), e))?;
+    check_chunk(chunk, path, entry, number)
+}
+
+fn chunk_elements<T: Element>(path: &Path, entry: &FileEntry, number: u64) -> Result<usize> {
     elements::<T>(path, entry)?;
     if number >= entry.blocks {
         return Err(Error::new(ErrorKind::Input, format!("read chunk {number} of"))
             .object(path.display())
             .expected(format!("one of {} chunks", entry.blocks)));
     }
-    let mut file = open(path, entry)?;
-    let from = number * CHUNK_BYTES as u64;
-    let bytes = (entry.bytes - from).min(CHUNK_BYTES as u64) as usize;
-    let mut values = vec![T::zeroed(); bytes / size_of::<T>()];
-    let chunk: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
-    file.seek(SeekFrom::Start(from))
-        .and_then(|_| file.read_exact(chunk))
-        .map_err(|e| Error::io("read", path.display(), e))?;
-    check_chunk(chunk, path, entry, number)?;
-    Ok(values)
+    let bytes = (entry.bytes - number * CHUNK_BYTES as u64).min(CHUNK_BYTES as u64);
+    Ok(bytes as usize / size_of::<T>())
 }
 
 /// Checks the bytes of chunk `number` against the manifest.
@@ -140,7 +144,11 @@ pub fn check_chunk(chunk: &[u8], path: &Path, entry: &FileEntry, number: u64) ->
         .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it"))
 }
 
-fn elements<T: Element>(path: &Path, entry: &FileEntry) -> Result<usize> {
+/// How many elements an array has.
+///
+/// # Errors
+/// [`ErrorKind::Format`] if its bytes are no number of them.
+pub fn elements<T: Element>(path: &Path, entry: &FileEntry) -> Result<usize> {
     if entry.kind != FileKind::Flat || !entry.bytes.is_multiple_of(size_of::<T>() as u64) {
         return Err(Error::new(ErrorKind::Format, "read")
             .object(path.display())

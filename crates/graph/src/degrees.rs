@@ -1,8 +1,6 @@
 //! How many arcs vertices have.
 
 use tiergraph_core::Result;
-use tiergraph_format::flat;
-use tiergraph_mem::zeroed_vec;
 
 use crate::{Direction, Graph};
 
@@ -32,6 +30,6 @@ impl Graph {
     pub fn degrees(&self, direction: Direction) -> Result<Vec<u32>> {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
         let name = format!("{wanted}.degrees");
-        flat::read_to(&self.dir().path().join(&name), self.dir().entry(&name)?, zeroed_vec)
+        self.read_array(&name)
     }
 }

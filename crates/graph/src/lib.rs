@@ -6,6 +6,7 @@
 //! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
 #![forbid(unsafe_code)]
 
+mod arrays;
 mod block_file;
 mod crew;
 mod degrees;
@@ -13,8 +14,9 @@ mod direct;
 mod edges;
 mod features;
 mod hetero;
-mod ids;
+mod names;
 mod open;
+mod order;
 mod pages;
 mod plan;
 mod raw;

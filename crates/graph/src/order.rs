@@ -1,21 +1,19 @@
 //! Between the user's vertices and the graph's: results come back in the user's order.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytemuck::Zeroable;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_format::flat;
-use tiergraph_mem::{HUGE_PAGE_BYTES, zeroed_vec};
+use tiergraph_mem::zeroed_vec;
 
 use crate::Graph;
 
 const ORDER: &str = "order.ids";
-const USER: &str = "user.ids";
 
 impl Graph {
     /// The numbers of the order's chunks; none if the orders agree.
-    fn chunks(&self) -> Range<u64> {
+    pub(crate) fn chunks(&self) -> Range<u64> {
         0..self.manifest().files.get(ORDER).map_or(0, |entry| entry.chunks.len() as u64)
     }
 
@@ -31,7 +29,11 @@ impl Graph {
 
     /// Calls `place(vertex, position)` for every vertex of chunk `number` of the order: where it
     /// stands in the user's order.
-    fn place_chunk(&self, number: u64, mut place: impl FnMut(usize, usize)) -> Result<()> {
+    pub(crate) fn place_chunk(
+        &self,
+        number: u64,
+        mut place: impl FnMut(usize, usize),
+    ) -> Result<()> {
         let entry = self.dir().entry(ORDER)?;
         let path = self.dir().path().join(ORDER);
         let first = number as usize * self.chunk_vertices();
@@ -79,8 +81,7 @@ impl Graph {
         if !self.is_reordered() || self.has_wide_order() {
             return Ok(None);
         }
-        let path = self.dir().path().join(ORDER);
-        flat::read_to(&path, self.dir().entry(ORDER)?, zeroed_vec).map(Some)
+        self.read_array(ORDER).map(Some)
     }
 
     /// Moves `values`, `width` for each vertex, from the graph's order to the user's.
@@ -179,90 +180,6 @@ impl Graph {
             Ok(())
         })?;
         placed.into_iter().collect()
-    }
-
-    /// The user's ids in the user's order; `None` when they are 0 … |V| − 1.
-    pub fn user_ids(&self) -> Result<Option<Vec<u64>>> {
-        match self.manifest().files.get(USER) {
-            Some(entry) => {
-                flat::read_to(&self.dir().path().join(USER), entry, zeroed_vec).map(Some)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// The user's ids of vertices at `positions` of the user's order.
-    ///
-    /// # Errors
-    /// Ids that cannot be read, or are damaged.
-    ///
-    /// # Panics
-    /// If there is no such position.
-    pub fn user_names(&self, positions: &[u32]) -> Result<Vec<u64>> {
-        const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
-        let ids = self.user_ids()?;
-        let mut names = zeroed_vec(positions.len());
-        let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
-        self.team().share(parts, |_, parts| {
-            for (positions, names) in parts {
-                let each = names.iter_mut().zip(positions);
-                match &ids {
-                    Some(ids) => each.for_each(|(name, &at)| *name = ids[at as usize]),
-                    None => each.for_each(|(name, &at)| *name = at.into()),
-                }
-            }
-        })?;
-        Ok(names)
-    }
-
-    /// Where `ids` stand in the user's order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`] for an id that the graph does not have.
-    pub fn positions_of(&self, ids: &[u64]) -> Result<Vec<u64>> {
-        let names = self.user_ids()?;
-        let position = |&id: &u64| {
-            let at = match &names {
-                Some(names) => names.binary_search(&id).ok().map(|p| p as u64),
-                None => Some(id).filter(|&id| id < self.manifest().vertices),
-            };
-            at.ok_or_else(|| {
-                Error::new(ErrorKind::Input, "find vertex").object(id).expected(match &names {
-                    Some(names) => format!("one of the graph's {} ids", names.len()),
-                    None => format!("an id below {}", self.manifest().vertices),
-                })
-            })
-        };
-        ids.iter().map(position).collect()
-    }
-
-    /// The graph's vertices that the user calls `ids`, in that order.
-    ///
-    /// # Errors
-    /// As [`Graph::positions_of`].
-    pub fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let positions = self.positions_of(ids)?;
-        if !self.is_reordered() {
-            return Ok(positions.into_iter().map(|p| p as u32).collect());
-        }
-        let mut places: Vec<(usize, usize)> =
-            positions.iter().enumerate().map(|(i, &p)| (p as usize, i)).collect();
-        places.sort_unstable();
-        let found: Vec<AtomicU32> = ids.iter().map(|_| AtomicU32::new(0)).collect();
-        self.for_each_position(self.vertices(), |vertex, position| {
-            let from = match places[..] {
-                // One id, the usual number, is looked for without a search.
-                [(place, _)] => usize::from(place != position),
-                _ => places.partition_point(|place| place.0 < position),
-            };
-            for &(_, i) in places[from..].iter().take_while(|place| place.0 == position) {
-                found[i].store(vertex as u32, Ordering::Relaxed);
-            }
-        })?;
-        Ok(found.into_iter().map(AtomicU32::into_inner).collect())
     }
 }
 

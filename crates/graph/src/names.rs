@@ -1,0 +1,139 @@
+//! The user's ids of vertices.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::flat;
+use tiergraph_format::manifest::FileEntry;
+use tiergraph_mem::{HUGE_PAGE_BYTES, zeroed_vec};
+
+use crate::Graph;
+
+const USER: &str = "user.ids";
+
+impl Graph {
+    /// The user's ids in the user's order, ascending; `None` when they are 0 … |V| − 1.
+    ///
+    /// # Errors
+    /// Ids that cannot be read, or are damaged.
+    pub fn user_ids(&self) -> Result<Option<Vec<u64>>> {
+        self.names().map(|_| self.read_array(USER)).transpose()
+    }
+
+    /// The user's ids of vertices at `positions` of the user's order.
+    ///
+    /// # Errors
+    /// As [`Graph::user_ids`].
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn user_names(&self, positions: &[u32]) -> Result<Vec<u64>> {
+        const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
+        let ids = self.user_ids()?;
+        let mut names = zeroed_vec(positions.len());
+        let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
+        self.team().share(parts, |_, parts| {
+            for (positions, names) in parts {
+                let each = names.iter_mut().zip(positions);
+                match &ids {
+                    Some(ids) => each.for_each(|(name, &at)| *name = ids[at as usize]),
+                    None => each.for_each(|(name, &at)| *name = at.into()),
+                }
+            }
+        })?;
+        Ok(names)
+    }
+
+    /// Where `ids` stand in the user's order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for an id that the graph does not have, ids that cannot be read.
+    pub fn positions_of(&self, ids: &[u64]) -> Result<Vec<u64>> {
+        let vertices = self.manifest().vertices;
+        let none = |id: &u64, expected: String| {
+            Error::new(ErrorKind::Input, "find vertex").object(id).expected(expected)
+        };
+        let Some(entry) = self.names() else {
+            let position = |id: &u64| match *id < vertices {
+                true => Ok(*id),
+                false => Err(none(id, format!("an id below {vertices}"))),
+            };
+            return ids.iter().map(position).collect();
+        };
+        let chunks = entry.blocks;
+        // A search reads a chunk a step.
+        let few = ids.len() as u64 * u64::from(chunks.max(1).ilog2() + 1) < chunks;
+        let names = if few { Vec::new() } else { self.read_array(USER)? };
+        let position = |id: &u64| -> Result<u64> {
+            let found = match few {
+                true => self.search_names(entry, *id)?,
+                false => names.binary_search(id).ok().map(|at| at as u64),
+            };
+            found.ok_or_else(|| none(id, format!("one of the graph's {vertices} ids")))
+        };
+        ids.iter().map(position).collect()
+    }
+
+    /// The graph's vertices that the user calls `ids`, in that order.
+    ///
+    /// # Errors
+    /// As [`Graph::positions_of`].
+    pub fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let positions = self.positions_of(ids)?;
+        if !self.is_reordered() {
+            return Ok(positions.into_iter().map(|p| p as u32).collect());
+        }
+        let mut places: Vec<(usize, usize)> =
+            positions.iter().enumerate().map(|(i, &p)| (p as usize, i)).collect();
+        places.sort_unstable();
+        let found: Vec<AtomicU32> = ids.iter().map(|_| AtomicU32::new(0)).collect();
+        let left = AtomicUsize::new(ids.len());
+        let place = |vertex: usize, position: usize| {
+            let from = match places[..] {
+                // One id, the usual number, is looked for without a search.
+                [(place, _)] => usize::from(place != position),
+                _ => places.partition_point(|place| place.0 < position),
+            };
+            for &(_, i) in places[from..].iter().take_while(|place| place.0 == position) {
+                found[i].store(vertex as u32, Ordering::Relaxed);
+                left.fetch_sub(1, Ordering::Relaxed);
+            }
+        };
+        let searched = self.team().share(self.chunks(), |_, numbers| {
+            while left.load(Ordering::Relaxed) > 0 {
+                let Some(number) = numbers.next() else { break };
+                self.place_chunk(number, place)?;
+            }
+            Ok(())
+        })?;
+        searched.into_iter().collect::<Result<()>>()?;
+        Ok(found.into_iter().map(AtomicU32::into_inner).collect())
+    }
+
+    /// The file of the ids, where they are not 0 … |V| − 1.
+    fn names(&self) -> Option<&FileEntry> {
+        self.manifest().files.get(USER)
+    }
+
+    /// Where `id` is among the ids of `entry`.
+    fn search_names(&self, entry: &FileEntry, id: u64) -> Result<Option<u64>> {
+        let path = self.dir().path().join(USER);
+        let (mut low, mut high) = (0, entry.blocks);
+        while low < high {
+            let middle = low.midpoint(high);
+            let names: Vec<u64> = flat::read_chunk(&path, entry, middle)?;
+            if names.first().is_some_and(|&first| id < first) {
+                high = middle;
+            } else if names.last().is_some_and(|&last| last < id) {
+                low = middle + 1;
+            } else {
+                let before = middle * (flat::CHUNK_BYTES / size_of::<u64>()) as u64;
+                return Ok(names.binary_search(&id).ok().map(|at| before + at as u64));
+            }
+        }
+        Ok(None)
+    }
+}
