@@ -5,17 +5,17 @@ use tiergraph_gpu::kernels::{EdgeMap, Program};
 use tiergraph_gpu::{Device, DeviceBuf};
 use tiergraph_graph::{Graph, Then};
 
+use super::Transfers;
 use super::host::HostBlocks;
 use super::reader::Reader;
 use super::shape::Shape;
 use super::slots::Slots;
 use super::tables::Tables;
 use super::timeline::{Origin, Timeline};
-use super::{GpuOptions, Transfers};
 
 /// A reader, the slots that it fills, and the blocks that it has in host memory.
 pub(super) struct Bringing {
-    pub reader: Reader,
+    reader: Reader,
     slots: Vec<Slots>,
     pub host: HostBlocks,
     is_ahead: bool,
@@ -27,35 +27,27 @@ impl Bringing {
         (shape.lanes * shape.slots) as u64 * Slots::slot_bytes(shape.batch, tables)
     }
 
-    /// Of a graph's blocks, nothing in host memory yet.
+    /// By `reader`, of a graph's blocks but those that `host` says.
     pub fn new(
         graph: &Graph,
         device: &Device,
-        options: &GpuOptions,
-        (shape, tables): (Shape, &Tables),
+        (transfers, shape, tables): (Transfers, Shape, &Tables),
+        (reader, host): (Reader, HostBlocks),
     ) -> Result<Self> {
-        let transfers = options.transfers;
         // One block after the other means that nothing is read ahead.
         let is_ahead = transfers != Transfers::Synchronous;
-        let reader = Reader::new(graph, device, tables, (transfers, shape.lanes))?;
         let how = (reader.cufile(), !is_ahead);
         let slots =
             |lane| Slots::new(device, shape, tables, how, Timeline::new(graph.trace(), lane));
         let slots = (0..shape.lanes).map(slots).collect::<Result<_>>()?;
-        Ok(Self { reader, slots, host: HostBlocks::none("they are read once"), is_ahead })
-    }
-
-    /// Threads that bring blocks.
-    pub fn lanes(&self) -> usize {
-        self.slots.len()
+        Ok(Self { reader, slots, host, is_ahead })
     }
 
     /// Which way direct reads go.
     pub fn direct(&self) -> Option<String> {
-        let Reader::Direct(direct) = &self.reader else { return None };
         let unregistered = self.slots.iter().find_map(Slots::unregistered);
         let slots = unregistered.map_or_else(String::new, |why| format!("; {why}"));
-        Some(format!("{}{slots}", direct.how()))
+        self.reader.direct().map(|how| format!("{how}{slots}"))
     }
 
     /// Runs `programs` over `blocks`, and waits.

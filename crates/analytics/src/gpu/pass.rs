@@ -13,6 +13,7 @@ use tiergraph_graph::{Direction, Graph, Then};
 use super::bringing::Bringing;
 use super::host::HostBlocks;
 use super::kept::OnDevice;
+use super::reader::Reader;
 use super::residency::Resident;
 use super::shape::Shape;
 use super::staging::Staging;
@@ -40,8 +41,9 @@ pub(super) struct Passes<'a, P> {
     gpu: &'a Gpu,
     kernel: EdgeMap<P>,
     pub on_device: OnDevice,
-    /// None where all blocks are on the device.
+    /// None where all blocks are on the device, and before any are.
     bringing: Option<Bringing>,
+    shape: Shape,
     /// Of `stream`.
     timeline: Timeline,
     /// Bytes of device memory that state and slots leave to blocks.
@@ -79,10 +81,6 @@ impl<'a, P: Program> Passes<'a, P> {
         let is_room = state_bytes <= device.memory()?.0;
         let room = if is_room { gpu.memory.saturating_sub(state_bytes) } else { 0 };
         let kept = gpu.kept.get(graph, file, room);
-        let resident_why = match &kept {
-            Some(_) => "all blocks are there from an earlier run",
-            None => "they are read once",
-        };
         let on_device = match kept {
             Some(kept) => kept,
             None => OnDevice {
@@ -109,10 +107,6 @@ impl<'a, P: Program> Passes<'a, P> {
                 .got(ByteSize(gpu.memory))
                 .hint("run with a larger `--device-memory`, or `--device cpu`")
         })?;
-        let bringing = match on_device.is_whole() {
-            true => None,
-            false => Some(Bringing::new(graph, device, &gpu.options, (shape, tables))?),
-        };
         let timeline = Timeline::new(graph.trace(), shape.lanes);
         Ok(Self {
             graph,
@@ -121,10 +115,11 @@ impl<'a, P: Program> Passes<'a, P> {
             gpu,
             kernel,
             on_device,
-            bringing,
+            bringing: None,
+            shape,
             timeline,
             left,
-            resident_why: resident_why.to_owned(),
+            resident_why: "all blocks are there from an earlier run".into(),
             loaded: (0, Duration::ZERO),
         })
     }
@@ -143,41 +138,48 @@ impl<'a, P: Program> Passes<'a, P> {
     }
 
     fn fill(&mut self, in_part: bool) -> Result<()> {
-        let Some(bringing) = &mut self.bringing else { return Ok(()) };
-        if !self.gpu.options.residency {
-            "residency is off".clone_into(&mut self.resident_why);
-            bringing.host = HostBlocks::none("residency is off");
+        if self.on_device.is_whole() {
             return Ok(());
         }
-        let (device, tables) = (self.stream.device(), &*self.on_device.tables);
-        let free = device.memory()?.0 / 10 * 9;
-        let blocks = Resident::blocks_in(tables, self.left.min(free));
-        if blocks < tables.blocks && !in_part {
-            return Ok(());
-        }
-        let begin = Instant::now();
-        let by = (bringing.lanes(), &mut bringing.reader);
-        let resident = Resident::load(self.graph, &self.stream, tables, blocks, by)?;
-        self.resident_why = match blocks == tables.blocks {
-            true => "all blocks fit".into(),
-            false if free < self.left => format!(
+        let (graph, device, shape) = (self.graph, self.stream.device(), self.shape);
+        let (tables, options) = (&*self.on_device.tables, &self.gpu.options);
+        let slots = Bringing::device_bytes(shape, tables);
+        let free = device.memory()?.0.saturating_sub(slots) / 10 * 9;
+        let fit = Resident::blocks_in(tables, self.left.min(free));
+        let is_whole = options.residency && fit == tables.blocks;
+        let blocks = if is_whole || options.residency && in_part { fit } else { 0 };
+        self.resident_why = match options.residency {
+            false => "residency is off".into(),
+            true if is_whole => "all blocks fit".into(),
+            true if !in_part => "they are read once".into(),
+            true if free < self.left => format!(
                 "{} were planned for blocks, and others have left {} of GPU memory",
                 ByteSize(self.left),
                 ByteSize(free)
             ),
-            false => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
+            true => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
         };
-        self.on_device.resident = Arc::new(resident);
-        if self.on_device.is_whole() {
-            self.on_device.direct = bringing.direct();
-            self.gpu.kept.keep(self.graph, &self.on_device);
-            self.bringing = None;
-        } else {
-            let of = (self.graph, device, &*self.on_device.tables);
-            bringing.host = HostBlocks::load(of, blocks, &mut bringing.reader)?;
+        let begin = Instant::now();
+        let how = (options.transfers, shape.lanes, is_whole);
+        let mut reader = Reader::new(graph, device, tables, how)?;
+        if blocks > 0 {
+            let by = (shape.lanes, &mut reader);
+            let resident = Resident::load(graph, &self.stream, tables, blocks, by)?;
+            self.on_device.resident = Arc::new(resident);
         }
-        let host = self.bringing.as_ref().map_or(0, |bringing| bringing.host.blocks());
-        self.loaded = (blocks + host, begin.elapsed());
+        if is_whole {
+            self.on_device.direct = reader.direct();
+            self.gpu.kept.keep(graph, &self.on_device);
+            self.loaded = (blocks, begin.elapsed());
+            return Ok(());
+        }
+        let host = match (options.residency, in_part) {
+            (true, true) => HostBlocks::load((graph, device, tables), blocks, &mut reader)?,
+            _ => HostBlocks::none(&self.resident_why),
+        };
+        self.loaded = (blocks + host.blocks(), begin.elapsed());
+        let how = (options.transfers, shape, tables);
+        self.bringing = Some(Bringing::new(graph, device, how, (reader, host))?);
         Ok(())
     }
 

@@ -10,7 +10,9 @@ use super::direct::Direct;
 use super::slots::Computing;
 use super::tables::Tables;
 
-/// Host buffers a worker: some are being read into, some copied from.
+/// Host buffers of all lanes, where blocks come only once: locking memory takes longer than reading it.
+const BUFFERS_ONCE: usize = 64;
+/// Host buffers a lane, at most: some are being read into, some copied from.
 const BUFFERS: usize = 16;
 
 /// What brings blocks to slots.
@@ -22,19 +24,28 @@ pub(super) enum Reader {
 }
 
 impl Reader {
-    /// A reader of a graph's blocks for `lanes`.
+    /// A reader of a graph's blocks for `lanes`; whether each comes `once`.
     pub fn new(
         graph: &Graph,
         device: &Device,
         tables: &Tables,
-        (transfers, lanes): (Transfers, usize),
+        (transfers, lanes, once): (Transfers, usize, bool),
     ) -> Result<Self> {
         if transfers == Transfers::Direct {
             return Direct::open(graph, device, tables, lanes).map(Self::Direct);
         }
-        let mut buffers = PinnedPool::buffers(device, lanes * BUFFERS, tables.block_bytes)?;
-        let shares = (0..lanes).map(|_| buffers.split_off(buffers.len() - BUFFERS)).collect();
+        let share = if once { (BUFFERS_ONCE / lanes).clamp(2, BUFFERS) } else { BUFFERS };
+        let mut buffers = PinnedPool::buffers(device, lanes * share, tables.block_bytes)?;
+        let shares = (0..lanes).map(|_| buffers.split_off(buffers.len() - share)).collect();
         graph.staged_reader(shares).map(Self::Staged)
+    }
+
+    /// Which way it reads, if without host memory.
+    pub fn direct(&self) -> Option<String> {
+        match self {
+            Self::Staged(_) => None,
+            Self::Direct(direct) => Some(direct.how()),
+        }
     }
 
     /// What slots are registered with.
