@@ -195,7 +195,7 @@ import numpy as np
 import tiergraph as tg
 
 path, memory = sys.argv[1:]
-graph = tg.open(path, device="cuda", threads=1, device_memory="3000KiB", memory=memory)
+graph = tg.open(path, device="cuda", threads=1, device_memory="2500KiB", memory=memory)
 ranks = tg.open(path).pagerank(iterations=5)
 np.testing.assert_allclose(graph.pagerank(iterations=5), ranks, rtol=1e-4)
 run = graph.last_run

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_graph::{BlockFile, Graph};
 
-use super::residency::Resident;
-use super::tables::Tables;
+use super::blocks::{Resident, Tables};
 use super::vertices::{Values, Vertices};
 
 /// What of a graph is on the device.

@@ -7,23 +7,15 @@
 //! stream of its own, and no slot waits for another (RealGraphGPU++, "asynchronous CPU threads").
 
 mod bfs;
-mod bringing;
+mod blocks;
 mod components;
-mod copies;
-mod direct;
-mod host;
 mod kept;
 mod pagerank;
 mod pass;
 mod propagate;
-mod reader;
-mod residency;
 mod results;
-mod shape;
-mod slots;
 mod sssp;
 mod staging;
-mod tables;
 mod timeline;
 mod vertices;
 

@@ -10,14 +10,9 @@ use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, Slices, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, Then};
 
-use super::bringing::Bringing;
-use super::host::HostBlocks;
+use super::blocks::{Bringing, HostBlocks, Reader, Resident, Shape, Tables, file_of};
 use super::kept::OnDevice;
-use super::reader::Reader;
-use super::residency::Resident;
-use super::shape::Shape;
 use super::staging::Staging;
-use super::tables::{Tables, file_of};
 use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuReport};
 

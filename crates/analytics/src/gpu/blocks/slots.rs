@@ -10,10 +10,10 @@ use tiergraph_mem::AlignedBuf;
 use super::copies::Copies;
 use super::shape::Shape;
 use super::tables::Tables;
-use super::timeline::Timeline;
+use crate::gpu::timeline::Timeline;
 
 /// Slots that one worker fills in turn.
-pub(super) struct Slots {
+pub(in crate::gpu) struct Slots {
     slots: Vec<Slot>,
     next: usize,
     /// The blocks that were copied to the next slot.
@@ -105,7 +105,7 @@ impl Slots {
 }
 
 /// Slots that programs compute in.
-pub(super) struct Computing<'a, P> {
+pub(in crate::gpu) struct Computing<'a, P> {
     slots: &'a mut Slots,
     tables: &'a Tables,
     kernel: &'a EdgeMap<P>,

@@ -5,10 +5,10 @@ use tiergraph_gpu::kernels::Program;
 use tiergraph_gpu::{CuFile, Device, PinnedPool};
 use tiergraph_graph::{Graph, StagedReader, Then};
 
-use super::Transfers;
 use super::direct::Direct;
 use super::slots::Computing;
 use super::tables::Tables;
+use crate::gpu::Transfers;
 
 /// Host buffers of all lanes, where blocks come only once: locking memory takes longer than reading it.
 const BUFFERS_ONCE: usize = 64;
@@ -16,7 +16,7 @@ const BUFFERS_ONCE: usize = 64;
 const BUFFERS: usize = 16;
 
 /// What brings blocks to slots.
-pub(super) enum Reader {
+pub(in crate::gpu) enum Reader {
     /// Reads into pinned memory, and copies.
     Staged(StagedReader),
     /// Reads into device memory.

@@ -5,16 +5,16 @@ use tiergraph_gpu::kernels::{EdgeMap, Program};
 use tiergraph_gpu::{Device, DeviceBuf};
 use tiergraph_graph::{Graph, Then};
 
-use super::Transfers;
 use super::host::HostBlocks;
 use super::reader::Reader;
 use super::shape::Shape;
 use super::slots::Slots;
 use super::tables::Tables;
-use super::timeline::{Origin, Timeline};
+use crate::gpu::Transfers;
+use crate::gpu::timeline::{Origin, Timeline};
 
 /// A reader, the slots that it fills, and the blocks that it has in host memory.
-pub(super) struct Bringing {
+pub(in crate::gpu) struct Bringing {
     reader: Reader,
     slots: Vec<Slots>,
     pub host: HostBlocks,

@@ -11,7 +11,7 @@ use tiergraph_mem::AlignedBuf;
 use super::copies::Copies;
 use super::reader::Reader;
 use super::tables::Tables;
-use super::timeline::{Origin, Timeline};
+use crate::gpu::timeline::{Origin, Timeline};
 
 /// Bytes of the largest single allocation, so that a device whose memory is in pieces gives it.
 const ARENA_BYTES: u64 = 1 << 30;
@@ -19,7 +19,7 @@ const ARENA_BYTES: u64 = 1 << 30;
 const SLICES_SHARE: u64 = 4;
 
 /// The first blocks of a file, in device memory. Any set is as good as any other: a pass reads all.
-pub(super) struct Resident {
+pub(in crate::gpu) struct Resident {
     arenas: Vec<DeviceBuf<u8>>,
     addresses: DeviceBuf<u64>,
     slices: DeviceBuf<u64>,

@@ -12,7 +12,7 @@ use super::tables::Tables;
 const PIECE_BYTES: u64 = 1 << 30;
 
 /// The blocks after those on the device, in pinned memory that the reader has.
-pub(super) struct HostBlocks {
+pub(in crate::gpu) struct HostBlocks {
     blocks: u32,
     why: String,
     held: Vec<Reservation>,

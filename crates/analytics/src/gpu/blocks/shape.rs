@@ -2,14 +2,14 @@
 
 use tiergraph_gpu::kernels::BATCH;
 
-use super::Transfers;
+use crate::gpu::Transfers;
 
 /// Lanes for each of the graph's threads: they mostly wait.
 const LANES: usize = 4;
 
 /// How many slots there are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(in crate::gpu) struct Shape {
     /// Threads that bring blocks.
     pub lanes: usize,
     /// Slots a lane: one is being filled while the others are computed on.

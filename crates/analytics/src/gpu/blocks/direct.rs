@@ -18,7 +18,7 @@ use super::slots::Computing;
 use super::tables::Tables;
 
 /// The stripes of a file of blocks, and the threads that read them.
-pub(super) struct Direct {
+pub(in crate::gpu) struct Direct {
     cufile: &'static CuFile,
     stripes: Vec<DirectFile>,
     reader: DirectReader,

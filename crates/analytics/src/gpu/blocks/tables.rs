@@ -7,7 +7,7 @@ use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{BlockFile, Direction, Graph};
 
 /// What kernels need of a graph's blocks.
-pub(super) struct Tables {
+pub(in crate::gpu) struct Tables {
     pub layout: Layout,
     pub file: BlockFile,
     pub blocks: u32,
@@ -18,13 +18,13 @@ pub(super) struct Tables {
     pub checks: Option<Checks>,
 }
 
-pub(super) struct Checks {
+pub(in crate::gpu) struct Checks {
     pub checksum: Checksum,
     /// The least number of a damaged block.
     pub worst: DeviceBuf<u32>,
 }
 
-pub(super) struct TileTables {
+pub(in crate::gpu) struct TileTables {
     pub survey: Survey,
     pub segments: DeviceBuf<Segment>,
     /// The first segment of each block, and their number at the end.
@@ -34,7 +34,7 @@ pub(super) struct TileTables {
 }
 
 /// The file that has the arcs of a direction.
-pub(super) fn file_of(graph: &Graph, direction: Direction) -> BlockFile {
+pub(in crate::gpu) fn file_of(graph: &Graph, direction: Direction) -> BlockFile {
     match (graph.has_tiles(), graph.manifest().directed) {
         (true, _) => BlockFile::Tiles,
         (false, true) => BlockFile::Raw(direction),

@@ -7,11 +7,11 @@ use tiergraph_core::trace::Track;
 use tiergraph_gpu::{Copying, DeviceBuf, Event, Stream};
 use tiergraph_mem::AlignedBuf;
 
-use super::timeline::Timeline;
+use crate::gpu::timeline::Timeline;
 
 /// Copies of one worker.
 #[derive(Default)]
-pub(super) struct Copies {
+pub(in crate::gpu) struct Copies {
     under_way: VecDeque<(u32, Copying)>,
     /// Events that can be recorded again.
     events: Vec<Event>,
