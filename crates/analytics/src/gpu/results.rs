@@ -41,7 +41,7 @@ impl<P: Program> Passes<'_, P> {
         let (graph, stream, vertices) = (self.graph, &self.stream, self.graph.vertices());
         let mut out = zeroed_vec(vertices);
         let Order::Here(positions) = self.order(size_of::<T>())? else {
-            self.download(values, &mut out[..count])?;
+            self.download_to(values, &mut out[..count])?;
             out[count..].fill(rest);
             return graph.to_user_order(out, 1);
         };
@@ -51,11 +51,22 @@ impl<P: Program> Passes<'_, P> {
             kernels.fill(stream, &mut ordered, rest)?;
         }
         kernels.place(stream, &Columns::single(Some(&positions), count), values, &mut ordered)?;
-        self.download(&ordered, &mut out)?;
+        self.download_to(&ordered, &mut out)?;
         Ok(out)
     }
 
-    fn download<T: Pod + Send + Sync>(&self, from: &DeviceBuf<T>, to: &mut [T]) -> Result<()> {
+    /// The first `count` of `values`.
+    pub fn download<T: Pod + Send + Sync>(
+        &self,
+        values: &DeviceBuf<T>,
+        count: usize,
+    ) -> Result<Vec<T>> {
+        let mut out = zeroed_vec(count);
+        self.download_to(values, &mut out)?;
+        Ok(out)
+    }
+
+    fn download_to<T: Pod + Send + Sync>(&self, from: &DeviceBuf<T>, to: &mut [T]) -> Result<()> {
         self.stream.synchronize()?;
         self.staging.download(self.graph.team(), (from, 1), (to, 1), |from, to: &mut [T]| {
             to.copy_from_slice(from);

@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_least(Names n) {
     if (position < *(volatile u32*)least) atomicMin(least, position);
 }
 
-// Calls every vertex by its tree's least position. CPU twin: analytics::components::smallest_members.
+// Calls every vertex by its tree's least position. CPU twin: analytics::components::named.
 extern "C" __global__ void __launch_bounds__(THREADS) name_by_least(Names n) {
     u32 v = blockIdx.x * THREADS + threadIdx.x;
     if (v < n.vertices) n.parent[v] = n.least[n.parent[v]];
