@@ -204,7 +204,7 @@ impl<'a, P: Program> Passes<'a, P> {
     /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
     /// flag. A block is brought once for all.
     ///
-    /// Where all blocks are on the device, nobody waits: what `stream` is given next finds it done.
+    /// Where none is brought, nobody waits: what `stream` is given next finds it done.
     ///
     /// `active`: a flag for every `2^columns_log2` vertices, here (see [`looks_at_flags`]) and on the device.
     ///
@@ -215,6 +215,10 @@ impl<'a, P: Program> Passes<'a, P> {
         active: Option<(&[u8], &DeviceBuf<u8>)>,
         then: Then,
     ) -> Result<()> {
+        if self.bringing.is_some() {
+            // Slots have streams of their own, which begin when the state is what it should be.
+            self.stream.synchronize()?;
+        }
         let flags = active.map(|(_, device)| device);
         let origin = Origin::now(self.graph.trace(), &self.stream)?;
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
@@ -229,7 +233,7 @@ impl<'a, P: Program> Passes<'a, P> {
             self.timeline.tell(origin)?;
             return tables.damage(self.graph, &self.stream);
         }
-        if self.bringing.is_some() || origin.is_some() {
+        if origin.is_some() {
             self.stream.synchronize()?;
         }
         self.timeline.tell(origin)
