@@ -47,3 +47,23 @@ def test_kernels_equal_the_cpu(cuda, tmp_path, file, chosen):
     said = cuda.run(PYTEST, tmp_path, here, chosen, EMULATED_CUDA_MULTIPROCESSORS="16")
     assert " passed" in said
     assert "skipped" not in said
+
+
+@pytest.mark.parametrize(
+    ("file", "chosen"),
+    [
+        (
+            "test_gpu.py",
+            "(path and weighted and 4096 and not undirected) or search or large or own",
+        ),
+        ("test_gpu_propagate.py", "loops and raw and 4096 and not undirected"),
+        ("test_gpu_trace.py", "test"),
+        ("test_gpu_direct.py", "4096"),
+    ],
+)
+def test_streams_wait_for_each_other(cuda, tmp_path, file, chosen):
+    here = Path(__file__).with_name(file)
+    late = {"EMULATED_CUDA_MULTIPROCESSORS": "16", "EMULATED_CUDA_LATE": "1"}
+    said = cuda.run(PYTEST, tmp_path, here, chosen, **late)
+    assert " passed" in said
+    assert "skipped" not in said

@@ -15,7 +15,7 @@ LAYOUTS = [
     {"codec": "packed", "block_bytes": 4096},
     {"codec": "raw", "layouts": "both", "block_bytes": 4096},
 ]
-PLACES = [{}, {"transfers": "sync"}]
+PLACES = [{}, {"transfers": "sync"}, {"device_residency": False}]
 SHAPES = [(np.float32, None), (np.float32, 4), (np.float32, 7), (np.float64, None), (np.float64, 3)]
 
 

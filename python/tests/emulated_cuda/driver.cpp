@@ -1,5 +1,4 @@
-// libcuda for tests: one device in host memory, whose kernels the CPU runs (simt.h) when they are
-// launched. Streams finish at once, so what waits for them never waits.
+// libcuda for tests: one device in host memory, whose kernels the CPU runs (simt.h).
 //
 // Faults and sizes are the environment's:
 //   EMULATED_CUDA_FAULT=FUNCTION:N:CODE  the N-th call of FUNCTION (`*`: of any) gives CODE. A code
@@ -13,10 +12,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -27,13 +31,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Kernel = void (*)(unsigned, unsigned, void**);
+// Writes the bytes of each parameter, and says how many there are.
+using Sizes = size_t (*)(size_t*);
 
 const size_t PAGE = 4096, ALIGNMENT = 256;
 const int INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500;
-
-struct Event {
-    Clock::time_point at;
-};
 
 struct Allocation {
     char* start;
@@ -43,6 +45,7 @@ struct Allocation {
 std::recursive_mutex lock;
 std::map<uint64_t, Allocation> allocations;
 int calls = 0;
+std::map<void*, Sizes> parameter_sizes;
 size_t allocated = 0;
 int lost = 0;
 
@@ -82,6 +85,8 @@ size_t elf_bytes(const void* image) {
 
 #define FAULTS \
     if (int code = fault(__func__)) return code
+
+#include "streams.h"
 
 #include "green.h"
 
@@ -158,6 +163,7 @@ int cuCtxSetCurrent(void*) {
 
 int cuCtxSynchronize() {
     FAULTS;
+    finish_all();
     return 0;
 }
 
@@ -197,6 +203,7 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
 int cuMemFree_v2(uint64_t address) {
     FAULTS;
     std::lock_guard guard(lock);
+    finish_all();
     auto found = allocations.find(address);
     if (found == allocations.end()) return INVALID_VALUE;
     munmap(found->second.start, found->second.mapped);
@@ -207,11 +214,17 @@ int cuMemFree_v2(uint64_t address) {
 
 int cuMemHostAlloc(void** start, size_t bytes, unsigned) {
     FAULTS;
-    return posix_memalign(start, PAGE, bytes) ? OUT_OF_MEMORY : 0;
+    if (posix_memalign(start, PAGE, bytes)) return OUT_OF_MEMORY;
+    std::lock_guard guard(lock);
+    pinned[uintptr_t(*start)] = bytes;
+    return 0;
 }
 
 int cuMemFreeHost(void* start) {
     FAULTS;
+    std::lock_guard guard(lock);
+    finish_all();
+    pinned.erase(uintptr_t(start));
     free(start);
     return 0;
 }
@@ -222,79 +235,46 @@ int cuMemHostGetDevicePointer_v2(uint64_t* address, void* start, unsigned) {
     return 0;
 }
 
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*) {
+// What is not pinned is copied before this returns.
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, Stream* stream) {
     FAULTS;
-    memcpy(reinterpret_cast<void*>(to), from, bytes);
+    std::lock_guard guard(lock);
+    auto* start = static_cast<const char*>(from);
+    std::vector<char> copy;
+    if (!is_pinned(from)) copy.assign(start, start + bytes);
+    give(stream, [=, copy = std::move(copy)] {
+        memcpy(reinterpret_cast<void*>(to), copy.empty() ? start : copy.data(), bytes);
+    });
     return 0;
 }
 
-int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void*) {
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, Stream* stream) {
     FAULTS;
-    memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    std::lock_guard guard(lock);
+    give(stream, [=] { memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+    if (!is_pinned(to)) finish(stream);
     return 0;
 }
 
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*) {
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, Stream* stream) {
     FAULTS;
-    memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    give(stream, [=] { memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
     return 0;
 }
 
-int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void*) {
+int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, Stream* stream) {
     FAULTS;
-    memset(reinterpret_cast<void*>(to), byte, bytes);
-    return 0;
-}
-
-int cuStreamCreateWithPriority(Stream** stream, unsigned, int) {
-    FAULTS;
-    *stream = new Stream{nullptr};
+    give(stream, [=] { memset(reinterpret_cast<void*>(to), byte, bytes); });
     return 0;
 }
 
 int cuStreamDestroy_v2(Stream* stream) {
     FAULTS;
+    std::lock_guard guard(lock);
+    finish(stream);
+    streams.erase(stream);
     if (stream->green) stream->green->streams--;
     delete stream;
-    return 0;
-}
-
-int cuStreamSynchronize(void*) {
-    FAULTS;
-    return 0;
-}
-
-int cuEventCreate(Event** event, unsigned) {
-    FAULTS;
-    *event = new Event{Clock::now()};
-    return 0;
-}
-
-int cuEventRecord(Event* event, void*) {
-    FAULTS;
-    event->at = Clock::now();
-    return 0;
-}
-
-int cuEventQuery(Event*) {
-    FAULTS;
-    return 0;
-}
-
-int cuEventSynchronize(Event*) {
-    FAULTS;
-    return 0;
-}
-
-int cuEventElapsedTime(float* milliseconds, Event* from, Event* to) {
-    FAULTS;
-    *milliseconds = std::chrono::duration<float, std::milli>(to->at - from->at).count();
-    return 0;
-}
-
-int cuEventDestroy_v2(Event* event) {
-    FAULTS;
-    delete event;
     return 0;
 }
 
@@ -313,13 +293,18 @@ int cuModuleLoadData(void** module, const void* image) {
 
 int cuModuleUnload(void* module) {
     FAULTS;
+    finish_all();
     return dlclose(module);
 }
 
 int cuModuleGetFunction(void** function, void* module, const char* name) {
     FAULTS;
     *function = dlsym(module, ("simt_" + std::string(name)).c_str());
-    return *function ? 0 : NOT_FOUND;
+    auto sizes = reinterpret_cast<Sizes>(dlsym(module, ("simt_sizes_" + std::string(name)).c_str()));
+    if (!*function || !sizes) return NOT_FOUND;
+    std::lock_guard guard(lock);
+    parameter_sizes[*function] = sizes;
+    return 0;
 }
 
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) {
@@ -334,7 +319,17 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned y, unsigned z, unsi
     if (y * z * ty * tz != 1) return INVALID_VALUE;
     std::lock_guard guard(lock);
     count_launch(stream);
-    reinterpret_cast<Kernel>(function)(blocks, threads, parameters);
+    size_t sizes[16], count = parameter_sizes.at(function)(sizes);
+    std::vector<std::vector<char>> copies;
+    for (size_t i = 0; i < count; i++) {
+        auto* start = static_cast<char*>(parameters[i]);
+        copies.emplace_back(start, start + sizes[i]);
+    }
+    give(stream, [=]() mutable {
+        void* own[16];
+        for (size_t i = 0; i < count; i++) own[i] = copies[i].data();
+        reinterpret_cast<Kernel>(function)(blocks, threads, own);
+    });
     return 0;
 }
 

@@ -21,10 +21,6 @@ struct GreenContext {
     int streams;
 };
 
-struct Stream {
-    GreenContext* green;
-};
-
 int green_contexts = 0, green_launches = 0, launches = 0;
 
 unsigned multiprocessors() { return unsigned(from_environment("EMULATED_CUDA_MULTIPROCESSORS", 2)); }
@@ -93,7 +89,7 @@ int cuGreenCtxStreamCreate(Stream** stream, GreenContext* green, unsigned flags,
     FAULTS;
     if (flags != 1) return INVALID_VALUE;
     green->streams++;
-    *stream = new Stream{green};
+    *stream = made(new Stream{green, {}});
     return 0;
 }
 }

@@ -141,6 +141,13 @@ void launch(void (*kernel)(A...), unsigned blocks, unsigned threads, void** para
     launch(kernel, blocks, threads, parameters, std::index_sequence_for<A...>());
 }
 
+template <class... A>
+size_t sizes(void (*)(A...), size_t* to) {
+    size_t all[] = {sizeof(A)...};
+    for (size_t size : all) *to++ = size;
+    return sizeof...(A);
+}
+
 // Gives `value` to the warp; `visit` sees, by lane, what all gave.
 template <class T, class Visit>
 void exchange(unsigned mask, T value, Visit visit) {
@@ -193,7 +200,8 @@ To bits(From from) {
 #define SIMT_KERNEL(name)                                                               \
     extern "C" void simt_##name(unsigned blocks, unsigned threads, void** parameters) { \
         simt::launch(name, blocks, threads, parameters);                                \
-    }
+    }                                                                                   \
+    extern "C" size_t simt_sizes_##name(size_t* to) { return simt::sizes(name, to); }
 
 inline void __syncthreads() { simt::arrive(simt::block); }
 inline void __syncwarp(unsigned mask = ~0u) { simt::shuffle(mask, 0, 0); }
