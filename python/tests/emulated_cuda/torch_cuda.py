@@ -1,6 +1,6 @@
 """PyTorch on the emulated GPU: its memory is the host's, so that the CPU's tensors lie in it.
 
-Streams finish at once there, so what orders them has nothing to do.
+Streams finish at once there (not those that are late), so what orders them has nothing to do.
 """
 
 from __future__ import annotations
