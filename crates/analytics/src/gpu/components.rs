@@ -35,19 +35,18 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let components = match passes.order(2 * size_of::<u32>())? {
+    match passes.order(2 * size_of::<u32>())? {
         // A root is its tree's smallest vertex.
-        Order::Same => passes.to_user_order(&parent, (n, 0))?,
+        Order::Same => {}
         Order::Here(positions) => {
             let mut least = DeviceBuf::new(&gpu.device, state)?;
             ValueKernels::new(&gpu.device)?.fill(&passes.stream, &mut least, u32::MAX)?;
             forest.name(&passes.stream, &mut parent, &positions, &mut least)?;
-            passes.to_user_order(&parent, (n, 0))?
         }
         Order::Elsewhere => {
             let roots = passes.download(&parent, n)?;
-            named(graph, |v| roots[v])?
+            return Ok((named(graph, |v| roots[v])?, report));
         }
-    };
-    Ok((components, report))
+    }
+    Ok((passes.to_user_order(&parent, (n, 0))?, report))
 }

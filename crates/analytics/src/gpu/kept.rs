@@ -24,11 +24,11 @@ pub(super) struct OnDevice {
 impl OnDevice {
     /// Bytes of device memory.
     fn bytes(&self) -> u64 {
-        self.bytes_for_blocks() + self.tables.bytes()
+        self.bytes_beside_tables() + self.tables.bytes()
     }
 
-    /// Bytes of device memory beside those that any run has for a graph's tables.
-    pub fn bytes_for_blocks(&self) -> u64 {
+    /// Bytes of device memory of blocks and of what is known of vertices.
+    pub fn bytes_beside_tables(&self) -> u64 {
         self.resident.bytes() + self.vertices.bytes()
     }
 

@@ -76,6 +76,10 @@ impl<'a, P: Program> Passes<'a, P> {
         let is_room = state_bytes <= device.memory()?.0;
         let room = if is_room { gpu.memory.saturating_sub(state_bytes) } else { 0 };
         let kept = gpu.kept.get(graph, file, room);
+        let resident_why = match kept {
+            Some(_) => "all blocks are there from an earlier run",
+            None => "there are no blocks",
+        };
         let on_device = match kept {
             Some(kept) => kept,
             None => OnDevice {
@@ -114,7 +118,7 @@ impl<'a, P: Program> Passes<'a, P> {
             shape,
             timeline,
             left,
-            resident_why: "all blocks are there from an earlier run".into(),
+            resident_why: resident_why.into(),
             loaded: (0, Duration::ZERO),
         })
     }
@@ -206,7 +210,8 @@ impl<'a, P: Program> Passes<'a, P> {
     ///
     /// Where none is brought, nobody waits: what `stream` is given next finds it done.
     ///
-    /// `active`: a flag for every `2^columns_log2` vertices, here (see [`looks_at_flags`]) and on the device.
+    /// `active`: a flag for every `2^columns_log2` vertices, here (see [`looks_at_flags`]) and on the
+    /// device.
     ///
     /// [`looks_at_flags`]: Self::looks_at_flags
     pub fn run(

@@ -24,7 +24,7 @@ impl<P: Program> Passes<'_, P> {
         if !self.on_device.is_whole() {
             return Ok(Order::Elsewhere);
         }
-        let left = self.left.saturating_sub(self.on_device.bytes_for_blocks());
+        let left = self.left.saturating_sub(self.on_device.bytes_beside_tables());
         let room = left.min(self.stream.device().memory()?.0);
         match room.checked_sub((self.graph.vertices() * value_bytes) as u64) {
             Some(room) => self.on_device.vertices.order(self.graph, &self.stream, room),
