@@ -99,21 +99,21 @@ impl Drop for Event {
     }
 }
 
-/// A host buffer that the GPU copies from.
+/// Host memory that the GPU copies from: a buffer, or some.
 #[derive(Debug)]
-pub struct Copying {
-    pub(crate) buffer: AlignedBuf,
-    pub(crate) event: Option<Event>,
+pub struct Copying<B: Default = AlignedBuf> {
+    buffers: B,
+    event: Option<Event>,
 }
 
-impl Copying {
-    /// What `stream` was given so far reads `buffer`.
-    pub(crate) fn until(event: Event, stream: &Stream, buffer: AlignedBuf) -> Result<Self> {
+impl<B: Default> Copying<B> {
+    /// What `stream` was given so far reads `buffers`.
+    pub(crate) fn until(event: Event, stream: &Stream, buffers: B) -> Result<Self> {
         match event.record(stream) {
-            Ok(()) => Ok(Self { buffer, event: Some(event) }),
+            Ok(()) => Ok(Self { buffers, event: Some(event) }),
             Err(e) => {
-                // Nobody knows when that ends: the buffer must stay.
-                std::mem::forget(buffer);
+                // Nobody knows when that ends: the buffers must stay.
+                std::mem::forget(buffers);
                 Err(e)
             }
         }
@@ -127,20 +127,20 @@ impl Copying {
         self.event.as_ref().map_or(Ok(true), Event::happened)
     }
 
-    /// Waits for the copy's end and gives the buffer and the event back.
+    /// Waits for the copy's end and gives the buffers and the event back.
     ///
     /// # Errors
-    /// Whatever failed before its end; the buffer is dropped then.
-    pub fn finish(mut self) -> Result<(AlignedBuf, Option<Event>)> {
+    /// Whatever failed before its end; the buffers are dropped then.
+    pub fn finish(mut self) -> Result<(B, Option<Event>)> {
         let event = self.event.take();
         event.as_ref().map_or(Ok(()), Event::synchronize)?;
-        Ok((std::mem::take(&mut self.buffer), event))
+        Ok((std::mem::take(&mut self.buffers), event))
     }
 }
 
-impl Drop for Copying {
+impl<B: Default> Drop for Copying<B> {
     fn drop(&mut self) {
-        // After an error the context does nothing more, so the buffer may go.
+        // After an error the context does nothing more, so the buffers may go.
         let _ = self.event.as_ref().map_or(Ok(()), Event::synchronize);
     }
 }

@@ -161,11 +161,13 @@ impl Stream {
         Ok(values)
     }
 
-    /// Starts copying the first `len` bytes of `from` to byte `at` of `to`; `event` is to tell when
-    /// that is done.
+    /// Starts copying the first `len` bytes of each of `from` to `to`, one after the other from byte
+    /// `at` on; `event` is to tell when that is done.
+    ///
+    /// Buffers that lie side by side in memory go in one copy: a link gives more to larger ones.
     ///
     /// # Errors
-    /// Whatever the driver gives; the buffer is lost then.
+    /// Whatever the driver gives; the buffers are lost then.
     ///
     /// # Panics
     /// If either is shorter.
@@ -173,14 +175,27 @@ impl Stream {
         &self,
         to: &mut DeviceBuf<u8>,
         at: usize,
-        (from, len): (AlignedBuf, usize),
+        (from, len): (Vec<AlignedBuf>, usize),
         event: Event,
-    ) -> Result<Copying> {
-        assert!(at + len <= to.len() && len <= from.len(), "{len} bytes to {at} of {}", to.len());
-        // SAFETY: both sides have `len` bytes; `Copying` keeps the buffer until the copy ended.
-        self.device.submit("copy a block to the GPU", |d| unsafe {
-            (d.copy_to_device)(to.address() + at as u64, from.as_ptr().cast(), len, self.handle)
-        })?;
+    ) -> Result<Copying<Vec<AlignedBuf>>> {
+        let is_there = from.iter().all(|buffer| len <= buffer.len());
+        let end = at + from.len() * len;
+        assert!(is_there && end <= to.len(), "{len} bytes each to {at}..{end} of {}", to.len());
+        let adjoin = |a: &AlignedBuf, b: &AlignedBuf| a.as_ptr_range().end == b.as_ptr();
+        let mut address = to.address() + at as u64;
+        for piece in from.chunk_by(|a, b| a.len() == len && adjoin(a, b)) {
+            let bytes = piece.len() * len;
+            // SAFETY: both sides have `bytes`; `Copying` keeps the buffers until the copy ended.
+            let given = self.device.submit("copy blocks to the GPU", |d| unsafe {
+                (d.copy_to_device)(address, piece[0].as_ptr().cast(), bytes, self.handle)
+            });
+            if let Err(e) = given {
+                // Others of them may be on their way.
+                std::mem::forget(from);
+                return Err(e);
+            }
+            address += bytes as u64;
+        }
         Copying::until(event, self, from)
     }
 

@@ -28,6 +28,14 @@ pub trait Stage: Send {
     /// Whatever the device gives; ends the pass.
     fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()>;
 
+    /// Nothing more has arrived: begins what waits for more blocks, if the device would idle meanwhile.
+    ///
+    /// # Errors
+    /// Whatever the device gives; ends the pass.
+    fn pause(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Gives buffers back whose bytes are not needed any more, each with its block; with `wait`, at
     /// least one if the stage has any.
     ///
@@ -35,7 +43,7 @@ pub trait Stage: Send {
     /// Whatever the device gives.
     fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()>;
 
-    /// Begins whatever still waits for more blocks: the pass has no more.
+    /// Begins whatever still waits for more blocks: the pass has no more, or failed.
     ///
     /// # Errors
     /// Whatever the device gives.

@@ -1,5 +1,6 @@
 //! One worker's part of a staged pass: fill → poll → hand over.
 
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -74,7 +75,9 @@ impl Pass<'_> {
     ) -> Result<()> {
         worker.now = std::mem::take(&mut worker.later);
         worker.shelf.begin(self.wanted);
-        let worked = self.work(number, worker, stage).and_then(|()| stage.finish());
+        let worked = self.work(number, worker, stage);
+        // Whatever happened: a stage gives no buffer back that waits for more of them.
+        let worked = worked.and(stage.finish());
         let emptied = self.empty(worker, stage, worked.is_ok());
         worker.shelf.end();
         worked.and(emptied)
@@ -95,14 +98,18 @@ impl Pass<'_> {
     /// some.
     fn take_back(&self, worker: &mut Worker, stage: &mut impl Stage, wait: bool) -> Result<bool> {
         stage.give_back(&mut worker.returned, wait)?;
-        let gave = !worker.returned.is_empty();
+        if worker.returned.is_empty() {
+            return Ok(false);
+        }
         for (block, buffer) in worker.returned.drain(..) {
             match self.shelved.binary_search(&block) {
                 Ok(_) => worker.shelf.put_back(block, buffer),
                 Err(_) => worker.free.push(buffer),
             }
         }
-        Ok(gave)
+        // The first ones are taken first: neighbours are read into together, and copied together.
+        worker.free.sort_unstable_by_key(|buffer| Reverse(buffer.as_ptr()));
+        Ok(true)
     }
 
     fn work(&self, number: u32, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
@@ -116,6 +123,7 @@ impl Pass<'_> {
                 while let Some((block, buffer)) = worker.shelf.next() {
                     self.hand_over(number, worker, stage, (block, buffer))?;
                 }
+                stage.pause()?;
                 let (idle, shelf) = (worker.now.in_flight == 0, worker.shelf.is_waiting());
                 if idle && all_begun && !shelf {
                     break;

@@ -9,7 +9,7 @@ use super::Stage;
 
 /// Blocks of the shelf that are on their way to the device at a time: enough to keep the link busy,
 /// and few enough that what is read need not wait long for it.
-const UNDER_WAY: usize = 8;
+const UNDER_WAY: usize = 16;
 
 /// The number of no block.
 const NONE: u32 = u32::MAX;

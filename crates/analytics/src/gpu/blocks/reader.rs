@@ -1,5 +1,7 @@
 //! How blocks reach the device: through pinned host memory, or without it.
 
+use std::ops::RangeInclusive;
+
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::Program;
 use tiergraph_gpu::{CuFile, Device, PinnedPool};
@@ -10,10 +12,13 @@ use super::slots::Computing;
 use super::tables::Tables;
 use crate::gpu::Transfers;
 
-/// Host buffers of all lanes, where blocks come only once: locking memory takes longer than reading it.
-const BUFFERS_ONCE: usize = 64;
-/// Host buffers a lane, at most: some are being read into, some copied from.
-const BUFFERS: usize = 16;
+/// Bytes of the host buffers of all lanes: of more, less would still be in the processor's cache when
+/// it is copied, and both reading and copying would wait for memory.
+const BUFFERS_BYTES: usize = 96 << 20;
+/// As many where blocks come only once: locking memory takes longer than reading it.
+const BUFFERS_ONCE_BYTES: usize = 64 << 20;
+/// Host buffers a lane: some are being read into, some copied from.
+const BUFFERS: RangeInclusive<usize> = 2..=16;
 
 /// What brings blocks to slots.
 pub(in crate::gpu) enum Reader {
@@ -34,7 +39,9 @@ impl Reader {
         if transfers == Transfers::Direct {
             return Direct::open(graph, device, tables, lanes).map(Self::Direct);
         }
-        let share = if once { (BUFFERS_ONCE / lanes).clamp(2, BUFFERS) } else { BUFFERS };
+        let bytes = if once { BUFFERS_ONCE_BYTES } else { BUFFERS_BYTES };
+        let (least, most) = BUFFERS.into_inner();
+        let share = (bytes / (lanes * tables.block_bytes)).clamp(least, most);
         let mut buffers = PinnedPool::buffers(device, lanes * share, tables.block_bytes)?;
         let shares = (0..lanes).map(|_| buffers.split_off(buffers.len() - share)).collect();
         graph.staged_reader(shares).map(Self::Staged)

@@ -146,7 +146,11 @@ impl Stage for Loading<'_, '_> {
         let mut arenas = arenas.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = &mut arenas[(block / per_arena) as usize];
         let at = (block % per_arena) as usize * size;
-        self.copies.start((&self.stream, &mut self.timeline), (arena, at), (block, (buffer, *size)))
+        self.copies.start(
+            (&self.stream, &mut self.timeline),
+            (arena, at),
+            ([(block, buffer)], *size),
+        )
     }
 
     fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {

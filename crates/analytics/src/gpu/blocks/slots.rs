@@ -16,6 +16,9 @@ use crate::gpu::timeline::Timeline;
 pub(in crate::gpu) struct Slots {
     slots: Vec<Slot>,
     next: usize,
+    /// What is to be copied to the next slot, together: on a link that gives 55 GB/s, copies of 1 MiB
+    /// get 48, of 4 MiB 53 and of 8 MiB 54.
+    gathered: Vec<(u32, AlignedBuf)>,
     /// The blocks that were copied to the next slot.
     batch: Vec<u32>,
     /// Blocks that are computed on together.
@@ -65,9 +68,18 @@ impl Slots {
             })
         };
         let slots = (0..count).map(slot).collect::<Result<_>>()?;
-        let (batch, copies) = (Vec::new(), Copies::default());
-        let next = 0;
-        Ok(Self { slots, next, batch, batch_size, copies, timeline, synchronous, unregistered })
+        let (gathered, batch, copies) = (Vec::new(), Vec::new(), Copies::default());
+        Ok(Self {
+            slots,
+            next: 0,
+            gathered,
+            batch,
+            batch_size,
+            copies,
+            timeline,
+            synchronous,
+            unregistered,
+        })
     }
 
     /// Bytes of device memory that a slot takes.
@@ -128,12 +140,27 @@ impl<P: Program> Computing<'_, P> {
             stream.synchronize()?;
         }
         read(blocks, slots.batch.len() * self.tables.block_bytes)?;
-        self.arrived(block)
+        slots.batch.push(block);
+        self.compute_full()
     }
 
-    /// A block is in the next slot, or will be before what its stream is given now.
-    fn arrived(&mut self, block: u32) -> Result<()> {
-        self.slots.batch.push(block);
+    /// Starts copying what was gathered; once a batch is there, starts computing.
+    fn copy(&mut self) -> Result<()> {
+        let slots = &mut *self.slots;
+        if slots.gathered.is_empty() {
+            return Ok(());
+        }
+        let (size, at) = (self.tables.block_bytes, slots.batch.len() * self.tables.block_bytes);
+        slots.gathered.sort_unstable_by_key(|(_, buffer)| buffer.as_ptr());
+        slots.batch.extend(slots.gathered.iter().map(|(block, _)| *block));
+        let Slot { stream, blocks, .. } = &mut slots.slots[slots.next];
+        let on = (&*stream, &mut slots.timeline);
+        slots.copies.start(on, (blocks, at), (slots.gathered.drain(..), size))?;
+        self.compute_full()
+    }
+
+    /// Starts computing if the next slot is full.
+    fn compute_full(&mut self) -> Result<()> {
         if self.slots.batch.len() < self.slots.batch_size { Ok(()) } else { self.compute() }
     }
 
@@ -183,11 +210,14 @@ impl<P: Program> Computing<'_, P> {
 impl<P: Program> Stage for Computing<'_, P> {
     fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
         let slots = &mut *self.slots;
-        let Slot { stream, blocks, .. } = &mut slots.slots[slots.next];
-        let size = self.tables.block_bytes;
-        let on = (&*stream, &mut slots.timeline);
-        slots.copies.start(on, (blocks, slots.batch.len() * size), (block, (buffer, size)))?;
-        self.arrived(block)
+        slots.gathered.push((block, buffer));
+        let gathered = slots.batch.len() + slots.gathered.len();
+        if gathered < slots.batch_size { Ok(()) } else { self.copy() }
+    }
+
+    fn pause(&mut self) -> Result<()> {
+        // While earlier copies are under way, more may join these.
+        if self.slots.copies.are_done()? { self.copy() } else { Ok(()) }
     }
 
     fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
@@ -195,6 +225,7 @@ impl<P: Program> Stage for Computing<'_, P> {
     }
 
     fn finish(&mut self) -> Result<()> {
+        self.copy()?;
         self.compute()
     }
 }
