@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{BlockFile, Direction, Graph, Stage, StagedReader, Then};
+use tiergraph_graph::{BlockFile, Direction, Graph, OpenOptions, Stage, StagedReader, Then};
+use tiergraph_io::EngineChoice;
 use tiergraph_mem::AlignedBuf;
 
 const SMALL: Layout = Layout { block_bytes: 4 << 10, ..PACKED };
@@ -125,6 +126,88 @@ fn what_is_kept_is_handed_over_and_not_read() {
                 assert!(got.iter().map(|(block, _)| *block).eq(some));
             }
         }
+    }
+}
+
+/// A device that takes blocks of the pass after, and computes on them when that comes.
+struct Eager {
+    room: usize,
+    held: VecDeque<(u32, AlignedBuf)>,
+    /// What there is to compute on, and what was.
+    batch: Vec<u32>,
+    computed: Vec<u32>,
+    is_over: bool,
+}
+
+impl Stage for Eager {
+    fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
+        self.held.push_back((block, buffer));
+        self.batch.push(block);
+        Ok(())
+    }
+
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
+        to.extend(self.held.drain(..usize::from(wait && !self.held.is_empty())));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.computed.append(&mut self.batch);
+        self.is_over = true;
+        Ok(())
+    }
+
+    fn room_ahead(&self) -> usize {
+        self.room.saturating_sub(self.batch.len())
+    }
+
+    fn forget(&mut self, to: &mut Vec<(u32, AlignedBuf)>) -> Result<()> {
+        self.batch.clear();
+        to.extend(self.held.drain(..));
+        Ok(())
+    }
+}
+
+#[test]
+fn blocks_of_the_next_pass_are_handed_over_ahead_of_it() {
+    let sample = Sample::new(SMALL);
+    for (threads, room) in [(1, 1), (1, BUFFERS), (2, 2), (3, 9)] {
+        // Of this engine's reads something has arrived whenever it is asked.
+        let options = OpenOptions { engine: EngineChoice::Posix, ..cold(threads) };
+        let graph = sample.open(&options).unwrap();
+        let file = BlockFile::Tiles;
+        let all: Vec<u32> = (0..graph.blocks_of(file).unwrap()).collect();
+        let some: Vec<u32> = all.iter().copied().filter(|block| block % 3 == 1).collect();
+        let mut reader = reader(&graph);
+        let (held, none) = (VecDeque::new, Vec::new);
+        let eager =
+            |_| Eager { room, held: held(), batch: none(), computed: none(), is_over: true };
+        let mut stages: Vec<_> = (0..threads).map(eager).collect();
+        let mut were_ahead = 0;
+        let passes = [
+            (&all, Then::Again),
+            (&all, Then::Again),
+            (&some, Then::Again),
+            (&some, Then::Again),
+            (&some, Then::Stop),
+            (&all, Then::Stop),
+        ];
+        for (blocks, then) in passes {
+            stages.iter_mut().for_each(|stage| stage.is_over = false);
+            let before = graph.stats();
+            reader.pass(&graph, (file, blocks), then, &mut stages).unwrap();
+            let bytes = graph.stats().since(&before).bytes_read;
+            assert_eq!(bytes, (blocks.len() * block_bytes(&graph)) as u64);
+            assert!(stages.iter().all(|stage| stage.is_over));
+            let mut got: Vec<u32> =
+                stages.iter_mut().flat_map(|s| s.computed.split_off(0)).collect();
+            got.sort_unstable();
+            assert_eq!(got, *blocks, "{threads} threads, room for {room}, {then:?}");
+            let ahead: usize = stages.iter().map(|stage| stage.batch.len()).sum();
+            assert!(ahead <= if then == Then::Again { threads * room } else { 0 });
+            were_ahead += ahead;
+        }
+        assert!(were_ahead > 0, "{threads} threads, room for {room}");
     }
 }
 

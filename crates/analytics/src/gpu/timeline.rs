@@ -24,6 +24,12 @@ impl Origin {
         event.synchronize()?;
         Ok(Some(Self { event, at: before + before.elapsed() / 2 }))
     }
+
+    /// When `event` happened, before or after.
+    fn at(&self, event: &Event) -> Result<Instant> {
+        // Of the two times between them, one is none.
+        Ok(self.at + event.since(&self.event)? - self.event.since(event)?)
+    }
 }
 
 /// What the streams of one worker were given, and when they begin and end it.
@@ -74,12 +80,17 @@ impl Timeline {
         Ok(event)
     }
 
-    /// Tells the trace of all spans, which have ended.
+    /// Tells the trace of all spans that have ended: of those that belong to the next pass some may
+    /// not have.
     pub fn tell(&mut self, origin: Option<&Origin>) -> Result<()> {
         let Some(origin) = origin else { return Ok(()) };
-        for Span { track, name, begin, end } in self.spans.drain(..) {
-            let at = |event: &Event| Ok(origin.at + event.since(&origin.event)?);
-            self.trace.record(track, name, self.worker, (at(&begin)?, at(&end)?));
+        for span in std::mem::take(&mut self.spans) {
+            if !span.end.happened()? {
+                self.spans.push(span);
+                continue;
+            }
+            let Span { track, name, begin, end } = span;
+            self.trace.record(track, name, self.worker, (origin.at(&begin)?, origin.at(&end)?));
             self.spare.extend([begin, end]);
         }
         Ok(())

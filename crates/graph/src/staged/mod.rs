@@ -2,8 +2,9 @@
 //!
 //! The same loop as `reads`, with one more state a buffer can be in. Each worker owns an engine,
 //! its buffers and its stage, and waits for nobody else's (RealGraphGPU++'s asynchronous threads).
-//! Where the same pass comes again, its first reads begin before this one ends. Blocks that are
-//! kept on a worker's shelf are handed over while it reads others.
+//! Where the same pass comes again, its first reads begin before this one ends, and what they bring
+//! goes on to the device, which only waits with computing. Blocks that are kept on a worker's shelf
+//! are handed over while it reads others.
 
 mod pass;
 mod shelf;
@@ -22,7 +23,8 @@ use shelf::Keeping;
 
 /// Where a worker's blocks go: the slots of a device.
 pub trait Stage: Send {
-    /// Takes a block that was read, without waiting for what becomes of it.
+    /// Takes a block that was read, without waiting for what becomes of it. After
+    /// [`finish`](Self::finish), it is of the pass after this.
     ///
     /// # Errors
     /// Whatever the device gives; ends the pass.
@@ -48,6 +50,20 @@ pub trait Stage: Send {
     /// # Errors
     /// Whatever the device gives.
     fn finish(&mut self) -> Result<()>;
+
+    /// How many blocks of the pass after this it takes, now that this one is finished. The next
+    /// pass's stage, in the same place, gives their buffers back.
+    fn room_ahead(&self) -> usize {
+        0
+    }
+
+    /// Forgets what was taken ahead, because another pass comes, and gives the buffers back.
+    ///
+    /// # Errors
+    /// Whatever the device gives.
+    fn forget(&mut self, _to: &mut Vec<(u32, AlignedBuf)>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Engines, buffers and threads of the workers of staged passes, kept from pass to pass.
@@ -116,7 +132,8 @@ impl StagedReader {
     /// or takes them from where they are kept.
     ///
     /// Returns when the stages took all and gave their buffers back. If the same pass comes again,
-    /// its first reads have begun by then.
+    /// its first reads have begun by then, and stages have as many of its blocks as they have room
+    /// for: whatever comes, it comes to stages that know of those.
     ///
     /// # Errors
     /// A read that fails for good, a checksum that does not match, whatever a stage gives. The
@@ -143,6 +160,9 @@ impl StagedReader {
             Some(list) if list.file == file && list.blocks == missing => list,
             _ => {
                 self.drain()?;
+                for (worker, stage) in self.workers.iter_mut().zip(&mut *stages) {
+                    worker.get_mut().unwrap_or_else(PoisonError::into_inner).forget(stage)?;
+                }
                 self.list(file, &missing)
             }
         };

@@ -51,6 +51,10 @@ pub(super) struct Worker {
     now: Taken<u32>,
     /// Of the pass after this.
     later: Taken<u32>,
+    /// Buffers that the stage has.
+    staged: usize,
+    /// Bytes of each block that the stage has of the pass after this.
+    ahead: Vec<u64>,
 }
 
 pub(super) struct Pass<'a> {
@@ -74,8 +78,9 @@ impl Pass<'_> {
         stage: &mut impl Stage,
     ) -> Result<()> {
         worker.now = std::mem::take(&mut worker.later);
+        worker.ahead.drain(..).for_each(|bytes| self.graph.totals().read(bytes));
         worker.shelf.begin(self.wanted);
-        let worked = self.work(number, worker, stage);
+        let worked = stage.pause().and_then(|()| self.work(number, worker, stage));
         // Whatever happened: a stage gives no buffer back that waits for more of them.
         let worked = worked.and(stage.finish());
         let emptied = self.empty(worker, stage, worked.is_ok());
@@ -83,24 +88,52 @@ impl Pass<'_> {
         worked.and(emptied)
     }
 
-    /// Takes all buffers back, whatever happened; the next pass reads into them meanwhile.
+    /// Takes all buffers of this pass back, whatever happened; the next one begins meanwhile.
     fn empty(&self, worker: &mut Worker, stage: &mut impl Stage, worked: bool) -> Result<()> {
-        while self.take_back(worker, stage, true)? {
+        // A stage gives them back in the order in which it took them.
+        let mut missing = worker.staged;
+        loop {
             if worked {
                 self.fill(worker);
                 self.poll(worker, Wait::No)?;
+                self.go_ahead(worker, stage)?;
             }
+            let given = if missing > 0 { self.take_back(worker, stage, true)? } else { 0 };
+            if given == 0 {
+                return Ok(());
+            }
+            missing = missing.saturating_sub(given);
         }
-        Ok(())
     }
 
-    /// Takes buffers back from the stage; with `wait`, at least one if it has any. Whether it gave
-    /// some.
-    fn take_back(&self, worker: &mut Worker, stage: &mut impl Stage, wait: bool) -> Result<bool> {
-        stage.give_back(&mut worker.returned, wait)?;
-        if worker.returned.is_empty() {
-            return Ok(false);
+    /// Hands over what has arrived of the next pass, as far as the stage has room.
+    fn go_ahead(&self, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
+        while stage.room_ahead() > 0 {
+            let Some(Done { tag, buffer, result }) = worker.later.arrived.pop_front() else {
+                break;
+            };
+            match result {
+                Ok(bytes) => worker.ahead.push(bytes as u64),
+                Err(e) => {
+                    // The next pass's to report, if there is one.
+                    worker.later.arrived.push_front(Done { tag, buffer, result: Err(e) });
+                    break;
+                }
+            }
+            worker.staged += 1;
+            stage.take(tag as u32, buffer)?;
         }
+        stage.pause()
+    }
+
+    /// Takes buffers back from the stage; with `wait`, at least one if it has any. How many it gave.
+    fn take_back(&self, worker: &mut Worker, stage: &mut impl Stage, wait: bool) -> Result<usize> {
+        stage.give_back(&mut worker.returned, wait)?;
+        let given = worker.returned.len();
+        if given == 0 {
+            return Ok(0);
+        }
+        worker.staged -= given;
         for (block, buffer) in worker.returned.drain(..) {
             match self.shelved.binary_search(&block) {
                 Ok(_) => worker.shelf.put_back(block, buffer),
@@ -109,7 +142,7 @@ impl Pass<'_> {
         }
         // The first ones are taken first: neighbours are read into together, and copied together.
         worker.free.sort_unstable_by_key(|buffer| Reverse(buffer.as_ptr()));
-        Ok(true)
+        Ok(given)
     }
 
     fn work(&self, number: u32, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
@@ -218,6 +251,7 @@ impl Pass<'_> {
         (block, buffer): (u32, AlignedBuf),
     ) -> Result<()> {
         let since = Instant::now();
+        worker.staged += 1;
         stage.take(block, buffer)?;
         self.take_back(worker, stage, false)?;
         self.graph.totals().computed(since);
@@ -237,6 +271,8 @@ impl Worker {
             done: Vec::new(),
             now: Taken::default(),
             later: Taken::default(),
+            staged: 0,
+            ahead: Vec::new(),
         }
     }
 
@@ -252,5 +288,14 @@ impl Worker {
         }
         while self.engine.in_flight() > 0 && self.engine.poll(&mut self.done, Wait::All).is_ok() {}
         self.free.extend(self.done.drain(..).map(|done| done.buffer));
+    }
+
+    /// Has `stage` forget what it took ahead of a pass that does not come.
+    pub(super) fn forget(&mut self, stage: &mut impl Stage) -> Result<()> {
+        stage.forget(&mut self.returned)?;
+        self.free.extend(self.returned.drain(..).map(|(_, buffer)| buffer));
+        self.staged = 0;
+        self.ahead.clear();
+        Ok(())
     }
 }

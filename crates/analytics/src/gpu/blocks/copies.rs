@@ -56,4 +56,12 @@ impl Copies {
         }
         Ok(())
     }
+
+    /// The blocks and buffers of all copies, when they have ended.
+    pub fn finish(&mut self, to: &mut Vec<(u32, AlignedBuf)>) -> Result<()> {
+        while !self.under_way.is_empty() {
+            self.give_back(to, true)?;
+        }
+        Ok(())
+    }
 }

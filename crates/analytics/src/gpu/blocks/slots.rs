@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 use tiergraph_core::trace::Track;
 use tiergraph_gpu::kernels::{BATCH, Blocks, EdgeMap, Program, Slices, Survey};
-use tiergraph_gpu::{CuFile, Device, DeviceBuf, Stream};
+use tiergraph_gpu::{CuFile, Device, DeviceBuf, Event, Stream};
 use tiergraph_graph::Stage;
 use tiergraph_mem::AlignedBuf;
 
@@ -14,6 +14,8 @@ use crate::gpu::timeline::Timeline;
 
 /// Slots that one worker fills in turn.
 pub(in crate::gpu) struct Slots {
+    /// To the slots, which therefore drop after them.
+    copies: Copies,
     slots: Vec<Slot>,
     next: usize,
     /// What is to be copied to the next slot, together: on a link that gives 55 GB/s, copies of 1 MiB
@@ -23,7 +25,6 @@ pub(in crate::gpu) struct Slots {
     batch: Vec<u32>,
     /// Blocks that are computed on together.
     batch_size: usize,
-    copies: Copies,
     timeline: Timeline,
     synchronous: bool,
     /// Why cuFile does not know them, where it was to.
@@ -34,6 +35,8 @@ pub(in crate::gpu) struct Slots {
 /// given next waits for what it was given before, so a slot is free when its turn comes.
 struct Slot {
     stream: Stream,
+    /// The last batch was computed on; what was copied since may be under way.
+    computed: Event,
     blocks: DeviceBuf<u8>,
     /// Which of them are damaged.
     damaged: DeviceBuf<u32>,
@@ -62,6 +65,7 @@ impl Slots {
             });
             Ok(Slot {
                 stream: Stream::new(device)?,
+                computed: Event::new(device)?,
                 blocks,
                 damaged: DeviceBuf::new(device, BATCH)?,
                 slices: slices.transpose()?,
@@ -70,12 +74,12 @@ impl Slots {
         let slots = (0..count).map(slot).collect::<Result<_>>()?;
         let (gathered, batch, copies) = (Vec::new(), Vec::new(), Copies::default());
         Ok(Self {
+            copies,
             slots,
             next: 0,
             gathered,
             batch,
             batch_size,
-            copies,
             timeline,
             synchronous,
             unregistered,
@@ -97,7 +101,7 @@ impl Slots {
         programs: &'a [P],
         active: Option<&'a DeviceBuf<u8>>,
     ) -> Computing<'a, P> {
-        Computing { slots: self, tables, kernel, programs, active }
+        Computing { slots: self, tables, kernel, programs, active, is_over: false }
     }
 
     /// Why cuFile does not know them, where it was to.
@@ -110,9 +114,9 @@ impl Slots {
         &mut self.timeline
     }
 
-    /// Waits for all that the slots were given.
+    /// Waits until all that programs were given is done.
     pub fn synchronize(&self) -> Result<()> {
-        self.slots.iter().try_for_each(|slot| slot.stream.synchronize())
+        self.slots.iter().try_for_each(|slot| slot.computed.synchronize())
     }
 }
 
@@ -123,6 +127,8 @@ pub(in crate::gpu) struct Computing<'a, P> {
     kernel: &'a EdgeMap<P>,
     programs: &'a [P],
     active: Option<&'a DeviceBuf<u8>>,
+    /// The pass is: what comes now is for the one after it, and only copied.
+    is_over: bool,
 }
 
 impl<P: Program> Computing<'_, P> {
@@ -161,7 +167,8 @@ impl<P: Program> Computing<'_, P> {
 
     /// Starts computing if the next slot is full.
     fn compute_full(&mut self) -> Result<()> {
-        if self.slots.batch.len() < self.slots.batch_size { Ok(()) } else { self.compute() }
+        let is_full = self.slots.batch.len() == self.slots.batch_size;
+        if is_full && !self.is_over { self.compute() } else { Ok(()) }
     }
 
     /// Starts computing on what the next slot has.
@@ -173,7 +180,7 @@ impl<P: Program> Computing<'_, P> {
         let numbers = std::mem::take(&mut slots.batch);
         let following = (slots.next + 1) % slots.slots.len();
         let number = std::mem::replace(&mut slots.next, following);
-        let Slot { stream, blocks, damaged, slices } = &mut slots.slots[number];
+        let Slot { stream, computed, blocks, damaged, slices } = &mut slots.slots[number];
         let (stream, timeline) = (&*stream, &mut slots.timeline);
         let (size, tables) = (self.tables.block_bytes, self.tables);
         let mut batch = Blocks::batch(blocks, size, &numbers);
@@ -203,6 +210,7 @@ impl<P: Program> Computing<'_, P> {
                 timeline.span(edge_map, stream, || self.programs.iter().try_for_each(run))?;
             }
         }
+        computed.record(stream)?;
         if slots.synchronous { stream.synchronize() } else { Ok(()) }
     }
 }
@@ -216,6 +224,8 @@ impl<P: Program> Stage for Computing<'_, P> {
     }
 
     fn pause(&mut self) -> Result<()> {
+        // All of it may have been copied before this pass.
+        self.compute_full()?;
         // While earlier copies are under way, more may join these.
         if self.slots.copies.are_done()? { self.copy() } else { Ok(()) }
     }
@@ -226,6 +236,18 @@ impl<P: Program> Stage for Computing<'_, P> {
 
     fn finish(&mut self) -> Result<()> {
         self.copy()?;
-        self.compute()
+        self.compute()?;
+        self.is_over = true;
+        Ok(())
+    }
+
+    fn room_ahead(&self) -> usize {
+        self.slots.batch_size - self.slots.batch.len() - self.slots.gathered.len()
+    }
+
+    fn forget(&mut self, to: &mut Vec<(u32, AlignedBuf)>) -> Result<()> {
+        self.slots.batch.clear();
+        to.append(&mut self.slots.gathered);
+        self.slots.copies.finish(to)
     }
 }
