@@ -36,6 +36,7 @@ PACKED = {"codec": "packed", "layouts": "analytics"}
 RAW = {"codec": "raw", "order": "degree"}
 WEIGHTED = {"undirected": True, "weights": "byte"}
 UNDIRECTED = "packed, undirected"
+RAW_UNDIRECTED = "raw, undirected"
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
     weighted = build(args, "weighted", PACKED | WEIGHTED)
     raw_weighted = build(args, "raw-weighted", RAW | WEIGHTED)
     peers = cugraph(graphs["raw"], raw_weighted)
-    rows = pageranks(graphs, peers)
+    rows = pageranks(graphs | {RAW_UNDIRECTED: raw_weighted}, peers)
     rows += _traversals.measure(
         {
             "directed": graphs["packed"],
@@ -152,7 +153,8 @@ def cusparse(indptr: np.ndarray, indices: np.ndarray, width: int | None = None) 
 def size(path: Path) -> tuple[int, int]:
     """Arcs, and bytes of the file that a pass reads."""
     manifest = json.loads((path / "manifest.json").read_text())
-    file = "in.blocks" if manifest["codec"] == "raw" else "tiles.blocks"
+    raw = "in.blocks" if manifest["directed"] else "out.blocks"
+    file = raw if manifest["codec"] == "raw" else "tiles.blocks"
     return manifest["arcs"], manifest["files"][file]["bytes"]
 
 

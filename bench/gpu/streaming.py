@@ -1,6 +1,7 @@
 """PageRank and WCC on a GPU with nothing resident: how fast blocks reach it, and what limits that.
 
-`python bench/gpu/streaming.py [--scale 24] [--folder /dev/shm] [--disk DIR] [--out FILE]`
+`python bench/gpu/streaming.py [--scale 24] [--folder /dev/shm] [--disk DIR] [--out FILE]
+[--tables memory disk modelled ways]`
 
 Four tables, each beside its ceiling in the same run:
 
@@ -30,6 +31,8 @@ import torch
 
 import tiergraph as tg
 
+CODECS = ("raw", "packed")
+TABLES = ("memory", "disk", "modelled", "ways")
 ITERATIONS = 6
 ROUNDS = 5
 MEASURED = ("seconds", "bandwidth", "arcs_per_second", "read_ceiling", "copy_ceiling", "share")
@@ -37,19 +40,21 @@ GB = 1e9
 
 
 def main() -> None:
-    """Prints the four tables."""
+    """Prints the tables."""
     args = parser().parse_args()
     rows: list[dict[str, Any]] = []
-    graphs = {codec: build(args.folder, args.scale, codec) for codec in ("raw", "packed")}
-    rows.extend(memory_backed(graphs, args.threads))
-    if args.disk:
-        for codec in graphs:
+    if "memory" in args.tables:
+        graphs = {codec: build(args.folder, args.scale, codec) for codec in CODECS}
+        rows.extend(memory_backed(graphs, args.threads))
+    if "disk" in args.tables and args.disk:
+        for codec in CODECS:
             rows.append(real_disk(build(args.disk, args.scale, codec), codec))
-    for drives in (1, 2):
-        for threads in args.modelled_threads:
-            rows.extend(modelled(graphs["raw"], drives * 7 * GB, threads))
-    for folder in filter(None, (args.folder, args.disk)):
-        for codec in graphs:
+    if "modelled" in args.tables:
+        raw = build(args.folder, args.scale, "raw")
+        for drives, threads in itertools.product((1, 2), args.modelled_threads):
+            rows.extend(modelled(raw, drives * 7 * GB, threads))
+    if "ways" in args.tables:
+        for folder, codec in itertools.product(filter(None, (args.folder, args.disk)), CODECS):
             rows.extend(ways(build(folder, args.scale, codec), codec))
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
@@ -59,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     parsed = _arguments.arguments(__doc__)
     parsed.add_argument("--disk", type=Path)
+    parsed.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     parsed.add_argument("--threads", type=int, nargs="+", default=[12])
     parsed.add_argument("--modelled-threads", type=int, nargs="+", default=[1, 2])
     return parsed

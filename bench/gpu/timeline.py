@@ -4,13 +4,15 @@
 
 PageRank and WCC with nothing resident, one worker: a stage after the other by blocking reads (RG-no
 of RealGraphGPU), asynchronous slots (RG-opt), and cuFile's reads into device memory (RG++; where
-nvidia-fs is not loaded, cuFile copies through host memory, and the row says so). Of each stage the
-share of the run in which it was busy: they add up to about one where stages wait for each other,
-and to more where they overlap. A trace costs a few events a block, so runs are also timed without.
+nvidia-fs is not loaded, cuFile copies through host memory, and the row says so; where it refuses
+the file, its reason is the row). Of each stage the share of the run in which it was busy: they add
+up to about one where stages wait for each other, and to more where they overlap. A trace costs a
+few events a block, so runs are also timed without.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -41,11 +43,12 @@ def main() -> None:
     path = args.folder / f"raw-{args.scale}.tg"
     if not path.exists():
         tg.generate("rmat", path, scale=args.scale, codec="raw", order="degree")
-    rows = [
-        measure(path, mode, algorithm, args.threads, args.traces)
-        for algorithm in ("pagerank", "wcc")
-        for mode in MODES
-    ]
+    rows = []
+    for algorithm, mode in itertools.product(("pagerank", "wcc"), MODES):
+        try:
+            rows.append(measure(path, mode, algorithm, args.threads, args.traces))
+        except tg.Error as error:
+            print(f"{algorithm:8} {mode:6}: {str(error).splitlines()[0]}")
     if args.out:
         args.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
 

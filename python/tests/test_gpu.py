@@ -125,6 +125,15 @@ def test_a_graph_goes_where_state_needs_its_room(tmp_path):
         assert 0 < gpu.last_run["device_resident_bytes"] < run["pass_bytes"]
 
 
+def test_many_slots_are_smaller_where_there_is_little_memory(tmp_path):
+    path = build_even(tmp_path, 500, 300_000, codec="raw", block_bytes=4096)
+    gpu = tg.open(path, device="cuda", device_memory="2500KiB", threads=16)
+    ranks = tg.open(path).pagerank(iterations=3)
+    np.testing.assert_allclose(gpu.pagerank(iterations=3), ranks, rtol=1e-4)
+    run = gpu.last_run
+    assert 0 < run["device_resident_bytes"] < run["pass_bytes"]
+
+
 def test_state_that_does_not_fit_is_refused(tmp_path):
     path = build_even(tmp_path, 5_000_000, 100_000, order="none")
     graph = tg.open(path, device="cuda", device_memory="32MiB")

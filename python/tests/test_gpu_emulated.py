@@ -28,7 +28,7 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         (
             "test_gpu.py",
             "(path and weighted and directed and 4096) or damage or search or stays or goes "
-            "or own or large",
+            "or own or large or little",
         ),
         ("test_gpu_propagate.py", "(loops and 4096) or nan"),
         ("test_gpu_trace.py", "test"),

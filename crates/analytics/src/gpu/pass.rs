@@ -93,7 +93,8 @@ impl<'a, P: Program> Passes<'a, P> {
         let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
         let (layout, transposed) = (tables.layout, arcs.transposed);
         let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
-        let shape = Shape::of(gpu.options.transfers, graph.threads(), tables.blocks);
+        let room = gpu.memory.saturating_sub(state_bytes + tables.bytes());
+        let shape = Shape::of(gpu.options.transfers, graph.threads(), tables, room);
         let buffers = tables.bytes()
             + if on_device.is_whole() { 0 } else { Bringing::device_bytes(shape, tables) };
         let left = gpu.memory.checked_sub(state_bytes + buffers).ok_or_else(|| {

@@ -2,10 +2,14 @@
 
 use tiergraph_gpu::kernels::BATCH;
 
+use super::slots::Slots;
+use super::tables::Tables;
 use crate::gpu::Transfers;
 
 /// Lanes for each of the graph's threads: they mostly wait.
 const LANES: usize = 4;
+/// What slots leave of the device's memory that state does not take: three parts of so many.
+const SHARE: u64 = 4;
 
 /// How many slots there are.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +23,18 @@ pub(in crate::gpu) struct Shape {
 }
 
 impl Shape {
-    /// For `blocks` and as many `workers`.
-    pub fn of(transfers: Transfers, workers: usize, blocks: u32) -> Self {
+    /// For as many `workers` and the blocks of `tables`, of the `room` that there is on the device:
+    /// where that is little, batches are smaller.
+    pub fn of(transfers: Transfers, workers: usize, tables: &Tables, room: u64) -> Self {
+        Self::sized(transfers, workers, tables.blocks, (Slots::slot_bytes(1, tables), room))
+    }
+
+    fn sized(
+        transfers: Transfers,
+        workers: usize,
+        blocks: u32,
+        (block_bytes, room): (u64, u64),
+    ) -> Self {
         let (lanes, slots, most) = match transfers {
             Transfers::Synchronous => (workers, 3, 1),
             Transfers::Asynchronous => (workers, 3, BATCH),
@@ -28,7 +42,24 @@ impl Shape {
             Transfers::Direct => (workers * LANES, 2, BATCH / 2),
         };
         // Of a small graph, every lane has something.
-        let batch = (blocks as usize / (2 * lanes)).clamp(1, most);
+        let share = blocks as usize / (2 * lanes);
+        let fit = room / SHARE / (block_bytes * (lanes * slots) as u64);
+        let batch = share.min(usize::try_from(fit).unwrap_or(most)).clamp(1, most);
         Self { lanes, slots, batch }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_take_a_quarter_of_the_room_and_at_least_a_block_each() {
+        let batch = |workers, blocks, room: u64| {
+            Shape::sized(Transfers::Asynchronous, workers, blocks, (1 << 20, room << 20)).batch
+        };
+        assert_eq!(batch(12, 1000, 4 * 12 * 3 * 8), BATCH);
+        assert_eq!(batch(12, 1000, 4 * 12 * 3 * 8 - 1), BATCH - 1);
+        assert_eq!((batch(12, 1000, 0), batch(12, 48, 1 << 20)), (1, 2));
     }
 }
