@@ -170,7 +170,7 @@ impl Stream {
     /// Whatever the driver gives; the buffers are lost then.
     ///
     /// # Panics
-    /// If either is shorter.
+    /// If a buffer or `to` is shorter.
     pub fn start_upload(
         &self,
         to: &mut DeviceBuf<u8>,

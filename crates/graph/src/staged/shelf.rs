@@ -11,6 +11,9 @@ use super::Stage;
 /// and few enough that what is read need not wait long for it.
 const UNDER_WAY: usize = 16;
 
+/// Spare buffers that a worker takes at a time: they lie side by side, and are copied together.
+const NEIGHBOURS: usize = 8;
+
 /// The number of no block.
 const NONE: u32 = u32::MAX;
 
@@ -27,6 +30,8 @@ impl Shelf {
     /// Puts those of `wanted`, which ascends, up for this pass.
     pub(super) fn begin(&mut self, wanted: &[u32]) {
         self.under_way = 0;
+        // They come back in whatever order; neighbours are to go out together again.
+        self.kept.sort_by_key(|(_, buffer)| buffer.as_ptr());
         let is_wanted = |kept: &mut (u32, AlignedBuf)| wanted.binary_search(&kept.0).is_ok();
         self.todo = self.kept.extract_if(.., is_wanted).collect();
     }
@@ -87,7 +92,10 @@ impl Stage for Keeping<'_> {
         Ok(())
     }
 
-    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, _wait: bool) -> Result<()> {
+    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
+        if self.owed < NEIGHBOURS && !wait {
+            return Ok(());
+        }
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let first = spare.len().saturating_sub(self.owed);
         self.owed -= spare.len() - first;

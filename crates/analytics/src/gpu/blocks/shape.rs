@@ -8,7 +8,7 @@ use crate::gpu::Transfers;
 
 /// Lanes for each of the graph's threads: they mostly wait.
 const LANES: usize = 4;
-/// What slots leave of the device's memory that state does not take: three parts of so many.
+/// Slots take one part of so many of the device's memory that state leaves, or a block each.
 const SHARE: u64 = 4;
 
 /// How many slots there are.
