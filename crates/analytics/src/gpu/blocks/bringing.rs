@@ -24,7 +24,7 @@ pub(in crate::gpu) struct Bringing {
 impl Bringing {
     /// Bytes of device memory that it takes.
     pub fn device_bytes(shape: Shape, tables: &Tables) -> u64 {
-        (shape.lanes * shape.slots) as u64 * Slots::slot_bytes(shape.batch, tables)
+        (shape.lanes * shape.slots * shape.batch) as u64 * tables.slot_bytes()
     }
 
     /// By `reader`, of a graph's blocks but those that `host` says.

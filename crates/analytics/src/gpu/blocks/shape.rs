@@ -2,7 +2,6 @@
 
 use tiergraph_gpu::kernels::BATCH;
 
-use super::slots::Slots;
 use super::tables::Tables;
 use crate::gpu::Transfers;
 
@@ -26,7 +25,7 @@ impl Shape {
     /// For as many `workers` and the blocks of `tables`, of the `room` that there is on the device:
     /// where that is little, batches are smaller.
     pub fn of(transfers: Transfers, workers: usize, tables: &Tables, room: u64) -> Self {
-        Self::sized(transfers, workers, tables.blocks, (Slots::slot_bytes(1, tables), room))
+        Self::sized(transfers, workers, tables.blocks, (tables.slot_bytes(), room))
     }
 
     fn sized(

@@ -86,13 +86,6 @@ impl Slots {
         })
     }
 
-    /// Bytes of device memory that a slot takes.
-    pub fn slot_bytes(batch_size: usize, tables: &Tables) -> u64 {
-        let slices =
-            tables.tiles.as_ref().map_or(0, |_| 8 * Survey::most_slices(tables.block_bytes));
-        (batch_size * (tables.block_bytes + slices)) as u64
-    }
-
     /// These slots, for one pass of some programs.
     pub fn stage<'a, P: Program>(
         &'a mut self,

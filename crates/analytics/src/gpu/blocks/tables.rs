@@ -68,6 +68,12 @@ impl Tables {
         self.tiles.as_ref().map_or(0, |tiles| tiles.segments.bytes() as u64)
     }
 
+    /// Bytes of device memory that a block takes in a slot, with the list of its slices.
+    pub fn slot_bytes(&self) -> u64 {
+        let slices = self.tiles.as_ref().map_or(0, |_| 8 * Survey::most_slices(self.block_bytes));
+        (self.block_bytes + slices) as u64
+    }
+
     /// The error of a block whose checksum failed since the last call, if there is one.
     pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
         let Some(checks) = &self.checks else { return Ok(()) };
