@@ -42,11 +42,15 @@ GB = 1e9
 def main() -> None:
     """Prints the tables."""
     args = parser().parse_args()
+    if args.tables is None:
+        args.tables = [table for table in TABLES if table != "disk" or args.disk]
+    elif "disk" in args.tables and not args.disk:
+        parser().error("the table `disk` needs `--disk DIR`")
     rows: list[dict[str, Any]] = []
     if "memory" in args.tables:
         graphs = {codec: build(args.folder, args.scale, codec) for codec in CODECS}
         rows.extend(memory_backed(graphs, args.threads))
-    if "disk" in args.tables and args.disk:
+    if "disk" in args.tables:
         for codec in CODECS:
             rows.append(real_disk(build(args.disk, args.scale, codec), codec))
     if "modelled" in args.tables:
@@ -64,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     parsed = _arguments.arguments(__doc__)
     parsed.add_argument("--disk", type=Path)
-    parsed.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
+    parsed.add_argument("--tables", nargs="+", choices=TABLES)
     parsed.add_argument("--threads", type=int, nargs="+", default=[12])
     parsed.add_argument("--modelled-threads", type=int, nargs="+", default=[1, 2])
     return parsed

@@ -28,7 +28,8 @@ impl PinnedPool {
         if len * count == 0 {
             return Ok((0..count).map(|_| AlignedBuf::default()).collect());
         }
-        // One page more, because the driver aligns to less than a page where it pleases.
+        // One page more, because the driver aligns to less than a page where it pleases; a part of it
+        // is left at the end, so that buffers of two allocations never adjoin.
         let pinned = Arc::new(Pinned::new(device, len * count + PAGE_BYTES)?);
         let skip = pinned.start.as_ptr().align_offset(PAGE_BYTES);
         let part = |i: usize| {

@@ -130,13 +130,13 @@ fn what_is_kept_is_handed_over_and_not_read() {
 }
 
 /// A device that takes blocks of the pass after, and computes on them when that comes.
+#[derive(Default)]
 struct Eager {
     room: usize,
     held: VecDeque<(u32, AlignedBuf)>,
     /// What there is to compute on, and what was.
     batch: Vec<u32>,
     computed: Vec<u32>,
-    is_over: bool,
 }
 
 impl Stage for Eager {
@@ -153,12 +153,11 @@ impl Stage for Eager {
 
     fn finish(&mut self) -> Result<()> {
         self.computed.append(&mut self.batch);
-        self.is_over = true;
         Ok(())
     }
 
-    fn room_ahead(&self) -> usize {
-        self.room.saturating_sub(self.batch.len())
+    fn has_room_ahead(&self) -> bool {
+        self.batch.len() < self.room
     }
 
     fn forget(&mut self, to: &mut Vec<(u32, AlignedBuf)>) -> Result<()> {
@@ -179,9 +178,7 @@ fn blocks_of_the_next_pass_are_handed_over_ahead_of_it() {
         let all: Vec<u32> = (0..graph.blocks_of(file).unwrap()).collect();
         let some: Vec<u32> = all.iter().copied().filter(|block| block % 3 == 1).collect();
         let mut reader = reader(&graph);
-        let (held, none) = (VecDeque::new, Vec::new);
-        let eager =
-            |_| Eager { room, held: held(), batch: none(), computed: none(), is_over: true };
+        let eager = |_| Eager { room, ..Eager::default() };
         let mut stages: Vec<_> = (0..threads).map(eager).collect();
         let mut were_ahead = 0;
         let passes = [
@@ -193,12 +190,10 @@ fn blocks_of_the_next_pass_are_handed_over_ahead_of_it() {
             (&all, Then::Stop),
         ];
         for (blocks, then) in passes {
-            stages.iter_mut().for_each(|stage| stage.is_over = false);
             let before = graph.stats();
             reader.pass(&graph, (file, blocks), then, &mut stages).unwrap();
             let bytes = graph.stats().since(&before).bytes_read;
             assert_eq!(bytes, (blocks.len() * block_bytes(&graph)) as u64);
-            assert!(stages.iter().all(|stage| stage.is_over));
             let mut got: Vec<u32> =
                 stages.iter_mut().flat_map(|s| s.computed.split_off(0)).collect();
             got.sort_unstable();

@@ -167,6 +167,7 @@ impl Gpu {
     pub fn device(&self) -> &Device {
         &self.device
     }
+
     /// The graph's vertex that the user calls `id`: on the device, if it has the user's order.
     ///
     /// # Errors

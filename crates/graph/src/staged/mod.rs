@@ -51,10 +51,10 @@ pub trait Stage: Send {
     /// Whatever the device gives.
     fn finish(&mut self) -> Result<()>;
 
-    /// How many blocks of the pass after this it takes, now that this one is finished. The next
-    /// pass's stage, in the same place, gives their buffers back.
-    fn room_ahead(&self) -> usize {
-        0
+    /// Whether it takes a block of the pass after this, now that this one is finished. The next
+    /// pass's stage, in the same place, gives the buffer back.
+    fn has_room_ahead(&self) -> bool {
+        false
     }
 
     /// Forgets what was taken ahead, because another pass comes, and gives the buffers back.

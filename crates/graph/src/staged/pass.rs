@@ -98,30 +98,28 @@ impl Pass<'_> {
                 self.poll(worker, Wait::No)?;
                 self.go_ahead(worker, stage)?;
             }
-            let given = if missing > 0 { self.take_back(worker, stage, true)? } else { 0 };
-            if given == 0 {
+            if missing == 0 {
                 return Ok(());
             }
-            missing = missing.saturating_sub(given);
+            match self.take_back(worker, stage, true)? {
+                0 => return Ok(()),
+                given => missing = missing.saturating_sub(given),
+            }
         }
     }
 
     /// Hands over what has arrived of the next pass, as far as the stage has room.
     fn go_ahead(&self, worker: &mut Worker, stage: &mut impl Stage) -> Result<()> {
-        while stage.room_ahead() > 0 {
-            let Some(Done { tag, buffer, result }) = worker.later.arrived.pop_front() else {
+        while stage.has_room_ahead() {
+            let Some(done) = worker.later.arrived.pop_front() else { break };
+            let Ok(bytes) = done.result else {
+                // The next pass's to report, if there is one.
+                worker.later.arrived.push_front(done);
                 break;
             };
-            match result {
-                Ok(bytes) => worker.ahead.push(bytes as u64),
-                Err(e) => {
-                    // The next pass's to report, if there is one.
-                    worker.later.arrived.push_front(Done { tag, buffer, result: Err(e) });
-                    break;
-                }
-            }
+            worker.ahead.push(bytes as u64);
             worker.staged += 1;
-            stage.take(tag as u32, buffer)?;
+            stage.take(done.tag as u32, done.buffer)?;
         }
         stage.pause()
     }

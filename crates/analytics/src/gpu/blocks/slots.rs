@@ -97,6 +97,11 @@ impl Slots {
         Computing { slots: self, tables, kernel, programs, active, is_over: false }
     }
 
+    /// Whether the next slot takes another block.
+    fn has_room(&self) -> bool {
+        self.batch.len() + self.gathered.len() < self.batch_size
+    }
+
     /// Why cuFile does not know them, where it was to.
     pub fn unregistered(&self) -> Option<&str> {
         self.unregistered.as_deref()
@@ -212,8 +217,7 @@ impl<P: Program> Stage for Computing<'_, P> {
     fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
         let slots = &mut *self.slots;
         slots.gathered.push((block, buffer));
-        let gathered = slots.batch.len() + slots.gathered.len();
-        if gathered < slots.batch_size { Ok(()) } else { self.copy() }
+        if slots.has_room() { Ok(()) } else { self.copy() }
     }
 
     fn pause(&mut self) -> Result<()> {
@@ -234,8 +238,8 @@ impl<P: Program> Stage for Computing<'_, P> {
         Ok(())
     }
 
-    fn room_ahead(&self) -> usize {
-        self.slots.batch_size - self.slots.batch.len() - self.slots.gathered.len()
+    fn has_room_ahead(&self) -> bool {
+        self.slots.has_room()
     }
 
     fn forget(&mut self, to: &mut Vec<(u32, AlignedBuf)>) -> Result<()> {
