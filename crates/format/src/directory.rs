@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::features::{FOLDERS, NewFiles, make_folder};
+use crate::journal::recover;
+use crate::leftovers::{BUILD_ID, remove_leftovers, remove_stripes};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::place::{Place, refuse, sync};
 use crate::sink::FileSink;
 
 pub use crate::place::Existing;
-
-/// In every stripe, the build that it belongs to.
-const BUILD_ID: &str = "build_id";
 
 /// An opened graph directory.
 #[derive(Debug, Clone)]
@@ -24,7 +23,8 @@ pub struct GraphDir {
 }
 
 impl GraphDir {
-    /// Opens a graph: reads the manifest and compares the length of every file with it.
+    /// Opens a graph: reads the manifest and compares the length of every file with it. An addition
+    /// of files that was interrupted after it was committed is finished first.
     pub fn open(path: &Path) -> Result<Self> {
         let graph = Self::open_unchecked(path)?;
         for (name, entry) in &graph.manifest.files {
@@ -37,6 +37,7 @@ impl GraphDir {
 
     /// Opens a graph whose files may be cut or missing, for `verify`.
     pub(crate) fn open_unchecked(path: &Path) -> Result<Self> {
+        recover(path)?;
         let graph = Self { path: path.to_owned(), manifest: Manifest::read(path)? };
         for stripe in &graph.manifest.stripes {
             let file = stripe.join(BUILD_ID);
@@ -129,14 +130,17 @@ impl Building {
             |p: &Path| std::path::absolute(p).map_err(|e| Error::io("create", p.display(), e));
         let path = absolute(path)?;
         refuse(&path, existing)?;
+        let build_id = format!("{:016x}", RandomState::new().build_hasher().finish());
         let mut places = vec![Place::new(path.clone())?];
         for (i, stripe) in stripes.iter().enumerate() {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            places.push(Place::new(absolute(stripe)?.join(format!("{name}.stripe{i}")))?);
+            let place = Place::new(absolute(stripe)?.join(format!("{name}.stripe{i}")))?;
+            // Beside the stripe of a graph that it replaces, which is whole until this one is.
+            places.push(place.known_as(&build_id));
         }
-        let build_id = format!("{:016x}", RandomState::new().build_hasher().finish());
         let mut building = Self { places: Vec::new(), existing, build_id };
         for mut place in places {
+            remove_leftovers(&place);
             place.create()?;
             building.places.push(place);
         }
@@ -180,7 +184,8 @@ impl Building {
                 .map_err(|e| io(place, e))?;
         }
         let replaced = Manifest::read(path).ok();
-        // The directory with the manifest last: it is what makes a graph.
+        // The directory with the manifest last: it is what makes a graph, and its stripes are
+        // nobody's before.
         for (done, place) in self.places.iter().rev().enumerate() {
             if let Err(e) = place.swap_in() {
                 self.places.iter().rev().take(done).for_each(Place::swap_out);
@@ -238,17 +243,6 @@ impl Drop for Building {
     fn drop(&mut self) {
         for place in &self.places {
             let _ = fs::remove_dir_all(&place.building);
-        }
-    }
-}
-
-/// Removes the stripes of a replaced graph that the new one did not take over.
-pub(crate) fn remove_stripes(replaced: &Manifest) {
-    for stripe in &replaced.stripes {
-        // Never more than what is provably its own.
-        let own = fs::read_to_string(stripe.join(BUILD_ID)).is_ok_and(|id| id == replaced.build_id);
-        if own {
-            let _ = fs::remove_dir_all(stripe);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::directory::remove_stripes;
+use crate::leftovers::{remove_leftovers, remove_stripes};
 use crate::manifest::Manifest;
 use crate::place::{Existing, Place, refuse, sync};
 use crate::seal::{FORMAT_VERSION, damaged, parse_sealed, write_sealed};
@@ -204,6 +204,7 @@ impl HeteroBuilding {
             std::path::absolute(path).map_err(|e| Error::io("create", path.display(), e))?;
         refuse(&absolute, existing)?;
         let mut place = Place::new(absolute)?;
+        remove_leftovers(&place);
         place.create()?;
         Ok(Self { place, existing })
     }

@@ -24,6 +24,8 @@ pub enum Existing {
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
+    /// The name that its hidden siblings begin with.
+    pub(crate) name: String,
     pub(crate) building: PathBuf,
     pub(crate) old: PathBuf,
     /// While it is locked, no other build takes what is being built for a leftover.
@@ -38,13 +40,18 @@ impl Place {
                 .expected("a path that ends in a name"));
         };
         let sibling = |role| path.with_file_name(format!(".{name}.{role}-{}", std::process::id()));
-        Ok(Self { building: sibling("building"), old: sibling("old"), lock: None, path })
+        Ok(Self { building: sibling("building"), old: sibling("old"), lock: None, name, path })
     }
 
-    /// Makes the directory, and removes what builds of this path that were killed left behind.
+    /// The same place whose directory gets the name `NAME-ID` in the end.
+    pub(crate) fn known_as(mut self, id: &str) -> Self {
+        self.path = self.path.with_file_name(format!("{}-{id}", self.name));
+        self
+    }
+
+    /// Makes the directory and locks it.
     pub(crate) fn create(&mut self) -> Result<()> {
         let io = |e| Error::io("create", self.building.display(), e);
-        remove_leftovers(&self.path);
         loop {
             fs::create_dir(&self.building).map_err(io)?;
             let lock = File::open(&self.building).map_err(io)?;
@@ -65,6 +72,8 @@ impl Place {
             if self.old.exists() {
                 return Err(std::io::ErrorKind::AlreadyExists.into());
             }
+            // Locked, it is no leftover yet. An addition that is under way has the lock already.
+            let _lock = File::open(&self.path).inspect(|old| drop(old.try_lock()));
             if renameat_with(CWD, &self.building, CWD, &self.path, RenameFlags::EXCHANGE).is_ok() {
                 fs::rename(&self.building, &self.old)?;
                 return sync_parent(&self.path);
@@ -85,23 +94,6 @@ impl Place {
         }
         if self.old.exists() {
             let _ = fs::rename(&self.old, &self.path);
-        }
-    }
-}
-
-/// Removes directories beside `path` in which a graph for it was being built, and that no process
-/// has locked any more. What cannot be removed stays.
-fn remove_leftovers(path: &Path) {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
-    let before = format!(".{}.building-", name.to_string_lossy());
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(&before));
-        let is_one =
-            process.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-        let Some(dir) = is_one.then(|| File::open(entry.path()).ok()).flatten() else { continue };
-        if dir.try_lock().is_ok() {
-            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

@@ -92,7 +92,8 @@ fn replacing_moves_the_stripes_too() {
     let whole: Vec<u8> = fs::read(&first.paths("out.blocks").unwrap()[1]).unwrap();
     assert_eq!(u64::from_le_bytes(whole[8..16].try_into().unwrap()), 1, "block 1 on stripe 1");
     let second = sample::build(&path, &ssds[..1], 2);
-    assert_eq!(names(&ssds[0]), ["g.tg.stripe0"]);
+    let id = &second.manifest().build_id;
+    assert_eq!(names(&ssds[0]), [format!("g.tg.stripe0-{id}")]);
     assert!(names(&ssds[1]).is_empty() && names(&ssds[2]).is_empty(), "old stripes are removed");
     assert_eq!(GraphDir::open(&path).unwrap().manifest(), second.manifest());
     assert_ne!(first.manifest().build_id, second.manifest().build_id);
@@ -144,14 +145,15 @@ fn a_failed_commit_restores_what_was_there() {
     let old = sample::build(&path, &stripes, 1);
     let building = GraphDir::create(&path, Existing::Replace, &stripes).unwrap();
     let manifest = sample::fill(&building, 2).unwrap();
-    // The second stripe is swapped first and succeeds; the first can no longer be moved aside.
-    let aside = stripes[0].join(format!(".g.tg.stripe0.old-{}", std::process::id()));
+    // The stripes are moved first and succeed; the directory can no longer be moved aside.
+    let aside = dir.path().join(format!(".g.tg.old-{}", std::process::id()));
     fs::create_dir(&aside).unwrap();
     fs::write(aside.join("in the way"), "").unwrap();
     let e = building.commit(manifest).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Io);
     assert_eq!(GraphDir::open(&path).unwrap().manifest(), old.manifest());
-    assert_eq!(names(&stripes[1]), ["g.tg.stripe1"]);
+    let id = &old.manifest().build_id;
+    assert_eq!(names(&stripes[1]), [format!("g.tg.stripe1-{id}")]);
 }
 
 #[test]

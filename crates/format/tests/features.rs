@@ -106,6 +106,53 @@ fn files_are_added_whole_or_not_at_all() {
 }
 
 #[test]
+fn an_addition_that_stopped_half_way_is_finished_by_the_next_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let stripes = [dir.path().join("a"), dir.path().join("b")];
+    stripes.iter().for_each(|stripe| fs::create_dir(stripe).unwrap());
+    let path = dir.path().join("g.tg");
+    sample::build(&path, &stripes, 1);
+    let mut addition = Addition::begin(&path, Existing::Refuse).unwrap();
+    let narrow = write(&mut addition, "x", RowLayout::new(FeatureType::F32, 3).unwrap());
+    addition.commit(narrow).unwrap();
+
+    let mut addition = Addition::begin(&path, Existing::Replace).unwrap();
+    let wide = write(&mut addition, "x", RowLayout::new(FeatureType::F32, 33).unwrap());
+    // The second file cannot be renamed: a directory is in the way.
+    let target = GraphDir::open(&path).unwrap().paths("features/x.rows").unwrap();
+    fs::remove_file(&target[1]).unwrap();
+    fs::create_dir_all(target[1].join("full")).unwrap();
+    let e = addition.commit(wide).unwrap_err().to_string();
+    assert!(e.starts_with("cannot rename into place"), "{e}");
+    let e = GraphDir::open(&path).unwrap_err().to_string();
+    assert!(e.starts_with("cannot finish an interrupted addition to"), "{e}");
+
+    fs::remove_dir_all(&target[1]).unwrap();
+    let graph = GraphDir::open(&path).unwrap();
+    assert_eq!(graph.manifest().features["x"].layout.dim(), 33);
+    assert!(!path.join("adding.json").exists());
+    let left = fs::read_dir(path.join("features")).unwrap().count();
+    assert_eq!(left, 1, "the checksums");
+}
+
+#[test]
+fn what_a_killed_addition_left_is_removed_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("g.tg");
+    sample::build(&path, &[], 1);
+    let addition = Addition::begin(&path, Existing::Refuse).unwrap();
+    drop(addition);
+    fs::create_dir_all(path.join("features")).unwrap();
+    let left = [".temporary-7", "features/.x.rows.adding-7"].map(|name| path.join(name));
+    let alike = [".temporary-x", "features/.adding-7", "features/x.adding-7"];
+    let alike = alike.map(|name| path.join(name));
+    left.iter().chain(&alike).for_each(|file| fs::write(file, "").unwrap());
+    Addition::begin(&path, Existing::Refuse).unwrap();
+    assert!(left.iter().all(|file| !file.exists()));
+    assert!(alike.iter().all(|file| file.exists()), "they only look alike");
+}
+
+#[test]
 fn a_manifest_whose_features_do_not_fit_their_files_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("g.tg");

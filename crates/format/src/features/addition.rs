@@ -11,6 +11,7 @@ use super::layout::FeaturesEntry;
 use super::names::FeatureFiles;
 use crate::directory::{Assembled, Building, Existing, GraphDir};
 use crate::edges::{self, Side, numbers_file};
+use crate::journal::{Journal, hidden, recover_locked, remove_leftovers, temporary};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::sink::FileSink;
 
@@ -86,21 +87,22 @@ impl NewFiles {
 
 /// Files that are being added to a graph. Dropped without [`Self::commit`], it leaves nothing behind.
 ///
-/// New files are written beside their places under hidden names, and renamed; the manifest that
-/// names them is renamed into place last, so the graph has all of them or none. Where they replace
-/// others, the graph is without either from the first of these steps to the last.
+/// New files are written beside their places under hidden names. A journal of the renames that are
+/// left commits them in one step, so that the graph has all of them or none, whenever the process
+/// ends.
 #[derive(Debug)]
 pub struct Addition {
     dir: GraphDir,
     existing: Existing,
-    /// Where files are now, and where they go.
+    /// Where files are now and where they go, relative to the graph's directory or a stripe.
     moves: Vec<(PathBuf, PathBuf)>,
     /// Held while the graph is changed.
     _lock: File,
 }
 
 impl Addition {
-    /// Begins to add files to the graph at `path`.
+    /// Begins to add files to the graph at `path`, and removes what additions that were killed left
+    /// there.
     ///
     /// # Errors
     /// As [`GraphDir::open`]; [`ErrorKind::Input`] while another process adds files.
@@ -114,7 +116,9 @@ impl Addition {
                 .got("one that another process adds to"));
         }
         // Again, because a process that had the lock may have changed it.
+        recover_locked(path)?;
         let dir = GraphDir::open(path)?;
+        remove_leftovers(path, dir.manifest());
         Ok(Self { dir, existing, moves: Vec::new(), _lock: lock })
     }
 
@@ -138,64 +142,63 @@ impl Addition {
             .hint("`overwrite` replaces it"))
     }
 
-    /// Renames the files into place and enters them in the manifest. After an error the graph is
-    /// what it was, or without what was to be replaced.
+    /// Enters the files in the manifest and renames them into place. After an error, and after a
+    /// process that ended at any moment, the graph is what it was or has all of them.
     ///
     /// # Errors
     /// I/O errors.
-    pub fn commit(self, new: NewFiles) -> Result<GraphDir> {
+    pub fn commit(mut self, new: NewFiles) -> Result<GraphDir> {
         let path = self.dir.path();
         let mut manifest = self.dir.manifest().clone();
         let replaced = remove_replaced(&mut manifest, &new);
-        if !replaced.is_empty() {
-            manifest.write(path)?;
-        }
-        for (from, to) in &self.moves {
-            let moved = fs::rename(from, to).and_then(|()| File::open(folder(to))?.sync_all());
-            moved.map_err(|e| Error::io("rename into place", to.display(), e))?;
-        }
         new.enter(&mut manifest);
-        manifest.write(path)?;
-        let graph = GraphDir::open(path)?;
         // What a replaced matrix had and the new one has not.
-        for (name, entry) in replaced {
-            if !graph.manifest().files.contains_key(&name) {
-                for (file, _) in graph.stripes_of(&name, &entry) {
-                    let _ = fs::remove_file(file);
-                }
-            }
-        }
-        Ok(graph)
+        let gone = replaced.into_iter().filter(|name| !manifest.files.contains_key(name));
+        let journal = Journal::new(
+            std::mem::take(&mut self.moves),
+            gone.map(PathBuf::from).collect(),
+            manifest.clone(),
+        );
+        journal.write(path)?;
+        journal.finish(path)?;
+        GraphDir::open(path)
     }
 
-    /// Where `path` is written until it is renamed.
-    fn beside(&mut self, path: PathBuf) -> Result<PathBuf> {
-        make_folder(&path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let hidden = path.with_file_name(format!(".{name}.adding-{}", std::process::id()));
-        self.moves.push((hidden.clone(), path));
-        Ok(hidden)
+    /// Where file `name` of `place` is written until it is renamed.
+    fn beside(&mut self, place: &Path, name: &str) -> Result<PathBuf> {
+        let to = PathBuf::from(name);
+        make_folder(&place.join(&to))?;
+        let from = to.with_file_name(hidden(&to.file_name().unwrap_or_default().to_string_lossy()));
+        let path = place.join(&from);
+        if !self.moves.iter().any(|(known, _)| *known == from) {
+            self.moves.push((from, to));
+        }
+        Ok(path)
+    }
+
+    /// The directories that striped files are in.
+    fn stripes(&self) -> Vec<PathBuf> {
+        let stripes = &self.dir.manifest().stripes;
+        if stripes.is_empty() { vec![self.dir.path().to_owned()] } else { stripes.clone() }
     }
 }
 
 impl Destination for Addition {
     fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink> {
         self.refuse(name)?;
-        let stripes = &self.dir.manifest().stripes;
-        let dirs =
-            if stripes.is_empty() { vec![self.dir.path().to_owned()] } else { stripes.clone() };
-        let paths =
-            dirs.iter().map(|dir| self.beside(dir.join(name))).collect::<Result<Vec<_>>>()?;
-        FileSink::create(&paths, FileKind::Features, block_bytes)
+        let stripes = self.stripes();
+        let paths = stripes.iter().map(|stripe| self.beside(stripe, name));
+        FileSink::create(&paths.collect::<Result<Vec<_>>>()?, FileKind::Features, block_bytes)
     }
 
     fn flat(&mut self, name: &str) -> Result<PathBuf> {
         self.refuse(name)?;
-        self.beside(self.dir.path().join(name))
+        let place = self.dir.path().to_owned();
+        self.beside(&place, name)
     }
 
     fn temporary(&self) -> PathBuf {
-        self.dir.path().join(format!(".temporary-{}", std::process::id()))
+        self.dir.path().join(temporary())
     }
 }
 
@@ -244,13 +247,15 @@ impl Growing for Assembled {
 impl Drop for Addition {
     fn drop(&mut self) {
         for (hidden, _) in &self.moves {
-            let _ = fs::remove_file(hidden);
+            for place in self.stripes().iter().map(PathBuf::as_path).chain([self.dir.path()]) {
+                let _ = fs::remove_file(place.join(hidden));
+            }
         }
     }
 }
 
-/// Takes what `new` replaces out of a manifest; the files that are gone from it.
-fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<(String, FileEntry)> {
+/// Takes what `new` replaces out of a manifest; the names of the files that are gone from it.
+fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<String> {
     let mut names: Vec<String> = new.files.keys().cloned().collect();
     for name in new.features.keys() {
         if manifest.features.remove(name).is_some() {
@@ -265,7 +270,8 @@ fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<(String, File
         let folder = |name: &&String| name.split_once('/').is_some_and(|(f, _)| f == edges::FOLDER);
         names.extend(manifest.files.keys().filter(folder).cloned());
     }
-    names.into_iter().filter_map(|name| manifest.files.remove_entry(&name)).collect()
+    names.retain(|name| manifest.files.remove(name).is_some());
+    names
 }
 
 /// Makes the folder that a file is to be in.
