@@ -359,7 +359,7 @@ def test_the_command_line_builds_and_adds(given, expected, tmp_path, capsys):
     assert "edge_features.edge_attr.dim" in shown
     again = ["edges", "add", graph, edges, "--values", given_values[0], "--json"]
     assert main(again) == 1
-    assert "`overwrite` replaces it" in capsys.readouterr().err
+    assert "`--overwrite` replaces it" in capsys.readouterr().err
     assert main([*again, "--overwrite"]) == 0
     stored = json.loads(capsys.readouterr().out)
     assert stored == {"edge_values": {"w": "f32"}, "edge_features": {}, "node_times": []}

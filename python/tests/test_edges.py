@@ -174,7 +174,7 @@ def test_pyg_data_gives_what_it_has_of_its_edges(edges, tmp_path):
 
 def test_what_does_not_belong_to_the_edges_is_refused(path, edges, tmp_path):
     src, dst, weights, _, features = edges
-    with pytest.raises(tg.InputError, match="`overwrite` replaces it"):
+    with pytest.raises(tg.InputError, match="`overwrite=True` replaces it"):
         tg.add_edge_values(path, (src, dst, weights))
     graph = tmp_path / "g.tg"
     tg.build((src, dst), graph, vertices=VERTICES, layouts="training")

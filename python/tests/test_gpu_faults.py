@@ -71,7 +71,7 @@ def test_no_driver(cuda, graph, tmp_path):
         pytest.skip("there is a driver here that the system's loader finds")
     said = cuda.run(RUN, graph, libraries=str(tmp_path))
     assert "expected one of libcuda.so.1, libcuda.so where the system looks for libraries" in said
-    assert "hint: install NVIDIA's driver, or run with `--device cpu`" in said
+    assert 'hint: install NVIDIA\'s driver, or run with `device="cpu"`' in said
     assert said.endswith("the CPU goes on\n")
 
 

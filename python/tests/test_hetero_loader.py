@@ -275,7 +275,7 @@ def test_what_cannot_be_sampled_is_said(path, options, match):
 def test_unknown_options_and_too_little_memory(path):
     with pytest.raises(TypeError, match="unknown option `num_workers`"):
         loader(path, num_workers=2)
-    with pytest.raises(tg.BudgetError, match="--memory"):
+    with pytest.raises(tg.BudgetError, match="memory="):
         loader(path, memory="30MiB")
     assert tg.open_hetero(path, memory="30MiB").memory == "30MiB"
     with pytest.raises(tg.BudgetError):

@@ -34,7 +34,9 @@ def path(tmp_path_factory):
 
 def hinted(error):
     """The memory that a message tells to run with, in bytes."""
-    return int(re.search(r"hint: run with `--memory (\d+)MiB` or more$", str(error))[1]) * MIB
+    found = re.search(r'hint: run with `memory="(\d+)MiB"` or more$', str(error))
+    assert found is not None, error
+    return int(found[1]) * MIB
 
 
 @pytest.mark.parametrize("task", ON_BATCHES)

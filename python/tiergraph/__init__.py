@@ -18,6 +18,7 @@ from .errors import (
     FallbackWarning,
     FormatError,
     InputError,
+    InternalError,
     IoError,
 )
 from .features import add_features
@@ -42,6 +43,7 @@ __all__ = [
     "HeteroGraph",
     "HeteroNeighborLoader",
     "InputError",
+    "InternalError",
     "IoError",
     "LinkNeighborLoader",
     "NeighborLoader",

@@ -177,7 +177,7 @@ def read_twice(source: Any) -> None:
             type(source).__name__,
             expected="edges that can be read twice: arrays, files, or a list of batches",
             got="an iterator",
-            hint="build without them, and then call `add_edge_values` with the edges",
+            hint="build without them, and then call `tiergraph edges add` with the edges",
         )
 
 

@@ -1,18 +1,27 @@
 """The exceptions of tiergraph, raised by the native part and by this package alike.
 
 A message has one form: ``cannot {op} `{object}`: expected {x}, got {y}``, then an empty line and
-``hint: {what to do}``.
+``hint: {what to do}``. It names options as the caller does (`words`).
 """
 
 from __future__ import annotations
 
 from typing import Self
 
+from .words import in_callers_words
+
 HINT = "\n\nhint: "
+REPORT = (
+    "this is a mistake in tiergraph: please report it, with this message and what was called, at "
+    "https://github.com/tiergraph/tiergraph/issues"
+)
 
 
 class Error(Exception):
     """Any failure that tiergraph reports."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(in_callers_words(text))
 
     @classmethod
     def of(
@@ -61,6 +70,18 @@ class BudgetError(Error):
 
 class InputError(Error, ValueError):
     """The given input or argument cannot be used."""
+
+
+class InternalError(Error):
+    """A mistake of tiergraph itself; its message is what a report of it needs."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text if HINT in text else text + HINT + REPORT)
+
+    @classmethod
+    def wrapping(cls, error: Exception) -> Self:
+        """What is said of an exception that nobody but tiergraph is to blame for."""
+        return cls.of("finish", got=f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
 class FallbackWarning(UserWarning):

@@ -75,7 +75,7 @@ def fall_back(device: str, why: str) -> torch.device:
             device,
             expected="a GPU that PyTorch can use",
             got="none",
-            hint="use device='cpu', or a build of PyTorch with CUDA",
+            hint="run with `--device cpu`, or a build of PyTorch with CUDA",
         )
     warnings.warn(
         f"batches for {device} are made on the CPU and moved there: {why}",

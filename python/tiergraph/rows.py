@@ -43,7 +43,7 @@ def from_file(path: Path, columns: Sequence[str] | None = None) -> Rows:
     """Rows of a `.npy` file, an `.npz` archive, a table or a CSV file (gzip too)."""
     suffix = path.suffix.lower()
     if columns is not None and suffix not in TABLE_SUFFIXES:
-        raise InputError.of("read features from", path, expected="a table, for `feature_columns`")
+        raise InputError.of("read features from", path, expected="a table, for `--feature-columns`")
     if suffix == ".npy":
         return Rows(str(path), str(path))
     if suffix == ".npz":
@@ -229,7 +229,7 @@ def _table_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Array]
             path,
             expected=f"numbers in `{missing[0]}`" if missing else "one column of lists, or numbers",
             got=", ".join(f"{f.name} ({f.type})" for f in table.schema),
-            hint="`feature_columns` names them",
+            hint="`--feature-columns A,B` names them",
         )
     for batch in table.to_batches(columns=chosen, batch_size=CSV_LINES):
         if batch.num_rows:

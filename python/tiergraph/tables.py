@@ -151,7 +151,11 @@ def _choose(file: str, schema: pa.Schema, columns: Sequence[str] | None) -> list
 def _no_column(file: str, schema: pa.Schema, expected: str) -> Error:
     names = ", ".join(f"{field.name} ({field.type})" for field in schema)
     return InputError.of(
-        "find the edges in", file, expected=expected, got=names, hint="--columns SRC,DST[,WEIGHT]"
+        "find the edges in",
+        file,
+        expected=expected,
+        got=names,
+        hint="`--columns SRC,DST` names them",
     )
 
 

@@ -207,9 +207,9 @@ def build(
         raise InputError.of(
             "build from",
             files[0],
-            expected="a table, for `columns` or `vertices`",
+            expected="a table, for `--columns` or `--vertices`",
             got="a file without named columns",
-            hint="`weights` names the weights' column of a text file",
+            hint="`--weights NAME` names the weights' column of a text file",
         )
     encoded = _encode({**options, "format": format, "weights": weights}, _FileOptions)
     target = (files[0], os.fspath(path), encoded, attached.given())

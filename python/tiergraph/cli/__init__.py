@@ -1,21 +1,25 @@
 """The `tiergraph` command: progress on stderr, results on stdout or in files.
 
 Exit codes: 0, 1 for an error that is printed as `error: …` with a hint, 2 for wrong usage, 130
-after Ctrl-C.
+after Ctrl-C. With `TIERGRAPH_TRACEBACK=1` in the environment, where an error came from is shown.
 """
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Sequence
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..errors import Error
+from ..errors import Error, InternalError
+from ..words import as_command_line
 from . import algorithms, bench, build, demo, edges, features, generate, inspect, train
 
 INTERRUPTED = 130
+TRACEBACK = "TIERGRAPH_TRACEBACK"
 
 app = typer.Typer(
     name="tiergraph",
@@ -41,16 +45,20 @@ app.command("demo")(demo.demo)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
-    try:
-        app(args=arguments)
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:
-            _complain("interrupted")
-        return stop.code if isinstance(stop.code, int) else 0
-    except Error as error:
-        _complain(str(error))
-        return 1
-    return 0
+    with as_command_line():
+        try:
+            app(args=arguments)
+        except SystemExit as stop:
+            if stop.code == INTERRUPTED:
+                _complain("interrupted")
+            return stop.code if isinstance(stop.code, int) else 0
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                traceback.print_exception(error)
+            ours = error if isinstance(error, Error) else InternalError.wrapping(error)
+            _complain(str(ours))
+            return 1
+        return 0
 
 
 def _complain(message: str) -> None:
