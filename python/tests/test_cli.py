@@ -185,3 +185,16 @@ def test_demo_runs_everything_and_shows_it(call, tmp_path):
     assert code == 0
     for word in ("pagerank", "wcc", "bfs", "sssp", "ceiling", "peak RSS", "The highest PageRanks"):
         assert word in out
+
+
+def test_notes_are_lines_on_stderr_and_in_the_json(call, tmp_path):
+    edges = tmp_path / "edges.txt"
+    edges.write_text("0 1\n1 0\n1 2\n2 1\n")
+    code, out, err = call("build", edges, tmp_path / "g.tg", "--undirected", "--json")
+    assert code == 0
+    (note,) = json.loads(out)["notes"]
+    assert note.endswith("`--dedup` keeps one of each")
+    assert f"note: {note}\n" in err
+    _, out, err = call("build", edges, tmp_path / "h.tg", "--undirected")
+    assert "note: " in err
+    assert "note" not in out

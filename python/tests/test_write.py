@@ -167,3 +167,17 @@ def test_several_text_files_are_refused(tmp_path):
 def test_an_unknown_option_is_refused(tmp_path, edges):
     with pytest.raises(TypeError, match="unknown option `colour`: the options are"):
         tg.build(edges, tmp_path / "g.tg", colour="red")
+
+
+def test_edges_in_both_directions_are_noticed_in_an_undirected_build(tmp_path):
+    src, dst = np.arange(100), (np.arange(100) + 1) % 100
+    both = np.concatenate([src, dst]), np.concatenate([dst, src])
+    with pytest.warns(tg.InputWarning, match="50 % of the edges are there once more.*--dedup"):
+        stats = tg.build(both, tmp_path / "twice.tg", undirected=True)
+    assert len(stats["notes"]) == 1
+    assert tg.build(both, tmp_path / "g.tg", undirected=True, dedup=True)["notes"] == []
+    assert tg.build((src, dst), tmp_path / "h.tg", undirected=True)["notes"] == []
+    assert tg.build(both, tmp_path / "i.tg")["notes"] == []
+    # Where edges are random, some are there twice by chance, and nobody can do anything about it.
+    crowded = {"vertices": 20, "edges": 1000, "undirected": True}
+    assert tg.generate("uniform", tmp_path / "j.tg", **crowded)["notes"] == []

@@ -19,6 +19,7 @@ from .errors import (
     FormatError,
     InputError,
     InternalError,
+    InputWarning,
     IoError,
 )
 from .features import add_features
@@ -44,6 +45,7 @@ __all__ = [
     "HeteroNeighborLoader",
     "InputError",
     "InternalError",
+    "InputWarning",
     "IoError",
     "LinkNeighborLoader",
     "NeighborLoader",

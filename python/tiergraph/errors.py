@@ -84,5 +84,9 @@ class InternalError(Error):
         return cls.of("finish", got=f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
+class InputWarning(UserWarning):
+    """Something was noticed about the input, or decided for the caller; says how to decide it."""
+
+
 class FallbackWarning(UserWarning):
     """Something was done in another, slower way than was asked for; says which and why."""

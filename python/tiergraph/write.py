@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
@@ -13,7 +14,7 @@ from .arrays import to_endpoints, to_weights
 from .edges import Batch as EdgeBatch
 from .edges import EdgeStore
 from .edges import Values as EdgeValues
-from .errors import InputError
+from .errors import InputError, InputWarning
 from .features import Attached, FeatureType
 from .features import Source as FeatureSource
 from .sizes import to_bytes
@@ -158,7 +159,9 @@ def build(
 
     Tables and batches are streamed within `memory`. The graph appears at `path` whole, or not at
     all. Returns `vertices`, `edges`, `arcs`, `bytes`, `seconds`, `stages` and more, under the keys
-    that `--json` prints; with values of edges, what `add_edge_values` returns.
+    that `--json` prints; with values of edges, also what `add_edge_values` returns. `notes` has a
+    sentence for everything that was noticed about the input or decided for the caller, and each is
+    an `InputWarning` too.
 
     Raises `InputError` for input that cannot be used, `FormatError` for files that are damaged,
     `BudgetError` where `memory` is too little, `IoError` where the system refuses.
@@ -194,7 +197,7 @@ def build(
         if files is not None:
             batches, held = read_batches(files, columns, most), held + reader_bytes(files)
         encoded = encode_edges({**options, "vertices": vertices, "held_bytes": held})
-        return push(batches, most, path, encoded, attached, with_edges, progress)
+        return _warned(push(batches, most, path, encoded, attached, with_edges, progress))
     if len(files) != 1:
         raise InputError.of(
             "build from",
@@ -216,8 +219,14 @@ def build(
     if with_edges is not None:
         store, again = with_edges
         native = _native.build_file_with_values(*target, store.options(), store.times(), progress)
-        return store.push(native, again(), progress)
-    stats: dict[str, Any] = json.loads(_native.build_file(*target, progress))
+        return _warned(store.push(native, again(), progress))
+    return _warned(json.loads(_native.build_file(*target, progress)))
+
+
+def _warned(stats: dict[str, Any]) -> dict[str, Any]:
+    """The statistics of a build, after its notes were told to the caller of `build`."""
+    for note in stats["notes"]:
+        warnings.warn(InputWarning(note), stacklevel=3)
     return stats
 
 

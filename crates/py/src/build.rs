@@ -39,6 +39,8 @@ struct FileOptions {
 struct EdgeOptions {
     vertices: Option<u64>,
     held_bytes: Option<u64>,
+    /// What Python noticed about the input.
+    notes: Option<Vec<String>>,
 }
 
 /// Builds a graph from a file; its statistics as JSON.
@@ -222,6 +224,7 @@ impl Builder {
             size: SizeHint { vertices: self.edges.vertices, ..SizeHint::default() },
             weighted,
             held_bytes: self.edges.held_bytes.unwrap_or(0),
+            notes: self.edges.notes.clone().unwrap_or_default(),
             ..MemorySpec::default()
         };
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);

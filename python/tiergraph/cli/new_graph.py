@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
 
+from ..errors import InputWarning
 from .build_options import FeatureDtype
 from .options import Json, Memory, OutPath, Threads
-from .output import print_fields, print_json
+from .output import print_fields, print_json, print_notes
 from .progress import Bars
 
 
@@ -87,9 +89,12 @@ class NewGraph:
 
     def write(self, how: Callable[..., dict[str, Any]], what: Any, **given: Any) -> None:
         """Writes it with progress on stderr, and prints what was written."""
-        with Bars() as bars:
+        with Bars() as bars, warnings.catch_warnings():
+            # They are among the statistics, in the words of the command line.
+            warnings.simplefilter("ignore", InputWarning)
             stats = how(what, self.out, progress=bars, **given, **self.options)
+        print_notes(stats["notes"])
         if self.as_json:
             print_json(stats)
         else:
-            print_fields(stats)
+            print_fields({name: value for name, value in stats.items() if name != "notes"})

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from .. import _native
 
@@ -27,6 +28,13 @@ def print_fields(fields: Mapping[str, Any], *, stderr: bool = False, prefix: str
     for name, value in _flatten(fields, prefix):
         table.add_row(name, readable(name, value))
     _console(stderr=stderr).print(table)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """What was noticed or decided for the user, a line each on stderr."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for note in notes:
+        console.print(Text.assemble(("note: ", "bold"), note))
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

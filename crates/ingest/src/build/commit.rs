@@ -20,6 +20,8 @@ pub(super) struct Written {
     pub(super) edges: u64,
     pub(super) arcs: u64,
     pub(super) strip_arcs: u64,
+    /// Arcs that are equal to another, where edges have no direction and duplicates are kept.
+    pub(super) repeats: u64,
 }
 
 /// Temporary files, to be dropped at the end: a file system that tells the device of free space

@@ -35,8 +35,25 @@ pub(super) struct ListsEncode<'a> {
 /// Sorted arcs of some rows.
 pub(super) struct ReadyLists {
     lists: Lists,
-    arcs: u64,
-    loops: u64,
+    counts: ArcCounts,
+}
+
+/// Arcs of some rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ArcCounts {
+    pub(super) arcs: u64,
+    /// Self-loops among them, counted where edges have no direction.
+    pub(super) loops: u64,
+    /// Arcs that are equal to another, counted where edges have no direction and duplicates are kept.
+    pub(super) repeats: u64,
+}
+
+impl ArcCounts {
+    fn add(&mut self, more: Self) {
+        self.arcs += more.arcs;
+        self.loops += more.loops;
+        self.repeats += more.repeats;
+    }
 }
 
 enum Lists {
@@ -64,8 +81,7 @@ pub(super) struct ListsSink {
     pub(super) writer: ListsWriter,
     /// Arcs of each row, counted where duplicates are removed.
     pub(super) degrees: Option<Array<u32>>,
-    pub(super) arcs: u64,
-    pub(super) loops: u64,
+    pub(super) counts: ArcCounts,
 }
 
 /// Parts of a bucket, which are also its cells: rows of about as many arcs, or one row of more.
@@ -194,12 +210,14 @@ impl Encode for ListsEncode<'_> {
                 at += run.len();
             }
         }
-        Ok(ReadyLists { lists, arcs: sorted.len() as u64, loops: loops as u64 })
+        let counted = self.exact && self.family.row_of == RowOf::Both;
+        let repeats = if counted { sorted.repeats() } else { 0 };
+        let counts = ArcCounts { arcs: sorted.len() as u64, loops: loops as u64, repeats };
+        Ok(ReadyLists { lists, counts })
     }
 
     fn write(&mut self, sink: &mut ListsSink, ready: ReadyLists) -> Result<()> {
-        sink.arcs += ready.arcs;
-        sink.loops += ready.loops;
+        sink.counts.add(ready.counts);
         if let Some(degrees) = &mut sink.degrees {
             ready.lists.for_each_length(|row, arcs| degrees[row as usize] = arcs as u32);
         }
@@ -253,6 +271,6 @@ impl RawLists {
 
 impl ListsSink {
     pub(super) fn new(writer: ListsWriter, degrees: Option<Array<u32>>) -> Self {
-        Self { writer, degrees, arcs: 0, loops: 0 }
+        Self { writer, degrees, counts: ArcCounts::default() }
     }
 }

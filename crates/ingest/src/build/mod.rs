@@ -173,6 +173,8 @@ pub fn assemble(
         Direction::Directed => false,
         Direction::Undirected => true,
     };
+    let mut notes = source.notes();
+    let synthetic = source.synthetic();
     let mut stages = Stages::start();
     let budget = plan::budget(options)?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
@@ -210,7 +212,10 @@ pub fn assemble(
     drop((ids, ordering.ranks, spool_held, source_held));
 
     let written = graph.encode(&mut stages, progress, cancel)?;
-    let Written { edges, arcs, strip_arcs } = written.counts;
+    let Written { edges, arcs, strip_arcs, repeats } = written.counts;
+    if undirected && !synthetic {
+        notes.extend(report::reciprocal(arcs, repeats));
+    }
     let (graph, buckets) = written.assemble(described, ordering.order, progress, cancel)?;
     let report = BuildReport {
         vertices: n as u64,
@@ -226,6 +231,7 @@ pub fn assemble(
         why: ordering.why,
         spooled,
         strip_arcs,
+        notes,
     };
     let report = Unfinished { report, stages };
     Ok(Assembly { graph, report, memory: options.memory, _temporary: (buckets, spool) })

@@ -34,6 +34,8 @@ pub struct BuildReport {
     pub spooled: bool,
     /// The most arcs of a strip: the default depends on the memory budget.
     pub strip_arcs: u64,
+    /// What was noticed about the input, or decided for the user, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// A report that lacks what is known when the graph is in its place.
@@ -58,6 +60,18 @@ impl Unfinished {
             ..self.report
         }
     }
+}
+
+/// What to tell of an undirected graph of `arcs` arcs, `repeats` of which are equal to another: where
+/// most edges are listed in both directions, every degree is twice what it should be.
+pub(super) fn reciprocal(arcs: u64, repeats: u64) -> Option<String> {
+    (arcs > 0 && repeats >= arcs / 4).then(|| {
+        let percent = 100 * repeats / arcs;
+        format!(
+            "{percent} % of the edges are there once more, as those of a list that has each edge in \
+             both directions are; `--dedup` keeps one of each"
+        )
+    })
 }
 
 /// A stage's time.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::{radix_sort, sort_words};
+use tiergraph_kernels::widest;
 
 use super::array::Array;
 
@@ -77,6 +78,12 @@ impl Sorted {
         }
     }
 
+    /// Arcs that are equal to the one before them in their part.
+    pub(super) fn repeats(&self) -> u64 {
+        let parts = (0..self.ends.len()).map(|part| self.words(self.part(part)));
+        widest(|| parts.map(repeats).sum())
+    }
+
     /// Removes all but the first of equal words of each part.
     pub(super) fn dedup(&mut self) {
         let (mut begin, mut kept) = (0, 0);
@@ -97,6 +104,13 @@ impl Sorted {
             *end = kept as u32;
         }
     }
+}
+
+/// Words that are equal to the one before them, in ascending order.
+#[inline(always)]
+fn repeats(words: &[u32]) -> u64 {
+    let next = words.get(1..).unwrap_or_default();
+    next.iter().zip(words).map(|(word, before)| u64::from(word == before)).sum()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::commit::{Encoded, Written};
 use super::family::{Family, RowOf};
 use super::graph::Graph;
 use super::input::Input;
-use super::lists::{ListsEncode, ListsSink, ListsWriter};
+use super::lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
 use super::options::Duplicates;
 use super::outputs::{Output, arcs_of};
 use super::partition::{ChunkPlan, partition};
@@ -71,7 +71,7 @@ impl<'a> Planned<'a> {
         let _held = self.graph.budget.reserve(self.plan.bytes, "the arcs being sorted")?;
         let families: Vec<Arc<Family>> =
             std::mem::take(&mut self.families).into_iter().map(Arc::new).collect();
-        let mut totals = (0, 0);
+        let mut totals = ArcCounts::default();
         let outputs = self.graph.outputs.clone();
         for output in outputs {
             let row_of = output.row_of(self.graph.undirected);
@@ -89,21 +89,21 @@ impl<'a> Planned<'a> {
         if let Some(into) = self.into {
             self.graph.flat("in.degrees", into)?;
         }
-        let (arcs, loops) = totals;
+        let ArcCounts { arcs, loops, repeats } = totals;
         let edges = if self.graph.undirected { (arcs + loops) / 2 } else { arcs };
-        let counts = Written { edges, arcs, strip_arcs: self.plan.strip_arcs };
+        let counts = Written { edges, arcs, strip_arcs: self.plan.strip_arcs, repeats };
         self.graph.flush()?;
         Ok(Encoded { graph: self.graph, counts, buckets: families })
     }
 
-    /// Writes a file; the number of arcs, and of self-loops among them, unless it is of tiles.
+    /// Writes a file and counts its arcs, unless it is of tiles.
     fn output(
         &mut self,
         output: Output,
         family: &Arc<Family>,
         progress: &dyn Progress,
         cancel: &Cancel,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<ArcCounts> {
         let total = (0..family.buckets.len()).map(|b| family.arcs(b)).sum();
         let ticker = Mutex::new(Ticker::new(progress, output.name(), "arcs", total));
         let done = |arcs| {
@@ -112,7 +112,7 @@ impl<'a> Planned<'a> {
             }
         };
         match output {
-            Output::Tiles => self.tiles(family, &done, cancel).map(|()| (0, 0)),
+            Output::Tiles => self.tiles(family, &done, cancel).map(|()| ArcCounts::default()),
             list => self.lists(list, family, &done, cancel),
         }
     }
@@ -178,14 +178,14 @@ impl<'a> Planned<'a> {
         Array::zeroed(self.graph.vertices, self.graph.budget, "the degrees")
     }
 
-    /// Writes rows or raw blocks; the number of arcs, and of self-loops among them.
+    /// Writes rows or raw blocks and counts their arcs.
     fn lists(
         &mut self,
         output: Output,
         family: &Arc<Family>,
         done: &(dyn Fn(u64) + Sync),
         cancel: &Cancel,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<ArcCounts> {
         let (graph, keep) = (&self.graph, !self.removes_duplicates());
         let row_of = family.row_of;
         let arcs_of = |row: usize| arcs_of(row_of, &self.out, self.into.as_ref(), row);
@@ -218,6 +218,6 @@ impl<'a> Planned<'a> {
                 _ => self.out = degrees,
             }
         }
-        Ok((sink.arcs, sink.loops))
+        Ok(sink.counts)
     }
 }

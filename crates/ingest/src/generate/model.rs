@@ -106,6 +106,10 @@ impl<M: Model> EdgeSource for Generated<M> {
         self.model.describe()
     }
 
+    fn synthetic(&self) -> bool {
+        true
+    }
+
     fn size_hint(&self) -> SizeHint {
         let (edges, vertices) = (Some(self.model.edges()), Some(self.model.vertices()));
         SizeHint { edges, vertices, bytes: None }

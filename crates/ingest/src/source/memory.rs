@@ -23,6 +23,8 @@ pub struct MemorySpec {
     pub vertices: Option<Vec<u64>>,
     /// Bytes that the caller and the channel hold at most.
     pub held_bytes: u64,
+    /// What the caller noticed about the input, or decided for the user.
+    pub notes: Vec<String>,
 }
 
 impl MemorySpec {
@@ -78,6 +80,10 @@ macro_rules! as_the_caller_said {
 
         fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
             Ok(self.spec.vertices.clone())
+        }
+
+        fn notes(&self) -> Vec<String> {
+            self.spec.notes.clone()
         }
     };
 }

@@ -70,6 +70,17 @@ pub trait EdgeSource: Send {
         0
     }
 
+    /// What was noticed about the input, or decided for the user, when it was opened: sentences that
+    /// name options as the command line does.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether the edges are made here, so that the user has nothing to learn about them.
+    fn synthetic(&self) -> bool {
+        false
+    }
+
     /// Starts again at the first edge. The edges that follow are the same, batch for batch.
     ///
     /// # Errors
