@@ -97,7 +97,7 @@ def test_what_is_no_graph_of_types_is_refused(tmp_path):
 
 def test_options_of_ordinary_graphs_are_not_taken(tmp_path):
     for options in ({"stripe": [str(tmp_path)]}, {"ids": "map"}, {"order": "degree"}):
-        with pytest.raises(TypeError, match="the options are memory, threads"):
+        with pytest.raises(TypeError, match="it has path, data, nodes, edges, memory, threads"):
             tg.build_hetero(tmp_path / "h.tg", **typed(), **options)
     with pytest.raises(tg.InputError, match="`data`, or `nodes` and `edges`"):
         tg.build_hetero(tmp_path / "h.tg", object(), **typed())

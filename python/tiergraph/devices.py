@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import _native
+from .calls import checked
 from .errors import DeviceError, InputError
 from .sizes import to_bytes
 
@@ -23,6 +24,7 @@ class CudaDevice(NamedTuple):
     total_bytes: int
 
 
+@checked
 def cuda_devices() -> list[CudaDevice]:
     """The NVIDIA GPUs of this machine. Raises `DeviceError` where there is no working driver."""
     return [CudaDevice(*device) for device in _native.cuda_devices()]

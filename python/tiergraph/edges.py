@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native, datasets
 from .arrays import to_endpoints
+from .calls import checked
 from .errors import InputError
 from .features import Attached, FeatureType, Source
 from .rows import from_column
@@ -103,6 +104,7 @@ class EdgeStore:
                 )
 
 
+@checked
 def add_edge_values(
     path: PathLike,
     source: Source,

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, datasets, rows
 from .archives import Member, members
 from .arrays import to_ids
+from .calls import checked, checked_class
 from .errors import InputError
 from .sizes import to_bytes
 from .tables import TABLE_SUFFIXES
@@ -92,6 +93,7 @@ class Attached:
         }
 
 
+@checked
 def add_features(
     path: PathLike,
     *,
@@ -122,6 +124,7 @@ def add_features(
     return stored
 
 
+@checked_class
 class Features:
     """One matrix of features of an opened graph; made by `graph.features[name]`."""
 

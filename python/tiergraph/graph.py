@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from .arrays import to_ids
+from .calls import checked, checked_class
 from .devices import options, resolve
 from .errors import InputError
 from .features import Arrays, Features
@@ -27,6 +28,7 @@ CEILING_SECONDS = 1.0
 """How long each of the two bare-read measurements around a run lasts."""
 
 
+@checked
 def open(
     path: PathLike,
     *,
@@ -75,6 +77,7 @@ def open(
     return Graph(native, os.fspath(path), device_why=why)
 
 
+@checked_class
 class Graph:
     """A graph on disk, opened under a memory budget; made by `tiergraph.open`.
 

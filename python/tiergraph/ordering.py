@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native
+from .calls import checked
 from .graph import Graph, open
 from .inputs import seeds_of
 from .sizes import to_bytes
@@ -20,6 +21,7 @@ PathLike = str | os.PathLike[str]
 RowOrder: TypeAlias = Literal["hot", "degree", "none"]
 
 
+@checked
 def order_features(
     path: PathLike | Graph,
     name: str = "x",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import pyg
+from .calls import checked, checked_class
 from .errors import InputError
 from .graph import Graph, open
 from .inputs import PathLike, positions_of
@@ -24,6 +25,7 @@ COPIED_TOGETHER = 1 << 14
 """Vertices whose neighbours are copied at a time."""
 
 
+@checked_class
 class FeatureStore(_data.FeatureStore):  # type: ignore[misc]  # PyG's types are not checked
     """A graph's features, labels and masks of splits by name, read as they are asked for.
 
@@ -85,6 +87,7 @@ class FeatureStore(_data.FeatureStore):  # type: ignore[misc]  # PyG's types are
         raise _written_once(self.graph, "features")
 
 
+@checked_class
 class GraphStore(_data.GraphStore):  # type: ignore[misc]  # PyG's types are not checked
     """A graph's edges as PyG's `GraphStore`: one type of edges, `edge_type`, in `coo` and `csc`.
 
@@ -177,6 +180,7 @@ def _written_once(graph: Graph, what: str) -> InputError:
 StorePair = tuple[FeatureStore, GraphStore]
 
 
+@checked
 def stores(graph: Graph | PathLike) -> StorePair:
     """Both, over one opened graph: what PyG's loaders take in place of `Data`."""
     opened = graph if isinstance(graph, Graph) else open(graph)

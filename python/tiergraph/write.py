@@ -7,10 +7,11 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from . import _native, datasets, edges
 from .arrays import to_endpoints, to_weights
+from .calls import checked
 from .edges import Batch as EdgeBatch
 from .edges import EdgeStore
 from .edges import Values as EdgeValues
@@ -58,55 +59,7 @@ class BuildOptions(TypedDict, total=False):
     """Replace a graph that stands at the path."""
 
 
-class GenerateOptions(BuildOptions, total=False):
-    """What `generate` may be told beyond how to build."""
-
-    seed: int | None
-    """What everything random follows from; 1."""
-    weights: Literal["unit", "byte"] | None
-    """Random weights: even in [0, 1), or among the integers 1 to 255."""
-    scale: int | None
-    """rmat: 2^scale vertices."""
-    edge_factor: int | None
-    """rmat: edges a vertex; 16."""
-    vertices: int | None
-    """uniform, sbm: vertices."""
-    edges: int | None
-    """uniform: edges."""
-    communities: int | None
-    """sbm: communities of equal size; vertex v is in v mod communities."""
-    mean_degree: float | None
-    """sbm: twice the edges a vertex."""
-    inside: float | None
-    """sbm: the share of edges inside a community."""
-    features: int | None
-    """Columns of random features `x`; with classes, each row is its class's mean plus noise."""
-    classes: int | None
-    """Labels `y` of so many classes and splits `train`, `val`, `test` (10, 10, 80 %). sbm: the
-    community modulo classes, by default the community itself; else at random."""
-
-
-class _FileOptions(BuildOptions, total=False):
-    """What the native reader of files is told as well."""
-
-    format: str | None
-    weights: str | None
-
-
-class _EdgeOptions(BuildOptions, total=False):
-    """What the native receiver of batches is told as well."""
-
-    vertices: int | None
-    held_bytes: int
-    """What is held outside of it while it receives."""
-
-
-class _GeneratorOptions(GenerateOptions, total=False):
-    """What the native generators are told as well."""
-
-    feature_dtype: str | None
-
-
+@checked
 def build(
     source: Source,
     path: PathLike,
@@ -124,8 +77,19 @@ def build(
     edge_values: EdgeValues | None = None,
     edge_features: FeatureSource | None = None,
     node_times: EdgeValues | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    undirected: bool | None = None,
+    dedup: bool | None = None,
+    drop_self_loops: bool | None = None,
+    ids: Literal["dense", "map"] | None = None,
+    order: Literal["none", "degree", "auto"] | None = None,
+    codec: Literal["packed", "raw"] | None = None,
+    layouts: Literal["analytics", "training", "both", "sampling"] | None = None,
+    stripe: list[str] | None = None,
+    block_bytes: int | str | None = None,
+    overwrite: bool | None = None,
     progress: _native.Progress | None = None,
-    **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
     """Writes the graph directory `path` from `source` and returns what was built and measured.
 
@@ -157,6 +121,8 @@ def build(
     twice then; with `node_times`, neighbours are sampled by their own times: `add_edge_values` has
     them all. `{}` leaves a dataset's out. A graph that removes duplicates has none.
 
+    `tiergraph.BuildOptions` says what `memory` to `overwrite` mean.
+
     Tables and batches are streamed within `memory`. The graph appears at `path` whole, or not at
     all. Returns `vertices`, `edges`, `arcs`, `bytes`, `seconds`, `stages` and more, under the keys
     that `--json` prints; with values of edges, also what `add_edge_values` returns. `notes` has a
@@ -166,12 +132,26 @@ def build(
     Raises `InputError` for input that cannot be used, `FormatError` for files that are damaged,
     `BudgetError` where `memory` is too little, `IoError` where the system refuses.
     """
+    options: BuildOptions = {
+        "memory": memory,
+        "threads": threads,
+        "undirected": undirected,
+        "dedup": dedup,
+        "drop_self_loops": drop_self_loops,
+        "ids": ids,
+        "order": order,
+        "codec": codec,
+        "layouts": layouts,
+        "stripe": stripe,
+        "block_bytes": block_bytes,
+        "overwrite": overwrite,
+    }
     dataset, given = datasets.find(source), source
     if dataset is not None:
         if dataset.edges is None:
             raise InputError.of("build from", source, expected="`edge_index`", got="none")
         source = dataset.edges
-        if options.get("ids") != "map":
+        if ids != "map":
             vertices = dataset.vertices if vertices is None else vertices
         features = dataset.features if features is None else features
         labels = dataset.labels if labels is None else labels
@@ -181,18 +161,18 @@ def build(
     with_edges: WithEdges | None = None
     if edge_values or node_times or not (edge_features is None or _is_empty(edge_features)):
         edges.read_twice(given)
-        reading = {"format": format, "weights": weights, "undirected": options.get("undirected")}
+        reading = {"format": format, "weights": weights, "undirected": undirected}
         again = edges.reader(given, columns, reading)
         with_edges = (
             EdgeStore.of(edge_values or {}, edge_features, feature_dtype, node_times),
             again,
         )
-        if options.get("layouts") is None:
+        if layouts is None:
             options["layouts"] = "both"
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     files = as_files(source)
     if files is None or all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
-        most = batch_edges(to_bytes(options.get("memory")))
+        most = batch_edges(to_bytes(memory))
         batches, held = as_batches(source), WAITING_EDGE_BYTES * most
         if files is not None:
             batches, held = read_batches(files, columns, most), held + reader_bytes(files)
@@ -214,7 +194,7 @@ def build(
             got="a file without named columns",
             hint="`--weights NAME` names the weights' column of a text file",
         )
-    encoded = _encode({**options, "format": format, "weights": weights}, _FileOptions)
+    encoded = _encode({**options, "format": format, "weights": weights})
     target = (files[0], os.fspath(path), encoded, attached.given())
     if with_edges is not None:
         store, again = with_edges
@@ -230,25 +210,83 @@ def _warned(stats: dict[str, Any]) -> dict[str, Any]:
     return stats
 
 
+@checked
 def generate(
     kind: Literal["rmat", "uniform", "sbm"],
     path: PathLike,
     *,
+    seed: int | None = None,
+    weights: Literal["unit", "byte"] | None = None,
+    scale: int | None = None,
+    edge_factor: int | None = None,
+    vertices: int | None = None,
+    edges: int | None = None,
+    communities: int | None = None,
+    mean_degree: float | None = None,
+    inside: float | None = None,
+    features: int | None = None,
+    classes: int | None = None,
     feature_dtype: FeatureType | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    undirected: bool | None = None,
+    dedup: bool | None = None,
+    drop_self_loops: bool | None = None,
+    ids: Literal["dense", "map"] | None = None,
+    order: Literal["none", "degree", "auto"] | None = None,
+    codec: Literal["packed", "raw"] | None = None,
+    layouts: Literal["analytics", "training", "both", "sampling"] | None = None,
+    stripe: list[str] | None = None,
+    block_bytes: int | str | None = None,
+    overwrite: bool | None = None,
     progress: _native.Progress | None = None,
-    **options: Unpack[GenerateOptions],
 ) -> dict[str, Any]:
     """Writes a synthetic graph: the same parameters and seed give the same edges everywhere.
 
-    `kind` is `rmat` (Graph500's Kronecker graph: `scale`, `edge_factor`), `uniform` (`vertices`,
-    `edges`) or `sbm` (communities: `vertices`, `communities`, `mean_degree`, `inside`); each takes
-    `seed`, `weights`, `features` and `classes`. Features are streamed to disk as `feature_dtype`
-    (`f32`, `f16`, `int8`) and may be larger than memory. Returns and raises what `build` does.
+    `kind` is one of
+
+    - `rmat`: Graph500's Kronecker graph of 2^`scale` vertices, `edge_factor` (16) edges each;
+    - `uniform`: `edges` between any of `vertices`;
+    - `sbm`: `communities` of equal size (vertex v is in v mod `communities`), with `mean_degree`
+      half as many edges as ends a vertex, of which the share `inside` stays in a community.
+
+    All follow from `seed` (1). `weights` are even in [0, 1) (`unit`) or among the integers 1 to 255
+    (`byte`). `features` columns of random features `x` are streamed to disk as `feature_dtype`
+    (`f32`, `f16`, `int8`) and may be larger than memory; with `classes`, each row is its class's
+    mean plus noise. `classes` also gives labels `y` and splits `train`, `val`, `test` (10, 10,
+    80 %): for `sbm` the community modulo classes (by default the community itself), else at random.
+    Other parameters are `build`'s. Returns and raises what `build` does.
     """
-    own = GenerateOptions.__annotations__.keys() - BuildOptions.__annotations__.keys()
-    parameters = {k: v for k, v in options.items() if k in own and v is not None}
-    building = {k: v for k, v in options.items() if k not in own}
-    encoded = _encode({**building, "feature_dtype": feature_dtype}, _GeneratorOptions)
+    generator = {
+        "seed": seed,
+        "weights": weights,
+        "scale": scale,
+        "edge_factor": edge_factor,
+        "vertices": vertices,
+        "edges": edges,
+        "communities": communities,
+        "mean_degree": mean_degree,
+        "inside": inside,
+        "features": features,
+        "classes": classes,
+    }
+    parameters = {name: value for name, value in generator.items() if value is not None}
+    options: dict[str, Any] = {
+        "memory": memory,
+        "threads": threads,
+        "undirected": undirected,
+        "dedup": dedup,
+        "drop_self_loops": drop_self_loops,
+        "ids": ids,
+        "order": order,
+        "codec": codec,
+        "layouts": layouts,
+        "stripe": stripe,
+        "block_bytes": block_bytes,
+        "overwrite": overwrite,
+        "feature_dtype": feature_dtype,
+    }
+    encoded = _encode(options)
     stats: dict[str, Any] = json.loads(
         _native.generate(kind, json.dumps(parameters), os.fspath(path), encoded, progress)
     )
@@ -260,12 +298,8 @@ def _is_empty(source: FeatureSource) -> bool:
     return isinstance(source, Mapping) and not source
 
 
-def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
+def _encode(options: Mapping[str, Any]) -> str:
     """The given options as JSON; an option that is None counts as not given."""
-    unknown = sorted(options.keys() - known.__annotations__.keys())
-    if unknown:
-        names = ", ".join(known.__annotations__)
-        raise TypeError(f"unknown option `{unknown[0]}`: the options are {names}")
     encoded = {k: v for k, v in options.items() if v is not None}
     for name in ("memory", "block_bytes"):
         if name in encoded:
@@ -275,7 +309,7 @@ def _encode(options: Mapping[str, Any], known: type = BuildOptions) -> str:
 
 def encode_edges(options: Mapping[str, Any]) -> str:
     """The options of a build from batches as JSON, for `push`."""
-    return _encode(options, _EdgeOptions)
+    return _encode(options)
 
 
 def push(

@@ -6,14 +6,15 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from .. import _native
+from ..calls import checked
 from ..errors import InputError
 from ..features import Attached
 from ..sizes import to_bytes
 from ..sources import WAITING_EDGE_BYTES, batch_edges
-from ..write import encode_edges, push
+from ..write import BuildOptions, encode_edges, push
 from .graph import EdgeType
 from .source import Batches, count_of, of_data, pairs_of, shifted
 
@@ -23,29 +24,19 @@ MOST_NODES = 2**32 - 1
 """At both ends of an edge type together."""
 
 
-class HeteroBuildOptions(TypedDict, total=False):
-    """What `build_hetero` may be told; left out or None, an option has its default."""
-
-    memory: int | str | None
-    """Bound of what the build holds, `"2GiB"` or bytes; half of what the machine has free."""
-    threads: int | None
-    """Threads that sort and encode; the machine's cores."""
-    dedup: bool | None
-    """Keep one of several equal edges of a type."""
-    block_bytes: int | str | None
-    """Bytes a block, a multiple of 4096; 1 MiB."""
-    overwrite: bool | None
-    """Replace a graph that stands at the path."""
-
-
+@checked
 def build_hetero(
     path: PathLike,
     data: Any = None,
     *,
     nodes: Mapping[str, Mapping[str, Any]] | None = None,
     edges: Mapping[EdgeType, Any] | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    dedup: bool | None = None,
+    block_bytes: int | str | None = None,
+    overwrite: bool | None = None,
     progress: _native.Progress | None = None,
-    **options: Unpack[HeteroBuildOptions],
 ) -> dict[str, Any]:
     """Writes the heterogeneous graph `path`; returns `nodes` and `edges`, their counts by type.
 
@@ -59,12 +50,17 @@ def build_hetero(
       (2, E), batches of such pairs, or tables (`cites.parquet`): nodes of the source's type and of
       the destination's, each numbered from 0.
 
-    Edges are streamed and sorted within `memory`, type by type. The graph appears at `path` whole,
-    or not at all. Raises `InputError` for what cannot be used, naming the type.
+    `memory`, `threads`, `dedup` (of equal edges of a type), `block_bytes` and `overwrite` are
+    `tiergraph.BuildOptions`'. Edges are streamed and sorted within `memory`, type by type.
+    The graph appears at `path` whole, or not at all. Raises `InputError` for what cannot be used,
+    naming the type.
     """
-    known = HeteroBuildOptions.__annotations__
-    for name in options.keys() - known.keys():
-        raise TypeError(f"unknown option `{name}`: the options are {', '.join(known)}")
+    options: BuildOptions = {
+        "memory": memory,
+        "threads": threads,
+        "dedup": dedup,
+        "block_bytes": block_bytes,
+    }
     if data is not None:
         if nodes is not None or edges is not None:
             raise InputError.of("build from", "data", expected="`data`, or `nodes` and `edges`")
@@ -72,8 +68,7 @@ def build_hetero(
     given = {name: dict(spec) for name, spec in (nodes or {}).items()}
     counts = {name: count_of(name, spec) for name, spec in given.items()}
     _check_types(counts, edges or {})
-    overwrite = bool(options.pop("overwrite", None))
-    building = _native.HeteroBuilding(os.fspath(path), overwrite)
+    building = _native.HeteroBuilding(os.fspath(path), bool(overwrite))
     try:
         parts = _Parts(Path(building.folder()), options, progress)
         node_types = [
@@ -104,7 +99,7 @@ class _Parts:
     def __init__(
         self,
         folder: Path,
-        options: HeteroBuildOptions,
+        options: BuildOptions,
         progress: _native.Progress | None,
     ) -> None:
         self._folder = folder

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from .. import _native
+from ..calls import checked, checked_class
 from ..errors import InputError
 from ..graph import Graph, open
 
@@ -18,6 +19,7 @@ EdgeType: TypeAlias = tuple[str, str, str]
 """Source, relation, destination: messages go from the first to the last."""
 
 
+@checked
 def open_hetero(path: PathLike, *, memory: int | str | None = None) -> HeteroGraph:
     """Opens the heterogeneous graph `path`, which `build_hetero` wrote.
 
@@ -34,6 +36,7 @@ def is_hetero(graph: object) -> bool:
     return isinstance(graph, HeteroGraph)
 
 
+@checked_class
 class HeteroGraph:
     """A graph with types of nodes and edges, on disk; made by `tiergraph.open_hetero`.
 
