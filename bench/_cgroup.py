@@ -19,13 +19,13 @@ class MemoryGroup:
         self.kind = kind
 
     @classmethod
-    def create(cls, limit: int) -> MemoryGroup | str:
+    def create(cls, limit: int, name: str = NAME) -> MemoryGroup | str:
         """The group, or why there is none."""
         if (V1 / "memory.limit_in_bytes").exists():
-            path, limit_file, peak = V1 / NAME, "memory.limit_in_bytes", "memory.max_usage_in_bytes"
+            path, limit_file, peak = V1 / name, "memory.limit_in_bytes", "memory.max_usage_in_bytes"
             kind = "cgroup v1, memory.limit_in_bytes"
         elif (V2 / "cgroup.controllers").exists():
-            path, limit_file, peak = V2 / NAME, "memory.max", "memory.peak"
+            path, limit_file, peak = V2 / name, "memory.max", "memory.peak"
             kind = "cgroup v2, memory.max, no swap"
         else:
             return "no memory cgroup is mounted"

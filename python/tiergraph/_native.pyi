@@ -31,6 +31,9 @@ def parse_size(text: str) -> int:
 def format_size(size: int) -> str:
     """Writes bytes as `1.5 GiB`."""
 
+def peak_rss_bytes() -> int:
+    """The most memory that this process has had resident so far."""
+
 class DeviceOptions(TypedDict):
     """Where algorithms run, and how blocks get there."""
 
@@ -58,7 +61,13 @@ def open(
 class Graph:
     """An opened graph under a memory budget."""
 
+    def check_memory(self) -> None:
+        """Refuses memory that does not hold the indexes and the workers' buffers."""
+
     def info(self) -> str: ...
+    def ids_of(self, start: int, stop: int) -> NDArray[np.uint64]:
+        """The user's ids at positions `start` to `stop`."""
+
     def ids(self) -> NDArray[np.uint64] | None:
         """The user's ids, ascending; None when they are 0 to |V| - 1."""
 
@@ -78,8 +87,13 @@ class Graph:
         trace: str | None,
         progress: Progress | None,
     ) -> tuple[NDArray[np.floating[Any]], str]: ...
-    def wcc(self, trace: str | None, progress: Progress | None) -> tuple[NDArray[np.uint64], str]:
-        """Each vertex's component, named by the smallest user id in it."""
+    def wcc(
+        self, largest: int | None, trace: str | None, progress: Progress | None
+    ) -> tuple[NDArray[np.uint64], str]:
+        """Each vertex's component, named by the smallest user id in it.
+
+        With `largest`, the report has the sizes of components, and lists so many.
+        """
 
     def bfs(
         self, source: int, trace: str | None, progress: Progress | None

@@ -64,6 +64,39 @@ def open(
     `IoError` where the system refuses, `DeviceError` where there is no such GPU, `BudgetError`
     where `memory` does not hold the indexes and the workers' buffers.
     """
+    graph = open_for_run(
+        path,
+        memory=memory,
+        io=io,
+        threads=threads,
+        device=device,
+        device_memory=device_memory,
+        device_residency=device_residency,
+        transfers=transfers,
+        checksums=checksums,
+        modelled_bandwidth=modelled_bandwidth,
+    )
+    graph._native.check_memory()
+    return graph
+
+
+def open_for_run(
+    path: PathLike,
+    *,
+    memory: int | str | None = None,
+    io: str = "auto",
+    threads: int | None = None,
+    device: str = "cpu",
+    device_memory: int | str | None = None,
+    device_residency: bool = True,
+    transfers: Literal["async", "sync", "direct"] = "async",
+    checksums: bool = True,
+    modelled_bandwidth: int | str | None = None,
+) -> Graph:
+    """As `open`, for one run: where `memory` is too small, that run is refused, and not this.
+
+    Its `BudgetError` then names all that the indexes, the buffers and the run need together.
+    """
     device, why = resolve(device)
     if modelled_bandwidth is not None and transfers == "direct" and device != "cpu":
         raise InputError.of(
@@ -139,6 +172,10 @@ class Graph:
         ids = self._native.ids()
         return np.arange(self.vertices, dtype=np.uint64) if ids is None else ids
 
+    def ids_of(self, start: int, stop: int) -> NDArray[np.uint64]:
+        """`ids[start:stop]`, without the others in memory."""
+        return self._native.ids_of(start, stop)
+
     @property
     def has_own_ids(self) -> bool:
         """Whether ids are the user's own, and not 0 to |V| - 1."""
@@ -189,13 +226,19 @@ class Graph:
         )
 
     def wcc(
-        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+        self,
+        *,
+        largest: int | None = None,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
     ) -> NDArray[np.uint64]:
         """Weakly connected components: the smallest id in each vertex's, uint64 of shape (|V|,).
 
-        One pass over the edges.
+        One pass over the edges. With `largest`, `last_run` also has how many `components` there
+        are, the vertices of the `largest_component`, `component_sizes` (place i counts components
+        of 2^i to 2^(i + 1) - 1 vertices), and `largest`: names and sizes of so many components.
         """
-        return self._run(lambda: self._native.wcc(_path(trace), progress))
+        return self._run(lambda: self._native.wcc(largest, _path(trace), progress))
 
     def bfs(
         self,
@@ -264,7 +307,10 @@ class Graph:
         before = self._native.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
         result, stats = call()
         run = {"graph": self.path} | json.loads(stats)
-        self.last_run = run | {"device_why": self.device_why}
+        self.last_run = run | {
+            "device_why": self.device_why,
+            "peak_rss_bytes": _native.peak_rss_bytes(),
+        }
         if before is not None:
             after = self._native.measure_ceiling(CEILING_SECONDS)
             self.last_run["read_ceiling"] = (before + after) / 2

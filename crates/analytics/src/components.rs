@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, Team};
-use tiergraph_mem::{Array, vec_from_fn};
+use tiergraph_mem::{Array, MemoryPlan, vec_from_fn};
 
 use crate::arcs::{Arcs, for_each_arc};
 use crate::report::{Run, RunReport};
@@ -21,7 +21,7 @@ use crate::report::{Run, RunReport};
 /// State that does not fit the memory, whatever a pass gives.
 pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
-    let _state = graph.reserve(n as u64 * 12, "the components")?;
+    let _state = graph.reserve_all(&memory(graph))?;
     let parents = Array::from_fn(n, |v| AtomicU32::new(v as u32))?;
     graph.plan_residency();
     let mut run = Run::start(graph, "wcc", 1, progress);
@@ -31,6 +31,13 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
     Ok((named(graph, |v| parent(&parents, v as u32))?, report))
+}
+
+/// What a run and the names of its result hold: the trees, then the least position of each tree and
+/// the result, then, where ids are the user's own, these and the result in them.
+pub(crate) fn memory(graph: &Graph) -> MemoryPlan {
+    let trees = graph.vertices() as u64 * 12;
+    MemoryPlan::default().and("the components", trees.max(graph.names_bytes()))
 }
 
 fn parent(parents: &[AtomicU32], v: u32) -> u32 {

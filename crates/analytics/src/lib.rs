@@ -15,13 +15,15 @@ mod pagerank;
 mod propagate;
 mod pull;
 mod report;
+mod sizes;
 mod source;
 mod sssp;
 mod state;
 
 pub use bfs::{UNREACHED, bfs};
 pub use components::wcc;
-pub use pagerank::{PageRank, pagerank};
+pub use pagerank::{PageRank, pagerank, pagerank_memory};
 pub use propagate::{Propagate, Reduce, Value, propagate, propagate_bytes};
 pub use report::{Iteration, RunReport};
+pub use sizes::ComponentSizes;
 pub use sssp::sssp;

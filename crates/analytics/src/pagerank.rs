@@ -14,7 +14,7 @@ use std::slice;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph, Team, Then};
 use tiergraph_kernels::widest;
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, MemoryPlan};
 
 use crate::pull::{PullSum, chunk_log2, padded};
 use crate::report::{Run, RunReport};
@@ -67,11 +67,10 @@ pub fn pagerank(
 ) -> Result<(Vec<f32>, RunReport)> {
     let mut walk = Walk::new(graph, options)?;
     let (linked, len) = (walk.linked, padded(graph, walk.linked));
+    let _state = graph.reserve_all(&memory(graph, linked))?;
     let mut degrees = graph.degrees(Direction::Out)?;
     degrees.truncate(linked);
     degrees.shrink_to_fit();
-    let bytes = (len as u64 * 16).max(graph.vertices() as u64 * 8) + PullSum::bytes(graph);
-    let _state = graph.reserve(bytes, "the ranks")?;
     let mut x = Array::zeroed(len)?;
     let mut y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
     let mut pull = PullSum::new(graph)?;
@@ -92,6 +91,23 @@ pub fn pagerank(
     let ranks =
         graph.in_user_order(1, |vertex| slice::from_ref(ranks.get(vertex).unwrap_or(&isolated)))?;
     Ok((ranks, report))
+}
+
+/// What a run holds whose walk restarts from all vertices, or from chosen ones (`personalised`).
+///
+/// # Errors
+/// Degrees that cannot be read, or are damaged.
+pub fn pagerank_memory(graph: &Graph, personalised: bool) -> Result<MemoryPlan> {
+    let linked = if personalised { graph.vertices() } else { graph.vertices_with_arcs()? };
+    Ok(memory(graph, linked))
+}
+
+/// What a run holds where `linked` vertices have state.
+fn memory(graph: &Graph, linked: usize) -> MemoryPlan {
+    let state = padded(graph, linked) as u64 * 16;
+    MemoryPlan::default()
+        .and("the ranks", state.max(graph.vertices() as u64 * 8))
+        .and("the workers' sums", PullSum::bytes(graph))
 }
 
 /// What a run is on any device: all but its passes and its vertices' state.

@@ -3,8 +3,9 @@
 //! Gives each vertex the least sum of weights (float64, non-negative) of a path from the source,
 //! or infinity. Distances are lowered in place while a pass goes on, so that a path advances by
 //! several arcs a pass where its tiles come in a good order; a pass reads only tiles with a column
-//! whose distance fell since the pass before. Ends when none fell. 8 bytes of state a vertex.
-//! Results are identical from run to run: the fixed point does not depend on the order.
+//! whose distance fell since the pass before. Ends when none fell. 8 bytes of state a vertex, and
+//! as many of the result. Results are identical from run to run: the fixed point does not depend on
+//! the order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +27,8 @@ use crate::source::check_source;
 pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "find paths from vertex", source)?;
-    let state = graph.reserve(n as u64 * 8, "the distances")?;
+    // Those in the graph's order, and the result.
+    let _state = graph.reserve(n as u64 * 16, "the distances")?;
     let infinity = f64::INFINITY.to_bits();
     let distances = Distances(Array::from_fn(n, |_| AtomicU64::new(infinity))?);
     distances.0[source as usize].store(0f64.to_bits(), Ordering::Relaxed);
@@ -57,7 +59,6 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
         std::mem::swap(&mut active, &mut next);
     }
     let report = run.finish(true)?;
-    drop(state);
     let reached = vec_from_fn(n, |v| distances.get(v as u32));
     drop(distances);
     Ok((graph.to_user_order(reached, 1)?, report))

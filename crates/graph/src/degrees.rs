@@ -1,6 +1,7 @@
 //! How many arcs vertices have.
 
 use tiergraph_core::Result;
+use tiergraph_format::flat;
 
 use crate::{Direction, Graph};
 
@@ -17,10 +18,7 @@ impl Graph {
         if let Some(&known) = self.vertices_with_arcs.get() {
             return Ok(known);
         }
-        let last = |direction| -> Result<usize> {
-            let degrees = self.degrees(direction)?;
-            Ok(degrees.iter().rposition(|&d| d > 0).map_or(0, |v| v + 1))
-        };
+        let last = |direction| self.last_with_degree(&self.degrees_name(direction));
         let outgoing = last(Direction::Out)?;
         let incoming = if self.manifest().directed { last(Direction::In)? } else { outgoing };
         Ok(*self.vertices_with_arcs.get_or_init(|| outgoing.max(incoming)))
@@ -28,8 +26,23 @@ impl Graph {
 
     /// Degrees in the graph's order. In an undirected graph both directions are one.
     pub fn degrees(&self, direction: Direction) -> Result<Vec<u32>> {
+        self.read_array(&self.degrees_name(direction))
+    }
+
+    fn degrees_name(&self, direction: Direction) -> String {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
-        let name = format!("{wanted}.degrees");
-        self.read_array(&name)
+        format!("{wanted}.degrees")
+    }
+
+    /// One more than the last vertex with a degree, found from the file's end, a chunk at a time.
+    fn last_with_degree(&self, name: &str) -> Result<usize> {
+        let (path, entry) = (self.dir().path().join(name), self.dir().entry(name)?);
+        for chunk in (0..entry.blocks).rev() {
+            let degrees: Vec<u32> = flat::read_chunk(&path, entry, chunk)?;
+            if let Some(last) = degrees.iter().rposition(|&degree| degree > 0) {
+                return Ok(chunk as usize * (flat::CHUNK_BYTES / size_of::<u32>()) + last + 1);
+            }
+        }
+        Ok(0)
     }
 }

@@ -1,5 +1,6 @@
 //! The user's ids of vertices.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -10,6 +11,8 @@ use tiergraph_mem::{HUGE_PAGE_BYTES, zeroed_vec};
 use crate::Graph;
 
 const USER: &str = "user.ids";
+/// Ids of a chunk of the file.
+const CHUNK_IDS: u64 = (flat::CHUNK_BYTES / size_of::<u64>()) as u64;
 
 impl Graph {
     /// The user's ids in the user's order, ascending; `None` when they are 0 … |V| − 1.
@@ -20,28 +23,56 @@ impl Graph {
         self.names().map(|_| self.read_array(USER)).transpose()
     }
 
+    /// The user's ids of the vertices at positions `wanted` of the user's order. Reads the chunks
+    /// that hold them, and holds one.
+    ///
+    /// # Errors
+    /// As [`Graph::user_ids`].
+    pub fn user_ids_of(&self, wanted: Range<u64>) -> Result<Vec<u64>> {
+        let wanted = wanted.start..wanted.end.min(self.manifest().vertices).max(wanted.start);
+        let Some(entry) = self.names() else { return Ok(wanted.collect()) };
+        let path = self.dir().path().join(USER);
+        let mut ids = Vec::with_capacity((wanted.end - wanted.start) as usize);
+        for chunk in wanted.start / CHUNK_IDS..wanted.end.div_ceil(CHUNK_IDS) {
+            let in_chunk = flat::read_chunk::<u64>(&path, entry, chunk)?;
+            let place = |position: u64| position.saturating_sub(chunk * CHUNK_IDS).min(CHUNK_IDS);
+            ids.extend(&in_chunk[place(wanted.start) as usize..place(wanted.end) as usize]);
+        }
+        Ok(ids)
+    }
+
     /// The user's ids of vertices at `positions` of the user's order.
+    ///
+    /// Holds [`names_bytes`](Self::names_bytes) at its worst moment.
     ///
     /// # Errors
     /// As [`Graph::user_ids`].
     ///
     /// # Panics
     /// If there is no such position.
-    pub fn user_names(&self, positions: &[u32]) -> Result<Vec<u64>> {
+    pub fn user_names(&self, positions: Vec<u32>) -> Result<Vec<u64>> {
         const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
-        let ids = self.user_ids()?;
-        let mut names = zeroed_vec(positions.len());
+        let mut names: Vec<u64> = zeroed_vec(positions.len());
         let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
         self.team().share(parts, |_, parts| {
             for (positions, names) in parts {
-                let each = names.iter_mut().zip(positions);
-                match &ids {
-                    Some(ids) => each.for_each(|(name, &at)| *name = ids[at as usize]),
-                    None => each.for_each(|(name, &at)| *name = at.into()),
-                }
+                names.iter_mut().zip(positions).for_each(|(name, &at)| *name = at.into());
             }
         })?;
+        drop(positions);
+        if let Some(ids) = self.user_ids()? {
+            self.team().share(names.chunks_mut(PART), |_, parts| {
+                for name in parts.flatten() {
+                    *name = ids[*name as usize];
+                }
+            })?;
+        }
         Ok(names)
+    }
+
+    /// Bytes that [`user_names`](Self::user_names) of all vertices holds, its result included.
+    pub fn names_bytes(&self) -> u64 {
+        self.manifest().vertices * if self.names().is_some() { 16 } else { 12 }
     }
 
     /// Where `ids` stand in the user's order.
@@ -62,7 +93,10 @@ impl Graph {
         };
         let chunks = entry.blocks;
         // A search reads a chunk a step.
-        let few = ids.len() as u64 * u64::from(chunks.max(1).ilog2() + 1) < chunks;
+        let few =
+            ids.len() == 1 || ids.len() as u64 * u64::from(chunks.max(1).ilog2() + 1) < chunks;
+        let held = if few { 0 } else { vertices * size_of::<u64>() as u64 };
+        let _held = self.reserve(held, "the vertices' ids")?;
         let names = if few { Vec::new() } else { self.read_array(USER)? };
         let position = |id: &u64| -> Result<u64> {
             let found = match few {
@@ -130,7 +164,7 @@ impl Graph {
             } else if names.last().is_some_and(|&last| last < id) {
                 low = middle + 1;
             } else {
-                let before = middle * (flat::CHUNK_BYTES / size_of::<u64>()) as u64;
+                let before = middle * CHUNK_IDS;
                 return Ok(names.binary_search(&id).ok().map(|at| before + at as u64));
             }
         }

@@ -13,7 +13,7 @@ use tiergraph_format::manifest::Manifest;
 use tiergraph_format::tiles::TileOptions;
 use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open_engine};
 use tiergraph_kernels::{Isa, Kernel};
-use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
+use tiergraph_mem::{Budget, MemoryPlan, Reservation, available_memory_bytes};
 
 use crate::crew::Crew;
 use crate::edges::open_columns;
@@ -48,6 +48,9 @@ pub struct OpenOptions {
     pub residency: Option<bool>,
     /// Whether passes take the blocks that they read as they come, without their checksums.
     pub unchecked: bool,
+    /// Whether a graph whose indexes and buffers do not fit opens nevertheless: the first run is then
+    /// refused, with all that it and they need.
+    pub refuse_later: bool,
 }
 
 /// The number of the next graph.
@@ -78,8 +81,8 @@ pub struct Graph {
     pub(crate) columns: BTreeMap<String, FileId>,
     /// Found when it is first asked for.
     pub(crate) vertices_with_arcs: OnceLock<usize>,
-    /// The resident indexes.
-    _index: Arc<Reservation>,
+    /// What the graphs that were opened together hold from then on, and its reservation.
+    opened: Arc<(MemoryPlan, Reservation)>,
 }
 
 /// What a directory holds, opened.
@@ -159,9 +162,15 @@ impl Graph {
         let block_bytes = opened.iter().map(|graph| graph.dir.manifest().block_bytes).max();
         let buffers =
             threads as u64 * BLOCKS_IN_FLIGHT as u64 * u64::from(block_bytes.unwrap_or(0));
-        let index: u64 = opened.iter().map(Opened::index_bytes).sum();
-        let reserved = budget.reserve(index + buffers + OVERHEAD_BYTES, "indexes and buffers")?;
-        let reserved = Arc::new(reserved);
+        let plan = MemoryPlan::default()
+            .and("the process", OVERHEAD_BYTES)
+            .and(format!("buffers of {threads} workers"), buffers)
+            .and("indexes", opened.iter().map(Opened::index_bytes).sum());
+        let reserved = match options.refuse_later {
+            true => budget.count(plan.bytes()),
+            false => plan.reserve(&budget, &MemoryPlan::default())?,
+        };
+        let reserved = Arc::new((plan, reserved));
         let choice = options.engine;
         let factory = options
             .factory
@@ -200,7 +209,7 @@ impl Graph {
                 edge_features: opened.edge_features,
                 columns: opened.columns,
                 vertices_with_arcs: OnceLock::new(),
-                _index: Arc::clone(&reserved),
+                opened: Arc::clone(&reserved),
                 dir: opened.dir,
             }
         };
@@ -301,12 +310,33 @@ impl Graph {
         self.cache.set_capacity(capacity);
     }
 
+    /// Refuses memory that does not hold what the opened graph holds: indexes and buffers.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] where [`OpenOptions::refuse_later`] put this off.
+    pub fn check_memory(&self) -> Result<()> {
+        let nothing = MemoryPlan::default();
+        match self.budget.used() > self.budget.limit() {
+            true => Err(self.opened.0.refused(&Budget::new(self.budget.limit()), &nothing)),
+            false => Ok(()),
+        }
+    }
+
     /// Reserves `bytes` of state for `what`; resident blocks make room.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`] when the state does not fit the memory.
     pub fn reserve(&self, bytes: u64, what: &str) -> Result<Reservation> {
-        let reservation = self.budget.reserve(bytes, what)?;
+        self.reserve_all(&MemoryPlan::default().and(what.to_owned(), bytes))
+    }
+
+    /// Reserves all that a run will hold; resident blocks make room.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] when it does not fit the memory beside what the opened graph holds, with
+    /// the parts of both and the memory to open the graph with.
+    pub fn reserve_all(&self, plan: &MemoryPlan) -> Result<Reservation> {
+        let reservation = plan.reserve(&self.budget, &self.opened.0)?;
         self.cache.set_capacity(self.cache.capacity().min(self.budget.left()));
         Ok(reservation)
     }

@@ -44,6 +44,18 @@ impl Budget {
         Ok(Reservation { budget: self.clone(), bytes })
     }
 
+    /// As [`reserve`](Self::reserve), without an error where less is left.
+    pub fn try_reserve(&self, bytes: u64) -> Option<Reservation> {
+        self.take(bytes).ok()?;
+        Some(Reservation { budget: self.clone(), bytes })
+    }
+
+    /// Counts `bytes` that are held whether they fit or not: whoever reserves next is refused then.
+    pub fn count(&self, bytes: u64) -> Reservation {
+        self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        Reservation { budget: self.clone(), bytes }
+    }
+
     /// Bytes reserved now.
     pub fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
@@ -56,7 +68,7 @@ impl Budget {
 
     /// Bytes that may still be reserved.
     pub fn left(&self) -> u64 {
-        self.0.limit - self.used()
+        self.0.limit.saturating_sub(self.used())
     }
 
     /// Adds `bytes` to the count, or returns how many are left. Only a count is shared, no memory
@@ -67,11 +79,11 @@ impl Budget {
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .map(|_| ())
-            .map_err(|used| self.0.limit - used)
+            .map_err(|used| self.0.limit.saturating_sub(used))
     }
 
     fn exceeded(&self, bytes: u64, left: u64, what: &str) -> Error {
-        let enough = (self.0.limit - left).saturating_add(bytes);
+        let enough = self.used().saturating_add(bytes);
         Error::new(ErrorKind::Budget, "reserve memory for")
             .object(what)
             .expected(format!(

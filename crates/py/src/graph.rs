@@ -10,10 +10,11 @@ use numpy::{
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use serde::Serialize;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::{
-    PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank, propagate,
-    propagate_bytes, sssp, wcc,
+    ComponentSizes, PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank,
+    pagerank_memory, propagate, propagate_bytes, sssp, wcc,
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
@@ -35,6 +36,15 @@ pub(crate) struct Graph {
     gpu: Option<Gpu>,
 }
 
+/// A run's report, and of which sizes its components are.
+#[derive(Serialize)]
+struct WithSizes {
+    #[serde(flatten)]
+    report: RunReport,
+    #[serde(flatten)]
+    sizes: Option<ComponentSizes>,
+}
+
 /// Opens the graph at `path`.
 #[pyfunction]
 pub(crate) fn open(
@@ -50,8 +60,15 @@ pub(crate) fn open(
         let engine: EngineChoice = io.parse()?;
         let factory = modelled.map(|bandwidth| modelled_drive(engine, bandwidth)).transpose()?;
         let unchecked = !device.checksums();
-        let options =
-            OpenOptions { memory, engine, threads, factory, unchecked, ..OpenOptions::default() };
+        let options = OpenOptions {
+            memory,
+            engine,
+            threads,
+            factory,
+            unchecked,
+            refuse_later: true,
+            ..OpenOptions::default()
+        };
         let opened = Mutex::new(Opened::open(&path, &options)?);
         Ok(Graph { opened, engine, gpu: device.open()? })
     })
@@ -59,6 +76,12 @@ pub(crate) fn open(
 
 #[pymethods]
 impl Graph {
+    /// Refuses memory that does not hold what the opened graph holds.
+    fn check_memory(&self, py: Python<'_>) -> PyResult<()> {
+        let graph = self.lock(py)?;
+        graph.check_memory().map_err(|e| raise(py, &e))
+    }
+
     /// What the manifest says, and bytes an edge by file, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let graph = self.lock(py)?;
@@ -70,6 +93,18 @@ impl Graph {
         let graph = self.lock(py)?;
         let ids = Call::new(None).run(py, || graph.user_ids())?;
         Ok(ids.map(|ids| ids.into_pyarray(py)))
+    }
+
+    /// The user's ids at positions `start` to `stop`.
+    fn ids_of<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        stop: u64,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let graph = self.lock(py)?;
+        let ids = Call::new(None).run(py, || graph.user_ids_of(start..stop))?;
+        Ok(ids.into_pyarray(py))
     }
 
     /// Degrees in the user's order.
@@ -89,6 +124,8 @@ impl Graph {
                         .expected("`out` or `in`"));
                 }
             };
+            let copies = if graph.is_reordered() { 2 } else { 1 };
+            let _held = graph.reserve(graph.vertices() as u64 * 4 * copies, "the degrees")?;
             graph.to_user_order(graph.degrees(direction)?, 1)
         })?;
         Ok(degrees.into_pyarray(py))
@@ -132,6 +169,10 @@ impl Graph {
             (iterations, tolerance) => (iterations.unwrap_or(defaults.iterations), tolerance),
         };
         let (ranks, report) = self.run(py, trace, progress, |graph, progress| {
+            if self.gpu.is_none() && !sources.is_empty() {
+                // To find many ids takes memory too, but less.
+                drop(graph.reserve_all(&pagerank_memory(graph, true)?)?);
+            }
             let sources = graph.find(&sources)?;
             let options = PageRank { damping, iterations: limits.0, tolerance: limits.1, sources };
             match &self.gpu {
@@ -142,10 +183,12 @@ impl Graph {
         Ok((ranks.into_pyarray(py), report))
     }
 
-    /// Each vertex's component, named by the smallest user id in it, and the run's report as JSON.
+    /// Each vertex's component, named by the smallest user id in it, and the run's report as JSON:
+    /// with the sizes of components, and the names of the `largest`, if they are asked for.
     fn wcc<'py>(
         &self,
         py: Python<'py>,
+        largest: Option<usize>,
         trace: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<u64>>, String)> {
@@ -154,7 +197,14 @@ impl Graph {
                 Some(gpu) => gpu::wcc(graph, gpu, progress)?,
                 None => wcc(graph, progress)?,
             };
-            Ok((graph.user_names(&positions)?, report))
+            let sizes = largest.map(|most| ComponentSizes::of(&positions, most)).transpose()?;
+            let names = graph.user_names(positions)?;
+            let sizes = sizes.map(|mut sizes| {
+                let named = sizes.largest.iter_mut();
+                named.for_each(|(name, _)| *name = names[*name as usize]);
+                sizes
+            });
+            Ok((names, WithSizes { report, sizes }))
         })?;
         Ok((components.into_pyarray(py), report))
     }
@@ -234,12 +284,12 @@ impl Graph {
 
 impl Graph {
     /// Runs an algorithm that can be stopped, traced and watched; its report as JSON.
-    fn run<T: Send>(
+    fn run<T: Send, R: Serialize + Send>(
         &self,
         py: Python<'_>,
         trace: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
-        algorithm: impl FnOnce(&Opened, &dyn Progress) -> Result<(T, RunReport)> + Send,
+        algorithm: impl FnOnce(&Opened, &dyn Progress) -> Result<(T, R)> + Send,
     ) -> PyResult<(T, String)> {
         let mut locked = self.lock(py)?;
         let graph: &mut Opened = &mut locked;

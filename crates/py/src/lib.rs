@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use super::reads::bench_io;
     #[pymodule_export]
-    use super::sizes::{format_size, parse_size};
+    use super::sizes::{format_size, parse_size, peak_rss_bytes};
     #[pymodule_export]
     use super::values::EdgeValues;
 

@@ -82,7 +82,8 @@ pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Resu
     })?;
     let round = (graph.threads() * block_bytes) as u64;
     let depth = (graph.budget().left() / round).clamp(1, CEILING_DEPTH);
-    let _reserved = graph.reserve(round * depth, "the ceiling's buffers")?;
+    // One block a worker is read even where nothing is left: what a run needs is the run's to say.
+    let _reserved = graph.budget().count(round * depth);
     let mut files = FileSet::new();
     files.open_striped(&graph.dir().paths(name)?, block_bytes as u64)?;
     let workload = Workload {

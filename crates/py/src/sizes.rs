@@ -16,3 +16,9 @@ pub(crate) fn parse_size(py: Python<'_>, text: &str) -> PyResult<u64> {
 pub(crate) fn format_size(size: u64) -> String {
     ByteSize(size).to_string()
 }
+
+/// The most memory that this process has had resident so far, in bytes.
+#[pyfunction]
+pub(crate) fn peak_rss_bytes(py: Python<'_>) -> PyResult<u64> {
+    tiergraph_mem::peak_rss_bytes().map_err(|e| raise(py, &e))
+}

@@ -155,7 +155,8 @@ impl EdgeValues {
         })?;
         let mut stored = of_edges(&manifest);
         if let (Value::Object(all), Some(report)) = (&mut stored, report)
-            && let Ok(Value::Object(report)) = serde_json::to_value(report.finish(&manifest))
+            && let Ok(Value::Object(report)) =
+                serde_json::to_value(report.finish(&manifest).map_err(|e| raise(py, &e))?)
         {
             all.extend(report);
         }

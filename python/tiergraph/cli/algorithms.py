@@ -9,8 +9,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from .. import _native, results
 from .. import graph as tg
-from .. import results
 from .flags import with_flags_of
 from .options import (
     Ceiling,
@@ -53,7 +53,8 @@ class Run:
         self.output = None if output is None else results.check_suffix(str(output))
         self.as_json = as_json
         self.trace = trace
-        self.graph = tg.open(
+        # What the indexes need beside what the algorithm needs is said once, by the algorithm.
+        self.graph = tg.open_for_run(
             graph,
             memory=memory,
             io=io,
@@ -72,17 +73,23 @@ class Run:
     def show(
         self, name: str, values: Values, summary: dict[str, Any], rows: list[tuple[int, Any]]
     ) -> None:
-        """Writes the result file, then prints JSON, or the rows on stdout and figures on stderr."""
+        """Writes the result file, then prints JSON, or the rows on stdout and figures on stderr.
+
+        `rows` are positions and values.
+        """
         run = self.graph.last_run | summary
+        ids = self.graph.ids_of
         if self.output is not None:
-            results.write(self.output, self.graph.ids, name, values)
+            results.write(self.output, ids, name, values)
             run["output"] = self.output
+        named = [(int(ids(v, v + 1)[0]), x) for v, x in rows]
+        run["peak_rss_bytes"] = _native.peak_rss_bytes()
         if self.as_json:
-            print_json(run | {"top": [{"vertex": v, name: x} for v, x in rows]})
+            print_json(run | {"top": [{"vertex": v, name: x} for v, x in named]})
             return
         print_fields(run, stderr=True)
         if rows:
-            print_table(("vertex", name), [(str(v), readable(name, x)) for v, x in rows])
+            print_table(("vertex", name), [(str(v), readable(name, x)) for v, x in named])
 
 
 @with_flags_of(Run)
@@ -114,19 +121,15 @@ def pagerank(
         tolerance=tolerance,
         sources=sources or None,
     )
-    run.show("rank", ranks, {}, results.top(run.graph.ids, ranks, top))
+    run.show("rank", ranks, {}, results.top(ranks, top))
 
 
 @with_flags_of(Run)
 def wcc(run: Run, top: Top = 10) -> None:
     """Weakly connected components; lists the largest, each by its smallest vertex."""
-    components = run.measure(run.graph.wcc)
-    names, sizes = np.unique(components, return_counts=True)
-    summary: dict[str, Any] = {
-        "components": len(names),
-        "largest_component": int(sizes.max(initial=0)),
-    }
-    largest = results.top(names, sizes, top)
+    components = run.measure(run.graph.wcc, largest=top)
+    largest = run.graph.last_run.pop("largest")
+    summary: dict[str, Any] = {}
     if run.as_json:
         summary["largest"] = [{"component": c, "vertices": n} for c, n in largest]
     run.show("component", components, summary, [])
@@ -138,23 +141,21 @@ def wcc(run: Run, top: Top = 10) -> None:
 def bfs(run: Run, source: Source, top: Top = 0) -> None:
     """Hops from one vertex to every other; --top lists the farthest."""
     depths = run.measure(run.graph.bfs, source)
-    summary = {"source": source, "depth": int(depths.max())}
-    show_reached(run, ("depth", depths), depths >= 0, summary, top)
+    show_reached(run, source, ("depth", depths), lambda values: values >= 0, top)
 
 
 @with_flags_of(Run)
 def sssp(run: Run, source: Source, top: Top = 0) -> None:
     """Least total weight from one vertex to every other; --top lists the farthest."""
     distances = run.measure(run.graph.sssp, source)
-    reached = np.isfinite(distances)
-    summary = {"source": source, "distance": float(distances[reached].max())}
-    show_reached(run, ("distance", distances), reached, summary, top)
+    show_reached(run, source, ("distance", distances), np.isfinite, top)
 
 
 def show_reached(
-    run: Run, result: tuple[str, Values], reached: Values, summary: dict[str, Any], top: int
+    run: Run, source: int, result: tuple[str, Values], is_reached: results.Mask, top: int
 ) -> None:
     """Shows what was reached, and the farthest of it."""
     name, values = result
-    farthest = results.top(run.graph.ids[reached], values[reached], top)
-    run.show(name, values, summary | {"reached": int(np.count_nonzero(reached))}, farthest)
+    reached, farthest = results.counted(values, is_reached)
+    summary = {"source": source, name: farthest, "reached": reached}
+    run.show(name, values, summary, results.top(values, top, is_reached))

@@ -50,7 +50,7 @@ def demo(
         ranks, runs = run_all(opened, bars)
     print_table(COLUMNS, [_row(run) for run in runs])
     print("\nThe highest PageRanks:\n")
-    top = results.top(opened.ids, ranks, 10)
+    top = [(opened.ids_of(v, v + 1)[0], rank) for v, rank in results.top(ranks, 10)]
     print_table(("vertex", "rank"), [(str(v), readable("rank", r)) for v, r in top])
     if graph is None and training:
         demo_training.train(scale, directory)

@@ -132,7 +132,7 @@ impl Assembly {
     /// I/O errors.
     pub fn commit(self) -> Result<BuildReport> {
         let graph = self.graph.commit(NewFiles::default())?;
-        Ok(self.report.finish(graph.manifest()))
+        self.report.finish(graph.manifest())
     }
 
     /// Takes values of the edges first, given in the order of the source; with them the graph is put
@@ -227,6 +227,7 @@ pub fn assemble(
         stages: Vec::new(),
         seconds: 0.0,
         edges_per_second: 0.0,
+        peak_rss_bytes: 0,
         order: ordering.order,
         why: ordering.why,
         spooled,

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use serde::Serialize;
+use tiergraph_core::Result;
 use tiergraph_format::manifest::{Manifest, Order};
+use tiergraph_mem::peak_rss_bytes;
 
 /// What was built and where the time went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +28,8 @@ pub struct BuildReport {
     pub seconds: f64,
     /// Edges read a second, over all.
     pub edges_per_second: f64,
+    /// The most memory that the process has had resident so far.
+    pub peak_rss_bytes: u64,
     /// The order of vertices.
     pub order: Order,
     /// Why it is this order.
@@ -47,18 +51,22 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// Ends the last stage; `manifest` is the graph's.
-    pub fn finish(mut self, manifest: &Manifest) -> BuildReport {
+    ///
+    /// # Errors
+    /// The system does not say how much memory the process took.
+    pub fn finish(mut self, manifest: &Manifest) -> Result<BuildReport> {
         self.stages.end("commit");
         let (stages, seconds) = self.stages.finish();
         let edges_per_second = self.report.edges_read as f64 / seconds.max(1e-9);
-        BuildReport {
+        Ok(BuildReport {
             bytes: manifest.files.values().map(|file| file.bytes).sum(),
             files: manifest.files.len() as u64,
             stages,
             seconds,
             edges_per_second,
+            peak_rss_bytes: peak_rss_bytes()?,
             ..self.report
-        }
+        })
     }
 }
 
