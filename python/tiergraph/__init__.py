@@ -18,8 +18,8 @@ from .errors import (
     FallbackWarning,
     FormatError,
     InputError,
-    InternalError,
     InputWarning,
+    InternalError,
     IoError,
 )
 from .features import add_features
@@ -44,8 +44,8 @@ __all__ = [
     "HeteroGraph",
     "HeteroNeighborLoader",
     "InputError",
-    "InternalError",
     "InputWarning",
+    "InternalError",
     "IoError",
     "LinkNeighborLoader",
     "NeighborLoader",
