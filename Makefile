@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 SCALE ?= 20
 GRAPH ?=
 WHEEL ?=
-TRAIN ?=
+TRAIN ?= 1
+FUZZ_SECONDS ?= 120
+CRASH_ROUNDS ?= 28
 DEMO_DIR ?= demo.tg
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
@@ -17,12 +19,14 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh
 help: ## List these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
-demo: $(VENV)/native $(if $(TRAIN),$(VENV)/training) ## Build a graph and run four algorithms in a quarter of its memory (GRAPH=file for your own; TRAIN=1 trains too, and installs PyTorch: gigabytes)
-	$(BIN)/tiergraph demo --scale $(SCALE) --directory $(DEMO_DIR) $(if $(GRAPH),--graph '$(GRAPH)')
+demo: $(VENV)/native $(if $(filter 1,$(TRAIN)),$(VENV)/training) ## Build a graph, run four algorithms in a quarter of its memory, and train (GRAPH=file for your own edges; TRAIN=0 spares the gigabytes of PyTorch)
+	$(BIN)/tiergraph demo --scale $(SCALE) --directory $(DEMO_DIR) $(if $(GRAPH),--graph '$(GRAPH)') $(if $(filter 1,$(TRAIN)),,--no-training)
 
-test: $(VENV)/native ## All Rust and Python tests
+test: $(VENV)/native $(VENV)/training ## All Rust and Python tests, those of training included; random calls; jobs that are killed
 	cargo test --release --workspace --locked
 	$(BIN)/python -m pytest
+	$(BIN)/python -m tools.fuzz --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tools.crash --rounds $(CRASH_ROUNDS)
 
 check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel compiled (no GPU needed)
 	cargo fmt --all --check

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from test_graph import RUN_KEYS
 
+import tiergraph as tg
 from tiergraph.cli import main
 
 
@@ -198,3 +199,43 @@ def test_notes_are_lines_on_stderr_and_in_the_json(call, tmp_path):
     _, out, err = call("build", edges, tmp_path / "h.tg", "--undirected")
     assert "note: " in err
     assert "note" not in out
+
+
+def test_the_version_and_completion_are_there(call):
+    assert call("--version")[1] == f"tiergraph {tg.__version__}\n"
+    assert "--install-completion" in call("--help")[1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["info"], ["pagerank"], ["wcc"], ["bfs", "--source", "1"], ["sssp", "--source", "1"]],
+)
+def test_tables_are_for_people(call, graph, arguments):
+    code, out, err = call(arguments[0], graph, *arguments[1:])
+    assert code == 0
+    assert "{" not in out + err, "a dictionary"
+    if arguments[0] != "info":
+        assert len(out.splitlines()) == 11, "a header, and ten vertices or components"
+
+
+def test_info_and_wcc_show_how_many_there_are_of_each_size(call, graph):
+    opened = tg.open(graph)
+    digits = [int(degree).bit_length() for degree in opened.degrees("in")]
+    assert opened.degree_histogram("in") == np.bincount(digits).tolist()
+    out = call("info", graph)[1]
+    lines = [line.split() for line in out.splitlines()]
+    assert ["in-degree", "vertices"] in lines
+    zero = f"{digits.count(0):,}"
+    assert any(line[:2] == ["0", zero] and line[2].startswith("█") for line in lines[-20:] if line)
+    assert (
+        json.loads(call("info", graph, "--json")[1])["degrees"]["in"]
+        == np.bincount(digits).tolist()
+    )
+    err = call("wcc", graph)[2]
+    assert ["vertices", "components"] in [line.split() for line in err.splitlines()]
+
+
+def test_a_path_without_its_suffix_is_asked_about(call, graph):
+    code, _, err = call("wcc", graph.removesuffix(".tg"))
+    assert code == 1
+    assert f"hint: did you mean `{graph}`?" in err

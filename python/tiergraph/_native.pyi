@@ -72,6 +72,9 @@ class Graph:
         """The user's ids, ascending; None when they are 0 to |V| - 1."""
 
     def degrees(self, direction: str) -> NDArray[np.uint32]: ...
+    def degree_histogram(self, direction: str) -> list[int]:
+        """Vertices by the number of binary digits of their degrees."""
+
     def read_features(self, name: str, ids: NDArray[np.uint64]) -> NDArray[np.float32]:
         """Rows of the features `name`, of shape (n, D)."""
 

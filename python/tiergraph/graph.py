@@ -201,6 +201,14 @@ class Graph:
         """How many edges leave (`out`) or enter (`in`) each vertex, uint32 of shape (|V|,)."""
         return self._native.degrees(direction)
 
+    def degree_histogram(self, direction: Literal["out", "in"] = "out") -> list[int]:
+        """How many vertices have degree 0, 1, 2 to 3, 4 to 7, and so on, as a list of counts.
+
+        Place 0 counts degree 0, place i the degrees of i binary digits: 2^(i - 1) to 2^i - 1.
+        Reads 4 bytes a vertex and holds 1 MiB of them.
+        """
+        return self._native.degree_histogram(direction)
+
     def pagerank(
         self,
         *,

@@ -29,6 +29,26 @@ impl Graph {
         self.read_array(&self.degrees_name(direction))
     }
 
+    /// Vertices by the number of binary digits of their degrees: place 0 counts degree 0, place i
+    /// those of 2^(i - 1) to 2^i - 1. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
+    ///
+    /// # Errors
+    /// As [`Self::vertices_with_arcs`].
+    pub fn degree_histogram(&self, direction: Direction) -> Result<Vec<u64>> {
+        let name = self.degrees_name(direction);
+        let (path, entry) = (self.dir().path().join(&name), self.dir().entry(&name)?);
+        let mut counts = Vec::new();
+        for chunk in 0..entry.blocks {
+            let degrees: Vec<u32> = flat::read_chunk(&path, entry, chunk)?;
+            for degree in degrees {
+                let digits = (u32::BITS - degree.leading_zeros()) as usize;
+                counts.resize(counts.len().max(digits + 1), 0);
+                counts[digits] += 1;
+            }
+        }
+        Ok(counts)
+    }
+
     fn degrees_name(&self, direction: Direction) -> String {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
         format!("{wanted}.degrees")

@@ -115,20 +115,18 @@ impl Graph {
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let graph = self.lock(py)?;
         let degrees = Call::new(None).run(py, || {
-            let direction = match direction {
-                "out" => Direction::Out,
-                "in" => Direction::In,
-                _ => {
-                    return Err(Error::new(ErrorKind::Input, "give the degrees of direction")
-                        .object(direction)
-                        .expected("`out` or `in`"));
-                }
-            };
+            let direction = direction_of(direction)?;
             let copies = if graph.is_reordered() { 2 } else { 1 };
             let _held = graph.reserve(graph.vertices() as u64 * 4 * copies, "the degrees")?;
             graph.to_user_order(graph.degrees(direction)?, 1)
         })?;
         Ok(degrees.into_pyarray(py))
+    }
+
+    /// Vertices by the number of binary digits of their degrees.
+    fn degree_histogram(&self, py: Python<'_>, direction: &str) -> PyResult<Vec<u64>> {
+        let graph = self.lock(py)?;
+        Call::new(None).run(py, || graph.degree_histogram(direction_of(direction)?))
     }
 
     /// The feature rows of the vertices that the user calls `ids`, as float32 of shape (n, D).
@@ -337,6 +335,17 @@ impl Graph {
         self.opened
             .lock_py_attached(py)
             .map_err(|_| PyRuntimeError::new_err("a call on this graph panicked: open it again"))
+    }
+}
+
+/// A direction by its name.
+fn direction_of(name: &str) -> Result<Direction> {
+    match name {
+        "out" => Ok(Direction::Out),
+        "in" => Ok(Direction::In),
+        _ => Err(Error::new(ErrorKind::Input, "give the degrees of direction")
+            .object(name)
+            .expected("`out` or `in`")),
     }
 }
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from .._native import __version__
 from ..errors import Error, InternalError
 from ..words import as_command_line
 from . import algorithms, bench, build, demo, edges, features, generate, inspect, train
@@ -23,11 +25,29 @@ TRACEBACK = "TIERGRAPH_TRACEBACK"
 
 app = typer.Typer(
     name="tiergraph",
-    help="Graphs that do not fit in memory, at the speed of this machine's SSDs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tiergraph {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Graphs that do not fit in memory, at the speed of this machine's SSDs."""
+
+
 app.command("generate")(generate.generate)
 app.command("build")(build.build)
 app.command("info")(inspect.info)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _native, results
 from .. import graph as tg
 from .flags import with_flags_of
+from .histogram import print_histogram
 from .options import (
     Ceiling,
     Device,
@@ -128,24 +129,27 @@ def pagerank(
 def wcc(run: Run, top: Top = 10) -> None:
     """Weakly connected components; lists the largest, each by its smallest vertex."""
     components = run.measure(run.graph.wcc, largest=top)
-    largest = run.graph.last_run.pop("largest")
-    summary: dict[str, Any] = {}
+    measured = run.graph.last_run
+    largest = measured.pop("largest")
     if run.as_json:
-        summary["largest"] = [{"component": c, "vertices": n} for c, n in largest]
-    run.show("component", components, summary, [])
-    if not run.as_json:
-        print_table(("component", "vertices"), [(str(c), f"{n:,}") for c, n in largest])
+        measured["largest"] = [{"component": c, "vertices": n} for c, n in largest]
+        run.show("component", components, {}, [])
+        return
+    sizes = measured.pop("component_sizes")
+    run.show("component", components, {}, [])
+    print_histogram("vertices", "components", [0, *sizes], stderr=True)
+    print_table(("component", "vertices"), [(str(c), f"{n:,}") for c, n in largest])
 
 
 @with_flags_of(Run)
-def bfs(run: Run, source: Source, top: Top = 0) -> None:
+def bfs(run: Run, source: Source, top: Top = 10) -> None:
     """Hops from one vertex to every other; --top lists the farthest."""
     depths = run.measure(run.graph.bfs, source)
     show_reached(run, source, ("depth", depths), lambda values: values >= 0, top)
 
 
 @with_flags_of(Run)
-def sssp(run: Run, source: Source, top: Top = 0) -> None:
+def sssp(run: Run, source: Source, top: Top = 10) -> None:
     """Least total weight from one vertex to every other; --top lists the farthest."""
     distances = run.measure(run.graph.sssp, source)
     show_reached(run, source, ("distance", distances), np.isfinite, top)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,10 @@ def print_json(value: Any) -> None:
 
 
 def print_fields(fields: Mapping[str, Any], *, stderr: bool = False, prefix: str = "") -> None:
-    """Names and values in two columns, values in units; nested objects by dotted names."""
+    """Names and values in two columns, values in units; nested objects by dotted names.
+
+    A run's `details` are counted by how a step was done; `--json` has each of them.
+    """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
@@ -37,14 +41,21 @@ def print_notes(notes: Iterable[str]) -> None:
         console.print(Text.assemble(("note: ", "bold"), note))
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout, numbers to the right."""
+def print_table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    stderr: bool = False,
+    left: Sequence[int] = (),
+) -> None:
+    """A table; numbers to the right, but for the first column and those that `left` names."""
     table = Table(box=None, pad_edge=False)
     for i, header in enumerate(headers):
-        table.add_column(header, justify="left" if i == 0 else "right", no_wrap=True)
+        justify = "left" if i == 0 or i in left else "right"
+        table.add_column(header, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*row)
-    _console().print(table)
+    _console(stderr=stderr).print(table)
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -80,5 +91,8 @@ def _flatten(fields: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]
             yield from _flatten(value, f"{prefix}{name}.")
         elif name == "stages":
             yield from ((f"{prefix}{name}.{s['name']}_seconds", s["seconds"]) for s in value)
+        elif name == "details":
+            done = Counter(step["how"] for step in value)
+            yield f"{prefix}steps", [f"{count:,} x {how}" for how, count in done.items()]
         else:
             yield f"{prefix}{name}", value

@@ -203,6 +203,13 @@ impl Manifest {
 fn no_graph(dir: &Path, e: std::io::Error) -> Error {
     let missing = e.kind() == std::io::ErrorKind::NotFound;
     let got = match fs::metadata(dir) {
+        Err(_) if dir.with_added_extension("tg").join(MANIFEST).exists() => {
+            return Error::new(ErrorKind::Input, "open")
+                .object(dir.display())
+                .expected("a graph directory")
+                .got("nothing there")
+                .hint(format!("did you mean `{}`?", dir.with_added_extension("tg").display()));
+        }
         Err(_) => "nothing there",
         Ok(m) if !m.is_dir() => "a file",
         Ok(_) if dir.join(HETERO).is_file() => {

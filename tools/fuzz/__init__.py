@@ -1,0 +1,1 @@
+"""Random graphs, options and calls, compared with plain twins in NumPy."""
