@@ -59,7 +59,9 @@ def write_seeds(path: Path, file: Path, count: int | None = None) -> int:
 
 def write_csc(path: Path, directory: Path) -> int:
     """All neighbours as `indptr.npy` (int64) and `indices.npy` (int32); returns how many."""
-    loader = tg.NeighborLoader(path, [-1], CSC_BATCH, features=None, window=1, prefetch=0)
+    loader = tg.NeighborLoader(
+        path, [-1], batch_size=CSC_BATCH, features=None, window=1, prefetch=0
+    )
     indices = np.empty(2 * loader.graph.edges, dtype=np.int32)
     degrees, filled = [], 0
     for batch in loader:

@@ -89,7 +89,7 @@ def _open(
     path: Path, seeds: Path, memory: int, options: argparse.Namespace, given: Record
 ) -> tg.NeighborLoader:
     how: Record = {"shuffle": True, "threads": options.threads, "memory": memory} | given
-    return tg.NeighborLoader(path, FANOUTS, BATCH_SIZE, np.load(seeds), **how)
+    return tg.NeighborLoader(path, FANOUTS, np.load(seeds), batch_size=BATCH_SIZE, **how)
 
 
 def _variants(

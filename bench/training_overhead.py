@@ -111,7 +111,7 @@ def _loader(
 ) -> tg.NeighborLoader:
     chosen = np.load(seeds)
     how = {"shuffle": True, "threads": options.threads, "memory": memory, "window": 2} | given
-    return tg.NeighborLoader(path, FANOUTS, BATCH_SIZE, chosen, **how)
+    return tg.NeighborLoader(path, FANOUTS, chosen, batch_size=BATCH_SIZE, **how)
 
 
 def _memory(path: Path, seeds: Path, options: argparse.Namespace) -> Record:

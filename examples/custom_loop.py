@@ -14,7 +14,7 @@ from torch_geometric.nn import GraphSAGE
 import tiergraph as tg
 
 graph = tg.open(sys.argv[1] if len(sys.argv) > 1 else "g.tg")
-loader = tg.NeighborLoader(graph, [10, 5], 1024, "train", shuffle=True, memory="1GiB")
+loader = tg.NeighborLoader(graph, [10, 5], "train", batch_size=1024, shuffle=True, memory="1GiB")
 model = GraphSAGE(graph.features["x"].shape[1], 64, 2, int(graph.labels["y"].max()) + 1)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for epoch in range(3):

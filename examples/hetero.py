@@ -31,7 +31,7 @@ tg.build_hetero(
 )
 graph = tg.open_hetero("mag.tg", memory="256MiB")
 model = to_hetero(GraphSAGE((-1, -1), 64, 2, topics), graph.metadata())
-loader = tg.NeighborLoader(graph, [10, 5], 1024, ("paper", "train"), shuffle=True)
+loader = tg.NeighborLoader(graph, [10, 5], ("paper", "train"), batch_size=1024, shuffle=True)
 batch = next(iter(loader))
 model(batch.x_dict, batch.edge_index_dict)  # finds the layers' sizes
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -67,7 +67,7 @@ class OnDisk:
         how = self._how
         if spare:
             self.open(**how | {"memory": how["memory"] + SPARE_BYTES})
-        bandwidth = self._opened()._native.measure_ceiling(seconds)
+        bandwidth = self._opened()._opened.measure_ceiling(seconds)
         if spare:
             self.open(**how)
         return bandwidth

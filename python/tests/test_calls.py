@@ -13,6 +13,9 @@ from tiergraph import calls, features
 CLASSES = [
     tg.Graph,
     tg.HeteroGraph,
+    tg.NeighborLoader,
+    tg.HeteroNeighborLoader,
+    tg.LinkNeighborLoader,
     features.Features,
 ]
 FUNCTIONS = [
@@ -41,7 +44,7 @@ CALLS = FUNCTIONS + [method for made in CLASSES for method in methods(made)]
 def test_there_are_calls_to_test():
     names = {call.__qualname__ for call in CALLS}
     assert {"open", "build", "generate", "add_features", "order_features"} <= names
-    assert {"Graph.bfs", "Features.read"} <= names
+    assert {"Graph.bfs", "NeighborLoader.__init__", "Features.read"} <= names
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__qualname__)
@@ -72,6 +75,10 @@ def test_a_call_refuses_what_it_does_not_have(call):
         (tg.build, "undirect", "undirected"),
         (tg.generate, "edge_facter", "edge_factor"),
         (tg.build_hetero, "overwite", "overwrite"),
+        (tg.NeighborLoader, "memmory", "memory"),
+        (tg.NeighborLoader, "sead", "seed"),
+        (tg.LinkNeighborLoader, "neg_samplng", "neg_sampling"),
+        (tg.HeteroNeighborLoader, "num_neighbours", "num_neighbors"),
         (tg.Graph.pagerank, "dampening", "damping"),
     ],
 )

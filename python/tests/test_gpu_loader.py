@@ -272,8 +272,10 @@ def test_batches_of_typed_graphs_are_moved_there(tmp_path):
         edges={("b", "to", "a"): (rng.integers(0, 30, 200), rng.integers(0, 40, 200))},
     )
     with pytest.warns(tg.FallbackWarning, match="several types"):
-        loader = tg.NeighborLoader(path, [4], 8, "a", device="cuda")
-    for moved, expected in zip(loader, tg.NeighborLoader(path, [4], 8, "a"), strict=True):
+        loader = tg.NeighborLoader(path, [4], "a", batch_size=8, device="cuda")
+    for moved, expected in zip(
+        loader, tg.NeighborLoader(path, [4], "a", batch_size=8), strict=True
+    ):
         assert moved["a"].x.is_cuda
         assert torch.equal(moved["a"].x.cpu(), expected["a"].x)
         edge_type = ("b", "to", "a")

@@ -273,8 +273,8 @@ def test_what_cannot_be_sampled_is_said(path, options, match):
 
 
 def test_unknown_options_and_too_little_memory(path):
-    with pytest.raises(TypeError, match="unknown option `num_workers`"):
-        loader(path, num_workers=2)
+    with pytest.raises(TypeError, match=r"with `worker`: .*\n\nhint: it has graph, "):
+        loader(path, worker=2)
     with pytest.raises(tg.BudgetError, match="memory="):
         loader(path, memory="30MiB")
     assert tg.open_hetero(path, memory="30MiB").memory == "30MiB"
@@ -318,7 +318,7 @@ def test_batches_left_early_leave_no_thread(path):
 
 PROGRAM = """
 import sys, tiergraph as tg
-loader = tg.NeighborLoader(sys.argv[1], [-1, -1, -1], 300, "paper", memory="1GiB")
+loader = tg.NeighborLoader(sys.argv[1], [-1, -1, -1], "paper", batch_size=300, memory="1GiB")
 print("running", flush=True)
 try:
     while True:
@@ -344,7 +344,8 @@ def peak():
     with open("/proc/self/status") as status:
         return int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) * 1024
 base = peak()
-loader = tg.NeighborLoader(sys.argv[1], [4, 3], 64, "paper", memory=int(sys.argv[2]), threads=2)
+memory = int(sys.argv[2])
+loader = tg.NeighborLoader(sys.argv[1], [4, 3], "paper", batch_size=64, memory=memory, threads=2)
 for batch in loader:
     pass
 print(peak() - base, loader.last_epoch["bytes_ssd"])

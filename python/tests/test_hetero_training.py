@@ -91,7 +91,7 @@ class Sage(torch.nn.Module):
 def accuracy(graph, forward, parameters):
     """Trains ten epochs; the share of the test papers that come out right."""
     optimiser = torch.optim.Adam(parameters(), lr=0.01)
-    train = tg.NeighborLoader(graph, [8, 6], 64, ("paper", "train"), shuffle=True)
+    train = tg.NeighborLoader(graph, [8, 6], ("paper", "train"), batch_size=64, shuffle=True)
     for _ in range(10):
         for batch in train:
             size = batch["paper"].batch_size
@@ -101,7 +101,7 @@ def accuracy(graph, forward, parameters):
             optimiser.step()
     right = 0
     with torch.no_grad():
-        for batch in tg.NeighborLoader(graph, [-1, -1], 200, ("paper", "test")):
+        for batch in tg.NeighborLoader(graph, [-1, -1], ("paper", "test"), batch_size=200):
             size = batch["paper"].batch_size
             right += int((forward(batch).argmax(-1) == batch["paper"].y[:size]).sum())
     return right / 400
@@ -110,7 +110,7 @@ def accuracy(graph, forward, parameters):
 def prepared(graph, model, forward):
     """Lazy sizes are found by a first batch."""
     with torch.no_grad():
-        forward(next(iter(tg.NeighborLoader(graph, [4, 4], 8, ("paper", "train")))))
+        forward(next(iter(tg.NeighborLoader(graph, [4, 4], ("paper", "train"), batch_size=8))))
     return model.parameters
 
 
@@ -124,7 +124,7 @@ def test_hetero_convolutions_train(graph, trim):
 def test_trimming_changes_nothing_for_the_seeds(graph):
     torch.manual_seed(1)
     model = Convolutions(graph.edge_types, trim=False)
-    for batch in tg.NeighborLoader(graph, [5, 3], 50, ("paper", "test")):
+    for batch in tg.NeighborLoader(graph, [5, 3], ("paper", "test"), batch_size=50):
         model.trim = False
         whole = model(batch)
         model.trim = True

@@ -71,7 +71,9 @@ def test_the_neighbours_are_those_of_a_node_loader(graph, links):
     """The same seeds in a `NeighborLoader` give the same nodes and edges."""
     first = next(iter(loader(graph, links)))
     seeds = first.n_id[: first.num_sampled_nodes[0]]
-    twin = next(iter(tg.NeighborLoader(graph, FANOUTS, len(seeds), seeds, memory="256MiB")))
+    twin = next(
+        iter(tg.NeighborLoader(graph, FANOUTS, seeds, batch_size=len(seeds), memory="256MiB"))
+    )
     for name in ("n_id", "edge_index", "e_id", "x"):
         assert torch.equal(first[name], twin[name])
 

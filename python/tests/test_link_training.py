@@ -42,7 +42,7 @@ def path(request, tmp_path_factory):
 
 def edges_of(graph):
     """All edges as pairs of ids, in the graph's directions."""
-    batch = next(iter(tg.NeighborLoader(graph, [-1], graph.vertices)))
+    batch = next(iter(tg.NeighborLoader(graph, [-1], batch_size=graph.vertices)))
     return {tuple(pair) for pair in batch.n_id[batch.edge_index].T.tolist()}
 
 

@@ -386,7 +386,7 @@ def test_a_damaged_page_is_told_mid_epoch(path, tmp_path):
 
 PROGRAM = """
 import sys, tiergraph as tg
-loader = tg.NeighborLoader(sys.argv[1], [20, 20, 20], 2000, memory="1GiB")
+loader = tg.NeighborLoader(sys.argv[1], [20, 20, 20], batch_size=2000, memory="1GiB")
 print("running", flush=True)
 try:
     while True:

@@ -74,7 +74,7 @@ def test_whole_neighbourhoods_are_pygs_gcn(path):
     nn = pyg.geometric("nn").models
     trainer = Trainer(path, changed(model="gcn", fanout=(-1, -1), epochs=2))
     trainer.train()
-    whole = next(iter(tg.NeighborLoader(path, [-1], 1200)))
+    whole = next(iter(tg.NeighborLoader(path, [-1], batch_size=1200)))
     twin = nn.GCN(16, 8, 2, trainer.classes)
     twin.load_state_dict(trainer.model.state_dict())
     expected = twin.eval()(whole.x, whole.edge_index).detach().numpy()
@@ -94,7 +94,7 @@ def test_losses_are_those_of_the_same_batches_in_memory(path):
     model = pyg.geometric("nn").models.GraphSAGE(16, 8, 2, trainer.classes)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr)
     loader = tg.NeighborLoader(
-        path, options.fanout, options.batch_size, "train", shuffle=True, features=None
+        path, options.fanout, "train", batch_size=options.batch_size, shuffle=True, features=None
     )
     for expected in losses(trainer):
         total = 0.0

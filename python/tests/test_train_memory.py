@@ -46,7 +46,7 @@ def test_what_evaluation_needs_is_said_of_the_run_before_it_begins(path, task):
     with pytest.raises(tg.BudgetError, match="cannot evaluate in a quarter of the run's") as caught:
         make(path, options)
     with pytest.raises(tg.BudgetError) as of_part:
-        tg.NeighborLoader(path, [-1, -1], 40, memory=options.memory // 4, threads=2)
+        tg.NeighborLoader(path, [-1, -1], batch_size=40, memory=options.memory // 4, threads=2)
     assert of_part.value.without_hint() in str(caught.value)
     assert caught.value.enough_bytes == 4 * of_part.value.enough_bytes
     assert 0 <= hinted(caught.value) - caught.value.enough_bytes < MIB

@@ -179,11 +179,30 @@ class Loader:
     def kept(self) -> str:
         """What is kept in memory."""
 
-    def epoch(self, number: int, first: int) -> Epoch: ...
+    def epoch(self, number: int, first: int, rank: int, ranks: int) -> Epoch: ...
     def epoch_of(
-        self, number: int, seeds: NDArray[np.uint64], bounds: list[int], first: int
+        self,
+        number: int,
+        seeds: NDArray[np.uint64],
+        bounds: list[int],
+        first: int,
+        rank: int,
+        ranks: int,
     ) -> Epoch:
-        """Batch i has the seeds from `bounds[i]` to `bounds[i + 1]`, by the user's ids."""
+        """The rank's batch i has the seeds (the user's ids) from `bounds[i]` to `bounds[i + 1]`."""
+
+class Cut:
+    """The batches of an epoch that rank `rank` of `ranks` has."""
+
+    def __init__(
+        self, seeds: int, batch_size: int, drop_last: bool, rank: int, ranks: int
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def number(self, batch: int) -> int:
+        """Its number in the whole epoch."""
+
+    def range(self, batch: int) -> tuple[int, int]:
+        """Where its seeds begin and end in the epoch's order; beyond the seeds, they come again."""
 
 class Epoch:
     """The batches of one epoch, prepared by threads of their own."""
@@ -241,7 +260,7 @@ class HeteroLoader:
 
     def __init__(self, path: str, options_json: str, seeds: NDArray[np.uint64]) -> None: ...
     def kept(self) -> str: ...
-    def epoch(self, number: int, first: int) -> Epoch: ...
+    def epoch(self, number: int, first: int, rank: int, ranks: int) -> Epoch: ...
 
 def build_file(
     path_in: str,
@@ -323,7 +342,6 @@ class GpuLoader:
     def stream(self) -> int:
         """The CUDA stream that batches are made on."""
 
-    def batches(self) -> int: ...
     def order(self, number: int) -> NDArray[np.uint32]:
         """Places in `seeds`, in the order of an epoch."""
 

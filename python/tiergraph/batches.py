@@ -1,40 +1,109 @@
-"""The batches of an epoch that the CPU prepares, one after the other."""
+"""The batches of an epoch, one after the other."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 from . import _native
+from .errors import InputError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch
 
 
+class Source(Protocol):
+    """Who makes the batches of an epoch."""
+
+    def next(self) -> Any | None:
+        """The next batch; None after the last."""
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: bytes by tier, pages, seconds by stage."""
+
+    def close(self) -> None:
+        """Stops what prepares further batches."""
+
+
+@dataclass
+class Progress:
+    """How far an epoch is."""
+
+    epoch: int
+    taken: int
+    """Batches that were handed out, or left out at its begin."""
+    batches: int
+
+
 class Batches:
     """The batches of one epoch; dropping it, or leaving a loop over it, stops its threads.
 
-    `to_data` makes PyG's data of a batch's arrays; `ended` is told what the epoch did.
+    It belongs to the process that began it: it is neither forked nor pickled.
     """
 
     def __init__(
-        self,
-        native: _native.Epoch,
-        to_data: Callable[[_native.Batch], Batch],
-        ended: Callable[[dict[str, Any]], None],
+        self, source: Source, progress: Progress, ended: Callable[[dict[str, Any]], None]
     ) -> None:
-        self._native, self._to_data, self._ended = native, to_data, ended
+        self._source, self._progress, self._ended = source, progress, ended
+        self._process = os.getpid()
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Batch:
-        batch = self._native.next()
+    def __next__(self) -> Any:
+        self._check_process()
+        batch = self._source.next()
         if batch is None:
             self.close()
             raise StopIteration
-        return self._to_data(batch)
+        self._progress.taken += 1
+        return batch
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: bytes by tier, pages, seconds by stage."""
+        self._check_process()
+        return self._source.stats()
+
+    def close(self) -> None:
+        """Ends the epoch."""
+        self._check_process()
+        self._source.close()
+        self._ended(self._source.stats())
+
+    def is_here(self) -> bool:
+        """Whether this process began it."""
+        return self._process == os.getpid()
+
+    def _check_process(self) -> None:
+        if not self.is_here():
+            raise self._stays_here("use", "a forked process")
+
+    def __reduce__(self) -> NoReturn:
+        raise self._stays_here("pickle", "a pickle")
+
+    def _stays_here(self, op: str, got: str) -> InputError:
+        return InputError.of(
+            f"{op} the batches of",
+            f"epoch {self._progress.epoch}",
+            expected="the process that began it",
+            got=got,
+            hint="hand over the loader: `loader.batches(first)` begins its next epoch there",
+        )
+
+
+class Prepared:
+    """Batches that the CPU prepares; `to_data` makes PyG's data of a batch's arrays."""
+
+    def __init__(self, native: _native.Epoch, to_data: Callable[[_native.Batch], Batch]) -> None:
+        self._native, self._to_data = native, to_data
+
+    def next(self) -> Batch | None:
+        """The next batch; None after the last."""
+        batch = self._native.next()
+        return None if batch is None else self._to_data(batch)
 
     def stats(self) -> dict[str, Any]:
         """What was done so far: bytes by tier, pages, seconds by stage."""
@@ -42,6 +111,5 @@ class Batches:
         return stats
 
     def close(self) -> None:
-        """Ends the epoch."""
+        """Stops what prepares further batches."""
         self._native.close()
-        self._ended(self.stats())

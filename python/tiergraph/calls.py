@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import warnings
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 from .errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=type)
+
+Take: TypeAlias = Callable[[str, dict[str, Any]], dict[str, Any]]
+
+PACKAGE = __name__.partition(".")[0]
 
 LIKENESS = 0.7
 """How alike a name must be to be suggested, as `difflib` counts it: at most 1."""
@@ -22,36 +27,43 @@ class ArgumentError(InputError, TypeError):
     """A call has an argument that it does not take, or lacks one that it needs."""
 
 
-def checked(call: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which refuses wrong arguments with `ArgumentError` and a suggestion."""
+def checked(call: Callable[P, R], take: Take | None = None) -> Callable[P, R]:
+    """The same function, which refuses wrong arguments with `ArgumentError` and a suggestion.
+
+    `take` gets the name of the call and its keywords, and gives those that go on to it.
+    """
     signature = inspect.signature(call)
+    named = call.__qualname__.removesuffix(".__init__")
 
     @wraps(call)
     def checking(*args: P.args, **kwargs: P.kwargs) -> R:
+        if take is not None:
+            kwargs = take(named, kwargs)  # type: ignore[assignment]
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            _refuse(call, signature, kwargs, error)
+            _refuse(named, signature, kwargs, error)
         return call(*args, **kwargs)
 
     return checking
 
 
-def checked_class(made: C) -> C:
-    """The same class, whose `__init__` and public methods are `checked`."""
+def checked_class(made: C, take: Take | None = None) -> C:
+    """The same class, whose `__init__` (with `take`) and public methods are `checked`."""
     for name, member in list(vars(made).items()):
         if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
-            setattr(made, name, checked(member))
+            setattr(made, name, checked(member, take if name == "__init__" else None))
     return made
 
 
+def taking(take: Take) -> Callable[[C], C]:
+    """As `checked_class`; `__init__` gets what `take` gives of its keywords."""
+    return partial(checked_class, take=take)
+
+
 def _refuse(
-    call: Callable[..., Any],
-    signature: inspect.Signature,
-    given: dict[str, Any],
-    error: TypeError,
+    called: str, signature: inspect.Signature, given: dict[str, Any], error: TypeError
 ) -> NoReturn:
-    called = call.__qualname__.removesuffix(".__init__")
     known = [name for name in signature.parameters if name != "self"]
     unknown = [name for name in given if name not in known]
     if not unknown:
@@ -71,3 +83,11 @@ def _usage(signature: inspect.Signature) -> str:
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
     names = [p.name for p in parameters if p.kind is by_position]
     return f"by position it takes {', '.join(names) or 'nothing'}; the rest by keyword"
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warns whoever called this package, from however deep inside."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__", "").startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -18,6 +18,7 @@ from .archives import Member, members
 from .arrays import to_ids
 from .calls import checked, checked_class
 from .errors import InputError
+from .opening import Opening
 from .sizes import to_bytes
 from .tables import TABLE_SUFFIXES
 
@@ -128,8 +129,8 @@ def add_features(
 class Features:
     """One matrix of features of an opened graph; made by `graph.features[name]`."""
 
-    def __init__(self, native: _native.Graph, name: str, info: Mapping[str, Any]) -> None:
-        self._native = native
+    def __init__(self, opening: Opening, name: str, info: Mapping[str, Any]) -> None:
+        self._opening = opening
         self.name = name
         self.shape: tuple[int, int] = (info["rows"], info["dim"])
         self.dtype: str = info["dtype"]
@@ -149,14 +150,15 @@ class Features:
         `InputError` for an id that is no vertex, `IoError` and `FormatError` for pages that cannot
         be read or are damaged.
         """
-        return self._native.read_features(self.name, to_ids(np.asarray(vertices), "vertices"))
+        ids = to_ids(np.asarray(vertices), "vertices")
+        return self._opening.native.read_features(self.name, ids)
 
 
 class Arrays(Mapping[str, Array]):
     """A graph's labels or splits by name, mapped by NumPy, in ascending order of the ids."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder = folder
+        self._folder = folder.absolute()
         self._names = list(names)
 
     def __getitem__(self, name: str) -> Array:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, pyg
+from .calls import warn
 from .devices import find_libraries
+from .epochs import places_of
 from .errors import FallbackWarning, InputError
 
 if TYPE_CHECKING:
@@ -67,14 +68,13 @@ class GpuBatches:
         if why is not None:
             found = placed["multiprocessors"]
             text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
-            warnings.warn(text, FallbackWarning, stacklevel=4)
+            warn(text, FallbackWarning)
         self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self.device)
         self._labels = None if labels is None else torch.from_numpy(labels).to(self.device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
         self._ids = None if ids is None else torch.from_numpy(ids).to(self.device)
         degrees = graph.degrees(options.get("direction") or "in").astype(np.int64)
         self._degrees = torch.from_numpy(degrees).to(self.device)
-        self._batch_size = int(options["batch_size"])
         self._done: dict[str, float] = dict.fromkeys(COUNTS, 0)
         from_storage = placed["storage_rows"] > 0
         self._ahead = options.get("prefetch") or (STORAGE_AHEAD if from_storage else 1)
@@ -84,13 +84,20 @@ class GpuBatches:
         placed: dict[str, Any] = json.loads(self._native.placed())
         return placed
 
-    def epoch(self, epoch: int, first: int = 0) -> Generator[Batch]:
-        """The batches of an epoch from batch `first` on; each is begun before it is asked for."""
+    def epoch(
+        self, epoch: int, first: int, cut: _native.Cut, transform: Callable[[Batch], Batch]
+    ) -> GpuEpoch:
+        """The batches that `cut` gives of an epoch, from batch `first` on."""
+        return GpuEpoch(self, self._batches(epoch, first, cut), transform)
+
+    def _batches(self, epoch: int, first: int, cut: _native.Cut) -> Generator[Batch]:
+        """The batches of an epoch; each is begun before it is asked for."""
         order = self._native.order(epoch)
         begun: deque[_Begun] = deque()
         try:
-            for number in range(first, self._native.batches()):
-                begun.append(self._prepare(epoch, number, order))
+            for batch in range(first, len(cut)):
+                places = np.ascontiguousarray(places_of(cut, batch, order), dtype=np.uint32)
+                begun.append(self._prepare(epoch, cut.number(batch), places))
                 if len(begun) > self._ahead:
                     yield self._hand_over(begun)
             while begun:
@@ -110,9 +117,8 @@ class GpuBatches:
         native: dict[str, float] = json.loads(self._native.done())
         return self._done | native
 
-    def _prepare(self, epoch: int, number: int, order: NDArray[np.uint32]) -> _Begun:
+    def _prepare(self, epoch: int, number: int, places: NDArray[np.uint32]) -> _Begun:
         torch = pyg.torch()
-        places = order[number * self._batch_size : (number + 1) * self._batch_size]
         began = time.perf_counter()
         nodes_by_hop, edges_by_hop = self._native.sample(epoch, number, places)
         nodes, edges = sum(nodes_by_hop), sum(edges_by_hop)
@@ -168,6 +174,32 @@ class GpuBatches:
     def _count(self, **done: float) -> None:
         for name, count in done.items():
             self._done[name] += count
+
+
+class GpuEpoch:
+    """One epoch on the GPU; `transform` comes last."""
+
+    def __init__(
+        self, made: GpuBatches, batches: Generator[Batch], transform: Callable[[Batch], Batch]
+    ) -> None:
+        self._made, self._batches, self._transform = made, batches, transform
+        self._before, self._waited = made.done(), 0.0
+
+    def next(self) -> Batch | None:
+        """The next batch; None after the last."""
+        began = time.perf_counter()
+        batch = next(self._batches, None)
+        self._waited += time.perf_counter() - began
+        return None if batch is None else self._transform(batch)
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: counts and seconds by stage."""
+        done = {name: count - self._before[name] for name, count in self._made.done().items()}
+        return done | {"seconds_wait": self._waited}
+
+    def close(self) -> None:
+        """Gives up the batches that were begun."""
+        self._batches.close()
 
 
 def check_device(device: str) -> None:

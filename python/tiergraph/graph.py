@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native
 from .arrays import to_ids
 from .calls import checked, checked_class
-from .devices import options, resolve
 from .errors import InputError
 from .features import Arrays, Features
-from .sizes import to_bytes
+from .handles import without
+from .opening import Opening, Transfers
 
 Floats = NDArray[np.floating[Any]]
 PathLike = str | os.PathLike[str]
 Result = TypeVar("Result")
+
+CACHED = ("_info", "ids", "features", "labels", "splits")
+"""What a graph keeps of what it has read."""
 
 CEILING_SECONDS = 1.0
 """How long each of the two bare-read measurements around a run lasts."""
@@ -38,7 +41,7 @@ def open(
     device: str = "cpu",
     device_memory: int | str | None = None,
     device_residency: bool = True,
-    transfers: Literal["async", "sync", "direct"] = "async",
+    transfers: Transfers = "async",
     checksums: bool = True,
     modelled_bandwidth: int | str | None = None,
 ) -> Graph:
@@ -63,9 +66,13 @@ def open(
     Reads the manifest and the indexes. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `DeviceError` where there is no such GPU, `BudgetError`
     where `memory` does not hold the indexes and the workers' buffers.
+
+    A `Graph` is closed by `close()`, by leaving a `with` block, or when nothing refers to it any
+    more. It can be pickled, and used in forked processes: each opens the same path with the same
+    options, with `memory` of its own, when it first uses it.
     """
-    graph = open_for_run(
-        path,
+    opening = Opening(
+        os.fspath(path),
         memory=memory,
         io=io,
         threads=threads,
@@ -76,38 +83,34 @@ def open(
         checksums=checksums,
         modelled_bandwidth=modelled_bandwidth,
     )
-    graph._native.check_memory()
-    return graph
+    return Graph(opening)
 
 
 def open_for_run(
     path: PathLike,
     *,
-    memory: int | str | None = None,
-    io: str = "auto",
-    threads: int | None = None,
-    device: str = "cpu",
-    device_memory: int | str | None = None,
-    device_residency: bool = True,
-    transfers: Literal["async", "sync", "direct"] = "async",
-    checksums: bool = True,
-    modelled_bandwidth: int | str | None = None,
+    memory: int | str | None,
+    io: str,
+    threads: int | None,
+    device: str,
+    device_memory: int | str | None,
+    transfers: Transfers,
 ) -> Graph:
     """As `open`, for one run: where `memory` is too small, that run is refused, and not this.
 
     Its `BudgetError` then names all that the indexes, the buffers and the run need together.
     """
-    device, why = resolve(device)
-    if modelled_bandwidth is not None and transfers == "direct" and device != "cpu":
-        raise InputError.of(
-            "model a drive for transfers",
-            transfers,
-            expected="`async` or `sync`: nothing holds back what cuFile reads",
-        )
-    place = options(device, device_memory, transfers, device_residency, checksums)
-    bandwidth = to_bytes(modelled_bandwidth)
-    native = _native.open(os.fspath(path), to_bytes(memory), io, threads, bandwidth, place)
-    return Graph(native, os.fspath(path), device_why=why)
+    opening = Opening(
+        os.fspath(path),
+        memory=memory,
+        io=io,
+        threads=threads,
+        device=device,
+        device_memory=device_memory,
+        transfers=transfers,
+        for_run=True,
+    )
+    return Graph(opening)
 
 
 @checked_class
@@ -122,24 +125,63 @@ class Graph:
     they begin where `memory` does not hold their state of vertices, `IoError` and `FormatError` for
     blocks that cannot be read or are damaged, `DeviceError` for what a GPU refuses. `trace` is
     where the run's timeline is written (Chrome's format); `progress` is told how far it is.
+    After `close`, all of it raises `InputError`.
     """
 
-    def __init__(self, native: _native.Graph, path: str, *, device_why: str) -> None:
-        self._native = native
-        self.path = path
-        self.device_why = device_why
-        """Why algorithms run where they do; `last_run` has it too."""
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self.path = opening.path
         self.last_run: dict[str, Any] = {}
         self.ceiling = False
         """Measure, around each run, what the graph's files give when only read: `read_ceiling`."""
+        # What cannot be opened is told at once.
+        _ = opening.native
+
+    @property
+    def _opened(self) -> _native.Graph:
+        return self._opening.native
+
+    @property
+    def device_why(self) -> str:
+        """Why algorithms run where they do; `last_run` has it too."""
+        return self._opening.device_why
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._opening.closed
+
+    def close(self) -> None:
+        """Lets go of the graph's threads, files and memory, the GPU's too.
+
+        What another thread still runs on the graph ends before. A second time does nothing.
+        """
+        self._opening.close()
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def _forget(self) -> None:
+        """Drops what was read of the graph."""
+        for name in CACHED:
+            self.__dict__.pop(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without(self.__dict__, *CACHED) | {"path": os.path.abspath(self.path)}
 
     def __repr__(self) -> str:
+        if self.closed:
+            return f"<Graph {self.path}: closed>"
         kind = "directed" if self.directed else "undirected"
         return f"<Graph {self.path}: {self.vertices:,} vertices, {self.edges:,} edges, {kind}>"
 
     def info(self) -> dict[str, Any]:
         """What the manifest says: counts, codec, order, and bytes an edge by part."""
-        info: dict[str, Any] = json.loads(self._native.info())
+        info: dict[str, Any] = json.loads(self._opened.info())
         return info
 
     @cached_property
@@ -169,23 +211,23 @@ class Graph:
     @cached_property
     def ids(self) -> NDArray[np.uint64]:
         """The user's vertex ids in ascending order, uint64 of shape (|V|,)."""
-        ids = self._native.ids()
+        ids = self._opened.ids()
         return np.arange(self.vertices, dtype=np.uint64) if ids is None else ids
 
     def ids_of(self, start: int, stop: int) -> NDArray[np.uint64]:
         """`ids[start:stop]`, without the others in memory."""
-        return self._native.ids_of(start, stop)
+        return self._opened.ids_of(start, stop)
 
     @property
     def has_own_ids(self) -> bool:
         """Whether ids are the user's own, and not 0 to |V| - 1."""
-        return self._native.ids() is not None
+        return self._opened.ids() is not None
 
     @cached_property
     def features(self) -> dict[str, Features]:
         """The vertices' features by name: `graph.features["x"].read(ids)`."""
         named = self._info["features"].items()
-        return {name: Features(self._native, name, info) for name, info in named}
+        return {name: Features(self._opening, name, info) for name, info in named}
 
     @cached_property
     def labels(self) -> Arrays:
@@ -199,7 +241,7 @@ class Graph:
 
     def degrees(self, direction: Literal["out", "in"] = "out") -> NDArray[np.uint32]:
         """How many edges leave (`out`) or enter (`in`) each vertex, uint32 of shape (|V|,)."""
-        return self._native.degrees(direction)
+        return self._opened.degrees(direction)
 
     def degree_histogram(self, direction: Literal["out", "in"] = "out") -> list[int]:
         """How many vertices have degree 0, 1, 2 to 3, 4 to 7, and so on, as a list of counts.
@@ -228,7 +270,7 @@ class Graph:
         """
         wanted = None if sources is None else to_ids(np.asarray(sources), "sources")
         return self._run(
-            lambda: self._native.pagerank(
+            lambda: self._opened.pagerank(
                 damping, iterations, tolerance, wanted, _path(trace), progress
             )
         )
@@ -246,7 +288,7 @@ class Graph:
         are, the vertices of the `largest_component`, `component_sizes` (place i counts components
         of 2^i to 2^(i + 1) - 1 vertices), and `largest`: names and sizes of so many components.
         """
-        return self._run(lambda: self._native.wcc(largest, _path(trace), progress))
+        return self._run(lambda: self._opened.wcc(largest, _path(trace), progress))
 
     def bfs(
         self,
@@ -257,7 +299,7 @@ class Graph:
     ) -> NDArray[np.int32]:
         """Hops from vertex `source` along the edges, int32 of shape (|V|,); -1: no path leads."""
         start = _id(source, "source")
-        return self._run(lambda: self._native.bfs(start, _path(trace), progress))
+        return self._run(lambda: self._opened.bfs(start, _path(trace), progress))
 
     def sssp(
         self,
@@ -272,7 +314,7 @@ class Graph:
         one before.
         """
         start = _id(source, "source")
-        return self._run(lambda: self._native.sssp(start, _path(trace), progress))
+        return self._run(lambda: self._opened.sssp(start, _path(trace), progress))
 
     def propagate(
         self,
@@ -302,17 +344,17 @@ class Graph:
                 got=values.shape,
             )
         return self._run(
-            lambda: self._native.propagate(
+            lambda: self._opened.propagate(
                 values, reduce, transpose, weights, _path(trace), progress
             )
         )
 
     def propagate_bytes(self, columns: int) -> int:
         """The most bytes that `propagate` takes for float32 values of shape (|V|, `columns`)."""
-        return self._native.propagate_bytes(columns)
+        return self._opened.propagate_bytes(columns)
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
-        before = self._native.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
+        before = self._opened.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
         result, stats = call()
         run = {"graph": self.path} | json.loads(stats)
         self.last_run = run | {
@@ -320,7 +362,7 @@ class Graph:
             "peak_rss_bytes": _native.peak_rss_bytes(),
         }
         if before is not None:
-            after = self._native.measure_ceiling(CEILING_SECONDS)
+            after = self._opened.measure_ceiling(CEILING_SECONDS)
             self.last_run["read_ceiling"] = (before + after) / 2
         return result
 

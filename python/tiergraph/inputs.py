@@ -3,63 +3,104 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, TypeAlias, TypedDict
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import to_ids
 from .errors import InputError
-from .graph import Graph
+from .graph import Graph, open
+from .ranks import Rank
+from .sizes import to_bytes
 
 PathLike = str | os.PathLike[str]
 
 Placement: TypeAlias = Literal["unified", "topology", "features"] | float
 
+Chosen: TypeAlias = str | bool | None
+"""Features by name; True for those of the usual name, if there are such; False or None for none."""
 
-class LoaderOptions(TypedDict, total=False):
-    """What loaders may be told beyond what PyG's take; left out or None, the default."""
+
+@dataclass(frozen=True)
+class Sampling:
+    """What is sampled, and how seeds become batches: what PyG's loaders are told too."""
+
+    num_neighbors: Any
+    batch_size: int
+    shuffle: bool
+    drop_last: bool
+    disjoint: bool
+    weight_attr: str | None
+    time_attr: str | None
+    temporal_strategy: str
+    rank: Rank
+
+    def native(self) -> dict[str, Any]:
+        """What the native part is told of it, beside the fanouts."""
+        return {
+            "batch_size": self.batch_size,
+            "shuffle": bool(self.shuffle),
+            "drop_last": bool(self.drop_last),
+            "disjoint": bool(self.disjoint) or self.time_attr is not None,
+            "weight_attr": self.weight_attr,
+            "time_attr": self.time_attr,
+            "temporal_strategy": self.temporal_strategy,
+        }
+
+
+@dataclass(frozen=True)
+class LoaderOptions:
+    """What loaders are told beyond what PyG's take; `NeighborLoader` says what it means."""
 
     seed: int | None
-    """What everything random follows from, with the epoch's number; 0."""
     memory: int | str | None
-    """Bound of what the loader holds, batches and cache included, `"2GiB"` or bytes; three quarters
-    of what the machine has free."""
     threads: int | None
-    """Threads that prepare batches; the machine's cores."""
     window: int | None
-    """Batches that are prepared together and share reads; 4."""
     prefetch: int | None
-    """Batches that may be begun beyond a window and not yet taken; a window for each thread. On a
-    GPU: batches that are begun before the last is taken; 1, or 3 where rows are read."""
     placement: Placement | None
-    """What is kept in memory where not all fits: what saves most reads (`unified`), neighbours
-    first (`topology`), `features` first, or this share of the memory for features."""
     share_pages: bool | None
-    """Whether a page is read once for all rows of a window on it; without, once a row."""
     presample: int | None
-    """How many batches are sampled to see what is worth keeping; an epoch's."""
     direction: Literal["in", "out"] | None
-    """Which neighbours are sampled: `in`, as PyG does, so that messages go along edges."""
     io: str | None
-    """The read engine: `uring`, `posix`, or `auto`, which is the default."""
-    features: str | None
-    """Which of the graph's features become `x`; by default those named `x`, where there are."""
+    features: Chosen
     labels: str | None
-    """Which of its labels become `y`; by default those named `y`, where there are."""
-    edge_features: str | None
-    """Which features of edges become `edge_attr`; by default those named `edge_attr`."""
+    edge_features: Chosen
     device: str | None
-    """Where batches are made and handed over: `cpu`, `cuda` or `cuda:N`. On a GPU, hot rows and
-    neighbours stay in its memory, others in pinned memory of the host within `memory`; rows that
-    fit neither are read from storage."""
     device_memory: int | str | None
-    """Bound of GPU memory for neighbours, rows and the sampler; half of what is free."""
     multiprocessors: int | None
-    """The most of the GPU's multiprocessors that batches are prepared on, in a green context, so
-    that training has the others for itself; all. GPUs set groups apart (of 8 on an H100): `kept()`
-    has what it came to. Without green contexts (before CUDA 12.5) batches are prepared on all, and
-    a `FallbackWarning` says so."""
+
+    def native(self) -> dict[str, Any]:
+        """What the native part is told of it; None is its default."""
+        return {
+            "seed": self.seed,
+            "memory": to_bytes(self.memory),
+            "threads": self.threads,
+            "window": self.window,
+            "prefetch": self.prefetch,
+            "placement": self.placement,
+            "share_pages": self.share_pages,
+            "presample": self.presample,
+            "direction": self.direction,
+            "io": self.io,
+            "multiprocessors": self.multiprocessors,
+        }
+
+
+def graph_of(given: Any) -> Graph:
+    """An opened graph, or that at a path, which is then opened."""
+    if isinstance(given, Graph):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise InputError.of(
+            "load batches of",
+            type(given).__name__,
+            expected="an opened graph or its path",
+            hint='`tiergraph.build(data, "g.tg")` stores PyG\'s `Data` as a graph',
+        )
+    return open(given)
 
 
 def seeds_of(graph: Graph, chosen: ArrayLike | str | None) -> NDArray[np.uint64]:
@@ -73,6 +114,8 @@ def seeds_of(graph: Graph, chosen: ArrayLike | str | None) -> NDArray[np.uint64]
             raise InputError.of("use the split", chosen, expected=f"one of {names}")
         return ids.take(positions_of(graph.splits[chosen]))
     seeds = np.asarray(chosen)
+    if seeds.ndim == 0:
+        raise not_a_batch_size("input_nodes", "vertex ids, a mask or the name of a split", chosen)
     if seeds.dtype != np.bool_:
         return to_ids(seeds, "input_nodes")
     if seeds.shape != ids.shape:
@@ -87,18 +130,26 @@ def positions_of(split: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero(split) if split.dtype == np.bool_ else split.astype(np.int64)
 
 
-def features_of(graph: Graph, options: LoaderOptions) -> str | None:
+def not_a_batch_size(name: str, expected: str, got: Any) -> InputError:
+    """For a number in the place of something else by position."""
+    hint = "the batch size goes by its name, as in PyG: `batch_size=…`"
+    return InputError.of("use", name, expected=expected, got=got, hint=hint)
+
+
+def features_of(graph: Graph, chosen: Chosen) -> str | None:
     """Which features batches come with: those asked for, which must be there, or `x`."""
-    if "features" in options:
-        return options["features"]
-    return "x" if "x" in graph.features else None
+    return _chosen(chosen, "x", graph.features)
 
 
-def edge_features_of(graph: Graph, options: LoaderOptions) -> str | None:
+def edge_features_of(graph: Graph, chosen: Chosen) -> str | None:
     """Which features of edges batches come with: those asked for, or `edge_attr`."""
-    if "edge_features" in options:
-        return options["edge_features"]
-    return "edge_attr" if "edge_attr" in graph.info()["edge_features"] else None
+    return _chosen(chosen, "edge_attr", graph.info()["edge_features"])
+
+
+def _chosen(chosen: Chosen, usual: str, there: Container[str]) -> str | None:
+    if isinstance(chosen, str):
+        return chosen
+    return usual if chosen and usual in there else None
 
 
 def node_times_of(graph: Graph, attribute: str | None) -> NDArray[np.int64] | None:

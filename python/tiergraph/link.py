@@ -7,19 +7,34 @@ their ends. The ends become the seeds of a `NeighborLoader`, each once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native, pyg
 from .arrays import to_ids
+from .batches import Source
+from .calls import taking
+from .dataloader import take
+from .epochs import Loader, places_of
 from .errors import InputError
-from .graph import Graph, open
-from .inputs import LoaderOptions, PathLike
+from .gpu_loader import GpuBatches
+from .graph import Graph
+from .inputs import (
+    Chosen,
+    LoaderOptions,
+    PathLike,
+    Placement,
+    Sampling,
+    check_sampling,
+    graph_of,
+    not_a_batch_size,
+)
 from .loader import NeighborLoader
+from .ranks import Rank
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch
@@ -69,17 +84,19 @@ class Links:
     seeds: Ids
     source: Places
     target: Places
-    positives: Places
+    positives: NDArray[np.integer[Any]]
     """Which of all links they are; those after them are negative."""
 
 
-class LinkNeighborLoader:
+@taking(take)
+class LinkNeighborLoader(Loader):
     """Batches of links with sampled neighbours, as `torch_geometric.data.Data`.
 
     `edge_label_index` has the links: vertex ids of shape (2, L). `edge_label`, if given, has a
     label for each. `neg_sampling` is `"binary"`, `"triplet"`, `{"mode": …, "amount": …}` or PyG's
     `NegativeSampling`; `neg_sampling_ratio` is short for an amount of binary ones. Everything else
-    is as in `NeighborLoader`, and so are the batches, which also have
+    is as in `NeighborLoader`, but that links are not sampled by time, and so are the batches, which
+    also have
 
     - without negatives or with binary ones, `edge_label_index` (int64, (2, l), local) and
       `edge_label`: as given, or 1; 0 for negatives, which come last. Labels that begin at 0 are
@@ -101,66 +118,110 @@ class LinkNeighborLoader:
         num_neighbors: Sequence[int],
         edge_label_index: ArrayLike,
         edge_label: ArrayLike | None = None,
-        batch_size: int = 1,
-        *,
+        edge_label_time: None = None,
+        replace: bool = False,
+        subgraph_type: str = "directional",
+        disjoint: bool = False,
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
         neg_sampling: Any = None,
         neg_sampling_ratio: float | None = None,
+        time_attr: None = None,
+        weight_attr: str | None = None,
+        transform: Callable[[Batch], Batch] | None = None,
+        *,
+        batch_size: int = 1,
         shuffle: bool = False,
         drop_last: bool = False,
-        disjoint: bool = False,
-        transform: Callable[[Batch], Batch] | None = None,
-        **options: Unpack[LoaderOptions],
+        rank: int | None = None,
+        world_size: int | None = None,
+        seed: int = 0,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        window: int | None = None,
+        prefetch: int | None = None,
+        placement: Placement = "unified",
+        share_pages: bool = True,
+        presample: int | None = None,
+        direction: Literal["in", "out"] = "in",
+        io: str = "auto",
+        features: Chosen = True,
+        labels: str | None = None,
+        edge_features: Chosen = True,
+        device: str = "cpu",
+        device_memory: int | str | None = None,
+        multiprocessors: int | None = None,
     ) -> None:
-        self.graph = graph if isinstance(graph, Graph) else open(graph)
-        self.negatives = Negatives.of(neg_sampling, neg_sampling_ratio)
+        check_sampling(replace, subgraph_type)
+        _check_no_times(edge_label_time, time_attr, temporal_strategy)
+        self._owns_graph = not isinstance(graph, Graph)
+        self._negatives = Negatives.of(neg_sampling, neg_sampling_ratio)
         self._links = links_of(edge_label_index)
-        self._labels = labels_of(edge_label, self._links.shape[1], self.negatives)
-        self.batch_size = int(batch_size)
-        if self.batch_size < 1:
-            raise InputError.of("load batches", expected="batch_size 1 or more", got=batch_size)
+        self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
         self.transform = transform
-        self.epoch = 0
-        self._shuffle, self._drop_last, self._disjoint = shuffle, drop_last, disjoint
-        self._seed = int(options.get("seed") or 0)
-        seeds, bounds = self._seeds_of(0, self._order(0))
-        self._nodes = Ends(
-            self.graph,
-            num_neighbors,
-            max(1, int(np.diff(bounds).max(initial=1))),
-            seeds,
-            disjoint=disjoint,
-            **options,
+        self._shuffle, self._disjoint = shuffle, disjoint
+        self._options = LoaderOptions(
+            seed=seed,
+            memory=memory,
+            threads=threads,
+            window=window,
+            prefetch=prefetch,
+            placement=placement,
+            share_pages=share_pages,
+            presample=presample,
+            direction=direction,
+            io=io,
+            features=features,
+            labels=labels,
+            edge_features=edge_features,
+            device=device,
+            device_memory=device_memory,
+            multiprocessors=multiprocessors,
         )
-
-    def __len__(self) -> int:
-        """Batches of an epoch."""
-        full, rest = divmod(int(self._links.shape[1]), self.batch_size)
-        return full + (rest > 0 and not self._drop_last)
-
-    def __iter__(self) -> Iterator[Batch]:
-        """Begins the next epoch."""
-        return self.batches()
-
-    def batches(self, first: int = 0) -> Iterator[Batch]:
-        """Begins the next epoch at its batch `first`, where an interrupted one was."""
-        epoch, order = self.epoch, self._order(self.epoch)
-        seeds, bounds = self._seeds_of(epoch, order)
-        native = self._nodes._native.epoch_of(epoch, seeds, bounds, first)
-        self.epoch += 1
-        return self._nodes._handed_over(native, lambda b: self._to_data(b, epoch, order))
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next `iter()` is epoch `epoch`."""
-        self.epoch = int(epoch)
+        super().__init__(graph_of(graph), batch_size, drop_last, Rank(rank, world_size))
+        seeds, bounds = self._seeds_of(0, self._order(0), self._cut())
+        sampling = Sampling(
+            num_neighbors,
+            batch_size=max(1, int(np.diff(bounds).max(initial=1))),
+            shuffle=False,
+            drop_last=False,
+            disjoint=disjoint,
+            weight_attr=weight_attr,
+            time_attr=None,
+            temporal_strategy=temporal_strategy,
+            rank=Rank(0, 1),
+        )
+        self._nodes = Ends(self.graph, seeds, sampling, self._options)
 
     @property
-    def last_epoch(self) -> dict[str, Any]:
-        """What the last epoch that ended did: bytes by tier, pages, seconds by stage."""
-        return self._nodes.last_epoch
+    def negatives(self) -> Negatives | None:
+        """How many links are made up for each one given, and how."""
+        return self._negatives
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
         return self._nodes.kept()
+
+    def _inputs(self) -> int:
+        return int(self._links.shape[1])
+
+    def _seed(self) -> int:
+        return self._options.seed or 0
+
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+        order, cut = self._order(epoch), self._cut()
+        seeds, bounds = self._seeds_of(epoch, order, cut)
+
+        def to_data(native: _native.Batch) -> Batch:
+            return self._to_data(
+                native, self._batch(epoch, order, cut, native["number"] // rank[1])
+            )
+
+        return self._nodes.epoch_of(epoch, seeds, bounds, first, rank, to_data)
+
+    def _release(self) -> None:
+        self._nodes.close()
+        if self._owns_graph:
+            self.graph.close()
 
     def _order(self, epoch: int) -> Places:
         """The links' numbers in the order of an epoch."""
@@ -171,17 +232,17 @@ class LinkNeighborLoader:
 
     def _draws(self, epoch: int, stream: int, count: int) -> Ids:
         """Random 64-bit words."""
-        key = np.array([self._seed & (1 << 64) - 1, epoch << 32 | stream], dtype=np.uint64)
+        key = np.array([self._seed() & (1 << 64) - 1, epoch << 32 | stream], dtype=np.uint64)
         return np.random.Philox(key=key).random_raw(count)
 
-    def _batch(self, epoch: int, order: Places, number: int) -> Links:
-        """Batch `number`: its links, then its negatives."""
-        chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+    def _batch(self, epoch: int, order: Places, cut: _native.Cut, batch: int) -> Links:
+        """The rank's batch `batch`: its links, then its negatives."""
+        chosen = places_of(cut, batch, order)
         source, target = self._links[:, chosen]
-        if self.negatives is not None:
-            count = math.ceil(len(chosen) * self.negatives.amount)
-            ends = 2 if self.negatives.mode == "binary" else 1
-            words = self._draws(epoch, number, ends * count) >> np.uint64(32)
+        if self._negatives is not None:
+            count = math.ceil(len(chosen) * self._negatives.amount)
+            ends = 2 if self._negatives.mode == "binary" else 1
+            words = self._draws(epoch, cut.number(batch), ends * count) >> np.uint64(32)
             drawn = (words * np.uint64(self.graph.vertices)) >> np.uint64(32)
             drawn = self.graph.ids[drawn.astype(np.int64)].reshape(ends, count)
             target = np.concatenate([target, drawn[-1]])
@@ -193,22 +254,21 @@ class LinkNeighborLoader:
             seeds, places = np.unique(seeds, return_inverse=True)
         return Links(seeds, places[: len(source)], places[len(source) :], chosen)
 
-    def _seeds_of(self, epoch: int, order: Places) -> tuple[Ids, list[int]]:
-        """The seeds of all batches, one batch behind the other, and where each begins."""
-        seeds = [self._batch(epoch, order, number).seeds for number in range(len(self))]
+    def _seeds_of(self, epoch: int, order: Places, cut: _native.Cut) -> tuple[Ids, list[int]]:
+        """The seeds of the rank's batches, one behind the other, and where each begins."""
+        seeds = [self._batch(epoch, order, cut, batch).seeds for batch in range(len(cut))]
         bounds = np.cumsum([0, *map(len, seeds)]).tolist()
         return np.concatenate(seeds) if seeds else np.empty(0, dtype=np.uint64), bounds
 
-    def _to_data(self, native: _native.Batch, epoch: int, order: Places) -> Batch:
+    def _to_data(self, native: _native.Batch, links: Links) -> Batch:
         tensor = pyg.torch().from_numpy
         data = self._nodes.to_data(native)
-        links = self._batch(epoch, order, native["number"])
         positives = len(links.positives)
         del data.batch_size
         data.input_id = tensor(links.positives)
         if self._disjoint:
             data.batch = data.batch % max(positives, 1)
-        if self.negatives is not None and self.negatives.mode == "triplet":
+        if self._negatives is not None and self._negatives.mode == "triplet":
             data.src_index = tensor(links.source)
             data.dst_pos_index = tensor(links.target[:positives])
             wrong = links.target[positives:].reshape(positives, -1)
@@ -224,7 +284,7 @@ class LinkNeighborLoader:
         """A label for each of a batch's links; None where there is nothing to tell."""
         made_up = len(links.source) - len(links.positives)
         if self._labels is None:
-            if self.negatives is None:
+            if self._negatives is None:
                 return None
             given = np.ones(len(links.positives), dtype=np.float32)
         else:
@@ -236,8 +296,39 @@ class LinkNeighborLoader:
 class Ends(NeighborLoader):
     """The loader of links' ends: as many in each batch as its links have."""
 
-    def _begin_on(self, _device: str, _native: dict[str, Any]) -> str | None:
+    def __init__(
+        self, graph: Graph, seeds: Ids, sampling: Sampling, options: LoaderOptions
+    ) -> None:
+        self.transform = None
+        self._set_up(graph, seeds, None, sampling, options)
+
+    def epoch_of(
+        self,
+        epoch: int,
+        seeds: Ids,
+        bounds: list[int],
+        first: int,
+        rank: tuple[int, int],
+        to_data: Callable[[_native.Batch], Batch],
+    ) -> Source:
+        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
+        part = cast(_native.Loader, self._part)
+        return self._prepared(part.epoch_of(epoch, seeds, bounds, first, *rank), to_data)
+
+    def _open_on(self, _device: str, _native: dict[str, Any]) -> GpuBatches | str:
         return "the GPU's sampler has no batches of links yet"
+
+
+def _check_no_times(edge_label_time: Any, time_attr: Any, temporal_strategy: str) -> None:
+    """Refuses sampling by time, and a batch size in its place."""
+    if np.ndim(edge_label_time) == 0 and edge_label_time is not None:
+        raise not_a_batch_size("edge_label_time", "None", edge_label_time)
+    if edge_label_time is not None or time_attr is not None or temporal_strategy != "uniform":
+        raise InputError.of(
+            "sample the neighbours of links by time",
+            expected="no `edge_label_time` and `time_attr`",
+            hint="`NeighborLoader` samples by time, around nodes",
+        )
 
 
 def links_of(given: ArrayLike) -> Ids:

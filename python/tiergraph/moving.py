@@ -6,34 +6,32 @@ prepared by the CPU's loader; each batch moves while the one before is trained o
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from . import pyg
+from .calls import warn
 from .errors import DeviceError, FallbackWarning
 
 if TYPE_CHECKING:
     import torch
 
-    from .batches import Batches
+    from .batches import Source
 
 
 class Moved:
-    """The batches of one epoch, with tensors on `device`; dropping it stops its threads."""
+    """The batches of one epoch, with tensors on `device`."""
 
-    def __init__(self, batches: Batches, device: torch.device) -> None:
-        self._batches, self._device = batches, device
+    def __init__(self, source: Source, device: torch.device) -> None:
+        self._source, self._device = source, device
         self._stream = pyg.torch().cuda.Stream(device)
         self._ahead: tuple[Any, torch.cuda.Event] | None = None
         """The batch that moves while the one before is trained on."""
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
+    def next(self) -> Any | None:
+        """The next batch; None after the last."""
         begun = self._ahead or self._begin()
         if begun is None:
-            raise StopIteration
+            return None
         data, event = begun
         self._ahead = self._begin()
         stream = pyg.torch().cuda.current_stream(self._device)
@@ -44,16 +42,16 @@ class Moved:
 
     def stats(self) -> dict[str, Any]:
         """What was done so far: bytes by tier, pages, seconds by stage."""
-        return self._batches.stats()
+        return self._source.stats()
 
     def close(self) -> None:
-        """Ends the epoch."""
+        """Stops what prepares further batches."""
         self._ahead = None
-        self._batches.close()
+        self._source.close()
 
     def _begin(self) -> tuple[Any, torch.cuda.Event] | None:
         """Starts moving the next batch, on a stream of its own."""
-        data = next(self._batches, None)
+        data = self._source.next()
         if data is None:
             return None
         torch = pyg.torch()
@@ -77,9 +75,6 @@ def fall_back(device: str, why: str) -> torch.device:
             got="none",
             hint="run with `--device cpu`, or a build of PyTorch with CUDA",
         )
-    warnings.warn(
-        f"batches for {device} are made on the CPU and moved there: {why}",
-        FallbackWarning,
-        stacklevel=4,
-    )
-    return pyg.device(device)
+    warn(f"batches for {device} are made on the CPU and moved there: {why}", FallbackWarning)
+    found: torch.device = pyg.device(device)
+    return found

@@ -130,7 +130,15 @@ class GraphStore(_data.GraphStore):  # type: ignore[misc]  # PyG's types are not
         sources = torch.empty(int(degrees.sum()), dtype=torch.int64)
         filled = 0
         loader = NeighborLoader(
-            graph, [-1], COPIED_TOGETHER, features=None, window=1, prefetch=0, presample=0
+            graph,
+            [-1],
+            batch_size=COPIED_TOGETHER,
+            rank=0,
+            world_size=1,
+            features=None,
+            window=1,
+            prefetch=0,
+            presample=0,
         )
         for batch in loader:
             places = np.searchsorted(graph.ids, batch.n_id.numpy().view(np.uint64))

@@ -1,7 +1,7 @@
 //! Loaders on a GPU: the native part samples and gathers into memory that PyTorch allocated.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -13,11 +13,12 @@ use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
 use crate::calls::Call;
 use crate::errors::{from_json, raise, to_json};
 use crate::loader::{Options, SIGNAL_POLL};
+use crate::of_process::OfProcess;
 
 /// Makes mini-batches of one graph on a GPU, one after the other.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct GpuLoader {
-    state: Mutex<State>,
+    state: OfProcess<Mutex<State>>,
     seeds: Vec<u32>,
 }
 
@@ -59,29 +60,25 @@ impl GpuLoader {
             let presample = options.presample.unwrap_or(usize::MAX);
             let graph = Arc::new(graph);
             let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
-            Ok(Self { state: Mutex::new(State { engine, sampled: None }), seeds })
+            let state = OfProcess::new(Mutex::new(State { engine, sampled: None }));
+            Ok(Self { state, seeds })
         })
     }
 
     /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
-    fn placed(&self) -> PyResult<String> {
-        to_json(self.lock().engine.placed())
+    fn placed(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(self.locked(py)?.engine.placed())
     }
 
     /// The CUDA stream that batches are made on.
-    fn stream(&self) -> u64 {
-        self.lock().engine.stream()
-    }
-
-    /// Batches of an epoch.
-    fn batches(&self) -> usize {
-        self.lock().engine.batches(self.seeds.len())
+    fn stream(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.locked(py)?.engine.stream())
     }
 
     /// The seeds' places in the caller's list, in the order of epoch `number`.
-    fn order<'py>(&self, py: Python<'py>, number: u64) -> Bound<'py, PyArray1<u32>> {
-        let order = py.detach(|| self.lock().engine.order(number, &self.seeds));
-        order.into_pyarray(py)
+    fn order<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let order = py.detach(|| Ok(self.lock()?.engine.order(number, &self.seeds)));
+        Ok(order.map_err(|e: Error| raise(py, &e))?.into_pyarray(py))
     }
 
     /// Samples batch `number` of `epoch`, whose seeds are those at `places`; gives its nodes and
@@ -96,7 +93,7 @@ impl GpuLoader {
         let places = places.as_slice()?;
         let sample = || -> Result<Sampled> {
             let seeds: Vec<u32> = places.iter().map(|&i| self.seeds[i as usize]).collect();
-            let mut state = self.lock();
+            let mut state = self.lock()?;
             let sampled = state.engine.sample(epoch, number, &seeds)?;
             state.sampled = Some(sampled.clone());
             Ok(sampled)
@@ -116,7 +113,7 @@ impl GpuLoader {
         x: u64,
     ) -> PyResult<Option<u64>> {
         let fill = || {
-            let mut state = self.lock();
+            let mut state = self.lock()?;
             let Some(sampled) = state.sampled.clone() else {
                 return Err(Error::new(ErrorKind::Input, "give a batch")
                     .expected("one that was sampled before"));
@@ -128,24 +125,29 @@ impl GpuLoader {
 
     /// Waits a while for the rows of a batch; whether it has all, in order with the stream.
     fn finish(&self, py: Python<'_>, ticket: u64) -> PyResult<bool> {
-        let finish = || self.lock().engine.finish(ticket, SIGNAL_POLL);
+        let finish = || self.lock()?.engine.finish(ticket, SIGNAL_POLL);
         py.detach(finish).map_err(|e| raise(py, &e))
     }
 
     /// Forgets a batch whose rows nobody wants any more.
-    fn give_up(&self, ticket: u64) {
-        self.lock().engine.give_up(ticket);
+    fn give_up(&self, py: Python<'_>, ticket: u64) -> PyResult<()> {
+        self.locked(py)?.engine.give_up(ticket);
+        Ok(())
     }
 
     /// What was read from storage, and given to the GPU, so far, as JSON.
-    fn done(&self) -> PyResult<String> {
-        to_json(&self.lock().engine.done())
+    fn done(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&self.locked(py)?.engine.done())
     }
 }
 
 impl GpuLoader {
     /// One call at a time; a call that panicked left counts behind that the next one writes anew.
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        Ok(self.state.here()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn locked(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        self.lock().map_err(|e| raise(py, &e))
     }
 }

@@ -25,15 +25,16 @@ use crate::calls::Call;
 use crate::device::DeviceOptions;
 use crate::errors::{raise, to_json};
 use crate::info::describe;
+use crate::of_process::OfProcess;
 use crate::reads::{ceiling, modelled_drive};
 
 /// An opened graph under a memory budget. One run at a time.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Graph {
-    opened: Mutex<Opened>,
+    opened: OfProcess<Mutex<Opened>>,
     engine: EngineChoice,
     /// Where algorithms run; none for the CPU.
-    gpu: Option<Gpu>,
+    gpu: OfProcess<Option<Gpu>>,
 }
 
 /// A run's report, and of which sizes its components are.
@@ -69,8 +70,8 @@ pub(crate) fn open(
             refuse_later: true,
             ..OpenOptions::default()
         };
-        let opened = Mutex::new(Opened::open(&path, &options)?);
-        Ok(Graph { opened, engine, gpu: device.open()? })
+        let opened = OfProcess::new(Mutex::new(Opened::open(&path, &options)?));
+        Ok(Graph { opened, engine, gpu: OfProcess::new(device.open()?) })
     })
 }
 
@@ -167,13 +168,13 @@ impl Graph {
             (iterations, tolerance) => (iterations.unwrap_or(defaults.iterations), tolerance),
         };
         let (ranks, report) = self.run(py, trace, progress, |graph, progress| {
-            if self.gpu.is_none() && !sources.is_empty() {
+            if self.gpu.here()?.is_none() && !sources.is_empty() {
                 // To find many ids takes memory too, but less.
                 drop(graph.reserve_all(&pagerank_memory(graph, true)?)?);
             }
             let sources = graph.find(&sources)?;
             let options = PageRank { damping, iterations: limits.0, tolerance: limits.1, sources };
-            match &self.gpu {
+            match self.gpu.here()? {
                 Some(gpu) => gpu::pagerank(graph, gpu, &options, progress),
                 None => pagerank(graph, &options, progress),
             }
@@ -191,7 +192,7 @@ impl Graph {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Bound<'py, PyArray1<u64>>, String)> {
         let (components, report) = self.run(py, trace, progress, |graph, progress| {
-            let (positions, report) = match &self.gpu {
+            let (positions, report) = match self.gpu.here()? {
                 Some(gpu) => gpu::wcc(graph, gpu, progress)?,
                 None => wcc(graph, progress)?,
             };
@@ -218,7 +219,7 @@ impl Graph {
         const { assert!(UNREACHED.cast_signed() == -1) };
         let (depths, report) = self.run(py, trace, progress, |graph, progress| {
             let source = self.find(graph, source)?;
-            let (depths, report) = match &self.gpu {
+            let (depths, report) = match self.gpu.here()? {
                 Some(gpu) => gpu::bfs(graph, gpu, source, progress)?,
                 None => bfs(graph, source, progress)?,
             };
@@ -238,7 +239,7 @@ impl Graph {
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, String)> {
         let (distances, report) = self.run(py, trace, progress, |graph, progress| {
             let source = self.find(graph, source)?;
-            match &self.gpu {
+            match self.gpu.here()? {
                 Some(gpu) => gpu::sssp(graph, gpu, source, progress),
                 None => sssp(graph, source, progress),
             }
@@ -315,16 +316,17 @@ impl Graph {
         let shape = x.shape().to_vec();
         let how = Propagate { width: shape.iter().skip(1).product(), ..how };
         let values = x.as_slice()?;
-        let (y, report) = self.run(py, trace, progress, |graph, progress| match &self.gpu {
-            Some(gpu) => gpu::propagate(graph, gpu, values, &how, progress),
-            None => propagate(graph, values, &how, progress),
-        })?;
+        let (y, report) =
+            self.run(py, trace, progress, |graph, progress| match self.gpu.here()? {
+                Some(gpu) => gpu::propagate(graph, gpu, values, &how, progress),
+                None => propagate(graph, values, &how, progress),
+            })?;
         Ok((y.into_pyarray(py).reshape(shape)?.into_any(), report))
     }
 
     /// The graph's vertex that the user calls `id`.
     fn find(&self, graph: &Opened, id: u64) -> Result<u32> {
-        match &self.gpu {
+        match self.gpu.here()? {
             Some(gpu) => gpu.find(graph, id),
             None => Ok(graph.find(&[id])?[0]),
         }
@@ -332,7 +334,8 @@ impl Graph {
 
     /// The graph, for one call. A thread that waits for another's call lets go of the GIL.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Opened>> {
-        self.opened
+        let opened = self.opened.here().map_err(|e| raise(py, &e))?;
+        opened
             .lock_py_attached(py)
             .map_err(|_| PyRuntimeError::new_err("a call on this graph panicked: open it again"))
     }

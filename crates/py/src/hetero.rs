@@ -17,13 +17,14 @@ use tiergraph_graph::HeteroGraph;
 use tiergraph_sampler::hetero::{
     HeteroLoader as Engine, HeteroOptions, HeteroPrepared, HeteroShared, SampledEdges,
 };
-use tiergraph_sampler::{Epoch as Prepared, EpochStats, Fitted};
+use tiergraph_sampler::{Epoch as Prepared, EpochStats, Fitted, Inputs, Rank};
 
 use crate::batch::widen;
 use crate::calls::Call;
 use crate::errors::{from_json, raise, to_json};
 use crate::info::{attached, bytes};
 use crate::loader::{Batches, Epoch, Options, Ready, fanout};
+use crate::of_process::OfProcess;
 use crate::rows::to_array;
 
 /// Whether there is a heterogeneous graph at `path`.
@@ -138,7 +139,9 @@ struct TypedOptions {
 
 /// Makes mini-batches of one heterogeneous graph, which it opens for itself.
 #[pyclass(frozen, module = "tiergraph._native")]
-pub(crate) struct HeteroLoader {
+pub(crate) struct HeteroLoader(OfProcess<Opened>);
+
+struct Opened {
     engine: Engine,
     fitted: Fitted,
     seeds: Vec<u32>,
@@ -164,18 +167,29 @@ impl HeteroLoader {
             let seeds = nodes(seeds, graph.manifest(), loader.input)?;
             let presample = options.presample.unwrap_or(usize::MAX);
             let (engine, fitted) = Engine::fitted(&graph, &loader, &seeds, &plan, presample)?;
-            Ok(Self { engine, fitted, seeds })
+            Ok(Self(OfProcess::new(Opened { engine, fitted, seeds })))
         })
     }
 
     /// What is kept in memory, as JSON.
-    fn kept(&self) -> PyResult<String> {
-        to_json(&self.fitted)
+    fn kept(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&self.0.here().map_err(|e| raise(py, &e))?.fitted)
     }
 
-    /// Begins epoch `number` at batch `first`.
-    fn epoch(&self, py: Python<'_>, number: u64, first: usize) -> PyResult<Epoch> {
-        let begun = py.detach(|| self.engine.epoch(number, &self.seeds, first));
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`.
+    fn epoch(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        first: usize,
+        rank: usize,
+        ranks: usize,
+    ) -> PyResult<Epoch> {
+        let begun = py.detach(|| {
+            let (opened, rank) = (self.0.here()?, Rank::new(rank, ranks)?);
+            let inputs = Inputs { seeds: &opened.seeds, times: None, rank };
+            opened.engine.epoch(number, inputs, first)
+        });
         let begun = begun.map_err(|e| raise(py, &e))?;
         Ok(Epoch::new(Box::new(begun)))
     }

@@ -9,6 +9,7 @@ mod batch;
 mod build;
 mod calls;
 mod check;
+mod cut;
 mod device;
 mod edge_reader;
 mod edges;
@@ -19,6 +20,7 @@ mod graph;
 mod hetero;
 mod info;
 mod loader;
+mod of_process;
 mod options;
 mod reads;
 mod rows;
@@ -40,6 +42,8 @@ mod _native {
     use super::build::{Builder, build_file, build_file_with_values, generate};
     #[pymodule_export]
     use super::check::verify;
+    #[pymodule_export]
+    use super::cut::Cut;
     #[pymodule_export]
     use super::device::{add_library_folders, cuda_devices};
     #[pymodule_export]

@@ -15,12 +15,13 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::{
     Epoch as Prepared, EpochStats, Fanout, Fitted, Inputs, Loader as Engine, LoaderOptions, Plan,
-    SampleOptions, Sharing, Strategy, Times,
+    Rank, SampleOptions, Sharing, Strategy, Times,
 };
 
 use crate::batch::{Names, to_dict};
 use crate::calls::Call;
 use crate::errors::{from_json, raise, to_json};
+use crate::of_process::OfProcess;
 use crate::options::cores;
 
 /// How long a wait for a batch lasts before it looks for Ctrl-C.
@@ -156,7 +157,9 @@ pub(crate) fn fanout(count: i64) -> Result<Fanout> {
 
 /// Makes mini-batches of one graph, which it opens for itself.
 #[pyclass(frozen, module = "tiergraph._native")]
-pub(crate) struct Loader {
+pub(crate) struct Loader(OfProcess<Opened>);
+
+struct Opened {
     engine: Engine,
     graph: Arc<Graph>,
     fitted: Fitted,
@@ -188,27 +191,39 @@ impl Loader {
             let seeds = graph.find(seeds)?;
             let names = Arc::new(Names::of(&graph)?);
             let presample = options.presample.unwrap_or(usize::MAX);
-            let inputs = Inputs { seeds: &seeds, times: times.as_deref() };
+            let inputs = Inputs { seeds: &seeds, times: times.as_deref(), rank: Rank::default() };
             let graph = Arc::new(graph);
             let (engine, fitted) = Engine::fitted(&graph, &loader, inputs, &plan, presample)?;
-            Ok(Self { engine, graph, fitted, seeds, times, names })
+            Ok(Self(OfProcess::new(Opened { engine, graph, fitted, seeds, times, names })))
         })
     }
 
     /// What is kept in memory, as JSON.
-    fn kept(&self) -> PyResult<String> {
-        to_json(&self.fitted)
+    fn kept(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&self.here(py)?.fitted)
     }
 
-    /// Begins epoch `number` at batch `first`.
-    fn epoch(&self, py: Python<'_>, number: u64, first: usize) -> PyResult<Epoch> {
-        let inputs = Inputs { seeds: &self.seeds, times: self.times.as_deref() };
-        let begun = py.detach(|| self.engine.epoch(number, inputs, first));
-        self.started(py, begun)
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`.
+    fn epoch(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        first: usize,
+        rank: usize,
+        ranks: usize,
+    ) -> PyResult<Epoch> {
+        let opened = self.here(py)?;
+        let begun = py.detach(|| {
+            let rank = Rank::new(rank, ranks)?;
+            let inputs = Inputs { seeds: &opened.seeds, times: opened.times.as_deref(), rank };
+            opened.engine.epoch(number, inputs, first)
+        });
+        opened.started(py, begun)
     }
 
-    /// Begins epoch `number` at batch `first`, with these seeds (the user's ids): batch i has those
-    /// from `bounds[i]` to `bounds[i + 1]`.
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`, with these seeds (the user's
+    /// ids): the rank's batch i has those from `bounds[i]` to `bounds[i + 1]`.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     fn epoch_of(
         &self,
         py: Python<'_>,
@@ -216,17 +231,26 @@ impl Loader {
         seeds: PyReadonlyArray1<'_, u64>,
         bounds: Vec<usize>,
         first: usize,
+        rank: usize,
+        ranks: usize,
     ) -> PyResult<Epoch> {
+        let opened = self.here(py)?;
         let seeds = seeds.as_slice()?;
         let begun = py.detach(|| {
-            let seeds = self.graph.find(seeds)?;
-            self.engine.epoch_of(number, &seeds, bounds, first)
+            let seeds = opened.graph.find(seeds)?;
+            opened.engine.epoch_of(number, &seeds, bounds, Rank::new(rank, ranks)?, first)
         });
-        self.started(py, begun)
+        opened.started(py, begun)
     }
 }
 
 impl Loader {
+    fn here(&self, py: Python<'_>) -> PyResult<&Opened> {
+        self.0.here().map_err(|e| raise(py, &e))
+    }
+}
+
+impl Opened {
     fn started(&self, py: Python<'_>, begun: Result<Prepared>) -> PyResult<Epoch> {
         let batches = begun.map_err(|e| raise(py, &e))?;
         let (engine, names) = (self.engine.clone(), Arc::clone(&self.names));
@@ -276,7 +300,7 @@ impl Batches for Named {
 
 /// The batches of one epoch.
 #[pyclass(frozen, module = "tiergraph._native")]
-pub(crate) struct Epoch(Mutex<State>);
+pub(crate) struct Epoch(OfProcess<Mutex<State>>);
 
 struct State {
     /// None once the epoch was closed.
@@ -322,13 +346,15 @@ impl Epoch {
 
 impl Epoch {
     pub(crate) fn new(batches: Box<dyn Batches>) -> Self {
-        Self(Mutex::new(State { batches: Some(batches), stats: EpochStats::default() }))
+        let state = State { batches: Some(batches), stats: EpochStats::default() };
+        Self(OfProcess::new(Mutex::new(state)))
     }
 
     /// Another Python thread may hold the lock and wait for a batch: so does this one, without
     /// the GIL.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
-        self.0
+        let state = self.0.here().map_err(|e| raise(py, &e))?;
+        state
             .lock_py_attached(py)
             .map_err(|_| PyRuntimeError::new_err("a call on this epoch panicked"))
     }

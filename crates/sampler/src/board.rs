@@ -175,7 +175,7 @@ impl<W: Workshop> Board<W> {
 
     /// The places of a batch's seeds in the caller's list.
     pub(crate) fn input_id(&self, number: usize) -> Vec<u32> {
-        let range = self.order.range(number, self.shared.options());
+        let range = self.order.range(number);
         match &self.order.places {
             Some(places) => places[range].to_vec(),
             None => (range.start as u32..range.end as u32).collect(),

@@ -60,7 +60,7 @@ impl<W: Workshop> Epoch<W> {
         order: SeedOrder,
         first: usize,
     ) -> Result<Self> {
-        let batches = order.batches(shared.options());
+        let batches = order.batches();
         let first = first.min(batches);
         let state = State {
             claimed: first,
@@ -87,7 +87,7 @@ impl<W: Workshop> Epoch<W> {
         Ok(this)
     }
 
-    /// Batches of the whole epoch.
+    /// Batches of the rank's epoch.
     pub fn len(&self) -> usize {
         self.board.batches
     }

@@ -11,7 +11,7 @@
 //! want, and plans what to keep.
 //!
 //! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,
-//! what is in memory, or the device. `docs/sampling.md` defines them to the byte.
+//! what is in memory, the device, or the rank. `docs/sampling.md` defines them to the byte.
 //!
 //! Graphs of several types of nodes and edges have a loader of their own ([`hetero`]).
 //!
@@ -25,6 +25,7 @@ mod biased;
 mod board;
 pub mod choose;
 pub mod columns;
+mod cut;
 pub mod edges;
 pub mod epoch;
 mod fit;
@@ -60,6 +61,7 @@ pub use arrange::{Arranged, Arrangement};
 pub use batch::{MiniBatch, Seeds};
 pub use biased::Strategy;
 pub use columns::{Column, Columns, Numbers};
+pub use cut::{Cut, Rank};
 pub use edges::{EdgeValues, Held};
 pub use epoch::{Epoch, Prepared};
 pub use fit::Fitted;

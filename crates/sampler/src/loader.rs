@@ -7,6 +7,7 @@ use tiergraph_graph::Graph;
 
 use crate::batch::MiniBatch;
 use crate::columns::Columns;
+use crate::cut::Rank;
 use crate::edges;
 use crate::epoch::Epoch;
 use crate::hotness::{Hotness, Kept};
@@ -108,8 +109,8 @@ impl Loader {
         Epoch::start(Arc::clone(&self.0), epoch, order, first)
     }
 
-    /// As [`epoch`](Self::epoch), with batches of any sizes: batch i has the seeds from `bounds[i]` to
-    /// `bounds[i + 1]`.
+    /// As [`epoch`](Self::epoch), with batches of any sizes: batch i of the rank has the seeds from
+    /// `bounds[i]` to `bounds[i + 1]`.
     ///
     /// # Errors
     /// As [`epoch`](Self::epoch); bounds that do not cut the seeds, a loader that shuffles.
@@ -118,9 +119,10 @@ impl Loader {
         epoch: u64,
         seeds: &[u32],
         bounds: Vec<usize>,
+        rank: Rank,
         first: usize,
     ) -> Result<Epoch> {
-        Epoch::start(Arc::clone(&self.0), epoch, self.0.order_of(seeds, bounds)?, first)
+        Epoch::start(Arc::clone(&self.0), epoch, self.0.order_of(seeds, bounds, rank)?, first)
     }
 
     /// Counts what the batches of an epoch want, without their features: `batches` of them, or all.
@@ -153,7 +155,7 @@ impl Loader {
     ) -> Result<()> {
         let shared = &*self.0;
         let order = shared.order(epoch, seeds)?;
-        let count = order.batches(&shared.options).min(batches);
+        let count = order.batches().min(batches);
         let mut tools = shared.take_tools()?;
         let mut batches = Vec::new();
         let visited = (0..count).step_by(shared.options.window).try_for_each(|begin| {

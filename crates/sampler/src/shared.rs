@@ -7,6 +7,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Features, Graph};
 
 use crate::batch::{MiniBatch, Seeds};
+use crate::cut::{Cut, Rank};
 use crate::options::LoaderOptions;
 use crate::order::permutation;
 use crate::philox::{EpochKey, Purpose};
@@ -40,37 +41,48 @@ pub struct Inputs<'a> {
     pub seeds: &'a [u32],
     /// A time for each, where edges are sampled by time.
     pub times: Option<&'a [i64]>,
+    /// Who takes the batches.
+    pub rank: Rank,
 }
 
 impl<'a> From<&'a [u32]> for Inputs<'a> {
     fn from(seeds: &'a [u32]) -> Self {
-        Self { seeds, times: None }
+        Self { seeds, times: None, rank: Rank::default() }
     }
 }
 
 impl<'a> From<&'a Vec<u32>> for Inputs<'a> {
     fn from(seeds: &'a Vec<u32>) -> Self {
-        Self { seeds, times: None }
+        seeds.as_slice().into()
     }
 }
 
 impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
     fn from(seeds: &'a [u32; N]) -> Self {
-        Self { seeds, times: None }
+        seeds.as_slice().into()
     }
 }
 
 /// The seeds of an epoch in its order.
 #[derive(Debug)]
 pub struct SeedOrder {
-    /// Places in the caller's list, where they were shuffled.
+    /// Places in the caller's list, where they are in another order or some come twice.
     pub(crate) places: Option<Vec<u32>>,
     /// The seeds, in order.
     pub(crate) seeds: Vec<u32>,
     /// Their times, where they have some.
     pub(crate) times: Option<Vec<i64>>,
-    /// Where each batch begins among them, and the last one ends, where batches differ in size.
-    pub(crate) bounds: Option<Vec<usize>>,
+    /// Which of them each batch has.
+    cut: Batches,
+}
+
+/// The seeds of each of a rank's batches.
+#[derive(Debug)]
+enum Batches {
+    /// Of one size.
+    Cut(Cut),
+    /// Of any sizes: where each begins, and the last one ends.
+    Bounds(Vec<usize>, Rank),
 }
 
 impl SeedOrder {
@@ -81,7 +93,7 @@ impl SeedOrder {
         epoch: u64,
         inputs: Inputs<'_>,
     ) -> Result<Self> {
-        let Inputs { seeds, times } = inputs;
+        let Inputs { seeds, times, rank } = inputs;
         if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
             return Err(Error::new(ErrorKind::Input, "sample from seed")
                 .object(seed)
@@ -90,35 +102,46 @@ impl SeedOrder {
         let count = u32::try_from(seeds.len()).map_err(|_| {
             Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
         })?;
-        if !options.shuffle {
+        let cut = Cut::new(seeds.len(), options.batch_size, options.drop_last, rank);
+        if !options.shuffle && cut.places() <= seeds.len() {
             let times = times.map(<[i64]>::to_vec);
-            return Ok(Self { places: None, seeds: seeds.to_vec(), times, bounds: None });
+            let cut = Batches::Cut(cut);
+            return Ok(Self { places: None, seeds: seeds.to_vec(), times, cut });
         }
-        let key = EpochKey::new(options.seed, epoch, Purpose::Shuffle);
-        let places = permutation(key, count);
+        let mut places = match options.shuffle {
+            true => permutation(EpochKey::new(options.seed, epoch, Purpose::Shuffle), count),
+            false => (0..count).collect(),
+        };
+        for place in seeds.len()..cut.places() {
+            places.push(places[place % seeds.len()]);
+        }
         let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
         let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
-        Ok(Self { places: Some(places), seeds, times, bounds: None })
+        Ok(Self { places: Some(places), seeds, times, cut: Batches::Cut(cut) })
     }
 
-    /// Batches that the seeds make.
-    pub(crate) fn batches(&self, options: &LoaderOptions) -> usize {
-        if let Some(bounds) = &self.bounds {
-            return bounds.len().saturating_sub(1);
+    /// Batches that the rank has.
+    pub(crate) fn batches(&self) -> usize {
+        match &self.cut {
+            Batches::Cut(cut) => cut.batches(),
+            Batches::Bounds(bounds, _) => bounds.len() - 1,
         }
-        match options.drop_last {
-            true => self.seeds.len() / options.batch_size,
-            false => self.seeds.len().div_ceil(options.batch_size),
+    }
+
+    /// The number in the whole epoch of the rank's batch `batch`.
+    pub(crate) fn number(&self, batch: usize) -> u32 {
+        match &self.cut {
+            Batches::Cut(cut) => cut.number(batch) as u32,
+            Batches::Bounds(_, rank) => rank.number(batch) as u32,
         }
     }
 
     /// The places of a batch's seeds in the order.
-    pub(crate) fn range(&self, batch: usize, options: &LoaderOptions) -> Range<usize> {
-        if let Some(bounds) = &self.bounds {
-            return bounds[batch]..bounds[batch + 1];
+    pub(crate) fn range(&self, batch: usize) -> Range<usize> {
+        match &self.cut {
+            Batches::Cut(cut) => cut.range(batch),
+            Batches::Bounds(bounds, _) => bounds[batch]..bounds[batch + 1],
         }
-        let begin = batch * options.batch_size;
-        begin..self.seeds.len().min(begin + options.batch_size)
     }
 }
 
@@ -139,14 +162,20 @@ impl Shared {
         }
     }
 
-    /// The order of batches of any sizes: batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
-    pub(crate) fn order_of(&self, seeds: &[u32], bounds: Vec<usize>) -> Result<SeedOrder> {
+    /// The order of a rank's batches of any sizes: batch i has the seeds from `bounds[i]` to
+    /// `bounds[i + 1]`.
+    pub(crate) fn order_of(
+        &self,
+        seeds: &[u32],
+        bounds: Vec<usize>,
+        rank: Rank,
+    ) -> Result<SeedOrder> {
         let ascending = bounds.is_sorted() && bounds.first() == Some(&0);
         if self.options.shuffle || !ascending || bounds.last() != Some(&seeds.len()) {
             return Err(Error::new(ErrorKind::Input, "load batches of several sizes")
                 .expected("unshuffled seeds, and where each batch begins among them"));
         }
-        Ok(SeedOrder { bounds: Some(bounds), ..self.order(0, seeds.into())? })
+        Ok(SeedOrder { cut: Batches::Bounds(bounds, rank), ..self.order(0, seeds.into())? })
     }
 
     pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
@@ -181,10 +210,10 @@ impl Shared {
     ) -> Result<SampleReads> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample);
         let seeds = |number: usize| Seeds {
-            number: number as u32,
-            vertices: &order.seeds[order.range(number, &self.options)],
+            number: order.number(number),
+            vertices: &order.seeds[order.range(number)],
             times: match &order.times {
-                Some(times) => &times[order.range(number, &self.options)],
+                Some(times) => &times[order.range(number)],
                 None => &[],
             },
         };

@@ -18,8 +18,8 @@ use tiergraph_graph::{Direction, Graph};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
-    Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Resident,
-    SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology,
+    Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Rank,
+    Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology,
 };
 use values::{DIM, add, announced, time, weight, with_values};
 
@@ -214,7 +214,7 @@ proptest! {
             };
             let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
             let of_seeds: Vec<i64> = (0..seeds.len() as u64).map(time).collect();
-            let inputs = Inputs { seeds: &seeds, times: Some(&of_seeds) };
+            let inputs = Inputs { seeds: &seeds, times: Some(&of_seeds), rank: Rank::default() };
             for prepared in loader.epoch(3, inputs, 0).unwrap() {
                 let prepared = prepared.unwrap();
                 let batch = &prepared.batch;
@@ -367,10 +367,18 @@ fn values_that_cannot_be_stored_or_used_are_refused() {
     let timed = load(&graph, sampled(None, times(Choice::Last), true), None).unwrap();
     let text = refused(timed.epoch(0, &[1, 2], 0));
     assert!(text.contains("expected a time for each seed, got none"), "{text}");
-    let text = refused(timed.epoch(0, Inputs { seeds: &[1, 2], times: Some(&[1]) }, 0));
+    let text = refused(timed.epoch(
+        0,
+        Inputs { seeds: &[1, 2], times: Some(&[1]), rank: Rank::default() },
+        0,
+    ));
     assert!(text.contains("expected a time for each of 2 seeds, got 1"), "{text}");
     let plain = load(&graph, sampled(None, None, false), None).unwrap();
-    let text = refused(plain.epoch(0, Inputs { seeds: &[1], times: Some(&[1]) }, 0));
+    let text = refused(plain.epoch(
+        0,
+        Inputs { seeds: &[1], times: Some(&[1]), rank: Rank::default() },
+        0,
+    ));
     assert!(text.contains("expected times of edges"), "{text}");
     let tight = sample.open_as(&tiergraph_graph::OpenOptions { memory: Some(25 << 20), ..small() });
     let held = tight.reserve(tight.budget().left(), "everything").unwrap();

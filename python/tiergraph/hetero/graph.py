@@ -6,12 +6,13 @@ import json
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from .. import _native
 from ..calls import checked, checked_class
 from ..errors import InputError
 from ..graph import Graph, open
+from ..handles import was_closed
 
 PathLike = str | os.PathLike[str]
 
@@ -49,6 +50,22 @@ class HeteroGraph:
         self.memory = memory
         self._info: dict[str, Any] = json.loads(_native.hetero_info(path))
         self._opened: dict[str, Graph] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Closes the graphs of its node types."""
+        for graph in self._opened.values():
+            graph.close()
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"path": os.path.abspath(self.path), "_opened": {}}
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{name}: {count:,}" for name, count in self.num_nodes_dict.items())
@@ -57,6 +74,8 @@ class HeteroGraph:
     def __getitem__(self, node_type: str) -> Graph:
         """What belongs to the nodes of a type."""
         if node_type not in self._opened:
+            if self._closed:
+                raise was_closed("graph", self.path)
             folder = self.node_info(node_type)["graph"]
             path = Path(self.path) / folder
             self._opened[node_type] = open(path, memory=self.memory, threads=1)

@@ -7,17 +7,33 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _native, pyg
+from ..batches import Source
+from ..calls import taking
+from ..dataloader import take
+from ..epochs import Loader
 from ..errors import InputError
 from ..gpu_loader import check_device
-from ..inputs import LoaderOptions, check_sampling, labels_of, seeds_of
+from ..handles import Handle, without
+from ..inputs import (
+    Chosen,
+    LoaderOptions,
+    Placement,
+    Sampling,
+    check_sampling,
+    labels_of,
+    not_a_batch_size,
+    seeds_of,
+)
 from ..loader import NeighborLoader
+from ..ranks import Rank
 from ..sizes import to_bytes
 from .graph import EdgeType, HeteroGraph, open_hetero
 
@@ -31,6 +47,7 @@ Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
 Seeds: TypeAlias = str | tuple[str, ArrayLike | str | None]
 
 
+@taking(take)
 class HeteroNeighborLoader(NeighborLoader, hetero=True):
     """Batches of seeds of one type with sampled neighbours of all, as PyG's `HeteroData`.
 
@@ -54,58 +71,133 @@ class HeteroNeighborLoader(NeighborLoader, hetero=True):
         self,
         graph: HeteroGraph | PathLike,
         num_neighbors: Fanouts,
-        batch_size: int = 1,
         input_nodes: Seeds | None = None,
-        *,
-        shuffle: bool = False,
-        drop_last: bool = False,
+        input_time: None = None,
         replace: bool = False,
         subgraph_type: str = "directional",
+        disjoint: bool = False,
+        temporal_strategy: Literal["uniform"] = "uniform",
+        time_attr: None = None,
+        weight_attr: None = None,
         transform: Callable[[HeteroData], HeteroData] | None = None,
-        **options: Unpack[LoaderOptions],
+        *,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        seed: int = 0,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        window: int | None = None,
+        prefetch: int | None = None,
+        placement: Placement = "unified",
+        share_pages: bool = True,
+        presample: int | None = None,
+        direction: Literal["in"] = "in",
+        io: str = "auto",
+        features: Chosen = True,
+        labels: str | None = None,
+        edge_features: None = None,
+        device: str = "cpu",
+        device_memory: None = None,
+        multiprocessors: None = None,
     ) -> None:
         check_sampling(replace, subgraph_type)
-        options = _supported(options)
-        pyg.geometric("data")
-        self.typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
-        self.input_type, chosen = _input(self.typed, input_nodes)
-        self.graph = self.typed[self.input_type]
-        self.seeds = seeds_of(self.graph, chosen)
-        self.batch_size = int(batch_size)
+        sampling = Sampling(
+            num_neighbors,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            drop_last=drop_last,
+            disjoint=disjoint,
+            weight_attr=weight_attr,
+            time_attr=time_attr,
+            temporal_strategy=temporal_strategy,
+            rank=Rank(rank, world_size),
+        )
+        options = LoaderOptions(
+            seed=seed,
+            memory=memory,
+            threads=threads,
+            window=window,
+            prefetch=prefetch,
+            placement=placement,
+            share_pages=share_pages,
+            presample=presample,
+            direction=direction,
+            io=io,
+            features=features,
+            labels=labels,
+            edge_features=edge_features,
+            device=device,
+            device_memory=device_memory,
+            multiprocessors=multiprocessors,
+        )
+        _check_supported(input_time, sampling, options)
         self.transform = transform
-        self.epoch = 0
-        self.last_epoch = {}
-        self._gpu = None
-        self._drop_last = drop_last
-        self._labels_of = _labels(self.typed, options.get("labels"))
-        memory = options.get("memory")
-        native = options | {
+        self._set_up_typed(graph, input_nodes, sampling, options)
+
+    def _set_up_typed(
+        self, graph: Any, input_nodes: Any, how: Sampling, options: LoaderOptions
+    ) -> None:
+        """Looks at all that the loader was told, and opens the graph with it."""
+        pyg.geometric("data")
+        check_device(options.device or "cpu")
+        self._how, self._options = how, options
+        self._owns_graph = not isinstance(graph, HeteroGraph)
+        self.typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
+        self.input_type, self._input_nodes = _input(self.typed, input_nodes)
+        of_type = self.typed[self.input_type]
+        self.seeds = seeds_of(of_type, self._input_nodes)
+        Loader.__init__(self, of_type, how.batch_size, how.drop_last, how.rank)
+        if not isinstance(self._input_nodes, str | None):
+            self._input_nodes = self.seeds
+        self._typed_handle: Handle[_native.HeteroLoader] = Handle("loader", self.typed.path)
+        # What cannot be loaded is told at once.
+        _ = self._labels_of, self._typed_part
+
+    @cached_property
+    def _labels_of(self) -> dict[str, NDArray[Any]]:
+        """Labels by node type."""
+        return _labels(self.typed, self._options.labels)
+
+    @property
+    def _typed_part(self) -> _native.HeteroLoader:
+        """What makes batches, opened in this process."""
+        return self._typed_handle.get(self._open_typed)
+
+    def _open_typed(self) -> _native.HeteroLoader:
+        fanouts = fanouts_of(self._how.num_neighbors, self.typed.edge_types)
+        memory = self._options.memory
+        native = self._how.native() | self._options.native()
+        native |= {
             "num_neighbors": [],
-            "fanouts": fanouts_of(num_neighbors, self.typed.edge_types),
-            "node_features": _features(self.typed, options),
+            "fanouts": fanouts,
+            "node_features": _features(self.typed, self._options.features),
             "features": None,
             "input": self.input_type,
-            "batch_size": self.batch_size,
-            "shuffle": bool(shuffle),
-            "drop_last": bool(drop_last),
-            "disjoint": False,
             "memory": to_bytes(self.typed.memory if memory is None else memory),
         }
-        device = options.get("device") or "cpu"
-        check_device(device)
+        device = self._options.device or "cpu"
         if device != "cpu":
             self._move_to(device, "the GPU's sampler has no graphs of several types yet")
-        self._typed_native = _native.HeteroLoader(self.typed.path, json.dumps(native), self.seeds)
+            self._typed_handle.device = device
+        return _native.HeteroLoader(self.typed.path, json.dumps(native), self.seeds)
 
-    def batches(self, first: int = 0) -> Iterator[HeteroData]:
-        """Begins the next epoch at its batch `first`, where an interrupted one was."""
-        epoch = self.epoch
-        self.epoch += 1
-        return self._handed_over(self._typed_native.epoch(epoch, first), self.to_data)
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+        return self._prepared(self._typed_part.epoch(epoch, first, *rank), self.to_data)
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
-        return self._with_fallback(json.loads(self._typed_native.kept()))
+        return self._with_fallback(json.loads(self._typed_part.kept()))
+
+    def _release(self) -> None:
+        self._typed_handle.close()
+        if self._owns_graph:
+            self.typed.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without(super().__getstate__(), "_labels_of")
 
     def to_data(self, native: Any) -> HeteroData:
         """PyG's `HeteroData` over the arrays of a batch."""
@@ -171,41 +263,47 @@ def _input(graph: HeteroGraph, given: Any) -> tuple[str, Any]:
             expected="a node type, or `(node type, ids, mask or split)`: "
             + ", ".join(graph.node_types),
             got=type(given).__name__ if not isinstance(node_type, str) else node_type,
+            hint="the batch size goes by its name, as in PyG: `batch_size=…`"
+            if isinstance(given, int)
+            else None,
         )
     return node_type, chosen
 
 
-def _supported(options: Any) -> Any:
-    """The options, without those that mean nothing here; refuses those that would."""
-    plain: dict[str, Any] = {
-        "disjoint": False,
-        "temporal_strategy": "uniform",
-        "direction": "in",
+def _check_supported(input_time: Any, how: Sampling, options: LoaderOptions) -> None:
+    """Refuses what means nothing for graphs of several types."""
+    usual = {
+        "disjoint": (how.disjoint, False),
+        "temporal_strategy": (how.temporal_strategy, "uniform"),
+        "direction": (options.direction, "in"),
     }
-    for name, default in plain.items():
-        if options.get(name) not in (None, default):
+    for name, (given, default) in usual.items():
+        if given not in (None, default):
             raise InputError.of(
-                f"sample a heterogeneous graph with {name}", options[name], expected=default
+                f"sample a heterogeneous graph with {name}", given, expected=str(default)
             )
-    nodes_alone = ("weight_attr", "time_attr", "input_time", "edge_features")
-    for name in (*nodes_alone, "device_memory", "multiprocessors"):
-        if options.get(name) is not None:
+    if input_time is not None and np.ndim(input_time) == 0:
+        raise not_a_batch_size("input_time", "None", input_time)
+    nothing = {
+        "weight_attr": how.weight_attr,
+        "time_attr": how.time_attr,
+        "input_time": input_time,
+        "edge_features": None if options.edge_features is True else options.edge_features,
+        "device_memory": options.device_memory,
+        "multiprocessors": options.multiprocessors,
+    }
+    for name, given in nothing.items():
+        if given is not None:
             raise InputError.of("sample a heterogeneous graph with", name, expected="none")
-    known = LoaderOptions.__annotations__
-    passed_over = (*plain, "weight_attr", "time_attr", "input_time")
-    for name in options:
-        if name not in known and name not in passed_over:
-            raise TypeError(f"unknown option `{name}`: the options are {', '.join(known)}")
-    return {name: value for name, value in options.items() if name not in passed_over}
 
 
-def _features(graph: HeteroGraph, options: Any) -> list[str | None]:
+def _features(graph: HeteroGraph, chosen: Chosen) -> list[str | None]:
     """Which features of each node type batches come with."""
-    name = options.get("features", "x")
+    name = chosen if isinstance(chosen, str) else "x"
     has = [name in graph.node_info(node_type)["features"] for node_type in graph.node_types]
-    if "features" in options and name is not None and not any(has):
+    if isinstance(chosen, str) and not any(has):
         raise InputError.of("use the features", name, expected="those of a node type", got="none")
-    return [name if here else None for here in has]
+    return [name if here and chosen else None for here in has]
 
 
 def _labels(graph: HeteroGraph, name: str | None) -> dict[str, NDArray[Any]]:

@@ -84,8 +84,10 @@ class Evaluator:
             self._loaders[key] = NeighborLoader(
                 self._graph,
                 [-1] * len(options.fanout),
-                options.batch_size,
                 self._graph.ids[positions],
+                batch_size=options.batch_size,
+                rank=0,
+                world_size=1,
                 features=options.features,
                 memory=self.shares.evaluation,
                 threads=options.threads,

@@ -67,6 +67,8 @@ class LinkTrainer(Trainer):
             options.fanout,
             links,
             batch_size=options.batch_size,
+            rank=0,
+            world_size=1,
             neg_sampling_ratio=negatives,
             shuffle=shuffle,
             seed=options.seed,

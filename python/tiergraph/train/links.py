@@ -58,8 +58,10 @@ def draw_links(graph: Graph, options: TrainOptions) -> tuple[Links, Links, Links
     loader = NeighborLoader(
         graph,
         [1],
-        DRAWN_TOGETHER,
         graph.ids[drawn],
+        batch_size=DRAWN_TOGETHER,
+        rank=0,
+        world_size=1,
         disjoint=True,
         seed=options.seed,
         memory=options.memory,

@@ -90,8 +90,10 @@ class Trainer:
         return NeighborLoader(
             graph,
             options.fanout,
-            options.batch_size,
             graph.ids[self._train],
+            batch_size=options.batch_size,
+            rank=0,
+            world_size=1,
             shuffle=True,
             seed=options.seed,
             memory=memory,

@@ -11,7 +11,6 @@ mod rows;
 mod storage;
 mod tiers;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
+use crate::cut::{Cut, Rank};
 use crate::options::Fanout;
 use crate::options::LoaderOptions;
 use crate::order::permutation;
@@ -132,8 +132,12 @@ impl GpuLoader {
         let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
         self.stream.fill_bytes(&mut uses, 0)?;
         let order = self.order(0, seeds);
-        for number in 0..self.batches(seeds.len()).min(batches) {
-            let of_batch = self.seeds_of(number, seeds, &order);
+        let options = &self.options;
+        let rank = Rank::default();
+        let cut = Cut::new(seeds.len(), options.batch_size, options.drop_last, rank);
+        for number in 0..cut.batches().min(batches) {
+            let of_batch = order[cut.range(number)].iter().map(|&i| seeds[i as usize]);
+            let of_batch: Vec<u32> = of_batch.collect();
             self.sample(0, number, &of_batch)?;
             self.sampler.tally(&self.stream, &mut uses)?;
         }
@@ -159,12 +163,6 @@ impl GpuLoader {
         self.rows.as_ref().map_or(0, RowTiers::dim)
     }
 
-    /// Batches of an epoch over so many seeds.
-    pub fn batches(&self, seeds: usize) -> usize {
-        let size = self.options.batch_size;
-        if self.options.drop_last { seeds / size } else { seeds.div_ceil(size) }
-    }
-
     /// The order of an epoch's seeds: places in the caller's list.
     pub fn order(&self, epoch: u64, seeds: &[u32]) -> Vec<u32> {
         match self.options.shuffle {
@@ -174,17 +172,6 @@ impl GpuLoader {
             }
             false => (0..seeds.len() as u32).collect(),
         }
-    }
-
-    /// The places, in an epoch's order, of a batch's seeds.
-    pub fn range(&self, number: usize, seeds: usize) -> Range<usize> {
-        let size = self.options.batch_size;
-        number * size..seeds.min((number + 1) * size)
-    }
-
-    /// The seeds of a batch.
-    pub fn seeds_of(&self, number: usize, seeds: &[u32], order: &[u32]) -> Vec<u32> {
-        order[self.range(number, seeds.len())].iter().map(|&i| seeds[i as usize]).collect()
     }
 
     /// Samples batch `number` of an epoch from `seeds`, and waits for its sizes.

@@ -10,6 +10,7 @@ use super::options::HeteroOptions;
 use super::shared::HeteroShared;
 use crate::epoch::Epoch;
 use crate::keep::Keep;
+use crate::shared::Inputs;
 use crate::store::RowStore;
 use crate::tools::Chest;
 use crate::topology::{Sides, Topology};
@@ -67,8 +68,13 @@ impl HeteroLoader {
     /// # Errors
     /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many; what the system
     /// refuses threads for.
-    pub fn epoch(&self, epoch: u64, seeds: &[u32], first: usize) -> Result<Epoch<HeteroShared>> {
-        let order = self.0.order(epoch, seeds)?;
+    pub fn epoch<'a>(
+        &self,
+        epoch: u64,
+        seeds: impl Into<Inputs<'a>>,
+        first: usize,
+    ) -> Result<Epoch<HeteroShared>> {
+        let order = self.0.order(epoch, seeds.into())?;
         Epoch::start(Arc::clone(&self.0), epoch, order, first)
     }
 
@@ -81,8 +87,8 @@ impl HeteroLoader {
         mut visit: impl FnMut(&[HeteroBatch]) -> Result<()>,
     ) -> Result<()> {
         let (shared, options) = (&*self.0, &self.0.options.batches);
-        let order = shared.order(epoch, seeds)?;
-        let count = order.batches(options).min(batches);
+        let order = shared.order(epoch, seeds.into())?;
+        let count = order.batches().min(batches);
         let mut tools = shared.take_tools()?;
         let mut batches = Vec::new();
         let visited = (0..count).step_by(options.window).try_for_each(|begin| {

@@ -50,9 +50,9 @@ impl HeteroShared {
         }
     }
 
-    pub(crate) fn order(&self, epoch: u64, seeds: &[u32]) -> Result<SeedOrder> {
+    pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
         let vertices = self.graph.nodes()[self.options.input].vertices();
-        SeedOrder::new(&self.options.batches, vertices, epoch, Inputs::from(seeds))
+        SeedOrder::new(&self.options.batches, vertices, epoch, inputs)
     }
 
     /// Samples the batches `window` into as many of `batches`.
@@ -68,8 +68,8 @@ impl HeteroShared {
         let key = |edge_type| EpochKey::of_edge_type(options.seed, epoch, edge_type);
         let keys: Vec<EpochKey> = (0..self.topologies.len() as u32).map(key).collect();
         let seeds = |number: usize| Seeds {
-            number: number as u32,
-            vertices: &order.seeds[order.range(number, options)],
+            number: order.number(number),
+            vertices: &order.seeds[order.range(number)],
             times: &[],
         };
         let seeds: Vec<Seeds<'_>> = window.map(seeds).collect();

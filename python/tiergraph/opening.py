@@ -1,0 +1,97 @@
+"""How a graph is opened, in this process and in others."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from . import _native
+from .devices import options, resolve
+from .errors import InputError
+from .handles import Handle
+from .sizes import to_bytes
+
+Transfers: TypeAlias = Literal["async", "sync", "direct"]
+
+IDENTITY = ("vertices", "edges", "arcs", "directed", "weights", "codec", "order", "source")
+"""What stays the same of a graph whatever is added to it."""
+
+
+@dataclass
+class Opening:
+    """A graph's path and the options of `tiergraph.open`, and what this process opened so."""
+
+    path: str
+    memory: int | str | None
+    io: str
+    threads: int | None
+    device: str
+    device_memory: int | str | None
+    transfers: Transfers
+    device_residency: bool = True
+    checksums: bool = True
+    modelled_bandwidth: int | str | None = None
+    for_run: bool = False
+    """Whether too little memory is refused by the run, which then names all that it needs."""
+    device_why: str = ""
+    """Why algorithms run where they do."""
+    _handle: Handle[_native.Graph] = field(init=False, repr=False)
+    _identity: dict[str, Any] | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._handle = Handle("graph", self.path)
+
+    @property
+    def native(self) -> _native.Graph:
+        """The opened graph."""
+        return self._handle.get(self._open)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._handle.closed
+
+    def close(self) -> None:
+        """Lets go of what was opened."""
+        self._handle.close()
+
+    def _open(self) -> _native.Graph:
+        device, self.device_why = resolve(self.device)
+        if self.modelled_bandwidth is not None and self.transfers == "direct" and device != "cpu":
+            raise InputError.of(
+                "model a drive for transfers",
+                self.transfers,
+                expected="`async` or `sync`: nothing holds back what cuFile reads",
+            )
+        self._handle.device = device
+        place = options(
+            device, self.device_memory, self.transfers, self.device_residency, self.checksums
+        )
+        bandwidth = to_bytes(self.modelled_bandwidth)
+        opened = _native.open(
+            self.path, to_bytes(self.memory), self.io, self.threads, bandwidth, place
+        )
+        if not self.for_run:
+            opened.check_memory()
+        self._recognise(json.loads(opened.info()))
+        return opened
+
+    def _recognise(self, info: dict[str, Any]) -> None:
+        """Refuses another graph than the one that was opened first, in another process."""
+        found = {name: info[name] for name in IDENTITY}
+        if self._identity is None:
+            self._identity = found
+        elif self._identity != found:
+            raise InputError.of(
+                "open the graph again",
+                self.path,
+                expected="the graph that it was",
+                got="another one at its path",
+                hint="call `tiergraph.open` in this process",
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process may be somewhere else.
+        return self.__dict__ | {"path": os.path.abspath(self.path)}
