@@ -76,6 +76,19 @@ def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
             assert a.batch_size == b.batch_size
 
 
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_each_rank_makes_the_cpus_batches(path, drop_last):
+    seeds = tg.open(path).ids[:: VERTICES // 130]
+    same = {"batch_size": 32, "shuffle": True, "seed": 9, "presample": 2, "drop_last": drop_last}
+    for rank in range(3):
+        same |= {"rank": rank, "world_size": 3}
+        cpu = tg.NeighborLoader(path, [4, 4], seeds, **same)
+        gpu = tg.NeighborLoader(path, [4, 4], seeds, device="cuda", **same)
+        for a, b in zip(cpu, gpu, strict=True):
+            for name in ("n_id", "edge_index", "input_id"):
+                assert torch.equal(a[name], b[name].cpu()), name
+
+
 STORAGE = {"device_memory": "4MiB", "memory": "45MiB", "threads": 1}
 """What leaves most rows of `wide` to storage: reading them takes 10 MiB, an opened graph 32 MiB."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_loaders import KINDS, VERTICES, build, build_hetero, everything, made, neighbors
 
 import tiergraph as tg
 from tiergraph import pyg
@@ -23,76 +24,21 @@ try:
 except tg.InputError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-VERTICES = 400
 PATIENCE = 60
 """Seconds that a child may take: one that waits for threads that are not there takes for ever."""
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    random = np.random.default_rng(3)
-    ids = 2 * np.arange(VERTICES) + 5
-    src, dst = random.choice(ids, (2, 3000))
-    path = tmp_path_factory.mktemp("lifecycle") / "g.tg"
-    tg.build(
-        (np.concatenate([src, ids]), np.concatenate([dst, np.roll(ids, 1)])),
-        path,
-        ids="map",
-        order="degree",
-        layouts="both",
-        features=random.normal(size=(VERTICES, 6)).astype(np.float32),
-        labels=np.arange(VERTICES) % 3,
-        splits={"train": np.arange(VERTICES) % 2 == 0},
-    )
-    return path
+    return build(tmp_path_factory.mktemp("lifecycle") / "g.tg")
 
 
 @pytest.fixture(scope="module")
 def hetero(tmp_path_factory):
-    random = np.random.default_rng(4)
-    path = tmp_path_factory.mktemp("lifecycle") / "h.tg"
-    x = random.normal(size=(50, 3)).astype(np.float32)
-    tg.build_hetero(
-        path,
-        nodes={"a": {"features": x, "labels": np.arange(50)}, "b": {"vertices": 30}},
-        edges={("b", "to", "a"): (random.integers(0, 30, 200), random.integers(0, 50, 200))},
-    )
-    return path
+    return build_hetero(tmp_path_factory.mktemp("lifecycle") / "h.tg")
 
 
-def neighbors(path, **options):
-    given = {"batch_size": 32, "shuffle": True, "memory": "128MiB", "threads": 2}
-    return tg.NeighborLoader(path, [4, 3], "train", **(given | options))
-
-
-def links(path, **options):
-    ids = tg.open(path).ids.astype(np.int64)
-    given = {"batch_size": 8, "shuffle": True, "memory": "128MiB", "neg_sampling_ratio": 1}
-    return tg.LinkNeighborLoader(path, [3], ids[:40].reshape(2, -1), **(given | options))
-
-
-def typed(path, **options):
-    return tg.NeighborLoader(path, [3], "a", batch_size=8, shuffle=True, memory="128MiB", **options)
-
-
-MAKERS = [(neighbors, "path"), (links, "path"), (typed, "hetero")]
-each_loader = pytest.mark.parametrize(
-    ("make", "where"), MAKERS, ids=["neighbors", "links", "typed"]
-)
-
-
-def everything(batches):
-    """Batches as plain values, to be compared."""
-    return [
-        {str(k): getattr(v, "tolist", lambda v=v: v)() for k, v in flat(batch.to_dict()).items()}
-        for batch in batches
-    ]
-
-
-def flat(values, name=()):
-    if not isinstance(values, dict):
-        return {name: values}
-    return {key: one for k, v in values.items() for key, one in flat(v, (*name, k)).items()}
+each_loader = pytest.mark.parametrize("kind", KINDS)
 
 
 def threads():
@@ -197,15 +143,14 @@ def test_a_graph_is_closed_while_another_thread_computes(path):
 
 
 @each_loader
-def test_a_closed_loader_lets_go_and_says_so(make, where, request):
-    path = request.getfixturevalue(where)
-    with make(path, prefetch=20, io="posix") as loader:
+def test_a_closed_loader_lets_go_and_says_so(kind, request):
+    with made(kind, request, prefetch=20, io="posix") as loader:
         batches = iter(loader)
         next(batches)
         left = iter(loader)
         del left
     assert ended()
-    assert not files(path)
+    assert not files(request.getfixturevalue(KINDS[kind][1]))
     assert list(batches) == []
     loader.close()
     for use in (loader.kept, lambda: iter(loader)):
@@ -252,8 +197,8 @@ def test_a_forked_child_ends_without_its_parents_threads(path):
 
 
 @each_loader
-def test_a_forked_loader_gives_the_same_batches(make, where, request):
-    loader = make(request.getfixturevalue(where))
+def test_a_forked_loader_gives_the_same_batches(kind, request):
+    loader = made(kind, request)
     first = everything(loader)
     running = iter(loader)
     next(running)
@@ -272,8 +217,8 @@ def test_a_forked_loader_gives_the_same_batches(make, where, request):
 
 
 @each_loader
-def test_a_pickled_loader_gives_the_same_batches(make, where, request):
-    loader = make(request.getfixturevalue(where))
+def test_a_pickled_loader_gives_the_same_batches(kind, request):
+    loader = made(kind, request)
     list(loader)
     copy = pickle.loads(pickle.dumps(loader))
     assert copy.epoch == loader.epoch == 1
