@@ -44,7 +44,9 @@ SAMPLING = """
     import numpy as np
     import tiergraph as tg
     seeds = np.arange(0, 1 << 20, 43)
-    loader = tg.NeighborLoader({path!r}, [25, 10], seeds, batch_size=8000, shuffle=True, device="cuda")
+    loader = tg.NeighborLoader(
+        {path!r}, [25, 10], seeds, batch_size=8000, shuffle=True, device="cuda"
+    )
     list(loader)
 """
 # Which kernels, and how many launches of each come before those that count.

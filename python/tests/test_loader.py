@@ -353,6 +353,15 @@ def test_a_graph_without_features_gives_edges(edges, tmp_path):
         ({"labels": "z"}, "labels `z`"),
         ({"placement": "random"}, "placement `random`"),
         ({"direction": "up"}, "direction `up`"),
+        ({"num_neighbors": [2.5]}, "fanout `2.5`"),
+        ({"num_neighbors": 5}, "a fanout for each hop"),
+        ({"batch_size": 2.5}, "`batch_size`: expected a whole number from 1"),
+        ({"batch_size": "8"}, "`batch_size`: expected a whole number from 1"),
+        ({"window": 0}, "`window`: expected a whole number from 1 on, got 0"),
+        ({"threads": 1.5}, "`threads`: expected a whole number from 1 on, got 1.5"),
+        ({"prefetch": -1}, "`prefetch`"),
+        ({"presample": True}, "`presample`"),
+        ({"seed": -1}, "`seed`"),
     ],
 )
 def test_bad_input_is_named(graph, options, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from small_loaders import (
 )
 
 import tiergraph as tg
-from tiergraph import pyg
+from tiergraph import _native, pyg
 
 torch = pyg.torch()
 
@@ -101,16 +102,45 @@ def test_fewer_seeds_than_ranks_come_more_than_once(path, shuffle):
     assert list(empty) == []
 
 
+def plain(seeds, size, ranks, drop_last):
+    """What `docs/sampling.md` says: where the batches of each rank begin and end."""
+    whole, rest = divmod(seeds, ranks * size)
+    shared, places = 0, seeds
+    if rest == 0 or drop_last:
+        places = whole * ranks * size
+    elif rest >= ranks:
+        shared = 1
+    elif whole >= 1 and size >= 2:
+        whole, shared = whole - 1, 2
+    else:
+        shared, places = 1, whole * ranks * size + ranks
+    sizes = [size] * (whole * ranks)
+    left = places - sum(sizes)
+    for parts in range(shared * ranks, 0, -1):
+        sizes.append(-(-left // parts))
+        left -= sizes[-1]
+    bounds = [0, *itertools.accumulate(sizes)]
+    return [list(itertools.pairwise(bounds))[rank::ranks] for rank in range(ranks)]
+
+
+def test_the_cut_is_the_documents():
+    shapes = itertools.product(range(60), range(1, 8), range(1, 6), (False, True))
+    for seeds, size, ranks, drop_last in shapes:
+        cuts = [_native.Cut(seeds, size, drop_last, rank, ranks) for rank in range(ranks)]
+        found = [[cut.range(batch) for batch in range(len(cut))] for cut in cuts]
+        assert found == plain(seeds, size, ranks, drop_last)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"rank": 1}, "whole numbers `rank` and `world_size`"),
-        ({"world_size": 2}, "whole numbers `rank` and `world_size`"),
-        ({"rank": 2, "world_size": 2}, "batches of rank `2`: expected 0 to 2 - 1"),
-        ({"rank": -1, "world_size": 2}, "batches of rank `-1`"),
-        ({"rank": 0, "world_size": 0}, "batches of rank `0`"),
-        ({"rank": True, "world_size": 2}, "whole numbers"),
-        ({"rank": 0.0, "world_size": 2}, "whole numbers"),
+        ({"rank": 1}, "`rank` and `world_size`, got rank=1"),
+        ({"world_size": 2}, "`rank` and `world_size`, got rank=None"),
+        ({"rank": 2, "world_size": 2}, "`rank`: expected a whole number from 0 to 1, got 2"),
+        ({"rank": -1, "world_size": 2}, "`rank`: expected a whole number from 0 to 1, got -1"),
+        ({"rank": 0, "world_size": 0}, "`world_size`: expected a whole number from 1 on, got 0"),
+        ({"rank": True, "world_size": 2}, "`rank`: expected a whole number"),
+        ({"rank": 0.0, "world_size": 2}, "`rank`: expected a whole number"),
     ],
 )
 def test_a_rank_that_there_is_not_is_refused(path, given, message):

@@ -54,7 +54,6 @@ class GpuBatches:
         device_memory: int | None,
         labels: NDArray[Any] | None,
     ) -> None:
-        _check_multiprocessors(options.get("multiprocessors"))
         find_libraries()
         torch = pyg.torch()
         self.device = pyg.device(device)
@@ -206,12 +205,6 @@ def check_device(device: str) -> None:
     """Refuses what is neither the CPU nor a GPU."""
     if device != "cpu" and device.split(":")[0] != "cuda":
         raise InputError.of("load batches on", device, expected="`cpu`, `cuda` or `cuda:N`")
-
-
-def _check_multiprocessors(most: Any) -> None:
-    """Refuses what is no number of multiprocessors."""
-    if most is not None and (not isinstance(most, int) or most < 1):
-        raise InputError.of("use", "multiprocessors", expected="a whole number from 1 on", got=most)
 
 
 def not_sampled_there(options: Mapping[str, Any]) -> str | None:

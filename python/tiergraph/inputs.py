@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import to_ids
+from .counts import whole, whole_or_none
 from .errors import InputError
 from .graph import Graph, open
 from .ranks import Rank
 from .sizes import to_bytes
 
 PathLike = str | os.PathLike[str]
+
+MOST_SEEDS = 2**32 - 1
+"""Of a batch."""
 
 Placement: TypeAlias = Literal["unified", "topology", "features"] | float
 
@@ -37,6 +41,10 @@ class Sampling:
     time_attr: str | None
     temporal_strategy: str
     rank: Rank
+
+    def __post_init__(self) -> None:
+        # Integers of any type, as ints.
+        object.__setattr__(self, "batch_size", whole(self.batch_size, "batch_size", 1, MOST_SEEDS))
 
     def native(self) -> dict[str, Any]:
         """What the native part is told of it, beside the fanouts."""
@@ -75,17 +83,17 @@ class LoaderOptions:
     def native(self) -> dict[str, Any]:
         """What the native part is told of it; None is its default."""
         return {
-            "seed": self.seed,
+            "seed": whole_or_none(self.seed, "seed"),
             "memory": to_bytes(self.memory),
-            "threads": self.threads,
-            "window": self.window,
-            "prefetch": self.prefetch,
+            "threads": whole_or_none(self.threads, "threads", 1),
+            "window": whole_or_none(self.window, "window", 1),
+            "prefetch": whole_or_none(self.prefetch, "prefetch"),
             "placement": self.placement,
-            "share_pages": self.share_pages,
-            "presample": self.presample,
+            "share_pages": None if self.share_pages is None else bool(self.share_pages),
+            "presample": whole_or_none(self.presample, "presample"),
             "direction": self.direction,
             "io": self.io,
-            "multiprocessors": self.multiprocessors,
+            "multiprocessors": whole_or_none(self.multiprocessors, "multiprocessors", 1),
         }
 
 

@@ -18,12 +18,14 @@ from . import _native, pyg
 from .arrays import to_ids
 from .batches import Source
 from .calls import taking
+from .counts import whole
 from .dataloader import take
 from .epochs import Loader, places_of
 from .errors import InputError
 from .gpu_loader import GpuBatches
 from .graph import Graph
 from .inputs import (
+    MOST_SEEDS,
     Chosen,
     LoaderOptions,
     PathLike,
@@ -67,9 +69,13 @@ class Negatives:
             if any(weight is not None for weight in weights):
                 raise InputError.of("draw negative links", expected="no weights of vertices")
             given = {"mode": given.mode, "amount": given.amount}
+        for name in given.keys() - {"mode", "amount"}:
+            raise InputError.of(
+                "draw negative links with", name, expected="`mode` and `amount` alone"
+            )
         mode, amount = given.get("mode"), float(given.get("amount", 1))
         mode = getattr(mode, "value", mode)
-        if mode not in ("binary", "triplet") or not set(given) <= {"mode", "amount"}:
+        if mode not in ("binary", "triplet"):
             raise InputError.of("draw negative links", mode, expected="`binary` or `triplet`")
         if not 0 < amount < math.inf or (mode == "triplet" and amount % 1):
             kind = "a whole number" if mode == "triplet" else "a number"
@@ -177,7 +183,8 @@ class LinkNeighborLoader(Loader):
             device_memory=device_memory,
             multiprocessors=multiprocessors,
         )
-        super().__init__(graph_of(graph), batch_size, drop_last, Rank(rank, world_size))
+        size = whole(batch_size, "batch_size", 1, MOST_SEEDS)
+        super().__init__(graph_of(graph), size, drop_last, Rank(rank, world_size))
         seeds, bounds = self._seeds_of(0, self._order(0), self._cut())
         sampling = Sampling(
             num_neighbors,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import pyg
+from .counts import whole
 from .errors import InputError
 
 
@@ -16,20 +17,16 @@ class Rank:
     world_size: int | None
 
     def __post_init__(self) -> None:
-        given = self.rank, self.world_size
-        if given == (None, None):
-            return
-        for number in given:
-            if not isinstance(number, int) or isinstance(number, bool):
-                raise InputError.of(
-                    "load the batches of one rank",
-                    expected="whole numbers `rank` and `world_size`",
-                    got=f"rank={self.rank}, world_size={self.world_size}",
-                )
-        if not 0 <= given[0] < given[1]:  # type: ignore[operator]
+        if (self.rank is None) != (self.world_size is None):
             raise InputError.of(
-                "load the batches of rank", self.rank, expected=f"0 to {self.world_size} - 1"
+                "load the batches of one rank",
+                expected="`rank` and `world_size`",
+                got=f"rank={self.rank}, world_size={self.world_size}",
             )
+        if self.rank is not None:
+            ranks = whole(self.world_size, "world_size", 1)
+            object.__setattr__(self, "rank", whole(self.rank, "rank", 0, ranks - 1))
+            object.__setattr__(self, "world_size", ranks)
 
     def now(self) -> tuple[int, int]:
         """The rank of this process, and how many there are."""

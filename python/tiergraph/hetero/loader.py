@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _native, pyg
 from ..batches import Source
 from ..calls import taking
+from ..counts import fanouts
 from ..dataloader import take
 from ..epochs import Loader
 from ..errors import InputError
@@ -167,12 +168,11 @@ class HeteroNeighborLoader(NeighborLoader, hetero=True):
         return self._typed_handle.get(self._open_typed)
 
     def _open_typed(self) -> _native.HeteroLoader:
-        fanouts = fanouts_of(self._how.num_neighbors, self.typed.edge_types)
         memory = self._options.memory
         native = self._how.native() | self._options.native()
         native |= {
             "num_neighbors": [],
-            "fanouts": fanouts,
+            "fanouts": fanouts_of(self._how.num_neighbors, self.typed.edge_types),
             "node_features": _features(self.typed, self._options.features),
             "features": None,
             "input": self.input_type,
@@ -227,7 +227,7 @@ def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
         # PyG's `NumNeighbors`.
         given = given.get_values(list(edge_types))
     if not isinstance(given, Mapping):
-        return [[int(count) for count in given] for _ in edge_types]
+        return [fanouts(given) for _ in edge_types]
     names = ", ".join(map(str, edge_types))
     named = {tuple(key.split("__")) if isinstance(key, str) else key: key for key in given}
     for edge_type, key in named.items():
@@ -244,13 +244,13 @@ def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
                 got="none for this one",
                 hint="a list of zeros leaves an edge type out",
             )
-    fanouts = [[int(count) for count in given[named[edge_type]]] for edge_type in edge_types]
-    if len({len(hops) for hops in fanouts}) > 1:
-        lengths = ", ".join(str(len(hops)) for hops in fanouts)
+    found = [fanouts(given[named[edge_type]]) for edge_type in edge_types]
+    if len({len(hops) for hops in found}) > 1:
+        lengths = ", ".join(str(len(hops)) for hops in found)
         raise InputError.of(
             "use", "num_neighbors", expected="as many hops for every edge type", got=lengths
         )
-    return fanouts
+    return found
 
 
 def _input(graph: HeteroGraph, given: Any) -> tuple[str, Any]:
