@@ -220,7 +220,7 @@ fn budget_errors_name_what_does_not_fit() {
     let options = OpenOptions { memory: Some(1 << 20), ..cold(1) };
     let error = Graph::open(&sample.path, &options).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Budget);
-    assert!(error.to_string().contains("`indexes and buffers`"), "{error}");
+    assert!(error.to_string().contains("(the process 24.0 MiB, buffers of 1 workers"), "{error}");
     let graph = sample.open(&cold(1)).unwrap();
     let held = graph.reserve(graph.budget().left(), "everything").unwrap();
     let names = [

@@ -74,7 +74,10 @@ impl Budget {
     /// Adds `bytes` to the count, or returns how many are left. Only a count is shared, no memory
     /// is published through it, so relaxed order is enough.
     fn take(&self, bytes: u64) -> std::result::Result<(), u64> {
-        let fits = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.0.limit);
+        let fits = |used: u64| {
+            // Nothing fits whatever is counted already.
+            used.checked_add(bytes).filter(|&sum| bytes == 0 || sum <= self.0.limit)
+        };
         self.0
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)

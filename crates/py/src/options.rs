@@ -78,12 +78,17 @@ impl Options {
                 Some(false) | None => Existing::Refuse,
             },
             memory: given.memory,
+            process_bytes: PROCESS_BYTES,
             threads: self.threads(),
             attachments,
             ..defaults
         })
     }
 }
+
+/// What a building process takes beside the interpreter and what the build reserves: code, stacks,
+/// buffers of files.
+const PROCESS_BYTES: u64 = 24 << 20;
 
 /// The machine's cores.
 pub(crate) fn cores() -> usize {

@@ -34,11 +34,10 @@ impl<T: Zeroable + Copy> Array<T> {
         Ok(())
     }
 
-    /// The elements, and zeros up to `len`.
-    pub(super) fn grown(self, len: usize, budget: &Budget, what: &str) -> Result<Self> {
-        let mut larger = Self::zeroed(len, budget, what)?;
-        larger[..self.elements.len()].copy_from_slice(&self);
-        Ok(larger)
+    /// Moves the elements to the beginning of `larger`.
+    pub(super) fn move_to(&mut self, mut larger: Self) {
+        larger[..self.elements.len()].copy_from_slice(self);
+        *self = larger;
     }
 }
 

@@ -34,9 +34,10 @@ impl Counts {
 
     /// Adds counters up to `len`.
     pub(super) fn grow(&mut self, len: usize, budget: &Budget) -> Result<()> {
-        let old = std::mem::replace(self, Self::zeroed(0, budget)?);
-        self.words = old.words.grown(len, budget, WHAT)?;
-        self.bytes = old.bytes.grown(len, budget, WHAT)?;
+        // A refusal leaves what was counted: room for both is there before either moves.
+        let (words, bytes) = (Array::zeroed(len, budget, WHAT)?, Array::zeroed(len, budget, WHAT)?);
+        self.words.move_to(words);
+        self.bytes.move_to(bytes);
         Ok(())
     }
 
@@ -60,6 +61,14 @@ impl Counts {
             }
         }
         overflow
+    }
+
+    /// Calls `visit` with every id that occurred, and how often.
+    pub(super) fn each(&self, mut visit: impl FnMut(u64, u64)) {
+        let counts = self.words.iter().zip(self.bytes.iter()).map(|(w, b)| w + u32::from(*b));
+        for (id, count) in counts.enumerate().filter(|(_, count)| *count > 0) {
+            visit(id as u64, count.into());
+        }
     }
 
     /// All counts.

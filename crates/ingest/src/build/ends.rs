@@ -9,6 +9,7 @@ use tiergraph_mem::Budget;
 
 use super::array::Array;
 use super::counts::Counts;
+use super::needs::Seen;
 use super::scan::{too_many, too_many_edges};
 use crate::source::{EdgeBatch, Endpoints};
 
@@ -59,8 +60,13 @@ impl<'a> End<'a> {
     }
 
     fn grow(&mut self, len: usize) -> Result<()> {
-        let hint = |e: Error| e.hint("a larger `--memory`; or `--ids map` if ids are sparse");
-        self.counts.grow(len, self.budget).map_err(hint)
+        self.counts.grow(len, self.budget)
+    }
+
+    /// What was counted so far.
+    pub(super) fn tell(&self, seen: &mut Seen, end: usize) {
+        seen.vertices = seen.vertices.max(self.vertices);
+        self.counts.each(|vertex, count| seen.see(end, vertex, count));
     }
 
     /// The counts of `n` vertices at least.
@@ -120,10 +126,10 @@ impl<'s, 'a: 's> AtSources<'s, 'a> {
                 let shared = Arc::new(std::mem::take(batch));
                 give.send(Arc::clone(&shared)).map_err(|_| ended())?;
                 let counted = both(&shared);
-                told.recv().map_err(|_| ended())?.and(counted)?;
+                let counted = told.recv().map_err(|_| ended())?.and(counted);
                 // The other thread has let go of it.
                 *batch = Arc::try_unwrap(shared).unwrap_or_default();
-                Ok(())
+                counted
             }
         }
     }

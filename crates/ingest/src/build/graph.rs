@@ -16,6 +16,7 @@ use tiergraph_mem::Budget;
 use super::array::Array;
 use super::family::Family;
 use super::ids::IdMap;
+use super::needs::Seen;
 use super::options::{BuildOptions, Duplicates};
 use super::order::inverse;
 use super::outputs::{Output, arcs_of};
@@ -156,10 +157,17 @@ impl<'a> Graph<'a> {
         self,
         out: Array<u32>,
         into: Option<Array<u32>>,
-        edges: u64,
+        seen: &Seen,
     ) -> Result<Planned<'a>> {
+        let edges = seen.edges;
         let arcs = if self.undirected { 2 * edges } else { edges };
-        let plan = plan::sort(self.options, self.budget, arcs, self.weights)?;
+        let slice = arcs.min(seen.slice_arcs(self.undirected));
+        let (limit, left) = (self.budget.limit(), self.budget.left());
+        let plan = plan::sort(self.options, (limit, left), (arcs, slice), self.weights);
+        if plan.bytes > left {
+            // The error says how much would do.
+            drop(self.budget.reserve(plan.bytes, "the arcs being sorted")?);
+        }
         let mut families: Vec<Family> = Vec::new();
         for &output in &self.outputs {
             let row_of = output.row_of(self.undirected);

@@ -12,8 +12,10 @@ use tiergraph_format::tiles::radix_sort;
 use tiergraph_mem::{Budget, Reservation};
 
 use super::input::Input;
+use super::needs::{SOURCE, Seen, Watch};
+use super::plan;
 use super::progress::Ticker;
-use crate::source::Endpoints;
+use crate::source::{EdgeBatch, Endpoints};
 
 /// The distinct ids, ascending.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub(super) struct IdMap {
     /// Where the ids of each leading part begin.
     starts: Vec<u32>,
     shift: u32,
-    _held: Reservation,
+    _held: Vec<Reservation>,
 }
 
 /// The ids, for who writes them meanwhile.
@@ -56,6 +58,11 @@ impl Collected<'_> {
         if self.run.len() == self.run_ids { self.merge() } else { Ok(()) }
     }
 
+    /// What was collected so far.
+    fn tell(&self, seen: &mut Seen) {
+        self.distinct.iter().chain(&self.run).for_each(|&id| seen.see(SOURCE, id, 0));
+    }
+
     /// Sorts the run and merges it with the distinct ids.
     fn merge(&mut self) -> Result<()> {
         let bits = 64 - self.run.iter().fold(0, |all, id| all | id).leading_zeros();
@@ -87,41 +94,60 @@ pub(super) fn collect(
     input: &mut Input<'_>,
     run_ids: usize,
     budget: &Budget,
+    mut watch: Watch<'_>,
     ticker: &mut Ticker<'_>,
     cancel: &Cancel,
 ) -> Result<IdMap> {
     let held = budget.reserve(0, "the distinct ids")?;
-    let _run = budget.reserve(16 * run_ids as u64, "the ids being sorted")?;
+    let _run = budget.count(16 * run_ids as u64);
     let (distinct, run, scratch) = (Vec::new(), Vec::new(), Vec::new());
     let mut collected = Collected { distinct, run, scratch, run_ids, budget, held };
-    for id in input.source().vertices()?.unwrap_or_default() {
-        collected.push(id)?;
-    }
+    let listed = input.source().vertices()?.unwrap_or_default();
+    let pushed = listed.iter().try_for_each(|&id| collected.push(id));
+    watch.end(pushed, &mut EdgeBatch::default())?;
+    let mut edges = 0;
     input.pass(true, |batch| {
         cancel.check("build the graph")?;
         ticker.add(batch.len() as u64);
-        match &batch.ends {
+        edges += batch.len() as u64;
+        if watch.looked_at(batch) {
+            return Ok(());
+        }
+        watch.count(batch);
+        let pushed = match &batch.ends {
             Endpoints::U32 { src, dst } => {
                 src.iter().chain(dst).try_for_each(|&id| collected.push(id.into()))
             }
             Endpoints::U64 { src, dst } => {
                 src.iter().chain(dst).try_for_each(|&id| collected.push(id))
             }
-        }
+        };
+        watch.end(pushed, batch)
     })?;
-    collected.merge()?;
-    IdMap::new(collected.distinct, collected.held)
+    let merged = collected.merge();
+    watch.end(merged, &mut EdgeBatch::default())?;
+    let table = plan::id_table_bytes(collected.distinct.len() as u64);
+    let mut held = Vec::new();
+    let reserved = budget.reserve(table, "the table of ids").map(|table| held.push(table));
+    watch.end(reserved, &mut EdgeBatch::default())?;
+    watch.finish(|seen| {
+        collected.tell(seen);
+        listed.iter().for_each(|&id| seen.see(SOURCE, id, 0));
+        seen.edges = edges;
+    })?;
+    held.push(collected.held);
+    IdMap::new(collected.distinct, held)
 }
 
 impl IdMap {
-    fn new(ids: Vec<u64>, held: Reservation) -> Result<Self> {
+    fn new(ids: Vec<u64>, held: Vec<Reservation>) -> Result<Self> {
         if ids.len() > u32::MAX as usize {
             return Err(Error::new(ErrorKind::Input, "map the ids")
                 .expected("at most 4294967295 vertices")
                 .got(ids.len()));
         }
         let bits = 64 - ids.last().map_or(0, |id| id.leading_zeros());
-        let table_bits = (usize::BITS - ids.len().leading_zeros()).clamp(1, 24);
+        let table_bits = plan::id_table_bits(ids.len() as u64);
         let shift = bits.saturating_sub(table_bits);
         let mut starts = Vec::with_capacity((1 << table_bits) + 1);
         for (i, id) in ids.iter().enumerate() {
@@ -158,7 +184,7 @@ mod tests {
         let budget = Budget::new(1 << 20);
         for ids in [vec![], vec![0], vec![7], vec![u64::MAX], vec![0, 1, 5, 1 << 40, u64::MAX]] {
             let held = budget.reserve(0, "ids").unwrap();
-            let map = IdMap::new(ids.clone(), held).unwrap();
+            let map = IdMap::new(ids.clone(), vec![held]).unwrap();
             for (rank, id) in ids.iter().enumerate() {
                 assert_eq!(map.vertex(*id), Some(rank as u32));
             }

@@ -29,6 +29,7 @@ mod ids;
 mod input;
 mod lists;
 mod load;
+mod needs;
 mod options;
 mod order;
 mod outputs;
@@ -56,7 +57,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::{Assembled, GraphDir};
 use tiergraph_format::features::NewFiles;
 use tiergraph_format::manifest::Codec;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::{Budget, MemoryPlan, available_memory_bytes};
 
 pub use options::{
     BuildOptions, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, WeightChoice,
@@ -73,6 +74,7 @@ use commit::{Buckets, Written};
 use graph::Graph;
 use ids::IdMap;
 use input::Input;
+use needs::{Needs, Seen, Watch};
 use order::{Ordering, decide, permuted};
 use report::Stages;
 use scan::Scanned;
@@ -176,29 +178,40 @@ pub fn assemble(
     let mut notes = source.notes();
     let synthetic = source.synthetic();
     let mut stages = Stages::start();
-    let budget = plan::budget(options)?;
+    let (budget, refused) = plan::budget(options)?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
     let described = source.describe();
-    let source_held = budget.reserve(source.held_bytes(), "the edges that are being read")?;
-    let _page_cache = budget.reserve(plan::page_cache_bytes(&budget), "the page cache")?;
-    let piece_edges = plan::piece_edges(&budget);
-    let pieces = spool::WRITE_PIECES + spool::READ_PIECES;
-    let spool_bytes = (pieces * piece_edges * spool::EDGE_BYTES) as u64;
-    let spool_held = budget.reserve(spool_bytes, "the edges written aside")?;
+    let needs = Needs { options, undirected, weighted, source: source.held_bytes(), claimed: None };
+    let piece_edges = plan::piece_edges(budget.limit());
+    let spool_bytes = (spool::PIECES * piece_edges * spool::EDGE_BYTES) as u64;
+    let page_cache_bytes = plan::page_cache_bytes(budget.limit());
+    let fixed = MemoryPlan::default()
+        .and("the process", options.process_bytes)
+        .and("the edges that are being read", needs.source)
+        .and("the page cache", page_cache_bytes)
+        .and("the edges written aside", spool_bytes);
+    // Where this does not fit already, the edges are looked at, to say at once what does.
+    let does_not_fit = || fixed.refused(&budget, &MemoryPlan::default());
+    let refused = refused.or_else(|| (fixed.bytes() > budget.limit()).then(does_not_fit));
+    let _process = budget.count(options.process_bytes + page_cache_bytes);
+    let (source_held, spool_held) = (budget.count(needs.source), budget.count(spool_bytes));
     let mut input = Input::new(source, weighted, building.flat(""), piece_edges);
-    let job = Job { options, undirected, budget: &budget, progress, cancel };
+    let job = Job { options, undirected, budget: &budget, needs, progress, cancel };
 
-    let ids = job.map_ids(&mut input, &mut stages)?;
-    let mut scanned = job.scan(&mut input, ids.as_ref(), &mut stages)?;
+    let (ids, refused) = job.map_ids(&mut input, refused, &mut stages)?;
+    let mut scanned = job.scan(&mut input, ids.as_ref(), refused, &mut stages)?;
     // A source that is not read again is done with.
     let source_held = (!input.is_spooled()).then_some(source_held);
-    let (ordering, out, into) = job.order(&mut scanned)?;
     let (n, weights) = (scanned.vertices, scanned.weights);
+    let seen = Seen::counted(n as u64, scanned.edges, [&scanned.sources, &scanned.targets]);
+    let needs = Needs { claimed: scanned.claimed, ..needs };
+    let refuse = |error| needs.refuse(error, budget.limit(), &seen);
+    let (ordering, out, into) = job.order(&mut scanned).map_err(refuse)?;
     let mut graph = Graph::new(building, options, &budget, undirected, n, weights)?;
-    graph.write_ids(ids.as_ref(), ordering.ranks.as_ref())?;
+    graph.write_ids(ids.as_ref(), ordering.ranks.as_ref()).map_err(refuse)?;
     stages.end("order");
 
-    let mut graph = graph.plan(out, into, scanned.edges)?;
+    let mut graph = graph.plan(out, into, &seen).map_err(refuse)?;
     let spooled = input.is_spooled();
     {
         let vertices =
@@ -211,7 +224,7 @@ pub fn assemble(
     let spool = input.into_spool();
     drop((ids, ordering.ranks, spool_held, source_held));
 
-    let written = graph.encode(&mut stages, progress, cancel)?;
+    let written = graph.encode(&mut stages, progress, cancel).map_err(refuse)?;
     let Written { edges, arcs, strip_arcs, repeats } = written.counts;
     if undirected && !synthetic {
         notes.extend(report::reciprocal(arcs, repeats));
@@ -243,39 +256,57 @@ struct Job<'a> {
     options: &'a BuildOptions,
     undirected: bool,
     budget: &'a Budget,
+    needs: Needs<'a>,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
 }
 
 impl Job<'_> {
-    /// The map of ids, where one is asked for and would not be the identity.
-    fn map_ids(&self, input: &mut Input<'_>, stages: &mut Stages) -> Result<Option<IdMap>> {
+    /// The map of ids, where one is asked for and would not be the identity. `refused` says why
+    /// memory has ended already, and comes back where there is no such map.
+    fn map_ids(
+        &self,
+        input: &mut Input<'_>,
+        refused: Option<Error>,
+        stages: &mut Stages,
+    ) -> Result<(Option<IdMap>, Option<Error>)> {
         let hint = input.source().size_hint();
         // All ids from 0 on are vertices.
         let dense = hint.vertices.is_some() && input.source().vertices()?.is_none();
         if self.options.ids == Ids::Dense || dense {
-            return Ok(None);
+            return Ok((None, refused));
         }
         let run = (self.budget.left() / 64).clamp(1 << 12, 1 << 22) as usize;
         let mut ticker = Ticker::new(self.progress, "ids", "edges", hint.edges.unwrap_or(0));
-        let ids = ids::collect(input, run, self.budget, &mut ticker, self.cancel)?;
+        let watch = Watch::new(self.needs, self.budget.limit(), refused);
+        let ids = ids::collect(input, run, self.budget, watch, &mut ticker, self.cancel)?;
         stages.end("ids");
-        Ok(Some(ids))
+        Ok((Some(ids), None))
     }
 
     fn scan(
         &self,
         input: &mut Input<'_>,
         ids: Option<&IdMap>,
+        refused: Option<Error>,
         stages: &mut Stages,
     ) -> Result<Scanned> {
         let edges = input.source().size_hint().edges.unwrap_or(0);
         let mut ticker = Ticker::new(self.progress, "scan", "edges", edges);
         let (options, budget) = (self.options, self.budget);
         let sample = plan::sample_arcs(budget);
-        let undirected = self.undirected;
-        let scanned =
-            scan::scan(input, ids, undirected, options, budget, sample, &mut ticker, self.cancel)?;
+        let (undirected, watched) = (self.undirected, (self.needs, refused));
+        let scanned = scan::scan(
+            input,
+            ids,
+            undirected,
+            options,
+            budget,
+            sample,
+            watched,
+            &mut ticker,
+            self.cancel,
+        )?;
         stages.end("scan");
         Ok(scanned)
     }

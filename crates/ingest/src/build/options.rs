@@ -127,6 +127,8 @@ pub struct BuildOptions {
     pub overwrite: Existing,
     /// Bytes that the build may hold in memory; half of what is available by default.
     pub memory: Option<u64>,
+    /// Bytes of that which the process takes beside what the build reserves.
+    pub process_bytes: u64,
     /// Threads.
     pub threads: usize,
     /// Columns of a tile, as a power of two; by default 16, and 13 where edges are undirected.
@@ -154,6 +156,7 @@ impl Default for BuildOptions {
             block_bytes: DEFAULT_BLOCK_BYTES,
             overwrite: Existing::Refuse,
             memory: None,
+            process_bytes: 0,
             threads: 2,
             columns_log2: None,
             strip_arcs: None,

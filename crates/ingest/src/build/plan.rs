@@ -32,36 +32,51 @@ const LEAST_MEMORY: u64 = 4 << 20;
 /// Pages of output files that are being written, which count against a control group.
 const PAGE_CACHE_BYTES: u64 = 64 << 20;
 
-/// The whole budget of a build.
-pub(super) fn budget(options: &BuildOptions) -> Result<Budget> {
+/// Bytes that a build begins with at least.
+pub(super) fn least_memory(options: &BuildOptions) -> u64 {
+    options.process_bytes + LEAST_MEMORY
+}
+
+/// The whole budget of a build, and the refusal of one that no build begins with.
+pub(super) fn budget(options: &BuildOptions) -> Result<(Budget, Option<Error>)> {
     let memory = match options.memory {
         Some(memory) => memory,
         None => available_memory_bytes()? / 2,
     };
-    if memory < LEAST_MEMORY {
-        return Err(Error::new(ErrorKind::Budget, "build a graph within")
+    let least = least_memory(options);
+    let refused = (memory < least).then(|| {
+        Error::new(ErrorKind::Budget, "build a graph within")
             .object(ByteSize(memory))
-            .expected(format!("at least `{}`", ByteSize(LEAST_MEMORY)))
-            .hint("run with a larger `--memory`"));
-    }
-    Ok(Budget::new(memory))
+            .expected(format!("at least `{}`", ByteSize(least)))
+            .enough(least)
+    });
+    Ok((Budget::new(memory), refused))
 }
 
-/// The page cache's part of a budget.
-pub(super) fn page_cache_bytes(budget: &Budget) -> u64 {
-    PAGE_CACHE_BYTES.min(budget.limit() / 8)
+/// The page cache's part of a budget of `limit` bytes.
+pub(super) fn page_cache_bytes(limit: u64) -> u64 {
+    PAGE_CACHE_BYTES.min(limit / 8)
 }
 
 /// Edges of a piece of the spool.
-pub(super) fn piece_edges(budget: &Budget) -> usize {
-    let pieces = spool::WRITE_PIECES + spool::READ_PIECES;
-    let edges = budget.limit() as usize / 8 / (pieces * spool::EDGE_BYTES);
+pub(super) fn piece_edges(limit: u64) -> usize {
+    let edges = limit as usize / 8 / (spool::PIECES * spool::EDGE_BYTES);
     (edges / 1024 * 1024).clamp(1024, 1 << 18)
 }
 
 /// Arcs of a sample of adjacency.
 pub(super) fn sample_arcs(budget: &Budget) -> usize {
     (budget.limit() / 256).clamp(1 << 10, 1 << 17) as usize
+}
+
+/// Bytes of the table that leads to `ids` ids.
+pub(super) fn id_table_bytes(ids: u64) -> u64 {
+    4 << id_table_bits(ids)
+}
+
+/// Leading bits of ids that the table of `ids` of them is by.
+pub(super) fn id_table_bits(ids: u64) -> u32 {
+    (u64::BITS - ids.leading_zeros()).clamp(1, 24)
 }
 
 /// What the sort may hold.
@@ -82,16 +97,19 @@ pub(super) struct SortPlan {
     pub(super) bytes: u64,
     /// Bytes of the chunks of buckets.
     pub(super) chunks_bytes: u64,
+    /// Bytes that rows take that are sorted together and have more arcs than one thread loads.
+    pub(super) slice_bytes: u64,
 }
 
-/// Divides what is left of the budget among the threads that sort and the chunks of buckets.
+/// Divides the `left` bytes of a budget of `limit` among the threads that sort and the chunks of
+/// buckets, for `arcs` arcs, `slice` of which rows have at most that are sorted together. Where
+/// `bytes` of the plan is more than is left, they do not fit.
 pub(super) fn sort(
     options: &BuildOptions,
-    budget: &Budget,
-    arcs: u64,
+    (limit, left): (u64, u64),
+    (arcs, slice): (u64, u64),
     weights: Weights,
-) -> Result<SortPlan> {
-    let left = budget.left();
+) -> SortPlan {
     let most = left / 2;
     let arc_bytes = if weights == Weights::None { SORT_BYTES } else { WEIGHTED_SORT_BYTES };
     let default = (most / (2 * arc_bytes)).max(1);
@@ -104,12 +122,19 @@ pub(super) fn sort(
     let bucket_arcs =
         capacity.min(strip_arcs.max(BUCKET_ARCS).max(arcs / MANY_BUCKETS)).max(arcs / most_buckets);
     let bytes = workers * capacity.min(bucket_arcs.max(1 << 12)) * arc_bytes;
-    if bytes > left {
-        // The error says how much would do.
-        drop(budget.reserve(bytes, "the arcs being sorted")?);
-    }
-    let rest = left - bytes;
-    let chunks_bytes = (rest - SPARE_BYTES.min(rest / 2)).min(budget.limit() / 2);
+    let rest = left.saturating_sub(bytes);
+    let slice_bytes = slice.saturating_sub(capacity) * arc_bytes;
+    let spare = SPARE_BYTES.min(rest / 2).max(slice_bytes).min(rest);
+    let chunks_bytes = (rest - spare).min(limit / 2);
     let workers = workers as usize;
-    Ok(SortPlan { strip_arcs, bucket_arcs, workers, capacity, arc_bytes, bytes, chunks_bytes })
+    SortPlan {
+        strip_arcs,
+        bucket_arcs,
+        workers,
+        capacity,
+        arc_bytes,
+        bytes,
+        chunks_bytes,
+        slice_bytes,
+    }
 }

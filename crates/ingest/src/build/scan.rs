@@ -13,6 +13,7 @@ use super::array::Array;
 use super::ends::{AtSources, End};
 use super::ids::IdMap;
 use super::input::Input;
+use super::needs::{Needs, SOURCE, TARGET, Watch};
 use super::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
 use super::progress::Ticker;
 use super::sample::Sample;
@@ -27,6 +28,8 @@ const VERTICES_AN_EDGE: u64 = 64;
 /// What the scan found.
 pub(super) struct Scanned {
     pub(super) vertices: usize,
+    /// Vertices, where their number was known before.
+    pub(super) claimed: Option<u64>,
     /// Edges that each vertex is the source of.
     pub(super) sources: Array<u32>,
     /// Edges that each vertex is the target of; undirected, without its self-loops.
@@ -47,12 +50,24 @@ pub(super) fn scan(
     options: &BuildOptions,
     budget: &Budget,
     sample_arcs: usize,
+    (needs, refused): (Needs<'_>, Option<Error>),
     ticker: &mut Ticker<'_>,
     cancel: &Cancel,
 ) -> Result<Scanned> {
     let claimed = claimed_vertices(input, ids)?;
-    let end = || End::new(claimed.unwrap_or(0), budget);
-    let (mut sources, mut targets) = (end()?, end()?);
+    let end = |vertices| End::new(vertices, budget);
+    let (made, refused) = match (refused, claimed.unwrap_or(0)) {
+        (None, claimed) => match end(claimed).and_then(|sources| Ok((sources, end(claimed)?))) {
+            Err(refused) if refused.kind() == ErrorKind::Budget => (None, Some(refused)),
+            made => (Some(made?), None),
+        },
+        (refused, _) => (None, refused),
+    };
+    let (mut sources, mut targets) = match made {
+        Some(made) => made,
+        None => (end(0)?, end(0)?),
+    };
+    let mut watch = Watch::new(Needs { claimed, ..needs }, budget.limit(), refused);
     let mut weights = Kind { choice: options.weights, exact: true };
     let mut sample = (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs));
     let vertices = Vertices { ids, drop_loops: options.self_loops == SelfLoops::Remove };
@@ -69,7 +84,10 @@ pub(super) fn scan(
             vertices.prepare(batch, options.threads)?;
             edges += batch.len() as u64;
             weights.check(batch)?;
-            at_sources.count(batch, |src, dst| {
+            if watch.looked_at(batch) {
+                return Ok(());
+            }
+            let counted = at_sources.count(batch, |src, dst| {
                 if let Some(sample) = &mut sample {
                     widest(|| sample.extend(src, dst));
                 }
@@ -77,15 +95,22 @@ pub(super) fn scan(
                     false => targets.count(dst, |_| true),
                     true => targets.count(dst, |edge| src[edge] != dst[edge]),
                 }
-            })
+            });
+            watch.end(counted, batch)
         })
     })?;
-    let n = sources.vertices.max(targets.vertices);
+    let n = sources.vertices.max(targets.vertices).max(watch.vertices());
     if claimed.is_none() && n > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read) {
         return Err(too_sparse(n, edges_read));
     }
+    watch.finish(|seen| {
+        sources.tell(seen, SOURCE);
+        targets.tell(seen, TARGET);
+        seen.edges = edges;
+    })?;
     Ok(Scanned {
         vertices: n as usize,
+        claimed,
         sources: sources.finish(n)?,
         targets: targets.finish(n)?,
         edges_read,

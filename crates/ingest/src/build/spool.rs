@@ -16,9 +16,11 @@ use super::temporary::TemporaryFile;
 use crate::source::{EdgeBatch, Endpoints};
 
 /// Pieces in memory while writing: one being filled, one waiting, one being written.
-pub(super) const WRITE_PIECES: usize = 3;
+const WRITE_PIECES: usize = 3;
 /// Batches in memory while reading, and the piece that they are read from.
-pub(super) const READ_PIECES: usize = 4;
+const READ_PIECES: usize = 4;
+/// Pieces in memory.
+pub(super) const PIECES: usize = WRITE_PIECES + READ_PIECES;
 /// Bytes of an edge in memory at most: two ids and a weight.
 pub(super) const EDGE_BYTES: usize = 24;
 

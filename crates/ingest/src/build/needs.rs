@@ -1,0 +1,365 @@
+//! What a build needs in all, for the refusal of a budget that is too small.
+//!
+//! A build learns what it needs while it reads: vertices and their degrees are known when all edges
+//! were seen. Where the budget does not hold them, the pass goes on and only looks ([`Seen`]), so that
+//! one refusal says how much memory is enough for everything after it too ([`Needs::enough`]).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
+use tiergraph_format::manifest::Weights;
+
+use super::options::{BuildOptions, Duplicates, Ids};
+use super::partition::ChunkPlan;
+use super::{plan, spool};
+use crate::source::{EdgeBatch, Endpoints};
+
+/// Counters that ids are spread over: each counts a few ids beside the one with the most edges.
+const COUNTERS_LOG2: u32 = 16;
+/// Registers of the estimate of distinct ids, whose error is then about 1 %.
+const REGISTERS_LOG2: u32 = 14;
+/// By how much more than the estimate there may be.
+const ESTIMATE_SLACK: f64 = 1.06;
+/// Rows that a strip has at least, and whose arcs are sorted together.
+const SLICE_ROWS: usize = 32;
+/// The ends of edges.
+pub(super) const SOURCE: usize = 0;
+pub(super) const TARGET: usize = 1;
+/// Buckets hold at least half of what they may, so there are at most twice as many, of each family.
+const BUCKETS: u64 = 2;
+const FAMILIES: u64 = 3;
+
+/// What was seen of edges without room for their vertices.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Edges.
+    pub(super) edges: u64,
+    /// Above all ids.
+    pub(super) vertices: u64,
+    /// Edges at the 32 vertices that have the most, or rather more: out of them and into them.
+    slices: [u64; 2],
+    counters: [Vec<u64>; 2],
+    /// The most leading zeros of a hash, by its first bits (P. Flajolet and others, "HyperLogLog",
+    /// AofA 2007).
+    registers: Vec<u8>,
+}
+
+impl Seen {
+    pub(super) fn new() -> Self {
+        Self {
+            edges: 0,
+            vertices: 0,
+            slices: [0; 2],
+            counters: [vec![0; 1 << COUNTERS_LOG2], vec![0; 1 << COUNTERS_LOG2]],
+            registers: vec![0; 1 << REGISTERS_LOG2],
+        }
+    }
+
+    /// What is known once all edges were counted: `degrees` are those of all vertices, out and in.
+    pub(super) fn counted(vertices: u64, edges: u64, degrees: [&[u32]; 2]) -> Self {
+        let slices = degrees.map(|all| of_most(all.iter().map(|&degree| degree.into())));
+        Self { edges, vertices, slices, counters: [Vec::new(), Vec::new()], registers: Vec::new() }
+    }
+
+    /// Looks at a batch, and empties it.
+    fn take(&mut self, batch: &mut EdgeBatch) {
+        self.edges += batch.len() as u64;
+        each_end(batch, |end, id| self.see(end, id, 1));
+        batch.clear();
+    }
+
+    /// Counts `count` edges at an `end` of which a vertex is.
+    fn count(&mut self, end: usize, id: u64, count: u64) {
+        self.counters[end][(mixed(id) >> (64 - COUNTERS_LOG2)) as usize] += count;
+    }
+
+    /// Looks at a vertex at an `end` of `count` edges.
+    pub(super) fn see(&mut self, end: usize, id: u64, count: u64) {
+        self.count(end, id, count);
+        let hash = mixed(id);
+        self.vertices = self.vertices.max(id.saturating_add(1));
+        // The counter and the register are chosen by other bits.
+        let register = &mut self.registers[hash as usize & ((1 << REGISTERS_LOG2) - 1)];
+        let rest = hash >> REGISTERS_LOG2 | 1 << (64 - REGISTERS_LOG2);
+        *register = (*register).max(rest.trailing_zeros() as u8 + 1);
+    }
+
+    /// The most arcs of 32 rows, or rather more.
+    pub(super) fn slice_arcs(&self, undirected: bool) -> u64 {
+        let counted = self.counters.each_ref().map(|all| of_most(all.iter().copied()));
+        let [out, into] = [SOURCE, TARGET].map(|end| self.slices[end].max(counted[end]));
+        if undirected { out + into } else { out.max(into) }
+    }
+
+    /// About how many ids there are, and rather more than fewer.
+    fn distinct(&self) -> u64 {
+        let m = self.registers.len() as f64;
+        let sum: f64 = self.registers.iter().map(|&r| (-f64::from(r)).exp2()).sum();
+        let empty = self.registers.iter().filter(|&&r| r == 0).count() as f64;
+        let raw = 0.7213 / (1.0 + 1.079 / m) * m * m / sum;
+        let estimate = if raw < 2.5 * m && empty > 0.0 { m * (m / empty).ln() } else { raw };
+        (estimate * ESTIMATE_SLACK) as u64 + 64
+    }
+}
+
+/// Calls `visit` with the ends of all edges of a batch.
+fn each_end(batch: &EdgeBatch, mut visit: impl FnMut(usize, u64)) {
+    match &batch.ends {
+        Endpoints::U32 { src, dst } => {
+            src.iter().for_each(|&id| visit(SOURCE, id.into()));
+            dst.iter().for_each(|&id| visit(TARGET, id.into()));
+        }
+        Endpoints::U64 { src, dst } => {
+            src.iter().for_each(|&id| visit(SOURCE, id));
+            dst.iter().for_each(|&id| visit(TARGET, id));
+        }
+    }
+}
+
+/// The sum of the 32 largest of `counts`.
+fn of_most(counts: impl Iterator<Item = u64>) -> u64 {
+    let mut largest = BinaryHeap::from(vec![Reverse(0); SLICE_ROWS]);
+    for count in counts {
+        if let Some(mut least) = largest.peek_mut()
+            && least.0 < count
+        {
+            *least = Reverse(count);
+        }
+    }
+    largest.into_iter().map(|Reverse(count)| count).sum()
+}
+
+/// The finalizer of SplitMix64.
+fn mixed(id: u64) -> u64 {
+    let mut z = id.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// What is known of a build before its edges are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs<'a> {
+    pub(super) options: &'a BuildOptions,
+    pub(super) undirected: bool,
+    pub(super) weighted: bool,
+    /// Bytes that the source holds.
+    pub(super) source: u64,
+    /// Vertices, where the source says how many.
+    pub(super) claimed: Option<u64>,
+}
+
+impl Needs<'_> {
+    /// The refusal of a budget of `limit` bytes where a part did not fit, or another error as it is.
+    pub(super) fn refuse(&self, error: Error, limit: u64, seen: &Seen) -> Error {
+        if error.kind() != ErrorKind::Budget {
+            return error;
+        }
+        let enough = self.enough(seen).max(error.enough_bytes().unwrap_or(0));
+        let (fixed, vertices) = (self.fixed(enough), self.of_vertices(enough, seen));
+        Error::new(ErrorKind::Budget, "build a graph within")
+            .object(ByteSize(limit))
+            .expected(format!(
+                "at least `{}` (the process, the edges that are being read and written aside, the \
+                 page cache {}, {} vertices {}, {} edges being sorted {})",
+                ByteSize(enough),
+                ByteSize(fixed),
+                self.vertices(seen),
+                ByteSize(vertices),
+                seen.edges,
+                ByteSize(enough.saturating_sub(fixed + vertices)),
+            ))
+            .enough(enough)
+    }
+
+    /// Memory in which the whole build fits: at least what it needs, in steps of 1 MiB.
+    fn enough(&self, seen: &Seen) -> u64 {
+        const STEP: u64 = 1 << 20;
+        let (mut low, mut high) = (0, plan::least_memory(self.options) / STEP);
+        while !self.fits(high * STEP, seen) && high < u64::MAX / STEP / 2 {
+            (low, high) = (high, high * 2);
+        }
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            match self.fits(middle * STEP, seen) {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        high * STEP
+    }
+
+    /// Whether every stage's worst moment fits `limit`.
+    fn fits(&self, limit: u64, seen: &Seen) -> bool {
+        let Some(left) = limit.checked_sub(self.fixed(limit)) else { return false };
+        let kept = self.of_ids(seen) + 16 * self.vertices(seen);
+        self.of_vertices(limit, seen) <= left
+            && self.sort_fits(limit, left.saturating_sub(kept), seen)
+    }
+
+    /// What the vertices take at the worst moment before arcs are sorted.
+    fn of_vertices(&self, limit: u64, seen: &Seen) -> u64 {
+        let vertices = self.vertices(seen);
+        let left = limit.saturating_sub(self.fixed(limit));
+        let collecting = if self.is_mapped() { 16 * vertices + left / 4 } else { 0 };
+        let (counters, scan) = match self.claimed.is_some() || self.is_mapped() {
+            true => (vertices, 10 * vertices),
+            // They double: those at both ends, while those before are still there.
+            false => (vertices.next_power_of_two(), 15 * vertices.next_power_of_two()),
+        };
+        let order = 8 * counters + if self.undirected { 8 } else { 12 } * vertices;
+        collecting.max(self.of_ids(seen) + scan.max(order))
+    }
+
+    /// What the map of ids takes.
+    fn of_ids(&self, seen: &Seen) -> u64 {
+        let vertices = self.vertices(seen);
+        if self.is_mapped() { 8 * vertices + plan::id_table_bytes(vertices) } else { 0 }
+    }
+
+    /// Whether arcs can be partitioned and sorted in `left` bytes.
+    fn sort_fits(&self, limit: u64, left: u64, seen: &Seen) -> bool {
+        let weights = if self.weighted { Weights::F64 } else { Weights::None };
+        let arcs = if self.undirected { 2 * seen.edges } else { seen.edges };
+        let slice = arcs.min(seen.slice_arcs(self.undirected));
+        let sort = plan::sort(self.options, (limit, left), (arcs, slice), weights);
+        if sort.bytes > left {
+            return false;
+        }
+        let buckets = FAMILIES * (BUCKETS * arcs / sort.bucket_arcs.max(1) + 1);
+        let chunks = ChunkPlan::new(
+            buckets as usize,
+            self.options.threads,
+            sort.chunks_bytes,
+            2 * FAMILIES * 16 * arcs,
+        );
+        // Where duplicates are removed, degrees are counted again.
+        let again = match self.options.duplicates {
+            Duplicates::Remove => 8 * self.vertices(seen),
+            Duplicates::Keep => 0,
+        };
+        sort.bytes + chunks.bytes() + sort.slice_bytes + again <= left
+    }
+
+    /// What is held whatever the edges are.
+    fn fixed(&self, limit: u64) -> u64 {
+        let spool = (spool::PIECES * plan::piece_edges(limit) * spool::EDGE_BYTES) as u64;
+        self.options.process_bytes + self.source + plan::page_cache_bytes(limit) + spool
+    }
+
+    fn is_mapped(&self) -> bool {
+        self.options.ids == Ids::Map
+    }
+
+    fn vertices(&self, seen: &Seen) -> u64 {
+        match self.claimed {
+            Some(claimed) => claimed,
+            None if self.is_mapped() && !seen.registers.is_empty() => seen.distinct(),
+            None => seen.vertices,
+        }
+    }
+}
+
+/// What a pass does when memory ends: it goes on and only looks.
+pub(super) struct Watch<'a> {
+    needs: Needs<'a>,
+    limit: u64,
+    seen: Seen,
+    /// Why memory ended.
+    refused: Option<Error>,
+}
+
+impl<'a> Watch<'a> {
+    /// Looks from the beginning, if the memory of `limit` bytes has ended already.
+    pub(super) fn new(needs: Needs<'a>, limit: u64, refused: Option<Error>) -> Self {
+        Self { needs, limit, seen: Seen::new(), refused }
+    }
+
+    /// Whether a batch is not wanted any more: it was looked at, and is empty then.
+    pub(super) fn looked_at(&mut self, batch: &mut EdgeBatch) -> bool {
+        if self.refused.is_some() {
+            self.seen.take(batch);
+        }
+        self.refused.is_some()
+    }
+
+    /// Counts the edges of a batch that nobody else counts.
+    pub(super) fn count(&mut self, batch: &EdgeBatch) {
+        each_end(batch, |end, id| self.seen.count(end, id, 1));
+    }
+
+    /// Where memory ended with `batch`, looks at it and at all that follow.
+    pub(super) fn end(&mut self, result: Result<()>, batch: &mut EdgeBatch) -> Result<()> {
+        match result {
+            Err(error) if error.kind() == ErrorKind::Budget => {
+                self.refused.get_or_insert(error);
+                self.looked_at(batch);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Above all ids that were looked at.
+    pub(super) fn vertices(&self) -> u64 {
+        self.seen.vertices
+    }
+
+    /// The refusal, where memory ended; `tell` tells what came before.
+    pub(super) fn finish(mut self, tell: impl FnOnce(&mut Seen)) -> Result<()> {
+        let Some(error) = self.refused else { return Ok(()) };
+        tell(&mut self.seen);
+        Err(self.needs.refuse(error, self.limit, &self.seen))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(ids: impl Iterator<Item = u64>) -> Seen {
+        let mut seen = Seen::new();
+        ids.for_each(|id| seen.see(SOURCE, id, 1));
+        seen
+    }
+
+    #[test]
+    fn distinct_ids_are_rather_too_many_than_too_few() {
+        for n in [0u64, 10, 1000, 30_000, 50_000, 200_000, 1_000_000] {
+            let estimate = seen((0..2 * n).map(|i| i % n.max(1) * 977 + 5)).distinct();
+            assert!((n..=n + n / 8 + 128).contains(&estimate), "{n}: {estimate}");
+        }
+    }
+
+    #[test]
+    fn a_hub_is_seen_among_many_others() {
+        let all = seen((0..500_000).map(|i| if i % 4 == 0 { 7 } else { i * 3 }));
+        let most = all.slice_arcs(false);
+        assert!((125_000..126_500).contains(&most), "{most}");
+        assert_eq!(all.vertices, 1_499_998);
+    }
+
+    #[test]
+    fn more_edges_need_more_and_what_is_enough_fits() {
+        let options = BuildOptions::default();
+        let needs = Needs {
+            options: &options,
+            undirected: true,
+            weighted: false,
+            source: 1 << 20,
+            claimed: None,
+        };
+        let mut last = 0;
+        for edges in [1, 1000, 1 << 20, 1 << 26] {
+            let seen = Seen::counted(edges, edges, [&[], &[edges.min(1 << 20) as u32, 7]]);
+            let enough = needs.enough(&seen);
+            assert!(
+                enough >= last
+                    && needs.fits(enough, &seen)
+                    && !needs.fits(enough - (1 << 20), &seen)
+            );
+            last = enough;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+"""Builds in little memory: one refusal says what is enough, and that is never exceeded."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import limits
+import numpy as np
+import pytest
+
+import tiergraph as tg
+
+SPAN = 1 << 20
+
+
+def star():
+    return np.zeros(SPAN, np.int64), np.arange(1, SPAN + 1)
+
+
+def path():
+    return np.arange(SPAN), np.arange(1, SPAN + 1)
+
+
+def clique():
+    source, target = np.triu_indices(1500, 1)
+    return source.astype(np.int64), target.astype(np.int64)
+
+
+def grid():
+    v = np.arange(SPAN).reshape(1 << 10, -1)
+    right, down = (v[:, :-1], v[:, 1:]), (v[:-1], v[1:])
+    return tuple(np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(right, down, strict=True))
+
+
+def two_hubs():
+    return np.repeat(np.arange(2), SPAN), np.tile(np.arange(2, SPAN + 2), 2)
+
+
+def isolated():
+    return np.arange(SPAN // 64), np.full(SPAN // 64, SPAN - 1)
+
+
+def one_edge():
+    return np.array([0]), np.array([1])
+
+
+def random():
+    return tuple(np.random.default_rng(1).integers(SPAN, size=(2, 2 * SPAN)))
+
+
+SHAPES = [star, path, clique, grid, two_hubs, isolated, one_edge, random]
+OPTIONS = {
+    "directed": [],
+    "undirected": ["--undirected", "--for", "both", "--dedup"],
+    "mapped": ["--ids", "map", "--order", "none"],
+    "raw": ["--codec", "raw", "--threads", "1"],
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Makes a file of the edges of a shape, once."""
+    folder = tmp_path_factory.mktemp("shapes")
+
+    def file(shape):
+        made = folder / f"{shape.__name__}.npy"
+        if not made.exists():
+            np.save(made, np.stack(shape(), axis=1).astype(np.uint32))
+        return made
+
+    return file
+
+
+def hinted(error):
+    return int(re.search(r"hint: run with `--memory (\d+)MiB` or more", error)[1]) << 20
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_build_asks_for_is_enough_and_the_limit_of_its_process(
+    files, tmp_path, shape, options
+):
+    command = ["build", files(shape), tmp_path / "g.tg", "--overwrite", *OPTIONS[options]]
+    free = 1 << 40
+    # Memory that ends before the first edge, and memory that ends in the middle of them.
+    for little in ("1MiB", "30MiB"):
+        refused = limits.tiergraph(*command, "--memory", little, limit=free)
+        if refused.code == 0:
+            break
+        memory = hinted(refused.err)
+        limit = memory + memory // 10 + limits.loaded_bytes("tiergraph.cli")
+        done = limits.tiergraph(*command, "--json", "--memory", memory, limit=limit)
+        assert (done.killed, done.code) == (False, 0), f"{refused.err}\n{done.err}"
+        report = json.loads(done.out)
+        assert report["peak_rss_bytes"] <= limit
+        assert not list(tmp_path.glob("*tmp*"))
+    assert tg.open(tmp_path / "g.tg").edges > 0
+
+
+def test_pushed_batches_are_looked_at_to_the_end(tmp_path):
+    def batches():
+        for start in range(0, SPAN, SPAN // 8):
+            yield np.arange(start, start + SPAN // 8), np.arange(start, start + SPAN // 8) // 2
+
+    with pytest.raises(tg.BudgetError) as refused:
+        tg.build(batches(), tmp_path / "g.tg", memory="32MiB")
+    assert not list(tmp_path.iterdir())
+    report = tg.build(batches(), tmp_path / "g.tg", memory=refused.value.enough_bytes)
+    assert report["edges"] == SPAN
