@@ -41,7 +41,7 @@ def test_unknown_devices_are_refused(six, device):
 
 
 def test_unknown_transfers_are_refused(six):
-    with pytest.raises(tg.InputError, match="`async`, `sync` or `direct`"):
+    with pytest.raises(tg.InputError, match="one of `async`, `sync`, `direct`"):
         tg.open(six.path, transfers="maybe")
 
 

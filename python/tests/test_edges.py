@@ -205,7 +205,7 @@ def test_options_that_do_not_go_together_are_refused(path):
         "one without the other": {"time_attr": "time"},
         "got one without": {"input_time": times},
         "an integer for each of 300 seeds": {"time_attr": "time", "input_time": times[1:]},
-        "`uniform` or `last`": {
+        "one of `uniform`, `last`": {
             "time_attr": "time",
             "input_time": times,
             "temporal_strategy": "first",

@@ -106,7 +106,7 @@ def test_options_of_ordinary_graphs_are_not_taken(tmp_path):
 
 
 def test_a_graph_is_replaced_only_when_asked(path):
-    with pytest.raises(tg.InputError, match="--overwrite"):
+    with pytest.raises(tg.InputError, match="overwrite=True"):
         tg.build_hetero(path, **typed())
     bad = {CITES: (np.array([99]), np.array([0]))}
     with pytest.raises(tg.InputError):

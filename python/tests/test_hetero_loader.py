@@ -277,7 +277,7 @@ def test_unknown_options_and_too_little_memory(path):
         loader(path, worker=2)
     with pytest.raises(tg.BudgetError, match="memory="):
         loader(path, memory="30MiB")
-    assert tg.open_hetero(path, memory="30MiB").memory == "30MiB"
+    assert tg.open_hetero(path, memory="30MiB").memory == 30 << 20
     with pytest.raises(tg.BudgetError):
         loader(tg.open_hetero(path, memory="30MiB"), memory=None)
 

@@ -59,7 +59,7 @@ def test_a_missing_column_lists_the_columns(tmp_path):
         list(read_batches([str(path)], ["src", "target"]))
     assert str(caught.value) == (
         f"cannot find the edges in `{path}`: expected a column `target`, got note (string), "
-        "src (int64), dst (int64), weight (double)\n\nhint: --columns SRC,DST[,WEIGHT]"
+        'src (int64), dst (int64), weight (double)\n\nhint: `columns=["SRC", "DST"]` names them'
     )
 
 

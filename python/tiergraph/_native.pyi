@@ -325,6 +325,9 @@ def bench_io(
 ) -> str:
     """Random reads of a file, or of a graph's blocks: one measurement."""
 
+def panic(place: str) -> None:
+    """Panics on the thread of a `call`, of a `team`, on a `scoped` one, or `here`: for tests."""
+
 class GpuLoader:
     """Makes mini-batches on a GPU, in memory that the caller allocates there."""
 

@@ -43,6 +43,17 @@ def to_endpoints(array: NDArray[Any], name: str) -> NDArray[np.integer[Any]]:
     return to_ids(array, name)
 
 
+def to_numbers(given: Any, name: str) -> NDArray[Any]:
+    """An array of real numbers: integers, floats or truth values."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise InputError.of("use", name, expected="an array of numbers", got=error) from error
+    if array.dtype.kind not in "fiub":
+        raise InputError.of("use", name, expected="an array of real numbers", got=array.dtype)
+    return array
+
+
 def to_weights(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     """A one-dimensional array of edge weights as contiguous float64."""
     if array.ndim != 1 or array.dtype.kind not in "fiu":

@@ -1,4 +1,7 @@
-"""Public calls refuse arguments that they do not have, and say which was probably meant."""
+"""Public calls refuse arguments that they do not have, and say which was probably meant.
+
+They also refuse values that no argument of their name can have (`checks`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
+from .checks import check_values
 from .errors import InputError
 
 P = ParamSpec("P")
@@ -40,10 +44,11 @@ def checked(call: Callable[P, R], take: Take | None = None) -> Callable[P, R]:
         if take is not None:
             kwargs = take(named, kwargs)  # type: ignore[assignment]
         try:
-            signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             _refuse(named, signature, kwargs, error)
-        return call(*args, **kwargs)
+        check_values(call, bound)
+        return call(*bound.args, **bound.kwargs)
 
     return checking
 

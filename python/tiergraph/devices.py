@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import _native
 from .calls import checked
-from .errors import DeviceError, InputError
+from .errors import DeviceError
 from .sizes import to_bytes
 
 
@@ -47,8 +47,6 @@ def options(
     """What the native part is told of a device; for a GPU, after its libraries were looked for."""
     if device != "cpu":
         find_libraries()
-    if transfers not in ("async", "sync", "direct"):
-        raise InputError.of("use transfers", transfers, expected="`async`, `sync` or `direct`")
     return {
         "device": device,
         "memory": to_bytes(memory),

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, datasets
 from .arrays import to_endpoints
 from .calls import checked
+from .checks import arguments
 from .errors import InputError
 from .features import Attached, FeatureType, Source
 from .rows import from_column
@@ -105,6 +106,7 @@ class EdgeStore:
 
 
 @checked
+@arguments(source=None, features=None)
 def add_edge_values(
     path: PathLike,
     source: Source,

@@ -17,6 +17,7 @@ from . import _native, datasets, rows
 from .archives import Member, members
 from .arrays import to_ids
 from .calls import checked, checked_class
+from .checks import arguments
 from .errors import InputError
 from .opening import Opening
 from .sizes import to_bytes
@@ -95,6 +96,7 @@ class Attached:
 
 
 @checked
+@arguments(features=None, labels=None)
 def add_features(
     path: PathLike,
     *,

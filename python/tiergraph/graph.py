@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native
-from .arrays import to_ids
+from .arrays import to_numbers
 from .calls import checked, checked_class
+from .checks import arguments, count, truth, whole
 from .errors import InputError
 from .features import Arrays, Features
 from .handles import without
@@ -268,13 +269,14 @@ class Graph:
         once the ranks of all vertices together change by less than `tolerance` (10^-6 where neither
         is given); `last_run["converged"]` tells. One pass over the edges an iteration.
         """
-        wanted = None if sources is None else to_ids(np.asarray(sources), "sources")
+        wanted = None if sources is None else np.asarray(sources, dtype=np.uint64)
         return self._run(
             lambda: self._opened.pagerank(
                 damping, iterations, tolerance, wanted, _path(trace), progress
             )
         )
 
+    @arguments(largest=whole())
     def wcc(
         self,
         *,
@@ -298,8 +300,7 @@ class Graph:
         progress: _native.Progress | None = None,
     ) -> NDArray[np.int32]:
         """Hops from vertex `source` along the edges, int32 of shape (|V|,); -1: no path leads."""
-        start = _id(source, "source")
-        return self._run(lambda: self._opened.bfs(start, _path(trace), progress))
+        return self._run(lambda: self._opened.bfs(source, _path(trace), progress))
 
     def sssp(
         self,
@@ -313,9 +314,9 @@ class Graph:
         Without weights, every edge weighs 1. A pass goes over the tiles whose sources fell in the
         one before.
         """
-        start = _id(source, "source")
-        return self._run(lambda: self._opened.sssp(start, _path(trace), progress))
+        return self._run(lambda: self._opened.sssp(source, _path(trace), progress))
 
+    @arguments(weights=truth)
     def propagate(
         self,
         x: ArrayLike,
@@ -333,7 +334,7 @@ class Graph:
         `weights` multiplies each x[u] by the edge's weight. A vertex with no edge gets the
         reduction's identity: 0, `inf` or `-inf`. This is the primitive to write own algorithms on.
         """
-        values = np.asarray(x)
+        values = to_numbers(x, "x")
         dtype = np.float32 if values.dtype == np.float32 else np.float64
         values = np.ascontiguousarray(values, dtype=dtype)
         if values.ndim not in (1, 2) or values.shape[0] != self.vertices:
@@ -349,6 +350,7 @@ class Graph:
             )
         )
 
+    @arguments(columns=count)
     def propagate_bytes(self, columns: int) -> int:
         """The most bytes that `propagate` takes for float32 values of shape (|V|, `columns`)."""
         return self._opened.propagate_bytes(columns)
@@ -369,9 +371,3 @@ class Graph:
 
 def _path(path: PathLike | None) -> str | None:
     return None if path is None else os.fspath(path)
-
-
-def _id(vertex: int, name: str) -> int:
-    if vertex < 0:
-        raise InputError.of(f"use the {name}", vertex, expected="a vertex id of 0 or more")
-    return int(vertex)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import _native
 from .calls import checked
+from .checks import arguments, choice, text
 from .graph import Graph, open
 from .inputs import seeds_of
 from .sizes import to_bytes
@@ -22,6 +23,7 @@ RowOrder: TypeAlias = Literal["hot", "degree", "none"]
 
 
 @checked
+@arguments(path=None, name=text, by=choice("hot", "degree", "none"))
 def order_features(
     path: PathLike | Graph,
     name: str = "x",

@@ -46,6 +46,9 @@ COMMANDS = {
 }
 """Commands that are functions in Python; the others are named as they are."""
 
+MOST_LETTERS = 80
+"""Of a value that a message repeats."""
+
 _FLAG = r"--[a-z][a-z-]*"
 _FLAGS = re.compile(rf"`({_FLAG}(?: [^`]+)?)`")
 _COMMAND = re.compile(rf"`({'|'.join(COMMANDS)})((?: {_FLAG}[^`]*)?)`")
@@ -71,6 +74,22 @@ def in_callers_words(text: str) -> str:
         return text
     text = _COMMAND.sub(lambda found: f"`{_call(found[1], found[2].strip())}`", text)
     return _FLAGS.sub(lambda found: f"`{_arguments(found[1])}`", text)
+
+
+def named(argument: str, value: object) -> str:
+    """An argument and what it was given, as the caller wrote it; long values are cut."""
+    if not _from_command_line:
+        written = f'"{value}"' if isinstance(value, str) else repr(value)
+        return f"{argument}={shortened(written)}"
+    flags = {name: flag for flag, name in OTHER_NAMES.items() if flag not in SWITCHES}
+    flag = flags.get(argument, "--" + argument.replace("_", "-"))
+    return f"{flag} {shortened(str(value))}"
+
+
+def shortened(text: str) -> str:
+    """One line of at most `MOST_LETTERS`."""
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_LETTERS else line[: MOST_LETTERS - 1] + "…"
 
 
 def python_name(flag: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from . import _native, datasets, edges
 from .arrays import to_endpoints, to_weights
 from .calls import checked
+from .checks import arguments, choice, count, number, whole
 from .edges import Batch as EdgeBatch
 from .edges import EdgeStore
 from .edges import Values as EdgeValues
@@ -60,6 +61,13 @@ class BuildOptions(TypedDict, total=False):
 
 
 @checked
+@arguments(
+    source=None,
+    features=None,
+    labels=None,
+    edge_features=None,
+    vertices=whole(0, 2**32 - 1),
+)
 def build(
     source: Source,
     path: PathLike,
@@ -211,6 +219,19 @@ def _warned(stats: dict[str, Any]) -> dict[str, Any]:
 
 
 @checked
+@arguments(
+    kind=choice("rmat", "uniform", "sbm"),
+    classes=count,
+    communities=count,
+    edge_factor=count,
+    edges=count,
+    features=count,
+    inside=number(0, 1),
+    mean_degree=number(0),
+    scale=whole(1, 40),
+    vertices=count,
+    weights=choice("unit", "byte"),
+)
 def generate(
     kind: Literal["rmat", "uniform", "sbm"],
     path: PathLike,

@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Budget,
     /// The user's input or argument cannot be used (`tiergraph.InputError`).
     Input,
+    /// A mistake of tiergraph itself: something panicked (`tiergraph.InternalError`).
+    Internal,
     /// The user interrupted the run (`KeyboardInterrupt`).
     Interrupted,
 }

@@ -3,7 +3,9 @@
 
 pub mod cancel;
 pub mod error;
+pub mod panics;
 pub mod progress;
+pub mod threads;
 pub mod trace;
 pub mod units;
 

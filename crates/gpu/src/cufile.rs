@@ -61,8 +61,8 @@ functions! {
 
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
 const MISSING: &str = "pip install nvidia-cufile (for a driver of CUDA 12: nvidia-cufile-cu12), or \
-                       install the CUDA toolkit; or run with `transfers=\"async\"`";
-const OTHERWISE: &str = "run with `transfers=\"async\"`, which reads through host memory; cuFile may \
+                       install the CUDA toolkit; or run with `--transfers async`";
+const OTHERWISE: &str = "run with `--transfers async`, which reads through host memory; cuFile may \
                          have said more in `cufile.log`, in the working directory";
 /// `CU_FILE_DRIVER_ALREADY_OPEN`: by another library in this process.
 const ALREADY_OPEN: c_int = 5026;
@@ -185,14 +185,14 @@ fn hint(code: c_int) -> &'static str {
     match code {
         5001 => {
             "load the kernel module nvidia-fs, or set `allow_compat_mode` in cufile.json to true; or \
-             run with `transfers=\"async\"`"
+             run with `--transfers async`"
         }
         5002..=5005 => {
-            "update nvidia-fs and libcufile to the same release; or run with `transfers=\"async\"`"
+            "update nvidia-fs and libcufile to the same release; or run with `--transfers async`"
         }
         5027 => {
             "cuFile asks udev's database which file system a drive has; where there is none, as in \
-             containers and small virtual machines, run with `transfers=\"async\"`"
+             containers and small virtual machines, run with `--transfers async`"
         }
         _ => OTHERWISE,
     }

@@ -258,7 +258,7 @@ impl Graph {
             true => error
                 .expected(format!("one in `{}`", self.dir().path().display()))
                 .got("none")
-                .hint("`tiergraph.add_edge_values` stores them with a graph"),
+                .hint("`tiergraph edges add` stores them with a graph"),
             false => error.expected(format!("one of {}", names.join(", "))),
         }
     }

@@ -7,7 +7,7 @@ use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 #[derive(Debug)]
 struct Started {
@@ -93,5 +93,6 @@ fn start(size: usize) -> Result<ThreadPool> {
         .num_threads(size)
         .thread_name(|number| format!("tiergraph-{number}"))
         .build()
-        .map_err(|e| Error::io("start", "the threads of passes", std::io::Error::other(e)))
+        .map_err(|e| Error::io("start", format!("{size} threads"), std::io::Error::other(e)))
+        .map_err(|e| e.hint(threads::MORE))
 }

@@ -34,7 +34,7 @@ impl Tiles {
             Error::new(ErrorKind::Format, "open")
                 .object(path.display())
                 .expected("entries of 32 bytes in the order of blocks")
-                .hint("tiergraph verify GRAPH")
+                .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
         };
         let bytes: &[u8] = bytemuck::cast_slice(&words);
         let index: Vec<TilesIndex> = bytes

@@ -53,7 +53,7 @@ fn a_row_too_few_or_too_many_is_refused() {
         let text = refused(one(new));
         let expected = format!(
             "cannot store features `x` of `an array`: expected a row for each of 10 vertices, got \
-             {rows} rows{}\n\nhint: rows belong to ids in ascending order; `vertices` says |V| \
+             {rows} rows{}\n\nhint: rows belong to ids in ascending order; `--vertices` says |V| \
              where the last ids have no edge",
             if rows > 10 { " or more" } else { "" }
         );

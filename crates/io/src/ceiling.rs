@@ -5,12 +5,13 @@
 //! on the same files: drives and hosts drift.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::engine::fault::mix;
@@ -97,14 +98,21 @@ struct Share {
 /// the engines meet.
 pub fn measure(files: &Arc<FileSet>, workload: &Workload) -> Result<Ceiling> {
     let blocks = Blocks::new(files, workload)?;
-    let start_line = Barrier::new(workload.threads + 1);
+    let (ready, prepared) = channel();
+    let go = OnceLock::new();
     let (began, shares) = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workload.threads)
-            .map(|_| scope.spawn(|| work(files, workload, &blocks, &start_line)))
-            .collect();
-        start_line.wait();
+        let start = |ready: Sender<()>| {
+            threads::start_in(scope, "ceiling", || work(files, workload, &blocks, ready, &go))
+        };
+        let workers: Result<Vec<_>> = (0..workload.threads).map(|_| start(ready.clone())).collect();
+        drop(ready);
+        if workers.is_ok() {
+            // Ends when every worker has let go of its sender: it is prepared, or failed.
+            let _ = prepared.recv();
+        }
         let began = Instant::now();
-        let shares: Result<Vec<Share>> = workers.into_iter().map(join).collect();
+        let _ = go.set(workers.is_ok());
+        let shares = workers.and_then(|all| all.into_iter().map(join).collect::<Result<Vec<_>>>());
         (began, shares)
     });
     let shares = shares?;
@@ -178,18 +186,19 @@ impl Blocks {
     }
 }
 
-/// One worker: fill, poll, count, until time or bytes are up.
+/// One worker: fill, poll, count, until time or bytes are up. Lets go of `ready` when it is prepared,
+/// and begins, or gives up, when `go` says so.
 fn work(
     files: &Arc<FileSet>,
     workload: &Workload,
     blocks: &Blocks,
-    start_line: &Barrier,
+    ready: Sender<()>,
+    go: &OnceLock<bool>,
 ) -> Result<Share> {
-    let prepared = prepare(files, workload);
-    // Everybody comes to the line, also who failed.
-    start_line.wait();
-    let (mut engine, name, mut spare) = prepared?;
-    let until = Instant::now() + workload.duration;
+    let (mut engine, name, mut spare) = prepare(files, workload)?;
+    drop(ready);
+    let duration = if *go.wait() { workload.duration } else { Duration::ZERO };
+    let until = Instant::now() + duration;
     let mut share = Share { engine: name, bytes: 0, reads: 0, ended: Instant::now() };
     let mut done: Vec<Done> = Vec::new();
     loop {

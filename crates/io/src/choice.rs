@@ -90,7 +90,7 @@ pub fn open_engine(
 
 fn asked_uring(files: &Arc<FileSet>, depth: usize) -> Result<Uring> {
     Uring::new(Arc::clone(files), depth)
-        .map_err(|e| e.hint("use the I/O engine `auto`, which falls back to `pread` on threads"))
+        .map_err(|e| e.hint("`--io auto` falls back to `pread` on threads"))
 }
 
 /// The ring, or reader threads with the reason for not having one.

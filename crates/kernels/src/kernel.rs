@@ -141,5 +141,5 @@ fn damaged() -> Error {
     Error::new(ErrorKind::Format, "decode a tile")
         .expected("groups that fill their segment")
         .got("bytes that run out early")
-        .hint("tiergraph verify GRAPH")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
 }

@@ -171,7 +171,8 @@ fn missing_bytes_are_refused() {
             assert_eq!(
                 e.to_string(),
                 "cannot decode a tile: expected groups that fill their segment, got bytes that \
-                 run out early\n\nhint: tiergraph verify GRAPH"
+                 run out early\n\nhint: `tiergraph verify` lists all damage; rebuild the graph \
+                 to repair it"
             );
             let short = Segment { len: segment.len - 1, ..segment };
             assert!(kernel.for_each(&short, |_| ()).is_err());

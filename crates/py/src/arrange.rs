@@ -72,7 +72,7 @@ pub(crate) fn order_features(
             seconds_move: since.elapsed().as_secs_f64() - seconds_choose,
         })
     })?;
-    to_json(&report)
+    to_json(py, &report)
 }
 
 /// The row of each vertex, and what presampling says about it. What it opens is closed again.

@@ -69,7 +69,7 @@ pub(crate) fn add_to_graph(
         let all = attachments(given, &call)?;
         add(&path, &all, existing, options.memory, &*call, &call.cancel)
     })?;
-    to_json(&attached(&manifest))
+    to_json(py, &attached(&manifest))
 }
 
 /// What Python gave, opened.

@@ -9,6 +9,7 @@ use tiergraph_mem::Reservation;
 use tiergraph_sampler::offsets::Offsets;
 use tiergraph_sampler::{MiniBatch, Prepared};
 
+use crate::errors::detached;
 use crate::rows::to_array;
 
 /// What the user calls the graph's vertices.
@@ -105,7 +106,8 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("num_sampled_edges", &batch.num_sampled_edges)?;
     let arcs = std::mem::take(&mut batch.e_id);
     let numbers = prepared.edges.numbers.take().unwrap_or(arcs);
-    let arrays = py.detach(|| Arrays::of(&batch, numbers, &prepared.input_id, names, offsets));
+    let arrays = || Ok(Arrays::of(&batch, numbers, &prepared.input_id, names, offsets));
+    let arrays = detached(py, arrays)?;
     let edges = arrays.e_id.len();
     let positions = arrays.positions.into_pyarray(py);
     let n_id = match arrays.n_id {

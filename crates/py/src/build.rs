@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use serde::Deserialize;
-use tiergraph_core::{ErrorKind, Result};
+use tiergraph_core::{ErrorKind, Result, threads};
 use tiergraph_ingest::SizeHint;
 use tiergraph_ingest::build::Assembly;
 use tiergraph_ingest::features::Attachments;
@@ -19,7 +18,7 @@ use tiergraph_ingest::source::{OpenOptions, Weights, open};
 use crate::attach::{Given, attachments};
 use crate::calls::Call;
 use crate::edges::Ids;
-use crate::errors::{from_json, raise, to_json};
+use crate::errors::{from_json, raise, spoilt, to_json};
 use crate::options::{Options, write, write_assembly};
 use crate::values::{EdgeValues, Times, to_times};
 use crate::{edges, generators};
@@ -60,7 +59,7 @@ pub(crate) fn build_file(
         let mut source = open(&path_in, &open_options(options_json, &options)?)?;
         write(&mut *source, &path_out, &options, all, &call)
     })?;
-    to_json(&stats)
+    to_json(py, &stats)
 }
 
 /// Builds a graph from a file, and takes its edges again with their values before it is put in its
@@ -121,7 +120,7 @@ pub(crate) fn generate(
         let all = generators::attachments(kind, params_json, dtype, options.threads())?;
         write(&mut *source, &path_out, &options, all, &call)
     })?;
-    to_json(&stats)
+    to_json(py, &stats)
 }
 
 /// Receives edges by batches; a thread sorts and writes them meanwhile.
@@ -166,7 +165,10 @@ impl Builder {
         weights: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<()> {
         let mut running = self.running(py)?;
-        let current = running.get_or_insert_with(|| self.start(weights.is_some()));
+        let current = match &mut *running {
+            Some(current) => current,
+            none => none.insert(self.start(py, weights.is_some())?),
+        };
         let mut batch = current.sender.spare();
         edges::fill(py, &mut batch, &src, &dst, weights.as_ref())?;
         let sent = self.call.run(py, || Ok(current.sender.send(batch)))?;
@@ -183,7 +185,7 @@ impl Builder {
     /// Ends the edges, waits until the graph is written and gives its statistics as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         let assembly = self.assembly(py)?;
-        to_json(&self.call.run(py, || assembly.commit())?)
+        to_json(py, &self.call.run(py, || assembly.commit())?)
     }
 
     /// Ends the edges, waits until the graph is written, and takes the edges again with their values
@@ -213,12 +215,10 @@ impl Builder {
 impl Builder {
     /// Another Python thread may hold the lock and wait for the GIL: so does not this one.
     fn running<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Option<Running>>> {
-        self.running
-            .lock_py_attached(py)
-            .map_err(|_| PyRuntimeError::new_err("a call of this builder panicked"))
+        self.running.lock_py_attached(py).map_err(|_| spoilt(py, "the builder"))
     }
 
-    fn start(&self, weighted: bool) -> Running {
+    fn start(&self, py: Python<'_>, weighted: bool) -> PyResult<Running> {
         let spec = MemorySpec {
             name: "arrays".to_owned(),
             size: SizeHint { vertices: self.edges.vertices, ..SizeHint::default() },
@@ -230,12 +230,17 @@ impl Builder {
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);
         let (path, options, call) = (self.path.clone(), self.options.clone(), self.call.clone());
         let all = self.attachments.clone();
-        let build = thread::spawn(move || write_assembly(&mut source, &path, &options, all, &call));
-        Running { sender, build }
+        let body = move || write_assembly(&mut source, &path, &options, all, &call);
+        let build = threads::start("build", body).map_err(|e| raise(py, &e))?;
+        Ok(Running { sender, build })
     }
 
     fn assembly(&self, py: Python<'_>) -> PyResult<Assembly> {
-        let current = self.running(py)?.take().unwrap_or_else(|| self.start(false));
+        let begun = self.running(py)?.take();
+        let current = match begun {
+            Some(current) => current,
+            None => self.start(py, false)?,
+        };
         // If the build is gone already, its result says why.
         let _ = current.sender.finish();
         self.result(py, current.build)

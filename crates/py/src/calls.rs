@@ -1,17 +1,22 @@
 //! Long calls: the GIL released, Ctrl-C looked for while they run, progress told to Python.
 
+use std::cell::RefCell;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tiergraph_core::{Cancel, Progress, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result, panics, threads};
 
 use crate::errors::raise;
 
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// What calls that wait for this thread have locked: by address.
+    static LOCKED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
 
 /// One long call: what stops it, and whom it tells how far it is.
 pub(crate) struct Call {
@@ -19,12 +24,15 @@ pub(crate) struct Call {
     pub(crate) cancel: Cancel,
     callable: Option<Py<PyAny>>,
     raised: Mutex<Option<PyErr>>,
+    /// What the caller has locked, which the progress callable must not wait for.
+    locked: Vec<usize>,
 }
 
 impl Call {
     /// A call that tells its progress to `callable(stage, done, total, unit)`, if there is one.
     pub(crate) fn new(callable: Option<Py<PyAny>>) -> Self {
-        Self { cancel: Cancel::default(), callable, raised: Mutex::new(None) }
+        let locked = LOCKED.with_borrow(Clone::clone);
+        Self { cancel: Cancel::default(), callable, raised: Mutex::new(None), locked }
     }
 
     /// Runs `work` on a thread of its own and waits for it without the GIL.
@@ -39,12 +47,13 @@ impl Call {
     ) -> PyResult<T> {
         thread::scope(|scope| {
             let (done, finished) = bounded(1);
-            let worker = scope.spawn(move || {
-                let result = work();
+            let worker = threads::start_in(scope, "call", move || {
+                let result = panics::caught(work);
                 // The receiver lives until this thread is joined.
                 let _ = done.send(());
                 result
             });
+            let worker = worker.map_err(|e| raise(py, &e))?;
             while py.detach(|| finished.recv_timeout(SIGNAL_POLL)) == Err(RecvTimeoutError::Timeout)
             {
                 if let Err(error) = py.check_signals() {
@@ -55,10 +64,8 @@ impl Call {
             if let Some(error) = self.raised.lock().ok().and_then(|mut raised| raised.take()) {
                 return Err(error);
             }
-            match result {
-                Ok(result) => result.map_err(|e| raise(py, &e)),
-                Err(_) => Err(PyRuntimeError::new_err("a worker thread of tiergraph panicked")),
-            }
+            let result = result.unwrap_or_else(|payload| Err(panics::error(&*payload)));
+            result.map_err(|e| raise(py, &e))
         })
     }
 
@@ -78,8 +85,42 @@ impl Progress for Call {
             return;
         }
         Python::attach(|py| {
-            if let Err(error) = callable.call1(py, (stage, done, total, unit)) {
+            let before = LOCKED.replace(self.locked.clone());
+            let called = callable.call1(py, (stage, done, total, unit));
+            LOCKED.set(before);
+            if let Err(error) = called {
                 self.stop(error);
+            }
+        });
+    }
+}
+
+/// A lock that this thread holds, for as long as this lives: whoever asks for it once more, from a
+/// progress callable or a signal handler, would wait for itself.
+pub(crate) struct Locked(usize);
+
+impl Locked {
+    /// Notes that this thread waits for the lock of `object` and then holds it.
+    pub(crate) fn by_this_call<T>(py: Python<'_>, object: &T, what: &str) -> PyResult<Self> {
+        let address = std::ptr::from_ref(object).addr();
+        if LOCKED.with_borrow(|all| all.contains(&address)) {
+            let error = Error::new(ErrorKind::Input, "use")
+                .object(what)
+                .expected("one that is not in a call")
+                .got("a call from within another on it, as from its `progress`")
+                .hint("note what is to be done, and do it when that call has returned");
+            return Err(raise(py, &error));
+        }
+        LOCKED.with_borrow_mut(|all| all.push(address));
+        Ok(Self(address))
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        LOCKED.with_borrow_mut(|all| {
+            if let Some(at) = all.iter().rposition(|&address| address == self.0) {
+                all.remove(at);
             }
         });
     }

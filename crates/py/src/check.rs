@@ -22,11 +22,14 @@ pub(crate) fn verify(
         .iter()
         .map(|d| json!({ "file": d.file, "block": d.block, "offset": d.offset, "what": d.what }))
         .collect();
-    to_json(&json!({
-        "graph": path,
-        "files": report.files,
-        "blocks": report.blocks,
-        "bytes": report.bytes,
-        "damage": damage,
-    }))
+    to_json(
+        py,
+        &json!({
+            "graph": path,
+            "files": report.files,
+            "blocks": report.blocks,
+            "bytes": report.bytes,
+            "damage": damage,
+        }),
+    )
 }

@@ -11,7 +11,7 @@ use tiergraph_ingest::source::open;
 use tiergraph_ingest::{EdgeBatch, EdgeSource, Endpoints};
 
 use crate::build::open_options;
-use crate::errors::{from_json, raise};
+use crate::errors::{detached, from_json};
 use crate::options::Options;
 
 /// The edges of a file, batch by batch, as a build from it counts them.
@@ -22,11 +22,11 @@ pub(crate) struct EdgeReader(Mutex<Box<dyn EdgeSource>>);
 impl EdgeReader {
     #[new]
     fn new(py: Python<'_>, path: PathBuf, options_json: &str) -> PyResult<Self> {
-        let opened = py.detach(|| {
+        let opened = detached(py, || {
             let options: Options = from_json(options_json)?;
             open(&path, &open_options(options_json, &options)?)
         });
-        opened.map(|source| Self(Mutex::new(source))).map_err(|e| raise(py, &e))
+        opened.map(|source| Self(Mutex::new(source)))
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -36,11 +36,11 @@ impl EdgeReader {
     /// `(src, dst)`, or `(src, dst, weights)`.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let mut batch = EdgeBatch::default();
-        let read = py.detach(|| match self.0.lock() {
+        let read = detached(py, || match self.0.lock() {
             Ok(mut source) => source.next_batch(&mut batch),
             Err(_) => Err(Error::new(ErrorKind::Input, "read edges").got("a panic before")),
         });
-        if !read.map_err(|e| raise(py, &e))? {
+        if !read? {
             return Ok(None);
         }
         let [src, dst] = match batch.ends {

@@ -1,10 +1,10 @@
 //! Errors of the engine as the exceptions of `tiergraph.errors`, and JSON as options and reports.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, panics};
 
 /// The Python exception for `error`.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
@@ -14,6 +14,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Device => "DeviceError",
         ErrorKind::Budget => "BudgetError",
         ErrorKind::Input => "InputError",
+        ErrorKind::Internal => "InternalError",
         ErrorKind::Interrupted => return PyKeyboardInterrupt::new_err(()),
     };
     let made = py
@@ -30,9 +31,28 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
+/// Does `work` on this thread without the GIL; a panic in it is an exception like any error.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(|| panics::caught(work)).map_err(|e| raise(py, &e))
+}
+
+/// The exception for a lock that a call held while it panicked.
+pub(crate) fn spoilt(py: Python<'_>, what: &str) -> PyErr {
+    let error = Error::new(ErrorKind::Input, "use")
+        .object(what)
+        .expected("one whose earlier calls came to an end")
+        .got("one in which a call panicked")
+        .hint("open it again");
+    raise(py, &error)
+}
+
 /// What goes to Python as JSON text.
-pub(crate) fn to_json(value: &impl Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
+pub(crate) fn to_json(py: Python<'_>, value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value)
+        .map_err(|e| raise(py, &Error::new(ErrorKind::Internal, "write the report").got(e)))
 }
 
 /// Options that come from Python as JSON text.

@@ -11,7 +11,7 @@ use tiergraph_graph::Graph;
 use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
 
 use crate::calls::Call;
-use crate::errors::{from_json, raise, to_json};
+use crate::errors::{detached, from_json, to_json};
 use crate::loader::{Options, SIGNAL_POLL};
 use crate::of_process::OfProcess;
 
@@ -67,7 +67,7 @@ impl GpuLoader {
 
     /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
     fn placed(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(self.locked(py)?.engine.placed())
+        to_json(py, self.locked(py)?.engine.placed())
     }
 
     /// The CUDA stream that batches are made on.
@@ -77,8 +77,8 @@ impl GpuLoader {
 
     /// The seeds' places in the caller's list, in the order of epoch `number`.
     fn order<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let order = py.detach(|| Ok(self.lock()?.engine.order(number, &self.seeds)));
-        Ok(order.map_err(|e: Error| raise(py, &e))?.into_pyarray(py))
+        let order = detached(py, || Ok(self.lock()?.engine.order(number, &self.seeds)))?;
+        Ok(order.into_pyarray(py))
     }
 
     /// Samples batch `number` of `epoch`, whose seeds are those at `places`; gives its nodes and
@@ -98,7 +98,7 @@ impl GpuLoader {
             state.sampled = Some(sampled.clone());
             Ok(sampled)
         };
-        let sampled = py.detach(sample).map_err(|e| raise(py, &e))?;
+        let sampled = detached(py, sample)?;
         Ok((sampled.num_sampled_nodes, sampled.num_sampled_edges))
     }
 
@@ -120,13 +120,13 @@ impl GpuLoader {
             };
             state.engine.fill(&sampled, &Outputs { nodes, edge_index, e_id, x })
         };
-        py.detach(fill).map_err(|e| raise(py, &e))
+        detached(py, fill)
     }
 
     /// Waits a while for the rows of a batch; whether it has all, in order with the stream.
     fn finish(&self, py: Python<'_>, ticket: u64) -> PyResult<bool> {
         let finish = || self.lock()?.engine.finish(ticket, SIGNAL_POLL);
-        py.detach(finish).map_err(|e| raise(py, &e))
+        detached(py, finish)
     }
 
     /// Forgets a batch whose rows nobody wants any more.
@@ -137,7 +137,7 @@ impl GpuLoader {
 
     /// What was read from storage, and given to the GPU, so far, as JSON.
     fn done(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(&self.locked(py)?.engine.done())
+        to_json(py, &self.locked(py)?.engine.done())
     }
 }
 

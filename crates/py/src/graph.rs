@@ -1,5 +1,6 @@
 //! An opened graph.
 
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
@@ -7,7 +8,6 @@ use numpy::{
     Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use serde::Serialize;
@@ -21,9 +21,9 @@ use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
 
-use crate::calls::Call;
+use crate::calls::{Call, Locked};
 use crate::device::DeviceOptions;
-use crate::errors::{raise, to_json};
+use crate::errors::{raise, spoilt, to_json};
 use crate::info::describe;
 use crate::of_process::OfProcess;
 use crate::reads::{ceiling, modelled_drive};
@@ -86,7 +86,7 @@ impl Graph {
     /// What the manifest says, and bytes an edge by file, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let graph = self.lock(py)?;
-        to_json(&describe(&graph))
+        to_json(py, &describe(&graph))
     }
 
     /// The user's ids, ascending; None when they are 0 to |V| - 1.
@@ -302,7 +302,7 @@ impl Graph {
             }
             Ok(done)
         })?;
-        Ok((values, to_json(&report)?))
+        Ok((values, to_json(py, &report)?))
     }
 
     fn propagate_values<'py, T: Value + Element>(
@@ -333,11 +333,31 @@ impl Graph {
     }
 
     /// The graph, for one call. A thread that waits for another's call lets go of the GIL.
-    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Opened>> {
+    fn lock(&self, py: Python<'_>) -> PyResult<InUse<'_>> {
         let opened = self.opened.here().map_err(|e| raise(py, &e))?;
-        opened
-            .lock_py_attached(py)
-            .map_err(|_| PyRuntimeError::new_err("a call on this graph panicked: open it again"))
+        let locked = Locked::by_this_call(py, self, "the graph")?;
+        let graph = opened.lock_py_attached(py).map_err(|_| spoilt(py, "the graph"))?;
+        Ok(InUse { graph, _locked: locked })
+    }
+}
+
+/// A graph that one call has to itself.
+struct InUse<'a> {
+    graph: MutexGuard<'a, Opened>,
+    _locked: Locked,
+}
+
+impl Deref for InUse<'_> {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.graph
+    }
+}
+
+impl DerefMut for InUse<'_> {
+    fn deref_mut(&mut self) -> &mut Opened {
+        &mut self.graph
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde::Deserialize;
@@ -21,7 +20,7 @@ use tiergraph_sampler::{Epoch as Prepared, EpochStats, Fitted, Inputs, Rank};
 
 use crate::batch::widen;
 use crate::calls::Call;
-use crate::errors::{from_json, raise, to_json};
+use crate::errors::{detached, from_json, raise, to_json};
 use crate::info::{attached, bytes};
 use crate::loader::{Batches, Epoch, Options, Ready, fanout};
 use crate::of_process::OfProcess;
@@ -36,8 +35,8 @@ pub(crate) fn is_hetero(path: PathBuf) -> bool {
 /// The types of a heterogeneous graph and what each has, as JSON.
 #[pyfunction]
 pub(crate) fn hetero_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let info = py.detach(|| describe(&path)).map_err(|e| raise(py, &e))?;
-    to_json(&info)
+    let info = detached(py, || describe(&path))?;
+    to_json(py, &info)
 }
 
 fn describe(path: &Path) -> Result<Value> {
@@ -98,32 +97,31 @@ impl HeteroBuilding {
     }
 
     /// The folder where the parts are built.
-    fn folder(&self) -> PyResult<PathBuf> {
-        let building = self.0.lock().map_err(|_| over())?;
-        Ok(building.as_ref().ok_or_else(over)?.folder().to_owned())
+    fn folder(&self, py: Python<'_>) -> PyResult<PathBuf> {
+        let building = self.0.lock().map_err(|_| over(py))?;
+        Ok(building.as_ref().ok_or_else(|| over(py))?.folder().to_owned())
     }
 
     /// Puts the graph of these types in its place.
     fn commit(&self, py: Python<'_>, types_json: &str) -> PyResult<()> {
-        let building = self.0.lock().map_err(|_| over())?.take().ok_or_else(over)?;
-        py.detach(|| {
+        let building = self.0.lock().map_err(|_| over(py))?.take().ok_or_else(|| over(py))?;
+        detached(py, || {
             let Types { node_types, edge_types } = from_json(types_json)?;
             building.commit(&HeteroManifest::new(node_types, edge_types))
-        })
-        .map_err(|e| raise(py, &e))?;
+        })?;
         Ok(())
     }
 
     /// Removes what was built; a graph that stood at the path stays.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        let building = self.0.lock().map_err(|_| over())?.take();
+        let building = self.0.lock().map_err(|_| over(py))?.take();
         py.detach(|| drop(building));
         Ok(())
     }
 }
 
-fn over() -> PyErr {
-    PyRuntimeError::new_err("this build has ended")
+fn over(py: Python<'_>) -> PyErr {
+    raise(py, &Error::new(ErrorKind::Input, "go on building").got("this build has ended"))
 }
 
 /// What loaders of several types are told beside the options of others.
@@ -173,7 +171,7 @@ impl HeteroLoader {
 
     /// What is kept in memory, as JSON.
     fn kept(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(&self.0.here().map_err(|e| raise(py, &e))?.fitted)
+        to_json(py, &self.0.here().map_err(|e| raise(py, &e))?.fitted)
     }
 
     /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`.
@@ -185,12 +183,11 @@ impl HeteroLoader {
         rank: usize,
         ranks: usize,
     ) -> PyResult<Epoch> {
-        let begun = py.detach(|| {
+        let begun = detached(py, || {
             let (opened, rank) = (self.0.here()?, Rank::new(rank, ranks)?);
             let inputs = Inputs { seeds: &opened.seeds, times: None, rank };
             opened.engine.epoch(number, inputs, first)
-        });
-        let begun = begun.map_err(|e| raise(py, &e))?;
+        })?;
         Ok(Epoch::new(Box::new(begun)))
     }
 }

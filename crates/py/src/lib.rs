@@ -22,6 +22,7 @@ mod info;
 mod loader;
 mod of_process;
 mod options;
+mod panics;
 mod reads;
 mod rows;
 mod sizes;
@@ -57,6 +58,8 @@ mod _native {
     #[pymodule_export]
     use super::loader::{Epoch, Loader};
     #[pymodule_export]
+    use super::panics::panic;
+    #[pymodule_export]
     use super::reads::bench_io;
     #[pymodule_export]
     use super::sizes::{format_size, parse_size, peak_rss_bytes};
@@ -65,6 +68,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        tiergraph_core::panics::keep();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
@@ -20,7 +19,7 @@ use tiergraph_sampler::{
 
 use crate::batch::{Names, to_dict};
 use crate::calls::Call;
-use crate::errors::{from_json, raise, to_json};
+use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::of_process::OfProcess;
 use crate::options::cores;
 
@@ -200,7 +199,7 @@ impl Loader {
 
     /// What is kept in memory, as JSON.
     fn kept(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(&self.here(py)?.fitted)
+        to_json(py, &self.here(py)?.fitted)
     }
 
     /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`.
@@ -213,12 +212,12 @@ impl Loader {
         ranks: usize,
     ) -> PyResult<Epoch> {
         let opened = self.here(py)?;
-        let begun = py.detach(|| {
+        let begun = detached(py, || {
             let rank = Rank::new(rank, ranks)?;
             let inputs = Inputs { seeds: &opened.seeds, times: opened.times.as_deref(), rank };
             opened.engine.epoch(number, inputs, first)
-        });
-        opened.started(py, begun)
+        })?;
+        Ok(opened.started(begun))
     }
 
     /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`, with these seeds (the user's
@@ -236,11 +235,11 @@ impl Loader {
     ) -> PyResult<Epoch> {
         let opened = self.here(py)?;
         let seeds = seeds.as_slice()?;
-        let begun = py.detach(|| {
+        let begun = detached(py, || {
             let seeds = opened.graph.find(seeds)?;
             opened.engine.epoch_of(number, &seeds, bounds, Rank::new(rank, ranks)?, first)
-        });
-        opened.started(py, begun)
+        })?;
+        Ok(opened.started(begun))
     }
 }
 
@@ -251,10 +250,9 @@ impl Loader {
 }
 
 impl Opened {
-    fn started(&self, py: Python<'_>, begun: Result<Prepared>) -> PyResult<Epoch> {
-        let batches = begun.map_err(|e| raise(py, &e))?;
+    fn started(&self, batches: Prepared) -> Epoch {
         let (engine, names) = (self.engine.clone(), Arc::clone(&self.names));
-        Ok(Epoch::new(Box::new(Named { batches, engine, names })))
+        Epoch::new(Box::new(Named { batches, engine, names }))
     }
 }
 
@@ -315,11 +313,10 @@ impl Epoch {
         let mut locked = self.lock(py)?;
         let Some(batches) = &mut locked.batches else { return Ok(None) };
         loop {
-            match py.detach(|| batches.poll(SIGNAL_POLL)) {
-                Ok(Some(ready)) => return ready(py).map(Some),
-                Ok(None) if batches.is_done() => return Ok(None),
-                Ok(None) => py.check_signals()?,
-                Err(error) => return Err(raise(py, &error)),
+            match detached(py, || batches.poll(SIGNAL_POLL))? {
+                Some(ready) => return ready(py).map(Some),
+                None if batches.is_done() => return Ok(None),
+                None => py.check_signals()?,
             }
         }
     }
@@ -330,7 +327,7 @@ impl Epoch {
         if let Some(batches) = &state.batches {
             state.stats = batches.stats();
         }
-        to_json(&state.stats)
+        to_json(py, &state.stats)
     }
 
     /// Stops what prepares further batches and waits for it.
@@ -354,8 +351,6 @@ impl Epoch {
     /// the GIL.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         let state = self.0.here().map_err(|e| raise(py, &e))?;
-        state
-            .lock_py_attached(py)
-            .map_err(|_| PyRuntimeError::new_err("a call on this epoch panicked"))
+        state.lock_py_attached(py).map_err(|_| spoilt(py, "the loader"))
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn bench_io(
         measure(&Arc::new(files(&path)?), &workload)
     };
     let measured = Call::new(None).run(py, work)?;
-    to_json(&measured)
+    to_json(py, &measured)
 }
 
 /// The file at `path`, or the blocks of the graph there.

@@ -3,9 +3,11 @@
 
 use numpy::PyArray2;
 use numpy::ndarray::ArrayViewMut2;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use tiergraph_core::{Error, ErrorKind};
 use tiergraph_sampler::Held;
+
+use crate::errors::raise;
 
 /// What an array of features refers to: its memory, and what of the graph's budget that counts
 /// for. Both are given back when the last array or tensor over it goes.
@@ -26,7 +28,7 @@ pub(crate) fn to_array(
         return Ok(Some(PyArray2::zeros(py, shape, false)));
     };
     let view = ArrayViewMut2::from_shape(shape, floats)
-        .map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+        .map_err(|e| raise(py, &Error::new(ErrorKind::Internal, "hand over rows").got(e)))?;
     // SAFETY: `owner` is the array's base, so it outlives the array; nothing but this function
     // touches what it holds, so the memory is neither moved nor reached in another way.
     Ok(Some(unsafe { PyArray2::borrow_from_array(&view, owner.clone().into_any()) }))

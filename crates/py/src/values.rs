@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use serde::Deserialize;
 use serde_json::Value;
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ use tiergraph_mem::{Budget, available_memory_bytes};
 use crate::attach::{Given, edge_features};
 use crate::calls::Call;
 use crate::edges::{Ids, fill};
-use crate::errors::{from_json, raise, to_json};
+use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::info::of_edges;
 
 #[derive(Deserialize)]
@@ -93,7 +93,7 @@ impl EdgeValues {
         node_times: Times<'_>,
     ) -> PyResult<Self> {
         let times = to_times(node_times)?;
-        let begun = py.detach(|| {
+        let begun = detached(py, || {
             let options: Options = from_json(options_json)?;
             let existing = match options.overwrite {
                 Some(true) => Existing::Replace,
@@ -107,7 +107,7 @@ impl EdgeValues {
             let addition = Box::new(Addition::begin(&path, existing)?);
             EdgeAddition::to(addition, options.columns(), times, &Budget::new(memory))
         });
-        Ok(Self::begun(begun.map_err(|e| raise(py, &e))?, None))
+        Ok(Self::begun(begun?, None))
     }
 
     /// Takes the next edges, and a column for each that was announced.
@@ -118,7 +118,7 @@ impl EdgeValues {
         dst: Ids<'_>,
         columns: Vec<Values<'_>>,
     ) -> PyResult<()> {
-        let mut locked = self.lock()?;
+        let mut locked = self.lock(py)?;
         let State { addition, batch, .. } = &mut *locked;
         fill(py, batch, &src, &dst, None)?;
         let columns = columns
@@ -128,11 +128,10 @@ impl EdgeValues {
                 Values::I64(values) => values.as_slice().map(Column::I64),
             })
             .collect::<std::result::Result<Vec<_>, _>>()?;
-        let pushed = match addition {
-            Some(addition) => py.detach(|| addition.push(batch, &columns)),
-            None => Err(ended()),
-        };
-        pushed.map_err(|e| raise(py, &e))
+        match addition {
+            Some(addition) => detached(py, || addition.push(batch, &columns)),
+            None => Err(raise(py, &ended())),
+        }
     }
 
     /// Adds all that was pushed, and features of the edges; what the graph then has, as JSON, with
@@ -144,7 +143,7 @@ impl EdgeValues {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let (addition, report) = {
-            let mut state = self.lock()?;
+            let mut state = self.lock(py)?;
             (state.addition.take(), state.report.take())
         };
         let call = Arc::new(Call::new(progress));
@@ -160,12 +159,12 @@ impl EdgeValues {
         {
             all.extend(report);
         }
-        to_json(&stored)
+        to_json(py, &stored)
     }
 
     /// Drops what was pushed.
-    fn abort(&self) -> PyResult<()> {
-        drop(self.lock()?.addition.take());
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        drop(self.lock(py)?.addition.take());
         Ok(())
     }
 }
@@ -187,8 +186,8 @@ impl EdgeValues {
         Self { state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
-        self.state.lock().map_err(|_| PyRuntimeError::new_err("a call on these values panicked"))
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        self.state.lock_py_attached(py).map_err(|_| spoilt(py, "the values of edges"))
     }
 }
 

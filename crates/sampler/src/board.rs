@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result, panics};
 use tiergraph_graph::{Graph, PageReader};
 use tiergraph_mem::Reservation;
 
@@ -100,7 +100,7 @@ struct Watch<'a, W: Workshop>(&'a Board<W>);
 impl<W: Workshop> Drop for Watch<'_, W> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(Error::new(ErrorKind::Input, "load batches").got("a panic in a worker"));
+            self.0.fail(panics::unwinding());
         }
     }
 }

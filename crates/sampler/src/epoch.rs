@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tiergraph_core::{Cancel, Error, Result};
+use tiergraph_core::{Cancel, Result, threads};
 use tiergraph_mem::Reservation;
 
 use crate::batch::MiniBatch;
@@ -80,9 +80,7 @@ impl<W: Workshop> Epoch<W> {
         let mut this = Self { board, workers: Vec::new() };
         for number in 0..threads {
             let board = Arc::clone(&this.board);
-            let worker = std::thread::Builder::new().name(format!("tiergraph-batches-{number}"));
-            let started = worker.spawn(move || board.work());
-            this.workers.push(started.map_err(|e| Error::io("start", "a sampler's thread", e))?);
+            this.workers.push(threads::start(&format!("batches-{number}"), move || board.work())?);
         }
         Ok(this)
     }

@@ -300,7 +300,7 @@ fn edges_that_are_not_the_graphs_are_refused() {
     assert!(!graph.has_edge_numbers(Direction::In) && graph.edge_columns().is_empty());
     add(&sample, &layout.edges, 999, Existing::Refuse, 64 << 20).unwrap();
     let text = with(&layout.edges);
-    assert!(text.contains("`overwrite` replaces it"), "{text}");
+    assert!(text.contains("`--overwrite` replaces it"), "{text}");
     // Another order of the edges: other numbers, and the old values are gone.
     let turned: Vec<(u64, u64)> = layout.edges.iter().rev().copied().collect();
     let mut addition =

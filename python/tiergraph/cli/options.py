@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ..checks import MOST_THREADS
+
 GraphPath = Annotated[Path, typer.Argument(metavar="GRAPH.tg", help="A graph directory.")]
 OutPath = Annotated[Path, typer.Argument(metavar="OUT.tg", help="The graph to write.")]
 Memory = Annotated[
@@ -16,7 +18,9 @@ Memory = Annotated[
 Io = Annotated[
     str, typer.Option("--io", metavar="ENGINE", help="Read engine: auto, uring or posix.")
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="Worker threads; default: all cores.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=MOST_THREADS, help="Worker threads; default: all cores.")
+]
 Device = Annotated[
     str, typer.Option(metavar="DEVICE", help="Where to compute: cpu, cuda, cuda:N or auto.")
 ]

@@ -139,7 +139,7 @@ impl Addition {
             .object(name)
             .expected(format!("a name that `{}` does not have", self.dir.path().display()))
             .got("one that it has")
-            .hint("`overwrite` replaces it"))
+            .hint("`--overwrite` replaces it"))
     }
 
     /// Enters the files in the manifest and renames them into place. After an error, and after a

@@ -107,7 +107,7 @@ pub(super) fn damaged() -> Error {
     Error::new(ErrorKind::Format, "read a block of tiles")
         .expected("segments inside the block")
         .got("an entry that points outside it")
-        .hint("tiergraph verify GRAPH")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
 }
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -165,7 +165,7 @@ impl Sampler {
             return Err(Error::new(ErrorKind::Input, "sample on the GPU with the fanouts")
                 .object(format!("{fanouts:?}"))
                 .expected(format!("batches of fewer than {MOST} edges"))
-                .hint("use smaller fanouts or a smaller batch, or `device=\"cpu\"`"));
+                .hint("use smaller fanouts or a smaller batch, or `--device cpu`"));
         }
         let mut place = DeviceBuf::new(device, vertices)?;
         stream.fill_bytes(&mut place, 0xff)?;

@@ -91,8 +91,11 @@ pub(super) enum AtSources<'s, 'a> {
 
 impl<'s, 'a: 's> AtSources<'s, 'a> {
     /// Leaves counting to a thread that `spawn` starts, which ends when this is dropped.
-    pub(super) fn apart(self, spawn: impl FnOnce(Box<dyn FnOnce() + Send + 's>)) -> Self {
-        let Self::Here(sources) = self else { return self };
+    pub(super) fn apart(
+        self,
+        spawn: impl FnOnce(Box<dyn FnOnce() + Send + 's>) -> Result<()>,
+    ) -> Result<Self> {
+        let Self::Here(sources) = self else { return Ok(self) };
         let (give, given) = bounded::<Arc<EdgeBatch>>(1);
         let (tell, told) = bounded(1);
         spawn(Box::new(move || {
@@ -103,8 +106,8 @@ impl<'s, 'a: 's> AtSources<'s, 'a> {
                     return;
                 }
             }
-        }));
-        Self::Apart { give, told }
+        }))?;
+        Ok(Self::Apart { give, told })
     }
 
     /// Counts the sources of a batch, while `at_targets` counts the targets.

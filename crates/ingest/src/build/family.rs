@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
@@ -82,7 +82,7 @@ impl Family {
         let (family, buffers) = (Arc::clone(self), spares.buffers.clone());
         let reader =
             ChunkReader { family: Arc::clone(self), bucket, written, spare: spares.give.clone() };
-        let body = move || {
+        let read = move |to: &Sender<Result<AlignedBuf>>| {
             let (record, chunks) = (family.records[bucket], &family.chunks[bucket]);
             for chunk in chunks {
                 let Place::Written(offset) = chunk.place else { continue };
@@ -92,20 +92,20 @@ impl Family {
                 };
                 let bytes = chunk.records as usize * record.bytes();
                 let pages = bytes.next_multiple_of(PAGE_BYTES);
-                let read = buffer.and_then(|mut buffer: AlignedBuf| {
-                    family.file.read(&mut buffer[..pages], offset)?;
-                    Ok(buffer)
-                });
-                let failed = read.is_err();
-                if send.send(read).is_err() || failed {
-                    return;
+                let mut buffer = buffer?;
+                family.file.read(&mut buffer[..pages], offset)?;
+                if to.send(Ok(buffer)).is_err() {
+                    break;
                 }
             }
+            Ok(())
         };
-        std::thread::Builder::new()
-            .name("read-bucket".into())
-            .spawn(body)
-            .map_err(|e| Error::io("start the thread", "read-bucket", e))?;
+        let body = move || {
+            if let Err(error) = panics::caught(|| read(&send)) {
+                let _ = send.send(Err(error));
+            }
+        };
+        threads::start("read-bucket", body)?;
         Ok(reader)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::thread::JoinHandle;
 
-use tiergraph_core::{Error, Result};
+use tiergraph_core::{Result, threads};
 use tiergraph_format::directory::Building;
 use tiergraph_format::flat::{Element, FlatWriter};
 use tiergraph_format::manifest::{FileEntry, Weights};
@@ -113,8 +113,7 @@ impl<'a> Graph<'a> {
         name: &str,
         body: impl FnOnce() -> Result<FileEntry> + Send + 'static,
     ) -> Result<()> {
-        let thread = std::thread::Builder::new().name("finish-file".into()).spawn(body);
-        let thread = thread.map_err(|e| Error::io("start the thread", "finish-file", e))?;
+        let thread = threads::start("finish-file", body)?;
         self.finishing.0.push((name.into(), thread));
         Ok(())
     }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::Result;
+use tiergraph_core::{Result, threads};
 
 use super::spool::{Spool, SpoolWriter};
 use crate::source::{EdgeBatch, EdgeSource};
@@ -107,7 +107,7 @@ fn from_source(
         // One batch waits between the two threads, so that neither waits for the other's wake-up.
         let (send, fetched) = bounded::<Result<EdgeBatch>>(1);
         let (spare, spares) = bounded(2);
-        scope.spawn(move || fetch(source, &send, &spares));
+        threads::start_in(scope, "fetch", move || fetch(source, &send, &spares))?;
         visit_all(to, visit, |batch| {
             let Ok(next) = fetched.recv() else { return Ok(false) };
             let _ = spare.try_send(std::mem::replace(batch, next?));

@@ -53,7 +53,7 @@ mod write;
 
 use std::path::Path;
 
-use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result, threads};
 use tiergraph_format::directory::{Assembled, GraphDir};
 use tiergraph_format::features::NewFiles;
 use tiergraph_format::manifest::Codec;
@@ -327,12 +327,13 @@ impl Job<'_> {
             let out = permuted(out, n, ranks, self.budget)?;
             return Ok((ordering, out, None));
         }
-        let (into, out) = std::thread::scope(|scope| {
-            let into = scope.spawn(|| permuted(into, n, ranks, self.budget));
+        let (into, out) = std::thread::scope(|scope| -> Result<_> {
+            let into =
+                threads::start_in(scope, "permute", || permuted(into, n, ranks, self.budget))?;
             let out = permuted(out, n, ranks, self.budget);
-            (into.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), out)
-        });
-        let (into, out) = (into?, out?);
+            let into = into.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((into?, out?))
+        })?;
         Ok((ordering, out, Some(into)))
     }
 }

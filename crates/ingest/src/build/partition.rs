@@ -6,7 +6,7 @@
 //! the disk is slower.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Cancel, Result};
+use tiergraph_core::{Cancel, Result, threads};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, prefetch};
 
 use super::append::{Appender, BLOCK, ChunkFlow, Full, gone};
@@ -78,7 +78,8 @@ pub(super) fn partition(
     let buckets = families.iter().map(|family| family.buckets.len()).sum();
     let chunks = std::thread::scope(|scope| {
         let families = &*families;
-        let taker = scope.spawn(move || take_all(families, plan, filled, give));
+        let taker =
+            threads::start_in(scope, "take", move || take_all(families, plan, filled, give))?;
         let appenders = |_| -> Vec<Appender<'_>> {
             let each = families.iter().zip(&routes).enumerate();
             let new = each.map(|(number, (family, routes))| {
@@ -92,7 +93,7 @@ pub(super) fn partition(
             pass(input, vertices, ranks.map(|ranks| &ranks[..]), &mut workers, ticker, cancel);
         drop(workers);
         // The taker's error is the cause of the others'.
-        let chunks = taker.join().unwrap_or_else(|_| Err(gone()));
+        let chunks = taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         chunks.and_then(|chunks| done.map(|()| chunks))
     })?;
     for (family, chunks) in families.iter_mut().zip(chunks) {
@@ -116,10 +117,11 @@ fn pass(
     std::thread::scope(|scope| {
         let jobs = workers.iter_mut().map(|worker| {
             let (batches, give) = (batches.clone(), give.clone());
-            scope.spawn(move || append_all(worker, ranks, &batches, &give))
+            threads::start_in(scope, "append", move || append_all(worker, ranks, &batches, &give))
         });
-        let jobs: Vec<_> = jobs.collect();
+        let jobs = jobs.collect::<Result<Vec<_>>>();
         drop((batches, give));
+        let jobs = jobs?;
         let read = input.pass(false, |batch| {
             cancel.check("build the graph")?;
             ticker.add(batch.len() as u64);
@@ -132,7 +134,7 @@ fn pass(
         drop(send);
         let appended: Result<()> = jobs
             .into_iter()
-            .map(|job| job.join().unwrap_or_else(|_| Err(gone())))
+            .map(|job| job.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .fold(Ok(()), Result::and);
         // What was wrong with the edges is the cause of what is wrong with the buckets.
         read.and(appended)

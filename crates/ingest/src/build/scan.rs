@@ -4,7 +4,7 @@
 //! other targets, so no counter is shared. A vertex has a byte that is counted in, and a word that
 //! takes what overflows it: the bytes of four times as many vertices fit a cache.
 
-use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_kernels::widest;
 use tiergraph_mem::Budget;
@@ -75,7 +75,8 @@ pub(super) fn scan(
     std::thread::scope(|scope| {
         let mut at_sources = AtSources::Here(&mut sources);
         if options.threads > 1 {
-            at_sources = at_sources.apart(|body| drop(scope.spawn(body)));
+            at_sources =
+                at_sources.apart(|body| threads::start_in(scope, "count", body).map(drop))?;
         }
         input.pass(true, |batch| {
             cancel.check("build the graph")?;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result, threads};
 use tiergraph_mem::Budget;
 
 use super::family::{ChunkReader, Family, Spares};
@@ -142,14 +142,18 @@ impl Stage<'_> {
         std::thread::scope(|scope| {
             for (thread, mut encoder) in encoders.into_iter().enumerate() {
                 let turns = &turns;
-                scope.spawn(move || {
+                let body = move || {
                     // A panic must not leave the others waiting.
                     let guard = Unfinished(turns);
                     if let Err(error) = self.work(thread, threads, &mut encoder, turns) {
                         turns.fail(error);
                     }
                     std::mem::forget(guard);
-                });
+                };
+                if let Err(error) = threads::start_in(scope, "encode", body) {
+                    turns.fail(error);
+                    break;
+                }
             }
         });
         let turn = turns.state.into_inner().unwrap_or_else(PoisonError::into_inner);

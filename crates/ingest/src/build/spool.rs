@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
 use tiergraph_mem::AlignedBuf;
 
 use super::temporary::TemporaryFile;
@@ -76,7 +76,7 @@ impl SpoolWriter {
             }
             Ok(pieces)
         };
-        let thread = Some(spawn("write-spool", body)?);
+        let thread = Some(threads::start("write-spool", body)?);
         let open = Piece { offset: 0, edges: 0, wide: false };
         let buffer = AlignedBuf::zeroed(bytes)?;
         Ok(Self { buffer, open, piece_edges, weighted, file, full, empty, thread })
@@ -159,16 +159,6 @@ fn edge_bytes(wide: bool, weighted: bool) -> usize {
     (if wide { 16 } else { 8 }) + if weighted { 8 } else { 0 }
 }
 
-fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>> {
-    std::thread::Builder::new()
-        .name(name.into())
-        .spawn(body)
-        .map_err(|e| Error::io("start the thread", name, e))
-}
-
 impl Spool {
     /// Reads the edges from the first one on.
     pub(super) fn read(&self) -> Result<SpoolReader> {
@@ -177,22 +167,24 @@ impl Spool {
         let (file, pieces) = (Arc::clone(&self.file), Arc::clone(&self.pieces));
         let (piece_edges, weighted) = (self.piece_edges, self.weighted);
         let mut buffer = AlignedBuf::zeroed(piece_edges * EDGE_BYTES)?;
-        let body = move || {
+        let mut read = move |to: &Sender<Result<EdgeBatch>>| {
             for piece in pieces.iter() {
                 let bytes = &mut buffer[..piece_edges * edge_bytes(piece.wide, weighted)];
                 let mut batch = spares.try_recv().unwrap_or_default();
-                let read = file.read(bytes, piece.offset);
-                let item = read.map(|()| {
-                    unpack(bytes, piece, piece_edges, weighted, &mut batch);
-                    batch
-                });
-                let failed = item.is_err();
-                if send.send(item).is_err() || failed {
-                    return;
+                file.read(bytes, piece.offset)?;
+                unpack(bytes, piece, piece_edges, weighted, &mut batch);
+                if to.send(Ok(batch)).is_err() {
+                    break;
                 }
             }
+            Ok(())
         };
-        Ok(SpoolReader { batches, spare, _thread: spawn("read-spool", body)? })
+        let body = move || {
+            if let Err(error) = panics::caught(|| read(&send)) {
+                let _ = send.send(Err(error));
+            }
+        };
+        Ok(SpoolReader { batches, spare, _thread: threads::start("read-spool", body)? })
     }
 }
 

@@ -1,6 +1,8 @@
 //! From a source's ids to vertices in the user's order.
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use std::panic::resume_unwind;
+
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 use super::ids::IdMap;
 use super::scan::too_many;
@@ -59,9 +61,9 @@ fn map<I: Copy + Into<u64> + Sync>(column: &[I], ids: &IdMap, threads: usize) ->
     };
     std::thread::scope(|scope| {
         let parts = column.chunks(part).zip(mapped.chunks_mut(part));
-        let jobs: Vec<_> =
-            parts.map(|(from, to)| scope.spawn(move || map_part(from, to))).collect();
-        jobs.into_iter().try_for_each(|job| job.join().unwrap_or(Ok(())))
+        let start = |(from, to)| threads::start_in(scope, "map", move || map_part(from, to));
+        let jobs = parts.map(start).collect::<Result<Vec<_>>>()?;
+        jobs.into_iter().try_for_each(|job| job.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })?;
     Ok(mapped)
 }

@@ -113,7 +113,9 @@ impl NewArray {
                 match values.iter().position(|value| !value.is_finite()) {
                     Some(index) => Err(self
                         .refuse("finite numbers".into(), format!("{} {}", values[index], at(index)))
-                        .hint("mark vertices without a label by -1, or store it with `allow_nan`")),
+                        .hint(
+                            "mark vertices without a label by -1, or store them with `--allow-nan`",
+                        )),
                     None => Ok(()),
                 }
             }

@@ -11,7 +11,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_format::features::{ArrayRole, FeatureType};
 
 use super::arrays::NewArray;
@@ -185,12 +185,13 @@ impl RowSource for ClassRows {
         let rows = ((BATCH_VALUES / dim).max(self.threads.max(1)) as u64).min(left);
         values.resize(rows as usize * dim, 0.0);
         let part = (rows as usize).div_ceil(self.threads.max(1)).max(1);
-        std::thread::scope(|scope| {
+        std::thread::scope(|scope| -> Result<()> {
             let parts = (self.next..).step_by(part).zip(values.chunks_mut(part * dim));
             for (first, values) in parts {
-                scope.spawn(move || model.fill(first, values));
+                threads::start_in(scope, "features", move || model.fill(first, values))?;
             }
-        });
+            Ok(())
+        })?;
         self.next += rows;
         Ok(rows > 0)
     }

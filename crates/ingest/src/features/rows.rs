@@ -3,7 +3,7 @@
 use std::thread;
 
 use crossbeam_channel::bounded;
-use tiergraph_core::Result;
+use tiergraph_core::{Result, threads};
 
 /// How many rows there are, and how wide they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn for_each_batch(
     let (filled, batches) = bounded(1);
     let (spare, spares) = bounded::<Vec<f32>>(2);
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let read = move || {
             loop {
                 let mut values = spares.try_recv().unwrap_or_default();
                 let next = source.next_rows(&mut values);
@@ -50,7 +50,8 @@ pub(super) fn for_each_batch(
                     return;
                 }
             }
-        });
+        };
+        threads::start_in(scope, "rows", read)?;
         // Dropped with the first error, which ends the thread.
         for batch in batches {
             let values = batch?;

@@ -184,11 +184,12 @@ impl Encoder {
             if self.not_finite == NotFinite::Refuse && !all_finite(values) {
                 let column = values.iter().position(|value| !value.is_finite()).unwrap_or(0);
                 let error = self.misfit(column, values[column], "finite numbers");
-                return Err(error.hint("`allow_nan` stores them as they are, in f32 or f16"));
+                return Err(error.hint("`--allow-nan` stores them as they are, in f32 or f16"));
             }
             self.layout.encode(values, &mut self.row).map_err(|column| {
                 let expected = format!("numbers that {} holds", self.layout.dtype());
-                self.misfit(column, values[column], &expected).hint("store them as `f32`")
+                self.misfit(column, values[column], &expected)
+                    .hint("`--feature-dtype f32` stores them")
             })?;
             take(self.position, &self.row)?;
             self.position += 1;
@@ -216,7 +217,7 @@ impl Encoder {
             .expected(format!("a row for each of {} vertices", self.vertices))
             .got(format!("{rows} rows{more}"))
             .hint(
-                "rows belong to ids in ascending order; `vertices` says |V| where the last ids \
+                "rows belong to ids in ascending order; `--vertices` says |V| where the last ids \
                  have no edge",
             )
     }

@@ -1,6 +1,6 @@
 //! From a function of an edge's number to a source of batches.
 
-use tiergraph_core::Result;
+use tiergraph_core::{Result, threads};
 
 use super::hash::Counter;
 use crate::source::{EdgeBatch, EdgeSource, SizeHint, VertexId};
@@ -65,7 +65,12 @@ impl<M: Model> Generated<M> {
         &self.model
     }
 
-    fn fill_ends<I: VertexId>(&self, first: u64, edges: usize, batch: &mut EdgeBatch) {
+    fn fill_ends<I: VertexId>(
+        &self,
+        first: u64,
+        edges: usize,
+        batch: &mut EdgeBatch,
+    ) -> Result<()> {
         let (src, dst) = I::resized_columns(batch, edges);
         let part = edges.div_ceil(self.options.threads.max(1)).max(1);
         let model = &self.model;
@@ -74,12 +79,13 @@ impl<M: Model> Generated<M> {
                 (first..).step_by(part).zip(src.chunks_mut(part).zip(dst.chunks_mut(part)));
             let own = jobs.next();
             for (first, (src, dst)) in jobs {
-                scope.spawn(move || fill(model, first, src, dst));
+                threads::start_in(scope, "generate", move || fill(model, first, src, dst))?;
             }
             if let Some((first, (src, dst))) = own {
                 fill(model, first, src, dst);
             }
-        });
+            Ok(())
+        })
     }
 
     fn weight(&self, range: WeightRange, number: u64) -> f64 {
@@ -129,9 +135,9 @@ impl<M: Model> EdgeSource for Generated<M> {
         let edges = left.min(self.options.batch_edges.max(1) as u64) as usize;
         let first = self.next;
         if self.model.vertices() <= 1 << 32 {
-            self.fill_ends::<u32>(first, edges, batch);
+            self.fill_ends::<u32>(first, edges, batch)?;
         } else {
-            self.fill_ends::<u64>(first, edges, batch);
+            self.fill_ends::<u64>(first, edges, batch)?;
         }
         batch.weights = self.options.weights.map(|range| {
             let mut weights = batch.weights.take().unwrap_or_default();

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::read::MultiGzDecoder;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
 
 /// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -116,25 +116,20 @@ impl Chunks {
     fn new(mut reader: Reader) -> Result<Self> {
         let (send, filled) = bounded(1);
         let (spare, spares) = bounded::<Vec<u8>>(2);
-        let path = reader.spec.path.clone();
-        let body = move || {
+        let mut read = move |to: &Sender<Result<Vec<u8>>>| {
             loop {
                 let mut chunk = spares.try_recv().unwrap_or_default();
-                let item = match reader.fill(&mut chunk) {
-                    Ok(true) => Ok(chunk),
-                    Ok(false) => return,
-                    Err(e) => Err(e),
-                };
-                let failed = item.is_err();
-                if send.send(item).is_err() || failed {
-                    return;
+                if !reader.fill(&mut chunk)? || to.send(Ok(chunk)).is_err() {
+                    return Ok(());
                 }
             }
         };
-        let thread = std::thread::Builder::new()
-            .name("read-edges".into())
-            .spawn(body)
-            .map_err(|e| Error::io("start a thread to read", path.display(), e))?;
+        let body = move || {
+            if let Err(error) = panics::caught(|| read(&send)) {
+                let _ = send.send(Err(error));
+            }
+        };
+        let thread = threads::start("read-edges", body)?;
         Ok(Self { filled, spare, thread: Some(thread) })
     }
 

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 use super::posix::read_now;
 use crate::{Done, FileSet, Read, ReadEngine, Wait};
@@ -49,10 +49,8 @@ impl PosixPool {
         for number in 0..depth.min(MAX_THREADS) {
             let (files, queue) = (Arc::clone(files), queue.clone());
             let (finished, stop) = (finished.clone(), Arc::clone(&stop));
-            let reader = thread::Builder::new()
-                .name(format!("reader-{number}"))
-                .spawn(move || read_until_closed(&files, &queue, &finished, &stop))
-                .map_err(|e| Error::io("start reader thread", number, e))?;
+            let read = move || read_until_closed(&files, &queue, &finished, &stop);
+            let reader = threads::start(&format!("read-{number}"), read)?;
             pool.readers.push(reader);
         }
         Ok(pool)

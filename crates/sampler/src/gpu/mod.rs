@@ -259,7 +259,7 @@ fn check(options: &LoaderOptions) -> Result<()> {
         Some((_, what)) => Err(Error::new(ErrorKind::Input, "load batches on the GPU")
             .expected("uniform sampling of nodes")
             .got(what)
-            .hint("use `device=\"cpu\"`, which does that")),
+            .hint("use `--device cpu`, which does that")),
         None => Ok(()),
     }
 }

@@ -1,11 +1,11 @@
 //! Threads that read feature rows into buffers, page by page: rows on one page share its read.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tiergraph_core::{Cancel, Error, Result};
+use tiergraph_core::{Cancel, Result, threads};
 use tiergraph_gpu::kernels::{MissingRow, PieceLayout};
 use tiergraph_graph::{Features, Graph, PageReader, PagesRead};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
@@ -65,8 +65,7 @@ impl RowReaders {
                     }
                 }
             };
-            let thread = thread::Builder::new().name(format!("tiergraph-rows-{number}")).spawn(run);
-            readers.threads.push(thread.map_err(|e| Error::io("start", "a reader's thread", e))?);
+            readers.threads.push(threads::start(&format!("rows-{number}"), run)?);
         }
         Ok(readers)
     }

@@ -28,7 +28,7 @@ pub(super) fn too_small(needed: u64, memory: u64) -> Error {
     Error::new(ErrorKind::Budget, "load batches on the GPU")
         .expected(format!("{} of device memory for the sampler", ByteSize(needed)))
         .got(ByteSize(memory))
-        .hint("use a larger `device_memory`, smaller batches or fanouts, or `device=\"cpu\"`")
+        .hint("use a larger `--device-memory`, smaller batches or fanouts, or `--device cpu`")
 }
 
 /// The neighbours in device memory if that takes at most half of `left` bytes, else in host memory,

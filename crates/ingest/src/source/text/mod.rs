@@ -13,7 +13,7 @@ mod scan;
 
 use std::path::Path;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 use super::batch::VertexId;
 use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
@@ -72,19 +72,21 @@ impl TextSource {
         self.line += count_lines(&self.chunk[..skip]);
         let texts = split_lines(&self.chunk[skip..], self.threads);
         let dialect = &self.dialect;
-        let results: Vec<Result<u64, LineFault>> = std::thread::scope(|scope| {
+        let results: Vec<Result<u64, LineFault>> = std::thread::scope(|scope| -> Result<_> {
             let mut jobs = texts.iter().zip(&mut self.parts);
             let own = jobs.next();
             let others: Vec<_> = jobs
-                .map(|(text, part)| scope.spawn(move || scan_part(text, dialect, part)))
-                .collect();
+                .map(|(text, part)| {
+                    threads::start_in(scope, "scan", move || scan_part(text, dialect, part))
+                })
+                .collect::<Result<_>>()?;
             let own = own.map(|(text, part)| scan_part(text, dialect, part));
             let joined = others.into_iter().map(|job| match job.join() {
                 Ok(result) => result,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            own.into_iter().chain(joined).collect()
-        });
+            Ok(own.into_iter().chain(joined).collect())
+        })?;
         for result in results {
             match result {
                 Ok(lines) => self.line += lines,

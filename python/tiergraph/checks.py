@@ -1,0 +1,265 @@
+"""Arguments of public functions, checked by their names before anything is done.
+
+An argument means the same wherever it is taken, so what it may be is said once, in `KNOWN`. What a
+name means in one function only is said beside it, by `arguments`. None stands for a default where
+the function has one. `calls.checked` has them checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, words
+from .arrays import to_ids
+from .errors import InputError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Check = Callable[[Any], Any]
+"""Gives the value as the package takes it. Raises `MisfitError` for one that cannot be used."""
+
+MOST_THREADS = 1024
+MOST_IDS = 2**64
+
+
+class MisfitError(Exception):
+    """A value is not what it should be; the text says what that is."""
+
+
+def whole(least: int = 0, most: int = MOST_IDS - 1, what: str = "a whole number") -> Check:
+    """Integers of Python and NumPy from `least` to `most`; no floats, and no truth values."""
+
+    def check(value: Any) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = None
+        if number is None or isinstance(value, bool | np.bool_) or not least <= number <= most:
+            raise MisfitError(
+                f"{what} from {least} to {'2^64 - 1' if most == MOST_IDS - 1 else most}"
+            )
+        return number
+
+    return check
+
+
+def number(least: float = -math.inf, most: float = math.inf, *, open_below: bool = False) -> Check:
+    """Finite real numbers from `least` (or above it) to `most`."""
+
+    def check(value: Any) -> float:
+        real = isinstance(value, int | float | np.integer | np.floating)
+        fits = real and not isinstance(value, bool) and math.isfinite(value)
+        if not fits or not least <= value <= most or (open_below and value == least):
+            low = f" {'above' if open_below else 'from'} {least:g}" if least > -math.inf else ""
+            raise MisfitError(
+                f"a finite number{low}" + (f" to {most:g}" if most < math.inf else "")
+            )
+        return float(value)
+
+    return check
+
+
+def size(value: Any) -> int:
+    """Bytes: `"2GiB"`, `"512M"` or a whole number."""
+    if isinstance(value, str):
+        return _native.parse_size(value)
+    try:
+        return int(whole()(value))
+    except MisfitError:
+        raise MisfitError("a size such as `2GiB`, `512M` or bytes below 2^64") from None
+
+
+def choice(*names: str) -> Check:
+    """One of some names."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise MisfitError("one of " + ", ".join(f"`{name}`" for name in names))
+        return value
+
+    return check
+
+
+def text(value: Any) -> str:
+    """A string that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise MisfitError("a string that is not empty")
+    return value
+
+
+def truth(value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise MisfitError("True or False")
+    return bool(value)
+
+
+def path(value: Any) -> Any:
+    """A path that the system can have."""
+    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(found, str) or not found or "\0" in found:
+        raise MisfitError("a path")
+    return value
+
+
+def each(check: Check, what: str) -> Check:
+    """A list, tuple or array of values, each of which passes `check`."""
+
+    def check_all(values: Any) -> list[Any]:
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise MisfitError(what)
+        try:
+            return [check(value) for value in values]
+        except MisfitError as misfit:
+            raise MisfitError(f"{what}, each {misfit}") from None
+
+    return check_all
+
+
+def called(value: Any) -> Any:
+    """Something that can be called."""
+    if not callable(value):
+        raise MisfitError("a function")
+    return value
+
+
+def device(value: Any) -> str:
+    """A device's name; whether it is there is seen when it is opened."""
+    kind, colon, ordinal = value.partition(":") if isinstance(value, str) else ("", "", "")
+    numbered = kind == "cuda" and ordinal.isascii() and ordinal.isdigit() and int(ordinal) < 2**31
+    if not (numbered if colon else kind in ("cpu", "cuda", "auto")):
+        raise MisfitError("`cpu`, `cuda`, `cuda:N` or `auto`")
+    return str(value)
+
+
+def vertices(values: Any) -> NDArray[np.uint64]:
+    """An array of vertex ids, at least one."""
+    try:
+        ids = np.asarray(values)
+    except (ValueError, TypeError):
+        raise MisfitError("a list or array of vertex ids") from None
+    if not ids.size:
+        raise MisfitError("one vertex id or more")
+    return to_ids(ids, "the vertex ids")
+
+
+def placement(value: Any) -> str | float:
+    """A placement's name, or the share of memory that features get."""
+    try:
+        return number(0, 1)(value) if not isinstance(value, str) else str(PLACEMENT(value))
+    except MisfitError as misfit:
+        raise MisfitError(f"{PLACEMENTS}, or a share from 0 to 1 for features") from misfit
+
+
+PLACEMENTS = "`unified`, `topology`, `features`"
+PLACEMENT = choice("unified", "topology", "features")
+count = whole(1)
+fanouts = each(whole(-1, 2**31 - 1, "a whole number"), "a list of fanouts")
+vertex = whole(what="a vertex id, a whole number")
+
+KNOWN: dict[str, Check] = {
+    "allow_nan": truth,
+    "batch_size": whole(1, 2**32 - 1),
+    "block_bytes": size,
+    "checksums": truth,
+    "codec": choice("packed", "raw"),
+    "columns": each(text, "a list of names"),
+    "damping": number(0, 1),
+    "dedup": truth,
+    "device": device,
+    "device_memory": size,
+    "device_residency": truth,
+    "direction": choice("in", "out"),
+    "disjoint": truth,
+    "drop_last": truth,
+    "drop_self_loops": truth,
+    "edge_features": text,
+    "feature_columns": each(text, "a list of names"),
+    "feature_dtype": choice("f32", "f16", "int8"),
+    "features": text,
+    "format": text,
+    "ids": choice("dense", "map"),
+    "io": choice("auto", "uring", "posix", "posix-pool", "null"),
+    "iterations": whole(1, 2**32 - 1),
+    "labels": text,
+    "layouts": choice("analytics", "training", "both", "sampling"),
+    "memory": size,
+    "modelled_bandwidth": size,
+    "multiprocessors": whole(1, 2**32 - 1),
+    "num_neighbors": fanouts,
+    "order": choice("none", "degree", "auto"),
+    "overwrite": truth,
+    "path": path,
+    "placement": placement,
+    "prefetch": whole(0, 2**32 - 1),
+    "presample": whole(),
+    "progress": called,
+    "reduce": choice("sum", "min", "max"),
+    "replace": truth,
+    "seed": whole(),
+    "share_pages": truth,
+    "shuffle": truth,
+    "source": vertex,
+    "sources": vertices,
+    "stripe": each(lambda value: os.fspath(path(value)), "a list of directories"),
+    "temporal_strategy": choice("uniform", "last"),
+    "threads": whole(1, MOST_THREADS),
+    "time_attr": text,
+    "tolerance": number(0),
+    "trace": path,
+    "transfers": choice("async", "sync", "direct"),
+    "transform": called,
+    "transpose": truth,
+    "undirected": truth,
+    "weight_attr": text,
+    "weights": text,
+    "window": whole(1, 2**32 - 1),
+}
+"""What arguments of these names may be."""
+
+
+def arguments(**own: Check | None) -> Callable[[Function], Function]:
+    """Says what arguments of one function may be, where `KNOWN` does not; None: anything."""
+
+    def note(function: Function) -> Function:
+        function.__checks__ = own  # type: ignore[attr-defined]
+        return function
+
+    return note
+
+
+def check_values(function: Callable[..., Any], bound: inspect.BoundArguments) -> None:
+    """Puts the values of a call in the form that the package takes.
+
+    Raises `InputError` for one that cannot be used, which names it as the caller does.
+    """
+    known = KNOWN | getattr(function, "__checks__", {})
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            given = {n: v if v is None else one(n, v, known) for n, v in value.items()}
+            bound.arguments[name] = given
+        elif value is not None or parameter.default is not None:
+            bound.arguments[name] = one(name, value, known)
+
+
+def one(name: str, value: Any, known: Mapping[str, Check | None] = KNOWN) -> Any:
+    """The argument `name` as the package takes it."""
+    check = known.get(name)
+    if check is None:
+        return value
+    try:
+        return check(value)
+    except MisfitError as misfit:
+        plain = value is None or isinstance(value, str | int | float)
+        got = None if plain else type(value).__name__
+        raise InputError.of(
+            "use", words.named(name, value), expected=str(misfit), got=got
+        ) from None
