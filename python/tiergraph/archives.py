@@ -10,18 +10,14 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from .errors import InputError, IoError
+from .errors import InputError
+from .reading import reading
 
 
 def members(path: Path) -> set[str]:
     """The names of an archive's arrays."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name.removesuffix(".npy") for name in archive.namelist()}
-    except zipfile.BadZipFile as error:
-        raise InputError.of("read", path, expected="an .npz archive", got=error) from error
-    except OSError as error:
-        raise IoError.of("open", path, got=error) from error
+    with reading(path, "an .npz archive"), zipfile.ZipFile(path) as archive:
+        return {name.removesuffix(".npy") for name in archive.namelist()}
 
 
 class Member:
@@ -29,11 +25,12 @@ class Member:
 
     def __init__(self, path: Path, name: str) -> None:
         self.name = f"{path}:{name}"
-        archive = zipfile.ZipFile(path)
-        self._file = archive.open(f"{name}.npy")
-        version = npy.read_magic(self._file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        self.shape, fortran, self.dtype = read(self._file)
+        with reading(self.name, "an array in an .npz archive"):
+            archive = zipfile.ZipFile(path)
+            self._file = archive.open(f"{name}.npy")
+            version = npy.read_magic(self._file)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            self.shape, fortran, self.dtype = read(self._file)
         if (fortran and len(self.shape) > 1) or self.dtype.hasobject:
             raise InputError.of(
                 "read", self.name, expected="numbers in C order", got="Fortran order or objects"
@@ -42,10 +39,8 @@ class Member:
     def take(self, count: int) -> NDArray[Any]:
         """The next `count` elements, one-dimensional."""
         want = count * self.dtype.itemsize
-        try:
+        with reading(self.name, f"{want} more bytes"):
             data = self._file.read(want)
-        except zipfile.BadZipFile as error:
-            raise InputError.of("read", self.name, got=error) from error
         if len(data) != want:
             raise InputError.of(
                 "read", self.name, expected=f"{want} more bytes", got=f"{len(data)}"

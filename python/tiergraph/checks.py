@@ -123,6 +123,20 @@ def each(check: Check, what: str) -> Check:
     return check_all
 
 
+def mapping(value: Any) -> Any:
+    """A dictionary."""
+    if not isinstance(value, Mapping):
+        raise MisfitError("a dictionary")
+    return value
+
+
+def by_name(value: Any) -> Any:
+    """A dictionary whose keys are strings."""
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise MisfitError("a dictionary by name")
+    return value
+
+
 def called(value: Any) -> Any:
     """Something that can be called."""
     if not callable(value):
@@ -173,6 +187,7 @@ KNOWN: dict[str, Check] = {
     "columns": each(text, "a list of names"),
     "damping": number(0, 1),
     "dedup": truth,
+    "depth": whole(1, 2**16),
     "device": device,
     "device_memory": size,
     "device_residency": truth,
@@ -181,6 +196,7 @@ KNOWN: dict[str, Check] = {
     "drop_last": truth,
     "drop_self_loops": truth,
     "edge_features": text,
+    "edge_values": by_name,
     "feature_columns": each(text, "a list of names"),
     "feature_dtype": choice("f32", "f16", "int8"),
     "features": text,
@@ -193,6 +209,7 @@ KNOWN: dict[str, Check] = {
     "memory": size,
     "modelled_bandwidth": size,
     "multiprocessors": whole(1, 2**32 - 1),
+    "node_times": by_name,
     "num_neighbors": fanouts,
     "order": choice("none", "degree", "auto"),
     "overwrite": truth,
@@ -208,6 +225,7 @@ KNOWN: dict[str, Check] = {
     "shuffle": truth,
     "source": vertex,
     "sources": vertices,
+    "subgraph_type": text,
     "stripe": each(lambda value: os.fspath(path(value)), "a list of directories"),
     "temporal_strategy": choice("uniform", "last"),
     "threads": whole(1, MOST_THREADS),
@@ -218,6 +236,7 @@ KNOWN: dict[str, Check] = {
     "transform": called,
     "transpose": truth,
     "undirected": truth,
+    "values": by_name,
     "weight_attr": text,
     "weights": text,
     "window": whole(1, 2**32 - 1),

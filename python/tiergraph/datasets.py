@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .archives import Member, members
 from .errors import InputError
+from .reading import mapped
 from .rows import Rows, csv_batches, from_column, from_file, from_member, from_object
 
 Array = NDArray[Any]
@@ -227,7 +228,7 @@ def _archived(path: Path) -> Iterator[tuple[Array, Array]]:
 def _edges(path: Path) -> Iterator[tuple[Array, Array]]:
     """OGB's edges: a line an edge, or an array of shape (2, E)."""
     if path.suffix == ".npy":
-        yield from _pairs(np.load(path, mmap_mode="r"))
+        yield from _pairs(mapped(path))
         return
     for batch in csv_batches(path, np.int64):
         if batch.shape[1] != 2:
@@ -264,8 +265,7 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
 def _whole(path: Path, dtype: type[np.generic]) -> Array:
     """A small file as one array."""
     if path.suffix == ".npy":
-        array: Array = np.load(path)
-        return array
+        return np.asarray(mapped(path))
     if path.suffix == ".npz":
         names = members(path)
         if len(names) != 1:

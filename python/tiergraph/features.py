@@ -20,6 +20,7 @@ from .calls import checked, checked_class
 from .checks import arguments
 from .errors import InputError
 from .opening import Opening
+from .reading import mapped
 from .sizes import to_bytes
 from .tables import TABLE_SUFFIXES
 
@@ -166,8 +167,7 @@ class Arrays(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         if name not in self._names:
             raise KeyError(name)
-        array: Array = np.load(self._folder / f"{name}.npy", mmap_mode="r")
-        return array
+        return mapped(self._folder / f"{name}.npy")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import pyg
 from .calls import warn
-from .errors import DeviceError, FallbackWarning
+from .errors import FallbackWarning
 
 if TYPE_CHECKING:
     import torch
@@ -67,14 +67,6 @@ class Moved:
 
 def fall_back(device: str, why: str) -> torch.device:
     """Says that batches for `device` are made on the CPU, and gives PyTorch's name of it."""
-    if not pyg.torch().cuda.is_available():
-        raise DeviceError.of(
-            "load batches on",
-            device,
-            expected="a GPU that PyTorch can use",
-            got="none",
-            hint="run with `--device cpu`, or a build of PyTorch with CUDA",
-        )
+    to: torch.device = pyg.device(device)
     warn(f"batches for {device} are made on the CPU and moved there: {why}", FallbackWarning)
-    found: torch.device = pyg.device(device)
-    return found
+    return to

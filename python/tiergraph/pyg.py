@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from .errors import InputError
+from .errors import DeviceError, InputError
 
 EXTRA = "pip install 'tiergraph[train]'"
 
@@ -19,8 +19,24 @@ def torch() -> Any:
 
 
 def device(name: str) -> Any:
-    """PyTorch's device `cuda` or `cuda:N`, with its number."""
-    return torch().device(name if ":" in name else f"{name}:0")
+    """PyTorch's device `cpu`, `cuda` or `cuda:N`, a GPU with its number.
+
+    Raises `DeviceError` for a GPU that PyTorch does not have.
+    """
+    if name == "cpu":
+        return torch().device(name)
+    kind, _, ordinal = name.partition(":")
+    cuda = torch().cuda
+    number = cuda.device_count() if cuda.is_available() else 0
+    if kind != "cuda" or int(ordinal or 0) >= number:
+        raise DeviceError.of(
+            "use the device",
+            name,
+            expected="a GPU that PyTorch can use",
+            got=f"{number} of them",
+            hint="run with `--device cpu`, or a build of PyTorch with CUDA",
+        )
+    return torch().device(kind, int(ordinal or 0))
 
 
 @cache

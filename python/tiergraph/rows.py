@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .archives import Member, members
 from .errors import InputError
+from .reading import mapped, reading
 from .tables import TABLE_SUFFIXES, open_table
 
 Array = NDArray[Any]
@@ -99,11 +100,7 @@ def from_column(path: Path) -> Array:
     """A number a line or row: a `.npy` file, mapped; a table of one column or text, whole."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        try:
-            array: Array = np.load(path, mmap_mode="r")
-        except ValueError as error:
-            raise InputError.of("read", path, expected="an array of numbers", got=error) from error
-        return array
+        return mapped(path)
     if suffix in TABLE_SUFFIXES:
         table = open_table(str(path))
         names = list(table.schema.names)
@@ -115,7 +112,7 @@ def from_column(path: Path) -> Array:
     if suffix != ".csv" and not path.name.endswith(".csv.gz"):
         expected = f"one of .npy, .csv, {', '.join(TABLE_SUFFIXES)}"
         raise InputError.of("read values from", path, expected=expected)
-    with open_text(path) as lines:
+    with reading(path, "numbers"), open_text(path) as lines:
         # Whole numbers stay whole: a float does not hold every 64-bit integer.
         integers = not any(set(line) & set(".eEnN") for line in islice(lines, CSV_LINES))
     blocks = list(csv_batches(path, np.int64 if integers else np.float64))
@@ -124,12 +121,9 @@ def from_column(path: Path) -> Array:
 
 def csv_batches(path: Path, dtype: type[np.generic]) -> Iterator[Array]:
     """The lines of a CSV file without a header, some thousands at a time."""
-    with open_text(path) as lines:
+    with reading(path, "numbers"), open_text(path) as lines:
         while block := list(islice(lines, CSV_LINES)):
-            try:
-                yield np.loadtxt(block, delimiter=",", dtype=dtype, ndmin=2)
-            except ValueError as error:
-                raise InputError.of("read", path, expected="numbers", got=error) from error
+            yield np.loadtxt(block, delimiter=",", dtype=dtype, ndmin=2)
 
 
 def open_text(path: Path) -> IO[str]:

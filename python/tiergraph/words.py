@@ -81,9 +81,13 @@ def named(argument: str, value: object) -> str:
     if not _from_command_line:
         written = f'"{value}"' if isinstance(value, str) else repr(value)
         return f"{argument}={shortened(written)}"
+    return f"{flag_of(argument)} {shortened(str(value))}"
+
+
+def flag_of(argument: str) -> str:
+    """The flag that an argument is on the command line."""
     flags = {name: flag for flag, name in OTHER_NAMES.items() if flag not in SWITCHES}
-    flag = flags.get(argument, "--" + argument.replace("_", "-"))
-    return f"{flag} {shortened(str(value))}"
+    return flags.get(argument, "--" + argument.replace("_", "-"))
 
 
 def shortened(text: str) -> str:

@@ -22,6 +22,7 @@ from .features import Source as FeatureSource
 from .sizes import to_bytes
 from .sources import WAITING_EDGE_BYTES, Batch, Source, as_batches, as_files, batch_edges
 from .tables import TABLE_SUFFIXES, read_batches, reader_bytes
+from .words import flag_of
 
 PathLike = str | os.PathLike[str]
 
@@ -292,6 +293,7 @@ def generate(
         "classes": classes,
     }
     parameters = {name: value for name, value in generator.items() if value is not None}
+    _check_generator(kind, parameters)
     options: dict[str, Any] = {
         "memory": memory,
         "threads": threads,
@@ -312,6 +314,33 @@ def generate(
         _native.generate(kind, json.dumps(parameters), os.fspath(path), encoded, progress)
     )
     return stats
+
+
+NEEDED = {
+    "rmat": ("scale",),
+    "uniform": ("vertices", "edges"),
+    "sbm": ("vertices", "communities", "mean_degree", "inside"),
+}
+"""What a kind of generated graph must be told."""
+TAKEN = ("seed", "weights", "features", "classes")
+"""What all kinds may be told; `rmat` also takes `edge_factor`."""
+
+
+def _check_generator(kind: str, parameters: Mapping[str, Any]) -> None:
+    """Refuses what a kind of graph lacks or has no use for."""
+    needed = NEEDED[kind]
+    for name in needed:
+        if name not in parameters:
+            expected = f"`{flag_of(name)}`"
+            raise InputError.of(f"generate a graph of kind `{kind}`", expected=expected, got="none")
+    taken = {*needed, *TAKEN, *(("edge_factor",) if kind == "rmat" else ())}
+    for name in parameters:
+        if name not in taken:
+            expected = ", ".join(f"`{flag_of(n)}`" for n in (*needed, *TAKEN))
+            given = f"`{flag_of(name)}`"
+            raise InputError.of(
+                f"generate a graph of kind `{kind}`", expected=f"only {expected}", got=given
+            )
 
 
 def _is_empty(source: FeatureSource) -> bool:

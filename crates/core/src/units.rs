@@ -23,11 +23,10 @@ impl FromStr for ByteSize {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || {
-            Error::new(ErrorKind::Input, "read the size")
-                .object(text)
-                .expected("a number of bytes like `2GiB`, `512M` or `1048576`")
+        let error = |expected: &str| {
+            Error::new(ErrorKind::Input, "read the size").object(text).expected(expected)
         };
+        let bad = || error("a number of bytes like `2GiB`, `512M` or `1048576`");
         let trimmed = text.trim();
         let split =
             trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
@@ -41,7 +40,13 @@ impl FromStr for ByteSize {
             "t" | "tb" | "tib" => 4,
             _ => return Err(bad()),
         };
-        Ok(Self((number * 1024f64.powi(power)) as u64))
+        let bytes = number * 1024f64.powi(power);
+        if bytes >= 2f64.powi(64) {
+            return Err(error("fewer than 2^64 bytes"));
+        }
+        // A plain number is exact.
+        let exact = if power == 0 { trimmed[..split].parse().ok() } else { None };
+        Ok(Self(exact.unwrap_or(bytes as u64)))
     }
 }
 
@@ -72,5 +77,16 @@ mod tests {
             "cannot read the size `2 parsecs`: expected a number of bytes like `2GiB`, `512M` or \
              `1048576`"
         );
+    }
+
+    #[test]
+    fn sizes_are_exact_and_below_2_to_the_64() {
+        let bytes = |text: &str| text.parse::<ByteSize>().map(|size| size.0);
+        assert_eq!(bytes("18446744073709551615").unwrap(), u64::MAX);
+        assert_eq!(bytes("9007199254740993").unwrap(), (1 << 53) + 1);
+        for text in ["18446744073709551616", "100000000000000000000", "16777216TiB"] {
+            let error = bytes(text).unwrap_err().to_string();
+            assert!(error.contains("fewer than 2^64 bytes"), "{error}");
+        }
     }
 }

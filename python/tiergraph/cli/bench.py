@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from .. import _native
+from ..checks import one
 from ..sizes import to_bytes
 from .options import Json, Threads
 from .output import print_json, print_table, readable
@@ -40,7 +41,7 @@ def io(
         json.loads(_native.bench_io(os.fspath(path), engine, size, depth, threads, seconds))
         for engine in engines.split(",")
         for size in sizes
-        for depth in _integers(depths)
+        for depth in depths_of(depths)
     ]
     if as_json:
         print_json(rows)
@@ -60,8 +61,10 @@ def io(
     )
 
 
-def _integers(text: str) -> list[int]:
+def depths_of(text: str) -> list[int]:
+    """Numbers of reads in flight, by commas."""
     try:
-        return [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError as error:
         raise typer.BadParameter("--depth takes whole numbers by commas, such as 1,8,32") from error
+    return [one("depth", number) for number in numbers]

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _native
 from ..calls import checked
+from ..checks import arguments, by_name, mapping
 from ..errors import InputError
 from ..features import Attached
 from ..sizes import to_bytes
@@ -25,6 +26,7 @@ MOST_NODES = 2**32 - 1
 
 
 @checked
+@arguments(nodes=by_name, edges=mapping)
 def build_hetero(
     path: PathLike,
     data: Any = None,

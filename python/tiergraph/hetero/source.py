@@ -15,6 +15,7 @@ from ..arrays import to_endpoints
 from ..datasets import is_split, split_name
 from ..errors import InputError
 from ..features import Attached
+from ..reading import mapped
 from ..sources import BATCH_EDGES, as_batches, as_files
 from ..tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes
 from .graph import EdgeType
@@ -83,7 +84,7 @@ def _rows_of(source: Any) -> int | None:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.suffix == ".npy":
-            return int(np.load(path, mmap_mode="r").shape[0])
+            return int(mapped(path).shape[0])
         return open_table(str(path)).rows if path.suffix in TABLE_SUFFIXES else None
     shape = getattr(source, "shape", None)
     if shape is not None:

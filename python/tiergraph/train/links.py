@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import pyg
-from ..errors import InputError, IoError
+from ..errors import InputError
 from ..graph import Graph
 from ..link import links_of
 from ..loader import NeighborLoader
+from ..reading import reading
 from .options import TrainOptions
 
 if TYPE_CHECKING:
@@ -29,16 +30,13 @@ STREAM = (1 << 64) - 1
 
 def read_links(path: Path) -> tuple[Links, Links, Links]:
     """`train`, `val` and `test` of an `.npz`: vertex ids of shape (2, L) each."""
-    try:
-        with np.load(path) as archive:
-            missing = {"train", "val", "test"} - set(archive.files)
-            if missing:
-                raise InputError.of(
-                    "train on the links of", path, expected="train, val, test", got=archive.files
-                )
-            return links_of(archive["train"]), links_of(archive["val"]), links_of(archive["test"])
-    except (OSError, ValueError, AttributeError) as error:
-        raise IoError.of("read the links", path, got=error) from error
+    with reading(path, "an `.npz` archive"), np.load(path) as archive:
+        missing = {"train", "val", "test"} - set(archive.files)
+        if missing:
+            raise InputError.of(
+                "train on the links of", path, expected="train, val, test", got=archive.files
+            )
+        return links_of(archive["train"]), links_of(archive["val"]), links_of(archive["test"])
 
 
 def draw_links(graph: Graph, options: TrainOptions) -> tuple[Links, Links, Links]:

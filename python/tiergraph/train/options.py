@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
+from ..checks import one
 from ..errors import InputError
 
 TaskName: TypeAlias = Literal["node", "link"]
@@ -68,6 +69,7 @@ class TrainOptions:
     """Where batches are made and trained on: `cpu`, `cuda` or `cuda:N`."""
 
     def __post_init__(self) -> None:
+        one("device", self.device)
         if self.model not in MODELS:
             raise InputError.of("train the model", self.model, expected=", ".join(MODELS))
         if self.task not in TASKS:

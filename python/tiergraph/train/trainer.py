@@ -57,7 +57,7 @@ class Trainer:
         width = check_features(graph, options.features)
         outputs = self._prepare(graph)
         torch.manual_seed(options.seed)
-        self.model = build_model(options, width, outputs).to(options.device)
+        self.model = build_model(options, width, outputs).to(pyg.device(options.device))
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
