@@ -317,6 +317,9 @@ def order_features(
 def generate(
     kind: str, params_json: str, path_out: str, options_json: str, progress: Progress | None
 ) -> str: ...
+def check_array(path: str, name: str) -> None:
+    """Refuses the file `labels/NAME.npy` or `splits/NAME.npy` if it is not the graph's."""
+
 def verify(path: str, progress: Progress | None) -> str:
     """Files, blocks and bytes read, and `damage`: a list of `{file, block, offset, what}`."""
 

@@ -158,16 +158,26 @@ class Features:
 
 
 class Arrays(Mapping[str, Array]):
-    """A graph's labels or splits by name, mapped by NumPy, in ascending order of the ids."""
+    """A graph's labels or splits by name, mapped by NumPy, in ascending order of the ids.
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder = folder.absolute()
+    A file is compared with its checksums when it is first asked for: raises `FormatError` for one
+    that is damaged, or another's.
+    """
+
+    def __init__(self, graph: str, folder: str, names: Sequence[str]) -> None:
+        self._graph = Path(graph).absolute()
+        self._folder = folder
         self._names = list(names)
+        self._checked: set[str] = set()
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._names:
             raise KeyError(name)
-        return mapped(self._folder / f"{name}.npy")
+        file = f"{self._folder}/{name}.npy"
+        if name not in self._checked:
+            _native.check_array(str(self._graph), file)
+            self._checked.add(name)
+        return mapped(self._graph / file)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -233,12 +232,12 @@ class Graph:
     @cached_property
     def labels(self) -> Arrays:
         """The vertices' labels by name, mapped by NumPy, in the order of `ids`."""
-        return Arrays(Path(self.path) / "labels", self._info["labels"])
+        return Arrays(self.path, "labels", self._info["labels"])
 
     @cached_property
     def splits(self) -> Arrays:
         """Masks of vertices, or lists of positions in `ids`, by name; mapped by NumPy."""
-        return Arrays(Path(self.path) / "splits", self._info["splits"])
+        return Arrays(self.path, "splits", self._info["splits"])
 
     def degrees(self, direction: Literal["out", "in"] = "out") -> NDArray[np.uint32]:
         """How many edges leave (`out`) or enter (`in`) each vertex, uint32 of shape (|V|,)."""

@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tiergraph_core::Result;
 use tiergraph_format::block::DEFAULT_BLOCK_BYTES;
 use tiergraph_format::rows::{PAGE_BYTES, RowsIndex, RowsPage, RowsWriter, check_page};
+use tiergraph_format::salt::Salt;
 use tiergraph_format::sink::VecSink;
 
 const EDGE_FACTOR: usize = 16;
@@ -57,7 +58,7 @@ fn scan(bytes: &[u8], arcs: &[u64]) -> Result<()> {
     let mut seconds = 0.0;
     for (number, page) in bytes.chunks(PAGE_BYTES).enumerate() {
         let begin = core_seconds();
-        check_page(page, "rows", number as u64)?;
+        check_page(page, "rows", number as u64, Salt::NONE)?;
         let page = RowsPage::parse(page)?;
         neighbors.clear();
         for vertex in page.vertices() {

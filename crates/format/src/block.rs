@@ -8,6 +8,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::le::{put, u16_at, u32_at, u64_at};
+use crate::salt::Salt;
 
 /// Bytes of the header, where the payload begins.
 pub const HEADER_BYTES: usize = 64;
@@ -99,20 +100,21 @@ impl Header {
     }
 }
 
-/// Writes the checksum of a block whose header and payload are in place.
+/// Writes the checksum of a block of a file with this salt, whose header and payload are in place.
 ///
 /// # Panics
 /// If `block` is shorter than a header.
-pub fn seal(block: &mut [u8]) {
-    let crc = checksum(block);
+pub fn seal(block: &mut [u8], salt: Salt) {
+    let crc = salt.on(checksum(block));
     put(block, CHECKSUM_AT, crc.to_le_bytes());
 }
 
 /// Checks the header and the checksum of block `number` of `file`, all of whose bytes are `block`.
+/// `salt` is the file's: blocks of other files and builds do not match.
 ///
 /// # Errors
 /// [`ErrorKind::Format`] that names the file, the block and its offset.
-pub fn check(block: &[u8], file: &str, number: u64) -> Result<Header> {
+pub fn check(block: &[u8], file: &str, number: u64, salt: Salt) -> Result<Header> {
     let at = || {
         let offset = number.saturating_mul(block.len() as u64);
         Error::new(ErrorKind::Format, format!("use block {number} (offset {offset}) of"))
@@ -122,7 +124,7 @@ pub fn check(block: &[u8], file: &str, number: u64) -> Result<Header> {
     if block.len() < HEADER_BYTES {
         return Err(at().expected("at least 64 bytes").got(format!("{} bytes", block.len())));
     }
-    let (stored, computed) = (u32_at(block, CHECKSUM_AT), checksum(block));
+    let (stored, computed) = (u32_at(block, CHECKSUM_AT), salt.on(checksum(block)));
     if stored != computed {
         let expected = format!("CRC-32C {stored:08x}");
         return Err(at().expected(expected).got(format!("{computed:08x}")));
@@ -143,6 +145,10 @@ fn checksum(block: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
+    fn salt() -> Salt {
+        Salt::of("b", "out.blocks")
+    }
+
     fn sealed() -> Vec<u8> {
         let mut block = vec![0u8; 4096];
         block[64..164].fill(7);
@@ -156,9 +162,20 @@ mod tests {
             items: 2,
         };
         header.write(&mut block);
-        seal(&mut block);
-        assert_eq!(check(&block, "g.tg/tiles.blocks", 5).unwrap(), header);
+        seal(&mut block, salt());
+        assert_eq!(check(&block, "g.tg/tiles.blocks", 5, salt()).unwrap(), header);
         block
+    }
+
+    #[test]
+    fn a_block_of_another_file_or_build_does_not_match() {
+        let block = sealed();
+        let others = [("b", "in.blocks"), ("a", "out.blocks"), ("b", "out.block"), ("", "")];
+        for salt in
+            others.map(|(build, file)| Salt::of(build, file)).into_iter().chain([Salt::NONE])
+        {
+            assert!(check(&block, "f", 5, salt).is_err(), "{salt:?}");
+        }
     }
 
     #[test]
@@ -166,7 +183,7 @@ mod tests {
         let mut block = sealed();
         for bit in 0..block.len() * 8 {
             block[bit / 8] ^= 1 << (bit % 8);
-            assert!(check(&block, "f", 5).is_err(), "bit {bit}");
+            assert!(check(&block, "f", 5, salt()).is_err(), "bit {bit}");
             block[bit / 8] ^= 1 << (bit % 8);
         }
     }
@@ -174,14 +191,14 @@ mod tests {
     #[test]
     fn errors_name_file_block_and_offset() {
         let mut block = sealed();
-        let e = check(&block, "g.tg/tiles.blocks", 6).unwrap_err();
+        let e = check(&block, "g.tg/tiles.blocks", 6, salt()).unwrap_err();
         assert_eq!(
             e.to_string(),
             "cannot use block 6 (offset 24576) of `g.tg/tiles.blocks`: expected its number, got \
              block 5\n\nhint: `tiergraph verify` lists all damage; rebuild the graph to repair it"
         );
         block[70] ^= 1;
-        let e = check(&block, "g.tg/tiles.blocks", 5).unwrap_err().to_string();
+        let e = check(&block, "g.tg/tiles.blocks", 5, salt()).unwrap_err().to_string();
         assert!(e.starts_with(
             "cannot use block 5 (offset 20480) of `g.tg/tiles.blocks`: expected CRC-32C "
         ));
@@ -191,8 +208,8 @@ mod tests {
     fn an_unknown_layout_is_refused() {
         let mut block = sealed();
         block[4] = 9;
-        seal(&mut block);
-        let e = check(&block, "f", 5).unwrap_err().to_string();
+        seal(&mut block, salt());
+        let e = check(&block, "f", 5, salt()).unwrap_err().to_string();
         assert!(e.contains("expected layout 1 (tiles) or 2 (raw), got layout 9"), "{e}");
     }
 }

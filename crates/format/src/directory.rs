@@ -11,6 +11,7 @@ use crate::journal::recover;
 use crate::leftovers::{BUILD_ID, remove_leftovers, remove_stripes};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::place::{Place, refuse, sync};
+use crate::salt::Salt;
 use crate::sink::FileSink;
 
 pub use crate::place::Existing;
@@ -162,7 +163,7 @@ impl Building {
         let dirs = if self.places.len() > 1 { &self.places[1..] } else { &self.places[..] };
         let paths: Vec<_> = dirs.iter().map(|place| place.building.join(name)).collect();
         paths.iter().try_for_each(|path| make_folder(path))?;
-        FileSink::create(&paths, kind, block_bytes)
+        Ok(FileSink::create(&paths, kind, block_bytes)?.salted(Salt::of(&self.build_id, name)))
     }
 
     /// Writes the manifest (stripes and build id are filled in), forces everything to the device
@@ -212,7 +213,8 @@ pub struct Assembled {
 
 impl Building {
     /// Says what all that was written makes up.
-    pub fn assemble(self, manifest: Manifest) -> Assembled {
+    pub fn assemble(self, mut manifest: Manifest) -> Assembled {
+        manifest.build_id.clone_from(&self.build_id);
         let dir = GraphDir { path: self.places[0].building.clone(), manifest };
         Assembled { building: self, dir }
     }

@@ -91,6 +91,14 @@ pub fn read<T: Element>(path: &Path, entry: &FileEntry) -> Result<Vec<T>> {
     Ok(values)
 }
 
+/// Reads a whole array and checks every chunk, for readers that map the file.
+///
+/// # Errors
+/// [`ErrorKind::Format`] for an array that is damaged, or another's.
+pub fn check(path: &Path, entry: &FileEntry) -> Result<()> {
+    (0..entry.blocks).try_for_each(|number| read_chunk::<u8>(path, entry, number).map(drop))
+}
+
 /// Reads chunk `number` of an array (elements from `number × 1 MiB / size of T`) and checks it.
 pub fn read_chunk<T: Element>(path: &Path, entry: &FileEntry, number: u64) -> Result<Vec<T>> {
     let len = chunk_elements::<T>(path, entry, number)?;

@@ -16,6 +16,7 @@ use crate::seal::{FORMAT_VERSION, damaged, parse_sealed, write_sealed};
 
 pub use crate::place::HETERO;
 
+const ANOTHERS: &str = "it is of another graph: rebuild the whole";
 /// Vertices of both types of an edge are 32-bit numbers.
 const MOST_VERTICES: u64 = u32::MAX as u64;
 
@@ -28,6 +29,9 @@ pub struct HeteroManifest {
     pub node_types: Vec<NodeType>,
     /// The types of edges, in the user's order: a type's place is part of what it draws by.
     pub edge_types: Vec<EdgeType>,
+    /// The build ids of all graphs: node types', then edge types'. None in format version 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<String>,
 }
 
 /// A type of nodes.
@@ -66,7 +70,7 @@ impl EdgeType {
 impl HeteroManifest {
     /// A manifest of this version.
     pub fn new(node_types: Vec<NodeType>, edge_types: Vec<EdgeType>) -> Self {
-        Self { format_version: FORMAT_VERSION, node_types, edge_types }
+        Self { format_version: FORMAT_VERSION, node_types, edge_types, builds: Vec::new() }
     }
 
     /// Whether there is a heterogeneous graph at `path`, sound or not.
@@ -166,7 +170,7 @@ impl HeteroManifest {
     /// Compares the graphs with what is said of them.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`] for a graph of another size.
+    /// [`ErrorKind::Format`] for a graph of another size or build.
     pub fn check(&self, manifests: &[&Manifest]) -> Result<()> {
         let nodes = self.node_types.iter().map(|t| (t.vertices, 0));
         let ends = self.ends()?.into_iter().map(|ends| self.vertices_of(ends));
@@ -178,7 +182,16 @@ impl HeteroManifest {
                     .object(graph)
                     .expected(format!("{vertices} vertices and {edges} directed edges"))
                     .got(format!("{} and {}", manifest.vertices, manifest.edges))
-                    .hint("it is of another graph: rebuild the whole"));
+                    .hint(ANOTHERS));
+            }
+        }
+        for ((graph, manifest), build) in self.graphs().zip(manifests).zip(&self.builds) {
+            if manifest.build_id != *build {
+                return Err(Error::new(ErrorKind::Format, "open the part")
+                    .object(graph)
+                    .expected(format!("build {build}"))
+                    .got(format!("build {}", manifest.build_id))
+                    .hint(ANOTHERS));
             }
         }
         Ok(())
@@ -228,8 +241,10 @@ impl HeteroBuilding {
             .graphs()
             .map(|graph| Manifest::read(&self.folder().join(graph)))
             .collect::<Result<_>>()?;
+        let builds = parts.iter().map(|part| part.build_id.clone()).collect();
+        let manifest = HeteroManifest { builds, ..manifest.clone() };
         manifest.check(&parts.iter().collect::<Vec<_>>())?;
-        write_sealed(manifest, self.folder(), HETERO)?;
+        write_sealed(&manifest, self.folder(), HETERO)?;
         refuse(&path, self.existing)?;
         let io = |e| Error::io("rename into place", path.display(), e);
         sync(self.folder()).map_err(io)?;

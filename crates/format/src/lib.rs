@@ -21,6 +21,7 @@ pub mod pages;
 mod place;
 pub mod raw;
 pub mod rows;
+pub mod salt;
 mod seal;
 pub mod sink;
 pub mod tiles;

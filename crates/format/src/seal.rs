@@ -8,8 +8,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// The only version that this crate writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version that this crate writes. It reads version 1 too, whose checksums have no salt.
+pub const FORMAT_VERSION: u32 = 2;
+/// The first version whose blocks and pages of rows have salted checksums.
+pub(crate) const SALTED_VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
 
 const SEAL_BEFORE: &str = ",\n  \"manifest_crc32c\": \"";
 const SEAL_AFTER: &str = "\"\n}\n";
@@ -30,10 +33,12 @@ pub(crate) fn write_sealed(content: &impl Serialize, dir: &Path, name: &str) -> 
 pub(crate) fn parse_sealed<T: DeserializeOwned>(bytes: &[u8], file: &str) -> Result<T> {
     let value: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     let version = value.as_ref().and_then(|v| v.get("format_version"));
-    if let Some(version) = version.filter(|v| **v != FORMAT_VERSION) {
+    let is_known =
+        |version: u64| (u64::from(OLDEST_VERSION)..=u64::from(FORMAT_VERSION)).contains(&version);
+    if let Some(version) = version.filter(|v| !v.as_u64().is_some_and(is_known)) {
         return Err(Error::new(ErrorKind::Format, "open")
             .object(file)
-            .expected(format!("format version {FORMAT_VERSION}"))
+            .expected(format!("format version {OLDEST_VERSION} or {FORMAT_VERSION}"))
             .got(format!("version {version}"))
             .hint("open the graph with the version of tiergraph that built it"));
     }

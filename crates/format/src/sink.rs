@@ -8,6 +8,7 @@ use rustix::fs::{Advice, fadvise};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::manifest::{FileEntry, FileKind};
+use crate::salt::Salt;
 
 /// Takes finished blocks in the order of their numbers.
 ///
@@ -15,6 +16,11 @@ use crate::manifest::{FileEntry, FileKind};
 pub trait BlockSink {
     /// Takes the next block.
     fn put(&mut self, block: &[u8]) -> Result<()>;
+
+    /// What checksums of its blocks and pages are salted with.
+    fn salt(&self) -> Salt {
+        Salt::NONE
+    }
 }
 
 /// How much is written to a stripe between two advices to the kernel to drop it from memory.
@@ -28,6 +34,7 @@ const ADVICE_BYTES: u64 = 32 << 20;
 pub struct FileSink {
     stripes: Vec<Stripe>,
     kind: FileKind,
+    salt: Salt,
     block_bytes: u32,
     blocks: u64,
     bytes: u64,
@@ -46,7 +53,14 @@ impl FileSink {
     /// Creates one file a stripe; `paths` has one path when the file is not striped.
     pub fn create(paths: &[PathBuf], kind: FileKind, block_bytes: u32) -> Result<Self> {
         let stripes = paths.iter().map(|path| Stripe::create(path)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { stripes, kind, block_bytes, blocks: 0, bytes: 0, crc: 0 })
+        let salt = Salt::NONE;
+        Ok(Self { stripes, kind, salt, block_bytes, blocks: 0, bytes: 0, crc: 0 })
+    }
+
+    /// The same file, whose blocks and pages are those of one build.
+    #[must_use]
+    pub fn salted(self, salt: Salt) -> Self {
+        Self { salt, ..self }
     }
 
     /// Forces everything to the device and tells what the manifest records about the file.
@@ -81,6 +95,10 @@ impl BlockSink for FileSink {
         self.blocks += 1;
         self.bytes += block.len() as u64;
         Ok(())
+    }
+
+    fn salt(&self) -> Salt {
+        self.salt
     }
 }
 
@@ -125,5 +143,9 @@ impl BlockSink for VecSink {
 impl<S: BlockSink + ?Sized> BlockSink for &mut S {
     fn put(&mut self, block: &[u8]) -> Result<()> {
         (**self).put(block)
+    }
+
+    fn salt(&self) -> Salt {
+        (**self).salt()
     }
 }

@@ -17,6 +17,7 @@ use crate::flat;
 use crate::hetero::{HETERO, HeteroManifest};
 use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
 use crate::rows::{PAGE_BYTES, check_page};
+use crate::salt::Salt;
 
 /// What [`verify`] read and found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,7 +146,8 @@ fn verify_file(
         crc = crc32c::crc32c_append(crc, block);
         report.blocks += 1;
         report.bytes += block.len() as u64;
-        verify_block(name, entry, crcs.as_deref(), number, offset, block, report);
+        let checks = Checks { salt: graph.manifest().salt(name), crcs: crcs.as_deref() };
+        verify_block(name, entry, checks, number, offset, block, report);
     }
     // Sound blocks of another build of the same graph.
     if crc != entry.crc32c && report.damage.len() == found_before {
@@ -165,10 +167,18 @@ fn page_checksums(graph: &GraphDir, name: &str, entry: &FileEntry) -> Option<Vec
     flat::read(&graph.path().join(&crc), graph.entry(&crc).ok()?).ok()
 }
 
+/// What a file's checksums are compared with.
+#[derive(Clone, Copy)]
+struct Checks<'a> {
+    salt: Salt,
+    /// Those of pages that have none themselves.
+    crcs: Option<&'a [u32]>,
+}
+
 fn verify_block(
     name: &str,
     entry: &FileEntry,
-    crcs: Option<&[u32]>,
+    Checks { salt, crcs }: Checks<'_>,
     number: u64,
     offset: u64,
     block: &[u8],
@@ -180,7 +190,9 @@ fn verify_block(
         }
     };
     match entry.kind {
-        FileKind::Blocks => note(offset, block::check(block, name, number).map(|_| ())),
+        FileKind::Blocks => {
+            note(offset, block::check(block, name, number, salt).map(|_| ()));
+        }
         FileKind::Flat => note(offset, flat::check_chunk(block, Path::new(name), entry, number)),
         FileKind::Rows | FileKind::Features => {
             for (page, at) in block.chunks(PAGE_BYTES).zip((offset..).step_by(PAGE_BYTES)) {
@@ -188,7 +200,7 @@ fn verify_block(
                 note(
                     at,
                     match (entry.kind, crcs) {
-                        (FileKind::Rows, _) => check_page(page, name, number),
+                        (FileKind::Rows, _) => check_page(page, name, number, salt),
                         (_, Some(crcs)) => features::check_page(page, crcs, name, number),
                         // The whole file's checksum is compared all the same.
                         (_, None) => Ok(()),

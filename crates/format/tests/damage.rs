@@ -144,3 +144,20 @@ fn verify_stops_when_asked() {
     let e = verify(graph.path(), &Silent, &cancel).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Interrupted);
 }
+
+#[test]
+fn files_of_another_build_are_found_block_by_block() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = sample::build(&dir.path().join("g.tg"), &[], 1);
+    let other = sample::build(&dir.path().join("other.tg"), &[], 1);
+    for name in ["out.blocks", "out.rows"] {
+        let path = graph.path().join(name);
+        let sound = fs::read(&path).unwrap();
+        fs::copy(other.path().join(name), &path).unwrap();
+        let damage = check(graph.path()).damage;
+        assert!(damage.len() as u64 >= graph.entry(name).unwrap().blocks, "{name}");
+        assert!(damage.iter().all(|damage| damage.file == name), "{name}");
+        fs::write(&path, sound).unwrap();
+    }
+    assert_eq!(check(graph.path()).damage, []);
+}

@@ -187,7 +187,7 @@ fn an_unknown_version_is_refused_by_name() {
     assert_eq!(
         e.to_string(),
         format!(
-            "cannot open `{}`: expected format version 1, got version 9\n\nhint: open the graph \
+            "cannot open `{}`: expected format version 1 or 2, got version 10\n\nhint: open the graph \
              with the version of tiergraph that built it",
             dir.path().join(MANIFEST).display()
         )

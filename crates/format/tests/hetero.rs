@@ -50,7 +50,7 @@ fn what_is_no_such_file_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Input);
     assert!(!HeteroManifest::is_at(folder.path()));
     for (text, what) in [
-        ("{\"format_version\": 2}", "got version 2"),
+        ("{\"format_version\": 3}", "got version 3"),
         ("{\"format_version\": 1}", "manifest_crc32c"),
         ("", "manifest_crc32c"),
     ] {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tiergraph_format::block;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::raw::{IdWidth, Ids, RawBlock, RawWriter, WeightSlice};
+use tiergraph_format::salt::Salt;
 use tiergraph_format::sink::VecSink;
 
 type Adjacency = BTreeMap<u64, Vec<(u64, f64)>>;
@@ -24,7 +25,7 @@ fn read(blocks: &[Vec<u8>]) -> Adjacency {
     let mut graph = Adjacency::new();
     let mut goes_on = false;
     for (number, bytes) in blocks.iter().enumerate() {
-        block::check(bytes, "out.blocks", number as u64).unwrap();
+        block::check(bytes, "out.blocks", number as u64, Salt::NONE).unwrap();
         let words = aligned(bytes);
         let block = RawBlock::parse(bytemuck::cast_slice(&words)).unwrap();
         assert_eq!(block.began_earlier(), goes_on, "block {number}");

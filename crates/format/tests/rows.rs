@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tiergraph_format::rows::{PAGE_BYTES, RowsIndex, RowsPage, RowsWriter, check_page};
+use tiergraph_format::salt::Salt;
 use tiergraph_format::sink::VecSink;
 
 type Adjacency = BTreeMap<u64, Vec<u64>>;
@@ -30,7 +31,7 @@ impl Rows {
 
     fn page(&self, number: u64) -> RowsPage<'_> {
         let page = &self.bytes[number as usize * PAGE_BYTES..][..PAGE_BYTES];
-        check_page(page, "out.rows", number).unwrap();
+        check_page(page, "out.rows", number, Salt::NONE).unwrap();
         RowsPage::parse(page).unwrap()
     }
 
@@ -148,7 +149,7 @@ proptest! {
             bytes[at] ^= 1 << bit;
             let number = at / PAGE_BYTES;
             let page = &bytes[number * PAGE_BYTES..][..PAGE_BYTES];
-            prop_assert!(check_page(page, "out.rows", number as u64).is_err());
+            prop_assert!(check_page(page, "out.rows", number as u64, Salt::NONE).is_err());
             read_all(page, 5, 3);
         }
     }
@@ -225,7 +226,10 @@ fn what_cannot_be_written_or_read_is_refused() {
     );
     let mut page = rows.bytes.clone();
     page[4095] = 1;
-    let e = check_page(&page, "g.tg/out.rows", 0).unwrap_err().to_string();
+    let e = check_page(&page, "g.tg/out.rows", 0, Salt::NONE).unwrap_err().to_string();
     assert!(e.starts_with("cannot use page 0 (offset 0) of `g.tg/out.rows`: expected CRC-32C "));
-    assert!(check_page(&rows.bytes, "g.tg/out.rows", 1).is_err(), "a page in a wrong place");
+    assert!(
+        check_page(&rows.bytes, "g.tg/out.rows", 1, Salt::NONE).is_err(),
+        "a page in a wrong place"
+    );
 }

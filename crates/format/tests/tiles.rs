@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use strips::{Arc, Strip, mix, options, plain, small, strip_of, strips, write};
 use tiergraph_format::block::{self, Layout};
 use tiergraph_format::manifest::Weights;
+use tiergraph_format::salt::Salt;
 use tiergraph_format::tiles::*;
 
 /// Decodes a segment; its arcs in no particular order.
@@ -37,7 +38,7 @@ fn check(options: TileOptions, strips: &[Strip]) {
     let mut decoded: BTreeMap<u64, Vec<Arc>> = BTreeMap::new();
     for (number, bytes) in blocks.iter().enumerate() {
         assert_eq!(bytes.len(), options.block_bytes);
-        let header = block::check(bytes, "tiles.blocks", number as u64).unwrap();
+        let header = block::check(bytes, "tiles.blocks", number as u64, Salt::NONE).unwrap();
         assert_eq!(header.layout, Layout::Tiles);
         let block = TilesBlock::parse(bytes, &options).unwrap();
         let segments: Vec<_> = block.segments().collect::<Result<_, _>>().unwrap();

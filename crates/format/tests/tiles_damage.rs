@@ -6,6 +6,7 @@ mod strips;
 use proptest::prelude::*;
 use strips::{options, plain, strips, write};
 use tiergraph_format::block;
+use tiergraph_format::salt::Salt;
 use tiergraph_format::tiles::*;
 
 proptest! {
@@ -70,7 +71,7 @@ proptest! {
             block[at] ^= 1 << bit;
             // The second of two equal flips mends the block.
             let damaged = intact.as_ref() != Some(block) && at >= 64;
-            prop_assert!(block::check(block, "tiles.blocks", 0).is_err() || !damaged);
+            prop_assert!(block::check(block, "tiles.blocks", 0, Salt::NONE).is_err() || !damaged);
             if let Ok(block) = TilesBlock::parse(block, &options) {
                 for segment in block.segments().flatten() {
                     let _ = for_each_step(&segment, &options, |_| ());

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
+use tiergraph_format::salt::Salt;
 use tiergraph_io::FileId;
 
 use crate::{Direction, Graph};
@@ -38,6 +39,15 @@ impl Graph {
         self.dir().paths(&name)
     }
 
+    /// What the checksums of a file's blocks are salted with.
+    ///
+    /// # Errors
+    /// The graph has no such file.
+    pub fn salt_of(&self, file: BlockFile) -> Result<Salt> {
+        let (_, name) = self.block_file(file)?;
+        Ok(self.manifest().salt(&name))
+    }
+
     pub(crate) fn block_file(&self, file: BlockFile) -> Result<(FileId, String)> {
         let found = match file {
             BlockFile::Tiles => self.tiles.as_ref().map(|t| (t.file(), "tiles.blocks".to_owned())),
@@ -62,8 +72,9 @@ impl Graph {
                 file.read_exact_at(&mut bytes[..left as usize], unit * size)
             });
             opened.map_err(|e| Error::io("read", paths[stripe].display(), e))?;
+            let salt = self.manifest().salt(&name);
             let name = self.file_name(&name);
-            Ok(match block::check(&bytes, &name, block.into()) {
+            Ok(match block::check(&bytes, &name, block.into(), salt) {
                 Err(error) => error,
                 Ok(_) => Error::new(ErrorKind::Device, format!("compute on block {block} of"))
                     .object(name)

@@ -140,10 +140,10 @@ impl Graph {
             Want { file, offset: block * size, len: size as usize, key }
         };
         let wants: Vec<Want> = (0..entry.blocks).map(want).collect();
-        let name = self.file_name(&name);
+        let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
         let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
             if fresh && !self.is_unchecked() {
-                block::check(bytes, &name, i as u64)?;
+                block::check(bytes, &name, i as u64, salt)?;
             }
             let lists = RawLists::of(&RawBlock::parse(bytes)?, narrow)?;
             if self.is_unchecked() && !lists.are_below(self.vertices()) {

@@ -254,7 +254,8 @@ impl Graph {
         visit: impl Fn(&mut W, &RowsPage<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let name = self.file_name(&format!("{}.rows", selection.direction));
+        let name = format!("{}.rows", selection.direction);
+        let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
         let in_file = self.rows(selection.direction).map_or(0, |rows| rows.index.len() as u64);
         let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| {
             let want = &selection.wants[i];
@@ -262,7 +263,7 @@ impl Graph {
             if fresh {
                 // All of a block that may become resident, because later passes do not check.
                 for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..in_file) {
-                    check_page(page, &name, number)?;
+                    check_page(page, &name, number, salt)?;
                 }
             }
             for run in selection.pages(i) {

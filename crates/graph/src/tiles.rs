@@ -214,12 +214,13 @@ impl Graph {
         let Some(tiles) = &self.tiles else {
             return Err(self.missing_layout("pass over", "tiles"));
         };
+        let salt = self.manifest().salt("tiles.blocks");
         let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| -> Result<()> {
             let want = &selection.wants[i];
             let whole = want.key.is_some();
             let is_new = fresh && !self.is_unchecked();
             if is_new && let Some(key) = want.key {
-                block::check(bytes, &self.file_name("tiles.blocks"), key.block)?;
+                block::check(bytes, &self.file_name("tiles.blocks"), key.block, salt)?;
             }
             let at = if whole { 0 } else { (want.offset % self.block_bytes() as u64) as usize };
             for &i in selection.segments(i) {

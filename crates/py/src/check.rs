@@ -4,9 +4,20 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::json;
+use tiergraph_format::directory::GraphDir;
+use tiergraph_format::flat;
 
 use crate::calls::Call;
 use crate::errors::to_json;
+
+/// Compares the array file `name` of the graph at `path`, which NumPy maps, with the manifest.
+#[pyfunction]
+pub(crate) fn check_array(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<()> {
+    Call::new(None).run(py, || {
+        let graph = GraphDir::open(&path)?;
+        flat::check(&graph.path().join(name), graph.entry(name)?)
+    })
+}
 
 /// Reads every byte of a graph; what is damaged is in the report, as JSON.
 #[pyfunction]

@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use super::build::{Builder, build_file, build_file_with_values, generate};
     #[pymodule_export]
-    use super::check::verify;
+    use super::check::{check_array, verify};
     #[pymodule_export]
     use super::cut::Cut;
     #[pymodule_export]

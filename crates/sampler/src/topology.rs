@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tiergraph_cache::RankedSet;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::rows::{RowsPage, check_page};
+use tiergraph_format::salt::Salt;
 use tiergraph_graph::{ArcColumn, Direction, Graph};
 use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
@@ -52,6 +53,7 @@ pub struct Topology {
     longest: u64,
     file: FileId,
     name: Arc<str>,
+    salt: Salt,
     _held: Reservation,
 }
 
@@ -107,6 +109,7 @@ impl Topology {
             longest,
             file: rows.file,
             name: rows.name.into(),
+            salt: graph.manifest().salt(&format!("{direction}.rows")),
             _held: held,
         };
         match keep {
@@ -209,7 +212,7 @@ impl Topology {
 
     /// Checks page `number`, which was just read.
     pub fn check(&self, number: u64, page: &[u8]) -> Result<()> {
-        check_page(page, &self.name, number)
+        check_page(page, &self.name, number, self.salt)
     }
 
     /// Looks up, on one page, those of `arcs` (arcs of `vertex`) that it holds, and writes whom

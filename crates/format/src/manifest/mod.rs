@@ -11,7 +11,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::features::FeaturesEntry;
 use crate::place::HETERO;
-use crate::seal::{damaged, parse_sealed, write_sealed};
+use crate::salt::Salt;
+use crate::seal::{SALTED_VERSION, damaged, parse_sealed, write_sealed};
 
 pub use crate::place::MANIFEST;
 pub use crate::seal::FORMAT_VERSION;
@@ -19,7 +20,7 @@ pub use crate::seal::FORMAT_VERSION;
 /// What a graph directory holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`FORMAT_VERSION`].
+    /// [`FORMAT_VERSION`], or an older one that is still read.
     pub format_version: u32,
     /// Vertices, isolated ones included; ids are `0..vertices`.
     pub vertices: u64,
@@ -190,6 +191,15 @@ impl Manifest {
         let path = dir.join(MANIFEST);
         let bytes = fs::read(&path).map_err(|e| no_graph(dir, e))?;
         Self::parse(&bytes, &path.display().to_string())
+    }
+
+    /// What the checksums of the blocks and pages of a file are salted with.
+    pub fn salt(&self, file: &str) -> Salt {
+        if self.format_version < SALTED_VERSION {
+            Salt::NONE
+        } else {
+            Salt::of(&self.build_id, file)
+        }
     }
 
     /// Checks and parses a manifest's text; `file` names it in errors.

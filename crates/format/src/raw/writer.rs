@@ -128,7 +128,7 @@ impl<S: BlockSink> RawWriter<S> {
             items: open.table.len() as u32,
         };
         header.write(&mut self.block);
-        block::seal(&mut self.block);
+        block::seal(&mut self.block, self.sink.salt());
         self.number += 1;
         self.sink.put(&self.block)
     }

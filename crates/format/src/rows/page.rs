@@ -1,7 +1,7 @@
 //! A page: 4 KiB that can be read and understood alone.
 //!
 //! ```text
-//!  0  u32  CRC-32C of bytes 4..4096, begun with the page number's eight bytes
+//!  0  u32  CRC-32C of the page number's eight bytes and then bytes 4..4096, salted
 //!  4  u8   magic 0x52 (`R`)
 //!  5  u8   flags: 1 = the first list began on an earlier page, 2 = the last goes on on the next
 //!  6  u16  vertices on this page
@@ -17,6 +17,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::list::List;
 use crate::le::{u16_at, u32_at, u64_at};
+use crate::salt::Salt;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
@@ -49,16 +50,17 @@ pub struct Piece {
     pub degree: u64,
 }
 
-/// The checksum of page `number`.
-pub(super) fn checksum(page: &[u8], number: u64) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &page[4..])
+/// The checksum of page `number` of a file with this salt.
+pub(super) fn checksum(page: &[u8], number: u64, salt: Salt) -> u32 {
+    salt.on(crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &page[4..]))
 }
 
-/// Checks the checksum of page `number` of `file`.
+/// Checks the checksum of page `number` of `file`. `salt` is the file's: pages of other files and
+/// builds do not match.
 ///
 /// # Errors
 /// [`ErrorKind::Format`] that names the file, the page and its offset.
-pub fn check_page(page: &[u8], file: &str, number: u64) -> Result<()> {
+pub fn check_page(page: &[u8], file: &str, number: u64, salt: Salt) -> Result<()> {
     let offset = number.saturating_mul(PAGE_BYTES as u64);
     let bad = || {
         Error::new(ErrorKind::Format, format!("use page {number} (offset {offset}) of"))
@@ -68,7 +70,7 @@ pub fn check_page(page: &[u8], file: &str, number: u64) -> Result<()> {
     if page.len() != PAGE_BYTES {
         return Err(bad().expected("4096 bytes").got(format!("{} bytes", page.len())));
     }
-    let (stored, computed) = (u32_at(page, 0), checksum(page, number));
+    let (stored, computed) = (u32_at(page, 0), checksum(page, number, salt));
     if stored != computed {
         let expected = format!("CRC-32C {stored:08x}");
         return Err(bad().expected(expected).got(format!("{computed:08x}")));

@@ -7,6 +7,7 @@ use super::list::{CHUNK, Chunks};
 use super::packed::{Packed, PackedRows};
 use super::page::{BEGAN_EARLIER, GOES_ON, HEADER_BYTES, MAGIC, PAGE_BYTES, ROOM, checksum};
 use crate::le::put;
+use crate::salt::Salt;
 use crate::sink::BlockSink;
 
 /// A list that spans pages begins on a page that has at least this much left.
@@ -205,7 +206,7 @@ impl<S: BlockSink> RowsWriter<S> {
         self.index.push(self.page.first_vertex, self.page.first_ordinal);
         let at = self.block.len();
         self.block.resize(at + PAGE_BYTES, 0);
-        self.page.write(&mut self.block[at..], number);
+        self.page.write(&mut self.block[at..], number, self.sink.salt());
         self.page.clear();
         if self.block.len() + PAGE_BYTES > self.block_bytes {
             self.sink.put(&self.block)?;
@@ -226,7 +227,7 @@ impl<S: BlockSink> RowsWriter<S> {
 }
 
 impl OpenPage {
-    fn write(&self, out: &mut [u8], number: u64) {
+    fn write(&self, out: &mut [u8], number: u64, salt: Salt) {
         out[4] = MAGIC;
         out[5] = self.flags;
         put(out, 6, (self.ends.len() as u16).to_le_bytes());
@@ -238,7 +239,7 @@ impl OpenPage {
         }
         let body = HEADER_BYTES + 2 * self.ends.len();
         out[body..body + self.lists.len()].copy_from_slice(&self.lists);
-        let crc = checksum(out, number);
+        let crc = checksum(out, number, salt);
         put(out, 0, crc.to_le_bytes());
     }
 }

@@ -152,7 +152,7 @@ impl<S: BlockSink> TilesWriter<S> {
         };
         self.block.resize(self.options.block_bytes, 0);
         header.write(&mut self.block);
-        block::seal(&mut self.block);
+        block::seal(&mut self.block, self.sink.salt());
         self.sink.put(&self.block)?;
         self.number += 1;
         self.start();

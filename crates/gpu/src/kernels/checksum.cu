@@ -3,7 +3,7 @@
 // A CRC is linear: that of a block is the sum (exclusive or) of its pieces' CRCs, each multiplied by
 // x to the power of the bits behind it, modulo the polynomial. A thread a piece of 128 bytes, by
 // four table look-ups a word; `powers` has the multipliers. Then `verify`, a thread a block, adds
-// what the initial value contributes and compares. CPU twin: format::block::check.
+// what the initial value and the file's salt contribute and compares. CPU twin: format::block::check.
 
 static const u32 THREADS = 256;
 static const u32 PIECE = 128;
@@ -17,7 +17,7 @@ struct Arguments {
     u32* sums;          // Of each block; zero before, and after `verify` whether it is damaged.
     u32* worst;         // The least number of a damaged block.
     u32 pieces;         // Of a block.
-    u32 whole;          // What the initial and the final value contribute.
+    u32 whole;          // What the initial and the final value contribute, and the salt.
 };
 
 // a × b modulo the polynomial; bit 31 is the coefficient of x^0.

@@ -42,18 +42,19 @@ pub(super) fn source() -> Source {
 }
 
 impl Checksum {
-    /// Compiles them for blocks of `block_bytes`, a multiple of 128.
+    /// Compiles them for blocks of `block_bytes`, a multiple of 128, whose stored checksums are
+    /// their CRC-32C exclusive-or `salt`.
     ///
     /// # Errors
     /// No compiler, its log, whatever the driver gives.
-    pub fn new(stream: &Stream, block_bytes: usize) -> Result<Self> {
+    pub fn new(stream: &Stream, block_bytes: usize, salt: u32) -> Result<Self> {
         let module = source().compile(stream.device())?;
         Ok(Self {
             sum: module.kernel("sum")?,
             verify: module.kernel("verify")?,
             tables: stream.uploaded(&tables())?,
             powers: stream.uploaded(&powers(block_bytes / PIECE))?,
-            whole: multiply(!0, power(8 * (block_bytes - CRC_BYTES) as u64)) ^ !0,
+            whole: multiply(!0, power(8 * (block_bytes - CRC_BYTES) as u64)) ^ !0 ^ salt,
         })
     }
 

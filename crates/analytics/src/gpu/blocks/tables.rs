@@ -49,7 +49,7 @@ impl Tables {
         let manifest = graph.manifest();
         let block_bytes = manifest.block_bytes as usize;
         let checks = || -> Result<_> {
-            let checksum = Checksum::new(stream, block_bytes)?;
+            let checksum = Checksum::new(stream, block_bytes, graph.salt_of(file)?.on(0))?;
             Ok(Checks { checksum, worst: stream.uploaded(&[u32::MAX])? })
         };
         let checks = checked.then(checks).transpose()?;
