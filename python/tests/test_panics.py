@@ -93,6 +93,28 @@ def test_two_threads_take_turns(graph):
     assert all(np.array_equal(depths, expected) for depths in found)
 
 
+def test_ctrl_c_ends_a_wait_for_another_threads_call(graph):
+    began, end = threading.Event(), threading.Event()
+
+    def hold(*_):
+        began.set()
+        end.wait(30)
+
+    holder = threading.Thread(target=lambda: graph.pagerank(iterations=3, progress=hold))
+    holder.start()
+    assert began.wait(30)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            graph.degrees()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        end.set()
+        holder.join()
+    assert graph.bfs(0)[0] == 0
+
+
 FEW = """
 import resource, sys
 import tiergraph as tg

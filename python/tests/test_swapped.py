@@ -24,12 +24,14 @@ def ring(stride):
 def build(path, stride, **options):
     edges = ring(stride)
     rng = np.random.default_rng(stride)
+    # Raw blocks have no rows, and without rows there are no values of edges.
+    values = {} if options["codec"] == "raw" else {n: rng.random(VERTICES) for n in ("w", "v")}
     tg.build(
         edges, path, vertices=VERTICES, block_bytes=4096, order="none", layouts="both",
         features={name: rng.random((VERTICES, 4), dtype=np.float32) for name in ("x", "z")},
         labels={name: rng.integers(0, 9, VERTICES) for name in ("y", "other")},
         splits={name: rng.permutation(VERTICES)[:500] for name in ("train", "val")},
-        edge_values={name: rng.random(VERTICES) for name in ("w", "v")},
+        edge_values=values,
         **options,
     )  # fmt: skip
     return path
@@ -71,9 +73,10 @@ def answers(path):
         "other": lambda: graph.labels["other"],
         "train": lambda: graph.splits["train"],
         "val": lambda: graph.splits["val"],
-        "batch": lambda: batch_of(path, "in"),
-        "batch out": lambda: batch_of(path, "out"),
     }
+    if "rows" in {file["kind"] for file in manifest_of(path)["files"].values()}:
+        questions["batch"] = lambda: batch_of(path, "in")
+        questions["batch out"] = lambda: batch_of(path, "out")
     said = {}
     for question, ask in questions.items():
         try:
@@ -81,6 +84,10 @@ def answers(path):
         except tg.Error as error:
             said[question] = error
     return said
+
+
+def manifest_of(path):
+    return json.loads((Path(path) / "manifest.json").read_text())
 
 
 def batch_of(path, direction):
@@ -132,7 +139,7 @@ def test_files_that_were_swapped_are_never_taken_for_each_other(builds, copy, ca
     for name in files_of(copy):
         by_length.setdefault((copy / name).stat().st_size, []).append(name)
     pairs = [pair for names in by_length.values() for pair in itertools.combinations(names, 2)]
-    assert len(pairs) > 10
+    assert len(pairs) >= 6
     for one, two in pairs:
         if (copy / one).read_bytes() == (copy / two).read_bytes():
             continue
@@ -158,6 +165,59 @@ def test_parts_of_a_heterogeneous_graph_are_not_taken_for_each_other(tmp_path):
     tg.build_hetero(tmp_path / "h.tg", nodes={"a": {"vertices": VERTICES}}, edges=edges)
     assert len(tg.open_hetero(tmp_path / "h.tg").edge_types) == 2
     swap(tmp_path / "h.tg/edge-0.tg", tmp_path / "h.tg/edge-1.tg")
-    with pytest.raises(tg.FormatError, match="expected build .*, got build"):
+    with pytest.raises(tg.FormatError, match=r"expected build .*, got build"):
         tg.open_hetero(tmp_path / "h.tg")
     assert main(["verify", str(tmp_path / "h.tg")]) == 1
+
+
+def crc32c(data, crc=0):
+    """CRC-32C as docs/format.md says it, bit by bit."""
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+def entry(byte):
+    for _ in range(8):
+        byte = byte >> 1 ^ (byte & 1) * 0x82F63B78
+    return byte
+
+
+TABLE = [entry(byte) for byte in range(256)]
+
+
+def as_version_1(path):
+    """The graph as a version of tiergraph wrote it that did not salt checksums."""
+    manifest = manifest_of(path)
+    for name, file in manifest["files"].items():
+        step, at = {"blocks": (manifest["block_bytes"], 60), "rows": (4096, 0)}.get(
+            file["kind"], (0, 0)
+        )
+        if step:
+            salt = crc32c(f"{manifest['build_id']}/{name}".encode())
+            data = bytearray((path / name).read_bytes())
+            for place in range(at, len(data), step):
+                stored = int.from_bytes(data[place : place + 4], "little") ^ salt
+                data[place : place + 4] = stored.to_bytes(4, "little")
+            (path / name).write_bytes(data)
+            file["crc32c"] = crc32c(data)
+    manifest["format_version"] = 1
+    del manifest["manifest_crc32c"]
+    body = json.dumps(manifest, indent=2, ensure_ascii=False).removesuffix("\n}")
+    text = f'{body},\n  "manifest_crc32c": "%08x"\n}}\n'
+    (path / "manifest.json").write_text(text % crc32c((text % 0).encode()))
+
+
+def test_graphs_of_version_1_are_read_and_added_to(builds, copy):
+    pytest.importorskip("torch_geometric")
+    expected = answers(builds[0])
+    as_version_1(copy)
+    assert main(["verify", str(copy)]) == 0
+    found = answers(copy)
+    for question, answer in expected.items():
+        np.testing.assert_allclose(found[question], answer, err_msg=question)
+    tg.add_features(copy, labels={"more": np.arange(VERTICES)})
+    assert manifest_of(copy)["format_version"] == 1
+    assert main(["verify", str(copy)]) == 0
+    assert np.array_equal(tg.open(copy).labels["more"], np.arange(VERTICES))

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def test_flags_become_arguments_for_whoever_calls_from_python(written, in_python
     with words.as_command_line():
         assert str(Error(written)) == written
     assert str(Error(written)) == in_python
+
+
+@pytest.mark.parametrize("kind", [tg.InputWarning, tg.FallbackWarning])
+def test_warnings_are_in_the_callers_words_too(kind):
+    with pytest.warns(kind, match="^`dedup=True` keeps one$"):
+        warnings.warn("`--dedup` keeps one", kind, stacklevel=1)
 
 
 def test_one_mistake_is_hinted_at_in_both_languages(tmp_path, capfd):

@@ -172,7 +172,7 @@ def test_an_unknown_option_is_refused(tmp_path, edges):
 def test_edges_in_both_directions_are_noticed_in_an_undirected_build(tmp_path):
     src, dst = np.arange(100), (np.arange(100) + 1) % 100
     both = np.concatenate([src, dst]), np.concatenate([dst, src])
-    with pytest.warns(tg.InputWarning, match="50 % of the edges are there once more.*--dedup"):
+    with pytest.warns(tg.InputWarning, match="50 % of the edges are there once more.*dedup=True"):
         stats = tg.build(both, tmp_path / "twice.tg", undirected=True)
     assert len(stats["notes"]) == 1
     assert tg.build(both, tmp_path / "g.tg", undirected=True, dedup=True)["notes"] == []

@@ -84,9 +84,16 @@ class InternalError(Error):
         return cls.of("finish", got=f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-class InputWarning(UserWarning):
+class _Said(UserWarning):
+    """A warning in the caller's words."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(in_callers_words(text))
+
+
+class InputWarning(_Said):
     """Something was noticed about the input, or decided for the caller; says how to decide it."""
 
 
-class FallbackWarning(UserWarning):
+class FallbackWarning(_Said):
     """Something was done in another, slower way than was asked for; says which and why."""

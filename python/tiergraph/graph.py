@@ -48,8 +48,9 @@ def open(
     """Opens the graph directory `path`, which `build` or `generate` wrote.
 
     `memory` (`"2GiB"` or bytes) bounds what the process holds beyond the Python interpreter;
-    without it, three quarters of what the machine has free. `io` names the read engine (`auto`,
-    `uring`, `posix`); `threads` defaults to the machine's cores.
+    without it, three quarters of what the machine has free. More than the machine has (up to
+    2^64 - 1 bytes) bounds nothing. `io` names the read engine (`auto`, `uring`, `posix`); `threads`
+    (at most 1,024) defaults to the machine's cores.
 
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)
@@ -86,6 +87,7 @@ def open(
     return Graph(opening)
 
 
+@checked
 def open_for_run(
     path: PathLike,
     *,
@@ -249,7 +251,7 @@ class Graph:
         Place 0 counts degree 0, place i the degrees of i binary digits: 2^(i - 1) to 2^i - 1.
         Reads 4 bytes a vertex and holds 1 MiB of them.
         """
-        return self._native.degree_histogram(direction)
+        return self._opened.degree_histogram(direction)
 
     def pagerank(
         self,

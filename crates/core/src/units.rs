@@ -40,13 +40,16 @@ impl FromStr for ByteSize {
             "t" | "tb" | "tib" => 4,
             _ => return Err(bad()),
         };
-        let bytes = number * 1024f64.powi(power);
-        if bytes >= 2f64.powi(64) {
-            return Err(error("fewer than 2^64 bytes"));
-        }
         // A plain number is exact.
-        let exact = if power == 0 { trimmed[..split].parse().ok() } else { None };
-        Ok(Self(exact.unwrap_or(bytes as u64)))
+        if let (0, Ok(exact)) = (power, trimmed[..split].parse()) {
+            return Ok(Self(exact));
+        }
+        let bytes = number * 1024f64.powi(power);
+        if bytes < 2f64.powi(64) {
+            Ok(Self(bytes as u64))
+        } else {
+            Err(error("fewer than 2^64 bytes"))
+        }
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use serde::Serialize;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::{
@@ -27,6 +28,9 @@ use crate::errors::{raise, spoilt, to_json};
 use crate::info::describe;
 use crate::of_process::OfProcess;
 use crate::reads::{ceiling, modelled_drive};
+
+/// How often a call looks whether another thread's has ended.
+const BUSY_POLL: Duration = Duration::from_millis(2);
 
 /// An opened graph under a memory budget. One run at a time.
 #[pyclass(frozen, module = "tiergraph._native")]
@@ -332,12 +336,21 @@ impl Graph {
         }
     }
 
-    /// The graph, for one call. A thread that waits for another's call lets go of the GIL.
+    /// The graph, for one call. A thread that waits for another's call lets go of the GIL, and
+    /// looks for Ctrl-C.
     fn lock(&self, py: Python<'_>) -> PyResult<InUse<'_>> {
         let opened = self.opened.here().map_err(|e| raise(py, &e))?;
         let locked = Locked::by_this_call(py, self, "the graph")?;
-        let graph = opened.lock_py_attached(py).map_err(|_| spoilt(py, "the graph"))?;
-        Ok(InUse { graph, _locked: locked })
+        loop {
+            match opened.try_lock() {
+                Ok(graph) => return Ok(InUse { graph, _locked: locked }),
+                Err(TryLockError::Poisoned(_)) => return Err(spoilt(py, "the graph")),
+                Err(TryLockError::WouldBlock) => {
+                    py.detach(|| thread::sleep(BUSY_POLL));
+                    py.check_signals()?;
+                }
+            }
+        }
     }
 }
 

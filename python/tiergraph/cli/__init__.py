@@ -22,6 +22,7 @@ from . import algorithms, bench, build, demo, edges, features, generate, inspect
 
 INTERRUPTED = 130
 TRACEBACK = "TIERGRAPH_TRACEBACK"
+WHERE = f"`{TRACEBACK}=1` in the environment shows where it came from"
 
 app = typer.Typer(
     name="tiergraph",
@@ -75,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             if os.environ.get(TRACEBACK):
                 traceback.print_exception(error)
-            ours = error if isinstance(error, Error) else InternalError.wrapping(error)
-            _complain(str(ours))
+            ours = isinstance(error, Error)
+            _complain(str(error) if ours else f"{InternalError.wrapping(error)}; {WHERE}")
             return 1
         return 0
 
