@@ -160,8 +160,9 @@ def test_no_permission_is_said(tmp_path):
 def test_several_text_files_are_refused(tmp_path):
     with pytest.raises(tg.InputError, match="expected one file, or several tables"):
         tg.build(["a.txt", "b.txt"], tmp_path / "g.tg")
-    with pytest.raises(tg.InputError, match="expected a table, for `columns`"):
-        tg.build("a.txt", tmp_path / "g.tg", columns=("u", "v"))
+    (tmp_path / "a.u32").write_bytes(bytes(8))
+    with pytest.raises(tg.InputError, match="expected a table or text, for `columns`"):
+        tg.build(tmp_path / "a.u32", tmp_path / "g.tg", columns=("u", "v"))
 
 
 def test_an_unknown_option_is_refused(tmp_path, edges):

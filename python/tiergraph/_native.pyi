@@ -280,6 +280,9 @@ def build_file_with_values(
 ) -> EdgeValues:
     """Writes the graph and takes its edges again, before it is put in its place."""
 
+def choose_columns(path: str, names: list[str], table_json: str) -> str:
+    """The places of `src`, `dst` and `weight`, and `notes`; `table_json` is `[kinds, asked]`."""
+
 class EdgeReader:
     """The edges of a file: `(src, dst)` or `(src, dst, weights)`, batch by batch."""
 

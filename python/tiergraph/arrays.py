@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,26 @@ def to_ids(array: NDArray[Any], name: str) -> NDArray[np.uint64]:
             "use", name, expected="vertex ids of 0 or more", got=f"{array[at]} at position {at}"
         )
     return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def as_array(given: Any) -> NDArray[Any]:
+    """What a caller gives for a column, as an array.
+
+    NumPy makes floats of a list of integers below and above 2^63; these stay integers here.
+    """
+    array = np.asarray(given)
+    if isinstance(given, np.ndarray) or array.dtype.kind not in "fO" or array.ndim != 1:
+        return array
+    if not all(isinstance(value, Integral) for value in given):
+        return array
+    least, most = min(given), max(given)
+    if least < 0 or most >= 2**64:
+        raise InputError.of(
+            "use the id",
+            least if least < 0 else most,
+            expected="vertex ids from 0 to 18446744073709551615",
+        )
+    return np.array(given, dtype=np.uint64)
 
 
 def to_endpoints(array: NDArray[Any], name: str) -> NDArray[np.integer[Any]]:

@@ -21,7 +21,7 @@ from .features import Attached, FeatureType, Source
 from .rows import from_column
 from .sizes import to_bytes
 from .sources import BATCH_EDGES, as_batches, as_files
-from .tables import TABLE_SUFFIXES, read_batches
+from .tables import read_batches, tables_of
 
 PathLike = str | os.PathLike[str]
 Array = NDArray[Any]
@@ -55,6 +55,10 @@ class EdgeStore:
         arrays = None if values is None else {n: _column(n, given) for n, given in values.items()}
         times = {n: _times(n, given) for n, given in (node_times or {}).items()}
         return cls(arrays, Attached(named, feature_dtype=feature_dtype), times)
+
+    def vertices(self) -> int | None:
+        """How many vertices have times, if any have."""
+        return next((len(times) for times in self.node_times.values()), None)
 
     def times(self) -> list[tuple[str, NDArray[np.int64]]]:
         """The vertices' times as the native part takes them."""
@@ -159,13 +163,15 @@ def reader(
     """What reads the edges of `source` from the first on; `options` are the native reader's."""
     if datasets.is_one(source):
         return lambda: _edges_of(source)
+    tables = tables_of(source) if options.get("format") is None else None
+    if tables is not None:
+        return lambda: iter(read_batches(tables, columns, weights=options.get("weights")))
     files = as_files(source)
-    if files is not None and all(Path(f).suffix.lower() in TABLE_SUFFIXES for f in files):
-        return lambda: iter(read_batches(files, columns))
     if files is not None:
         if len(files) != 1:
             raise InputError.of("read the edges of", ", ".join(files), expected="one file")
-        encoded = json.dumps({k: v for k, v in options.items() if v is not None})
+        given = {**options, "columns": columns and list(columns)}
+        encoded = json.dumps({k: v for k, v in given.items() if v is not None})
         return lambda: iter(_native.EdgeReader(files[0], encoded))
     return lambda: iter(as_batches(source))
 

@@ -94,6 +94,9 @@ class _Said(UserWarning):
 class InputWarning(_Said):
     """Something was noticed about the input, or decided for the caller; says how to decide it."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__(in_callers_words(text))
+
 
 class FallbackWarning(_Said):
     """Something was done in another, slower way than was asked for; says which and why."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import as_array
 from .errors import InputError
 
 Array = NDArray[Any]
@@ -45,18 +47,51 @@ def as_files(source: Source) -> list[str] | None:
 
 
 def as_batches(source: Any) -> Iterator[Batch]:
-    """Batches of edges from arrays or from an iterable of arrays."""
+    """Batches of edges from arrays, from an iterable of arrays, or from pairs of ids."""
     if isinstance(source, tuple) and source and np.ndim(source[0]) == 1:
         yield _checked(source)
         return
-    if not isinstance(source, Iterable):
+    graph = hasattr(source, "edges") and hasattr(source, "nodes")
+    if graph or isinstance(source, dict) or not isinstance(source, Iterable):
         raise InputError.of(
             "build from",
             type(source).__name__,
             expected="a path, a tuple of arrays (src, dst) or (src, dst, weights), or batches",
+            hint="`G.edges()`, or `G.edges(data='weight')` where edges have weights"
+            if graph
+            else None,
         )
-    for batch in source:
-        yield _checked(batch)
+    items = iter(source)
+    first = next(items, None)
+    if first is None:
+        return
+    items = chain([first], items)
+    if not _is_edge(first):
+        yield from map(_checked, items)
+        return
+    while edges := list(islice(items, BATCH_EDGES)):
+        yield _checked(_transposed(edges))
+
+
+def _is_edge(item: Any) -> bool:
+    """Whether an item of an iterable is one edge, `(u, v)` or `(u, v, weight)`."""
+    return isinstance(item, tuple) and len(item) in (2, 3) and np.ndim(item[0]) == 0
+
+
+def _transposed(edges: list[Any]) -> tuple[list[Any], ...]:
+    """Columns of edges that come one by one."""
+    width = len(edges[0])
+    for edge in edges:
+        if not _is_edge(edge) or len(edge) != width or isinstance(edge[-1], Mapping):
+            raise InputError.of(
+                "use the edge",
+                edge,
+                expected="(u, v), or (u, v, weight) for all",
+                hint="`G.edges(data='weight')` gives numbers"
+                if isinstance(edge, tuple) and isinstance(edge[-1], Mapping)
+                else None,
+            )
+    return tuple(list(column) for column in zip(*edges, strict=True))
 
 
 def _checked(batch: Any) -> Batch:
@@ -66,7 +101,7 @@ def _checked(batch: Any) -> Batch:
             expected="a tuple (src, dst) or (src, dst, weights)",
             got=type(batch).__name__,
         )
-    src, dst, *weights = (np.asarray(column) for column in batch)
+    src, dst, *weights = (as_array(column) for column in batch)
     lengths = [len(a) for a in (src, dst, *weights)]
     if len(set(lengths)) != 1:
         raise InputError.of(

@@ -1,4 +1,4 @@
-"""Columnar files (Parquet, Feather, Arrow IPC), streamed by record batches.
+"""Columnar files (Parquet, Feather, Arrow IPC) and tables in memory, by record batches.
 
 pyarrow's datasets find the files, but do not read them: they read whole row groups ahead, which
 took 0.7 GB for two columns of 4 bytes. A column of a Parquet file is read by pages here, so its row
@@ -7,13 +7,17 @@ groups may be of any size; a page is as large as its writer made it, 1 MiB by mo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .errors import Error, InputError, IoError
-from .sources import BATCH_EDGES
+import numpy as np
+
+from . import _native
+from .errors import InputError, IoError
+from .sources import BATCH_EDGES, as_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,8 +25,6 @@ if TYPE_CHECKING:
     from .sources import Array, Batch
 
 TABLE_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
-
-DEFAULT_COLUMNS = ("src", "dst", "weight")
 
 STREAM_BYTES = 1 << 20
 """Bytes of a column chunk that are read at a time."""
@@ -37,17 +39,25 @@ ROW_BYTES = 64
 
 @dataclass(frozen=True)
 class Table:
-    """A columnar file or a directory of such files."""
+    """A columnar file, a directory of such files, or a table in memory."""
 
+    name: str
+    """The path, or what the table is, for messages."""
     kind: str
     schema: pa.Schema
     files: list[str]
     rows: int
+    frame: Any = None
+    """What has a table in memory."""
 
     def to_batches(self, columns: Sequence[str], batch_size: int) -> Iterator[pa.RecordBatch]:
         """Reads these columns, at most `batch_size` rows at a time and nothing ahead."""
         import pyarrow
 
+        if self.frame is not None:
+            for batch in pyarrow.RecordBatchReader.from_stream(self.frame):
+                yield from _sliced(batch.select(columns), batch_size)
+            return
         read = _read_parquet if self.kind == "parquet" else _read_ipc
         try:
             for file in self.files:
@@ -55,31 +65,106 @@ class Table:
         finally:
             pyarrow.default_memory_pool().release_unused()
 
+    def choose(
+        self, columns: Sequence[str] | None, weights: str | None
+    ) -> tuple[list[str], list[str]]:
+        """The names of the columns of sources, of targets and perhaps of weights, and notes.
 
-def reader_bytes(files: Sequence[str]) -> int:
+        `columns` and `weights` are as `tiergraph.build` has them; the names that columns are found
+        by are those of text files too.
+        """
+        if len(set(self.schema.names)) != len(self.schema.names):
+            raise InputError.of(
+                "read the columns of", self.name, expected="different names", got=self.schema.names
+            )
+        kinds = [_kind(field.type) for field in self.schema]
+        asked = {"columns": columns and list(columns), "weights": weights or "auto"}
+        chosen = json.loads(
+            _native.choose_columns(self.name, self.schema.names, json.dumps([kinds, asked]))
+        )
+        ends = [chosen["src"], chosen["dst"], chosen["weight"]]
+        return [self.schema.names[i] for i in ends if i is not None], chosen["notes"]
+
+
+def tables_of(source: Any) -> list[Table] | None:
+    """The tables that `source` names or is, or None where it is anything else."""
+    if hasattr(source, "__arrow_c_stream__"):
+        return [from_frame(source)]
+    if hasattr(source, "iloc"):
+        raise InputError.of(
+            "build from",
+            type(source).__name__,
+            expected="a table that Arrow reads (`__arrow_c_stream__`)",
+            got="one of an older version",
+            hint="give `pyarrow.Table.from_pandas(df)`",
+        )
+    files = as_files(source)
+    if files is None or not all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
+        return None
+    return [open_table(file) for file in files]
+
+
+def reader_bytes(tables: Sequence[str | Table]) -> int:
     """The most memory that `read_batches` holds, beside the batch that it yields."""
-    rows = sum(open_table(file).rows for file in files)
+    rows = sum(_opened(table).rows for table in tables)
     return min(READER_BYTES, ROW_BYTES * rows)
 
 
+def notes_of(
+    tables: Sequence[str | Table], columns: Sequence[str] | None, weights: str | None
+) -> list[str]:
+    """What to tell about the columns that `read_batches` chooses, once for all files."""
+    return _opened(tables[0]).choose(columns, weights)[1] if tables else []
+
+
 def read_batches(
-    files: Sequence[str], columns: Sequence[str] | None, rows: int = BATCH_EDGES
+    tables: Sequence[str | Table],
+    columns: Sequence[str] | None,
+    rows: int = BATCH_EDGES,
+    weights: str | None = None,
 ) -> Iterator[Batch]:
     """Yields `(src, dst)` or `(src, dst, weight)` arrays of at most `rows` rows.
 
-    Only the chosen columns are read. `columns` None: `src`, `dst` and, if there, `weight`; or else
-    the first two columns of integers.
+    Only the columns that `Table.choose` gives are read. A table without rows is an empty batch.
     """
-    for file in files:
-        table = open_table(file)
-        chosen = _choose(file, table.schema, columns)
+    for table in map(_opened, tables):
+        chosen, _ = table.choose(columns, weights)
+        found = False
         try:
             for batch in table.to_batches(columns=chosen, batch_size=rows):
                 if batch.num_rows:
-                    src, dst, *weights = (_numpy(file, batch, name) for name in chosen)
-                    yield (src, dst, weights[0]) if weights else (src, dst)
+                    found = True
+                    src, dst, *own = (_numpy(table.name, batch, name) for name in chosen)
+                    yield (src, dst, own[0]) if own else (src, dst)
         except OSError as error:
-            raise IoError.of("read", file, got=error) from error
+            raise IoError.of("read", table.name, got=error) from error
+        if not found:
+            ends = np.empty(0, np.uint32)
+            yield (ends, ends, np.empty(0)) if len(chosen) == 3 else (ends, ends)
+
+
+def _opened(table: str | Table) -> Table:
+    return open_table(table) if isinstance(table, str) else table
+
+
+def from_frame(frame: Any) -> Table:
+    """A table in memory: of pandas, Polars, pyarrow, or anything with `__arrow_c_stream__`."""
+    name = type(frame).__name__
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise _no_pyarrow(name) from error
+    try:
+        with pa.RecordBatchReader.from_stream(frame) as stream:
+            return Table(name, "memory", stream.schema, [], 0, frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        raise InputError.of("build from", name, expected="a table", got=error) from error
+
+
+def _no_pyarrow(name: str) -> InputError:
+    return InputError.of(
+        "read", name, got="pyarrow is not installed", hint="pip install 'tiergraph[parquet]'"
+    )
 
 
 def open_table(file: str) -> Table:
@@ -87,17 +172,12 @@ def open_table(file: str) -> Table:
     try:
         import pyarrow.dataset
     except ImportError as error:
-        raise InputError.of(
-            "read",
-            file,
-            got="pyarrow is not installed",
-            hint="pip install 'tiergraph[parquet]'",
-        ) from error
+        raise _no_pyarrow(file) from error
     suffix = Path(file).suffix.lower()
     kind = "parquet" if suffix in (".parquet", ".pq") else "ipc"
     try:
         dataset = pyarrow.dataset.dataset(file, format=kind)
-        return Table(kind, dataset.schema, dataset.files, dataset.count_rows())
+        return Table(file, kind, dataset.schema, dataset.files, dataset.count_rows())
     except OSError as error:
         raise IoError.of("open", file, got=error) from error
     except pyarrow.ArrowInvalid as error:
@@ -120,43 +200,21 @@ def _read_ipc(file: str, columns: Sequence[str], batch_size: int) -> Iterator[pa
         options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
         table = pa.ipc.open_file(mapped, options=options)
         for number in range(table.num_record_batches):
-            batch = table.get_batch(number)
-            for start in range(0, batch.num_rows, batch_size):
-                yield batch.slice(start, batch_size)
+            yield from _sliced(table.get_batch(number), batch_size)
 
 
-def _choose(file: str, schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
-    """The names of the source, destination and possibly weight column."""
-    import pyarrow.types
-
-    if columns is not None:
-        if len(columns) not in (2, 3):
-            raise InputError.of(
-                "choose columns of", file, expected="2 or 3 names", got=len(columns)
-            )
-        chosen = list(columns)
-    elif set(DEFAULT_COLUMNS[:2]) <= set(schema.names):
-        chosen = [name for name in DEFAULT_COLUMNS if name in schema.names]
-    else:
-        integers = [f.name for f in schema if pyarrow.types.is_integer(f.type)]
-        if len(integers) < 2:
-            raise _no_column(file, schema, "columns `src` and `dst`, or two columns of integers")
-        chosen = integers[:2]
-    for name in chosen:
-        if name not in schema.names:
-            raise _no_column(file, schema, f"a column `{name}`")
-    return chosen
+def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
-def _no_column(file: str, schema: pa.Schema, expected: str) -> Error:
-    names = ", ".join(f"{field.name} ({field.type})" for field in schema)
-    return InputError.of(
-        "find the edges in",
-        file,
-        expected=expected,
-        got=names,
-        hint="`--columns SRC,DST` names them",
-    )
+def _kind(of: pa.DataType) -> str:
+    """What values of a type may be, in the words of the native part."""
+    import pyarrow.types as types
+
+    if types.is_integer(of):
+        return "integer"
+    return "number" if types.is_floating(of) or types.is_decimal(of) else "other"
 
 
 def _numpy(file: str, batch: pa.RecordBatch, name: str) -> Array:

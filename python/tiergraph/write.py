@@ -6,7 +6,6 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from . import _native, datasets, edges
@@ -21,7 +20,7 @@ from .features import Attached, FeatureType
 from .features import Source as FeatureSource
 from .sizes import to_bytes
 from .sources import WAITING_EDGE_BYTES, Batch, Source, as_batches, as_files, batch_edges
-from .tables import TABLE_SUFFIXES, read_batches, reader_bytes
+from .tables import TABLE_SUFFIXES, notes_of, read_batches, reader_bytes, tables_of
 from .words import flag_of
 
 PathLike = str | os.PathLike[str]
@@ -44,7 +43,10 @@ class BuildOptions(TypedDict, total=False):
     drop_self_loops: bool | None
     """Drop edges from a vertex to itself."""
     ids: Literal["dense", "map"] | None
-    """`dense`: ids are 0 to |V| - 1. `map`: any 64-bit ids, stored beside the graph."""
+    """`dense`: ids are 0 to |V| - 1. `map`: any 64-bit ids; those that occur are the vertices, and
+    are stored. Without it, `map` where more than 64 and more than 3 % of the ids up to the largest
+    have no edge, or where the source lists its vertices; `dense` otherwise. A note says how many
+    ids have no edge."""
     order: Literal["none", "degree", "auto"] | None
     """How vertices are arranged on disk; results always come back in the order of the ids. `auto`
     is whichever makes the neighbours of a sample lie closer together."""
@@ -76,7 +78,7 @@ def build(
     columns: Sequence[str] | None = None,
     vertices: int | None = None,
     format: str | None = None,
-    weights: str | None = None,
+    weights: str | int | None = None,
     features: FeatureSource | None = None,
     labels: FeatureSource | None = None,
     splits: FeatureSource | None = None,
@@ -107,19 +109,27 @@ def build(
     - a file: text of edges (SNAP, CSV, gzip too), adjacency lines, LDBC Graphalytics, binary
       pairs, `.npy` of shape (|E|, 2), a BVGraph, or a table (Parquet, Feather, Arrow IPC);
     - several tables of the same columns;
+    - a table in memory (pandas, Polars, pyarrow: whatever has `__arrow_c_stream__`);
     - arrays `(src, dst)` or `(src, dst, weights)`;
-    - an iterable of such tuples;
+    - an iterable of such tuples, or of edges `(u, v)` or `(u, v, weight)`, as NetworkX's
+      `G.edges()` is;
     - a graph with features, labels, splits and values of edges, which are stored too: PyG's `Data`,
       an `.npz` with `edge_index`, a folder in OGB's layout. Every stored edge is one, whichever way
       it goes; where OGB adds inverse edges, `undirected=True` makes both ways of each, with its
       values.
 
-    `columns` names the source, destination and, if there is one, weight column of a table;
-    without it they are `src`, `dst`, `weight`, or else the first two columns of integers.
-    `vertices` says |V| for arrays, batches and tables whose ids are 0 to |V| - 1. For other files,
-    `format` names what name and content do not tell (`text`, `u32`, `u64`, `npy`, `graphalytics`,
-    `adjacency`, `ascii-graph`, `bvgraph`), and `weights` the weights of a text file: `auto`,
-    `none`, a column's number from 1, or its name.
+    `columns` names the source, destination and, if there is one, weight column of a table or of a
+    text file (by numbers from 1 where it has no header). Without it, the ends are columns that are
+    called so (`src` and `dst`, `source` and `target`, `from` and `to`, `u` and `v`, `FromNodeId`
+    and `ToNodeId`, `:START_ID` and `:END_ID`, …, in any case), or else the first two of integers.
+    `weights` is `none`, the number from 1 or the name of a column, or `auto`: the column that is
+    called `weight`, `weights`, `w`, `value`, `cost`, `distance`, `length` or similar, the third of
+    `.wel`, and the third of three columns without names, unless its integers look like times. A
+    column of numbers that is not used is in a note.
+
+    `vertices` says |V| where ids are 0 to |V| - 1: a larger id is an error. `format` says what name
+    and content of a file do not tell (`text`, `u32`, `u64`, `npy`, `graphalytics`, `adjacency`,
+    `ascii-graph`, `bvgraph`).
 
     `features`, `labels` and `splits` go with the vertices, in the order of the ids: row i belongs
     to the i-th smallest id (with `ids="map"`: of those that occur). `tiergraph.features.Attached`
@@ -155,6 +165,8 @@ def build(
         "block_bytes": block_bytes,
         "overwrite": overwrite,
     }
+    columns = None if columns is None else list(columns)
+    weights = None if weights is None else str(weights)
     dataset, given = datasets.find(source), source
     if dataset is not None:
         if dataset.edges is None:
@@ -170,7 +182,11 @@ def build(
     with_edges: WithEdges | None = None
     if edge_values or node_times or not (edge_features is None or _is_empty(edge_features)):
         edges.read_twice(given)
-        reading = {"format": format, "weights": weights, "undirected": undirected}
+        reading: dict[str, Any] = {
+            "format": format,
+            "weights": weights,
+            "undirected": undirected,
+        }
         again = edges.reader(given, columns, reading)
         with_edges = (
             EdgeStore.of(edge_values or {}, edge_features, feature_dtype, node_times),
@@ -179,13 +195,21 @@ def build(
         if layouts is None:
             options["layouts"] = "both"
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
+    rows = None if not node_times or with_edges is None else with_edges[0].vertices()
+    of_vertices = {"vertices": vertices, "rows": rows}
+    tables = tables_of(source) if format is None else None
     files = as_files(source)
-    if files is None or all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
+    if files is None or tables is not None:
         most = batch_edges(to_bytes(memory))
-        batches, held = as_batches(source), WAITING_EDGE_BYTES * most
-        if files is not None:
-            batches, held = read_batches(files, columns, most), held + reader_bytes(files)
-        encoded = encode_edges({**options, "vertices": vertices, "held_bytes": held})
+        held, notes = WAITING_EDGE_BYTES * most, []
+        if tables is not None:
+            notes = notes_of(tables, columns, weights)
+            batches = read_batches(tables, columns, most, weights)
+            held += reader_bytes(tables)
+        else:
+            _of_arrays(columns=columns, format=format, weights=weights)
+            batches = as_batches(source)
+        encoded = encode_edges({**options, **of_vertices, "held_bytes": held, "notes": notes})
         return _warned(push(batches, most, path, encoded, attached, with_edges, progress))
     if len(files) != 1:
         raise InputError.of(
@@ -195,15 +219,8 @@ def build(
             got=f"{len(files)} files",
             hint=f"tables are {', '.join(TABLE_SUFFIXES)}; concatenate other files",
         )
-    if columns is not None or vertices is not None:
-        raise InputError.of(
-            "build from",
-            files[0],
-            expected="a table, for `--columns` or `--vertices`",
-            got="a file without named columns",
-            hint="`--weights NAME` names the weights' column of a text file",
-        )
-    encoded = _encode({**options, "format": format, "weights": weights})
+    of_file = {"format": format, "weights": weights, "columns": columns}
+    encoded = _encode({**options, **of_vertices, **of_file})
     target = (files[0], os.fspath(path), encoded, attached.given())
     if with_edges is not None:
         store, again = with_edges
@@ -212,10 +229,19 @@ def build(
     return _warned(json.loads(_native.build_file(*target, progress)))
 
 
+def _of_arrays(**given: Any) -> None:
+    """Refuses options of files where edges are in memory."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError.of(
+                "use the option", name, expected="a file or a table", got="arrays or batches"
+            )
+
+
 def _warned(stats: dict[str, Any]) -> dict[str, Any]:
     """The statistics of a build, after its notes were told to the caller of `build`."""
     for note in stats["notes"]:
-        warnings.warn(InputWarning(note), stacklevel=3)
+        warnings.warn(InputWarning(note), stacklevel=4)
     return stats
 
 
@@ -375,7 +401,8 @@ def push(
     builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
     try:
         for src, dst, *weights in batches:
-            for start in range(0, len(src), most):
+            # An empty batch says whether edges have weights.
+            for start in range(0, max(len(src), 1), most):
                 part = slice(start, start + most)
                 builder.push(
                     to_endpoints(src[part], "src"),

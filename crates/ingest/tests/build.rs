@@ -127,7 +127,7 @@ fn options() -> impl Strategy<Value = BuildOptions> {
         prop::sample::select(vec![Codec::Packed, Codec::Raw]),
         prop::sample::select(vec![Purpose::Analytics, Purpose::Training, Purpose::Both]),
         prop::sample::select(vec![4u32 << 10, 64 << 10]),
-        prop::sample::select(vec![Ids::Dense, Ids::Map]),
+        prop::sample::select(vec![Ids::Auto, Ids::Dense, Ids::Map]),
         prop::sample::select(vec![None, Some(8u8)]),
         1usize..4,
     );
@@ -387,21 +387,22 @@ fn message(edges: &[(u64, u64, f64)], options: BuildOptions) -> (ErrorKind, Stri
 #[test]
 fn errors_say_what_to_do_and_leave_nothing() {
     let edge = [(0, 1, 0.5)];
-    let (kind, text) = message(&[(0, 1 << 17, 0.5)], tiny());
+    let dense = || BuildOptions { ids: Ids::Dense, ..tiny() };
+    let (kind, text) = message(&[(0, 1 << 17, 0.5)], dense());
     assert_eq!(kind, ErrorKind::Input);
     assert_eq!(
         text,
         "cannot use ids up to `131072`: expected at most 64 vertices an edge, got 131073 \
          vertices, 1 edges\n\nhint: `--ids map` makes only ids that occur vertices"
     );
-    let (_, text) = message(&[(0, 1 << 40, 0.5)], tiny());
+    let (_, text) = message(&[(0, 1 << 40, 0.5)], dense());
     assert_eq!(
         text,
         "cannot use the id `1099511627776`: expected ids up to 4294967294, as a build keeps \
          4-byte ids in memory\n\nhint: `--ids map` gives large ids to few vertices; split larger \
          graphs"
     );
-    let (_, text) = message(&[(0, 50 << 20, 0.5)], tiny());
+    let (_, text) = message(&[(0, 50 << 20, 0.5)], dense());
     assert!(text.contains("52428801 vertices, 1 edges"), "{text}");
     assert!(text.ends_with("hint: `--ids map` makes only ids that occur vertices"), "{text}");
     let path: Vec<_> = (0..1 << 20).map(|v| (v, v + 1, 0.5)).collect();

@@ -56,13 +56,14 @@ fn weights_of_edge_lists() {
             text(&format!("1 2 3\n4 5 {bad}\n"), Weights::Column(3)),
             format!(
                 "cannot read line 2 of `edges.txt`: expected a weight of 0 or more in column 3, \
-                 got `{got}`"
+                 got `{got}`\n\nhint: `--weights none` reads only the ids"
             )
         );
     }
     assert_eq!(
         text("1 2 3\n4 5\n", Weights::Column(3)),
-        "cannot read line 2 of `edges.txt`: expected a weight of 0 or more in column 3, got `4 5`"
+        "cannot read line 2 of `edges.txt`: expected a weight of 0 or more in column 3, got `4 5`\n\n\
+         hint: `--weights none` reads only the ids"
     );
 }
 
@@ -185,34 +186,52 @@ fn formats_that_are_not_supported() {
     let formats = "expected one of `text`, `u32`, `u64`, `npy`, `graphalytics`, `adjacency`, \
                    `ascii-graph`, `bvgraph`";
     let read = |name, content: &[u8]| message(&file(&dir, name, content), &OpenOptions::default());
-    assert_eq!(
-        read("a.mtx", b"%%MatrixMarket"),
-        format!(
-            "cannot find the format of `a.mtx`: {formats}, got a format that is not supported\n\n\
-             hint: say it with `--format`, for example `--format text`"
-        )
-    );
-    assert_eq!(
-        read("a.parquet", b"PAR1...."),
-        format!(
-            "cannot find the format of `a.parquet`: {formats}, got Parquet\n\n\
-             hint: read it in Python with pyarrow and pass its columns to the build"
-        )
-    );
-    assert_eq!(
-        read("a.bin", &[1, 0, 0, 0]),
-        format!(
-            "cannot find the format of `a.bin`: {formats}, got bytes that are not text\n\n\
-             hint: say it with `--format`, for example `--format text`"
-        )
-    );
+    let refuses = |name, content: &[u8], got: &str, hint: &str| {
+        let expected =
+            format!("cannot find the format of `{name}`: {formats}, got {got}\n\nhint: {hint}");
+        assert_eq!(read(name, content), expected);
+        // What is evidently something else is no text, even if somebody says so.
+        let text = OpenOptions { format: Some(Format::Text), ..OpenOptions::default() };
+        message(&file(&dir, name, content), &text)
+    };
+    let mtx = b"%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n";
+    let scipy = "in Python: `m = scipy.io.mmread(FILE).tocoo()`, and build from `(m.row, m.col)`";
+    for name in ["a.mtx", "a.txt"] {
+        let as_text = refuses(name, mtx, "Matrix Market", scipy);
+        assert_eq!(as_text, read(name, mtx));
+    }
+    let metis = "METIS, whose lines are the neighbours of vertex 1, 2, …";
+    let as_text = refuses("a.graph", b"2 1\n2\n1\n", metis, "write an edge a line, as two ids");
+    assert_eq!(as_text, read("a.graph", b"2 1\n2\n1\n"));
+    let gr = b"c roads\np sp 3 2\na 1 2 7\na 2 3 1\n";
+    let sed = "keep its edges alone: `sed -n 's/^[ae] //p' FILE > FILE.wel`, or `.el` where they have \
+               no weights";
+    for name in ["a.gr", "a.txt"] {
+        let dimacs = "DIMACS, whose lines begin with a letter";
+        assert_eq!(refuses(name, gr, dimacs, sed), read(name, gr));
+    }
+    for (content, got, hint) in [
+        (&b"PAR1...."[..], "Parquet", "give it a name that ends in `.parquet`"),
+        (
+            b"ORC....",
+            "ORC",
+            "in Python: `pyarrow.parquet.write_table(pyarrow.orc.read_table(FILE), 'edges.parquet')`",
+        ),
+        (
+            &[1, 0, 0, 0],
+            "bytes that are not text",
+            "`--format u32` or `--format u64` reads pairs of binary ids",
+        ),
+    ] {
+        assert_eq!(refuses("a.bin", content, got, hint), read("a.bin", content));
+    }
     assert_eq!(
         read("a.txt", b"1 2\n2 3 4\n3 1\n4 1\n"),
         format!(
             "cannot find the format of `a.txt`: {formats}, got lines of numbers of which some \
              have more columns than others\n\n\
-             hint: say it with `--format`: `adjacency` if a line lists one vertex's neighbours, \
-             `text` if columns after the second are to be ignored"
+             hint: `--format adjacency` if a line is a vertex and its neighbours, `--weights none` if \
+             only the columns of ids are to be read"
         )
     );
     assert_eq!(
@@ -230,5 +249,78 @@ fn formats_that_are_not_supported() {
     assert_eq!(
         "edgelist".parse::<Format>().unwrap_err().to_string(),
         format!("cannot use the format `edgelist`: {formats}")
+    );
+}
+
+/// What is said of lines that do not have an edge each.
+#[test]
+fn lines_of_edge_lists() {
+    let fields = "\n\nhint: `--format adjacency` if a line is a vertex and its neighbours, `--weights \
+                  none` if only the columns of ids are to be read";
+    assert_eq!(
+        pairs("1 2\n3 4\n5 6 7\n"),
+        format!("cannot read line 3 of `edges.txt`: expected 2 fields, as before, got 3{fields}")
+    );
+    assert_eq!(
+        pairs("src,dst,x\n1,2,a\n3,4\n"),
+        format!("cannot read line 3 of `edges.txt`: expected 3 fields, as before, got 2{fields}")
+    );
+    assert_eq!(
+        pairs("1,2,0.5\n3,4,0.5,6\n"),
+        format!("cannot read line 2 of `edges.txt`: expected 3 fields, as before, got 4{fields}")
+    );
+    assert_eq!(
+        pairs("src,dst,x\n1,2,3,4\n"),
+        "cannot read line 2 of `edges.txt`: expected 3 fields, as the header has, got 4"
+    );
+    assert_eq!(
+        pairs("1 2 3 4 5 6"),
+        "cannot read `edges.txt`: expected an edge a line, got 6 numbers on its only line\n\n\
+         hint: `--format adjacency` if they are a vertex and its neighbours, `--weights none` if only \
+         the first two count"
+    );
+    let endless = "1 2 ".repeat(1 << 19);
+    let long =
+        "cannot read lines of `edges.txt`: expected lines of at most `1.0 MiB`, got a longer one";
+    assert_eq!(pairs(&endless), long);
+    assert_eq!(pairs(&format!("1 2\n{}", endless.repeat(5))), long);
+    let late = format!("{}5 6\r7 8\n", "1 2\r\n".repeat(1 << 19));
+    assert_eq!(
+        pairs(&late),
+        "cannot read line 524289 of `edges.txt`: expected line feeds at the ends of lines, got a \
+         carriage return alone"
+    );
+}
+
+#[test]
+fn text_in_other_encodings() {
+    let dir = tempfile::tempdir().unwrap();
+    let utf16: Vec<u8> = "\u{feff}1 2\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for format in [None, Some(Format::Text), Some(Format::Adjacency)] {
+        let options = OpenOptions { format, ..OpenOptions::default() };
+        assert_eq!(
+            message(&file(&dir, "edges.txt", &utf16), &options),
+            "cannot read `edges.txt`: expected text in UTF-8 or ASCII, got UTF-16\n\n\
+             hint: convert it first: `iconv --from-code UTF-16 --to-code UTF-8`"
+        );
+    }
+}
+
+#[test]
+fn columns_that_are_not_there() {
+    let read = |content: &str, columns: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let columns = Some(columns.split(',').map(str::to_owned).collect());
+        let options = OpenOptions { columns, ..OpenOptions::default() };
+        message(&file(&dir, "edges.csv", content), &options)
+    };
+    assert_eq!(
+        read("src,dst\n1,2\n", "src,src"),
+        "cannot choose columns of `edges.csv`: expected each column once, got `src` twice"
+    );
+    assert_eq!(
+        read("1,2\n", "1,3"),
+        "cannot find the edges in `edges.csv`: expected a column `3`, got columns 1 to 2 without names\n\n\
+         hint: `--columns SRC,DST` names the columns"
     );
 }

@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use serde::Deserialize;
 use tiergraph_core::{ErrorKind, Result, threads};
-use tiergraph_ingest::SizeHint;
 use tiergraph_ingest::build::Assembly;
 use tiergraph_ingest::features::Attachments;
 use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
@@ -30,13 +29,13 @@ const CHANNEL_BATCHES: usize = 2;
 #[derive(Deserialize)]
 struct FileOptions {
     format: Option<String>,
-    weights: Option<String>,
+    columns: Option<Vec<String>>,
+    weights: Option<Weights>,
 }
 
 /// What only pushed edges are asked.
 #[derive(Deserialize)]
 struct EdgeOptions {
-    vertices: Option<u64>,
     held_bytes: Option<u64>,
     /// What Python noticed about the input.
     notes: Option<Vec<String>>,
@@ -92,11 +91,8 @@ pub(crate) fn open_options(json: &str, options: &Options) -> Result<OpenOptions>
     let file: FileOptions = from_json(json)?;
     Ok(OpenOptions {
         format: file.format.map(|name| name.parse()).transpose()?,
-        weights: match file.weights.as_deref().map(str::parse) {
-            Some(Ok(weights)) => weights,
-            Some(Err(never)) => match never {},
-            None => Weights::default(),
-        },
+        columns: file.columns,
+        weights: file.weights.unwrap_or_default(),
         directed: options.undirected.map(|undirected| !undirected),
         threads: options.threads(),
     })
@@ -221,7 +217,6 @@ impl Builder {
     fn start(&self, py: Python<'_>, weighted: bool) -> PyResult<Running> {
         let spec = MemorySpec {
             name: "arrays".to_owned(),
-            size: SizeHint { vertices: self.edges.vertices, ..SizeHint::default() },
             weighted,
             held_bytes: self.edges.held_bytes.unwrap_or(0),
             notes: self.edges.notes.clone().unwrap_or_default(),

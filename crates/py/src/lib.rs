@@ -9,6 +9,7 @@ mod batch;
 mod build;
 mod calls;
 mod check;
+mod columns;
 mod cut;
 mod device;
 mod edge_reader;
@@ -43,6 +44,8 @@ mod _native {
     use super::build::{Builder, build_file, build_file_with_values, generate};
     #[pymodule_export]
     use super::check::{check_array, verify};
+    #[pymodule_export]
+    use super::columns::choose_columns;
     #[pymodule_export]
     use super::cut::Cut;
     #[pymodule_export]

@@ -27,6 +27,8 @@ pub(crate) struct Options {
     dedup: Option<bool>,
     drop_self_loops: Option<bool>,
     ids: Option<Ids>,
+    vertices: Option<u64>,
+    rows: Option<u64>,
     order: Option<OrderChoice>,
     codec: Option<Codec>,
     layouts: Option<Purpose>,
@@ -64,6 +66,8 @@ impl Options {
                 None => defaults.self_loops,
             },
             ids: given.ids.unwrap_or(defaults.ids),
+            vertices: given.vertices,
+            rows: given.rows,
             order: given.order.unwrap_or(defaults.order),
             codec: given.codec.unwrap_or(defaults.codec),
             // Features are for samplers, who look up neighbours in both directions.

@@ -23,15 +23,18 @@ def build(
     file_format: b.FileFormat = None,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="auto|none|N|NAME", help="The weights' column in a text file."),
+        typer.Option(
+            metavar="auto|none|N|NAME",
+            help="The weights' column of a text file or table; default: the one called so.",
+        ),
     ] = None,
     ids: Annotated[
         Literal["dense", "map"] | None,
-        typer.Option(help="Ids are 0 to |V|-1, or any and stored."),
+        typer.Option(
+            help="Ids are 0 to |V|-1, or any and stored; default: map if many have no edge."
+        ),
     ] = None,
-    vertices: Annotated[
-        int | None, typer.Option(min=1, help="|V|, where the last vertices have no edge.")
-    ] = None,
+    vertices: Annotated[int | None, typer.Option(min=1, help="|V|: ids are 0 to |V|-1.")] = None,
     features: Annotated[
         list[str] | None,
         typer.Option(

@@ -14,7 +14,10 @@ FeatureDtype = Annotated[
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(metavar="SRC,DST[,W]", help="Columns of a table; default: src, dst, weight."),
+    typer.Option(
+        metavar="SRC,DST[,W]",
+        help="Columns of a table or of text; default: by names such as src, dst, weight.",
+    ),
 ]
 FileFormat = Annotated[
     str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 
 from ..arrays import to_endpoints
 from ..datasets import is_split, split_name
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..features import Attached
 from ..reading import mapped
 from ..sources import BATCH_EDGES, as_batches, as_files
-from ..tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes
+from ..tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes, tables_of
 from .graph import EdgeType
 
 Array = NDArray[Any]
@@ -94,16 +95,24 @@ def _rows_of(source: Any) -> int | None:
 
 def pairs_of(edge_type: EdgeType, source: Any, most: int) -> tuple[Iterator[Any], int]:
     """Batches of the edges of a type, and what reading them holds."""
+    tables = tables_of(source)
+    if tables is not None:
+        for table in tables:
+            _, _, *weight = table.choose(None, None)[0]
+            if weight:
+                note = (
+                    f"column `{weight[0]}` of `{table.name}` is not stored: types have no weights"
+                )
+                warnings.warn(InputWarning(note), stacklevel=6)
+        return iter(read_batches(tables, None, most, "none")), reader_bytes(tables)
     files = as_files(source)
     if files is not None:
-        if not all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
-            raise InputError.of(
-                "build the edges",
-                " ".join(edge_type),
-                expected=f"arrays (src, dst) or tables ({', '.join(TABLE_SUFFIXES)})",
-                got=", ".join(files),
-            )
-        return iter(read_batches(files, None, most)), reader_bytes(files)
+        raise InputError.of(
+            "build the edges",
+            " ".join(edge_type),
+            expected=f"arrays (src, dst) or tables ({', '.join(TABLE_SUFFIXES)})",
+            got=", ".join(files),
+        )
     if getattr(source, "ndim", None) == 2:
         index = np.asarray(source)
         if index.shape[0] != 2:

@@ -15,7 +15,7 @@ use tiergraph_mem::Budget;
 
 use super::array::Array;
 use super::family::Family;
-use super::ids::IdMap;
+use super::identify::UserIds;
 use super::needs::Seen;
 use super::options::{BuildOptions, Duplicates};
 use super::order::inverse;
@@ -130,11 +130,20 @@ impl<'a> Graph<'a> {
     /// Writes `user.ids` and `order.ids`, where there are any.
     pub(super) fn write_ids(
         &mut self,
-        ids: Option<&IdMap>,
+        ids: Option<UserIds>,
         ranks: Option<&Array<u32>>,
     ) -> Result<()> {
-        if let Some(ids) = ids {
-            self.flat("user.ids", ids.ids())?;
+        match ids {
+            None => {}
+            Some(UserIds::Mapped(ids)) => self.flat("user.ids", ids)?,
+            Some(UserIds::Occurring(ids)) => {
+                let path = self.building.flat("user.ids");
+                self.spawn("user.ids", move || {
+                    let mut writer = FlatWriter::create(&path)?;
+                    ids.each_chunk(|chunk| writer.extend(chunk))?;
+                    writer.finish()
+                })?;
+            }
         }
         let Some(ranks) = ranks else { return Ok(()) };
         let order = inverse(ranks, self.budget)?;

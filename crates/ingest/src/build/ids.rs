@@ -11,6 +11,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::tiles::radix_sort;
 use tiergraph_mem::{Budget, Reservation};
 
+use super::gaps::Gaps;
 use super::input::Input;
 use super::needs::{SOURCE, Seen, Watch};
 use super::plan;
@@ -89,9 +90,10 @@ impl Collected<'_> {
     }
 }
 
-/// Reads all edges once and finds their distinct ids.
+/// Reads all edges once and finds their distinct ids, and those of `more`.
 pub(super) fn collect(
     input: &mut Input<'_>,
+    more: &[u64],
     run_ids: usize,
     budget: &Budget,
     mut watch: Watch<'_>,
@@ -103,7 +105,7 @@ pub(super) fn collect(
     let (distinct, run, scratch) = (Vec::new(), Vec::new(), Vec::new());
     let mut collected = Collected { distinct, run, scratch, run_ids, budget, held };
     let listed = input.source().vertices()?.unwrap_or_default();
-    let pushed = listed.iter().try_for_each(|&id| collected.push(id));
+    let pushed = listed.iter().chain(more).try_for_each(|&id| collected.push(id));
     watch.end(pushed, &mut EdgeBatch::default())?;
     let mut edges = 0;
     input.pass(true, |batch| {
@@ -132,7 +134,7 @@ pub(super) fn collect(
     watch.end(reserved, &mut EdgeBatch::default())?;
     watch.finish(|seen| {
         collected.tell(seen);
-        listed.iter().for_each(|&id| seen.see(SOURCE, id, 0));
+        listed.iter().chain(more).for_each(|&id| seen.see(SOURCE, id, 0));
         seen.edges = edges;
     })?;
     held.push(collected.held);
@@ -157,6 +159,12 @@ impl IdMap {
         }
         starts.push(ids.len() as u32);
         Ok(Self { ids: Arc::new(ids), starts, shift, _held: held })
+    }
+
+    /// The ids up to the largest that do not occur.
+    pub(super) fn gaps(&self) -> Gaps {
+        let ids = self.ids.last().map_or(0, |last| last.saturating_add(1));
+        Gaps { ids, unused: ids - self.ids.len() as u64 }
     }
 
     /// The ids, ascending.

@@ -2,7 +2,7 @@
 //!
 //! | stage | does | moves, an edge |
 //! |---|---|---|
-//! | `scan` | counts vertices and degrees, spools the edges | 8 bytes to disk |
+//! | `scan` | counts vertices and degrees, spools the edges, finds ids that none has | 8 bytes to disk |
 //! | `order` | ranks vertices by degree, or keeps the user's order | |
 //! | `partition` | gives each arc to the bucket of its row, by target and by source | 8 from disk, 4 to 8 a family to disk |
 //! | a file each | loads a bucket, sorts it part by part, encodes, writes | 4 to 8 from disk |
@@ -24,7 +24,9 @@ mod commit;
 mod counts;
 mod ends;
 mod family;
+mod gaps;
 mod graph;
+mod identify;
 mod ids;
 mod input;
 mod lists;
@@ -72,9 +74,8 @@ use crate::source::EdgeSource;
 use array::Array;
 use commit::{Buckets, Written};
 use graph::Graph;
-use ids::IdMap;
 use input::Input;
-use needs::{Needs, Seen, Watch};
+use needs::{Needs, Seen};
 use order::{Ordering, decide, permuted};
 use report::Stages;
 use scan::Scanned;
@@ -181,7 +182,14 @@ pub fn assemble(
     let (budget, refused) = plan::budget(options)?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
     let described = source.describe();
-    let needs = Needs { options, undirected, weighted, source: source.held_bytes(), claimed: None };
+    let needs = Needs {
+        options,
+        undirected,
+        weighted,
+        source: source.held_bytes(),
+        claimed: None,
+        mapped: None,
+    };
     let piece_edges = plan::piece_edges(budget.limit());
     let spool_bytes = (spool::PIECES * piece_edges * spool::EDGE_BYTES) as u64;
     let page_cache_bytes = plan::page_cache_bytes(budget.limit());
@@ -198,31 +206,32 @@ pub fn assemble(
     let mut input = Input::new(source, weighted, building.flat(""), piece_edges);
     let job = Job { options, undirected, budget: &budget, needs, progress, cancel };
 
-    let (ids, refused) = job.map_ids(&mut input, refused, &mut stages)?;
-    let mut scanned = job.scan(&mut input, ids.as_ref(), refused, &mut stages)?;
+    let mut found = job.identify(&mut input, refused, &mut notes, &mut stages)?;
+    let scanned = &mut found.scanned;
     // A source that is not read again is done with.
     let source_held = (!input.is_spooled()).then_some(source_held);
-    let (n, weights) = (scanned.vertices, scanned.weights);
+    let (n, weights, edges_read) = (scanned.vertices, scanned.weights, scanned.edges_read);
     let seen = Seen::counted(n as u64, scanned.edges, [&scanned.sources, &scanned.targets]);
-    let needs = Needs { claimed: scanned.claimed, ..needs };
+    let needs = found.needs;
     let refuse = |error| needs.refuse(error, budget.limit(), &seen);
-    let (ordering, out, into) = job.order(&mut scanned).map_err(refuse)?;
+    let (mut ordering, out, into) = job.order(scanned).map_err(refuse)?;
     let mut graph = Graph::new(building, options, &budget, undirected, n, weights)?;
-    graph.write_ids(ids.as_ref(), ordering.ranks.as_ref()).map_err(refuse)?;
+    graph.write_ids(found.user_ids(), ordering.ranks.as_ref()).map_err(refuse)?;
+    found.arrange(&mut ordering.ranks, &budget).map_err(refuse)?;
     stages.end("order");
 
     let mut graph = graph.plan(out, into, &seen).map_err(refuse)?;
     let spooled = input.is_spooled();
     {
-        let vertices =
-            Vertices { ids: ids.as_ref(), drop_loops: options.self_loops == SelfLoops::Remove };
-        let mut ticker = Ticker::new(progress, "partition", "edges", scanned.edges_read);
-        let ranks = ordering.ranks.as_ref();
+        let drop_loops = options.self_loops == SelfLoops::Remove;
+        let vertices = Vertices { ids: found.ids.as_ref(), drop_loops };
+        let mut ticker = Ticker::new(progress, "partition", "edges", edges_read);
+        let ranks = found.lookup(ordering.ranks.as_ref());
         graph.partition(&mut input, &vertices, ranks, &mut ticker, cancel)?;
     }
     stages.end("partition");
     let spool = input.into_spool();
-    drop((ids, ordering.ranks, spool_held, source_held));
+    drop((found, ordering.ranks, spool_held, source_held));
 
     let written = graph.encode(&mut stages, progress, cancel).map_err(refuse)?;
     let Written { edges, arcs, strip_arcs, repeats } = written.counts;
@@ -234,7 +243,7 @@ pub fn assemble(
         vertices: n as u64,
         edges,
         arcs,
-        edges_read: scanned.edges_read,
+        edges_read,
         bytes: 0,
         files: 0,
         stages: Vec::new(),
@@ -262,55 +271,6 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The map of ids, where one is asked for and would not be the identity. `refused` says why
-    /// memory has ended already, and comes back where there is no such map.
-    fn map_ids(
-        &self,
-        input: &mut Input<'_>,
-        refused: Option<Error>,
-        stages: &mut Stages,
-    ) -> Result<(Option<IdMap>, Option<Error>)> {
-        let hint = input.source().size_hint();
-        // All ids from 0 on are vertices.
-        let dense = hint.vertices.is_some() && input.source().vertices()?.is_none();
-        if self.options.ids == Ids::Dense || dense {
-            return Ok((None, refused));
-        }
-        let run = (self.budget.left() / 64).clamp(1 << 12, 1 << 22) as usize;
-        let mut ticker = Ticker::new(self.progress, "ids", "edges", hint.edges.unwrap_or(0));
-        let watch = Watch::new(self.needs, self.budget.limit(), refused);
-        let ids = ids::collect(input, run, self.budget, watch, &mut ticker, self.cancel)?;
-        stages.end("ids");
-        Ok((Some(ids), None))
-    }
-
-    fn scan(
-        &self,
-        input: &mut Input<'_>,
-        ids: Option<&IdMap>,
-        refused: Option<Error>,
-        stages: &mut Stages,
-    ) -> Result<Scanned> {
-        let edges = input.source().size_hint().edges.unwrap_or(0);
-        let mut ticker = Ticker::new(self.progress, "scan", "edges", edges);
-        let (options, budget) = (self.options, self.budget);
-        let sample = plan::sample_arcs(budget);
-        let (undirected, watched) = (self.undirected, (self.needs, refused));
-        let scanned = scan::scan(
-            input,
-            ids,
-            undirected,
-            options,
-            budget,
-            sample,
-            watched,
-            &mut ticker,
-            self.cancel,
-        )?;
-        stages.end("scan");
-        Ok(scanned)
-    }
-
     /// The order of vertices, and the degrees in it: of both directions, where there are two.
     fn order(&self, scanned: &mut Scanned) -> Result<(Ordering, Array<u32>, Option<Array<u32>>)> {
         let (mut out, into) =

@@ -10,7 +10,8 @@ use std::collections::BinaryHeap;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 
-use super::options::{BuildOptions, Duplicates, Ids};
+use super::gaps::Gaps;
+use super::options::{BuildOptions, Duplicates};
 use super::partition::ChunkPlan;
 use super::{plan, spool};
 use crate::source::{EdgeBatch, Endpoints};
@@ -94,6 +95,9 @@ impl Seen {
 
     /// About how many ids there are, and rather more than fewer.
     fn distinct(&self) -> u64 {
+        if self.registers.is_empty() {
+            return self.vertices;
+        }
         let m = self.registers.len() as f64;
         let sum: f64 = self.registers.iter().map(|&r| (-f64::from(r)).exp2()).sum();
         let empty = self.registers.iter().filter(|&&r| r == 0).count() as f64;
@@ -148,6 +152,8 @@ pub(super) struct Needs<'a> {
     pub(super) source: u64,
     /// Vertices, where the source says how many.
     pub(super) claimed: Option<u64>,
+    /// Whether ids are mapped by a table of all of them, where that is decided.
+    pub(super) mapped: Option<bool>,
 }
 
 impl Needs<'_> {
@@ -156,8 +162,9 @@ impl Needs<'_> {
         if error.kind() != ErrorKind::Budget {
             return error;
         }
-        let enough = self.enough(seen).max(error.enough_bytes().unwrap_or(0));
-        let (fixed, vertices) = (self.fixed(enough), self.of_vertices(enough, seen));
+        let decided = self.decided(seen);
+        let enough = decided.enough(seen).max(error.enough_bytes().unwrap_or(0));
+        let (fixed, vertices) = (self.fixed(enough), decided.of_vertices(enough, seen));
         Error::new(ErrorKind::Budget, "build a graph within")
             .object(ByteSize(limit))
             .expected(format!(
@@ -165,12 +172,26 @@ impl Needs<'_> {
                  page cache {}, {} vertices {}, {} edges being sorted {})",
                 ByteSize(enough),
                 ByteSize(fixed),
-                self.vertices(seen),
+                decided.vertices(seen),
                 ByteSize(vertices),
                 seen.edges,
                 ByteSize(enough.saturating_sub(fixed + vertices)),
             ))
             .enough(enough)
+    }
+
+    /// With what the build does with the ids that were seen: it maps them where many do not occur and
+    /// they take less memory than the counters of all.
+    fn decided(&self, seen: &Seen) -> Self {
+        let as_mapped = |mapped| Self { mapped: Some(mapped), ..*self };
+        let (dense, mapped) = (as_mapped(false), as_mapped(true));
+        let gaps =
+            Gaps { ids: seen.vertices, unused: seen.vertices.saturating_sub(seen.distinct()) };
+        match self.mapped {
+            Some(_) => *self,
+            None if gaps.are_large() && mapped.enough(seen) < dense.enough(seen) => mapped,
+            None => dense,
+        }
     }
 
     /// Memory in which the whole build fits: at least what it needs, in steps of 1 MiB.
@@ -249,13 +270,13 @@ impl Needs<'_> {
     }
 
     fn is_mapped(&self) -> bool {
-        self.options.ids == Ids::Map
+        self.mapped == Some(true)
     }
 
     fn vertices(&self, seen: &Seen) -> u64 {
         match self.claimed {
             Some(claimed) => claimed,
-            None if self.is_mapped() && !seen.registers.is_empty() => seen.distinct(),
+            None if self.is_mapped() => seen.distinct(),
             None => seen.vertices,
         }
     }
@@ -349,6 +370,7 @@ mod tests {
             weighted: false,
             source: 1 << 20,
             claimed: None,
+            mapped: Some(false),
         };
         let mut last = 0;
         for edges in [1, 1000, 1 << 20, 1 << 26] {

@@ -50,8 +50,11 @@ pub enum SelfLoops {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ids {
-    /// An id is a vertex; all ids up to the largest are vertices.
+    /// `Dense` where the source says its vertices or few ids up to the largest have no edge, and `Map`
+    /// otherwise; the report's notes say which ids have none.
     #[default]
+    Auto,
+    /// An id is a vertex; all ids up to the largest are vertices.
     Dense,
     /// Only ids that occur are vertices, in ascending order; `user.ids` keeps the ids.
     Map,
@@ -111,6 +114,10 @@ pub struct BuildOptions {
     pub self_loops: SelfLoops,
     /// How ids become vertices.
     pub ids: Ids,
+    /// The vertices are 0 to this less one, where the source does not say them.
+    pub vertices: Option<u64>,
+    /// Rows that will be stored with the vertices beside the attachments.
+    pub rows: Option<u64>,
     /// Which weights are kept.
     pub weights: WeightChoice,
     /// The order of vertices.
@@ -148,6 +155,8 @@ impl Default for BuildOptions {
             duplicates: Duplicates::default(),
             self_loops: SelfLoops::default(),
             ids: Ids::default(),
+            vertices: None,
+            rows: None,
             weights: WeightChoice::default(),
             order: OrderChoice::default(),
             codec: Codec::Packed,
@@ -191,6 +200,11 @@ impl BuildOptions {
         }
         if self.strip_arcs == Some(0) {
             return refuse("strip_arcs", "1 or more", "0".into());
+        }
+        if let (Some(vertices), Ids::Map) = (self.vertices, self.ids) {
+            let expected = "`--ids dense`, as they are the ids 0 to |V| - 1";
+            return refuse(&format!("--vertices {vertices}"), expected, "`--ids map`".into())
+                .map_err(|e| e.hint("leave out one of both"));
         }
         match self.id_width {
             None | Some(4 | 8) => Ok(()),

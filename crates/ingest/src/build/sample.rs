@@ -45,6 +45,13 @@ impl Sample {
         }
     }
 
+    /// Gives the sampled vertices the names that `new` gives.
+    pub(super) fn rename(&mut self, new: impl Fn(u32) -> u32) {
+        for (src, dst) in &mut self.arcs {
+            (*src, *dst) = (new(*src), new(*dst));
+        }
+    }
+
     /// The mean of log₂(gap + 1) between neighbours in a list, in the user's order and in the one
     /// that `ranks` gives; `None` without two neighbours of one vertex.
     pub(super) fn compare(mut self, ranks: &Array<u32>) -> Option<(f64, f64)> {

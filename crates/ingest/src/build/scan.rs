@@ -17,19 +17,19 @@ use super::needs::{Needs, SOURCE, TARGET, Watch};
 use super::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
 use super::progress::Ticker;
 use super::sample::Sample;
-use super::vertices::Vertices;
+use super::vertices::{Loops, Vertices, largest};
 use crate::source::EdgeBatch;
 
 /// Fewer vertices than this are never too many for their edges.
 const FEW_VERTICES: u64 = 1 << 16;
 /// More vertices than this an edge are taken for ids that should be mapped.
 const VERTICES_AN_EDGE: u64 = 64;
+/// Bytes of the counters of a vertex, at both ends of its edges.
+const COUNTERS_BYTES: u64 = 10;
 
 /// What the scan found.
 pub(super) struct Scanned {
     pub(super) vertices: usize,
-    /// Vertices, where their number was known before.
-    pub(super) claimed: Option<u64>,
     /// Edges that each vertex is the source of.
     pub(super) sources: Array<u32>,
     /// Edges that each vertex is the target of; undirected, without its self-loops.
@@ -39,13 +39,42 @@ pub(super) struct Scanned {
     pub(super) edges: u64,
     pub(super) weights: Weights,
     pub(super) sample: Sample,
+    /// Vertices whose self-loops were dropped, where ids may turn out not to be dense.
+    pub(super) loops: Vec<u64>,
+}
+
+/// What a scan comes to.
+pub(super) enum Scan {
+    /// Vertices and their edges.
+    Done(Scanned),
+    /// Ids are so far apart that none can be counted in its place: they have to be collected first.
+    Sparse {
+        /// Edges that the source handed out.
+        edges_read: u64,
+        /// Ids that may have lost their edges on the way.
+        loops: Vec<u64>,
+    },
+}
+
+/// What is known of the vertices before the scan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// The map of ids, where there is one.
+    pub(super) ids: Option<&'a IdMap>,
+    /// The number of vertices at least.
+    pub(super) least: Option<u64>,
+    /// Whether an id that is not below `least` is an error.
+    pub(super) exact: bool,
+
+    /// Whether ids that are far apart are for the caller to map.
+    pub(super) gives_up: bool,
 }
 
 /// Reads all edges once.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn scan(
     input: &mut Input<'_>,
-    ids: Option<&IdMap>,
+    known: Known<'_>,
     undirected: bool,
     options: &BuildOptions,
     budget: &Budget,
@@ -53,11 +82,10 @@ pub(super) fn scan(
     (needs, refused): (Needs<'_>, Option<Error>),
     ticker: &mut Ticker<'_>,
     cancel: &Cancel,
-) -> Result<Scanned> {
-    let claimed = claimed_vertices(input, ids)?;
+) -> Result<Scan> {
     let end = |vertices| End::new(vertices, budget);
-    let (made, refused) = match (refused, claimed.unwrap_or(0)) {
-        (None, claimed) => match end(claimed).and_then(|sources| Ok((sources, end(claimed)?))) {
+    let (made, refused) = match (refused, known.least.unwrap_or(0)) {
+        (None, least) => match end(least).and_then(|sources| Ok((sources, end(least)?))) {
             Err(refused) if refused.kind() == ErrorKind::Budget => (None, Some(refused)),
             made => (Some(made?), None),
         },
@@ -67,11 +95,13 @@ pub(super) fn scan(
         Some(made) => made,
         None => (end(0)?, end(0)?),
     };
-    let mut watch = Watch::new(Needs { claimed, ..needs }, budget.limit(), refused);
+    let mut watch = Watch::new(needs, budget.limit(), refused);
     let mut weights = Kind { choice: options.weights, exact: true };
     let mut sample = (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs));
-    let vertices = Vertices { ids, drop_loops: options.self_loops == SelfLoops::Remove };
+    let drop_loops = options.self_loops == SelfLoops::Remove;
+    let vertices = Vertices { ids: known.ids, drop_loops };
     let (mut edges_read, mut edges) = (0, 0);
+    let (mut reach, mut loops, mut sparse) = (0, Loops::default(), false);
     std::thread::scope(|scope| {
         let mut at_sources = AtSources::Here(&mut sources);
         if options.threads > 1 {
@@ -82,6 +112,19 @@ pub(super) fn scan(
             cancel.check("build the graph")?;
             edges_read += batch.len() as u64;
             ticker.add(batch.len() as u64);
+            if (known.exact || known.gives_up || (drop_loops && known.ids.is_none()))
+                && let Some(most) = largest(batch).filter(|most| *most >= reach)
+            {
+                reach = most.saturating_add(1);
+                known.check(most)?;
+                sparse |= known.gives_up && !fits(reach, budget);
+            }
+            if known.gives_up && drop_loops {
+                loops.extend(batch);
+            }
+            if sparse || (known.gives_up && watch.looked_at(batch)) {
+                return Ok(());
+            }
             vertices.prepare(batch, options.threads)?;
             edges += batch.len() as u64;
             weights.check(batch)?;
@@ -100,41 +143,64 @@ pub(super) fn scan(
             watch.end(counted, batch)
         })
     })?;
+    // An id that has lost its edge is an id all the same.
     let n = sources.vertices.max(targets.vertices).max(watch.vertices());
-    if claimed.is_none() && n > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read) {
+    let n = n.max(if drop_loops && known.ids.is_none() { reach } else { 0 });
+    let far_apart = known.least.is_none() && n > FEW_VERTICES.max(VERTICES_AN_EDGE * edges_read);
+    if far_apart && !known.gives_up {
         return Err(too_sparse(n, edges_read));
     }
     watch.finish(|seen| {
         sources.tell(seen, SOURCE);
         targets.tell(seen, TARGET);
-        seen.edges = edges;
+        seen.edges = edges.max(seen.edges);
     })?;
-    Ok(Scanned {
+    if sparse || far_apart {
+        return Ok(Scan::Sparse { edges_read, loops: loops.finish() });
+    }
+    Ok(Scan::Done(Scanned {
         vertices: n as usize,
-        claimed,
         sources: sources.finish(n)?,
         targets: targets.finish(n)?,
         edges_read,
         edges,
         weights: if input.weighted { weights.found() } else { Weights::None },
         sample: sample.unwrap_or_else(|| Sample::new(0)),
-    })
+        loops: loops.finish(),
+    }))
 }
 
-/// The number of vertices, where it is known before.
-fn claimed_vertices(input: &mut Input<'_>, ids: Option<&IdMap>) -> Result<Option<u64>> {
-    if let Some(ids) = ids {
-        return Ok(Some(ids.ids().len() as u64));
+impl Scan {
+    /// What was found, where the scan does not give up.
+    pub(super) fn done(self) -> Result<Scanned> {
+        match self {
+            Self::Done(scanned) => Ok(scanned),
+            Self::Sparse { edges_read, .. } => Err(too_sparse(u64::from(u32::MAX), edges_read)),
+        }
     }
-    let listed = input.source().vertices()?;
-    let claimed = match (listed, input.source().size_hint().vertices) {
-        (Some(listed), _) => listed.iter().max().map(|id| id.saturating_add(1)),
-        (None, claimed) => claimed,
-    };
-    match claimed {
-        Some(n) if n > u64::from(u32::MAX) => Err(too_many(n - 1)),
-        claimed => Ok(claimed),
+}
+
+impl Known<'_> {
+    /// Refuses an id that is beyond the vertices, or that no array has a place for.
+    fn check(&self, id: u64) -> Result<()> {
+        match self.least {
+            Some(vertices) if self.exact && id >= vertices => {
+                Err(Error::new(ErrorKind::Input, "use the id")
+                    .object(id)
+                    .expected(format!("ids below {vertices}, as `--vertices {vertices}` says"))
+                    .hint(format!("`--vertices {}`, or leave it out", id.saturating_add(1))))
+            }
+            _ if id >= u64::from(u32::MAX) && !self.gives_up => Err(too_many(id)),
+            _ => Ok(()),
+        }
     }
+}
+
+/// Whether `vertices` vertices can be counted in what is left of the budget.
+pub(super) fn fits(vertices: u64, budget: &Budget) -> bool {
+    vertices <= u64::from(u32::MAX)
+        && (vertices <= FEW_VERTICES
+            || vertices.next_power_of_two().saturating_mul(COUNTERS_BYTES) <= budget.left())
 }
 
 /// The error of an id that no array in memory has a place for.

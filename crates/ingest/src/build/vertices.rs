@@ -3,6 +3,7 @@
 use std::panic::resume_unwind;
 
 use tiergraph_core::{Error, ErrorKind, Result, threads};
+use tiergraph_kernels::widest;
 
 use super::ids::IdMap;
 use super::scan::too_many;
@@ -38,6 +39,54 @@ impl Vertices<'_> {
             drop_loops(batch);
         }
         Ok(())
+    }
+}
+
+/// The largest id of a batch.
+pub(super) fn largest(batch: &EdgeBatch) -> Option<u64> {
+    widest(|| match &batch.ends {
+        Endpoints::U32 { src, dst } => {
+            let most = src.iter().chain(dst).fold(0, |most, id| most.max(*id));
+            (!src.is_empty()).then(|| u64::from(most))
+        }
+        Endpoints::U64 { src, dst } => src.iter().chain(dst).copied().max(),
+    })
+}
+
+/// Vertices that have self-loops, which are going to be dropped.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    vertices: Vec<u64>,
+    distinct: usize,
+}
+
+impl Loops {
+    /// Adds those of a batch.
+    pub(super) fn extend(&mut self, batch: &EdgeBatch) {
+        match &batch.ends {
+            Endpoints::U32 { src, dst } => self.add(src, dst),
+            Endpoints::U64 { src, dst } => self.add(src, dst),
+        }
+        if self.vertices.len() > 2 * self.distinct + (1 << 16) {
+            self.sort();
+        }
+    }
+
+    fn add<I: Copy + Into<u64> + PartialEq>(&mut self, src: &[I], dst: &[I]) {
+        let loops = src.iter().zip(dst).filter(|(src, dst)| src == dst);
+        self.vertices.extend(loops.map(|(src, _)| -> u64 { (*src).into() }));
+    }
+
+    fn sort(&mut self) {
+        self.vertices.sort_unstable();
+        self.vertices.dedup();
+        self.distinct = self.vertices.len();
+    }
+
+    /// All of them, ascending.
+    pub(super) fn finish(mut self) -> Vec<u64> {
+        self.sort();
+        self.vertices
     }
 }
 

@@ -66,12 +66,14 @@ impl NewArray {
         self.role == ArrayRole::Labels || self.header.number.kind == Kind::Bool
     }
 
+    /// The vertices that it is for, where it has a label or a mask's element for each.
+    pub(super) fn rows(&self) -> Option<u64> {
+        self.is_by_vertex().then(|| self.header.shape.first().copied().unwrap_or(0))
+    }
+
     /// Refuses another number of labels than of vertices.
     pub(super) fn check(&self, vertices: u64) -> Result<()> {
-        let rows = self.header.shape.first().copied().unwrap_or(0);
-        if !self.is_by_vertex() || rows == vertices {
-            return Ok(());
-        }
+        let Some(rows) = self.rows().filter(|rows| *rows != vertices) else { return Ok(()) };
         Err(self.refuse(format!("one for each of {vertices} vertices"), format!("{rows}")))
     }
 

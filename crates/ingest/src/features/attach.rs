@@ -55,6 +55,21 @@ impl Attachments {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// How many vertices they are for, as far as it is known without reading it all.
+    pub(crate) fn rows(&self) -> Result<Option<u64>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in all.iter_mut() {
+            let rows = match one {
+                Attachment::Features(new) => new.source.shape()?.rows,
+                Attachment::Array(new) => new.rows(),
+            };
+            if rows.is_some() {
+                return Ok(rows);
+            }
+        }
+        Ok(None)
+    }
+
     /// Refuses what cannot belong to a graph of so many vertices, as far as it is known without
     /// reading it all.
     pub(crate) fn check(&self, vertices: usize) -> Result<()> {

@@ -57,7 +57,7 @@ impl AdjacencySource {
         let spec = ChunkSpec::lines(path)?;
         let counted = match line_vertex {
             LineVertex::Named => None,
-            LineVertex::Counted => Some(vertex_count(path, spec.gzip)?),
+            LineVertex::Counted => Some(vertex_count(&spec)?),
         };
         Ok(Self {
             spec,
@@ -115,15 +115,15 @@ impl AdjacencySource {
 }
 
 /// The number on the first line of an ASCII graph.
-fn vertex_count(path: &Path, gzip: bool) -> Result<u64> {
-    let head = super::text::head(path, gzip)?;
+fn vertex_count(spec: &ChunkSpec) -> Result<u64> {
+    let head = spec.head()?;
     let line = head.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
     match unsigned(line, 0) {
         Some((vertices, end)) if end == line.len() && vertices < u64::MAX => Ok(vertices),
         _ => {
             let expected = "the number of vertices".into();
             let got = format!("`{}`", shorten(line));
-            Err(line_error(path, 0, &LineFault { line: 0, expected, got }))
+            Err(line_error(&spec.path, 0, &LineFault::new(0, expected, got)))
         }
     }
 }
@@ -134,7 +134,7 @@ fn check_empty(text: &[u8], vertices: u64) -> Result<(), LineFault> {
         return Ok(());
     }
     let expected = format!("the end after {vertices} lines of successors");
-    Err(LineFault { line: 0, expected, got: format!("`{}`", shorten(text)) })
+    Err(LineFault::new(0, expected, format!("`{}`", shorten(text))))
 }
 
 /// Adds one line's edges; `vertex` is the line's vertex unless the line names it.
@@ -157,7 +157,7 @@ fn parse_line(
                     u64::MAX => "an unsigned 64-bit integer".into(),
                     _ => format!("a vertex below {vertices}"),
                 };
-                return Err(LineFault { line: 0, expected, got: format!("`{}`", shorten(field)) });
+                return Err(LineFault::new(0, expected, format!("`{}`", shorten(field))));
             }
         };
         match vertex {
@@ -254,8 +254,7 @@ pub(super) fn first_ids(spec: &ChunkSpec) -> Result<Vec<u64>> {
                 Some((id, end)) if end == field.len() => ids.push(id),
                 _ => {
                     let expected = "an unsigned 64-bit integer".into();
-                    let fault =
-                        LineFault { line: 0, expected, got: format!("`{}`", shorten(field)) };
+                    let fault = LineFault::new(0, expected, format!("`{}`", shorten(field)));
                     return Err(line_error(&spec.path, line - 1, &fault));
                 }
             }

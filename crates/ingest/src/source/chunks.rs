@@ -10,15 +10,19 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::read::MultiGzDecoder;
-use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result, panics, threads};
 
 /// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
 /// Bytes of a chunk of records: all that are on their way at once leave a last-level cache to what
 /// the records are looked up in.
 const RECORD_CHUNK_BYTES: usize = 1 << 20;
-/// A line longer than this is refused; it holds an adjacency list of 100 million neighbours.
+/// A line of neighbours that is longer than this is refused; it holds 100 million of them.
 const LINE_BYTES: usize = 1 << 30;
+/// What is looked at to find out how a text is written.
+pub(crate) const HEAD_BYTES: u64 = 1 << 20;
+/// What editors put before text in UTF-8.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Where one chunk may end and the next begin.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +39,12 @@ pub(crate) struct ChunkSpec {
     pub path: PathBuf,
     pub cut: Cut,
     pub gzip: bool,
+    /// Bytes of a mark before the text.
+    pub mark: usize,
+    /// Whether carriage returns end lines, in the place of line feeds or beside them.
+    pub carriage_returns: bool,
+    /// A longer line is refused.
+    pub line_bytes: usize,
     /// The first byte to read.
     pub offset: u64,
     /// How many bytes to read: all by default.
@@ -47,26 +57,77 @@ impl ChunkSpec {
     /// All lines of a file, unzipped if it starts like a gzip file.
     ///
     /// # Errors
-    /// An input error for anything but a file: the first bytes of a pipe could not be read again.
+    /// An input error for anything but a file, as the first bytes of a pipe could not be read again,
+    /// and for text that is not UTF-8.
     pub fn lines(path: &Path) -> Result<Self> {
         file_bytes(path)?;
-        let gzip = starts_with(path, &[0x1f, 0x8b])?;
-        let cut = Cut::Line;
-        Ok(Self {
+        let mut spec = Self {
             path: path.into(),
-            cut,
-            gzip,
+            cut: Cut::Line,
+            gzip: starts_with(path, &[0x1f, 0x8b])?,
+            mark: 0,
+            carriage_returns: false,
+            line_bytes: LINE_BYTES,
             offset: 0,
             len: u64::MAX,
             chunk_bytes: CHUNK_BYTES,
-        })
+        };
+        let head = spec.head()?;
+        if [b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| head.starts_with(*mark)) {
+            return Err(Error::new(ErrorKind::Input, "read")
+                .object(path.display())
+                .expected("text in UTF-8 or ASCII")
+                .got("UTF-16")
+                .hint("convert it first: `iconv --from-code UTF-16 --to-code UTF-8`"));
+        }
+        spec.mark = if head.starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
+        let ends = head.iter().zip(&head[1.min(head.len())..]);
+        let last = if (head.len() as u64) < HEAD_BYTES { head.last() } else { None };
+        spec.carriage_returns = last == Some(&b'\r')
+            || ends.into_iter().any(|pair| *pair.0 == b'\r' && *pair.1 != b'\n');
+        Ok(spec)
+    }
+
+    /// The first bytes of the text, as the chunks have them.
+    pub fn head(&self) -> Result<Vec<u8>> {
+        let failed = |e| Error::io(self.op(), self.path.display(), e);
+        let (file, mut head) = (File::open(&self.path).map_err(failed)?, Vec::new());
+        if self.gzip {
+            MultiGzDecoder::new(file).take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
+        } else {
+            file.take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
+        }
+        self.normalise(&mut head, 0);
+        head.drain(..self.mark.min(head.len()));
+        Ok(head)
+    }
+
+    fn op(&self) -> &'static str {
+        if self.gzip { "unzip" } else { "read" }
+    }
+
+    /// Makes what ends lines line feeds, from byte `from` on.
+    fn normalise(&self, text: &mut [u8], from: usize) {
+        if self.carriage_returns {
+            text[from..].iter_mut().filter(|b| **b == b'\r').for_each(|b| *b = b'\n');
+        }
     }
 
     /// `len` bytes of a file from `offset` on, in records of `record` bytes.
     pub fn records(path: &Path, record: usize, offset: u64, len: u64) -> Self {
         let chunk_bytes = RECORD_CHUNK_BYTES / record * record;
         let cut = Cut::Record(record);
-        Self { path: path.into(), cut, gzip: false, offset, len, chunk_bytes }
+        Self {
+            path: path.into(),
+            cut,
+            gzip: false,
+            mark: 0,
+            carriage_returns: false,
+            line_bytes: LINE_BYTES,
+            offset,
+            len,
+            chunk_bytes,
+        }
     }
 
     /// Opens the file and starts to read it.
@@ -76,11 +137,12 @@ impl ChunkSpec {
         if self.offset > 0 {
             file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
         }
-        let input: Box<dyn Read + Send> = if self.gzip {
+        let mut input: Box<dyn Read + Send> = if self.gzip {
             Box::new(MultiGzDecoder::new(file))
         } else {
             Box::new(file.take(self.len))
         };
+        input.read_exact(&mut vec![0; self.mark]).map_err(failed)?;
         Chunks::new(Reader { input, spec: self.clone(), carry: Vec::new(), ended: false })
     }
 }
@@ -196,22 +258,20 @@ impl Reader {
                 chunk.truncate(cut);
                 return Ok(true);
             }
-            if chunk.len() >= LINE_BYTES {
-                return Err(Error::new(ErrorKind::Format, "read lines of")
-                    .object(self.spec.path.display())
-                    .expected("lines of at most 1 GiB")
-                    .got("a longer one"));
+            if chunk.len() >= self.spec.line_bytes {
+                return Err(long_line(&self.spec.path, self.spec.line_bytes));
             }
             target *= 2;
         }
     }
 
     fn read_to(&mut self, chunk: &mut Vec<u8>, target: usize) -> Result<()> {
-        let want = target.saturating_sub(chunk.len());
-        let got = (&mut self.input).take(want as u64).read_to_end(chunk).map_err(|e| {
-            let op = if self.spec.gzip { "unzip" } else { "read" };
-            Error::io(op, self.spec.path.display(), e)
-        })?;
+        let (before, want) = (chunk.len(), target.saturating_sub(chunk.len()));
+        let got = (&mut self.input)
+            .take(want as u64)
+            .read_to_end(chunk)
+            .map_err(|e| Error::io(self.spec.op(), self.spec.path.display(), e))?;
+        self.spec.normalise(chunk, before);
         self.ended = got < want;
         Ok(())
     }
@@ -222,4 +282,12 @@ impl Reader {
             Cut::Record(bytes) => Some(chunk.len() / bytes * bytes).filter(|&cut| cut > 0),
         }
     }
+}
+
+/// The error of a line of more than `bytes` bytes.
+pub(crate) fn long_line(path: &Path, bytes: usize) -> Error {
+    Error::new(ErrorKind::Format, "read lines of")
+        .object(path.display())
+        .expected(format!("lines of at most `{}`", ByteSize(bytes as u64)))
+        .got("a longer one")
 }

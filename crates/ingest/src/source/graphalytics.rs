@@ -11,8 +11,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::adjacency::first_ids;
 use super::chunks::ChunkSpec;
-use super::text::{Dialect, TextSource, head};
-use super::{EdgeBatch, EdgeSource, OpenOptions, SizeHint, Weights};
+use super::text::TextSource;
+use super::{EdgeBatch, EdgeSource, OpenOptions, SizeHint};
 
 /// Streams a Graphalytics data set.
 pub struct GraphalyticsSource {
@@ -29,11 +29,7 @@ impl GraphalyticsSource {
     /// An I/O error, or an input error where the columns or the properties cannot be used.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let (vertices, edges) = (part(path, "v"), part(path, "e"));
-        let mut options = options.clone();
-        if options.weights == Weights::Auto && has_third_column(&edges)? {
-            options.weights = Weights::Column(3);
-        }
-        let edges = TextSource::open(&edges, &options)?;
+        let edges = TextSource::open(&edges, options)?;
         let properties = part(path, "properties");
         let text = if properties.is_file() {
             fs::read_to_string(&properties)
@@ -80,14 +76,6 @@ fn part(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-fn has_third_column(edges: &Path) -> Result<bool> {
-    let gzip = ChunkSpec::lines(edges)?.gzip;
-    let head = head(edges, gzip)?;
-    let dialect = Dialect::detect(edges, &head, &Weights::Ignore)?;
-    let line = head[dialect.data_start..].split(|&b| b == b'\n').next().unwrap_or_default();
-    Ok(dialect.fields(line.trim_ascii()).len() >= 3)
-}
-
 /// The value of the first property whose name ends so.
 fn property<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
     text.lines()
@@ -124,6 +112,10 @@ impl EdgeSource for GraphalyticsSource {
 
     fn next_batch(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         self.edges.next_batch(batch)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.edges.notes()
     }
 
     fn vertices(&mut self) -> Result<Option<Vec<u64>>> {

@@ -7,6 +7,8 @@ pub mod adjacency;
 mod batch;
 pub mod bvgraph;
 pub(crate) mod chunks;
+pub mod columns;
+mod foreign;
 pub mod graphalytics;
 pub mod integers;
 pub mod memory;

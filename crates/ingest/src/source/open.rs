@@ -9,8 +9,8 @@ use super::bvgraph::{self, BvGraphSource};
 use super::chunks::{file_bytes, starts_with};
 use super::graphalytics::{self, GraphalyticsSource};
 use super::integers::{IntegerSource, Width};
-use super::text::{Dialect, TextSource, head};
-use super::{EdgeSource, Format, OpenOptions, Weights};
+use super::text::{TextSource, is_ragged};
+use super::{EdgeSource, Format, OpenOptions, Weights, foreign};
 
 /// Opens an input, finding its format from its name and content unless `options` say it.
 ///
@@ -19,8 +19,17 @@ use super::{EdgeSource, Format, OpenOptions, Weights};
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
     let format = match options.format {
         Some(format) => format,
-        None => detect(path)?,
+        None => detect(path, options)?,
     };
+    if options.columns.is_some() && format != Format::Text {
+        return Err(Error::new(ErrorKind::Input, "choose columns of")
+            .object(path.display())
+            .expected("a table or text, for `--columns`")
+            .got(format!("the format `{format}`")));
+    }
+    if format == Format::Text {
+        foreign::checked_head(path)?;
+    }
     Ok(match format {
         Format::Text => Box::new(TextSource::open(path, options)?),
         Format::U32 => Box::new(IntegerSource::pairs(path, Width::U32)?),
@@ -38,18 +47,14 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
 }
 
 /// The format of a path: by its extension and its neighbours, then by its first bytes.
-fn detect(path: &Path) -> Result<Format> {
+fn detect(path: &Path, options: &OpenOptions) -> Result<Format> {
     if graphalytics::is_data_set(path) {
         return Ok(Format::Graphalytics);
     }
     if bvgraph::has_properties(path) {
         return Ok(Format::BvGraph);
     }
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let (name, zipped) = match name.strip_suffix(".gz") {
-        Some(name) => (name, true),
-        None => (name, false),
-    };
+    let (name, zipped) = unzipped_name(path);
     match Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default() {
         "u32" | "u64" | "npy" if zipped => {
             Err(unknown(path, "a zipped binary file").hint("unpack it first: `gunzip --keep`"))
@@ -58,50 +63,41 @@ fn detect(path: &Path) -> Result<Format> {
         "u64" => Ok(Format::U64),
         "npy" => Ok(Format::Npy),
         "graph-txt" => Ok(Format::AsciiGraph),
-        "graph" | "mtx" | "gr" | "metis" => Err(unknown(path, "a format that is not supported")),
-        _ => detect_content(path),
+        extension => {
+            foreign::check_extension(path, extension)?;
+            detect_content(path, options)
+        }
     }
 }
 
-/// First bytes of formats that look like nothing else.
-const MAGIC: [(&[u8], &str, &str); 6] = [
-    (b"PAR1", "Parquet", "read it in Python with pyarrow and pass its columns to the build"),
-    (b"ARROW1", "Arrow", "read it in Python with pyarrow and pass its columns to the build"),
-    (b"PK\x03\x04", "a zip archive", "unpack it first: `unzip`"),
-    (b"\xfd7zXZ", "xz", "unpack it first: `xz --decompress --keep`"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", "unpack it first: `zstd --decompress`"),
-    (b"BZh", "bzip2", "unpack it first: `bzip2 --decompress --keep`"),
-];
+/// The name of a file without `.gz`, and whether it had that.
+fn unzipped_name(path: &Path) -> (&str, bool) {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.strip_suffix(".gz") {
+        Some(name) => (name, true),
+        None => (name, false),
+    }
+}
 
-fn detect_content(path: &Path) -> Result<Format> {
+fn detect_content(path: &Path, options: &OpenOptions) -> Result<Format> {
     file_bytes(path)?;
     if starts_with(path, b"\x93NUMPY")? {
         return Ok(Format::Npy);
     }
-    for (magic, name, hint) in MAGIC {
-        if starts_with(path, magic)? {
-            return Err(unknown(path, name).hint(hint));
-        }
-    }
-    let head = head(path, starts_with(path, &[0x1f, 0x8b])?)?;
-    if head.starts_with(b"%%MatrixMarket") {
-        return Err(unknown(path, "Matrix Market"));
-    }
-    if head.contains(&0) {
-        return Err(unknown(path, "bytes that are not text"));
-    }
-    if Dialect::detect(path, &head, &Weights::Ignore)?.is_ragged(&head) {
+    let head = foreign::checked_head(path)?;
+    if options.weights != Weights::Ignore && is_ragged(&head) {
         return Err(unknown(path, "lines of numbers of which some have more columns than others")
-            .hint("say it with `--format`: `adjacency` if a line lists one vertex's neighbours, `text` \
-                if columns after the second are to be ignored"));
+            .hint(
+                "`--format adjacency` if a line is a vertex and its neighbours, `--weights none` \
+                if only the columns of ids are to be read",
+            ));
     }
     Ok(Format::Text)
 }
 
-fn unknown(path: &Path, got: &str) -> Error {
+pub(super) fn unknown(path: &Path, got: &str) -> Error {
     Error::new(ErrorKind::Input, "find the format of")
         .object(path.display())
         .expected(format!("one of {}", Format::list()))
         .got(got)
-        .hint("say it with `--format`, for example `--format text`")
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Deserialize;
 use tiergraph_core::{Error, ErrorKind};
 
 /// A file format of edges.
@@ -79,12 +80,14 @@ impl FromStr for Format {
 }
 
 /// Which column of an edge list holds the weights.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub enum Weights {
-    /// The one that the format defines: the third of `.wel` and of Graphalytics' `.e`; else none.
+    /// The one that the format defines (the third of `.wel` and of Graphalytics' `.e`) or that is
+    /// called like weights, or the third of three columns without names; else none.
     #[default]
     Auto,
-    /// None: the graph is not weighted.
+    /// None: the graph is not weighted, and of a line of text only the ends are read.
     Ignore,
     /// This one, from 1.
     Column(usize),
@@ -106,11 +109,22 @@ impl FromStr for Weights {
     }
 }
 
+impl From<String> for Weights {
+    fn from(text: String) -> Self {
+        match text.parse() {
+            Ok(weights) => weights,
+            Err(never) => match never {},
+        }
+    }
+}
+
 /// How [`open`](super::open) reads a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The format, when it is not to be found from the file.
     pub format: Option<Format>,
+    /// The columns of a text file that are the ends and perhaps the weights, by name or number.
+    pub columns: Option<Vec<String>>,
     /// The column of the weights.
     pub weights: Weights,
     /// Whether the edges are directed, for formats that do not say so. Adjacency lines of an
@@ -122,6 +136,6 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, weights: Weights::Auto, directed: None, threads: 2 }
+        Self { format: None, columns: None, weights: Weights::Auto, directed: None, threads: 2 }
     }
 }

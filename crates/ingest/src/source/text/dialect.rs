@@ -1,118 +1,184 @@
-//! How an edge list is written: its delimiter, its header and which column holds the weights.
+//! How an edge list is written: its delimiter, its header and which columns hold ends and weights.
 //!
 //! Found from the first lines, so that nobody has to say it: SNAP separates by tabs, CSV by commas,
-//! others by spaces, `;` or `|`; lines that start with `#` or `%` are comments anywhere.
+//! others by spaces, `;` or `|`; lines that start with `#` or `%` are comments anywhere, and the last
+//! comment before the data is a header where it names the ends of edges.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::source::Weights;
+use super::fields::Delimiter;
+use super::kinds::kinds;
+use crate::source::chunks::{HEAD_BYTES, long_line};
+use crate::source::columns::{Asked, Columns, Table, name_ends};
+use crate::source::{OpenOptions, Weights};
 
-/// How much of a file the dialect is found from.
-const HEAD_BYTES: u64 = 1 << 20;
+/// Lines that kinds of columns are found from.
+const LINES: usize = 1000;
 
 /// How the lines of one file are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dialect {
-    /// The byte between fields; `None`: any number of spaces and tabs.
-    pub delimiter: Option<u8>,
-    /// The names in the header line, empty without one.
-    pub names: Vec<String>,
-    /// The column of the weights, from 0, if they are read.
+    /// The byte between fields; none: any number of spaces and tabs.
+    pub delimiter: Delimiter,
+    /// The column of the sources, from 0.
+    pub src: usize,
+    /// The column of the targets.
+    pub dst: usize,
+    /// The column of the weights, if they are read.
     pub weights: Option<usize>,
+    /// Fields that each line has, if what comes after those that are read matters.
+    pub columns: Option<usize>,
     /// Bytes before the first line of data.
     pub data_start: usize,
     /// Lines before the first line of data.
     pub data_line: u64,
-}
-
-/// The first bytes of a file, unzipped.
-pub(crate) fn head(path: &Path, gzip: bool) -> Result<Vec<u8>> {
-    let failed = |e| Error::io("read", path.display(), e);
-    let file = File::open(path).map_err(failed)?;
-    let mut head = Vec::new();
-    if gzip {
-        MultiGzDecoder::new(file).take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
-    } else {
-        file.take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
-    }
-    Ok(head)
+    /// What the user is told about the columns.
+    pub notes: Vec<String>,
 }
 
 impl Dialect {
     /// The dialect of the file that starts with `head`.
     ///
     /// # Errors
-    /// An input error where `weights` names a column that the file does not have.
-    pub fn detect(path: &Path, head: &[u8], weights: &Weights) -> Result<Self> {
-        let mut dialect = Self::default();
-        let mut lines = DataLines { head, at: 0, line: 0 };
-        let first = lines.next();
-        if let Some((header, line, end)) = first.filter(|(text, ..)| is_header(text)) {
-            let data = lines.next().map(|(text, ..)| text);
-            dialect.delimiter = data.map_or_else(|| header_delimiter(header), delimiter);
-            dialect.names = dialect.fields(header).iter().map(|name| unquoted(name)).collect();
-            dialect.data_start = end;
-            dialect.data_line = line + 1;
-            dialect.weights = dialect.find_weights(path, data.unwrap_or(header), weights)?;
-        } else if let Some((data, ..)) = first {
-            dialect.delimiter = delimiter(data);
-            dialect.weights = dialect.find_weights(path, data, weights)?;
+    /// An input error where a column that is asked for is not there, or lines are no edges.
+    pub fn detect(path: &Path, head: &[u8], options: &OpenOptions) -> Result<Self> {
+        let layout = Layout::of(head);
+        let Some(first) = layout.lines.first() else { return Ok(Self::default()) };
+        check_lines(path, head, &layout, options)?;
+        let third_is_weight = extension_is(path, "e");
+        let weights = match &options.weights {
+            Weights::Auto if extension_is(path, "wel") && options.columns.is_none() => {
+                Weights::Column(3)
+            }
+            weights => weights.clone(),
+        };
+        let asked = Asked { columns: options.columns.clone(), weights };
+        let kinds = kinds(&layout.lines, layout.delimiter);
+        let (name, names) = (path.display().to_string(), layout.names_of(path, kinds.len())?);
+        let table = Table { path: &name, names, kinds: &kinds, third_is_weight };
+        let Columns { src, dst, weight, mut notes } = table.choose(&asked)?;
+        let third = layout.delimiter.fields(first).get(2).copied().unwrap_or_default();
+        if weight.is_none() && asked.weights == Weights::Auto && has_weight(third) {
+            notes.push(format!(
+                "column 3 of `{name}` is not used, as it is no number; NetworkX writes numbers by \
+                 `write_weighted_edgelist`"
+            ));
         }
-        Ok(dialect)
+        Ok(Self {
+            delimiter: layout.delimiter,
+            src,
+            dst,
+            weights: weight,
+            columns: (asked.weights != Weights::Ignore).then_some(kinds.len()),
+            data_start: layout.data_start,
+            data_line: layout.data_line,
+            notes,
+        })
     }
 
     /// The fields of one line.
     pub fn fields<'a>(&self, line: &'a [u8]) -> Vec<&'a [u8]> {
-        match self.delimiter {
-            Some(d) => line.split(|&b| b == d).map(<[u8]>::trim_ascii).collect(),
-            None => line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect(),
-        }
+        self.delimiter.fields(line)
     }
+}
 
-    /// Whether the first lines are of numbers alone and differ in how many: then they may be
-    /// adjacency lists, and to ignore the columns after the second would lose edges.
-    pub fn is_ragged(&self, head: &[u8]) -> bool {
-        let lines = DataLines { head: &head[self.data_start..], at: 0, line: 0 }.take(1000);
-        let mut counts = lines.map(|(text, _, end)| {
-            let fields = self.fields(text);
-            let whole = self.data_start + end < head.len();
-            let numbers = fields.iter().all(|field| field.iter().all(u8::is_ascii_digit));
-            (numbers && whole).then_some(fields.len())
-        });
-        let first = counts.next().flatten();
-        counts
-            .flatten()
-            .any(|count| first.is_some_and(|first| first != count && count.max(first) > 2))
-    }
+/// The first lines of a file, taken apart.
+struct Layout<'a> {
+    delimiter: Delimiter,
+    /// Of the header; empty without one.
+    names: Vec<String>,
+    /// Lines of data, the first [`LINES`].
+    lines: Vec<&'a [u8]>,
+    data_start: usize,
+    data_line: u64,
+}
 
-    fn find_weights(&self, path: &Path, data: &[u8], weights: &Weights) -> Result<Option<usize>> {
-        let columns = self.fields(data).len();
-        let refuse = |got: String| {
-            let names = match self.names.get(2..) {
-                Some(names) if !names.is_empty() => format!("one of `{}`", names.join("`, `")),
-                _ if columns > 3 => format!("a column from 3 to {columns}"),
-                _ if columns == 3 => "column 3".into(),
-                _ => "no weights, as the file has only the two columns of ids".into(),
-            };
-            let e = Error::new(ErrorKind::Input, "read weights from").object(path.display());
-            Err(e.expected(names).got(got))
-        };
-        match weights {
-            Weights::Auto if extension_is(path, "wel") => Ok(Some(2)),
-            Weights::Auto | Weights::Ignore => Ok(None),
-            Weights::Column(column) if (3..=columns).contains(column) => Ok(Some(column - 1)),
-            Weights::Column(column) => refuse(format!("column {column}")),
-            Weights::Name(name) => match self.names.iter().position(|n| n == name) {
-                Some(column) if column >= 2 => Ok(Some(column)),
-                _ => refuse(format!("`{name}`")),
-            },
+impl<'a> Layout<'a> {
+    fn of(head: &'a [u8]) -> Self {
+        let mut all = DataLines { head, at: 0, line: 0, comment: None };
+        let (mut data_start, mut data_line) = (0, 0);
+        let mut first = all.next().map(|(text, ..)| (text, all.line, all.at));
+        let comment = all.comment;
+        let mut names = Vec::new();
+        let mut delimiter = first.map_or_else(Delimiter::default, |(text, ..)| delimiter_of(text));
+        if let Some((header, line, end)) = first.filter(|(text, ..)| is_header(text)) {
+            first = all.next().map(|(text, ..)| (text, all.line, all.at));
+            delimiter = header_delimiter(header, first.map(|(text, ..)| text));
+            names = names_of(delimiter, header);
+            (data_start, data_line) = (end, line);
+        } else if let (Some(comment), Some((data, ..))) = (comment, first) {
+            let named = names_of(header_delimiter(comment, Some(data)), comment);
+            if named.len() == delimiter.fields(data).len() && name_ends(&named) {
+                names = named;
+            }
         }
+        let rest = all.map(|(text, ..)| text).take(LINES - 1);
+        let lines = first.map(|(text, ..)| text).into_iter().chain(rest).collect();
+        Self { delimiter, names, lines, data_start, data_line }
     }
+}
+
+impl Layout<'_> {
+    /// The names of `columns` columns.
+    fn names_of(&self, path: &Path, columns: usize) -> Result<&[String]> {
+        if self.names.len() == columns || self.names.is_empty() {
+            return Ok(&self.names);
+        }
+        // A title of two columns is no table's header.
+        if columns == 2 {
+            return Ok(&[]);
+        }
+        let e = Error::new(ErrorKind::Input, format!("read line {} of", self.data_line + 1));
+        let expected = format!("{} fields, as the header has", self.names.len());
+        Err(e.object(path.display()).expected(expected).got(columns))
+    }
+}
+
+/// Whether lines are of numbers alone and differ in how many: then they may be adjacency lists, and to
+/// ignore the columns after the second would lose edges.
+pub(crate) fn is_ragged(head: &[u8]) -> bool {
+    let layout = Layout::of(head);
+    let mut lines = layout.lines;
+    // The last line may go on after the head.
+    if head.len() as u64 == HEAD_BYTES {
+        lines.pop();
+    }
+    let mut counts = lines.iter().filter_map(|line| {
+        let fields = layout.delimiter.fields(line);
+        fields.iter().all(|field| field.iter().all(u8::is_ascii_digit)).then_some(fields.len())
+    });
+    let first = counts.next().unwrap_or(0);
+    counts.any(|count| first != count && count.max(first) > 2)
+}
+
+/// Refuses lines that hold several edges.
+fn check_lines(path: &Path, head: &[u8], layout: &Layout<'_>, options: &OpenOptions) -> Result<()> {
+    let whole = (head.len() as u64) < HEAD_BYTES;
+    if !whole && !head.contains(&b'\n') {
+        return Err(long_line(path, HEAD_BYTES as usize));
+    }
+    let [only] = &layout.lines[..] else { return Ok(()) };
+    let fields = layout.delimiter.fields(only);
+    let numbers = fields.iter().all(|field| field.iter().all(u8::is_ascii_digit));
+    let asked = options.weights != Weights::Auto || options.columns.is_some();
+    if !whole || !numbers || fields.len() < 4 || !layout.names.is_empty() || asked {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Input, "read")
+        .object(path.display())
+        .expected("an edge a line")
+        .got(format!("{} numbers on its only line", fields.len()))
+        .hint(
+            "`--format adjacency` if they are a vertex and its neighbours, `--weights none` if only \
+             the first two count",
+        ))
+}
+
+/// Whether a field is what NetworkX writes of an edge with a weight.
+fn has_weight(field: &[u8]) -> bool {
+    field.starts_with(b"{") && field.windows(8).any(|word| word == b"'weight'")
 }
 
 fn extension_is(path: &Path, extension: &str) -> bool {
@@ -121,98 +187,75 @@ fn extension_is(path: &Path, extension: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == extension)
 }
 
-/// Lines that are neither empty nor comments: the text, its line number from 0, and its end.
+/// Lines that are neither empty nor comments, and where each ends.
 struct DataLines<'a> {
     head: &'a [u8],
     at: usize,
+    /// Lines so far.
     line: u64,
+    /// The last comment so far, without its mark.
+    comment: Option<&'a [u8]>,
 }
 
 impl<'a> Iterator for DataLines<'a> {
-    type Item = (&'a [u8], u64, usize);
+    type Item = (&'a [u8], usize);
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.head.len() {
             let rest = &self.head[self.at..];
             let end = rest.iter().position(|&b| b == b'\n').map_or(rest.len(), |end| end + 1);
-            let (text, line) = (rest[..end].trim_ascii(), self.line);
+            let text = &rest[..end];
             self.at += end;
             self.line += 1;
-            if !matches!(text.first(), None | Some(b'#' | b'%')) {
-                return Some((text, line, self.at));
+            match text.trim_ascii() {
+                [] => {}
+                [b'#' | b'%', comment @ ..] => self.comment = Some(comment.trim_ascii()),
+                _ => return Some((text, self.at)),
             }
         }
         None
     }
 }
 
-/// Whether a line names columns: ids are numbers, names start with a letter.
+/// Whether a line names columns: no field is a number, and one begins like a name.
 fn is_header(text: &[u8]) -> bool {
-    text.first().is_some_and(|&b| b.is_ascii_alphabetic() || b == b'_' || b == b'"' || b == b':')
+    let fields = header_delimiter(text, None).fields(text);
+    let begins = |field: &&[u8], number: bool| {
+        field.first().is_some_and(|b| match number {
+            true => b.is_ascii_digit() || b"+-.".contains(b),
+            false => b.is_ascii_alphabetic() || b"_\":".contains(b),
+        })
+    };
+    !fields.iter().any(|field| begins(field, true))
+        && fields.iter().any(|field| begins(field, false))
 }
 
 /// What stands between the first two fields of a line of data.
-fn delimiter(data: &[u8]) -> Option<u8> {
-    let digits = data.iter().position(|b| !b.is_ascii_digit())?;
-    let next = *data[digits..].trim_ascii_start().first()?;
-    let separates = next.is_ascii_punctuation() && !b"-+.\"'#%_".contains(&next);
-    separates.then_some(next)
+fn delimiter_of(data: &[u8]) -> Delimiter {
+    let data = data.trim_ascii();
+    let digits = data.iter().position(|b| !b.is_ascii_digit());
+    let next = digits.and_then(|digits| data[digits..].trim_ascii_start().first().copied());
+    let separates = |b: &u8| b.is_ascii_punctuation() && !b"-+.\"'#%_{".contains(b);
+    Delimiter(next.filter(separates))
 }
 
-fn header_delimiter(header: &[u8]) -> Option<u8> {
-    b",;|".iter().copied().find(|d| header.contains(d))
+/// What stands between names, and between the fields of the first line of data.
+fn header_delimiter(header: &[u8], data: Option<&[u8]>) -> Delimiter {
+    let both = |d: &u8| header.contains(d) && data.is_none_or(|data| data.contains(d));
+    match b",;|\t".iter().copied().find(both) {
+        Some(b'\t') => Delimiter(tabs(header, data)),
+        Some(delimiter) => Delimiter(Some(delimiter)),
+        None => data.map_or_else(Delimiter::default, delimiter_of),
+    }
 }
 
-fn unquoted(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).trim_matches('"').into()
+/// Tabs delimit fields that have blanks inside.
+fn tabs(header: &[u8], data: Option<&[u8]>) -> Option<u8> {
+    let blanks = |text: &[u8]| text.trim_ascii().contains(&b' ');
+    (blanks(header) || data.is_some_and(blanks)).then_some(b'\t')
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn detect(head: &str, weights: &str) -> Result<Dialect> {
-        let Ok(weights) = weights.parse();
-        Dialect::detect(Path::new("edges.txt"), head.as_bytes(), &weights)
-    }
-
-    #[test]
-    fn delimiters_are_found() {
-        for (head, delimiter) in [
-            ("# a\n1\t2\n", None),
-            ("1  2\n", None),
-            ("1, 2\n", Some(b',')),
-            ("1 ;2\n", Some(b';')),
-            ("src|dst\n1|2", Some(b'|')),
-            ("1 -2\n", None),
-            ("", None),
-        ] {
-            assert_eq!(detect(head, "auto").unwrap().delimiter, delimiter, "{head:?}");
-        }
-    }
-
-    #[test]
-    fn a_header_names_columns_and_is_skipped() {
-        let dialect = detect("% c\nsrc,dst,\"cost\"\n1,2,3\n", "cost").unwrap();
-        assert_eq!((dialect.weights, dialect.data_line), (Some(2), 2));
-        assert_eq!(dialect.data_start, "% c\nsrc,dst,\"cost\"\n".len());
-    }
-
-    #[test]
-    fn a_missing_weight_column_is_refused() {
-        let message = |head, weights| detect(head, weights).unwrap_err().to_string();
-        assert_eq!(
-            message("a,b,cost,time\n1,2,3,4\n", "length"),
-            "cannot read weights from `edges.txt`: expected one of `cost`, `time`, got `length`"
-        );
-        assert_eq!(
-            message("1 2 5\n", "2"),
-            "cannot read weights from `edges.txt`: expected column 3, got column 2"
-        );
-        assert_eq!(
-            message("1 2\n", "3"),
-            "cannot read weights from `edges.txt`: expected no weights, as the file has only the \
-             two columns of ids, got column 3"
-        );
-    }
+fn names_of(delimiter: Delimiter, header: &[u8]) -> Vec<String> {
+    let name = |name: &&[u8]| String::from_utf8_lossy(name).trim_matches('"').into();
+    delimiter.fields(header).iter().map(name).collect()
 }

@@ -2,13 +2,16 @@
 //!
 //! One thread reads and unzips chunks of 8 MiB; the chunk is cut at line ends into as many parts as
 //! there are threads, and their columns are joined in order, so the edges come as the file has
-//! them. The two ids are the first two columns; columns after them are ignored unless one holds the
-//! weights. Every line that is neither empty, nor a comment, nor an edge is refused.
+//! them. [`columns`](super::columns) chooses the columns of the ids and of the weights. Every line that
+//! is neither empty, nor a comment, nor an edge is refused, as is one with another number of fields
+//! than the first.
 //!
 //! Cost: about 60 MiB resident (three chunks and their columns). `examples/source_speed.rs` measures
 //! the speed; a zipped file comes as fast as one thread unzips it.
 
 mod dialect;
+mod fields;
+mod kinds;
 mod scan;
 
 use std::path::Path;
@@ -18,12 +21,15 @@ use tiergraph_core::{Error, ErrorKind, Result, threads};
 use super::batch::VertexId;
 use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
 use super::{EdgeBatch, EdgeSource, Endpoints, OpenOptions, SizeHint};
-pub(crate) use dialect::{Dialect, head};
+use dialect::Dialect;
+pub(crate) use dialect::is_ragged;
 use scan::{Columns, Stop, scan};
 pub(crate) use scan::{LineFault, shorten, unsigned};
 
 /// Parts smaller than this are not worth a thread.
 const PART_BYTES: usize = 64 << 10;
+/// An edge takes no longer line.
+const LINE_BYTES: usize = 1 << 20;
 
 /// Streams the edges of a text file.
 pub struct TextSource {
@@ -48,8 +54,9 @@ impl TextSource {
     /// # Errors
     /// An I/O error, or an input error where the column of weights is not there.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let spec = ChunkSpec::lines(path)?;
-        let dialect = Dialect::detect(path, &head(path, spec.gzip)?, &options.weights)?;
+        let mut spec = ChunkSpec::lines(path)?;
+        spec.line_bytes = LINE_BYTES;
+        let dialect = Dialect::detect(path, &spec.head()?, options)?;
         let threads = options.threads.max(1);
         Ok(Self {
             spec,
@@ -110,6 +117,10 @@ impl EdgeSource for TextSource {
         self.dialect.weights.is_some()
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.dialect.notes.clone()
+    }
+
     fn restart(&mut self) -> Result<()> {
         (self.chunks, self.skip, self.line) = (None, self.dialect.data_start, 0);
         self.found = false;
@@ -140,10 +151,14 @@ impl EdgeSource for TextSource {
 
 /// An error about line `before + fault.line` (from 0) of a file.
 pub(crate) fn line_error(path: &Path, before: u64, fault: &LineFault) -> Error {
-    Error::new(ErrorKind::Input, format!("read line {} of", before + fault.line + 1))
+    let error = Error::new(ErrorKind::Input, format!("read line {} of", before + fault.line + 1))
         .object(path.display())
         .expected(&fault.expected)
-        .got(&fault.got)
+        .got(&fault.got);
+    match fault.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
 }
 
 fn count_lines(text: &[u8]) -> u64 {

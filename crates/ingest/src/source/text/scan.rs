@@ -15,6 +15,14 @@ pub(crate) struct LineFault {
     pub line: u64,
     pub expected: String,
     pub got: String,
+    pub hint: Option<&'static str>,
+}
+
+impl LineFault {
+    /// A fault without a hint, after `line` lines.
+    pub fn new(line: u64, expected: String, got: String) -> Self {
+        Self { line, expected, got, hint: None }
+    }
 }
 
 /// Why a scan stopped before the end.
@@ -99,13 +107,8 @@ fn byte(text: &[u8], at: usize) -> u8 {
 }
 
 #[inline]
-fn is_blank(b: u8) -> bool {
-    b == b' ' || b == b'\t' || b == b'\r'
-}
-
-#[inline]
-fn skip_blanks(text: &[u8], mut at: usize) -> usize {
-    while is_blank(byte(text, at)) && at < text.len() {
+fn skip_blanks(text: &[u8], mut at: usize, dialect: &Dialect) -> usize {
+    while dialect.delimiter.is_blank(byte(text, at)) {
         at += 1;
     }
     at
@@ -118,69 +121,169 @@ fn next_line(text: &[u8], at: usize) -> usize {
     rest.iter().position(|&b| b == b'\n').map_or(text.len(), |end| at + end + 1)
 }
 
+/// The first byte of the next line, where the line ends at `at`.
+#[inline(always)]
+fn line_end(text: &[u8], at: usize) -> Option<usize> {
+    match byte(text, at) {
+        b'\n' => Some(at + 1),
+        b'\r' if byte(text, at + 1) == b'\n' => Some(at + 2),
+        _ => None,
+    }
+}
+
+/// An edge, and where its line goes on.
+struct Edge {
+    src: u64,
+    dst: u64,
+    weight: f64,
+    end: usize,
+}
+
 /// Appends the edges of `text[from..]` to `columns`; returns how many lines there were before the
 /// end, `line` included.
 pub(super) fn scan<I: VertexId>(
     text: &[u8],
     from: usize,
+    line: u64,
+    dialect: &Dialect,
+    columns: &mut Columns<'_, I>,
+) -> Result<u64, Stop> {
+    match (dialect.src, dialect.dst, dialect.weights) {
+        (0, 1, None) => each_line(text, from, line, dialect, columns, |at| ids(text, at, dialect)),
+        (0, 1, Some(column)) if column > 1 => each_line(text, from, line, dialect, columns, |at| {
+            let Edge { src, dst, end, .. } = ids(text, at, dialect)?;
+            let (weight, end) = weight(text, end, column - 2, dialect)?;
+            Some(Edge { src, dst, weight, end })
+        }),
+        _ => each_line(text, from, line, dialect, columns, |at| any_columns(text, at, dialect)),
+    }
+}
+
+/// Appends what `edge` finds from the first byte of each line on that is neither empty nor a comment.
+#[inline(always)]
+fn each_line<I: VertexId>(
+    text: &[u8],
+    from: usize,
     mut line: u64,
     dialect: &Dialect,
     columns: &mut Columns<'_, I>,
+    edge: impl Fn(usize) -> Option<Edge>,
 ) -> Result<u64, Stop> {
     let mut at = from;
     while at < text.len() {
         let start = at;
-        at = skip_blanks(text, at);
+        at = skip_blanks(text, at, dialect);
         let first = byte(text, at);
-        if first == b'\n' || first == b'#' || first == b'%' {
+        if first == b'#' || first == b'%' || line_end(text, at).is_some() {
             at = next_line(text, at);
             line += 1;
             continue;
         }
-        let Some((src, dst, end)) = ids(text, at, dialect) else {
+        let found = edge(at).and_then(|edge| Some((rest(text, edge.end, dialect)?, edge)));
+        let Some((next, Edge { src, dst, weight, .. })) = found else {
             return Err(Stop::Fault(explain(text, start, line, dialect)));
         };
         if src > I::MAX || dst > I::MAX {
             return Err(Stop::TooWide { at: start, line });
         }
-        at = end;
-        if let (Some(column), Some(weights)) = (dialect.weights, &mut columns.weights) {
-            let Some((weight, end)) = weight(text, at, column - 2, dialect) else {
-                return Err(Stop::Fault(explain(text, start, line, dialect)));
-            };
+        if let Some(weights) = &mut columns.weights {
             weights.push(weight);
-            at = end;
         }
         columns.src.push(I::from_u64(src));
         columns.dst.push(I::from_u64(dst));
-        at = if byte(text, at) == b'\n' { at + 1 } else { next_line(text, at) };
+        at = next;
         line += 1;
     }
     Ok(line)
 }
 
-/// Both ids of the line at `at`, and the byte after the second one's delimiter.
+/// Both ids of the line at `at` in its first two columns.
 #[inline(always)]
-fn ids(text: &[u8], at: usize, dialect: &Dialect) -> Option<(u64, u64, usize)> {
+fn ids(text: &[u8], at: usize, dialect: &Dialect) -> Option<Edge> {
     let (src, end) = unsigned(text, at)?;
     let at = delimiter(text, end, dialect)?;
     let (dst, end) = unsigned(text, at)?;
-    if byte(text, end) == b'\n' {
-        return Some((src, dst, end));
+    ends_field(text, end, dialect).then_some(Edge { src, dst, weight: 0.0, end })
+}
+
+/// Whether a field may end at `at`.
+#[inline(always)]
+fn ends_field(text: &[u8], at: usize, dialect: &Dialect) -> bool {
+    if byte(text, at) == b'\n' {
+        return true;
     }
-    let after = skip_blanks(text, end);
-    let next = byte(text, after);
-    let ends = next == b'\n' || dialect.delimiter.map_or(after > end, |d| next == d);
-    ends.then_some((src, dst, end))
+    let after = skip_blanks(text, at, dialect);
+    let delimits = dialect.delimiter.0.map_or(after > at, |d| byte(text, after) == d);
+    delimits || line_end(text, after).is_some()
+}
+
+/// An edge whose ids and weight are in any columns.
+fn any_columns(text: &[u8], mut at: usize, dialect: &Dialect) -> Option<Edge> {
+    let last = dialect.src.max(dialect.dst).max(dialect.weights.unwrap_or(0));
+    let mut edge = Edge { src: 0, dst: 0, weight: 0.0, end: at };
+    for column in 0..=last {
+        if column > 0 {
+            at = delimiter(text, edge.end, dialect)?;
+        }
+        if column == dialect.src || column == dialect.dst {
+            let (id, end) = unsigned(text, at)?;
+            let to = if column == dialect.src { &mut edge.src } else { &mut edge.dst };
+            (*to, edge.end) = (id, end);
+            if !ends_field(text, end, dialect) {
+                return None;
+            }
+        } else {
+            edge.end = field_end(text, at, dialect);
+            if dialect.weights == Some(column) {
+                edge.weight = checked_weight(&text[at..edge.end])?;
+            }
+        }
+    }
+    Some(edge)
+}
+
+/// The first byte of the next line, where the last field that is read has ended at `at`; `None` if the
+/// line has fewer or more fields than it should.
+#[inline(always)]
+fn rest(text: &[u8], at: usize, dialect: &Dialect) -> Option<usize> {
+    match dialect.columns {
+        None => Some(next_line(text, at)),
+        Some(columns) => {
+            let read = dialect.src.max(dialect.dst).max(dialect.weights.unwrap_or(0)) + 1;
+            match (line_end(text, at), columns - read) {
+                (Some(next), 0) => Some(next),
+                (_, unread) => unread_fields(text, at, unread, dialect),
+            }
+        }
+    }
+}
+
+/// As [`rest`], for a line that has `unread` fields more.
+fn unread_fields(text: &[u8], mut at: usize, unread: usize, dialect: &Dialect) -> Option<usize> {
+    for _ in 0..unread {
+        let start = delimiter(text, at, dialect)?;
+        if dialect.delimiter.0.is_none() && line_end(text, start).is_some() {
+            return None;
+        }
+        at = field_end(text, start, dialect);
+    }
+    at = skip_blanks(text, at, dialect);
+    match dialect.delimiter.0 {
+        // A delimiter at the end of a line has no field after it.
+        Some(d) if byte(text, at) == d => at = skip_blanks(text, at + 1, dialect),
+        None if byte(text, at) == b'#' => return Some(next_line(text, at)),
+        _ => {}
+    }
+    line_end(text, at)
 }
 
 /// The first byte of the next field, where a field has just ended at `at`.
 #[inline]
 fn delimiter(text: &[u8], at: usize, dialect: &Dialect) -> Option<usize> {
-    let after = skip_blanks(text, at);
-    match dialect.delimiter {
+    let after = skip_blanks(text, at, dialect);
+    match dialect.delimiter.0 {
         None => (after > at).then_some(after),
-        Some(d) => (byte(text, after) == d).then(|| skip_blanks(text, after + 1)),
+        Some(d) => (byte(text, after) == d).then(|| skip_blanks(text, after + 1, dialect)),
     }
 }
 
@@ -192,19 +295,29 @@ fn weight(text: &[u8], mut at: usize, skip: usize, dialect: &Dialect) -> Option<
     }
     let start = delimiter(text, at, dialect)?;
     let end = field_end(text, start, dialect);
-    let weight = decimal(text.get(start..end)?.trim_ascii_end())?;
-    (weight.is_finite() && weight >= 0.0).then_some((weight, end))
+    Some((checked_weight(text.get(start..end)?)?, end))
 }
 
 #[inline]
+fn checked_weight(field: &[u8]) -> Option<f64> {
+    decimal(field.trim_ascii_end()).filter(|weight| weight.is_finite() && *weight >= 0.0)
+}
+
+/// Where the field ends that begins at `at`: [`Delimiter::field_end`](super::fields::Delimiter), for
+/// most fields in fewer steps.
+#[inline]
 fn field_end(text: &[u8], mut at: usize, dialect: &Dialect) -> usize {
+    let delimiter = dialect.delimiter;
+    if matches!(byte(text, at), b'"' | b'{') {
+        return delimiter.field_end(text, at);
+    }
     loop {
         let b = byte(text, at);
-        let ends = match dialect.delimiter {
-            None => is_blank(b),
+        let ends = match delimiter.0 {
+            None => delimiter.is_blank(b),
             Some(d) => b == d,
         };
-        if ends || b == b'\n' {
+        if ends || b == b'\n' || line_end(text, at).is_some() {
             return at;
         }
         at += 1;
@@ -238,22 +351,39 @@ fn decimal(text: &[u8]) -> Option<f64> {
 /// What is wrong with the line that starts at `start`. Not on the fast path, so it reads again.
 fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault {
     let end = next_line(text, start);
-    let content = text[start..end].trim_ascii();
-    let fault = |expected: String, got: String| LineFault { line, expected, got };
+    let content = text[start..end].trim_ascii_end();
+    let quoted = |field: &[u8]| format!("`{}`", shorten(field));
+    let fault = |expected: String, got: String| LineFault::new(line, expected, got);
     let fields = dialect.fields(content);
-    for (column, name) in ["source", "target"].iter().enumerate() {
+    if content.contains(&b'\r') {
+        return fault("line feeds at the ends of lines".into(), "a carriage return alone".into());
+    }
+    for (column, name) in [(dialect.src, "source"), (dialect.dst, "target")] {
         let Some(field) = fields.get(column) else {
-            let expected = format!("a {name} id in column {}", column + 1);
-            return fault(expected, format!("`{}`", shorten(content)));
+            return fault(format!("a {name} id in column {}", column + 1), quoted(content));
         };
         if unsigned(field, 0).is_none_or(|(_, end)| end != field.len()) {
             let expected = format!("an unsigned 64-bit integer in column {}", column + 1);
-            return fault(expected, format!("`{}`", shorten(field)));
+            return fault(expected, quoted(field));
         }
     }
-    let column = dialect.weights.unwrap_or(2);
-    let got = fields.get(column).copied().unwrap_or(content);
-    fault(format!("a weight of 0 or more in column {}", column + 1), format!("`{}`", shorten(got)))
+    if let Some(column) = dialect.weights
+        && fields.get(column).is_none_or(|field| checked_weight(field).is_none())
+    {
+        let got = quoted(fields.get(column).unwrap_or(&content));
+        let expected = format!("a weight of 0 or more in column {}", column + 1);
+        return LineFault {
+            hint: Some("`--weights none` reads only the ids"),
+            ..fault(expected, got)
+        };
+    }
+    let columns = dialect.columns.unwrap_or(0);
+    let expected = format!("{columns} fields, as before");
+    let hint = Some(
+        "`--format adjacency` if a line is a vertex and its neighbours, `--weights none` if only the \
+         columns of ids are to be read",
+    );
+    LineFault { hint, ..fault(expected, fields.len().to_string()) }
 }
 
 /// At most 40 characters of a line or field, for a message.

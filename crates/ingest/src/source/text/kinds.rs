@@ -1,0 +1,69 @@
+//! What the values of each column are, from the first lines.
+
+use super::fields::Delimiter;
+use crate::source::columns::Kind;
+
+/// Integers above this are taken for times: seconds since 1970 are since 1973.
+const TIMES: f64 = 1e8;
+/// Integers that do not fall in so many lines are taken for times.
+const ASCENDING_LINES: usize = 100;
+
+/// The kinds of the columns of `lines`, as many as the first one has.
+pub(super) fn kinds(lines: &[&[u8]], delimiter: Delimiter) -> Vec<Kind> {
+    let columns = lines.first().map_or(0, |line| delimiter.fields(line).len());
+    let mut seen = vec![Seen::default(); columns];
+    for line in lines {
+        let fields = delimiter.fields(line);
+        // Where the number of fields differs, the scan says so, with the line.
+        if fields.len() == columns {
+            seen.iter_mut().zip(fields).for_each(|(seen, field)| seen.add(field));
+        }
+    }
+    seen.iter().map(Seen::kind).collect()
+}
+
+/// What the values of one column had so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    values: usize,
+    /// Values that are numbers of 0 or more.
+    fit: usize,
+    /// Those of them that are no integers.
+    fractions: usize,
+    /// Whether any value is a number.
+    numbers: bool,
+    first: f64,
+    last: f64,
+    most: f64,
+    /// Whether a value was less than the one before it.
+    falls: bool,
+}
+
+impl Seen {
+    fn add(&mut self, field: &[u8]) {
+        self.values += 1;
+        let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
+        self.numbers |= number.is_some();
+        let Some(number) = number.filter(|number| number.is_finite() && *number >= 0.0) else {
+            return;
+        };
+        if self.fit == 0 {
+            (self.first, self.last) = (number, number);
+        }
+        self.fit += 1;
+        self.fractions += usize::from(!field.iter().all(u8::is_ascii_digit));
+        self.falls |= number < self.last;
+        (self.last, self.most) = (number, self.most.max(number));
+    }
+
+    fn kind(&self) -> Kind {
+        let ascends = !self.falls && self.values >= ASCENDING_LINES && self.last > self.first;
+        match self {
+            Self { numbers: false, .. } => Kind::Other,
+            _ if self.fit < self.values => Kind::Unfit,
+            _ if self.fractions > 0 => Kind::Number,
+            _ if self.most > TIMES || ascends => Kind::Time,
+            _ => Kind::Integer,
+        }
+    }
+}
