@@ -57,6 +57,9 @@ class BuildOptions(TypedDict, total=False):
     the neighbours that messages come from."""
     stripe: list[str] | None
     """Directories, one a drive, that blocks are dealt over in turn."""
+    scratch: PathLike | None
+    """Directory of temporary files, about 20 to 30 bytes an edge where they do not fit `memory`;
+    beside the graph. What is not free is refused before the first byte is written."""
     block_bytes: int | str | None
     """Bytes a block, a multiple of 4096; 1 MiB."""
     overwrite: bool | None
@@ -98,6 +101,7 @@ def build(
     codec: Literal["packed", "raw"] | None = None,
     layouts: Literal["analytics", "training", "both", "sampling"] | None = None,
     stripe: list[str] | None = None,
+    scratch: PathLike | None = None,
     block_bytes: int | str | None = None,
     overwrite: bool | None = None,
     progress: _native.Progress | None = None,
@@ -162,6 +166,7 @@ def build(
         "codec": codec,
         "layouts": layouts,
         "stripe": stripe,
+        "scratch": None if scratch is None else os.fspath(scratch),
         "block_bytes": block_bytes,
         "overwrite": overwrite,
     }
@@ -285,6 +290,7 @@ def generate(
     codec: Literal["packed", "raw"] | None = None,
     layouts: Literal["analytics", "training", "both", "sampling"] | None = None,
     stripe: list[str] | None = None,
+    scratch: PathLike | None = None,
     block_bytes: int | str | None = None,
     overwrite: bool | None = None,
     progress: _native.Progress | None = None,
@@ -331,6 +337,7 @@ def generate(
         "codec": codec,
         "layouts": layouts,
         "stripe": stripe,
+        "scratch": None if scratch is None else os.fspath(scratch),
         "block_bytes": block_bytes,
         "overwrite": overwrite,
         "feature_dtype": feature_dtype,

@@ -16,5 +16,5 @@ pub(crate) fn choose_columns(
     let chosen = from_json(table_json).and_then(|(kinds, asked): (Vec<Kind>, Asked)| {
         Table { path, names: &names, kinds: &kinds, third_is_weight: false }.choose(&asked)
     });
-    to_json(&chosen.map_err(|e| raise(py, &e))?)
+    to_json(py, &chosen.map_err(|e| raise(py, &e))?)
 }

@@ -11,7 +11,7 @@ use tiergraph_graph::Graph;
 use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
 
 use crate::calls::Call;
-use crate::errors::{detached, from_json, to_json};
+use crate::errors::{detached, from_json, raise, to_json};
 use crate::loader::{Options, SIGNAL_POLL};
 use crate::of_process::OfProcess;
 

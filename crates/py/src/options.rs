@@ -33,6 +33,7 @@ pub(crate) struct Options {
     codec: Option<Codec>,
     layouts: Option<Purpose>,
     stripe: Option<Vec<PathBuf>>,
+    scratch: Option<PathBuf>,
     block_bytes: Option<u64>,
     overwrite: Option<bool>,
     /// How a generator's features are stored.
@@ -76,6 +77,7 @@ impl Options {
                 false => Purpose::Both,
             }),
             stripes: given.stripe.unwrap_or(defaults.stripes),
+            scratch: given.scratch,
             block_bytes: block_bytes.unwrap_or(defaults.block_bytes),
             overwrite: match given.overwrite {
                 Some(true) => Existing::Replace,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -55,6 +56,12 @@ class NewGraph:
             str | None,
             typer.Option(metavar="DIR,DIR", help="Deal blocks over directories, one a drive."),
         ] = None,
+        scratch: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="DIR", help="Where temporary files go; default: beside the graph."
+            ),
+        ] = None,
         block_bytes: Annotated[
             str | None,
             typer.Option(
@@ -81,6 +88,7 @@ class NewGraph:
             "codec": codec,
             "layouts": layouts,
             "stripe": None if stripe is None else stripe.split(","),
+            "scratch": scratch,
             "block_bytes": block_bytes,
             "overwrite": overwrite,
             "memory": memory,

@@ -23,8 +23,8 @@ use super::outputs::{Output, arcs_of};
 use super::partition::ChunkPlan;
 use super::plan::{self, SortPlan};
 use super::records::{Record, column_bits};
+use super::scratch::Scratch;
 use super::strips::{self, Bucket};
-use super::temporary::TemporaryFile;
 use super::write::Planned;
 
 /// A graph whose vertices are known.
@@ -34,6 +34,7 @@ pub(super) struct Graph<'a> {
     pub(super) building: Building,
     pub(super) options: &'a BuildOptions,
     pub(super) budget: &'a Budget,
+    scratch: &'a Scratch,
     pub(super) undirected: bool,
     pub(super) vertices: usize,
     pub(super) weights: Weights,
@@ -59,7 +60,7 @@ impl<'a> Graph<'a> {
     pub(super) fn new(
         building: Building,
         options: &'a BuildOptions,
-        budget: &'a Budget,
+        (budget, scratch): (&'a Budget, &'a Scratch),
         undirected: bool,
         vertices: usize,
         weights: Weights,
@@ -78,6 +79,7 @@ impl<'a> Graph<'a> {
             building,
             options,
             budget,
+            scratch,
             undirected,
             vertices,
             weights,
@@ -223,7 +225,7 @@ impl<'a> Graph<'a> {
             strips,
             buckets,
             chunk_bytes: 0,
-            file: TemporaryFile::create(&self.building.flat(&name))?,
+            file: self.scratch.create(&name)?,
             chunks: Vec::new(),
         })
     }

@@ -4,11 +4,10 @@
 //! cheaper than to write them, to parse or to generate them again is not. A thread of its own asks
 //! the source for the next batch while the pass works on the last.
 
-use std::path::PathBuf;
-
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Result, threads};
+use tiergraph_core::{Progress, Result, threads};
 
+use super::scratch::Scratch;
 use super::spool::{Spool, SpoolWriter};
 use crate::source::{EdgeBatch, EdgeSource};
 
@@ -16,7 +15,8 @@ use crate::source::{EdgeBatch, EdgeSource};
 pub(super) struct Input<'s> {
     source: &'s mut dyn EdgeSource,
     pub(super) weighted: bool,
-    dir: PathBuf,
+    scratch: &'s Scratch,
+    progress: &'s dyn Progress,
     piece_edges: usize,
     spool: Option<Spool>,
     started: bool,
@@ -24,14 +24,24 @@ pub(super) struct Input<'s> {
 }
 
 impl<'s> Input<'s> {
-    /// The edges of `source`, with their weights if they are asked for. Spools go to `dir`.
+    /// The edges of `source`, with their weights if they are asked for. Spools go to `scratch`, and
+    /// what it holds is shown.
     pub(super) fn new(
         source: &'s mut dyn EdgeSource,
         weighted: bool,
-        dir: PathBuf,
+        (scratch, progress): (&'s Scratch, &'s dyn Progress),
         piece_edges: usize,
     ) -> Self {
-        Self { source, weighted, dir, piece_edges, spool: None, started: false, passes: 0 }
+        Self {
+            source,
+            weighted,
+            scratch,
+            progress,
+            piece_edges,
+            spool: None,
+            started: false,
+            passes: 0,
+        }
     }
 
     /// The source.
@@ -54,13 +64,20 @@ impl<'s> Input<'s> {
     pub(super) fn pass(
         &mut self,
         keep: bool,
-        visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
+        mut visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
     ) -> Result<()> {
         self.passes += 1;
         let keep = keep && (self.spool.is_some() || !self.source.reads_again());
-        let path = self.dir.join(format!("edges-{}", self.passes));
-        let create = || SpoolWriter::create(&path, self.piece_edges, self.weighted);
+        let create = || {
+            let file = self.scratch.create(&format!("edges-{}", self.passes))?;
+            SpoolWriter::new(file, self.piece_edges, self.weighted)
+        };
         let to = keep.then(create).transpose()?;
+        let (scratch, progress) = (self.scratch, self.progress);
+        let visit = |batch: &mut EdgeBatch| {
+            scratch.show(progress);
+            visit(batch)
+        };
         let kept = match &self.spool {
             Some(spool) => {
                 let mut reader = spool.read()?;

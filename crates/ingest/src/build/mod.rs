@@ -44,6 +44,7 @@ mod route;
 mod runs;
 mod sample;
 mod scan;
+mod scratch;
 mod sort;
 mod sorted;
 mod spool;
@@ -79,6 +80,7 @@ use needs::{Needs, Seen};
 use order::{Ordering, decide, permuted};
 use report::Stages;
 use scan::Scanned;
+use scratch::{Room, Scratch};
 use spool::Spool;
 use vertices::Vertices;
 
@@ -169,6 +171,17 @@ pub fn assemble(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Assembly> {
+    write_all(source, path, options, progress, cancel).map_err(scratch::full)
+}
+
+/// Every stage, and what all of them share.
+fn write_all(
+    source: &mut dyn EdgeSource,
+    path: &Path,
+    options: &BuildOptions,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Assembly> {
     options.check()?;
     let weighted = wants_weights(source, options)?;
     let undirected = match options.direction {
@@ -203,7 +216,15 @@ pub fn assemble(
     let refused = refused.or_else(|| (fixed.bytes() > budget.limit()).then(does_not_fit));
     let _process = budget.count(options.process_bytes + page_cache_bytes);
     let (source_held, spool_held) = (budget.count(needs.source), budget.count(spool_bytes));
-    let mut input = Input::new(source, weighted, building.flat(""), piece_edges);
+    let scratch = Scratch::new(options.scratch.as_deref(), building.flat(""))?;
+    let (expected, is_spooled) = (scratch::expected_edges(source), !source.reads_again());
+    let room = |vertices, edges| {
+        Room::new(options, (undirected, weighted), (vertices, edges), is_spooled, budget.limit())
+    };
+    if refused.is_none() {
+        scratch.check(room(source.size_hint().vertices, expected), &building.flat(""))?;
+    }
+    let mut input = Input::new(source, weighted, (&scratch, progress), piece_edges);
     let job = Job { options, undirected, budget: &budget, needs, progress, cancel };
 
     let mut found = job.identify(&mut input, refused, &mut notes, &mut stages)?;
@@ -213,9 +234,10 @@ pub fn assemble(
     let (n, weights, edges_read) = (scanned.vertices, scanned.weights, scanned.edges_read);
     let seen = Seen::counted(n as u64, scanned.edges, [&scanned.sources, &scanned.targets]);
     let needs = found.needs;
+    scratch.check(room(Some(n as u64), scanned.edges), &building.flat(""))?;
     let refuse = |error| needs.refuse(error, budget.limit(), &seen);
     let (mut ordering, out, into) = job.order(scanned).map_err(refuse)?;
-    let mut graph = Graph::new(building, options, &budget, undirected, n, weights)?;
+    let mut graph = Graph::new(building, options, (&budget, &scratch), undirected, n, weights)?;
     graph.write_ids(found.user_ids(), ordering.ranks.as_ref()).map_err(refuse)?;
     found.arrange(&mut ordering.ranks, &budget).map_err(refuse)?;
     stages.end("order");
@@ -249,6 +271,7 @@ pub fn assemble(
         stages: Vec::new(),
         seconds: 0.0,
         edges_per_second: 0.0,
+        scratch_bytes: scratch.most(),
         peak_rss_bytes: 0,
         order: ordering.order,
         why: ordering.why,

@@ -128,6 +128,8 @@ pub struct BuildOptions {
     pub purpose: Purpose,
     /// Directories over which blocks are striped.
     pub stripes: Vec<PathBuf>,
+    /// Where temporary files go; beside the graph if not set.
+    pub scratch: Option<PathBuf>,
     /// Bytes of a block.
     pub block_bytes: u32,
     /// What to do with a graph that is already there.
@@ -162,6 +164,7 @@ impl Default for BuildOptions {
             codec: Codec::Packed,
             purpose: Purpose::default(),
             stripes: Vec::new(),
+            scratch: None,
             block_bytes: DEFAULT_BLOCK_BYTES,
             overwrite: Existing::Refuse,
             memory: None,

@@ -28,6 +28,8 @@ pub struct BuildReport {
     pub seconds: f64,
     /// Edges read a second, over all.
     pub edges_per_second: f64,
+    /// The most bytes that temporary files held at a time.
+    pub scratch_bytes: u64,
     /// The most memory that the process has had resident so far.
     pub peak_rss_bytes: u64,
     /// The order of vertices.

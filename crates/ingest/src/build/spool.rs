@@ -4,7 +4,6 @@
 //! A thread writes them behind the pass that fills them, another reads them ahead of the pass that
 //! uses them, so both cost the disk's time and a copy.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -56,9 +55,9 @@ pub(super) struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    /// A spool of pieces of `piece_edges` edges (a multiple of 1024).
-    pub(super) fn create(path: &Path, piece_edges: usize, weighted: bool) -> Result<Self> {
-        let file = Arc::new(TemporaryFile::create(path)?);
+    /// A spool in `file`, of pieces of `piece_edges` edges (a multiple of 1024).
+    pub(super) fn new(file: TemporaryFile, piece_edges: usize, weighted: bool) -> Result<Self> {
+        let file = Arc::new(file);
         let bytes = piece_edges * EDGE_BYTES;
         let (full, filled) = bounded::<(AlignedBuf, Piece)>(1);
         let (give, empty) = bounded(WRITE_PIECES);
@@ -241,7 +240,8 @@ mod tests {
     #[test]
     fn edges_of_both_widths_come_back_in_order() {
         let dir = tempfile::tempdir().unwrap();
-        let mut writer = SpoolWriter::create(&dir.path().join("s"), 1024, true).unwrap();
+        let file = TemporaryFile::create(&dir.path().join("s")).unwrap();
+        let mut writer = SpoolWriter::new(file, 1024, true).unwrap();
         let (mut pairs, mut weights) = (Vec::new(), Vec::new());
         for i in 0..40u64 {
             let n = 150 * (i % 3);

@@ -9,11 +9,14 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Advice, OFlags, fadvise};
 use tiergraph_core::{Error, Result};
 use tiergraph_mem::PAGE_BYTES;
+
+use super::scratch::Held;
 
 /// Bytes after which a buffered file is pushed out of the page cache again.
 const ADVICE_BYTES: u64 = 16 << 20;
@@ -26,6 +29,8 @@ pub(crate) struct TemporaryFile {
     path: PathBuf,
     direct: bool,
     end: AtomicU64,
+    /// Where its bytes count.
+    held: Option<Arc<Held>>,
 }
 
 impl TemporaryFile {
@@ -43,7 +48,13 @@ impl TemporaryFile {
         let file = direct.or_else(buffered).map_err(io)?;
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path.display(), e))?;
         let end = AtomicU64::new(0);
-        Ok(Self { file: Some(file), path: path.to_owned(), direct: is_direct, end })
+        Ok(Self { file: Some(file), path: path.to_owned(), direct: is_direct, end, held: None })
+    }
+
+    /// Counts its bytes in `held`, from the first on.
+    pub(super) fn counted(mut self, held: Arc<Held>) -> Self {
+        self.held = Some(held);
+        self
     }
 
     /// Appends whole pages from an aligned buffer and tells where they are.
@@ -52,6 +63,7 @@ impl TemporaryFile {
         let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);
         let Some(file) = &self.file else { return Ok(offset) };
         file.write_all_at(pages, offset).map_err(|e| Error::io("write", self.path.display(), e))?;
+        self.held.iter().for_each(|held| held.add(pages.len() as u64));
         if !self.direct && offset / ADVICE_BYTES != (offset + pages.len() as u64) / ADVICE_BYTES {
             let _ = fadvise(file, 0, None, Advice::DontNeed);
         }
@@ -73,6 +85,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
+        self.held.iter().for_each(|held| held.remove(*self.end.get_mut()));
         let file = self.file.take();
         // Without a thread the closure drops here, and with it the file.
         let _ = std::thread::Builder::new().name("free-space".into()).spawn(move || drop(file));

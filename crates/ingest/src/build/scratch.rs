@@ -1,0 +1,274 @@
+//! Room on disks: for a build's temporary files, and for the graph that it writes.
+//!
+//! Temporary files have no names, so nobody sees what they take: it is estimated and compared with
+//! what is free before the first byte, counted while they grow, and reported.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::fs::statvfs;
+use tiergraph_core::{ByteSize, Error, ErrorKind, Progress, Result};
+use tiergraph_format::manifest::Codec;
+
+use super::family::RowOf;
+use super::options::{BuildOptions, Duplicates, Ids};
+use super::outputs::Output;
+use super::temporary::TemporaryFile;
+use crate::source::{EdgeSource, SizeHint};
+
+/// Bytes of a graph's file an arc, at least: what the best-packed web graphs take.
+const LEAST_BYTES_AN_ARC: f64 = 0.4;
+/// Bytes of text that edges are estimated from.
+const HEAD_BYTES: u64 = 1 << 18;
+/// Of how many of the estimated edges room is asked for: an estimate must not refuse what fits.
+const SURE: f64 = 0.8;
+
+/// How often what temporary files hold is shown.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// The number of the next build of this process.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// Where temporary files are, and how much they hold.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    folder: PathBuf,
+    /// What names there begin with, so that builds do not meet.
+    prefix: String,
+    held: Arc<Held>,
+    expected: AtomicU64,
+    shown: Mutex<Instant>,
+}
+
+/// Bytes of temporary files.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Held {
+    pub(crate) fn add(&self, bytes: u64) {
+        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    pub(crate) fn remove(&self, bytes: u64) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that a build writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Edges written aside.
+    pub(super) spool: u64,
+    /// Arcs in buckets that memory has no room for.
+    pub(super) buckets: u64,
+    /// The graph.
+    pub(super) graph: u64,
+}
+
+impl Scratch {
+    /// Temporary files in `chosen`, or else in the folder of the graph that is being built.
+    ///
+    /// # Errors
+    /// A folder that is not there.
+    pub(crate) fn new(chosen: Option<&Path>, building: PathBuf) -> Result<Self> {
+        let folder = chosen.map_or(building, Path::to_path_buf);
+        if !folder.is_dir() {
+            return Err(Error::new(ErrorKind::Input, "put temporary files in")
+                .object(folder.display())
+                .expected("a folder that is there")
+                .hint("`--scratch DIR` names one"));
+        }
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let unique = || format!(".tiergraph-{}-{number}-", process::id());
+        let prefix = if chosen.is_some() { unique() } else { String::new() };
+        let (held, expected) = (Arc::default(), AtomicU64::new(0));
+        Ok(Self { folder, prefix, held, expected, shown: Mutex::new(Instant::now()) })
+    }
+
+    /// A temporary file, which is counted here.
+    pub(crate) fn create(&self, name: &str) -> Result<TemporaryFile> {
+        let path = self.folder.join(format!("{}{name}", self.prefix));
+        TemporaryFile::create(&path).map(|file| file.counted(Arc::clone(&self.held)))
+    }
+
+    /// The most bytes that temporary files held at a time.
+    pub(super) fn most(&self) -> u64 {
+        self.held.most.load(Ordering::Relaxed)
+    }
+
+    /// Shows now and then how much of what is expected the temporary files hold.
+    pub(super) fn show(&self, progress: &dyn Progress) {
+        let Ok(mut shown) = self.shown.try_lock() else { return };
+        let now = self.held.now.load(Ordering::Relaxed);
+        if now > 0 && shown.elapsed() >= PERIOD {
+            *shown = Instant::now();
+            let expected = self.expected.load(Ordering::Relaxed);
+            progress.update("scratch", now, expected.max(now), "bytes");
+        }
+    }
+
+    /// Refuses disks on which `room` is not free, less what the temporary files hold already.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] with what is needed and what is free; what the system says of a folder.
+    pub(super) fn check(&self, room: Room, graph: &Path) -> Result<()> {
+        let all = room.spool.saturating_add(room.buckets);
+        self.expected.store(all, Ordering::Relaxed);
+        let temporary = all.saturating_sub(self.held.now.load(Ordering::Relaxed));
+        let parts = format!(
+            "edges written aside {}, arcs to be sorted {}, the graph {} or more",
+            ByteSize(room.spool),
+            ByteSize(room.buckets),
+            ByteSize(room.graph)
+        );
+        let apart = device(&self.folder)? != device(graph)?;
+        let needs = match apart {
+            true => vec![(self.folder.as_path(), temporary), (graph, room.graph)],
+            false => vec![(self.folder.as_path(), temporary + room.graph)],
+        };
+        for (folder, bytes) in needs {
+            let free = free_bytes(folder)?;
+            if bytes > free {
+                return Err(Error::new(ErrorKind::Io, "find room for the build in")
+                    .object(folder.display())
+                    .expected(format!("`{}` free ({parts})", ByteSize(bytes)))
+                    .got(format!("`{}`", ByteSize(free)))
+                    .hint(ELSEWHERE));
+            }
+        }
+        Ok(())
+    }
+}
+
+const ELSEWHERE: &str =
+    "`--scratch DIR` puts temporary files on another disk; more `--memory` needs fewer of them";
+
+/// An error because a disk is full, with what to do about it; any other as it is.
+pub(super) fn full(error: Error) -> Error {
+    let cause = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<io::Error>());
+    match cause.map(io::Error::kind) {
+        Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => error.hint(ELSEWHERE),
+        _ => error,
+    }
+}
+
+/// Bytes that anybody may still write to the file system of `folder`.
+fn free_bytes(folder: &Path) -> Result<u64> {
+    let stat = statvfs(folder)
+        .map_err(|e| Error::io("ask for the free space of", folder.display(), e.into()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+fn device(folder: &Path) -> Result<u64> {
+    let metadata = folder.metadata();
+    metadata.map(|m| m.dev()).map_err(|e| Error::io("read", folder.display(), e))
+}
+
+impl Room {
+    /// What a build of `edges` edges between `vertices` vertices writes, at least.
+    pub(super) fn new(
+        options: &BuildOptions,
+        (undirected, weighted): (bool, bool),
+        (vertices, edges): (Option<u64>, u64),
+        spooled: bool,
+        memory: u64,
+    ) -> Self {
+        let weight = if weighted { 4 } else { 0 };
+        // Those as they are and those that are mapped.
+        let ids = if options.ids == Ids::Map { 16 } else { 8 };
+        let outputs = Output::all(options, undirected);
+        let mut families = Vec::new();
+        let (mut buckets, mut graph) = (0, 0.0);
+        // As many rows as a bucket has at least, and all columns.
+        let key = vertices.map_or(4, |n| u64::from(u64::BITS - n.leading_zeros()) + 5).div_ceil(8);
+        for output in outputs {
+            let row_of = output.row_of(undirected);
+            let arcs = if row_of == RowOf::Both { 2 * edges } else { edges };
+            if !families.contains(&row_of) {
+                families.push(row_of);
+                buckets += arcs * (key + if output.is_weighted() { weight } else { 0 });
+            }
+            graph += arcs as f64
+                * match options.codec {
+                    _ if options.duplicates == Duplicates::Remove => 0.0,
+                    Codec::Raw => 4.0,
+                    Codec::Packed => LEAST_BYTES_AN_ARC,
+                };
+        }
+        Self {
+            spool: if spooled { edges * (ids + 2 * weight) } else { 0 },
+            // What memory keeps is at most half of it.
+            buckets: buckets.saturating_sub(memory / 2),
+            graph: graph as u64,
+        }
+    }
+}
+
+/// The edges of a source before it is read: what it says, or what is sure of an estimate from the
+/// beginning of its file; 0 where nothing is known.
+pub(super) fn expected_edges(source: &dyn EdgeSource) -> u64 {
+    let SizeHint { edges, bytes, .. } = source.size_hint();
+    if let Some(edges) = edges {
+        return edges;
+    }
+    let Some(bytes) = bytes else { return 0 };
+    let mut head = Vec::new();
+    let read =
+        File::open(source.describe()).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    // Of what is compressed, lines are not seen.
+    if read.is_err() || head.is_empty() || head.contains(&0) || !head.is_ascii() {
+        return 0;
+    }
+    let is_edge = |line: &&[u8]| line.first().is_some_and(u8::is_ascii_digit);
+    let edges = head.split(|&byte| byte == b'\n').filter(is_edge).count() as f64;
+    (edges / head.len() as f64 * bytes as f64 * SURE) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(undirected: bool, weighted: bool) -> Room {
+        let options = BuildOptions::default();
+        Room::new(&options, (undirected, weighted), (Some(1 << 25), 1 << 29), true, 0)
+    }
+
+    #[test]
+    fn an_undirected_graph_of_a_billion_arcs_writes_about_28_bytes_an_edge() {
+        let room = room(true, false);
+        assert_eq!(room.spool, 8 << 29);
+        let bytes_an_edge = (room.spool + room.buckets) as f64 / f64::from(1 << 29);
+        assert!((20.0..30.0).contains(&bytes_an_edge), "{bytes_an_edge}");
+    }
+
+    #[test]
+    fn a_disk_without_room_is_refused_with_both_figures() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(None, dir.path().to_owned()).unwrap();
+        scratch.check(Room { spool: 1, buckets: 1, graph: 1 }, dir.path()).unwrap();
+        let error = scratch.check(Room { spool: 1 << 60, ..room(true, false) }, dir.path());
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let text = error.to_string();
+        assert!(text.contains("edges written aside 1048576.0 TiB"), "{text}");
+        assert!(text.contains("hint: `--scratch DIR` puts"), "{text}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_full_disk_says_what_to_do_and_a_missing_file_does_not() {
+        let of = |code| full(Error::io("write", "t", io::Error::from_raw_os_error(code)));
+        assert!(of(28).to_string().ends_with(ELSEWHERE));
+        assert!(!of(2).to_string().contains("hint"));
+    }
+}
