@@ -136,8 +136,8 @@ def test_kernels_run_on_no_more_multiprocessors(cuda, graph):
         "14 1 1.0",
         "16 0 0.0",
         "16 0 0.0",
-        "cannot use `multiprocessors`: expected a whole number from 1 on, got 0",
-        "cannot use `multiprocessors`: expected a whole number from 1 on, got 1.5",
+        "cannot use `multiprocessors=0`: expected a whole number from 1 to 4294967295",
+        "cannot use `multiprocessors=1.5`: expected a whole number from 1 to 4294967295",
         "cannot set multiprocessors apart for a stream: expected at least 4, the fewest that this "
         "GPU sets apart, got 3",
     ]

@@ -253,7 +253,7 @@ def test_pygs_data_gives_the_graph_of_its_arrays(path, edges, x, tmp_path):
         ({"fanouts": {("a", "b", "c"): [1]}}, r"key of num_neighbors `\('a', 'b', 'c'\)`"),
         ({"fanouts": {("paper", "cites", "paper"): [1]}}, "for every edge type"),
         ({"fanouts": SOME | {("paper", "cites", "paper"): [1]}}, "as many hops"),
-        ({"fanouts": [-2]}, "fanout `-2`"),
+        ({"fanouts": [-2]}, "fanouts, each a whole number from -1"),
         ({"input_nodes": None}, "node type"),
         ({"input_nodes": "venue"}, "got venue"),
         ({"input_nodes": ("paper", [900])}, "`900`: expected one of 900 nodes of type `paper`"),

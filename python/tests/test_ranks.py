@@ -138,7 +138,7 @@ def test_the_cut_is_the_documents():
         ({"world_size": 2}, "`rank` and `world_size`, got rank=None"),
         ({"rank": 2, "world_size": 2}, "`rank`: expected a whole number from 0 to 1, got 2"),
         ({"rank": -1, "world_size": 2}, "`rank`: expected a whole number from 0 to 1, got -1"),
-        ({"rank": 0, "world_size": 0}, "`world_size`: expected a whole number from 1 on, got 0"),
+        ({"rank": 0, "world_size": 0}, "`world_size=0`: expected a whole number from 1"),
         ({"rank": True, "world_size": 2}, "`rank`: expected a whole number"),
         ({"rank": 0.0, "world_size": 2}, "`rank`: expected a whole number"),
     ],

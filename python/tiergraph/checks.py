@@ -164,6 +164,16 @@ def vertices(values: Any) -> NDArray[np.uint64]:
     return to_ids(ids, "the vertex ids")
 
 
+def chosen(value: Any) -> str | bool:
+    """The name of features, or whether there are any."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    try:
+        return text(value)
+    except MisfitError:
+        raise MisfitError("a name, True or False") from None
+
+
 def placement(value: Any) -> str | float:
     """A placement's name, or the share of memory that features get."""
     try:
@@ -180,6 +190,7 @@ vertex = whole(what="a vertex id, a whole number")
 
 KNOWN: dict[str, Check] = {
     "allow_nan": truth,
+    "amount": number(0, open_below=True),
     "batch_size": whole(1, 2**32 - 1),
     "block_bytes": size,
     "checksums": truth,
@@ -195,11 +206,11 @@ KNOWN: dict[str, Check] = {
     "disjoint": truth,
     "drop_last": truth,
     "drop_self_loops": truth,
-    "edge_features": text,
+    "edge_features": chosen,
     "edge_values": by_name,
     "feature_columns": each(text, "a list of names"),
     "feature_dtype": choice("f32", "f16", "int8"),
-    "features": text,
+    "features": chosen,
     "format": text,
     "ids": choice("dense", "map"),
     "io": choice("auto", "uring", "posix", "posix-pool", "null"),
@@ -209,6 +220,7 @@ KNOWN: dict[str, Check] = {
     "memory": size,
     "modelled_bandwidth": size,
     "multiprocessors": whole(1, 2**32 - 1),
+    "neg_sampling_ratio": number(0),
     "node_times": by_name,
     "num_neighbors": fanouts,
     "order": choice("none", "degree", "auto"),
@@ -218,6 +230,7 @@ KNOWN: dict[str, Check] = {
     "prefetch": whole(0, 2**32 - 1),
     "presample": whole(),
     "progress": called,
+    "rank": whole(0, 2**32 - 1),
     "reduce": choice("sum", "min", "max"),
     "replace": truth,
     "seed": whole(),
@@ -240,6 +253,7 @@ KNOWN: dict[str, Check] = {
     "weight_attr": text,
     "weights": text,
     "window": whole(1, 2**32 - 1),
+    "world_size": whole(1, 2**32 - 1),
 }
 """What arguments of these names may be."""
 

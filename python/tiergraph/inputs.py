@@ -11,16 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import to_ids
-from .counts import whole, whole_or_none
 from .errors import InputError
 from .graph import Graph, open
 from .ranks import Rank
 from .sizes import to_bytes
 
 PathLike = str | os.PathLike[str]
-
-MOST_SEEDS = 2**32 - 1
-"""Of a batch."""
 
 Placement: TypeAlias = Literal["unified", "topology", "features"] | float
 
@@ -42,17 +38,13 @@ class Sampling:
     temporal_strategy: str
     rank: Rank
 
-    def __post_init__(self) -> None:
-        # Integers of any type, as ints.
-        object.__setattr__(self, "batch_size", whole(self.batch_size, "batch_size", 1, MOST_SEEDS))
-
     def native(self) -> dict[str, Any]:
         """What the native part is told of it, beside the fanouts."""
         return {
             "batch_size": self.batch_size,
-            "shuffle": bool(self.shuffle),
-            "drop_last": bool(self.drop_last),
-            "disjoint": bool(self.disjoint) or self.time_attr is not None,
+            "shuffle": self.shuffle,
+            "drop_last": self.drop_last,
+            "disjoint": self.disjoint or self.time_attr is not None,
             "weight_attr": self.weight_attr,
             "time_attr": self.time_attr,
             "temporal_strategy": self.temporal_strategy,
@@ -83,17 +75,17 @@ class LoaderOptions:
     def native(self) -> dict[str, Any]:
         """What the native part is told of it; None is its default."""
         return {
-            "seed": whole_or_none(self.seed, "seed"),
+            "seed": self.seed,
             "memory": to_bytes(self.memory),
-            "threads": whole_or_none(self.threads, "threads", 1),
-            "window": whole_or_none(self.window, "window", 1),
-            "prefetch": whole_or_none(self.prefetch, "prefetch"),
+            "threads": self.threads,
+            "window": self.window,
+            "prefetch": self.prefetch,
             "placement": self.placement,
-            "share_pages": None if self.share_pages is None else bool(self.share_pages),
-            "presample": whole_or_none(self.presample, "presample"),
+            "share_pages": self.share_pages,
+            "presample": self.presample,
             "direction": self.direction,
             "io": self.io,
-            "multiprocessors": whole_or_none(self.multiprocessors, "multiprocessors", 1),
+            "multiprocessors": self.multiprocessors,
         }
 
 

@@ -18,14 +18,13 @@ from . import _native, pyg
 from .arrays import to_ids
 from .batches import Source
 from .calls import taking
-from .counts import whole
+from .checks import one
 from .dataloader import take
 from .epochs import Loader, places_of
 from .errors import InputError
 from .gpu_loader import GpuBatches
 from .graph import Graph
 from .inputs import (
-    MOST_SEEDS,
     Chosen,
     LoaderOptions,
     PathLike,
@@ -68,12 +67,13 @@ class Negatives:
             weights = getattr(given, "src_weight", None), getattr(given, "dst_weight", None)
             if any(weight is not None for weight in weights):
                 raise InputError.of("draw negative links", expected="no weights of vertices")
-            given = {"mode": given.mode, "amount": given.amount}
+            named = ("mode", "amount")
+            given = {name: getattr(given, name) for name in named if hasattr(given, name)}
         for name in given.keys() - {"mode", "amount"}:
             raise InputError.of(
                 "draw negative links with", name, expected="`mode` and `amount` alone"
             )
-        mode, amount = given.get("mode"), float(given.get("amount", 1))
+        mode, amount = given.get("mode"), one("amount", given.get("amount", 1))
         mode = getattr(mode, "value", mode)
         if mode not in ("binary", "triplet"):
             raise InputError.of("draw negative links", mode, expected="`binary` or `triplet`")
@@ -183,8 +183,7 @@ class LinkNeighborLoader(Loader):
             device_memory=device_memory,
             multiprocessors=multiprocessors,
         )
-        size = whole(batch_size, "batch_size", 1, MOST_SEEDS)
-        super().__init__(graph_of(graph), size, drop_last, Rank(rank, world_size))
+        super().__init__(graph_of(graph), batch_size, drop_last, Rank(rank, world_size))
         seeds, bounds = self._seeds_of(0, self._order(0), self._cut())
         sampling = Sampling(
             num_neighbors,

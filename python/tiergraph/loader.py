@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, pyg
 from .batches import Prepared, Source
 from .calls import taking
-from .counts import fanouts
 from .dataloader import take
 from .epochs import Loader
 from .errors import BudgetError
@@ -263,7 +262,7 @@ class NeighborLoader(Loader):
     def _open(self) -> _native.Loader | GpuBatches:
         native = self._how.native() | self._options.native()
         native |= {
-            "num_neighbors": fanouts(self._how.num_neighbors),
+            "num_neighbors": self._how.num_neighbors,
             "features": features_of(self.graph, self._options.features),
             "edge_features": edge_features_of(self.graph, self._options.edge_features),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import pyg
-from .counts import whole
+from .checks import one, whole
 from .errors import InputError
 
 
@@ -24,8 +24,8 @@ class Rank:
                 got=f"rank={self.rank}, world_size={self.world_size}",
             )
         if self.rank is not None:
-            ranks = whole(self.world_size, "world_size", 1)
-            object.__setattr__(self, "rank", whole(self.rank, "rank", 0, ranks - 1))
+            ranks = one("world_size", self.world_size)
+            object.__setattr__(self, "rank", one("rank", self.rank, {"rank": whole(0, ranks - 1)}))
             object.__setattr__(self, "world_size", ranks)
 
     def now(self) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _native, pyg
 from ..batches import Source
 from ..calls import taking
-from ..counts import fanouts
+from ..checks import arguments, one
 from ..dataloader import take
 from ..epochs import Loader
 from ..errors import InputError
@@ -68,6 +68,7 @@ class HeteroNeighborLoader(NeighborLoader, hetero=True):
     Epochs, order, memory and errors are `NeighborLoader`'s.
     """
 
+    @arguments(num_neighbors=None)
     def __init__(
         self,
         graph: HeteroGraph | PathLike,
@@ -227,7 +228,7 @@ def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
         # PyG's `NumNeighbors`.
         given = given.get_values(list(edge_types))
     if not isinstance(given, Mapping):
-        return [fanouts(given) for _ in edge_types]
+        return [one("num_neighbors", given) for _ in edge_types]
     names = ", ".join(map(str, edge_types))
     named = {tuple(key.split("__")) if isinstance(key, str) else key: key for key in given}
     for edge_type, key in named.items():
@@ -244,7 +245,7 @@ def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
                 got="none for this one",
                 hint="a list of zeros leaves an edge type out",
             )
-    found = [fanouts(given[named[edge_type]]) for edge_type in edge_types]
+    found = [one("num_neighbors", given[named[edge_type]]) for edge_type in edge_types]
     if len({len(hops) for hops in found}) > 1:
         lengths = ", ".join(str(len(hops)) for hops in found)
         raise InputError.of(
