@@ -32,12 +32,12 @@ class Loader(ABC):
     last_epoch: dict[str, Any]
     """What the last epoch that ended did: bytes by tier, pages, seconds by stage."""
 
-    def __init__(self, graph: Graph, batch_size: int, drop_last: bool, rank: Rank) -> None:
+    def __init__(self, graph: Graph, batch_size: int, drop_last: bool, share: Rank) -> None:
         self.graph = graph
         self.batch_size = batch_size
         self.epoch = 0
         self.last_epoch = {}
-        self._drop_last, self._rank = drop_last, rank
+        self._drop_last, self._rank = drop_last, share
         self._first = 0
         self._progress: Progress | None = None
         self._running: WeakSet[Batches] = WeakSet()

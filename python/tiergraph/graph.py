@@ -91,12 +91,12 @@ def open(
 def open_for_run(
     path: PathLike,
     *,
-    memory: int | str | None,
-    io: str,
-    threads: int | None,
-    device: str,
-    device_memory: int | str | None,
-    transfers: Transfers,
+    memory: int | str | None = None,
+    io: str = "auto",
+    threads: int | None = None,
+    device: str = "cpu",
+    device_memory: int | str | None = None,
+    transfers: Transfers = "async",
 ) -> Graph:
     """As `open`, for one run: where `memory` is too small, that run is refused, and not this.
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::rows::RowsIndex;
+use tiergraph_format::salt::Salt;
 use tiergraph_io::{Done, FileId, FileSet, Read, ReadEngine, Wait};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
@@ -24,6 +25,8 @@ pub struct RowPages<'a> {
     pub file: FileId,
     /// Its name in messages.
     pub name: String,
+    /// What the checksums of its pages are salted with.
+    pub salt: Salt,
     /// Which page holds which neighbours.
     pub index: &'a RowsIndex,
 }
@@ -65,8 +68,9 @@ impl Graph {
     /// file for both.
     pub fn row_pages(&self, direction: Direction) -> Option<RowPages<'_>> {
         let rows = self.rows(direction)?;
-        let name = self.file_name(&format!("{}.rows", rows.direction));
-        Some(RowPages { file: rows.file, name, index: &rows.index })
+        let file = format!("{}.rows", rows.direction);
+        let salt = self.manifest().salt(&file);
+        Some(RowPages { file: rows.file, name: self.file_name(&file), salt, index: &rows.index })
     }
 
     /// A reader of pages for the calling thread, or the one that it is moved to. Its buffers take

@@ -109,7 +109,7 @@ impl Topology {
             longest,
             file: rows.file,
             name: rows.name.into(),
-            salt: graph.manifest().salt(&format!("{direction}.rows")),
+            salt: rows.salt,
             _held: held,
         };
         match keep {
