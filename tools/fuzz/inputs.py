@@ -44,7 +44,7 @@ def _arrays(random: Random, edges: EdgeList, _: Path) -> Input:
     ]
     kind = pick(random, [*kinds, np.uint64])
     columns = (src.astype(kind), dst.astype(kind), *weights)
-    if edges.least_vertices < 2**63 and len(src) and random.random() < 0.2:  # TEMP
+    if len(src) and random.random() < 0.2:
         columns = (*(column.tolist() for column in columns),)
     return Input("arrays", lambda: columns, {}, edges.weights is not None)
 
