@@ -195,8 +195,8 @@ def test_wrong_arguments_are_named(path, capsys, arguments, message):
 def test_a_graph_without_labels_or_features_says_how_to_add_them(tmp_path):
     edges = np.arange(10), (np.arange(10) + 1) % 10
     tg.build(edges, tmp_path / "g.tg", layouts="both")
-    with pytest.raises(tg.InputError, match='features="x.npy"'):
+    with pytest.raises(tg.InputError, match=r'features="x\.npy"'):
         Trainer(str(tmp_path / "g.tg"), SMALL)
     tg.add_features(tmp_path / "g.tg", features=np.ones((10, 2)))
-    with pytest.raises(tg.InputError, match='labels="y.npy"'):
+    with pytest.raises(tg.InputError, match=r'labels="y\.npy"'):
         Trainer(str(tmp_path / "g.tg"), SMALL)

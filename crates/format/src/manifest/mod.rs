@@ -212,13 +212,16 @@ impl Manifest {
 
 fn no_graph(dir: &Path, e: std::io::Error) -> Error {
     let missing = e.kind() == std::io::ErrorKind::NotFound;
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".tg");
+    let suffixed = dir.with_file_name(name);
     let got = match fs::metadata(dir) {
-        Err(_) if dir.with_added_extension("tg").join(MANIFEST).exists() => {
+        Err(_) if suffixed.join(MANIFEST).exists() => {
             return Error::new(ErrorKind::Input, "open")
                 .object(dir.display())
                 .expected("a graph directory")
                 .got("nothing there")
-                .hint(format!("did you mean `{}`?", dir.with_added_extension("tg").display()));
+                .hint(format!("did you mean `{}`?", suffixed.display()));
         }
         Err(_) => "nothing there",
         Ok(m) if !m.is_dir() => "a file",
