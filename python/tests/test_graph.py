@@ -202,7 +202,7 @@ def test_unchecked_damage_ends_in_an_answer_or_an_error(tmp_path, undirected):
 def test_matrices_move_between_orders_in_parts(tmp_path):
     rng = np.random.default_rng(1)
     src, dst = rng.integers(0, 300_000, (2, 600_000))  # more vertices than a chunk of the order has
-    tg.build((src, dst), tmp_path / "g.tg", order="degree")
+    tg.build((src, dst), tmp_path / "g.tg", vertices=300_000, order="degree")
     graph = tg.open(tmp_path / "g.tg", threads=3)
     x = rng.integers(0, 9, (graph.vertices, 3)).astype(np.float32)
     expected = np.zeros_like(x)

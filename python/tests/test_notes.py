@@ -232,6 +232,8 @@ def test_an_object_like_an_old_data_frame_is_refused_with_a_hint(tmp_path):
 def test_lists_of_large_ids_stay_integers(tmp_path):
     graph, _ = build(([1, 2**63], [2**64 - 1, 1]), tmp_path / "g.tg", ids="map")
     assert graph.ids.tolist() == [1, 2**63, 2**64 - 1]
+    ranks = graph.pagerank(sources=[1, 2**63], damping=0.0)
+    assert ranks.tolist() == [0.5, 0.5, 0]
     for ids, bad in (([1, 2**64], 2**64), ([-1, 2**63], -1)):
         with pytest.raises(tg.InputError, match=f"cannot use the id `{bad}`"):
             tg.build((ids, [1, 1]), tmp_path / "h.tg", ids="map")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, words
-from .arrays import to_ids
+from .arrays import as_array, to_ids
 from .errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -94,6 +94,14 @@ def text(value: Any) -> str:
     return value
 
 
+def column(value: Any) -> str:
+    """The name of a column or its number from 1, as text."""
+    try:
+        return text(value) if isinstance(value, str) else str(whole(1)(value))
+    except MisfitError:
+        raise MisfitError("the name of a column, or its number from 1") from None
+
+
 def truth(value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
@@ -156,7 +164,7 @@ def device(value: Any) -> str:
 def vertices(values: Any) -> NDArray[np.uint64]:
     """An array of vertex ids, at least one."""
     try:
-        ids = np.asarray(values)
+        ids = as_array(values)
     except (ValueError, TypeError):
         raise MisfitError("a list or array of vertex ids") from None
     if not ids.size:
@@ -251,7 +259,7 @@ KNOWN: dict[str, Check] = {
     "undirected": truth,
     "values": by_name,
     "weight_attr": text,
-    "weights": text,
+    "weights": column,
     "window": whole(1, 2**32 - 1),
     "world_size": whole(1, 2**32 - 1),
 }

@@ -428,7 +428,7 @@ fn errors_say_what_to_do_and_leave_nothing() {
     assert_eq!(
         text,
         "cannot build a graph within `1.0 MiB`: expected at least `4.0 MiB` (the process, the edges \
-         that are being read and written aside, the page cache 680.0 KiB, 1 vertices 23 B, 1 edges being sorted 3.3 MiB)\n\n\
+         that are being read and written aside, the page cache 1016.0 KiB, 2 vertices 40 B, 1 edges being sorted 3.0 MiB)\n\n\
          hint: run with `--memory 4MiB` or more"
     );
 }
