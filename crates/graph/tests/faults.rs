@@ -224,7 +224,7 @@ fn budget_errors_name_what_does_not_fit() {
     let graph = sample.open(&cold(1)).unwrap();
     let held = graph.reserve(graph.budget().left(), "everything").unwrap();
     let names = [
-        (Job::PageRank, "`the ranks`"),
+        (Job::PageRank, "`the ranks, the workers' sums`"),
         (Job::Components, "`the components`"),
         (Job::Hops, "`the distances and the frontier`"),
         (Job::Distances, "`the distances`"),
