@@ -52,7 +52,7 @@ impl Graph {
         let found = match file {
             BlockFile::Tiles => self.tiles.as_ref().map(|t| (t.file(), "tiles.blocks".to_owned())),
             BlockFile::Raw(direction) => {
-                self.raw_file(direction).map(|(d, file)| (file, format!("{d}.blocks")))
+                self.raw_file(direction).map(|(d, raw)| (raw.file, format!("{d}.blocks")))
             }
         };
         found.ok_or_else(|| self.missing_layout("pass over the blocks of", "tiles or raw blocks"))

@@ -18,6 +18,7 @@ use tiergraph_mem::{Budget, MemoryPlan, Reservation, available_memory_bytes};
 use crate::crew::Crew;
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
+use crate::raw_rows::RawFile;
 use crate::rows::{Direction, Rows};
 use crate::team::Team;
 use crate::tiles::Tiles;
@@ -74,7 +75,7 @@ pub struct Graph {
     trace: Trace,
     pub(crate) tiles: Option<Tiles>,
     pub(crate) rows: Vec<(Direction, Rows)>,
-    pub(crate) raw: Vec<(Direction, FileId)>,
+    pub(crate) raw: Vec<(Direction, RawFile)>,
     pub(crate) features: Vec<FeaturesFile>,
     pub(crate) edge_features: Vec<FeaturesFile>,
     /// Files with a value an arc, by name.
@@ -90,7 +91,7 @@ struct Opened {
     dir: GraphDir,
     tiles: Option<Tiles>,
     rows: Vec<(Direction, Rows)>,
-    raw: Vec<(Direction, FileId)>,
+    raw: Vec<(Direction, RawFile)>,
     features: Vec<FeaturesFile>,
     edge_features: Vec<FeaturesFile>,
     columns: BTreeMap<String, FileId>,
@@ -114,7 +115,8 @@ impl Opened {
                 rows.push((direction, Rows::open(&dir, direction, file)?));
             }
             if let Some(file) = open(&format!("{direction}.blocks"))? {
-                raw.push((direction, file));
+                let blocks = dir.entry(&format!("{direction}.blocks"))?.blocks;
+                raw.push((direction, RawFile::new(file, blocks)));
             }
         }
         let features = FeaturesFile::open_all(&dir, files)?;
@@ -127,6 +129,7 @@ impl Opened {
     fn index_bytes(&self) -> u64 {
         self.tiles.as_ref().map_or(0, Tiles::resident_bytes)
             + self.rows.iter().map(|(_, rows)| rows.resident_bytes()).sum::<u64>()
+            + self.raw.iter().map(|(_, raw)| raw.resident_bytes()).sum::<u64>()
     }
 }
 

@@ -79,8 +79,15 @@ impl Graph {
     /// # Errors
     /// When the system refuses a further engine.
     pub fn page_reader(&self) -> Result<PageReader> {
+        self.page_reader_of(usize::MAX)
+    }
+
+    /// As [`page_reader`](Self::page_reader), with at most so many reads in flight, each of which has a
+    /// buffer.
+    pub(crate) fn page_reader_of(&self, reads: usize) -> Result<PageReader> {
         let engine = self.new_engine()?;
-        let spare = AlignedBuf::batch(engine.capacity(), READ_BYTES.min(self.block_bytes()))?;
+        let reads = engine.capacity().min(reads);
+        let spare = AlignedBuf::batch(reads, READ_BYTES.min(self.block_bytes()))?;
         Ok(PageReader {
             engine,
             files: Arc::clone(self.files()),

@@ -1,13 +1,15 @@
 //! Passes over `*.blocks` of codec `raw`.
 
+use std::ops::Range;
+
 use tiergraph_cache::BlockKey;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
 use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
-use tiergraph_io::FileId;
 use tiergraph_kernels::widest;
 
 use crate::plan::Want;
+use crate::raw_rows::RawFile;
 use crate::reads::Then;
 use crate::{Direction, Graph};
 
@@ -63,6 +65,22 @@ impl<'a> RawLists<'a> {
         last.max(u64::from(largest)) < vertices as u64 || self.table.len() < 2
     }
 
+    /// The vertices that may have lists here.
+    pub(crate) fn vertices(&self) -> Range<u64> {
+        let last = self.table.iter().rev().nth(1).map_or(0, |entry| u64::from(entry[0]) + 1);
+        self.first_vertex..self.first_vertex + last
+    }
+
+    /// The list of `vertex`, found by bisection.
+    pub(crate) fn row(&self, vertex: u64) -> Option<RawRow<'a>> {
+        let from = u32::try_from(vertex.checked_sub(self.first_vertex)?).ok()?;
+        let (_, listed) = self.table.split_last()?;
+        let at = listed.binary_search_by_key(&from, |entry| entry[0]).ok()?;
+        let list = self.table[at][1] as usize..self.table[at + 1][1] as usize;
+        let (neighbors, weights) = (&self.ids[list.clone()], self.weights.part(list));
+        Some(RawRow { vertex, neighbors, weights })
+    }
+
     /// The lists one by one.
     pub fn rows(&self) -> impl Iterator<Item = RawRow<'a>> {
         let Self { first_vertex, ids, weights, .. } = *self;
@@ -78,10 +96,10 @@ impl<'a> RawLists<'a> {
 }
 
 impl Graph {
-    pub(crate) fn raw_file(&self, direction: Direction) -> Option<(Direction, FileId)> {
+    pub(crate) fn raw_file(&self, direction: Direction) -> Option<(Direction, &RawFile)> {
         // An undirected graph has one file for both.
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
-        self.raw.iter().find(|(d, _)| *d == wanted).copied()
+        self.raw.iter().find(|(d, _)| *d == wanted).map(|(d, raw)| (*d, raw))
     }
 
     /// Whether the graph has plain ids.
@@ -125,33 +143,56 @@ impl Graph {
         visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let Some((direction, file)) = self.raw_file(direction) else {
+        let Some((direction, raw)) = self.raw_file(direction) else {
             return Err(self.missing_layout("pass over", "raw blocks"));
         };
-        let name = format!("{direction}.blocks");
-        let entry = self.dir().entry(&name)?;
-        let size = self.block_bytes() as u64;
+        let blocks = self.dir().entry(&format!("{direction}.blocks"))?.blocks;
+        let wants: Vec<Want> =
+            (0..blocks).map(|block| self.want_raw(direction, raw, block)).collect();
+        self.raw_wants_pass(direction, &wants, then, begin, visit, end)
+    }
+
+    /// A block of the file that [`Graph::raw_file`] gave.
+    pub(crate) fn want_raw(&self, direction: Direction, raw: &RawFile, block: u64) -> Want {
         let number = match direction {
             Direction::Out => 3,
             Direction::In => 4,
         };
-        let want = |block: u64| {
-            let key = Some(BlockKey { file: number, block });
-            Want { file, offset: block * size, len: size as usize, key }
+        let len = self.block_bytes();
+        let key = Some(BlockKey { file: number, block });
+        Want { file: raw.file, offset: block * len as u64, len, key }
+    }
+
+    /// Hands the lists of the wanted blocks to `visit`.
+    pub(crate) fn raw_wants_pass<W>(
+        &self,
+        direction: Direction,
+        wants: &[Want],
+        then: Then,
+        begin: impl Fn(usize) -> W + Sync,
+        visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
+        end: impl Fn(W) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let Some((_, raw)) = self.raw_file(direction) else {
+            return Err(self.missing_layout("pass over", "raw blocks"));
         };
-        let wants: Vec<Want> = (0..entry.blocks).map(want).collect();
+        let name = format!("{direction}.blocks");
         let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
         let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
+            let number = wants[i].offset / self.block_bytes() as u64;
             if fresh && !self.is_unchecked() {
-                block::check(bytes, &name, i as u64, salt)?;
+                block::check(bytes, &name, number, salt)?;
             }
-            let lists = RawLists::of(&RawBlock::parse(bytes)?, narrow)?;
-            if self.is_unchecked() && !lists.are_below(self.vertices()) {
-                return Err(strange(&name, i as u64));
+            // What is resident was looked at when it arrived.
+            let block = if fresh { RawBlock::parse(bytes)? } else { RawBlock::parse_again(bytes)? };
+            raw.see(number, block.header().first_vertex);
+            let lists = RawLists::of(&block, narrow)?;
+            if fresh && self.is_unchecked() && !lists.are_below(self.vertices()) {
+                return Err(strange(&name, number));
             }
             visit(state, &lists)
         };
-        self.read_all(&wants, then, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
+        self.read_all(wants, then, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
     }
 }
 

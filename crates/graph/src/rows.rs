@@ -40,7 +40,7 @@ impl fmt::Display for Direction {
 
 impl Direction {
     /// The number of its rows file in block keys.
-    fn file(self) -> u32 {
+    pub(crate) fn file(self) -> u32 {
         match self {
             Self::Out => 1,
             Self::In => 2,
@@ -141,6 +141,17 @@ impl Graph {
         self.rows.iter().find(|(d, _)| *d == wanted).map(|(_, rows)| rows)
     }
 
+    /// Whether all rows of a direction are resident, or may become so.
+    pub fn keeps_rows(&self, direction: Direction) -> bool {
+        self.rows(direction).is_some_and(|rows| self.is_roomy(rows))
+    }
+
+    /// Whether there is room for a whole file of rows, or was when a pass over it began.
+    fn is_roomy(&self, rows: &Rows) -> bool {
+        self.cache().capacity() >= self.cache().resident_bytes() + rows.bytes
+            || self.cache().contains(BlockKey { file: rows.direction.file(), block: 0 })
+    }
+
     /// Whether neighbours in this direction can be read vertex by vertex.
     pub fn has_rows(&self, direction: Direction) -> bool {
         self.rows(direction).is_some()
@@ -183,8 +194,7 @@ impl Graph {
 
     fn want_runs(&self, rows: &Rows, wanted: Runs) -> RowSelection {
         let file = rows.direction.file();
-        let roomy = self.cache().capacity() >= self.cache().resident_bytes() + rows.bytes
-            || self.cache().contains(BlockKey { file, block: 0 });
+        let roomy = self.is_roomy(rows);
         let mut to = RowSelection {
             direction: rows.direction,
             wants: Vec::new(),

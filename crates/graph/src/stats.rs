@@ -36,6 +36,11 @@ impl Totals {
         self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn read_pages(&self, bytes: u64, reads: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.reads.fetch_add(reads, Ordering::Relaxed);
+    }
+
     pub(crate) fn resident(&self, bytes: u64) {
         self.bytes_resident.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -158,6 +158,12 @@ impl Graph {
         selection
     }
 
+    /// How many arcs the selected segments have.
+    pub fn arcs_of(&self, selection: &TileSelection) -> u64 {
+        let arcs = |&segment: &u32| u64::from(self.segments()[segment as usize].arcs);
+        selection.segments.iter().map(arcs).sum()
+    }
+
     fn want_block(&self, tiles: &Tiles, key: BlockKey, picked: &[u32], to: &mut TileSelection) {
         let len = self.block_bytes();
         let offset = key.block * len as u64;

@@ -67,6 +67,18 @@ pub struct RawBlock<'a> {
 impl<'a> RawBlock<'a> {
     /// Finds the arrays of a block that lies at an 8-byte boundary.
     pub fn parse(block: &'a [u8]) -> Result<Self> {
+        let parsed = Self::parse_again(block)?;
+        if parsed.table_is_sound() {
+            return Ok(parsed);
+        }
+        Err(Error::new(ErrorKind::Format, "read raw block")
+            .object(parsed.header.number)
+            .expected("a table in ascending order that ends at the block's arcs"))
+    }
+
+    /// As [`parse`](Self::parse), of a block that was parsed before: its table is not looked at again,
+    /// which takes longer than finding a few vertices in it.
+    pub fn parse_again(block: &'a [u8]) -> Result<Self> {
         let header = Header::read(block)?;
         let bad = |expected: &str| {
             Error::new(ErrorKind::Format, "read raw block").object(header.number).expected(expected)
@@ -93,7 +105,7 @@ impl<'a> RawBlock<'a> {
         };
         let weights = take(arcs * kind.bytes()).ok_or_else(short)?;
         let place = |_| bad("a block at an 8-byte boundary");
-        let parsed = Self {
+        Ok(Self {
             header,
             table: bytemuck::try_cast_slice(table).map_err(place)?,
             ids: match wide {
@@ -105,11 +117,7 @@ impl<'a> RawBlock<'a> {
                 Weights::F32 => WeightSlice::F32(bytemuck::try_cast_slice(weights).map_err(place)?),
                 Weights::F64 => WeightSlice::F64(bytemuck::try_cast_slice(weights).map_err(place)?),
             },
-        };
-        if !parsed.table_is_sound() {
-            return Err(bad("a table in ascending order that ends at the block's arcs"));
-        }
-        Ok(parsed)
+        })
     }
 
     /// The block's header.

@@ -1,0 +1,177 @@
+//! Neighbours of chosen vertices from raw blocks: passes over the blocks that hold them.
+//!
+//! Which blocks those are is not stored. A pass notes where each block begins, when the block has been
+//! checked; until every block was seen once, all are read.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tiergraph_core::Result;
+use tiergraph_io::FileId;
+
+use crate::plan::Want;
+use crate::raw::RawRow;
+use crate::{Direction, Graph};
+
+/// A block that no pass has seen.
+const UNSEEN: u64 = u64::MAX;
+
+/// A `*.blocks` file of codec `raw`.
+#[derive(Debug)]
+pub(crate) struct RawFile {
+    pub(crate) file: FileId,
+    /// The first vertex of each block.
+    firsts: Vec<AtomicU64>,
+    /// Blocks that were seen.
+    seen: AtomicUsize,
+}
+
+impl RawFile {
+    /// The file of so many blocks.
+    pub(crate) fn new(file: FileId, blocks: u64) -> Self {
+        let firsts = (0..blocks).map(|_| AtomicU64::new(UNSEEN)).collect();
+        Self { file, firsts, seen: AtomicUsize::new(0) }
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        (self.firsts.len() * size_of::<AtomicU64>()) as u64
+    }
+
+    /// Notes where a block begins, which was checked.
+    #[inline]
+    pub(crate) fn see(&self, block: u64, first_vertex: u64) {
+        let first = &self.firsts[block as usize];
+        if first.load(Ordering::Relaxed) == UNSEEN
+            && first.swap(first_vertex, Ordering::Relaxed) == UNSEEN
+        {
+            self.seen.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// The blocks that hold the neighbours of `vertices`, which ascend; all, until all were seen.
+    fn blocks_of(&self, vertices: &[u32]) -> Vec<u64> {
+        let all = self.firsts.len() as u64;
+        if self.seen.load(Ordering::Acquire) < self.firsts.len() {
+            return (0..all).collect();
+        }
+        let first = |block: u64| self.firsts[block as usize].load(Ordering::Relaxed);
+        let mut blocks: Vec<u64> = Vec::new();
+        for &v in vertices {
+            let v = u64::from(v);
+            let from = blocks.last().copied().unwrap_or(0);
+            // A list may begin in the block before the first that begins with its vertex.
+            let begin = from + partition(from..all, |block| first(block) < v).saturating_sub(1);
+            let end = begin + partition(begin..all, |block| first(block) <= v);
+            let next = blocks.last().map_or(0, |last| last + 1);
+            blocks.extend(begin.max(next)..end);
+        }
+        blocks
+    }
+}
+
+/// How many of `blocks`, from the first on, `holds` is true of.
+fn partition(blocks: std::ops::Range<u64>, holds: impl Fn(u64) -> bool) -> u64 {
+    let (first, mut below, mut above) = (blocks.start, blocks.start, blocks.end);
+    while below < above {
+        let middle = below + (above - below) / 2;
+        if holds(middle) { below = middle + 1 } else { above = middle }
+    }
+    below - first
+}
+
+/// The raw blocks that hold the neighbours of some vertices.
+#[derive(Debug)]
+pub struct RawSelection {
+    direction: Direction,
+    wants: Vec<Want>,
+    missing_bytes: u64,
+}
+
+impl RawSelection {
+    /// Bytes of all blocks, resident or not.
+    pub fn bytes(&self) -> u64 {
+        self.wants.iter().map(|want| want.len as u64).sum()
+    }
+
+    /// Bytes of the blocks that are not resident.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
+    }
+}
+
+impl Graph {
+    /// Plans to read the neighbours of `vertices`, which ascend, from raw blocks; `None` without.
+    ///
+    /// What is read stays only if there is room for the files of both directions: whole passes are
+    /// over the other one.
+    pub fn select_raw(&self, direction: Direction, vertices: &[u32]) -> Option<RawSelection> {
+        let (direction, raw) = self.raw_file(direction)?;
+        let bytes: u64 = [Direction::Out, Direction::In].map(|d| self.raw_bytes(d)).iter().sum();
+        let is_kept = !self.manifest().directed || self.cache().capacity() >= bytes;
+        let mut selection = RawSelection { direction, wants: Vec::new(), missing_bytes: 0 };
+        for block in raw.blocks_of(vertices) {
+            let want = self.want_raw(direction, raw, block);
+            let resident = want.key.is_some_and(|key| self.cache().contains(key));
+            let key = want.key.filter(|_| is_kept || resident);
+            selection.missing_bytes += if resident { 0 } else { want.len as u64 };
+            selection.wants.push(Want { key, ..want });
+        }
+        Some(selection)
+    }
+
+    /// Hands the neighbours of `vertices`, with which `selection` was made, to `visit`: a vertex as
+    /// often as there are blocks with a part of its list.
+    ///
+    /// # Errors
+    /// As [`Graph::raw_lists_pass`].
+    pub fn raw_rows_pass<W>(
+        &self,
+        selection: &RawSelection,
+        vertices: &[u32],
+        begin: impl Fn(usize) -> W + Sync,
+        visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
+        end: impl Fn(W) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let RawSelection { direction, wants, .. } = selection;
+        self.raw_wants_pass(
+            *direction,
+            wants,
+            crate::Then::Stop,
+            begin,
+            |state, lists| {
+                let range = lists.vertices();
+                let from = vertices.partition_point(|&v| u64::from(v) < range.start);
+                let own = vertices[from..].iter().take_while(|&&v| u64::from(v) < range.end);
+                own.filter_map(|&v| lists.row(v.into())).try_for_each(|row| visit(state, &row))
+            },
+            end,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_whose_range_has_the_vertex() {
+        let mut files = tiergraph_io::FileSet::new();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let id = files.open(file.path()).unwrap();
+        let raw = RawFile::new(id, 6);
+        assert_eq!(raw.blocks_of(&[3]), [0, 1, 2, 3, 4, 5], "nothing is known");
+        // Vertex 20's list begins in block 1 and goes on to block 4.
+        for (block, first) in [0, 10, 20, 20, 20, 31].into_iter().enumerate() {
+            raw.see(block as u64, first);
+        }
+        assert_eq!(raw.blocks_of(&[3]), [0]);
+        assert_eq!(raw.blocks_of(&[15]), [1]);
+        assert_eq!(raw.blocks_of(&[20]), [1, 2, 3, 4]);
+        assert_eq!(raw.blocks_of(&[3, 4, 15, 20, 25, 31, 99]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(raw.blocks_of(&[25, 40]), [4, 5]);
+        assert_eq!(raw.blocks_of(&[31]), [4, 5]);
+        assert!(raw.blocks_of(&[]).is_empty());
+    }
+}
