@@ -53,6 +53,29 @@ def test_a_search_pushes_and_pulls(tmp_path, place):
     assert ways == {"push", "pull"}
 
 
+@pytest.mark.parametrize("codec", ["packed", "raw"])
+@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
+def test_a_long_search_ends_along_lists(tmp_path, codec, undirected):
+    """After some hundred small levels or passes the CPU goes on, from what the GPU found."""
+
+    def make(rng):
+        ids = rng.permutation(3000)
+        ids[ids == 0], ids[0] = ids[0], 0
+        return ids[:-1], ids[1:]
+
+    path = build(
+        tmp_path, make, codec=codec, block_bytes=4096, undirected=undirected, has_weights=True
+    )
+    cpu, gpu = tg.open(path), tg.open(path, device="cuda")
+    for algorithm in ("bfs", "sssp"):
+        expected = getattr(cpu, algorithm)(0)
+        np.testing.assert_array_equal(getattr(gpu, algorithm)(0), expected)
+        ways = {step["how"] for step in gpu.last_run["details"]}
+        assert "lists" in ways, algorithm
+        assert len(ways) > 1, algorithm
+    assert gpu.last_run["device"] != "cpu"
+
+
 @each_graph
 def test_personalised(tmp_path, make):
     path = build(tmp_path, make)

@@ -18,6 +18,11 @@ impl ActiveTiles {
         Self { flags: (0..tiles).map(|_| AtomicBool::new(false)).collect(), log2 }
     }
 
+    /// Those whose flag is not 0, as a GPU has them.
+    pub(crate) fn of(flags: &[u8], log2: u32) -> Self {
+        Self { flags: flags.iter().map(|&flag| AtomicBool::new(flag != 0)).collect(), log2 }
+    }
+
     #[inline]
     pub(crate) fn set(&self, vertex: u32) {
         let flag = &self.flags[(vertex >> self.log2) as usize];
@@ -25,6 +30,11 @@ impl ActiveTiles {
         if !flag.load(Ordering::Relaxed) {
             flag.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the flag of `vertex` is set.
+    pub(crate) fn has(&self, vertex: u32) -> bool {
+        self.flags[(vertex >> self.log2) as usize].load(Ordering::Relaxed)
     }
 
     pub(crate) fn clear(&self) {

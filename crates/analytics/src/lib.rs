@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod adjacency;
 mod arcs;
 mod bfs;
 mod bins;

@@ -9,17 +9,30 @@ use tiergraph_mem::peak_rss_bytes;
 
 use crate::gpu::{Busy, GpuReport};
 
-/// One iteration or level.
+/// One iteration or level, or several side by side that were done alike: a run of a million levels is
+/// reported in as many entries as one of a thousand.
 #[derive(Debug, Clone, Serialize)]
 pub struct Iteration {
+    /// How many they are.
+    pub iterations: usize,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// Bytes read from storage.
     pub bytes_read: u64,
-    /// What the iteration did, where algorithms choose: `push`, `pull`, `tiles`, `memory`.
+    /// What the iteration did, where algorithms choose: `push`, `pull`, `tiles`, `memory`,
+    /// `lists`.
     pub how: &'static str,
-    /// What the algorithm counts: active vertices, changed vertices, the ranks' change.
+    /// What the algorithm counts, summed: active vertices, changed vertices, the ranks' change.
     pub measure: f64,
+}
+
+impl Iteration {
+    fn add(&mut self, other: &Self) {
+        self.iterations += other.iterations;
+        self.seconds += other.seconds;
+        self.bytes_read += other.bytes_read;
+        self.measure += other.measure;
+    }
 }
 
 /// A finished run. Bytes and seconds are plain numbers.
@@ -74,9 +87,12 @@ pub struct RunReport {
     /// What a run on a GPU says beside.
     #[serde(flatten)]
     pub gpu: Option<GpuReport>,
-    /// Every iteration.
+    /// Every iteration, those after the first thousand together where they follow each other.
     pub details: Vec<Iteration>,
 }
+
+/// Iterations are listed one by one up to this many entries.
+const ENTRIES: usize = 1000;
 
 /// Measures a run while it goes on.
 pub(crate) struct Run<'a> {
@@ -88,6 +104,7 @@ pub(crate) struct Run<'a> {
     before: PassStats,
     last_stats: PassStats,
     expected: u64,
+    iterations: usize,
     details: Vec<Iteration>,
     gpu: Option<GpuReport>,
 }
@@ -113,6 +130,7 @@ impl<'a> Run<'a> {
             before,
             last_stats,
             expected,
+            iterations: 0,
             details,
             gpu: None,
         }
@@ -128,22 +146,37 @@ impl<'a> Run<'a> {
 
     /// Notes the end of an iteration.
     pub(crate) fn iteration(&mut self, how: &'static str, measure: f64) {
+        self.iterations(how, 1, measure);
+    }
+
+    /// Notes the end of so many iterations that were done alike.
+    pub(crate) fn iterations(&mut self, how: &'static str, count: u32, measure: f64) {
         let stats = self.graph.stats();
         let bytes_read = stats.since(&self.last_stats).bytes_read;
         let seconds = self.last.elapsed().as_secs_f64();
         self.graph.trace().span("stage", how, self.graph.threads() as u32, self.last);
-        self.details.push(Iteration { seconds, bytes_read, how, measure });
+        let entry = Iteration { iterations: count as usize, seconds, bytes_read, how, measure };
+        let is_full = self.details.len() >= ENTRIES;
+        match self.details.last_mut().filter(|last| is_full && last.how == how) {
+            Some(last) => last.add(&entry),
+            None => self.details.push(entry),
+        }
+        self.iterations += count as usize;
         self.last = Instant::now();
         self.last_stats = stats;
-        let done = self.details.len() as u64;
-        self.progress.update(self.algorithm, done, self.expected, "iterations");
+        self.progress.update(self.algorithm, self.iterations as u64, self.expected, "iterations");
+    }
+
+    /// Iterations so far.
+    pub(crate) fn steps(&self) -> usize {
+        self.iterations
     }
 
     pub(crate) fn finish(self, converged: bool) -> Result<RunReport> {
         let graph = self.graph;
         let manifest = graph.manifest();
         let seconds = self.start.elapsed().as_secs_f64();
-        let iterations = self.details.len();
+        let iterations = self.iterations;
         let stats = graph.stats().since(&self.before);
         let pass_bytes =
             graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);

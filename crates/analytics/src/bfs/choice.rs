@@ -4,7 +4,7 @@
 //! there was measured on two cores in the same unit. What is cheapest decides the seconds only:
 //! every plan gives the same level.
 
-use tiergraph_graph::{Direction, RowSelection};
+use tiergraph_graph::{Direction, RawSelection, RowSelection};
 
 use super::{Frontier, Search, UNREACHED};
 
@@ -15,9 +15,14 @@ const PUSH_COST: u64 = 2;
 /// Work on an unvisited vertex that looks for a neighbour in the frontier.
 const PULL_COST: u64 = 25;
 /// Work on a byte of tiles.
-const TILES_COST: u64 = 3;
+pub(super) const TILES_COST: u64 = 3;
+/// What a level takes that has next to nothing to do: threads wake, and reads are selected.
+pub(super) const LEVEL_COST: u64 = 100_000;
 /// No list has fewer bytes.
 const LEAST_LIST: u64 = 2;
+/// Raw blocks are pushed from a frontier of fewer than one in so many vertices: how many arcs that has
+/// is not known, and one with many is found faster by those that look for it.
+const RAW_SHARE: usize = 256;
 /// How often rows that are not kept may be read, in eighths of the bytes of all tiles: a level on
 /// tiles and the levels after it then stay within one and a half passes.
 const ROWS_EIGHTHS: u64 = 10;
@@ -28,6 +33,8 @@ pub(super) enum Plan {
     Push(RowSelection),
     /// Claim the unvisited vertices that have a neighbour in the frontier.
     Pull(RowSelection),
+    /// Claim the unvisited neighbours of the frontier, which is listed, from raw blocks.
+    PushRaw(RawSelection, Vec<u32>),
     /// Pass over tiles, or over raw blocks.
     Tiles,
 }
@@ -53,6 +60,15 @@ impl Search<'_> {
             let cost = rows.missing_bytes() * RANDOM_COST + rows.list_bytes() * PUSH_COST;
             if cost < best.0 && self.may_read(&rows) {
                 best = (cost, Plan::Push(rows));
+            }
+        }
+        if !graph.has_tiles()
+            && frontier.count < self.with_arcs / RAW_SHARE
+            && let Some(raw) = graph.select_raw(Direction::Out, self.sorted(frontier))
+        {
+            let cost = raw.missing_bytes() + frontier.count as u64 * PULL_COST;
+            if cost < best.0 {
+                best = (cost, Plan::PushRaw(raw, self.sorted(frontier).to_vec()));
             }
         }
         if can_pull

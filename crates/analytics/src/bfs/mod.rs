@@ -6,11 +6,14 @@
 //! neighbour in the frontier and stop at the first (`pull`), both on the pages of rows that hold
 //! those lists; or it passes over the tiles that join an active column to a strip with unvisited
 //! rows (`tiles`); or it needs no storage (`memory`): once the arcs between unvisited vertices fit
-//! a part of the memory, they are kept from a pulled level and the search ends among them.
+//! a part of the memory, they are kept from a pulled level and the search ends among them. A search
+//! with many small levels goes over to lists in memory (`lists`), where a level costs what it reaches, or
+//! to pages that are kept.
 //! 4 bytes of state a vertex, and the frontier. Results are identical from run to run.
 
 mod bits;
 mod choice;
+mod lists;
 mod residual;
 mod rows;
 mod tiles;
@@ -19,12 +22,13 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
-use tiergraph_mem::{Array, vec_from_fn};
+use tiergraph_mem::{Array, Reservation, vec_from_fn};
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
 use choice::Plan;
+use lists::{Followed, Small};
 use residual::{ARC_BYTES, Residual};
 
 /// The distance of a vertex that cannot be reached.
@@ -50,39 +54,45 @@ fn search(
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
-    let state = graph.reserve(n as u64 * 8 + n as u64 / 4, "the distances and the frontier")?;
-    let with_arcs = graph.vertices_with_tiles();
-    let depth = with_arcs.max(source as usize + 1);
-    let depth = Array::from_fn(depth, |_| AtomicU32::new(UNREACHED))?;
+    let state = graph.reserve(state_bytes(graph), "the distances and the frontier")?;
+    let depth = graph.vertices_with_tiles().max(source as usize + 1);
+    let depth = Array::from_fn(depth.min(n), |_| AtomicU32::new(UNREACHED))?;
     depth[source as usize].store(0, Ordering::Relaxed);
-    let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
-    let kept = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
-    graph.plan_residency();
-    let mut search = Search {
-        graph,
-        before: graph.stats(),
-        depth,
-        level: 0,
-        with_arcs,
-        unvisited: with_arcs.saturating_sub(1),
-        both: stored_once(graph),
-        residual: None,
-        residual_limit: kept.bytes() / ARC_BYTES / 2,
-    };
+    let (mut search, kept) = Search::new(graph, depth, 0)?;
     let mut run = Run::start(graph, "bfs", 0, progress);
-    let mut frontier = Frontier { count: 1, list: Some(vec![source]) };
-    while frontier.count > 0 && search.unvisited > 0 {
-        let (how, next) = search.level(frontier, &plan)?;
-        run.iteration(how, next.count as f64);
-        frontier = next;
-        search.unvisited = search.unvisited.saturating_sub(frontier.count);
-        search.level += 1;
-    }
+    search.unvisited = search.with_arcs.saturating_sub(1);
+    search.run(Small::new(), vec![source].into(), &mut run, plan)?;
     let report = run.finish(true)?;
     drop(kept);
     let distances = in_user_order(graph, &search.depth)?;
     drop(state);
     Ok((distances, report))
+}
+
+/// Bytes of a search's distances and frontier.
+fn state_bytes(graph: &Graph) -> u64 {
+    graph.vertices() as u64 * 8 + graph.vertices() as u64 / 4
+}
+
+/// Ends a search that a GPU began, whose levels are small and many: gives all distances, in the user's
+/// order. `depth` are those of the vertices that it reached, up to `level`.
+///
+/// # Errors
+/// As [`bfs`], but where there is no memory for it.
+pub(crate) fn finish(
+    graph: &Graph,
+    depth: Array<AtomicU32>,
+    level: u32,
+    run: &mut Run<'_>,
+) -> Result<Vec<u32>> {
+    let reached = |v: &AtomicU32| v.load(Ordering::Relaxed) != UNREACHED;
+    let frontier = depth.iter().filter(|v| v.load(Ordering::Relaxed) == level).count();
+    let reached = depth.iter().filter(|v| reached(v)).count();
+    let (mut search, _kept) = Search::new(graph, depth, level)?;
+    search.unvisited = search.with_arcs.saturating_sub(reached);
+    let frontier = Frontier { count: frontier, list: None };
+    search.run(Small::many(graph)?, frontier, run, |search, frontier| search.plan(frontier))?;
+    in_user_order(graph, &search.depth)
 }
 
 /// Distances in the user's order; vertices beyond `depth` have no arcs.
@@ -126,7 +136,45 @@ struct Search<'a> {
     residual_limit: u64,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// A search that is at `level`, and the memory of the arcs that it may keep.
+    fn new(graph: &'a Graph, depth: Array<AtomicU32>, level: u32) -> Result<(Self, Reservation)> {
+        let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
+        let kept = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
+        graph.plan_residency();
+        let search = Self {
+            graph,
+            before: graph.stats(),
+            depth,
+            level,
+            with_arcs: graph.vertices_with_tiles(),
+            unvisited: 0,
+            both: stored_once(graph),
+            residual: None,
+            residual_limit: kept.bytes() / ARC_BYTES / 2,
+        };
+        Ok((search, kept))
+    }
+
+    /// Searches from `frontier` on.
+    fn run(
+        &mut self,
+        mut small: Small<'a>,
+        mut frontier: Frontier,
+        run: &mut Run<'_>,
+        plan: impl Fn(&Self, &mut Frontier) -> Plan,
+    ) -> Result<()> {
+        while frontier.count > 0 && self.unvisited > 0 {
+            let (how, levels, reached);
+            (how, levels, reached, frontier) = self.next(&mut small, frontier, &plan)?;
+            run.iterations(how, levels, reached as f64);
+            self.graph.cancel().check("search the graph")?;
+            self.unvisited = self.unvisited.saturating_sub(reached);
+            self.level += levels;
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn depth(&self, v: u32) -> u32 {
         self.depth[v as usize].load(Ordering::Relaxed)
@@ -139,6 +187,23 @@ impl Search<'_> {
         depth
             .compare_exchange(UNREACHED, self.level + 1, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
+    }
+
+    /// One level, or small ones that are followed together: how they were done, how many they are, how
+    /// many vertices they reached, and the next frontier.
+    fn next(
+        &mut self,
+        small: &mut Small<'a>,
+        mut frontier: Frontier,
+        plan: impl Fn(&Self, &mut Frontier) -> Plan,
+    ) -> Result<(&'static str, u32, usize, Frontier)> {
+        if let Some(followed) = small.follow(self, &mut frontier)? {
+            let Followed { how, levels, reached, next } = followed;
+            return Ok((how, levels, reached, next));
+        }
+        let (how, next) = self.level(frontier, plan)?;
+        small.note(self, how, &next)?;
+        Ok((how, 1, next.count, next))
     }
 
     /// One level: how it was done, and the next frontier.
@@ -154,6 +219,7 @@ impl Search<'_> {
         Ok(match plan(self, &mut frontier) {
             Plan::Push(rows) => ("push", self.push(&rows)?.into()),
             Plan::Pull(rows) => ("pull", self.pull(&rows)?),
+            Plan::PushRaw(raw, frontier) => ("push", self.push_raw(&raw, &frontier)?.into()),
             Plan::Tiles => ("tiles", self.tiles()?),
         })
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tiergraph_core::Result;
 use tiergraph_format::rows::RowsPage;
-use tiergraph_graph::RowSelection;
+use tiergraph_graph::{RawSelection, RowSelection};
 
 use super::bits::Bits;
 use super::residual::{Collector, Part};
@@ -35,6 +35,26 @@ impl Search<'_> {
                         true
                     })?;
                 }
+                Ok(())
+            },
+            |mut next| {
+                all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut next);
+                Ok(())
+            },
+        )?;
+        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Claims the unvisited neighbours of the frontier, whose raw blocks `raw` has.
+    pub(super) fn push_raw(&self, raw: &RawSelection, frontier: &[u32]) -> Result<Vec<u32>> {
+        let all = Mutex::new(Vec::new());
+        self.graph.raw_rows_pass(
+            raw,
+            frontier,
+            |_| Vec::new(),
+            |next, row| {
+                let unvisited = |&&u: &&u32| self.depth(u) == UNREACHED && self.claim(u);
+                next.extend(row.neighbors.iter().filter(unvisited));
                 Ok(())
             },
             |mut next| {

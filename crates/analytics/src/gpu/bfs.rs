@@ -7,16 +7,23 @@
 //! blocks, unvisited rows look for a frontier vertex and stop at the first, or, in undirected
 //! graphs, the frontier's rows give to their neighbours, whichever has fewer arcs to look at.
 //! 4 bytes of device memory a vertex; 8 over raw blocks of undirected graphs.
+//!
+//! A level is some launches and a copy, whatever its frontier. Once levels took longer than lists in
+//! memory do, the search ends along those, on the CPU, if they fit the memory ([`Adjacency`]).
+
+use std::sync::atomic::AtomicU32;
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Level, LevelKernel, Levels, ValueKernels};
 use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_mem::Array;
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
 use super::vertices::Values;
-use crate::bfs::UNREACHED;
+use crate::adjacency::Adjacency;
+use crate::bfs::{UNREACHED, finish};
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
@@ -53,6 +60,15 @@ pub fn bfs(
         passes.run(&[program], Some((&found.flags, &search.reached)), Then::Stop)?;
         found = search.find(&passes, level + 1)?;
         run.iteration(how, found.vertices as f64);
+        let state = n as u64 * 8;
+        if found.vertices > 0 && Adjacency::pays(graph, &run, false, state) {
+            let depth = passes.download(&search.depth, n)?;
+            drop((passes, search));
+            let _lists = graph.reserve(state, "the distances and the frontier")?;
+            let depth = Array::from_fn(n, |v| AtomicU32::new(depth[v]))?;
+            let distances = finish(graph, depth, level + 1, &mut run)?;
+            return Ok((distances, run.finish(true)?));
+        }
     }
     let report = run.finish(true)?;
     Ok((passes.to_user_order(&search.depth, (n, UNREACHED))?, report))

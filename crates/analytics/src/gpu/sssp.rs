@@ -1,6 +1,7 @@
 //! Single-source shortest paths on a GPU: Bellman-Ford over active tiles, in place.
 //!
-//! As [`crate::sssp`]: the same result, bit for bit. 8 bytes of device memory a vertex.
+//! As [`crate::sssp`]: the same result, bit for bit. 8 bytes of device memory a vertex. Once passes took
+//! longer than lists in memory do, the rest is done along those, on the CPU, if they fit the memory.
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
@@ -9,9 +10,13 @@ use tiergraph_graph::{Direction, Graph, Then};
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
+use crate::active::ActiveTiles;
+use crate::adjacency::Adjacency;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
+use crate::sssp::Distances;
+use crate::sssp::near::Near;
 
 /// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
 /// arc weighs 1.
@@ -50,6 +55,21 @@ pub fn sssp(
         run.iteration("tiles", f64::from(lowered));
         if lowered == 0 {
             break;
+        }
+        if Adjacency::pays(graph, &run, true, n as u64 * 24)
+            && let Some(near) = Near::new(graph)?
+        {
+            let flags = passes.stream.download(&flags.now, flags.now.len())?;
+            let reached = passes.download(&distance, n)?;
+            drop((passes, distance));
+            let active = ActiveTiles::of(&flags, log2);
+            let distances = Distances::new(n, |v| reached[v])?;
+            drop(reached);
+            near.finish(graph, &distances, &active, &mut run)?;
+            let report = run.finish(true)?;
+            let reached = distances.to_vec();
+            drop(distances);
+            return Ok((graph.to_user_order(reached, 1)?, report));
         }
     }
     let report = run.finish(true)?;

@@ -1,4 +1,5 @@
-//! Single-source shortest paths: Bellman-Ford over active tiles, in place.
+//! Single-source shortest paths: Bellman-Ford over active tiles, in place, and delta-stepping along
+//! lists in memory (`near`) where those passes look at most arcs in vain.
 //!
 //! Gives each vertex the least sum of weights (float64, non-negative) of a path from the source,
 //! or infinity. Distances are lowered in place while a pass goes on, so that a path advances by
@@ -6,6 +7,9 @@
 //! whose distance fell since the pass before. Ends when none fell. 8 bytes of state a vertex, and
 //! as many of the result. Results are identical from run to run: the fixed point does not depend on
 //! the order.
+
+mod buckets;
+pub(crate) mod near;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +22,7 @@ use crate::arcs::{Arcs, for_each_arc, stored_once};
 use crate::pull::chunk_log2;
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
+use near::Passed;
 
 /// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
 /// arc weighs 1.
@@ -29,15 +34,14 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     check_source(graph, "find paths from vertex", source)?;
     // Those in the graph's order, and the result.
     let _state = graph.reserve(n as u64 * 16, "the distances")?;
-    let infinity = f64::INFINITY.to_bits();
-    let distances = Distances(Array::from_fn(n, |_| AtomicU64::new(infinity))?);
-    distances.0[source as usize].store(0f64.to_bits(), Ordering::Relaxed);
+    let distances = Distances::new(n, |v| if v == source as usize { 0.0 } else { f64::INFINITY })?;
     graph.plan_residency();
     let log2 = chunk_log2(graph);
     let (mut active, mut next) = (ActiveTiles::none(n, log2), ActiveTiles::none(n, log2));
     active.set(source);
     let both = stored_once(graph);
     let mut run = Run::start(graph, "sssp", 0, progress);
+    let mut passed = Passed::default();
     while active.any() {
         let wanted = graph.select_tiles(|e| active.column(e) || (both && active.row(e)));
         let relax = |lowered: &mut u64, arcs: &Arcs<'_>| {
@@ -54,20 +58,36 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
                 Ok(())
             },
         )?;
-        run.iteration("tiles", total.into_inner() as f64);
+        let lowered = total.into_inner();
+        run.iteration("tiles", lowered as f64);
         active.clear();
         std::mem::swap(&mut active, &mut next);
+        if let Some(near) = passed.note(graph, &wanted, lowered)? {
+            near.finish(graph, &distances, &active, &mut run)?;
+            break;
+        }
     }
     let report = run.finish(true)?;
-    let reached = vec_from_fn(n, |v| distances.get(v as u32));
+    let reached = distances.to_vec();
     drop(distances);
     Ok((graph.to_user_order(reached, 1)?, report))
 }
 
 /// Distances as the bits of non-negative floats, which order as the floats do.
-struct Distances(Array<AtomicU64>);
+pub(crate) struct Distances(Array<AtomicU64>);
 
 impl Distances {
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub(crate) fn new(vertices: usize, distance: impl Fn(usize) -> f64) -> Result<Self> {
+        Array::from_fn(vertices, |v| AtomicU64::new(distance(v).to_bits())).map(Self)
+    }
+
+    /// The distances of all vertices.
+    pub(crate) fn to_vec(&self) -> Vec<f64> {
+        vec_from_fn(self.0.len(), |v| self.get(v as u32))
+    }
+
     #[inline(always)]
     fn get(&self, v: u32) -> f64 {
         f64::from_bits(self.0[v as usize].load(Ordering::Relaxed))

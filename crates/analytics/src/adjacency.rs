@@ -1,0 +1,252 @@
+//! All arcs as lists in memory: each vertex's out-neighbours, side by side.
+//!
+//! One pass makes them, from tiles or raw blocks, at 4 bytes a vertex and 4 to 12 an arc. A step of
+//! an algorithm then costs what the vertices that it is about have arcs: what a search of a graph with
+//! a long diameter needs, whose levels are thousands and small. Lists are in any order.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::manifest::Weights;
+use tiergraph_graph::{Direction, Graph};
+use tiergraph_mem::{Array, Reservation};
+
+use crate::arcs::{Arcs, for_each_arc, stored_once};
+use crate::report::Run;
+
+/// A run on a GPU goes on along lists after this many steps, and as many more as there are times this
+/// many arcs: a step of next to nothing takes as long there as making lists of so many.
+const STEPS: u64 = 128;
+const ARCS_A_STEP: u64 = 10_000;
+
+/// Every vertex's out-neighbours, with weights if they are wanted and there are any.
+#[derive(Debug)]
+pub(crate) struct Adjacency {
+    /// Where each vertex's list ends: it begins where the one before does.
+    ends: Array<AtomicU32>,
+    arcs: Stored,
+    _held: Reservation,
+}
+
+/// Neighbours, and the bits of their weights.
+#[derive(Debug)]
+enum Stored {
+    /// Every weight is 1.
+    Plain(Array<AtomicU32>),
+    /// The weight in the upper half.
+    F32(Array<AtomicU64>),
+    F64(Array<AtomicU32>, Array<AtomicU64>),
+}
+
+impl Stored {
+    fn new(arcs: usize, weights: Weights) -> Result<Self> {
+        Ok(match weights {
+            Weights::None => Self::Plain(Array::zeroed(arcs)?),
+            Weights::F32 => Self::F32(Array::zeroed(arcs)?),
+            Weights::F64 => Self::F64(Array::zeroed(arcs)?, Array::zeroed(arcs)?),
+        })
+    }
+
+    fn arc_bytes(weights: Weights) -> u64 {
+        match weights {
+            Weights::None => 4,
+            Weights::F32 => 8,
+            Weights::F64 => 12,
+        }
+    }
+
+    /// Whether there is an arc `at`.
+    fn set(&self, at: usize, target: u32, weight: f64) -> bool {
+        let is_set = |slot: Option<()>| slot.is_some();
+        is_set(match self {
+            Self::Plain(targets) => targets.get(at).map(|to| to.store(target, Ordering::Relaxed)),
+            Self::F32(arcs) => {
+                // A weight that was stored in 32 bits fits them.
+                let bits = u64::from((weight as f32).to_bits()) << 32 | u64::from(target);
+                arcs.get(at).map(|to| to.store(bits, Ordering::Relaxed))
+            }
+            Self::F64(targets, weights) => targets.get(at).zip(weights.get(at)).map(|(to, by)| {
+                to.store(target, Ordering::Relaxed);
+                by.store(weight.to_bits(), Ordering::Relaxed);
+            }),
+        })
+    }
+}
+
+impl Adjacency {
+    /// Bytes that are reserved while lists are made; 4 a vertex fewer from then on.
+    pub(crate) fn bytes(graph: &Graph, weighted: bool) -> u64 {
+        let arc_bytes = Stored::arc_bytes(weights(graph, weighted));
+        graph.manifest().vertices * 8 + graph.manifest().arcs * arc_bytes
+    }
+
+    /// Whether a run on a GPU goes on along lists: its steps took longer than making those does, and they
+    /// fit the memory beside `state_bytes`.
+    pub(crate) fn pays(graph: &Graph, run: &Run<'_>, weighted: bool, state_bytes: u64) -> bool {
+        run.steps() as u64 > STEPS + graph.manifest().arcs / ARCS_A_STEP
+            && Self::bytes(graph, weighted) + state_bytes <= graph.budget().left()
+    }
+
+    /// Makes the lists, with weights if `weighted`; `None` where there is no memory for them, or where
+    /// there are 2³² arcs or more. Blocks that are resident make room.
+    ///
+    /// # Errors
+    /// Whatever a pass gives; degrees that are not those of the arcs.
+    pub(crate) fn read(graph: &Graph, weighted: bool) -> Result<Option<Self>> {
+        let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
+        let (weights, bytes) = (weights(graph, weighted), Self::bytes(graph, weighted));
+        if u32::try_from(arcs).is_err() || bytes > graph.budget().left() {
+            return Ok(None);
+        }
+        let mut held = match graph.reserve(bytes, "the arcs as lists") {
+            Ok(held) => held,
+            // Another run was faster.
+            Err(error) if error.kind() == ErrorKind::Budget => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let degrees = graph.degrees(Direction::Out)?;
+        let mut begin = 0u32;
+        let ends = Array::from_fn(degrees.len(), |v| {
+            let own = begin;
+            begin = begin.wrapping_add(degrees[v]);
+            AtomicU32::new(own)
+        })?;
+        let lists = Filling { ends, arcs: Stored::new(arcs as usize, weights)? };
+        lists.fill(graph)?;
+        lists.check(graph, &degrees)?;
+        drop(degrees);
+        held.shrink_to(bytes - vertices * 4);
+        Ok(Some(Self { ends: lists.ends, arcs: lists.arcs, _held: held }))
+    }
+
+    /// How many arcs there are.
+    pub(crate) fn arcs(&self) -> usize {
+        self.ends.last().map_or(0, |end| end.load(Ordering::Relaxed) as usize)
+    }
+
+    /// How many arcs `v` has.
+    #[inline(always)]
+    pub(crate) fn degree(&self, v: u32) -> usize {
+        self.list(v).len()
+    }
+
+    #[inline(always)]
+    fn list(&self, v: u32) -> Range<usize> {
+        let end = |v: u32| self.ends[v as usize].load(Ordering::Relaxed) as usize;
+        let begin = v.checked_sub(1).map_or(0, end);
+        begin..end(v)
+    }
+
+    /// Calls `visit` with each neighbour of `v`.
+    #[inline(always)]
+    pub(crate) fn targets(&self, v: u32, mut visit: impl FnMut(u32)) {
+        let list = self.list(v);
+        match &self.arcs {
+            Stored::Plain(targets) | Stored::F64(targets, _) => {
+                targets[list].iter().for_each(|target| visit(target.load(Ordering::Relaxed)));
+            }
+            Stored::F32(arcs) => {
+                arcs[list].iter().for_each(|arc| visit(arc.load(Ordering::Relaxed) as u32));
+            }
+        }
+    }
+
+    /// Calls `visit(neighbour, weight)` for each arc of `v`; weights are 1 where there are none.
+    #[inline(always)]
+    pub(crate) fn weighted(&self, v: u32, mut visit: impl FnMut(u32, f64)) {
+        let list = self.list(v);
+        match &self.arcs {
+            Stored::Plain(targets) => {
+                targets[list].iter().for_each(|target| visit(target.load(Ordering::Relaxed), 1.0));
+            }
+            Stored::F32(arcs) => arcs[list].iter().for_each(|arc| {
+                let arc = arc.load(Ordering::Relaxed);
+                visit(arc as u32, f32::from_bits((arc >> 32) as u32).into());
+            }),
+            Stored::F64(targets, weights) => {
+                let weights = &weights[list.clone()];
+                for (target, weight) in targets[list].iter().zip(weights) {
+                    let weight = f64::from_bits(weight.load(Ordering::Relaxed));
+                    visit(target.load(Ordering::Relaxed), weight);
+                }
+            }
+        }
+    }
+
+    /// The weight of arc number `at` of all.
+    pub(crate) fn weight(&self, at: usize) -> f64 {
+        match &self.arcs {
+            Stored::Plain(_) => 1.0,
+            Stored::F32(arcs) => {
+                f32::from_bits((arcs[at].load(Ordering::Relaxed) >> 32) as u32).into()
+            }
+            Stored::F64(_, weights) => f64::from_bits(weights[at].load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// The weights that lists have.
+fn weights(graph: &Graph, weighted: bool) -> Weights {
+    if weighted { graph.manifest().weighted } else { Weights::None }
+}
+
+/// Lists that all threads add to.
+struct Filling {
+    /// Where each vertex's next arc goes.
+    ends: Array<AtomicU32>,
+    arcs: Stored,
+}
+
+impl Filling {
+    fn fill(&self, graph: &Graph) -> Result<()> {
+        let all = graph.select_tiles(|_| true);
+        let (tiles, once) = (graph.has_tiles(), stored_once(graph));
+        // Of an undirected graph's raw blocks, a row is a whole list.
+        let whole = !tiles && !graph.manifest().directed;
+        let fits = AtomicBool::new(true);
+        let visit = |(): &mut (), arcs: &Arcs<'_>| {
+            arcs.rows(|row, arcs| {
+                let mut sound = true;
+                arcs.weighted(|column, weight| {
+                    sound &= if whole {
+                        self.put(row, column, weight)
+                    } else {
+                        let back = once && row != column;
+                        self.put(column, row, weight) && (!back || self.put(row, column, weight))
+                    };
+                });
+                if !sound {
+                    fits.store(false, Ordering::Relaxed);
+                }
+            });
+        };
+        for_each_arc(graph, &all, |_| (), visit, |()| Ok(()))?;
+        if fits.into_inner() { Ok(()) } else { Err(other_degrees(graph)) }
+    }
+
+    /// Adds an arc; false where there is no place for it.
+    #[inline(always)]
+    fn put(&self, from: u32, to: u32, weight: f64) -> bool {
+        let Some(end) = self.ends.get(from as usize) else { return false };
+        self.arcs.set(end.fetch_add(1, Ordering::Relaxed) as usize, to, weight)
+    }
+
+    /// Checks that every list ends where the next begins.
+    fn check(&self, graph: &Graph, degrees: &[u32]) -> Result<()> {
+        let mut end = 0u32;
+        let as_said = self.ends.iter().zip(degrees).all(|(found, &degree)| {
+            end = end.wrapping_add(degree);
+            found.load(Ordering::Relaxed) == end
+        });
+        if as_said { Ok(()) } else { Err(other_degrees(graph)) }
+    }
+}
+
+fn other_degrees(graph: &Graph) -> Error {
+    Error::new(ErrorKind::Format, "list the arcs of")
+        .object(graph.dir().path().display())
+        .expected("as many of each vertex as its degree says")
+        .got("others: a file is damaged")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+}

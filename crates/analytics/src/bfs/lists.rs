@@ -1,0 +1,194 @@
+//! Small levels, followed one after the other on the calling thread.
+//!
+//! A level that passes over rows or blocks wakes threads and selects what to read, whatever the
+//! frontier. Once a search has spent on such levels half of what lists in memory cost ([`Adjacency`]),
+//! those are made: so it takes at most a half longer than the better of the two ways. Where they do not
+//! fit the memory, small levels are read page by page, and pages that were read are kept
+//! ([`NearRows`]), because most vertices of a level are on the pages of the one before.
+
+use std::sync::atomic::Ordering;
+
+use tiergraph_core::Result;
+use tiergraph_graph::{Direction, Graph, NearRows};
+
+use super::choice::{LEVEL_COST, TILES_COST};
+use super::{Frontier, Search, UNREACHED};
+use crate::adjacency::Adjacency;
+
+/// A level whose frontier has fewer than one in so many arcs is small.
+const SMALL_SHARE: usize = 32;
+/// What levels may cost an arc of the graph, in bytes, before lists are made: half of what those do.
+const PATIENCE: u64 = 4;
+/// Levels that are followed at a time.
+const AT_ONCE: u32 = 1 << 14;
+/// Pages that are kept take this part of the memory that is left.
+const PAGES_SHARE: u64 = 2;
+
+/// Levels that were followed, one after the other.
+pub(super) struct Followed {
+    pub(super) how: &'static str,
+    pub(super) levels: u32,
+    /// Vertices that they reached.
+    pub(super) reached: usize,
+    /// The last one's.
+    pub(super) next: Frontier,
+}
+
+/// What small levels are followed with.
+enum Lists<'a> {
+    /// Nothing yet.
+    NotYet,
+    /// All arcs in memory.
+    Made(Adjacency),
+    /// Pages, because the arcs do not fit.
+    Pages(NearRows<'a>),
+    /// Neither fits the memory.
+    Never,
+}
+
+impl<'a> Lists<'a> {
+    fn new(graph: &'a Graph) -> Result<Self> {
+        if let Some(lists) = Adjacency::read(graph, false)? {
+            return Ok(Self::Made(lists));
+        }
+        if graph.keeps_rows(Direction::Out) {
+            return Ok(Self::Never);
+        }
+        let pages = graph.near_rows(Direction::Out, graph.budget().left() / PAGES_SHARE)?;
+        Ok(pages.map_or(Self::Never, Self::Pages))
+    }
+}
+
+/// What small levels cost a search so far, and what they are followed with.
+pub(super) struct Small<'a> {
+    lists: Lists<'a>,
+    /// Bytes of the levels before there were lists, in the unit of `choice`.
+    spent: u64,
+}
+
+impl<'a> Small<'a> {
+    /// Of a search that begins.
+    pub(super) fn new() -> Self {
+        Self { lists: Lists::NotYet, spent: 0 }
+    }
+
+    /// Of a search that is known to have many.
+    ///
+    /// # Errors
+    /// Whatever a pass gives.
+    pub(super) fn many(graph: &'a Graph) -> Result<Self> {
+        Ok(Self { lists: Lists::new(graph)?, spent: 0 })
+    }
+
+    /// Notes what a level cost that was done `how`, and takes what small ones are followed with once
+    /// that is enough.
+    pub(super) fn note(&mut self, search: &Search<'a>, how: &str, next: &Frontier) -> Result<()> {
+        let is_small = next.count <= search.with_arcs / SMALL_SHARE && search.residual.is_none();
+        if !is_small || !matches!(self.lists, Lists::NotYet) {
+            return Ok(());
+        }
+        let graph = search.graph;
+        let passed = match how {
+            "tiles" if graph.has_tiles() => graph.tiles_bytes(),
+            "tiles" => graph.raw_bytes(Direction::In),
+            _ => 0,
+        };
+        self.spent += LEVEL_COST + passed * TILES_COST;
+        let fit = Adjacency::bytes(graph, false) <= graph.budget().left();
+        if !fit || self.spent > graph.manifest().arcs * PATIENCE {
+            self.lists = Lists::new(graph)?;
+        }
+        Ok(())
+    }
+
+    /// Follows small levels from `frontier` on; none if it is not small, or nothing to follow it with.
+    pub(super) fn follow(
+        &mut self,
+        search: &Search<'a>,
+        frontier: &mut Frontier,
+    ) -> Result<Option<Followed>> {
+        let most = search.with_arcs.max(1 << 10) / SMALL_SHARE;
+        if search.residual.is_some() || frontier.count > most {
+            return Ok(None);
+        }
+        let followed = match &mut self.lists {
+            Lists::Made(lists) => search.follow_by(lists, search.sorted(frontier).to_vec())?,
+            Lists::Pages(pages) => {
+                let list = search.sorted(frontier).to_vec();
+                search.follow_by(&mut Pages { pages, most }, list)?
+            }
+            Lists::NotYet | Lists::Never => return Ok(None),
+        };
+        Ok(Some(followed).filter(|followed| followed.levels > 0))
+    }
+}
+
+impl Search<'_> {
+    fn follow_by<N: Neighbors>(&self, neighbors: &mut N, mut now: Vec<u32>) -> Result<Followed> {
+        let (mut next, mut levels, mut reached) = (Vec::new(), 0, 0);
+        while !now.is_empty() && levels < AT_ONCE && self.unvisited > reached {
+            if !neighbors.are_few(&mut now) {
+                break;
+            }
+            let to = self.level + levels + 1;
+            neighbors.each(&now, |u| {
+                let depth = &self.depth[u as usize];
+                if depth.load(Ordering::Relaxed) == UNREACHED {
+                    depth.store(to, Ordering::Relaxed);
+                    next.push(u);
+                }
+            })?;
+            levels += 1;
+            reached += next.len();
+            std::mem::swap(&mut now, &mut next);
+            next.clear();
+        }
+        Ok(Followed { how: N::HOW, levels, reached, next: now.into() })
+    }
+}
+
+/// What the neighbours of a small level are taken from.
+trait Neighbors {
+    /// What reports say.
+    const HOW: &'static str;
+
+    /// Whether `vertices` have few enough arcs to be followed on one thread; may put them in order.
+    fn are_few(&self, vertices: &mut [u32]) -> bool;
+
+    /// Calls `visit` with every neighbour of `vertices`.
+    fn each(&mut self, vertices: &[u32], visit: impl FnMut(u32)) -> Result<()>;
+}
+
+impl Neighbors for Adjacency {
+    const HOW: &'static str = "lists";
+
+    fn are_few(&self, vertices: &mut [u32]) -> bool {
+        let arcs: usize = vertices.iter().map(|&v| self.degree(v)).sum();
+        arcs <= self.arcs().max(1 << 10) / SMALL_SHARE
+    }
+
+    #[inline(always)]
+    fn each(&mut self, vertices: &[u32], mut visit: impl FnMut(u32)) -> Result<()> {
+        vertices.iter().for_each(|&v| self.targets(v, &mut visit));
+        Ok(())
+    }
+}
+
+/// Pages that are kept, for frontiers of at most so many vertices.
+struct Pages<'s, 'g> {
+    pages: &'s mut NearRows<'g>,
+    most: usize,
+}
+
+impl Neighbors for Pages<'_, '_> {
+    const HOW: &'static str = "pages";
+
+    fn are_few(&self, vertices: &mut [u32]) -> bool {
+        vertices.sort_unstable();
+        vertices.len() <= self.most
+    }
+
+    fn each(&mut self, vertices: &[u32], mut visit: impl FnMut(u32)) -> Result<()> {
+        self.pages.visit(vertices, |_, u| visit(u as u32))
+    }
+}

@@ -1,0 +1,218 @@
+//! Vertices by distance: a queue of buckets that a vertex is in once, or not at all.
+//!
+//! Delta-stepping's buckets (Meyer, Sanders, J. Algorithms 49, 2003) as lists that are linked through
+//! the vertices' own state, 16 bytes a vertex, so that a distance, its place in a list and the
+//! neighbours there are on one cache line and nothing is allocated. The buckets are a window over
+//! distances; what lies behind it waits in one list, out of which the next window is filled. How wide
+//! buckets are decides the seconds only.
+
+use tiergraph_core::Result;
+use tiergraph_mem::Array;
+
+/// Buckets of a window. The last list is of what lies behind it.
+pub(super) const BUCKETS: usize = 1 << 12;
+/// Of the vertices behind the window, as many are looked at to choose the next one's width.
+const SAMPLE: usize = 255;
+/// Not in a list.
+const NONE: u32 = u32::MAX;
+
+/// A vertex, or the head of a list, which is circular.
+#[derive(Debug, Clone, Copy, bytemuck::Zeroable)]
+struct Place {
+    distance: f64,
+    next: u32,
+    before: u32,
+}
+
+/// Distances, and the vertices that are to tell theirs.
+#[derive(Debug)]
+pub(super) struct Buckets {
+    /// Vertices, then heads.
+    places: Array<Place>,
+    vertices: usize,
+    /// The least width.
+    delta: f64,
+    /// The window: where it begins, and how wide its buckets are.
+    start: f64,
+    width: f64,
+    /// The first bucket that may not be empty.
+    current: usize,
+}
+
+impl Buckets {
+    /// Bytes that so many vertices take.
+    pub(super) fn bytes(vertices: usize) -> u64 {
+        ((vertices + BUCKETS + 1) * size_of::<Place>()) as u64
+    }
+
+    /// Vertices at these distances, none of them in a bucket. Buckets are at least `delta` wide.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub(super) fn new(
+        vertices: usize,
+        delta: f64,
+        distance: impl Fn(usize) -> f64,
+    ) -> Result<Self> {
+        let places = Array::from_fn(vertices + BUCKETS + 1, |i| match i < vertices {
+            true => Place { distance: distance(i), next: NONE, before: NONE },
+            false => Place { distance: 0.0, next: i as u32, before: i as u32 },
+        })?;
+        Ok(Self { places, vertices, delta, start: 0.0, width: delta, current: BUCKETS })
+    }
+
+    #[inline(always)]
+    pub(super) fn distance(&self, v: u32) -> f64 {
+        self.places[v as usize].distance
+    }
+
+    /// Puts `v` behind the window, if it is in no list.
+    pub(super) fn push(&mut self, v: u32) {
+        if self.places[v as usize].before == NONE {
+            self.link(v, self.head(BUCKETS));
+        }
+    }
+
+    /// Lowers the distance of `v` and puts it in its bucket; false if it is not lower.
+    #[inline(always)]
+    pub(super) fn lower(&mut self, v: u32, distance: f64) -> bool {
+        let place = &mut self.places[v as usize];
+        if place.distance <= distance {
+            return false;
+        }
+        place.distance = distance;
+        if place.before != NONE {
+            self.unlink(v);
+        }
+        self.link(v, self.head(self.bucket(distance)));
+        true
+    }
+
+    /// Takes a vertex out of the first bucket that has one; `None` if the window is empty.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        while self.current < BUCKETS {
+            let head = self.head(self.current);
+            let v = self.places[head as usize].next;
+            if v != head {
+                self.unlink(v);
+                return Some(v);
+            }
+            self.current += 1;
+        }
+        None
+    }
+
+    /// Fills the next window out of what lies behind this one, which is empty; false if nothing does.
+    ///
+    /// The window begins at the least distance there, and is wide enough for half of what is there: so
+    /// no vertex is looked at here often, however weights differ.
+    pub(super) fn advance(&mut self) -> bool {
+        let head = self.head(BUCKETS);
+        let (mut v, mut least, mut sample) = (self.next(head), f64::INFINITY, Vec::new());
+        while v != head {
+            let distance = self.distance(v);
+            least = least.min(distance);
+            if sample.len() < SAMPLE {
+                sample.push(distance);
+            }
+            v = self.next(v);
+        }
+        sample.sort_unstable_by(f64::total_cmp);
+        let Some(middle) = sample.get(sample.len() / 2) else { return false };
+        self.start = least;
+        self.width = self.delta.max((middle - least) / BUCKETS as f64);
+        self.current = 0;
+        let mut v = self.next(head);
+        while v != head {
+            let next = self.next(v);
+            let bucket = self.bucket(self.distance(v));
+            if bucket < BUCKETS {
+                self.unlink(v);
+                self.link(v, self.head(bucket));
+            }
+            v = next;
+        }
+        true
+    }
+
+    /// The bucket of a distance that is not before the window. As distances ascend, so do buckets.
+    #[inline(always)]
+    fn bucket(&self, distance: f64) -> usize {
+        (((distance - self.start) / self.width) as usize).min(BUCKETS)
+    }
+
+    #[inline(always)]
+    fn head(&self, bucket: usize) -> u32 {
+        (self.vertices + bucket) as u32
+    }
+
+    #[inline(always)]
+    fn next(&self, v: u32) -> u32 {
+        self.places[v as usize].next
+    }
+
+    /// Adds `v` at the end of a list: what comes first leaves first, so that a wide bucket's vertices
+    /// are looked at as often as Bellman and Ford would.
+    #[inline(always)]
+    fn link(&mut self, v: u32, head: u32) {
+        let last = self.places[head as usize].before;
+        self.places[last as usize].next = v;
+        self.places[head as usize].before = v;
+        let place = &mut self.places[v as usize];
+        (place.next, place.before) = (head, last);
+    }
+
+    #[inline(always)]
+    fn unlink(&mut self, v: u32) {
+        let Place { next, before, .. } = self.places[v as usize];
+        self.places[before as usize].next = next;
+        self.places[next as usize].before = before;
+        self.places[v as usize].before = NONE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Vertices leave in the order of their buckets, over many windows, each once.
+    #[test]
+    fn vertices_leave_by_distance() {
+        let n = 10_000;
+        for (delta, spread) in [(1.0, 1.0), (1e-3, 1e6), (5.0, 0.0), (1e-300, 1e300)] {
+            let distance = |v: usize| (v * 7919 % n) as f64 * spread;
+            let mut buckets = Buckets::new(n, delta, |_| f64::INFINITY).unwrap();
+            for v in 0..n {
+                buckets.places[v].distance = distance(v) * 2.0 + 1.0;
+                buckets.push(v as u32);
+                buckets.push(v as u32);
+            }
+            let (mut left, mut last) = (vec![0; n], 0.0);
+            while buckets.advance() {
+                while let Some(v) = buckets.pop() {
+                    let width = buckets.width;
+                    assert!(buckets.distance(v) >= last - width, "{v} of {delta}, {spread}");
+                    last = buckets.distance(v);
+                    left[v as usize] += 1;
+                }
+            }
+            assert!(left.iter().all(|&times| times == 1), "{delta}, {spread}");
+        }
+    }
+
+    #[test]
+    fn what_is_lowered_moves() {
+        let distance = |v| if v == 0 { 0.0 } else { f64::INFINITY };
+        let mut buckets = Buckets::new(3, 1.0, distance).unwrap();
+        buckets.push(0);
+        assert!(buckets.advance());
+        assert_eq!(buckets.pop(), Some(0));
+        assert!(buckets.lower(1, 50.0) && buckets.lower(2, 40.0) && buckets.lower(1, 30.0));
+        assert!(!buckets.lower(1, 30.0));
+        assert_eq!([buckets.pop(), buckets.pop(), buckets.pop()], [Some(1), Some(2), None]);
+        assert!(!buckets.advance());
+    }
+}

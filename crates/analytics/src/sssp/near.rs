@@ -1,0 +1,146 @@
+//! Paths along lists in memory: near vertices first, by delta-stepping on one thread.
+//!
+//! A pass over tiles looks at every arc of the tiles in which a distance fell: where few do, and in many
+//! passes, as in a road network, almost all are looked at in vain. Once it is clear that this is one,
+//! lists are made ([`Adjacency`]), and the rest is done here: distances only fall, and the last ones are
+//! what passes would have found, bit for bit, because a sum along a path does not depend on who adds it
+//! up.
+
+use tiergraph_core::{ErrorKind, Result};
+use tiergraph_graph::{Graph, TileSelection};
+use tiergraph_mem::Reservation;
+
+use super::Distances;
+use super::buckets::{BUCKETS, Buckets};
+use crate::active::ActiveTiles;
+use crate::adjacency::Adjacency;
+use crate::report::Run;
+
+/// Once passes looked at half of the arcs, distances of more than one vertex in so many have fallen, if
+/// the graph has a short diameter.
+const REACHED_SHARE: u64 = 16;
+/// Once passes looked at all arcs so often, few distances fall if the graph has a short diameter:
+const PASSES: u64 = 6;
+/// one for so many that fell in the pass in which most did.
+const END_SHARE: u64 = 16;
+/// After as many times all arcs, lists would have cost less, whatever is left.
+const MOST_PASSES: u64 = 32;
+/// What a pass takes that has next to nothing to do, in arcs that it could look at.
+const PASS_COST: u64 = 40_000;
+/// Weights that are looked at to choose how wide buckets are.
+const SAMPLE: usize = 1023;
+/// Vertices between two looks at whether the run is to end.
+const STEP: usize = 1 << 16;
+
+/// What passes did so far, and whether lists were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// Arcs that were looked at.
+    arcs: u64,
+    /// Distances that fell.
+    lowered: u64,
+    /// Those of the pass in which most fell.
+    peak: u64,
+    is_settled: bool,
+}
+
+impl Passed {
+    /// Notes a pass; gives what the rest needs once that is worth making and fits the memory.
+    pub(super) fn note(
+        &mut self,
+        graph: &Graph,
+        selection: &TileSelection,
+        lowered: u64,
+    ) -> Result<Option<Near>> {
+        let all = graph.manifest().arcs;
+        let looked_at = if graph.has_tiles() { graph.arcs_of(selection) } else { all };
+        self.arcs += looked_at + PASS_COST;
+        self.lowered += lowered;
+        self.peak = self.peak.max(lowered);
+        let is_few = self.lowered < graph.vertices() as u64 / REACHED_SHARE;
+        let goes_on = lowered > self.peak / END_SHARE;
+        let is_long = (is_few && self.arcs > all / 2)
+            || (goes_on && self.arcs > all * PASSES)
+            || self.arcs > all * MOST_PASSES;
+        if self.is_settled || lowered == 0 || !is_long {
+            return Ok(None);
+        }
+        self.is_settled = true;
+        Near::new(graph)
+    }
+}
+
+/// What paths are followed with.
+pub(crate) struct Near {
+    lists: Adjacency,
+    /// The memory of the buckets.
+    _held: Reservation,
+}
+
+impl Near {
+    /// `None` where there is no memory for it.
+    pub(crate) fn new(graph: &Graph) -> Result<Option<Self>> {
+        let bytes = Buckets::bytes(graph.vertices());
+        // Heads of buckets are numbered behind the vertices.
+        let fits = graph.vertices() + BUCKETS < u32::MAX as usize;
+        if !fits || bytes + Adjacency::bytes(graph, true) > graph.budget().left() {
+            return Ok(None);
+        }
+        let held = match graph.reserve(bytes, "the order of vertices by distance") {
+            Ok(held) => held,
+            // Another run was faster.
+            Err(error) if error.kind() == ErrorKind::Budget => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Adjacency::read(graph, true)?.map(|lists| Self { lists, _held: held }))
+    }
+
+    /// Finds the distances that are left, from those of `active` on.
+    pub(crate) fn finish(
+        self,
+        graph: &Graph,
+        distances: &Distances,
+        active: &ActiveTiles,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        let n = graph.vertices();
+        let mut buckets = Buckets::new(n, delta(&self.lists), |v| distances.get(v as u32))?;
+        for v in 0..n as u32 {
+            if active.has(v) && buckets.distance(v) < f64::INFINITY {
+                buckets.push(v);
+            }
+        }
+        while buckets.advance() {
+            let lowered = empty_window(graph, &self.lists, &mut buckets)?;
+            run.iteration("lists", lowered as f64);
+        }
+        for v in 0..n as u32 {
+            distances.lower(v, buckets.distance(v));
+        }
+        Ok(())
+    }
+}
+
+/// Has every vertex of the window tell its distance; gives how many fell.
+fn empty_window(graph: &Graph, lists: &Adjacency, buckets: &mut Buckets) -> Result<u64> {
+    let mut lowered = 0;
+    loop {
+        graph.cancel().check("find the paths")?;
+        for _ in 0..STEP {
+            let Some(v) = buckets.pop() else { return Ok(lowered) };
+            let distance = buckets.distance(v);
+            lists.weighted(v, |u, weight| {
+                lowered += u64::from(buckets.lower(u, distance + weight));
+            });
+        }
+    }
+}
+
+/// How wide a bucket is: half of a usual weight, so that most vertices leave theirs once.
+fn delta(lists: &Adjacency) -> f64 {
+    let step = (lists.arcs() / SAMPLE).max(1);
+    let mut sample: Vec<f64> = (0..lists.arcs()).step_by(step).map(|at| lists.weight(at)).collect();
+    sample.retain(|&weight| weight > 0.0 && weight < f64::INFINITY);
+    sample.sort_unstable_by(f64::total_cmp);
+    sample.get(sample.len() / 2).map_or(1.0, |middle| middle / 2.0)
+}

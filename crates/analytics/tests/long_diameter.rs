@@ -1,0 +1,144 @@
+//! Graphs with long diameters: what a level or a step reads and reports follows what it touches.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Built, Edge, Layout};
+use tiergraph_analytics::{RunReport, bfs, sssp};
+use tiergraph_core::Silent;
+use tiergraph_format::manifest::Codec;
+use tiergraph_graph::{Graph, OpenOptions};
+use tiergraph_ingest::build::WeightChoice;
+
+const LAYOUTS: [(Codec, bool); 4] =
+    [(Codec::Packed, true), (Codec::Packed, false), (Codec::Raw, true), (Codec::Raw, false)];
+
+/// A grid of vertices, of whose edges three in ten are missing.
+fn road(rows: u64, columns: u64) -> Vec<Edge> {
+    let mut state = 7u64;
+    let mut draw = move || {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        state >> 33
+    };
+    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    let mut edges = Vec::new();
+    for (row, column) in places {
+        let here = row * columns + column;
+        let right = (column + 1 < columns).then_some(here + 1);
+        let down = (row + 1 < rows).then_some(here + columns);
+        for other in right.into_iter().chain(down) {
+            if draw() % 10 >= 3 {
+                edges.push((here, other, (draw() % 10_000 + 1) as f64));
+                // Directed, too, most of it can be reached.
+                edges.push((other, here, (draw() % 10_000 + 1) as f64));
+            }
+        }
+    }
+    edges
+}
+
+/// A path whose vertices have ids in no order.
+fn path(len: u64) -> Vec<Edge> {
+    let id = |i: u64| i * 7919 % len;
+    (1..len).map(|i| (id(i - 1), id(i), (i % 97 + 1) as f64)).collect()
+}
+
+fn built(edges: &[Edge], (codec, directed): (Codec, bool)) -> Built {
+    let (weights, block_bytes) = (WeightChoice::F32, 64 << 10);
+    let (columns_log2, strip_arcs) = (13, 1 << 16);
+    let layout = Layout {
+        codec,
+        directed,
+        weights,
+        block_bytes,
+        columns_log2,
+        strip_arcs,
+        ..Layout::default()
+    };
+    Built::new(edges, &layout)
+}
+
+fn open(built: &Built, memory: Option<u64>) -> Graph {
+    let options = OpenOptions { threads: Some(2), memory, ..OpenOptions::default() };
+    Graph::open(&built.path, &options).unwrap()
+}
+
+fn ways(report: &RunReport) -> Vec<&'static str> {
+    let mut ways: Vec<_> = report.details.iter().map(|step| step.how).collect();
+    ways.dedup();
+    ways
+}
+
+#[test]
+fn resident_searches_go_over_to_lists_and_equal_the_verifier() {
+    for how in LAYOUTS {
+        let built = built(&road(150, 150), how);
+        let graph = open(&built, Some(256 << 20));
+        for source in [0, 10_000] {
+            let (hops, report) = bfs(&graph, source, &Silent).unwrap();
+            assert_eq!(hops, built.reference.hops(source as usize), "{how:?}");
+            assert!(ways(&report).contains(&"lists"), "{how:?}: {:?}", ways(&report));
+            let (distances, report) = sssp(&graph, source, &Silent).unwrap();
+            assert_eq!(distances, built.reference.distances(source as usize), "{how:?}");
+            assert!(ways(&report).contains(&"lists"), "{how:?}: {:?}", ways(&report));
+            assert!(report.iterations < 100, "{how:?}: {} passes", report.iterations);
+        }
+    }
+}
+
+/// A report has as many entries of a path of 60,000 levels as of one of thousands, and what was
+/// reserved is given back.
+#[test]
+fn a_path_is_reported_in_few_entries() {
+    for how in LAYOUTS {
+        let built = built(&path(60_000), how);
+        let graph = open(&built, Some(256 << 20));
+        let before = graph.budget().used();
+        let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
+        assert_eq!(hops, built.reference.hops(0), "{how:?}");
+        assert_eq!(report.iterations, 59_999, "{how:?}");
+        let counted: usize = report.details.iter().map(|step| step.iterations).sum();
+        assert!(counted == 59_999 && report.details.len() < 1100, "{how:?}");
+        assert_eq!(graph.budget().used(), before, "{how:?}");
+    }
+}
+
+/// Where neither blocks nor lists fit, a page is read about once and not once a level.
+#[test]
+fn out_of_core_pages_are_read_about_once() {
+    for directed in [true, false] {
+        let built = built(&road(3000, 100), (Codec::Packed, directed));
+        let files = &open(&built, None).manifest().files.clone();
+        let rows = files["out.rows"].bytes;
+        let state = 3000 * 100 * 9;
+        let needed = open(&built, None).budget().used() + state;
+        // Less than the rows, which are smaller than tiles and lists.
+        let graph = open(&built, Some(needed + rows / 2));
+        let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
+        assert_eq!(hops, built.reference.hops(0));
+        println!("{} of {rows} by {:?}", report.bytes_read, ways(&report));
+        assert!(ways(&report).contains(&"pages"), "{:?}", ways(&report));
+        assert!(report.iterations > 1000, "{} levels", report.iterations);
+        assert!(report.bytes_read < 2 * rows, "{} of {rows}", report.bytes_read);
+    }
+}
+
+/// Of raw blocks, where lists do not fit, those are read that have a vertex of the frontier.
+#[test]
+fn out_of_core_raw_blocks_are_those_of_the_frontier() {
+    let (len, block_bytes) = (5000, 4 << 10);
+    let edges: Vec<Edge> = (1..len).map(|i| (i - 1, i, 1.0)).collect();
+    for directed in [true, false] {
+        let layout = Layout { codec: Codec::Raw, directed, block_bytes, ..Layout::default() };
+        let built = Built::new(&edges, &layout);
+        let needed = open(&built, None).budget().used() + len * 9 + (24 << 10);
+        let graph = open(&built, Some(needed));
+        let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
+        assert_eq!(hops, built.reference.hops(0));
+        assert_eq!(ways(&report), ["push"], "directed: {directed}");
+        // A list that could begin in two blocks, each level; all blocks until all were seen.
+        let most = 2 * (report.iterations as u64 * u64::from(block_bytes) + report.pass_bytes);
+        assert!(report.bytes_read <= most, "{} of {most}", report.bytes_read);
+    }
+}
