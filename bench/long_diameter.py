@@ -1,0 +1,231 @@
+"""Searches of graphs with long diameters: seconds, levels and bytes read of BFS and SSSP.
+
+Roads (a grid that lost three edges in ten, in the order of its rows and shuffled), paths, a
+caterpillar, and R-MAT as the control. Each build of tiergraph runs in processes of its own, in turn
+with the other where `--before` names one. Resident: the second and later runs of an opened graph.
+Out of core: the first run with the least memory that the graph accepts, so that neither its blocks
+nor a copy of its arcs fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import _runs
+import tiergraph as tg
+from _runs import Record, median, say
+
+Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+SHARE_REMOVED = 0.3
+LARGEST_WEIGHT = 10_000
+PAGE_BYTES = 4096
+SEED = 7
+
+
+def main() -> None:
+    """Builds the graphs, measures each, prints and saves; or measures one, for the former."""
+    if sys.argv[1:2] == ["--measure"]:
+        print(json.dumps(_measured(**json.loads(sys.argv[2]))))
+        return
+    options = _options()
+    with _runs.data_directory("long_diameter", options.keep) as directory:
+        records = [
+            record
+            for name, make in _graphs(options.scale).items()
+            if name in (options.graphs or _graphs(options.scale))
+            for record in _records(directory, name, make, options)
+        ]
+    rows = [row for record in records for row in _rows(record)]
+    _runs.table(
+        f"BFS and SSSP, {options.threads} threads, medians",
+        ("graph", "codec", "algorithm", "where", "s", "s before", "levels", "pages read", "of"),
+        rows,
+    )
+    _runs.save(options, "long_diameter", "page cache as it was; see `memory`", records)
+
+
+def _options() -> argparse.Namespace:
+    parser = _runs.arguments(__doc__ or "", scale=20, repetitions=3)
+    parser.add_argument("--before", type=Path, help="a folder with another build's `tiergraph`")
+    parser.add_argument("--graphs", nargs="+", help="some of the graphs, by name")
+    parser.add_argument("--codecs", nargs="+", default=["packed", "raw"], help="of the graphs")
+    parser.add_argument("--limit", type=float, default=300, help="seconds a measurement may take")
+    parser.add_argument("--memory", help="for the run out of core; left out if not given")
+    parser.add_argument("--device", default="cpu", help="`cuda` for a GPU")
+    return parser.parse_args()
+
+
+def _graphs(scale: int) -> dict[str, Callable[[Path], Edges | None]]:
+    """By name, what gives a graph's edges; None where the file is written in another way."""
+    return {
+        "road": lambda _: road(1034, shuffled=False),
+        "road, shuffled": lambda _: road(1034, shuffled=True),
+        "path 1M": lambda _: path(1_000_000, shuffled=False),
+        "path 1M, shuffled": lambda _: path(1_000_000, shuffled=True),
+        "path 5M": lambda _: path(5_000_000, shuffled=False),
+        "path 5M, shuffled": lambda _: path(5_000_000, shuffled=True),
+        "caterpillar": lambda _: caterpillar(200_000, legs=4),
+        f"RMAT-{scale}": lambda _: None,
+    }
+
+
+def road(side: int, *, shuffled: bool) -> Edges:
+    """A square grid without three edges in ten; most of it is one component."""
+    random = np.random.default_rng(SEED)
+    ids = np.arange(side * side).reshape(side, side)
+    right = np.stack([ids[:, :-1].ravel(), ids[:, 1:].ravel()])
+    down = np.stack([ids[:-1].ravel(), ids[1:].ravel()])
+    edges = np.concatenate([right, down], axis=1)
+    edges = edges[:, random.random(edges.shape[1]) >= SHARE_REMOVED]
+    return _named(edges, side * side, shuffled)
+
+
+def path(vertices: int, *, shuffled: bool) -> Edges:
+    """Each vertex joined to the next."""
+    ids = np.arange(vertices)
+    return _named(np.stack([ids[:-1], ids[1:]]), vertices, shuffled)
+
+
+def caterpillar(spine: int, legs: int) -> Edges:
+    """A path of `spine` vertices, each with so many leaves beside."""
+    ids = np.arange(spine)
+    leaves = np.stack([np.repeat(ids, legs), spine + np.arange(spine * legs)])
+    edges = np.concatenate([np.stack([ids[:-1], ids[1:]]), leaves], axis=1)
+    return _named(edges, spine * (1 + legs), shuffled=False)
+
+
+def _named(edges: NDArray[np.int64], vertices: int, shuffled: bool) -> Edges:
+    if shuffled:
+        edges = np.random.default_rng(SEED).permutation(vertices)[edges]
+    return edges[0], edges[1]
+
+
+def _records(
+    directory: Path,
+    name: str,
+    make: Callable[[Path], Edges | None],
+    options: argparse.Namespace,
+) -> list[Record]:
+    edges = make(directory)
+    records = []
+    for codec in options.codecs:
+        say(f"building {name}, {codec}")
+        graph = directory / "graph.tg"
+        if edges is None:
+            tg.generate(
+                "rmat",
+                graph,
+                scale=options.scale,
+                undirected=True,
+                codec=codec,
+                weights="byte",
+                overwrite=True,
+            )
+        else:
+            weights = np.random.default_rng(SEED).integers(1, LARGEST_WEIGHT + 1, edges[0].size)
+            tg.build(
+                (edges[0], edges[1], weights.astype(np.float32)),
+                graph,
+                undirected=True,
+                codec=codec,
+                overwrite=True,
+            )
+        for algorithm in ("bfs", "sssp"):
+            records.append({"name": name, "codec": codec, "algorithm": algorithm})
+            records[-1] |= _compared(graph, algorithm, options)
+    return records
+
+
+def _compared(graph: Path, algorithm: str, options: argparse.Namespace) -> Record:
+    """The runs of both builds, in turn."""
+    what = {
+        "graph": str(graph),
+        "algorithm": algorithm,
+        "threads": options.threads,
+        "device": options.device,
+    }
+    builds = {"now": None, **({"before": options.before} if options.before else {})}
+    runs: Record = {}
+    for place, memory in (("resident", None), ("out of core", options.memory)):
+        if place == "out of core" and memory is None:
+            continue
+        runs[place] = {build: [] for build in builds}
+        for _ in range(options.repetitions):
+            for build, package in builds.items():
+                if None not in runs[place][build]:
+                    run = _in_a_process(what | {"memory": memory}, package, options.limit)
+                    runs[place][build].append(run)
+    return {"runs": runs}
+
+
+def _in_a_process(what: Record, package: Path | None, limit: float) -> Record | None:
+    """A measurement by the build at `package`; None where it takes too long."""
+    environment = dict(os.environ)
+    if package is not None:
+        environment["PYTHONPATH"] = str(package)
+    command = [sys.executable, __file__, "--measure", json.dumps(what)]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    run: Record = json.loads(done.stdout)
+    return run
+
+
+def _measured(
+    graph: str, algorithm: str, threads: int, memory: str | None, device: str
+) -> dict[str, Any]:
+    """What a run says: the second of an opened graph, or with `memory` the first."""
+    opened = tg.open(graph, threads=threads, memory=memory, device=device)
+    for _ in range(1 if memory else 2):
+        result = getattr(opened, algorithm)(0)
+    run = dict(opened.last_run)
+    run["ways"] = sorted({level["how"] for level in run.pop("details")})
+    run["checksum"] = float(np.sum(result[np.isfinite(result)], dtype=np.float64))
+    return run
+
+
+def _rows(record: Record) -> list[tuple[object, ...]]:
+    return [
+        (
+            record["name"],
+            record["codec"],
+            record["algorithm"],
+            place,
+            _seconds(builds["now"]),
+            _seconds(builds.get("before", [])),
+            *_counts(builds["now"][0]),
+        )
+        for place, builds in record["runs"].items()
+    ]
+
+
+def _seconds(runs: list[Record | None]) -> float | None:
+    known = [run["seconds"] for run in runs if run is not None]
+    return median(known) if len(known) == len(runs) else None
+
+
+def _counts(run: Record | None) -> tuple[object, ...]:
+    if run is None:
+        return None, None, None
+    pages = (run["bytes_read"] // PAGE_BYTES, run["pass_bytes"] // PAGE_BYTES)
+    return (run["iterations"], *pages)
+
+
+if __name__ == "__main__":
+    main()
