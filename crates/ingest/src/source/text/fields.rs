@@ -24,7 +24,7 @@ impl Delimiter {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let (mut fields, mut rest) = (Vec::new(), self.trim(line));
-        while !rest.is_empty() && !(self.0.is_none() && rest[0] == b'#') {
+        while rest.first().is_some_and(|&b| self.0.is_some() || b != b'#') {
             // A line feed inside is a field: a step forward in any case.
             let end = self.field_end(rest, 0).max(usize::from(self.0.is_none()));
             fields.push(self.trim(&rest[..end]));
