@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,12 +99,18 @@ def weighted(make: Make, seed: int = 7) -> tuple[np.ndarray, ...]:
 def build(folder: Path, make: Make, *, has_weights: bool = True, **options: Any) -> Path:
     """The directory of a graph of the arcs that `make` draws."""
     src, dst, weights = weighted(make)
-    tg.build((src, dst, weights) if has_weights else (src, dst), folder / "g.tg", **options)
-    return folder / "g.tg"
+    return unnoted((src, dst, weights) if has_weights else (src, dst), folder, **options)
 
 
 def build_even(folder: Path, vertices: int, arcs: int, **options: Any) -> Path:
     """The directory of a graph whose arcs join any two vertices alike."""
     ids = np.random.default_rng(3).integers(0, vertices, (2, arcs))
-    tg.build((ids[0], ids[1]), folder / "g.tg", **options)
+    return unnoted((ids[0], ids[1]), folder, **options)
+
+
+def unnoted(edges: Any, folder: Path, **options: Any) -> Path:
+    """Builds from arrays, whose double edges are meant."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tg.InputWarning)
+        tg.build(edges, folder / "g.tg", **options)
     return folder / "g.tg"

@@ -13,8 +13,10 @@ use proptest::prelude::*;
 use read_back::{Arcs, ReadBack};
 use tempfile::TempDir;
 use tiergraph_core::{Cancel, ErrorKind, Progress, Result, Silent};
+use tiergraph_format::block::HEADER_BYTES;
 use tiergraph_format::directory::Existing;
-use tiergraph_format::manifest::{Codec, Order, Weights};
+use tiergraph_format::manifest::{Codec, FileKind, Manifest, Order, Weights};
+use tiergraph_format::rows::PAGE_BYTES;
 use tiergraph_ingest::build::{
     BuildOptions, BuildReport, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops,
     WeightChoice, build,
@@ -194,14 +196,27 @@ fn skewed(edges: u64) -> Vec<(u64, u64, f64)> {
     pairs.into_iter().zip(weights).map(|((s, d), w)| (s, d, w)).collect()
 }
 
-/// All files of a graph with their bytes, but for what names the build.
+/// All files of a graph with their bytes, but for what names the build: the manifest, and the salt
+/// of checksums.
 fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let manifest = Manifest::read(path).unwrap();
     let mut files: Vec<_> = std::fs::read_dir(path)
         .unwrap()
         .map(|entry| entry.unwrap())
         .map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap()))
         .filter(|(name, _)| name != "manifest.json")
         .collect();
+    for (name, bytes) in &mut files {
+        let (unit, crc_end) = match manifest.files[name.as_str()].kind {
+            FileKind::Blocks => (manifest.block_bytes as usize, HEADER_BYTES),
+            FileKind::Rows => (PAGE_BYTES, 4),
+            FileKind::Features | FileKind::Flat => continue,
+        };
+        for part in bytes.chunks_mut(unit) {
+            let crc = part[..crc_end].last_chunk_mut::<4>().unwrap();
+            *crc = manifest.salt(name).on(u32::from_le_bytes(*crc)).to_le_bytes();
+        }
+    }
     files.sort();
     files
 }
