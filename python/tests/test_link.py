@@ -170,7 +170,7 @@ def test_a_transform_comes_last(graph, links):
         ({"edge_label": np.ones(LINKS), "neg_sampling": "triplet"}, "beside triplets"),
         ({"neg_sampling": "random"}, "`binary` or `triplet`"),
         ({"neg_sampling": {"mode": "triplet", "amount": 1.5}}, "a whole number above 0"),
-        ({"neg_sampling_ratio": -1}, "a number above 0"),
+        ({"neg_sampling_ratio": -1}, "a finite number from 0"),
         ({"neg_sampling": {"mode": "binary", "amout": 2}}, "with `amout`"),
         ({"batch_size": 0}, "batch_size"),
     ],

@@ -136,11 +136,11 @@ def test_the_cut_is_the_documents():
     [
         ({"rank": 1}, "`rank` and `world_size`, got rank=1"),
         ({"world_size": 2}, "`rank` and `world_size`, got rank=None"),
-        ({"rank": 2, "world_size": 2}, "`rank`: expected a whole number from 0 to 1, got 2"),
-        ({"rank": -1, "world_size": 2}, "`rank`: expected a whole number from 0 to 1, got -1"),
+        ({"rank": 2, "world_size": 2}, "`rank=2`: expected a whole number from 0 to 1"),
+        ({"rank": -1, "world_size": 2}, "`rank=-1`: expected a whole number from 0"),
         ({"rank": 0, "world_size": 0}, "`world_size=0`: expected a whole number from 1"),
-        ({"rank": True, "world_size": 2}, "`rank`: expected a whole number"),
-        ({"rank": 0.0, "world_size": 2}, "`rank`: expected a whole number"),
+        ({"rank": True, "world_size": 2}, "`rank=True`: expected a whole number"),
+        ({"rank": 0.0, "world_size": 2}, "`rank=0.0`: expected a whole number"),
     ],
 )
 def test_a_rank_that_there_is_not_is_refused(path, given, message):

@@ -10,16 +10,26 @@ from pathlib import Path
 
 import pytest
 
+import tiergraph as tg
+
 README = Path(__file__).resolve().parents[2] / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDED = ("pyarrow", "torch", "torch_geometric")
 
 
 def quick_start():
-    """The blocks of code: their language and text."""
+    """The blocks of code: their language and text; those for a GPU where there is one."""
     text = README.read_text()
     section = text.split("## Quick start", 1)[1].split("\n## ", 1)[0]
-    return BLOCK.findall(section)
+    return [block for block in BLOCK.findall(section) if "cuda" not in block[1] or has_gpu()]
+
+
+def has_gpu():
+    """Whether CUDA finds a GPU."""
+    try:
+        return bool(tg.cuda_devices())
+    except tg.DeviceError:
+        return False
 
 
 def test_the_quick_start_has_blocks_of_both_kinds():

@@ -41,7 +41,7 @@ def as_array(given: Any) -> NDArray[Any]:
     array = np.asarray(given)
     if isinstance(given, np.ndarray) or array.dtype.kind not in "fO" or array.ndim != 1:
         return array
-    if not all(isinstance(value, Integral) for value in given):
+    if not array.size or not all(isinstance(value, Integral) for value in given):
         return array
     least, most = min(given), max(given)
     if least < 0 or most >= 2**64:

@@ -172,8 +172,10 @@ def vertices(values: Any) -> NDArray[np.uint64]:
     return to_ids(ids, "the vertex ids")
 
 
-def chosen(value: Any) -> str | bool:
-    """The name of features, or whether there are any."""
+def chosen(value: Any) -> str | bool | None:
+    """The name of features, or whether there are any; None: none."""
+    if value is None:
+        return None
     if isinstance(value, bool | np.bool_):
         return bool(value)
     try:
@@ -245,6 +247,7 @@ KNOWN: dict[str, Check] = {
     "share_pages": truth,
     "shuffle": truth,
     "source": vertex,
+    "scratch": path,
     "sources": vertices,
     "subgraph_type": text,
     "stripe": each(lambda value: os.fspath(path(value)), "a list of directories"),
