@@ -27,6 +27,7 @@ Check = Callable[[Any], Any]
 
 MOST_THREADS = 1024
 MOST_IDS = 2**64
+MOST_NEGATIVES = 1 << 20
 
 
 class MisfitError(Exception):
@@ -200,7 +201,7 @@ vertex = whole(what="a vertex id, a whole number")
 
 KNOWN: dict[str, Check] = {
     "allow_nan": truth,
-    "amount": number(0, open_below=True),
+    "amount": number(0, MOST_NEGATIVES, open_below=True),
     "batch_size": whole(1, 2**32 - 1),
     "block_bytes": size,
     "checksums": truth,
@@ -230,7 +231,7 @@ KNOWN: dict[str, Check] = {
     "memory": size,
     "modelled_bandwidth": size,
     "multiprocessors": whole(1, 2**32 - 1),
-    "neg_sampling_ratio": number(0),
+    "neg_sampling_ratio": number(0, MOST_NEGATIVES),
     "node_times": by_name,
     "num_neighbors": fanouts,
     "order": choice("none", "degree", "auto"),

@@ -122,7 +122,8 @@ pub(super) fn scan(
             if known.gives_up && drop_loops {
                 loops.extend(batch);
             }
-            if sparse || (known.gives_up && watch.looked_at(batch)) {
+            // Memory that has ended already is to be told in one message, with all edges seen.
+            if (known.gives_up && watch.looked_at(batch)) || sparse {
                 return Ok(());
             }
             vertices.prepare(batch, options.threads)?;
