@@ -109,8 +109,8 @@ def build_even(folder: Path, vertices: int, arcs: int, **options: Any) -> Path:
 
 
 def unnoted(edges: Any, folder: Path, **options: Any) -> Path:
-    """Builds from arrays, whose double edges are meant."""
+    """Builds from arrays, whose double edges and ids without an edge are meant."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tg.InputWarning)
-        tg.build(edges, folder / "g.tg", **options)
+        tg.build(edges, folder / "g.tg", **({"ids": "dense"} | options))
     return folder / "g.tg"
