@@ -31,6 +31,9 @@ def parse_size(text: str) -> int:
 def format_size(size: int) -> str:
     """Writes bytes as `1.5 GiB`."""
 
+def free_memory() -> int:
+    """Bytes that this process can take without swapping or being killed, as its cgroup allows."""
+
 def peak_rss_bytes() -> int:
     """The most memory that this process has had resident so far."""
 

@@ -184,10 +184,10 @@ class LinkNeighborLoader(Loader):
             multiprocessors=multiprocessors,
         )
         super().__init__(graph_of(graph), batch_size, drop_last, Rank(rank, world_size))
-        seeds, bounds = self._seeds_of(0, self._order(0), self._cut())
+        seeds, _ = self._seeds_of(0, self._order(0), self._cut())
         sampling = Sampling(
             num_neighbors,
-            batch_size=max(1, int(np.diff(bounds).max(initial=1))),
+            batch_size=self._most_seeds(),
             shuffle=False,
             drop_last=False,
             disjoint=disjoint,
@@ -223,6 +223,15 @@ class LinkNeighborLoader(Loader):
             )
 
         return self._nodes.epoch_of(epoch, seeds, bounds, first, rank, to_data)
+
+    def _most_seeds(self) -> int:
+        """The most ends that a batch of links and negatives may have, in any epoch."""
+        links = min(self.batch_size, max(self._inputs(), 1))
+        ends = 2 * links
+        if self._negatives is not None:
+            each = 2 if self._negatives.mode == "binary" else 1
+            ends += each * math.ceil(links * self._negatives.amount)
+        return ends if self._disjoint else max(1, min(ends, self.graph.vertices))
 
     def _release(self) -> None:
         self._nodes.close()
@@ -301,6 +310,8 @@ class LinkNeighborLoader(Loader):
 
 class Ends(NeighborLoader):
     """The loader of links' ends: as many in each batch as its links have."""
+
+    _seeds_vary = True
 
     def __init__(
         self, graph: Graph, seeds: Ids, sampling: Sampling, options: LoaderOptions

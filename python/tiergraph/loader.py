@@ -42,6 +42,7 @@ from .inputs import (
 )
 from .moving import Moved, fall_back
 from .ranks import Rank
+from .shrinking import warn_of_shrinking
 from .sizes import to_bytes
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ class NeighborLoader(Loader):
     _device: torch.device | None = None
     """Where the CPU's batches are moved to."""
     _why: str | None = None
+    _seeds_vary: ClassVar[bool] = False
+    """Whether epochs have other seeds than those that the loader is made with."""
     _of_hetero: ClassVar[type[NeighborLoader]]
     """What loads heterogeneous graphs."""
 
@@ -263,6 +266,7 @@ class NeighborLoader(Loader):
         native = self._how.native() | self._options.native()
         native |= {
             "num_neighbors": self._how.num_neighbors,
+            "seeds_vary": self._seeds_vary,
             "features": features_of(self.graph, self._options.features),
             "edge_features": edge_features_of(self.graph, self._options.edge_features),
         }
@@ -273,7 +277,9 @@ class NeighborLoader(Loader):
             if isinstance(made, GpuBatches):
                 return made
             self._move_to(device, made)
-        return _native.Loader(self.graph.path, json.dumps(native), self.seeds, self._times)
+        loaded = _native.Loader(self.graph.path, json.dumps(native), self.seeds, self._times)
+        warn_of_shrinking(json.loads(loaded.kept()))
+        return loaded
 
     def _open_on(self, device: str, native: dict[str, Any]) -> GpuBatches | str:
         """What makes batches on a GPU; or why none can be made there."""

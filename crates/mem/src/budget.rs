@@ -40,7 +40,7 @@ impl Budget {
     /// # Errors
     /// [`ErrorKind::Budget`] when less is left; nothing is counted then.
     pub fn reserve(&self, bytes: u64, what: &str) -> Result<Reservation> {
-        self.take(bytes).map_err(|left| self.exceeded(bytes, left, what))?;
+        self.take(bytes).map_err(|left| self.refusal(bytes, left, what))?;
         Ok(Reservation { budget: self.clone(), bytes })
     }
 
@@ -85,7 +85,8 @@ impl Budget {
             .map_err(|used| self.0.limit.saturating_sub(used))
     }
 
-    fn exceeded(&self, bytes: u64, left: u64, what: &str) -> Error {
+    /// The error of `bytes` for `what` that do not fit the `left` bytes of this budget.
+    pub fn refusal(&self, bytes: u64, left: u64, what: &str) -> Error {
         let enough = self.used().saturating_add(bytes);
         Error::new(ErrorKind::Budget, "reserve memory for")
             .object(what)

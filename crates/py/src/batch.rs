@@ -1,16 +1,20 @@
 //! Mini-batches as NumPy arrays, in PyG's names and types and the user's ids.
 
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 use tiergraph_sampler::offsets::Offsets;
-use tiergraph_sampler::{MiniBatch, Prepared};
+use tiergraph_sampler::{HandedOver, MiniBatch, Prepared};
 
 use crate::errors::detached;
-use crate::rows::to_array;
+use crate::rows::{to_array, to_index};
+
+/// Bytes of the arrays of a batch: of a node its position, id and degree; of an edge its ends. Edges'
+/// numbers are handed over as they are.
+pub(crate) const HANDED_OVER: HandedOver = HandedOver { node_bytes: 3 * 8, edge_bytes: 2 * 8 };
 
 /// What the user calls the graph's vertices.
 pub(crate) struct Names {
@@ -114,8 +118,8 @@ pub(crate) fn to_dict<'py>(
         Some(ids) => ids.into_pyarray(py),
         None => positions.clone(),
     };
-    let edge_index: Bound<'py, PyArray1<i64>> = arrays.edge_index.into_pyarray(py);
-    dict.set_item("edge_index", edge_index.reshape([2, edges])?)?;
+    let edge_index = to_index(py, arrays.edge_index, edges, prepared.held())?;
+    dict.set_item("edge_index", edge_index)?;
     dict.set_item("n_id", n_id)?;
     dict.set_item("position", positions)?;
     dict.set_item("degree", arrays.degree.into_pyarray(py))?;

@@ -15,6 +15,7 @@ mod device;
 mod edge_reader;
 mod edges;
 mod errors;
+mod free;
 mod generators;
 mod gpu_loader;
 mod graph;
@@ -52,6 +53,8 @@ mod _native {
     use super::device::{add_library_folders, cuda_devices};
     #[pymodule_export]
     use super::edge_reader::EdgeReader;
+    #[pymodule_export]
+    use super::free::free_memory;
     #[pymodule_export]
     use super::gpu_loader::GpuLoader;
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! Loaders of mini-batches, and their epochs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use serde::Deserialize;
 use tiergraph_cache::placement::Placement;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::{
     Epoch as Prepared, EpochStats, Fanout, Fitted, Inputs, Loader as Engine, LoaderOptions, Plan,
     Rank, SampleOptions, Sharing, Strategy, Times,
 };
 
-use crate::batch::{Names, to_dict};
+use crate::batch::{HANDED_OVER, Names, to_dict};
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::of_process::OfProcess;
@@ -48,6 +48,9 @@ pub(crate) struct Options {
     time_attr: Option<String>,
     temporal_strategy: Option<String>,
     placement: Option<PlacementName>,
+    /// Whether epochs may have other seeds than the first.
+    #[serde(default)]
+    seeds_vary: bool,
     pub(crate) presample: Option<usize>,
     pub(crate) multiprocessors: Option<u32>,
 }
@@ -107,6 +110,8 @@ impl Options {
                 Some(true) | None => Sharing::Pages,
             },
             edge_features: self.edge_features.clone(),
+            seeds_vary: self.seeds_vary,
+            handed_over: HANDED_OVER,
             ..defaults
         })
     }
@@ -167,6 +172,23 @@ struct Opened {
     names: Arc<Names>,
 }
 
+/// A graph that is open for a loader, its names for vertices, and the seeds as it numbers them.
+struct Seeded {
+    graph: Arc<Graph>,
+    seeds: Vec<u32>,
+    names: Arc<Names>,
+}
+
+impl Seeded {
+    fn open(path: &Path, open: &OpenOptions, cancel: &Cancel, seeds: &[u64]) -> Result<Self> {
+        let mut graph = Graph::open(path, open)?;
+        graph.set_cancel(cancel.clone());
+        let seeds = graph.find(seeds)?;
+        let names = Arc::new(Names::of(&graph)?);
+        Ok(Self { graph: Arc::new(graph), seeds, names })
+    }
+}
+
 #[pymethods]
 impl Loader {
     #[new]
@@ -184,15 +206,33 @@ impl Loader {
         call.run(py, || {
             let options: Options = from_json(options_json)?;
             let (loader, plan) = (options.loader()?, options.plan()?);
-            let open = options.open()?;
-            let mut graph = Graph::open(&path, &open)?;
-            graph.set_cancel(call.cancel.clone());
-            let seeds = graph.find(seeds)?;
-            let names = Arc::new(Names::of(&graph)?);
             let presample = options.presample.unwrap_or(usize::MAX);
-            let inputs = Inputs { seeds: &seeds, times: times.as_deref(), rank: Rank::default() };
-            let graph = Arc::new(graph);
-            let (engine, fitted) = Engine::fitted(&graph, &loader, inputs, &plan, presample)?;
+            let rank = Rank::default();
+            let fit = || {
+                let named = Seeded::open(&path, &options.open()?, &call.cancel, seeds)?;
+                let inputs = Inputs { seeds: &named.seeds, times: times.as_deref(), rank };
+                let (engine, fitted) =
+                    Engine::fitted(&named.graph, &loader, inputs, &plan, presample)?;
+                Ok((engine, fitted, named))
+            };
+            let (engine, fitted, named) = fit().map_err(|error: Error| {
+                if error.kind() != ErrorKind::Budget {
+                    return error;
+                }
+                // What all parts need is found in the memory that the machine has.
+                let enough = || {
+                    let open = OpenOptions { memory: None, ..options.open()? };
+                    let named = Seeded::open(&path, &open, &call.cancel, seeds)?;
+                    let inputs = Inputs { seeds: &named.seeds, times: times.as_deref(), rank };
+                    Engine::enough_bytes(&named.graph, &loader, inputs, presample)
+                };
+                match enough() {
+                    Ok(enough) => error.enough(enough),
+                    Err(other) if other.kind() == ErrorKind::Interrupted => other,
+                    Err(_) => error,
+                }
+            })?;
+            let Seeded { graph, seeds, names } = named;
             Ok(Self(OfProcess::new(Opened { engine, graph, fitted, seeds, times, names })))
         })
     }

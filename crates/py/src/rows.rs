@@ -1,10 +1,13 @@
-//! Feature rows as NumPy arrays, where they are.
+//! Feature rows and edges as NumPy arrays, where they are, with the memory that they count for.
 #![allow(unsafe_code)]
+
+use std::sync::Arc;
 
 use numpy::PyArray2;
 use numpy::ndarray::ArrayViewMut2;
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind};
+use tiergraph_mem::Reservation;
 use tiergraph_sampler::Held;
 
 use crate::errors::raise;
@@ -32,4 +35,31 @@ pub(crate) fn to_array(
     // SAFETY: `owner` is the array's base, so it outlives the array; nothing but this function
     // touches what it holds, so the memory is neither moved nor reached in another way.
     Ok(Some(unsafe { PyArray2::borrow_from_array(&view, owner.clone().into_any()) }))
+}
+
+/// What an array of edges refers to: its memory, and what of the graph's budget the batch counts for.
+#[pyclass(module = "tiergraph._native")]
+struct Index {
+    ends: Vec<i64>,
+    _held: Arc<Reservation>,
+}
+
+/// `edge_index`, int64 of shape (2, edges): the batch counts for the graph's budget as long as it, or
+/// the batch's features, are there.
+pub(crate) fn to_index(
+    py: Python<'_>,
+    ends: Vec<i64>,
+    edges: usize,
+    held: Arc<Reservation>,
+) -> PyResult<Bound<'_, PyArray2<i64>>> {
+    if edges == 0 {
+        return Ok(PyArray2::zeros(py, [2, 0], false));
+    }
+    let owner = Bound::new(py, Index { ends, _held: held })?;
+    let mut index = owner.borrow_mut();
+    let view = ArrayViewMut2::from_shape([2, edges], &mut index.ends)
+        .map_err(|e| raise(py, &Error::new(ErrorKind::Internal, "hand over edges").got(e)))?;
+    // SAFETY: `owner` is the array's base, so it outlives the array; nothing but this function
+    // touches what it holds, so the memory is neither moved nor reached in another way.
+    Ok(unsafe { PyArray2::borrow_from_array(&view, owner.clone().into_any()) })
 }

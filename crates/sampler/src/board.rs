@@ -191,33 +191,49 @@ impl<W: Workshop> Board<W> {
         self.news.notify_all();
     }
 
-    /// Reserves the memory of a window's batches, once all earlier windows have theirs.
+    /// Reserves the memory of the first batches of `window`, once all earlier windows have theirs: of
+    /// all, or of as many as there is room for when the caller waits for the first of them.
     pub(crate) fn reserve(
         &self,
         window: &Range<usize>,
-        bytes: impl Iterator<Item = u64>,
+        bytes: Vec<u64>,
     ) -> Result<Vec<Reservation>> {
-        let held = window.clone().zip(bytes);
-        let held = held.map(|(number, bytes)| self.reserve_one(window.start, number, bytes));
-        let held = held.collect::<Result<_>>()?;
-        self.lock().reserving = window.end;
+        let mut held: Vec<Reservation> = Vec::new();
+        for (number, bytes) in window.clone().zip(bytes) {
+            match self.reserve_one(window.start, number, bytes, !held.is_empty())? {
+                Some(one) => held.push(one),
+                None => break,
+            }
+        }
+        self.lock().reserving = window.start + held.len();
         self.news.notify_all();
         Ok(held)
     }
 
-    /// Reserves the memory of batch `number`. While there is too little, waits for the caller to
-    /// drop batches, unless it waits for this very window: then nobody would ever make room.
-    fn reserve_one(&self, first: usize, number: usize, bytes: u64) -> Result<Reservation> {
+    /// Reserves the memory of batch `number` of the window from `first` on. While there is too little,
+    /// waits for the caller to drop batches, unless it waits for this very window: then nobody would
+    /// ever make room. A batch that `may_wait` is then left for when the first ones were handed over.
+    fn reserve_one(
+        &self,
+        first: usize,
+        number: usize,
+        bytes: u64,
+        may_wait: bool,
+    ) -> Result<Option<Reservation>> {
         let mut state = self.lock();
         loop {
             if state.stop {
                 return Err(Error::new(ErrorKind::Interrupted, "load batches").got("an early end"));
             }
             if state.reserving == first {
-                let what = format!("batch {number} (a smaller batch, window or fanout needs less)");
+                let what = format!(
+                    "batch {number} (a smaller `--batch-size`, `--window` or `--fanout` needs less)"
+                );
                 match self.shared.graph().reserve(bytes, &what) {
-                    Ok(held) => return Ok(held),
-                    Err(error) if state.waiting && state.taken >= first => return Err(error),
+                    Ok(held) => return Ok(Some(held)),
+                    Err(error) if state.waiting && state.taken >= first => {
+                        return if may_wait { Ok(None) } else { Err(error) };
+                    }
                     Err(_) => {}
                 }
             }

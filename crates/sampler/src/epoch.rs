@@ -33,6 +33,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// What of the graph's memory the batch counts for, until the last clone is dropped.
+    pub fn held(&self) -> Arc<Reservation> {
+        Arc::clone(&self.held)
+    }
+
     /// Takes the features, with the memory that they count for.
     pub fn take_x(&mut self) -> Option<Held> {
         let matrix = self.x.take()?;

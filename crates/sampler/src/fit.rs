@@ -4,6 +4,11 @@
 //! fit beside as many batches as may be under way, all is kept; else presampling
 //! ([`Hotness`](crate::Hotness)) counts what is wanted, and a [`Plan`] chooses.
 //!
+//! The largest batch that may come ([`extent`](crate::extent)) has room before anything is kept, so
+//! that no epoch ends for lack of memory. Where fewer batches fit than were asked for, fewer are
+//! under way ([`room`](crate::room)); where not even one fits beside those that the caller holds,
+//! there is no loader.
+//!
 //! Weights and times come before both, because every vertex that is expanded wants those of all its
 //! arcs: each is kept if it fits whole. The edges' numbers, of which only the chosen arcs' are wanted,
 //! are kept where they take no more than half of what is left then. What is not kept is read.
@@ -12,24 +17,23 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tiergraph_cache::RankedSet;
-use tiergraph_core::Result;
+use tiergraph_core::{ByteSize, Error, Result};
 use tiergraph_graph::Graph;
+use tiergraph_mem::PAGE_BYTES;
 
-use crate::columns::Columns;
-use crate::edges::EdgeValues;
+use crate::extent::{Counted, Extent};
 use crate::hotness::{Hotness, Kept, Plan};
 use crate::keep::Keep;
 use crate::loader::Loader;
-use crate::matrix::Matrix;
-use crate::offsets::Offsets;
-use crate::options::{LoaderOptions, Resident};
-use crate::page_map::PageMap;
-use crate::sample::Sampler;
+use crate::needs::{
+    bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns, least_bytes, rows_of,
+};
+use crate::options::{LoaderOptions, PerThread, Resident};
+use crate::room::{BatchBytes, UnderWay};
 use crate::shared::Inputs;
+use crate::sizes::Sizes;
 use crate::store::RowStore;
-
-/// Batches that the caller holds: the one that is trained on, and the one that it takes next.
-pub(crate) const HELD: u64 = 2;
+use crate::table::TableKind;
 
 /// The part of the memory, one in so many, that pages may take from hop to hop of a window.
 pub(crate) const PAGES_SHARE: u64 = 8;
@@ -53,8 +57,26 @@ pub struct Fitted {
     pub values_bytes: u64,
     /// Bytes for pages, rows and values.
     pub capacity_bytes: u64,
-    /// Bytes of the largest batch of the first ones.
+    /// Bytes of the largest batch that was counted.
     pub batch_bytes: u64,
+    /// The most bytes of any batch that may come.
+    pub most_batch_bytes: u64,
+    /// The most nodes of any batch that may come.
+    pub most_nodes: u64,
+    /// The most edges of any batch that may come.
+    pub most_edges: u64,
+    /// Nodes of the largest batch that was counted: seeds, then each hop's.
+    pub hop_nodes: Vec<usize>,
+    /// Edges of that batch by hop.
+    pub hop_edges: Vec<usize>,
+    /// Batches that are prepared together: fewer than asked for where more do not fit.
+    pub window: usize,
+    /// Batches that may be begun beyond a window, and not yet taken; likewise.
+    pub prefetch: usize,
+    /// Batches that were to be prepared together.
+    pub asked_window: usize,
+    /// The least memory that a loader of these batches runs in.
+    pub enough_bytes: u64,
 }
 
 impl Loader {
@@ -62,8 +84,9 @@ impl Loader {
     /// at most `presample` batches.
     ///
     /// # Errors
-    /// As [`Loader::new`] and [`Loader::presample`]. What does not fit is said with the memory that
-    /// all parts of the loader take, and not the one alone that was refused.
+    /// As [`Loader::new`] and [`Loader::presample`]; [`ErrorKind::Budget`](tiergraph_core::ErrorKind)
+    /// where the largest batch that may come has no room. What does not fit is said with the memory
+    /// that all parts of the loader take, and not the one alone that was refused.
     pub fn fitted<'a>(
         graph: &Arc<Graph>,
         options: &LoaderOptions,
@@ -71,156 +94,256 @@ impl Loader {
         plan: &Plan,
         presample: usize,
     ) -> Result<(Self, Fitted)> {
-        let least = least_bytes(graph, options)?;
-        let opened = graph.budget().used();
-        Self::fit(graph, options, seeds.into(), (plan, presample), least).map_err(|error| {
-            match error.enough_bytes() {
-                Some(enough) => error.enough(enough.max(opened + least)),
-                None => error,
-            }
-        })
+        let (opened, seeds) = (graph.budget().used(), seeds.into());
+        let bounded = |error: Error| match error.enough_bytes() {
+            Some(enough) => match bounded_bytes(graph, options, seeds) {
+                Ok(bytes) => error.enough(enough.max(opened + bytes)),
+                Err(other) => other,
+            },
+            None => error,
+        };
+        let mut fitting = Fitting::begin(graph, options, seeds, presample).map_err(bounded)?;
+        let hotness = fitting.count_if_tight().map_err(bounded)?;
+        fitting.place(plan, hotness)
     }
 
-    fn fit(
+    /// The least memory of the graph that [`fitted`](Self::fitted) makes a loader of these in. The
+    /// graph must have been opened with enough for counting.
+    ///
+    /// # Errors
+    /// As [`Loader::fitted`].
+    pub fn enough_bytes<'a>(
         graph: &Arc<Graph>,
         options: &LoaderOptions,
-        seeds: Inputs<'_>,
-        (plan, presample): (&Plan, usize),
-        least: u64,
-    ) -> Result<(Self, Fitted)> {
-        let row_bytes = match &options.features {
-            Some(name) => graph.features(name)?.row_bytes(),
-            None => 0,
-        };
-        let before = graph.budget().left();
+        seeds: impl Into<Inputs<'a>>,
+        presample: usize,
+    ) -> Result<u64> {
+        let least = graph.budget().used() + least_bytes(graph, options)?;
+        let mut fitting = Fitting::begin(graph, options, seeds.into(), presample)?;
+        fitting.count_all()?;
+        let batch = fitting.batch_bytes(fitting.most())?;
+        Ok(fitting.enough_bytes(batch).max(least))
+    }
+}
+
+/// A loader that is being fitted to its graph's memory.
+struct Fitting<'a> {
+    graph: &'a Arc<Graph>,
+    options: LoaderOptions,
+    seeds: Inputs<'a>,
+    presample: usize,
+    /// Bytes reserved before there is anything of a loader, and bytes that are left then.
+    opened: u64,
+    before: u64,
+    /// Bytes of offsets, maps and tables, which any loader of these batches holds.
+    fixed: u64,
+    /// Bytes of the weights, times and numbers of edges.
+    columns: [u64; 3],
+    counter: Loader,
+    counted: Counted,
+    bound: Extent,
+    fitted: Fitted,
+}
+
+impl<'a> Fitting<'a> {
+    /// Looks at the first batches of an epoch.
+    fn begin(
+        graph: &'a Arc<Graph>,
+        options: &LoaderOptions,
+        seeds: Inputs<'a>,
+        presample: usize,
+    ) -> Result<Self> {
+        let (opened, before) = (graph.budget().used(), graph.budget().left());
         let retain_bytes = (before / PAGES_SHARE) as usize / options.threads.max(1);
         let retain_bytes = options.retain_bytes.min(retain_bytes);
-        let options = &LoaderOptions { retain_bytes, ..options.clone() };
-        let counter = LoaderOptions { features: None, edge_features: None, ..options.clone() };
+        let options = LoaderOptions { retain_bytes, ..options.clone() };
+        let least = least_bytes(graph, &options)?;
+        let counting = LoaderOptions { features: None, edge_features: None, ..options.clone() };
         // Counting is faster with neighbours in memory, but must not fail for them.
         let spare = before.saturating_sub(least).min(before / 2);
         let keep = Keep::all_within(graph, options.direction, spare);
-        let all = column_bytes(graph, options)?;
-        let (counted, _) = fit_columns(all, before / 4);
-        let counter = LoaderOptions { resident: counted, ..counter };
-        let counter = Self::new(Arc::clone(graph), counter, &keep, [])?;
-        let mut fitted = Fitted {
+        let columns = column_bytes(graph, &options)?;
+        let (resident, _) = fit_columns(columns, before / 4);
+        let counter =
+            Loader::new(Arc::clone(graph), LoaderOptions { resident, ..counting }, &keep, [])?;
+        let (row_bytes, rows) = rows_of(graph, &options)?;
+        let fitted = Fitted {
             pages: counter.topology().map().pages(),
-            rows: if row_bytes > 0 { graph.manifest().vertices } else { 0 },
-            values_bytes: all.iter().sum(),
-            batch_bytes: largest(&counter, options, seeds)?,
+            rows,
+            values_bytes: columns.iter().sum(),
             ..Fitted::default()
         };
-        let arcs = graph.manifest().arcs;
-        // Offsets, maps and tables, which any loader of these batches holds.
-        let fixed = (before - graph.budget().left())
-            .saturating_sub(keep.bytes(fitted.pages, arcs) + bytes_of(all, counted))
-            + (options.threads * options.retain_bytes) as u64
-            + RankedSet::bytes_below(fitted.pages)
-            + RowStore::bytes_of(0, fitted.rows, row_bytes);
-        let under_way = (options.window + options.prefetch) as u64 + HELD;
-        fitted.capacity_bytes = before.saturating_sub(fixed + under_way * fitted.batch_bytes);
-        let (mut resident, mut left) = fit_columns(all, fitted.capacity_bytes);
-        if !(resident.weights && resident.times) {
-            fitted.capacity_bytes =
-                fitted.capacity_bytes.saturating_sub(bytes_to_choose(&counter, options));
-            (resident, left) = fit_columns(all, fitted.capacity_bytes);
-        }
-        fitted.kept_values_bytes = bytes_of(all, resident);
-        let options = &LoaderOptions { resident, ..options.clone() };
-        let all = Keep::Decoded.bytes(fitted.pages, arcs);
-        let kept = match all + fitted.rows * row_bytes as u64 <= left {
-            true => Kept {
-                pages: (0..fitted.pages).collect(),
-                vertices: (0..fitted.rows as u32).collect(),
-            },
-            false => {
-                let hotness = counter.presample(0, seeds, presample)?;
-                hotness.plan(plan, row_bytes, left)
-            }
+        let kept = keep.bytes(fitted.pages, graph.manifest().arcs) + bytes_of(columns, resident);
+        let edge_rows = match &options.edge_features {
+            Some(name) => graph.edge_features(name)?.rows().max(graph.manifest().vertices),
+            None => 0,
         };
+        let pages = match counter.topology().is_resident() {
+            true => 0,
+            false => (options.threads * options.retain_bytes) as u64,
+        };
+        let fixed = (before - graph.budget().left()).saturating_sub(kept + pages)
+            + RankedSet::bytes_below(fitted.pages)
+            + RankedSet::bytes_below(edge_rows)
+            + RowStore::bytes_of(0, rows, row_bytes);
+        let bound = Extent::bound(counter.topology().offsets(), &options, seeds.seeds);
+        let counted = Counted::default();
+        let mut this = Self {
+            graph,
+            options,
+            seeds,
+            presample,
+            opened,
+            before,
+            fixed,
+            columns,
+            counter,
+            counted,
+            bound,
+            fitted,
+        };
+        this.count(this.options.window, None)?;
+        Ok(this)
+    }
+
+    /// Samples the first `batches` of an epoch and counts what they have, and what they want.
+    fn count(&mut self, batches: usize, mut hotness: Option<&mut Hotness>) -> Result<()> {
+        let (counter, mut counted) = (&self.counter, Counted::default());
+        let sizes = Sizes::of(self.graph, counter.topology().columns(), &self.options)?;
+        counter.for_each_window(0, self.seeds, batches, |window| {
+            window.iter().for_each(|batch| counted.add(batch, sizes.batch(batch)));
+            if let Some(hotness) = &mut hotness {
+                hotness.record(counter.topology(), window);
+            }
+        })?;
+        self.counted = counted;
+        Ok(())
+    }
+
+    /// Counts what the batches of an epoch have and want, as many as may be presampled.
+    fn count_all(&mut self) -> Result<Hotness> {
+        let topology = self.counter.topology();
+        let counts = Hotness::bytes_of(topology.map().pages(), self.graph.manifest().vertices);
+        let _held = self.graph.reserve(counts, "the counts of what batches want")?;
+        let mut hotness = Hotness::new(topology);
+        self.count(self.presample, Some(&mut hotness))?;
+        Ok(hotness)
+    }
+
+    /// The most nodes and edges of a batch, as far as it was counted.
+    fn most(&self) -> Extent {
+        let batches = match self.options.drop_last {
+            true => self.seeds.seeds.len() / self.options.batch_size,
+            false => self.seeds.seeds.len().div_ceil(self.options.batch_size),
+        };
+        match self.counted.expected(&self.options, batches) {
+            Some(expected) => self.bound.min(expected),
+            None => self.bound,
+        }
+    }
+
+    fn batch_bytes(&self, most: Extent) -> Result<BatchBytes> {
+        let sizes = Sizes::of(self.graph, self.counter.topology().columns(), &self.options)?;
+        let kind = TableKind::for_graph(self.graph.vertices());
+        let (growth, scratch) = sizes.thread(most, kind == TableKind::Hashed);
+        Ok(BatchBytes { usual: self.counted.bytes, most: sizes.most(most), growth, scratch })
+    }
+
+    /// Bytes for batches and for what is kept.
+    fn room(&self) -> u64 {
+        let pages = (self.options.threads * self.options.retain_bytes) as u64;
+        self.before.saturating_sub(self.fixed + pages)
+    }
+
+    /// The least memory of the graph that holds such batches, and no rows or pages that can be read.
+    fn enough_bytes(&self, batch: BatchBytes) -> u64 {
+        let threads = self.options.threads;
+        let to_choose = bytes_to_choose(&self.counter, &self.options);
+        let least = self.fixed + UnderWay::LEAST.bytes(batch, threads) + to_choose;
+        // Of any memory, one part in so many goes to pages, and no more than so many bytes.
+        let pages = LoaderOptions::RETAIN_BYTES.max(self.options.retain_bytes) * threads;
+        let pages = (pages as u64).min(least.div_ceil(PAGES_SHARE - 1));
+        // Shares that are rounded differ by some bytes from memory to memory.
+        self.opened + least + pages + PAGE_BYTES as u64
+    }
+
+    /// How many batches may be under way, no more than asked for.
+    fn under_way(&self, batch: BatchBytes) -> Result<UnderWay> {
+        let (threads, asked) = (self.options.threads, UnderWay::asked(&self.options));
+        let room = self.room().saturating_sub(bytes_to_choose(&self.counter, &self.options));
+        if let Some(fitting) = asked.fitting(batch, threads, room) {
+            return Ok(fitting);
+        }
+        let most = ByteSize(batch.most);
+        let what = format!(
+            "batches of up to `{most}` (a smaller `--batch-size` or `--fanout` needs less)"
+        );
+        let error = self.graph.budget().refusal(UnderWay::LEAST.bytes(batch, threads), room, &what);
+        Err(error.enough(self.enough_bytes(batch)))
+    }
+
+    /// Counts an epoch, unless everything fits beside as many of the largest batches as asked for.
+    fn count_if_tight(&mut self) -> Result<Option<Hotness>> {
+        let (row_bytes, rows) = rows_of(self.graph, &self.options)?;
+        let neighbors = Keep::Decoded.bytes(self.fitted.pages, self.graph.manifest().arcs);
+        let everything = neighbors + rows * row_bytes as u64 + self.fitted.values_bytes;
+        let batch = self.batch_bytes(self.bound)?;
+        let asked = UnderWay::asked(&self.options).bytes(batch, self.options.threads);
+        match asked.saturating_add(everything) > self.room() {
+            true => self.count_all().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Chooses what is kept beside the batches, and makes the loader. `hotness` is of an epoch that
+    /// was counted.
+    fn place(self, plan: &Plan, hotness: Option<Hotness>) -> Result<(Loader, Fitted)> {
+        let (row_bytes, arcs) = (rows_of(self.graph, &self.options)?.0, self.graph.manifest().arcs);
+        let neighbors = Keep::Decoded.bytes(self.fitted.pages, arcs);
+        let all_rows = self.fitted.rows * row_bytes as u64;
+        let most = if hotness.is_some() { self.most() } else { self.bound };
+        let batch = self.batch_bytes(most)?;
+        let under_way = self.under_way(batch)?;
+        let (resident, left) = self.fit_columns(under_way.bytes(batch, self.options.threads));
+        let kept = match hotness {
+            Some(hotness) if neighbors + all_rows > left => hotness.plan(plan, row_bytes, left),
+            _ => Kept {
+                pages: (0..self.fitted.pages).collect(),
+                vertices: (0..self.fitted.rows as u32).collect(),
+            },
+        };
+        let enough_bytes = self.enough_bytes(batch);
+        let Self { graph, options, counter, counted, mut fitted, columns, .. } = self;
         // What counted goes before what is kept comes.
         drop(counter);
+        fitted.capacity_bytes = left + bytes_of(columns, resident);
+        fitted.kept_values_bytes = bytes_of(columns, resident);
         (fitted.kept_pages, fitted.kept_rows) =
             (kept.pages.len() as u64, kept.vertices.len() as u64);
-        fitted.decoded =
-            fitted.kept_pages == fitted.pages && all + fitted.kept_rows * row_bytes as u64 <= left;
+        fitted.decoded = fitted.kept_pages == fitted.pages
+            && neighbors + fitted.kept_rows * row_bytes as u64 <= left;
+        (fitted.batch_bytes, fitted.most_batch_bytes) = (batch.usual, batch.most);
+        (fitted.most_nodes, fitted.most_edges) = (most.nodes, most.edges);
+        (fitted.hop_nodes, fitted.hop_edges) = (counted.hops.nodes, counted.hops.edges);
+        (fitted.window, fitted.prefetch) = (under_way.window, under_way.prefetch);
+        (fitted.asked_window, fitted.enough_bytes) = (options.window, enough_bytes);
         let keep = if fitted.decoded { Keep::Decoded } else { Keep::Pages(kept.pages) };
-        let loader = Self::new(Arc::clone(graph), options.clone(), &keep, kept.vertices)?;
+        let UnderWay { window, prefetch } = under_way;
+        let per_thread =
+            PerThread { growth_bytes: batch.growth, scratch_bytes: window as u64 * batch.scratch };
+        let options = LoaderOptions { resident, window, prefetch, per_thread, ..options };
+        let loader = Loader::new(Arc::clone(graph), options, &keep, kept.vertices)?;
         Ok((loader, fitted))
     }
-}
 
-/// Bytes that a loader takes which keeps nothing that it can read, but for its batches: of
-/// everything that it looks up in, of its threads, and of counting what batches want.
-fn least_bytes(graph: &Graph, options: &LoaderOptions) -> Result<u64> {
-    let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
-    let pages = graph.row_pages(options.direction).map_or(0, |rows| rows.index.len() as u64);
-    let row_bytes = match &options.features {
-        Some(name) => graph.features(name)?.row_bytes(),
-        None => 0,
-    };
-    let rows = if row_bytes > 0 { vertices } else { 0 };
-    let sampler = Sampler::new(graph.vertices(), &options.sample)?.resident_bytes();
-    let thread = sampler + graph.page_reader()?.resident_bytes();
-    let least = Offsets::bytes_of(vertices, arcs)
-        + PageMap::bytes_of(pages, vertices)
-        + RowStore::bytes_of(0, rows, row_bytes)
-        + Hotness::bytes_of(pages, vertices)
-        + options.threads as u64 * thread;
-    // Of any memory, one part in so many goes to pages.
-    let pages = options.threads as u64 * options.retain_bytes as u64;
-    Ok(least + pages.min(least.div_ceil(PAGES_SHARE - 1)))
-}
-
-/// Bytes of the columns that batches are made of: weights, times, numbers.
-fn column_bytes(graph: &Arc<Graph>, options: &LoaderOptions) -> Result<[u64; 3]> {
-    Ok(Columns::load(graph, options.direction, &options.sample, Resident::NONE)?.bytes())
-}
-
-/// Which columns stay in memory, and the bytes that are left of `capacity` then.
-fn fit_columns([weights, times, numbers]: [u64; 3], capacity: u64) -> (Resident, u64) {
-    let mut left = capacity;
-    let mut fits = |bytes: u64, most: u64| {
-        let fits = bytes <= most;
-        left -= if fits { bytes } else { 0 };
-        (fits, left)
-    };
-    let (weights, rest) = fits(weights, capacity);
-    let (times, rest) = fits(times, rest);
-    let (numbers, rest) = fits(numbers, rest / 2);
-    (Resident { weights, times, numbers }, rest)
-}
-
-/// Bytes of the columns that stay in memory.
-fn bytes_of([weights, times, numbers]: [u64; 3], resident: Resident) -> u64 {
-    let of = |kept: bool, bytes: u64| if kept { bytes } else { 0 };
-    of(resident.weights, weights) + of(resident.times, times) + of(resident.numbers, numbers)
-}
-
-/// Bytes that threads want to choose by weights and times that are read, beyond what `counter` holds.
-fn bytes_to_choose(counter: &Loader, options: &LoaderOptions) -> u64 {
-    let (topology, retain_bytes) = (counter.topology(), options.retain_bytes as u64);
-    let bytes = |columns| topology.bytes_to_choose(columns, retain_bytes);
-    let columns = topology.columns();
-    let more = bytes(columns.chosen_by()).saturating_sub(bytes(columns.read_to_choose()));
-    options.threads as u64 * more
-}
-
-/// The most bytes of one of the first batches, with the features that it comes with.
-fn largest(counter: &Loader, options: &LoaderOptions, seeds: Inputs<'_>) -> Result<u64> {
-    let graph = &counter.0.graph;
-    let features = options.features.as_ref().map(|name| graph.features(name)).transpose()?;
-    let of_edges =
-        options.edge_features.as_ref().map(|name| graph.edge_features(name)).transpose()?;
-    let columns = counter.topology().columns();
-    let mut most = 0;
-    for prepared in counter.epoch(0, seeds, 0)?.take(options.window) {
-        let batch = prepared?.batch;
-        let rows = batch.n_id.len();
-        let x = features.map_or(0, |f| Matrix::bytes_of(f, rows, options.delivery));
-        let edges = EdgeValues::bytes_of(batch.e_id.len(), columns, of_edges);
-        most = most.max(x + edges + batch.resident_bytes());
+    /// Which columns stay in memory beside batches of so many bytes, and the bytes left then.
+    fn fit_columns(&self, batches: u64) -> (Resident, u64) {
+        let capacity = self.room().saturating_sub(batches);
+        let (resident, left) = fit_columns(self.columns, capacity);
+        if resident.weights && resident.times {
+            return (resident, left);
+        }
+        let to_choose = bytes_to_choose(&self.counter, &self.options);
+        fit_columns(self.columns, capacity.saturating_sub(to_choose))
     }
-    Ok(most)
 }

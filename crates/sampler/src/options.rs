@@ -110,9 +110,36 @@ pub struct LoaderOptions {
     /// Bytes of pages that a thread keeps from hop to hop of a window: of neighbours, and as many
     /// of values of edges.
     pub retain_bytes: usize,
+    /// Whether epochs may have other seeds than those that the loader is made with.
+    pub seeds_vary: bool,
+    /// What batches become when they are handed over, beside what they are made of.
+    pub handed_over: HandedOver,
+    /// What is reserved for each thread beside its tables.
+    pub per_thread: PerThread,
+}
+
+/// Bytes of the arrays that a caller makes of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Bytes a node.
+    pub node_bytes: u64,
+    /// Bytes an edge.
+    pub edge_bytes: u64,
+}
+
+/// Memory that a thread will need when the largest batch comes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PerThread {
+    /// Bytes that its table and lists grow by.
+    pub growth_bytes: u64,
+    /// Bytes of a window's batches until these have memory of their own.
+    pub scratch_bytes: u64,
 }
 
 impl LoaderOptions {
+    /// Bytes of pages that a thread keeps where nobody says.
+    pub(crate) const RETAIN_BYTES: usize = 16 << 20;
+
     /// Batches of 1,024 seeds in windows of four, prepared by two threads, without features.
     pub fn new(sample: SampleOptions) -> Self {
         Self {
@@ -130,7 +157,10 @@ impl LoaderOptions {
             resident: Resident::ALL,
             sharing: Sharing::default(),
             delivery: Delivery::default(),
-            retain_bytes: 16 << 20,
+            retain_bytes: Self::RETAIN_BYTES,
+            seeds_vary: false,
+            handed_over: HandedOver::default(),
+            per_thread: PerThread::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tiergraph_core::Result;
 use tiergraph_graph::{Graph, PageReader, PagesRead};
+use tiergraph_mem::Reservation;
 
 use crate::batch::MiniBatch;
 use crate::board::{Board, Workshop};
@@ -15,8 +16,10 @@ use crate::gather::{GatherReads, gather_matrices};
 use crate::matrix::Matrix;
 use crate::options::LoaderOptions;
 use crate::shared::Shared;
+use crate::sizes::Sizes;
 use crate::stats::EpochStats;
 use crate::tools::Tools;
+use crate::window::SampleReads;
 
 impl Workshop for Shared {
     type Tools = Tools;
@@ -56,59 +59,75 @@ impl Workshop for Shared {
 }
 
 impl Board<Shared> {
-    /// Makes the batches of a window ready.
+    /// Makes the batches of a window ready. Where not all of them have room at once, those that have
+    /// are handed over before the others.
     fn prepare(&self, tools: &mut Tools, window: Range<usize>) -> Result<()> {
         let since = Instant::now();
         let mut batches = Vec::new();
         let reads =
             self.shared.sample(tools, self.epoch, &self.order, window.clone(), &mut batches)?;
-        let seconds_sample = since.elapsed().as_secs_f64();
-        let held = self.reserve(&window, self.sizes(&batches)?.into_iter())?;
+        let mut stats =
+            EpochStats::of(&reads, &GatherReads::default(), (since.elapsed().as_secs_f64(), 0.0));
+        let mut values = tools.sampler.take_values();
+        values.resize_with(batches.len(), EdgeValues::default);
+        let mut left = window;
+        while !left.is_empty() {
+            let held = self.reserve(&left, self.sizes(&batches)?)?;
+            let now = left.start..left.start + held.len();
+            left.start = now.end;
+            let later = batches.split_off(held.len());
+            let values_later = values.split_off(held.len());
+            self.gather_and_deliver(tools, now, (batches, values, held), &mut stats)?;
+            (batches, values) = (later, values_later);
+        }
+        Ok(())
+    }
+
+    /// Brings features and values of sampled batches, and hands them over with what they hold of the
+    /// graph's memory. `stats` has what was not delivered yet.
+    fn gather_and_deliver(
+        &self,
+        tools: &mut Tools,
+        numbers: Range<usize>,
+        (batches, values, held): (Vec<MiniBatch>, Vec<EdgeValues>, Vec<Reservation>),
+        stats: &mut EpochStats,
+    ) -> Result<()> {
         let since = Instant::now();
         let (features, mut gathered) = self.gather(tools, &batches)?;
-        let (edges, numbers, of_edges) = self.edges(tools, &batches)?;
+        let (edges, read, of_edges) = self.edges(tools, &batches, values)?;
         gathered += of_edges;
-        gathered.read += numbers;
-        let seconds = (seconds_sample, since.elapsed().as_secs_f64());
-        let mut stats = EpochStats::of(&reads, &gathered, seconds);
-        stats.bytes_ssd_values += numbers.bytes;
+        gathered.read += read;
+        let seconds = (0.0, since.elapsed().as_secs_f64());
+        stats.add(&EpochStats::of(&SampleReads::default(), &gathered, seconds));
+        stats.bytes_ssd_values += read.bytes;
         let (mut features, mut edges) = (features.into_iter(), edges.into_iter());
         let mut ready = Vec::new();
-        for ((number, batch), held) in window.zip(batches).zip(held) {
+        for ((number, batch), held) in numbers.zip(batches).zip(held) {
             stats.nodes += batch.n_id.len() as u64;
             stats.edges += batch.e_id.len() as u64;
             let (input_id, x) = (self.input_id(number), features.next());
             let edges = edges.next().unwrap_or_default();
             ready.push((number, Prepared { batch, input_id, x, edges, held: Arc::new(held) }));
         }
-        self.deliver(ready, &stats);
+        self.deliver(ready, &std::mem::take(stats));
         Ok(())
     }
 
     /// The bytes of a window's batches.
     fn sizes(&self, batches: &[MiniBatch]) -> Result<Vec<u64>> {
-        let features = self.shared.features()?;
-        let edge_features = self.shared.edge_features()?.map(|(features, _)| features);
         let columns = self.shared.topology.columns();
-        let delivery = self.shared.options.delivery;
-        let size = |batch: &MiniBatch| {
-            let rows = batch.n_id.len();
-            let x = features.map_or(0, |(f, _)| Matrix::bytes_of(f, rows, delivery));
-            let edges = EdgeValues::bytes_of(batch.e_id.len(), columns, edge_features);
-            x + edges + batch.resident_bytes()
-        };
-        Ok(batches.iter().map(size).collect())
+        let sizes = Sizes::of(&self.shared.graph, columns, &self.shared.options)?;
+        Ok(batches.iter().map(|batch| sizes.batch(batch)).collect())
     }
 
-    /// What is known about the edges of a window's batches.
+    /// What is known about the edges of batches, beside what was read of them to choose.
     fn edges(
         &self,
         tools: &mut Tools,
         batches: &[MiniBatch],
+        mut edges: Vec<EdgeValues>,
     ) -> Result<(Vec<EdgeValues>, PagesRead, GatherReads)> {
         let columns = self.shared.topology.columns();
-        let mut edges = tools.sampler.take_values();
-        edges.resize_with(batches.len(), EdgeValues::default);
         for (edges, batch) in edges.iter_mut().zip(batches) {
             edges.look_up(batch, columns);
         }

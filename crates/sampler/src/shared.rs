@@ -228,8 +228,8 @@ impl Shared {
         Ok(reads)
     }
 
-    /// Bytes of pages that a window keeps at most, of neighbours and of what they are chosen by, and
-    /// of choosing from the longest list.
+    /// Bytes of pages that a window keeps at most, of neighbours and of what they are chosen by, of
+    /// choosing from the longest list, and of batches that have no memory of their own yet.
     fn retained_bytes(&self) -> u64 {
         let retain_bytes = self.options.retain_bytes as u64;
         let neighbors = if self.topology.is_resident() { 0 } else { retain_bytes };
@@ -237,6 +237,7 @@ impl Shared {
         neighbors
             + self.topology.bytes_to_choose(columns, retain_bytes)
             + self.topology.bytes_of_choice()
+            + self.options.per_thread.scratch_bytes
     }
 
     /// A worker's tools: used ones, or new.
@@ -247,7 +248,7 @@ impl Shared {
     pub(crate) fn new_tools(&self) -> Result<Tools> {
         let sampler = Sampler::new(self.graph.vertices(), &self.options.sample)?;
         let mut tools = Tools::new(sampler, self.graph.page_reader()?);
-        let tables = tools.sampler.resident_bytes();
+        let tables = tools.sampler.resident_bytes() + self.options.per_thread.growth_bytes;
         tools.reserve_growth(&self.graph, tables, self.retained_bytes())?;
         Ok(tools)
     }

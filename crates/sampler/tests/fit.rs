@@ -133,3 +133,40 @@ fn memory_that_is_too_little_is_said_for_all_parts_at_once() {
         }
     });
 }
+
+#[test]
+fn a_loader_in_its_least_memory_ends_every_epoch() {
+    within(LIMIT, || {
+        let sample = Layout { dim: 512, ..Layout::mixed(true) }.build();
+        let seeds: Vec<u32> = (0..400).collect();
+        for fanout in [Fanout::Most(4), Fanout::All] {
+            let way = SampleOptions { fanouts: vec![fanout; 2], ..SampleOptions::default() };
+            let options = LoaderOptions {
+                batch_size: 20,
+                window: 4,
+                threads: 2,
+                features: Some("x".into()),
+                ..LoaderOptions::new(way)
+            };
+            let open = |memory| sample.open_as(&OpenOptions { memory, ..small() });
+            let enough = Loader::enough_bytes(&open(None), &options, &seeds, usize::MAX).unwrap();
+            let fit = |memory| {
+                Loader::fitted(&open(Some(memory)), &options, &seeds, &Plan::default(), usize::MAX)
+            };
+            let (loader, fitted) = fit(enough).unwrap();
+            assert_eq!((fitted.window, fitted.asked_window), (1, 4));
+            for epoch in 0..6 {
+                let nodes = |prepared: Result<Prepared, _>| prepared.unwrap().batch.n_id.len();
+                let nodes: Vec<usize> =
+                    loader.epoch(epoch, &seeds, 0).unwrap().map(nodes).collect();
+                assert_eq!(nodes.len(), 20);
+                assert!(nodes.iter().all(|&nodes| nodes as u64 <= fitted.most_nodes));
+            }
+            let error = fit(enough - (64 << 10)).unwrap_err();
+            assert!(
+                error.enough_bytes().is_some_and(|bytes| bytes.abs_diff(enough) < 4096),
+                "{error}"
+            );
+        }
+    });
+}

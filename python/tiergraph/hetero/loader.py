@@ -35,6 +35,7 @@ from ..inputs import (
 )
 from ..loader import NeighborLoader
 from ..ranks import Rank
+from ..shrinking import warn_of_shrinking
 from ..sizes import to_bytes
 from .graph import EdgeType, HeteroGraph, open_hetero
 
@@ -183,7 +184,9 @@ class HeteroNeighborLoader(NeighborLoader, hetero=True):
         if device != "cpu":
             self._move_to(device, "the GPU's sampler has no graphs of several types yet")
             self._typed_handle.device = device
-        return _native.HeteroLoader(self.typed.path, json.dumps(native), self.seeds)
+        made = _native.HeteroLoader(self.typed.path, json.dumps(native), self.seeds)
+        warn_of_shrinking(json.loads(made.kept()))
+        return made
 
     def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
         return self._prepared(self._typed_part.epoch(epoch, first, *rank), self.to_data)

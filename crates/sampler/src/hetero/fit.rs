@@ -12,10 +12,13 @@ use super::batch::HeteroBatch;
 use super::hotness::{Chosen, HeteroHotness};
 use super::loader::{HeteroKept, HeteroLoader};
 use super::options::HeteroOptions;
-use crate::fit::{Fitted, HELD, PAGES_SHARE};
+use crate::extent::Spread;
+use crate::fit::{Fitted, PAGES_SHARE};
 use crate::hotness::Plan;
 use crate::keep::Keep;
 use crate::matrix::Matrix;
+use crate::options::LoaderOptions;
+use crate::room::{BatchBytes, UnderWay};
 use crate::store::RowStore;
 
 /// What there is to keep, by type.
@@ -119,25 +122,52 @@ impl HeteroLoader {
         let held: u64 = held.map(|(keep, (&pages, &arcs))| keep.bytes(pages, arcs)).sum();
         let kept = HeteroKept { neighbors, rows };
         let counter = Self::new(Arc::clone(graph), counting, kept)?;
-        let mut fitted = Fitted {
-            pages: sizes.pages.iter().sum(),
-            rows: sizes.rows.iter().sum(),
-            batch_bytes: counter.largest(&options, seeds)?,
-            ..Fitted::default()
-        };
         // Offsets, maps and tables, which any loader of these batches holds.
         let fixed = (before - budget.left()).saturating_sub(held)
             + threads * retain_bytes as u64
             + sizes.sets_bytes();
-        let under_way = (options.batches.window + options.batches.prefetch) as u64 + HELD;
-        fitted.capacity_bytes = before.saturating_sub(fixed + under_way * fitted.batch_bytes);
-        let kept = match sizes.all_bytes() <= fitted.capacity_bytes {
-            true => sizes.everything(),
-            false => {
-                let hotness = counter.presample(seeds, presample, &sizes.rows)?;
+        let room = before.saturating_sub(fixed);
+        let mut bytes = Spread::default();
+        let first = options.batches.window;
+        counter.for_each_window(0, seeds, first, |window| {
+            count(graph, &options, &mut bytes, window)
+        })?;
+        let asked = UnderWay::asked(&options.batches);
+        let all = sizes.all_bytes();
+        let mut hotness = None;
+        if asked.bytes(batch_bytes_of(bytes), options.batches.threads).saturating_add(all) > room {
+            bytes = Spread::default();
+            hotness =
+                Some(counter.presample(&options, seeds, presample, (&sizes.rows, &mut bytes))?);
+        }
+        let batch = batch_bytes_of(bytes);
+        let threads = options.batches.threads;
+        let under_way = asked.fitting(batch, threads, room).ok_or_else(|| {
+            let least = fixed - threads as u64 * retain_bytes as u64
+                + UnderWay::LEAST.bytes(batch, threads);
+            let pages = (LoaderOptions::RETAIN_BYTES * threads) as u64;
+            let what = "batches (a smaller `--batch-size` or `--fanout` needs less)";
+            let enough =
+                budget.limit() - before + least + pages.min(least.div_ceil(PAGES_SHARE - 1));
+            budget.refusal(UnderWay::LEAST.bytes(batch, threads), room, what).enough(enough)
+        })?;
+        let mut fitted = Fitted {
+            pages: sizes.pages.iter().sum(),
+            rows: sizes.rows.iter().sum(),
+            batch_bytes: batch.usual,
+            most_batch_bytes: batch.most,
+            capacity_bytes: room - under_way.bytes(batch, threads),
+            window: under_way.window,
+            prefetch: under_way.prefetch,
+            asked_window: asked.window,
+            ..Fitted::default()
+        };
+        let kept = match hotness {
+            Some(hotness) if all > fitted.capacity_bytes => {
                 let chosen = hotness.plan(plan, &sizes.row_bytes, fitted.capacity_bytes);
                 sizes.kept(chosen, fitted.capacity_bytes)
             }
+            _ => sizes.everything(),
         };
         // What counted goes before what is kept comes.
         drop(counter);
@@ -149,20 +179,18 @@ impl HeteroLoader {
         fitted.kept_pages = kept_pages.sum();
         fitted.kept_rows = kept.rows.iter().map(|rows| rows.len() as u64).sum();
         fitted.decoded = kept.neighbors.iter().all(|keep| matches!(keep, Keep::Decoded));
+        (options.batches.window, options.batches.prefetch) = (under_way.window, under_way.prefetch);
         Ok((Self::new(Arc::clone(graph), options, kept)?, fitted))
     }
 
-    /// The most bytes of one of the first batches, with the features that `options` name.
-    fn largest(&self, options: &HeteroOptions, seeds: &[u32]) -> Result<u64> {
-        let mut most = 0;
-        for prepared in self.epoch(0, seeds, 0)?.take(options.batches.window) {
-            most = most.max(batch_bytes(&self.0.graph, options, &prepared?.batch)?);
-        }
-        Ok(most)
-    }
-
-    /// Counts what the first `batches` of an epoch want.
-    fn presample(&self, seeds: &[u32], batches: usize, rows: &[u64]) -> Result<HeteroHotness> {
+    /// Counts what the first `batches` of an epoch want, and adds their bytes to `bytes`.
+    fn presample(
+        &self,
+        options: &HeteroOptions,
+        seeds: &[u32],
+        batches: usize,
+        (rows, bytes): (&[u64], &mut Spread),
+    ) -> Result<HeteroHotness> {
         let (graph, topologies) = (&self.0.graph, self.topologies());
         let pages: u64 = topologies.iter().map(|topology| topology.map().pages()).sum();
         let counts = HeteroHotness::bytes_of(pages + rows.iter().sum::<u64>());
@@ -170,10 +198,28 @@ impl HeteroLoader {
         let mut hotness = HeteroHotness::new(topologies, graph.ends(), rows);
         self.for_each_window(0, seeds, batches, |window| {
             hotness.record(topologies, window);
-            Ok(())
+            count(graph, options, bytes, window)
         })?;
         Ok(hotness)
     }
+}
+
+/// Adds the bytes of a window's batches, with the features that `options` name.
+fn count(
+    graph: &HeteroGraph,
+    options: &HeteroOptions,
+    bytes: &mut Spread,
+    window: &[HeteroBatch],
+) -> Result<()> {
+    window.iter().try_for_each(|batch| {
+        bytes.add(batch_bytes(graph, options, batch)?);
+        Ok(())
+    })
+}
+
+/// What batches take whose bytes were counted. No bound by degrees is known for several types.
+fn batch_bytes_of(bytes: Spread) -> BatchBytes {
+    BatchBytes { usual: bytes.most, most: bytes.expected(), ..BatchBytes::default() }
 }
 
 /// For each edge type in turn the fastest that keeps all of its neighbours in what is left of

@@ -20,6 +20,7 @@ use crate::options::LoaderOptions;
 use crate::stats::EpochStats;
 use crate::store::RowStore;
 use crate::tools::Tools;
+use crate::window::SampleReads;
 
 /// A batch that is ready to train on.
 #[derive(Debug)]
@@ -79,22 +80,30 @@ impl Workshop for HeteroShared {
         let mut batches = Vec::new();
         let reads =
             shared.sample(tools, board.epoch, &board.order, window.clone(), &mut batches)?;
-        let seconds_sample = since.elapsed().as_secs_f64();
-        let size = |batch| batch_bytes(&shared.graph, &shared.options, batch);
-        let sizes = batches.iter().map(size).collect::<Result<Vec<u64>>>()?;
-        let held = board.reserve(&window, sizes.into_iter())?;
-        let since = Instant::now();
-        let (features, gathered) = shared.gather(tools, &batches)?;
-        let seconds = (seconds_sample, since.elapsed().as_secs_f64());
-        let mut stats = EpochStats::of(&reads, &gathered, seconds);
-        let mut ready = Vec::new();
-        for (((number, batch), held), x) in window.zip(batches).zip(held).zip(features) {
-            stats.nodes += batch.nodes.iter().map(|nodes| nodes.n_id.len() as u64).sum::<u64>();
-            stats.edges += batch.edges.iter().map(|edges| edges.e_id.len() as u64).sum::<u64>();
-            let (input_id, held) = (board.input_id(number), Arc::new(held));
-            ready.push((number, HeteroPrepared { batch, input_id, x, held }));
+        let mut stats =
+            EpochStats::of(&reads, &GatherReads::default(), (since.elapsed().as_secs_f64(), 0.0));
+        let mut left = window;
+        while !left.is_empty() {
+            let size = |batch| batch_bytes(&shared.graph, &shared.options, batch);
+            let sizes = batches.iter().map(size).collect::<Result<Vec<u64>>>()?;
+            let held = board.reserve(&left, sizes)?;
+            let later = batches.split_off(held.len());
+            let since = Instant::now();
+            let (features, gathered) = shared.gather(tools, &batches)?;
+            let seconds = (0.0, since.elapsed().as_secs_f64());
+            stats.add(&EpochStats::of(&SampleReads::default(), &gathered, seconds));
+            let mut ready = Vec::new();
+            for ((batch, held), x) in batches.into_iter().zip(held).zip(features) {
+                stats.nodes += batch.nodes.iter().map(|nodes| nodes.n_id.len() as u64).sum::<u64>();
+                stats.edges += batch.edges.iter().map(|edges| edges.e_id.len() as u64).sum::<u64>();
+                let (number, held) = (left.start, Arc::new(held));
+                let input_id = board.input_id(number);
+                ready.push((number, HeteroPrepared { batch, input_id, x, held }));
+                left.start += 1;
+            }
+            board.deliver(ready, &std::mem::take(&mut stats));
+            batches = later;
         }
-        board.deliver(ready, &stats);
         Ok(())
     }
 }
