@@ -56,15 +56,20 @@ def test_models_learn(path, model):
     assert trainer.test()["accuracy"] > 0.6
 
 
+@pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_layer_by_layer_is_all_neighbours(path, model):
-    trainer = Trainer(path, changed(model=model, norm="layer", fanout=(3, 3, 3), epochs=1))
+def test_layer_by_layer_is_all_neighbours(path, model, residual):
+    options = {"norm": "layer", "fanout": (3, 3, 3), "epochs": 1, "residual": residual}
+    trainer = Trainer(path, changed(model=model, **options))
     trainer.train()
     positions = np.arange(0, 1200, 7)
     evaluator = trainer._evaluator
     assert evaluator.how == "layers"
     by_layers = evaluator.logits(trainer.model, positions)
-    evaluator._graph = None
+    # The loader of batches in place of the passes.
+    batches = next(way for way in evaluator.ways([positions]) if way.make != evaluator._make_layers)
+    batches.make(None)
+    assert evaluator.how == "neighbours"
     on_batches = evaluator.logits(trainer.model, positions)
     np.testing.assert_allclose(by_layers, on_batches, rtol=1e-4, atol=1e-5)
 
@@ -182,7 +187,7 @@ def test_the_command_prints_what_it_measured(path, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--resume"], "expected --checkpoint FILE"),
+        (["--resume"], "expected `--checkpoint FILE`"),
         (["--fanout", "a"], "numbers such as 25,10"),
         (["--fanout", "3,3", "--layers", "1"], "expected 1, one a layer"),
     ],

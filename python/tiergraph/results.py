@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ STEP_VALUES = 1 << 18
 CSV_ROWS = 1 << 16
 
 Column = NDArray[Any]
+Columns = Mapping[str, Column]
 
 Ids = Callable[[int, int], NDArray[np.uint64]]
 """The user's ids at positions `start` to `stop`."""
@@ -51,10 +52,15 @@ def write(path: str, ids: Ids, name: str, values: Column) -> None:
     `.npy` holds a structured array: `np.load(path)["vertex"]`, `np.load(path)[name]`. Holds a
     step of values and ids, whatever the format.
     """
+    write_columns(path, ids, {name: values})
+
+
+def write_columns(path: str, ids: Ids, columns: Columns) -> None:
+    """As `write`, with several columns of one length beside `vertex`."""
     suffix = Path(check_suffix(path)).suffix.lower()
     writer = {".parquet": _write_parquet, ".csv": _write_csv, ".npy": _write_npy}[suffix]
     try:
-        writer(path, ids, name, values)
+        writer(path, ids, columns)
     except OSError as error:
         raise IoError.of("write", path, got=error.strerror or error) from error
 
@@ -104,7 +110,15 @@ def _steps(values: Column, step: int | None = None) -> Iterator[tuple[int, Colum
         yield start, values[start : start + step]
 
 
-def _write_parquet(path: str, ids: Ids, name: str, values: Column) -> None:
+def _parts(ids: Ids, columns: Columns, step: int | None = None) -> Iterator[list[Column]]:
+    """Ids and columns, step by step."""
+    first, *others = columns.values()
+    for start, part in _steps(first, step):
+        stop = start + len(part)
+        yield [ids(start, stop), part, *(values[start:stop] for values in others)]
+
+
+def _write_parquet(path: str, ids: Ids, columns: Columns) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -112,34 +126,35 @@ def _write_parquet(path: str, ids: Ids, name: str, values: Column) -> None:
         raise InputError.of(
             "write", path, got="pyarrow is not installed", hint="pip install 'tiergraph[parquet]'"
         ) from error
-    types = {"vertex": pyarrow.uint64(), name: pyarrow.from_numpy_dtype(values.dtype)}
-    schema = pyarrow.schema(list(types.items()))
+    types = {name: pyarrow.from_numpy_dtype(values.dtype) for name, values in columns.items()}
+    schema = pyarrow.schema([("vertex", pyarrow.uint64()), *types.items()])
     # A dictionary of ids, which are all different, would only be given up.
-    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=[name]) as writer:
-        for start, part in _steps(values):
-            columns = [ids(start, start + len(part)), part]
-            writer.write_table(pyarrow.table(columns, schema=schema))
+    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=list(columns)) as writer:
+        for parts in _parts(ids, columns):
+            writer.write_table(pyarrow.table(parts, schema=schema))
 
 
-def _write_csv(path: str, ids: Ids, name: str, values: Column) -> None:
+def _write_csv(path: str, ids: Ids, columns: Columns) -> None:
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("vertex", name))
-        for start, part in _steps(values, CSV_ROWS):
-            writer.writerows(zip(ids(start, start + len(part)), part, strict=True))
+        writer.writerow(("vertex", *columns))
+        for parts in _parts(ids, columns, CSV_ROWS):
+            writer.writerows(zip(*parts, strict=True))
 
 
-def _write_npy(path: str, ids: Ids, name: str, values: Column) -> None:
-    dtype = np.dtype([("vertex", np.uint64), (name, values.dtype)])
+def _write_npy(path: str, ids: Ids, columns: Columns) -> None:
+    names = ("vertex", *columns)
+    types = [np.dtype(np.uint64), *(values.dtype for values in columns.values())]
+    dtype = np.dtype(list(zip(names, types, strict=True)))
     header = {
         "descr": np.lib.format.dtype_to_descr(dtype),
         "fortran_order": False,
-        "shape": (len(values),),
+        "shape": (len(next(iter(columns.values()))),),
     }
     with open(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for start, part in _steps(values):
-            table = np.empty(len(part), dtype)
-            table["vertex"] = ids(start, start + len(part))
-            table[name] = part
+        for parts in _parts(ids, columns):
+            table = np.empty(len(parts[0]), dtype)
+            for name, part in zip(names, parts, strict=True):
+                table[name] = part
             table.tofile(file)

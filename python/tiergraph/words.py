@@ -35,7 +35,7 @@ SWITCHES = {
 }
 """Flags without a value, and what their argument is in Python."""
 
-LISTS = ("--columns", "--fanout", "--feature-columns", "--stripe")
+LISTS = ("--columns", "--fanout", "--feature-columns", "--splits", "--stripe")
 """Flags whose value is a list by commas."""
 
 COMMANDS = {

@@ -43,7 +43,7 @@ def train(scale: int, directory: Path) -> None:
     options = options_of(scale)
     print(f"\nTraining GraphSAGE with memory {readable('bytes', options.memory)}.\n")
     trainer = Trainer(str(path), options)
-    with Steps(options.epochs) as steps:
+    with Steps(options.epochs, [options.seed]) as steps:
         trainer.train(steps)
     show(trainer.report(str(path)))
     picture = directory.with_suffix(".png")

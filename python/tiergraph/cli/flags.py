@@ -12,21 +12,25 @@ from typer.models import ArgumentInfo
 Command = Callable[..., None]
 
 
-def with_flags_of(shared: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Gives a command that takes what `shared` makes first its own flags and those of `shared`.
+def with_flags_of(*shared: Callable[..., Any]) -> Callable[[Command], Command]:
+    """Gives a command that takes what each of `shared` makes first its own flags and all of theirs.
 
     Arguments come before options, and what is the command's own before what is shared.
     """
-    shared_flags = inspect.signature(shared, eval_str=True).parameters
+    flags_of = [inspect.signature(one, eval_str=True).parameters for one in shared]
 
     def decorate(own: Command) -> Command:
         @wraps(own)
         def command(**given: Any) -> None:
-            made = shared(**{name: given.pop(name) for name in shared_flags})
-            own(made, **given)
+            made = [
+                one(**{name: given.pop(name) for name in flags})
+                for one, flags in zip(shared, flags_of, strict=True)
+            ]
+            own(*made, **given)
 
-        _, *own_flags = inspect.signature(own, eval_str=True).parameters.values()
-        flags = sorted([*own_flags, *shared_flags.values()], key=_is_option)
+        own_flags = list(inspect.signature(own, eval_str=True).parameters.values())[len(shared) :]
+        shared_flags = [flag for flags in flags_of for flag in flags.values()]
+        flags = sorted([*own_flags, *shared_flags], key=_is_option)
         keyword = inspect.Parameter.KEYWORD_ONLY
         flags = [flag.replace(kind=keyword) for flag in flags]
         command.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]

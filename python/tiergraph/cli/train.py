@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
-from ..errors import InputError
-from ..sizes import to_bytes
-from ..train import LinkTrainer, Trainer, TrainOptions, curve
-from ..train.trainer import Record
-from .options import GraphPath, Json, Memory
-from .output import print_fields, print_json, print_table, readable
+from ..errors import FallbackWarning, InputError, IoError
+from ..results import check_suffix
+from ..train import LinkTrainer, Trainer, TrainOptions, curve, predictions
+from ..train.runs import train_seeds
+from ..train.trainer import Watch
+from .flags import with_flags_of
+from .options import GraphPath, Json
+from .output import print_fields, print_json, print_notes, print_table, readable
 from .progress import Live
+from .train_options import (
+    DEFAULTS,
+    Chosen,
+    data_flags,
+    descent_flags,
+    machine_flags,
+    model_flags,
+    seeds_flags,
+)
 
-DEFAULTS = TrainOptions()
 
-
+@with_flags_of(data_flags, model_flags, descent_flags, machine_flags, seeds_flags)
 def train(
+    data: Chosen,
+    model: Chosen,
+    descent: Chosen,
+    machine: Chosen,
+    seeds: list[int],
+    /,
     graph: GraphPath,
     task: Annotated[
         Literal["node", "link"], typer.Option(help="Classify vertices, or predict links.")
@@ -28,55 +47,14 @@ def train(
         Path | None,
         typer.Option(metavar="FILE", help="link: train, val and test in an .npz; default: drawn."),
     ] = None,
-    draw_links: Annotated[
-        int, typer.Option(min=3, help="link: how many are drawn from the graph.")
-    ] = DEFAULTS.links,
-    negatives: Annotated[
-        float, typer.Option(min=0.0, help="link: pairs that are none, for each link.")
-    ] = DEFAULTS.negatives,
-    model: Annotated[
-        Literal["sage", "gcn", "gat"], typer.Option(help="GraphSAGE, GCN or GAT, from PyG.")
-    ] = DEFAULTS.model,
-    layers: Annotated[
-        int | None, typer.Option(min=1, help="Default: one for each fanout; the last one goes on.")
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the best model, for tiergraph.train.load."),
     ] = None,
-    hidden: Annotated[int, typer.Option(min=1, help="Units of a hidden layer.")] = DEFAULTS.hidden,
-    heads: Annotated[int, typer.Option(min=1, help="GAT's attention heads.")] = DEFAULTS.heads,
-    norm: Annotated[
-        Literal["none", "batch", "layer"], typer.Option(help="After each layer but the last.")
-    ] = DEFAULTS.norm,
-    fanout: Annotated[
-        str, typer.Option(metavar="K,K", help="Neighbours a hop, nearest first; -1: all.")
-    ] = "25,10",
-    batch_size: Annotated[int, typer.Option(min=1, help="Seeds a batch.")] = DEFAULTS.batch_size,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs at most.")] = DEFAULTS.epochs,
-    patience: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many without a better score.")
+    predict: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write every vertex's class: .parquet, .csv or .npy."),
     ] = None,
-    lr: Annotated[float, typer.Option(min=0.0, help="Adam's step size.")] = DEFAULTS.lr,
-    dropout: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Of what hidden layers give.")
-    ] = DEFAULTS.dropout,
-    input_dropout: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Of the features themselves.")
-    ] = DEFAULTS.input_dropout,
-    weight_decay: Annotated[
-        float, typer.Option(min=0.0, help="Adam's L2 penalty.")
-    ] = DEFAULTS.weight_decay,
-    normalize: Annotated[
-        bool, typer.Option("--normalize", help="Scale rows of features to sum to 1.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="What everything random follows from.")] = 0,
-    memory: Memory = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="That prepare batches; default: all cores.")
-    ] = None,
-    window: Annotated[
-        int | None, typer.Option(min=1, help="Batches that are prepared together; default: 4.")
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where batches are made and trained on: cpu, cuda, cuda:N.")
-    ] = "cpu",
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written after each epoch.")
     ] = None,
@@ -90,60 +68,57 @@ def train(
 ) -> None:
     """Train a PyG model to classify vertices or predict links, out of core."""
     if resume and checkpoint is None:
-        raise InputError.of("resume", expected="--checkpoint FILE", got="none")
+        raise InputError.of("resume", expected="`--checkpoint FILE`", got="none")
     if curve_path is not None:
         curve.check()
     if links is not None and task != "link":
-        raise InputError.of("train on", links, expected="--task link")
-    options = TrainOptions(
-        task=task,
-        links=draw_links,
-        negatives=negatives,
-        model=model,
-        hidden=hidden,
-        fanout=_fanouts(fanout, layers),
-        heads=heads,
-        norm=norm,
-        dropout=dropout,
-        input_dropout=input_dropout,
-        normalize=normalize,
-        batch_size=batch_size,
-        epochs=epochs,
-        lr=lr,
-        weight_decay=weight_decay,
-        patience=patience,
-        seed=seed,
-        memory=to_bytes(memory),
-        threads=threads,
-        window=window,
-        device=device,
-    )
-    saved: Record = {"checkpoint": checkpoint, "resume": resume}
-    if task == "link":
-        trainer: Trainer = LinkTrainer(str(graph), options, links=links, **saved)
-    else:
-        trainer = Trainer(str(graph), options, **saved)
-    with Steps(options.epochs) as steps:
-        trainer.train(steps)
+        raise InputError.of("train on", links, expected="`--task link`")
+    if predict is not None:
+        check_suffix(predict)
+    if save is not None:
+        check_folder(save)
+    if len(seeds) > 1 and (checkpoint is not None or curve_path is not None):
+        raise InputError.of(
+            "train with several seeds", expected="neither `--checkpoint` nor `--curve`"
+        )
+    options = TrainOptions(task=task, **data, **model, **descent, **machine)
+
+    def make(seed: int) -> Trainer:
+        with_seed = replace(options, seed=seed)
+        kept: dict[str, Any] = {
+            "checkpoint": checkpoint,
+            "resume": resume,
+            "predicts": predict is not None,
+        }
+        if task == "link":
+            return LinkTrainer(str(graph), with_seed, links=links, **kept)
+        return Trainer(str(graph), with_seed, **kept)
+
+    with Steps(options.epochs, seeds) as steps, warnings.catch_warnings():
+        # They are notes of the report.
+        warnings.simplefilter("ignore", FallbackWarning)
+        trainer, report = train_seeds(make, seeds, str(graph), steps.of_run)
     if curve_path is not None:
         curve.draw(trainer.history, curve_path)
-    report = trainer.report(str(graph))
+    if save is not None:
+        trainer.save(save)
+    if predict is not None:
+        predictions.write(trainer, predict)
+    if len(seeds) == 1:
+        report = report["runs"][0]
     if as_json:
         print_json(report)
-    else:
+    elif len(seeds) == 1:
         show(report)
+    else:
+        show_runs(report)
 
 
-def _fanouts(text: str, layers: int | None) -> tuple[int, ...]:
-    """`25,10`; the last one goes on for the layers beyond."""
-    try:
-        fanouts = [int(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError.of("use the fanout", text, expected="numbers such as 25,10") from error
-    wanted = len(fanouts) if layers is None else layers
-    if wanted < len(fanouts):
-        raise InputError.of("use the fanout", text, expected=f"{wanted}, one a layer")
-    return tuple(fanouts + fanouts[-1:] * (wanted - len(fanouts)))
+def check_folder(path: Path) -> None:
+    """Complains now, and not after the run, of a file that has no folder."""
+    folder = path.resolve().parent
+    if not os.access(folder, os.W_OK) or path.is_dir():
+        raise IoError.of("write", path, got=f"no file in a writable directory `{folder}`")
 
 
 COLUMNS = (
@@ -163,17 +138,37 @@ COLUMNS = (
 def show(report: dict[str, Any]) -> None:
     """The epochs as a table on stdout; everything else beside it on stderr."""
     print_table(COLUMNS, [_row(record) for record in report["epochs"]])
-    rest = {name: report[name] for name in ("evaluation", "best_epoch", "stopped_early", "test")}
-    print_fields(rest, stderr=True)
+    names = ("evaluation", "memory", "best_epoch", "stopped_early", "test")
+    print_fields({name: report[name] for name in names if name in report}, stderr=True)
+    print_notes(report["notes"])
+
+
+def show_runs(report: dict[str, Any]) -> None:
+    """A line a seed, and mean and deviation below."""
+    names = list(report["summary"])
+    rows = []
+    for seed, run in zip(report["seeds"], report["runs"], strict=True):
+        of_best = next(record for record in run["epochs"] if record["epoch"] == run["best_epoch"])
+        found = {f"validation_{name}": of_best.get(name) for name in run["test"]}
+        found |= {f"test_{name}": value for name, value in run["test"].items()}
+        rows.append((str(seed), str(run["best_epoch"]), *(_score(found[name]) for name in names)))
+    spreads = [report["summary"][name] or {"mean": None, "deviation": None} for name in names]
+    rows.append(("mean", "", *(_score(spread["mean"]) for spread in spreads)))
+    rows.append(("deviation", "", *(_score(spread["deviation"]) for spread in spreads)))
+    print_table(("seed", "best epoch", *(name.replace("_", " ") for name in names)), rows)
+    print_notes(report["runs"][0]["notes"])
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _row(record: dict[str, Any]) -> tuple[str, ...]:
-    accuracy = record["accuracy"]
     stages = ("sample", "gather", "wait", "train")
     return (
         str(record["epoch"]),
         f"{record['loss']:.4f}",
-        "-" if accuracy is None else f"{accuracy:.4f}",
+        _score(record["accuracy"]),
         f"{record['samples_per_second']:,.0f}",
         *(readable("seconds", record[f"seconds_{stage}"]) for stage in stages),
         f"{record['row_hit_rate']:.1%}",
@@ -182,9 +177,9 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 class Steps(Live):
-    """Progress on stderr: the epoch, its batches, and the loss so far."""
+    """Progress on stderr: the run, the epoch, its batches, and the loss so far."""
 
-    def __init__(self, epochs: int) -> None:
+    def __init__(self, epochs: int, seeds: list[int]) -> None:
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -192,12 +187,19 @@ class Steps(Live):
             TextColumn("loss {task.fields[loss]:.4f}", style="cyan"),
             TimeRemainingColumn(),
         )
-        self._epochs = epochs
+        self._epochs, self._seeds = epochs, seeds
+        self._run = ""
         self._task: TaskID | None = None
+
+    def of_run(self, number: int) -> Watch:
+        """What watches the run of a seed."""
+        many = len(self._seeds) > 1
+        self._run = f"seed {self._seeds[number]}, " if many else ""
+        return self
 
     def __call__(self, epoch: int, done: int, total: int, loss: float) -> None:
         """`done` of an epoch's `total` batches are trained on."""
         if self._task is None:
             self._task = self._progress.add_task("", total=total, loss=loss)
-        text = f"epoch {epoch + 1} of {self._epochs}"
+        text = f"{self._run}epoch {epoch + 1} of {self._epochs}"
         self._progress.update(self._task, description=text, completed=done, total=total, loss=loss)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .link_trainer import LinkTrainer
 from .options import TrainOptions
+from .runs import train_seeds
+from .saved import SavedModel, load
 from .trainer import Trainer
 
-__all__ = ["LinkTrainer", "TrainOptions", "Trainer"]
+__all__ = ["LinkTrainer", "SavedModel", "TrainOptions", "Trainer", "load", "train_seeds"]

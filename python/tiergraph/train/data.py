@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..graph import Graph
 from ..inputs import positions_of
+from .options import ClassWeights
 
 UNLABELLED = -1
 
@@ -38,12 +39,61 @@ def class_labels(graph: Graph, name: str) -> tuple[Labels, int]:
     return labels, classes
 
 
-def split_positions(graph: Graph, name: str, labels: Labels) -> NDArray[np.int64]:
-    """The labelled vertices of a split, as positions in `graph.ids`; none if it is not there."""
+def splits_of(graph: Graph, names: tuple[str, str, str], labels: Labels) -> list[NDArray[np.int64]]:
+    """The labelled vertices to train on, validate and test, as positions in `graph.ids`.
+
+    An empty name is no split; nor is the usual one where a graph has none to validate or test.
+    """
+    usual = ("train", "val", "test")
+    found = []
+    for purpose, name in zip(usual, names, strict=True):
+        absent = name == "" or (name == purpose and name not in graph.splits)
+        if purpose == "train" or not absent:
+            found.append(_positions(graph, name, labels))
+        else:
+            found.append(np.empty(0, dtype=np.int64))
+    if len(found[0]) == 0:
+        raise InputError.of(
+            "train on the split", names[0], expected="labelled vertices", got="none"
+        )
+    return found
+
+
+def _positions(graph: Graph, name: str, labels: Labels) -> NDArray[np.int64]:
+    """The labelled vertices of a split."""
     if name not in graph.splits:
-        return np.empty(0, dtype=np.int64)
+        raise InputError.of(
+            "use the split",
+            name,
+            expected=f"one of {', '.join(graph.splits) or 'the splits (none)'}",
+            hint="`--splits train,val,test` says what to train on, validate and test",
+        )
     positions = positions_of(graph.splits[name])
     return positions.compress(labels[positions] != UNLABELLED)
+
+
+def class_weights(
+    weights: ClassWeights, labels: Labels, classes: int
+) -> NDArray[np.float32] | None:
+    """What each class counts for in the loss, float32 of shape (C,); `labels` are trained on.
+
+    `balanced` weighs a class by n / (C n_c) (King and Zeng, 2001): 1 on average over what is
+    trained on. A class that is not trained on weighs nothing.
+    """
+    if weights is None:
+        return None
+    if weights == "balanced":
+        counts = np.bincount(labels, minlength=classes)
+        found = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        return np.where(counts > 0, found, 0).astype(np.float32)
+    given = np.asarray(weights, dtype=np.float32)
+    if given.shape != (classes,) or not (np.isfinite(given).all() and given.min() >= 0):
+        raise InputError.of(
+            "weigh the classes",
+            expected=f"`balanced`, or {classes} numbers of 0 or more, one a class",
+            got=", ".join(map(str, weights)),
+        )
+    return given
 
 
 def check_features(graph: Graph, name: str) -> int:

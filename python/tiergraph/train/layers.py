@@ -34,9 +34,11 @@ def supports(graph: Graph, options: TrainOptions) -> bool:
     return options.model in ("sage", "gcn") and "tiles" in graph.info()["layouts"]
 
 
-def array_bytes(vertices: int, options: TrainOptions, classes: int) -> int:
-    """Memory of `infer`'s own: matrices of a layer and the last, and what goes over the edges."""
-    return 4 * vertices * (3 * max(options.hidden, classes) + 2 * COLUMNS)
+def array_bytes(vertices: int, options: TrainOptions, classes: int, features: int) -> int:
+    """Memory of `infer`'s own: matrices of a layer and the last, what goes over edges, and rows."""
+    units = max(options.hidden, classes)
+    mapped = min(ROWS, vertices) * (2 * max(features, units) + 2 * units)
+    return 4 * (vertices * (3 * units + 2 * COLUMNS) + mapped)
 
 
 def graph_bytes(graph: Graph, options: TrainOptions) -> int:
@@ -56,11 +58,15 @@ def infer(graph: Graph, model: Any, options: TrainOptions) -> Floats:
         for number, conv in enumerate(model.convs):
             gcn = options.model == "gcn"
             layer = _Gcn(conv, degrees) if gcn else _Sage(conv, degrees)
-            values = layer.apply(graph, _blocks(graph, values, options, device))
+            sums = layer.apply(graph, _blocks(graph, values, options, device))
+            if options.residual:
+                for rows, entering in _blocks(graph, values, options, device):
+                    sums[rows] += model.skips[number](entering).cpu().numpy()
+            values = sums
             if number + 1 < len(model.convs):
                 for rows in _slices(len(values)):
-                    sums = torch.from_numpy(values[rows]).to(device)
-                    values[rows] = model.act(model.norms[number](sums)).cpu().numpy()
+                    part = torch.from_numpy(values[rows]).to(device)
+                    values[rows] = model.act(model.norms[number](part)).cpu().numpy()
     assert values is not None, "a model has layers"
     return values
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import pyg
+from ..errors import BudgetError, InputError
 from ..graph import Graph
 from ..link import LinkNeighborLoader
 from .links import draw_links, read_links, scores_of, without_answers
 from .models import forward, prepare
 from .options import TrainOptions
 from .scores import roc_auc
-from .shares import Shares
+from .shares import Part, Shares, share
 from .trainer import Chosen, Record, Trainer
 
 
@@ -34,26 +36,66 @@ class LinkTrainer(Trainer):
         links: Path | None = None,
         checkpoint: Path | None = None,
         resume: bool = False,
+        predicts: bool = False,
     ) -> None:
         self._file = links
         self._evaluated: dict[int, LinkNeighborLoader] = {}
-        super().__init__(path, options, checkpoint=checkpoint, resume=resume)
+        # What drawing links takes.
+        self._least = 0
+        super().__init__(path, options, checkpoint=checkpoint, resume=resume, predicts=predicts)
 
     def _prepare(self, graph: Graph) -> int:
         given = self._file
-        chosen = draw_links(graph, self.options) if given is None else read_links(given)
-        self._train, self._val, self._test = chosen
+        self._train, self._val, self._test = (
+            self._draw(graph) if given is None else read_links(given)
+        )
         self._directed = graph.directed
         self.score_name = "roc_auc"
         return self.options.hidden
 
-    def _prepare_evaluation(self, graph: Graph) -> Shares:
-        self._graph = graph
-        self.shares = Shares(self.options.memory)
-        if self._val.shape[1] > 0:
-            with self.shares.while_evaluating():
-                self._evaluation_of(self._val)
-        return self.shares
+    def _draw(self, graph: Graph) -> tuple[Chosen, Chosen, Chosen]:
+        try:
+            return draw_links(graph, self.options)
+        except BudgetError as error:
+            if error.enough_bytes is None:
+                raise
+            # What the run needs, which is more, is said once it is known.
+            self._least = error.enough_bytes
+            return draw_links(graph, replace(self.options, memory=None))
+
+    def _share(self, predicts: bool) -> Shares:
+        if predicts:
+            raise InputError.of("predict", expected="the task `node`", got="`link`")
+        return share(
+            self.options.memory_bytes,
+            self._held_bytes(),
+            Part(self._make_loader),
+            [Part(self._make_evaluation)],
+            least=self._least,
+        )
+
+    def _held_bytes(self) -> int:
+        links = sum(part.nbytes for part in (self._train, self._val, self._test))
+        return 3 * links + 8 * self.graph.vertices
+
+    def _make_evaluation(self, memory: int | None) -> int:
+        """Makes what validates; what tests takes its place later, and must fit as well."""
+        self._evaluated.clear()
+        self._evaluation_memory = memory
+        needs, refused = [0], None
+        for links in (self._test, self._val):
+            if links.shape[1] > 0:
+                try:
+                    needs.append(self._evaluation_of(links).kept()["enough_bytes"])
+                except BudgetError as error:
+                    if error.enough_bytes is None:
+                        raise
+                    needs.append(error.enough_bytes)
+                    refused = error
+        if refused is not None:
+            refused.enough_bytes = max(needs)
+            raise refused
+        return max(needs)
 
     def _loader(self, graph: Graph, memory: int | None) -> LinkNeighborLoader:
         return self._batches(graph, self._train, memory, self.options.negatives, shuffle=True)
@@ -66,7 +108,7 @@ class LinkTrainer(Trainer):
             graph,
             options.fanout,
             links,
-            batch_size=options.batch_size,
+            batch_size=options.seeds_a_batch,
             rank=0,
             world_size=1,
             neg_sampling_ratio=negatives,
@@ -78,29 +120,25 @@ class LinkTrainer(Trainer):
             features=options.features,
         )
 
-    def _logits(self, batch: Any) -> Any:
+    def _evaluation_kept(self) -> Record | None:
+        # Batches like those of training, and without gradients.
+        return None
+
+    def _logits(self, model: Any, batch: Any) -> Any:
         """A number for each of a batch's pairs, positive for links."""
         asked = without_answers(batch, self._directed)
         asked.batch_size = asked.num_sampled_nodes[0]
-        values = forward(self.model, asked, self._input(asked), self.options)
-        return scores_of(values, asked)
-
-    def _input(self, batch: Any) -> Any:
-        x, options = prepare(batch.x, self.options), self.options
-        if options.input_dropout > 0:
+        x = prepare(asked.x, self.options)
+        if self.options.input_dropout > 0:
             dropout = pyg.torch().nn.functional.dropout
-            x = dropout(x, options.input_dropout, training=self.model.training)
-        return x
+            x = dropout(x, self.options.input_dropout, training=model.training)
+        return scores_of(forward(model, asked, x, self.options), asked)
 
-    def _step(self, batch: Any) -> tuple[float, int, int]:
+    def _loss(self, model: Any, batch: Any) -> tuple[Any, int, int]:
+        logits = self._logits(model, batch)
         loss_of = pyg.torch().nn.functional.binary_cross_entropy_with_logits
-        self.optimizer.zero_grad()
-        logits = self._logits(batch)
-        loss = loss_of(logits, batch.edge_label)
-        loss.backward()
-        self.optimizer.step()
         hits = int(((logits > 0) == (batch.edge_label > 0)).sum())
-        return float(loss.detach()), hits, len(logits)
+        return loss_of(logits, batch.edge_label), hits, len(logits)
 
     def _scores(self, positions: Any) -> Record:
         """The area under the ROC curve, and the share of pairs told right."""
@@ -108,10 +146,10 @@ class LinkTrainer(Trainer):
             return {"accuracy": None, self.score_name: None}
         self.model.eval()
         found, labels = [], []
-        with pyg.torch().no_grad(), self.shares.while_evaluating():
+        with pyg.torch().no_grad():
             for batch in self._evaluation_of(positions):
                 moved = batch.to(self.options.device)
-                found.append(self._logits(moved).cpu().numpy())
+                found.append(self._logits(self.model, moved).cpu().numpy())
                 labels.append(batch.edge_label.cpu().numpy())
         values, truth = np.concatenate(found), np.concatenate(labels)
         right = float(((values > 0) == (truth > 0)).mean())
@@ -122,8 +160,8 @@ class LinkTrainer(Trainer):
         key = id(links)
         if key not in self._evaluated:
             self._evaluated.clear()
-            memory = self.shares.evaluation
-            self._evaluated[key] = self._batches(self._graph, links, memory, 1.0, shuffle=False)
+            memory = self._evaluation_memory
+            self._evaluated[key] = self._batches(self.graph, links, memory, 1.0, shuffle=False)
         self._evaluated[key].set_epoch(0)
         return self._evaluated[key]
 

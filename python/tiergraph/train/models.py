@@ -27,10 +27,65 @@ def build_model(options: TrainOptions, features: int, classes: int) -> Any:
         shape["norm_kwargs"] = {"mode": "node"}
     if options.model == "gcn":
         # `gcn_edges` normalises by degrees of the whole graph, which a batch does not show.
-        return models.GCN(**shape, normalize=False)
-    if options.model == "gat":
-        return models.GAT(**shape, heads=options.heads)
-    return models.GraphSAGE(**shape)
+        model = models.GCN(**shape, normalize=False)
+    elif options.model == "gat":
+        model = models.GAT(**shape, heads=options.heads)
+    else:
+        model = models.GraphSAGE(**shape)
+    return residual(model) if options.residual else model
+
+
+def residual(model: Any) -> Any:
+    """`model` with what enters each layer added to the layer's sums, before norm and activation.
+
+    As in He et al., 2016: as it is where widths agree, by a linear map where they do not. The map
+    of a layer is `skips[i]`; everything else is the model's.
+    """
+    torch = pyg.torch()
+    trim = pyg.geometric("utils").trim_to_layer
+    last = len(model.convs) - 1
+    hidden = [model.hidden_channels] * last
+    # Hidden layers of attention give their heads side by side, as wide as others in all.
+    widths = list(zip([model.in_channels, *hidden], [*hidden, model.out_channels], strict=True))
+
+    class Residual(torch.nn.Module):  # type: ignore[name-defined,misc]
+        """A PyG model's layers, with a way past each."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.convs, self.norms, self.act = model.convs, model.norms, model.act
+            self.dropout = model.dropout
+            self.skips = torch.nn.ModuleList(
+                torch.nn.Identity()
+                if entering == leaving
+                else torch.nn.Linear(entering, leaving, bias=False)
+                for entering, leaving in widths
+            )
+
+        def forward(
+            self,
+            x: Tensor,
+            edge_index: Tensor,
+            num_sampled_nodes_per_hop: list[int],
+            num_sampled_edges_per_hop: list[int],
+            edge_weight: Tensor | None = None,
+        ) -> Tensor:
+            weights = {} if edge_weight is None else {"edge_weight": edge_weight}
+            nodes, edges = num_sampled_nodes_per_hop, num_sampled_edges_per_hop
+            for i, (conv, skip) in enumerate(zip(self.convs, self.skips, strict=True)):
+                x, edge_index, weight = trim(
+                    i, nodes, edges, x, edge_index, weights.get("edge_weight")
+                )
+                if weight is not None:
+                    weights["edge_weight"] = weight
+                x = conv(x, edge_index, **weights) + skip(x)
+                if i < last:
+                    x = self.norms[i](x)
+                    x = self.act(x)
+                    x = self.dropout(x)
+            return x
+
+    return Residual()
 
 
 def forward(model: Any, batch: Data, x: Tensor, options: TrainOptions) -> Tensor:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,17 +13,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import pyg
+from .. import _native, pyg
+from ..errors import BudgetError, FallbackWarning, InputError
 from ..graph import Graph, open
 from ..link import LinkNeighborLoader
 from ..loader import NeighborLoader
-from . import checkpoint
-from .data import check_features, class_labels, split_positions
+from ..shrinking import notes_of
+from ..words import in_callers_words
+from . import checkpoint, saved
+from .activations import Step, measured_bytes
+from .data import check_features, class_labels, class_weights, splits_of
 from .evaluate import Evaluator
 from .models import build_model, forward, prepare
 from .options import TrainOptions
+from .schedule import rate
 from .scores import accuracy, score, score_name
-from .shares import Shares
+from .shares import Part, Shares, share
 
 Record = dict[str, Any]
 Chosen: TypeAlias = NDArray[np.integer[Any]]
@@ -34,9 +41,13 @@ class Trainer:
     """Node classification of the graph at `path`.
 
     After `train`, `history` has a record an epoch, and `report` everything. Raises `InputError`
-    for what the graph does not have, `BudgetError` where a loader's part of `options.memory` does
-    not hold it.
+    for what the graph does not have, and `BudgetError` where `options.memory` does not hold the
+    largest batch that may come, of training or evaluation, naming a memory that does. What was
+    decided for the caller (the batch size, smaller windows) is in `notes`. With `predicts`,
+    `predictions` are wanted after the run, and have their room.
     """
+
+    score_name: str
 
     def __init__(
         self,
@@ -45,25 +56,36 @@ class Trainer:
         *,
         checkpoint: Path | None = None,
         resume: bool = False,
+        predicts: bool = False,
     ) -> None:
         torch = pyg.torch()
+        free = _native.free_memory()
         self.options = options
+        self._predicts = predicts
+        self.notes: list[str] = []
         # What is trained on, validated and tested: positions, or links.
         self._train: Chosen
         self._val: Chosen
         self._test: Chosen
         # It runs no passes: loaders open it for themselves.
-        graph = open(path, memory=options.memory, threads=1)
-        width = check_features(graph, options.features)
-        outputs = self._prepare(graph)
+        graph = self.graph = open(path, threads=1)
+        self.width = check_features(graph, options.features)
+        self.outputs = self._prepare(graph)
+        self._choose_batch_size()
+        options = self.options
         torch.manual_seed(options.seed)
-        self.model = build_model(options, width, outputs).to(pyg.device(options.device))
+        device = pyg.device(options.device)
+        self.model = build_model(options, self.width, self.outputs).to(device)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
-        self.shares = self._prepare_evaluation(graph)
-        with self.shares.while_training():
-            self.loader = self._loader(graph, self.shares.training)
+        self.loader: NeighborLoader | LinkNeighborLoader
+        with warnings.catch_warnings():
+            # Of loaders that gave way to others, too; `_tell_what_shrank` has those that stay.
+            warnings.simplefilter("ignore", FallbackWarning)
+            self.shares = self._share(predicts)
+        self._tell_what_shrank()
+        self.memory = self._measured(free)
         self.history: list[Record] = []
         self.best: Record = {"epoch": -1, "score": -math.inf, "model": None}
         self._checkpoint = checkpoint
@@ -72,26 +94,126 @@ class Trainer:
 
     def _prepare(self, graph: Graph) -> int:
         """Reads what is predicted; returns how many values the model gives."""
-        self._labels, self.classes = class_labels(graph, self.options.labels)
-        self._train, self._val, self._test = (
-            split_positions(graph, name, self._labels) for name in self.options.splits
+        options = self.options
+        self._labels, self.classes = class_labels(graph, options.labels)
+        self._train, self._val, self._test = splits_of(graph, options.splits, self._labels)
+        weights = class_weights(options.class_weights, self._labels[self._train], self.classes)
+        torch = pyg.torch()
+        self._weights = (
+            None if weights is None else torch.from_numpy(weights).to(pyg.device(options.device))
         )
         self.score_name = score_name(self.classes)
         return self.classes
 
-    def _prepare_evaluation(self, graph: Graph) -> Shares:
-        """Makes what validates; returns how the run's memory is shared with it."""
-        self._evaluator = Evaluator(graph, self.options, self.classes)
-        self._evaluator.prepare(self._val)
-        return self._evaluator.shares
+    def _choose_batch_size(self) -> None:
+        seeds = self._train.shape[-1]
+        chosen = self.options.for_seeds(seeds)
+        if chosen != self.options:
+            steps = -(-seeds // chosen.seeds_a_batch)
+            self._tell(
+                f"batches of {chosen.seeds_a_batch} of the {seeds} seeds, {steps} steps an epoch; "
+                "`--batch-size` takes another"
+            )
+        self.options = chosen
+
+    def _share(self, predicts: bool) -> Shares:
+        """Makes what trains and what evaluates, each in its part of the memory."""
+        positions = [self._val, self._test]
+        if predicts:
+            positions.append(np.arange(self.graph.vertices))
+        self._evaluator = Evaluator(self.graph, self.options, self.classes)
+        logits = 8 * self.classes * max(map(len, positions[:2]))
+        held = self._held_bytes() + logits + (16 * self.graph.vertices if predicts else 0)
+        ways = self._evaluator.ways(positions)
+        return share(self.options.memory_bytes, held, Part(self._make_loader), ways)
+
+    def _held_bytes(self) -> int:
+        """Bytes of labels, ids and splits."""
+        splits = sum(part.nbytes for part in (self._train, self._val, self._test))
+        return self._labels.nbytes + 8 * self.graph.vertices + 2 * splits
+
+    def _make_loader(self, memory: int | None) -> int:
+        # One at a time.
+        self.__dict__.pop("loader", None)
+        self.loader = self._loader(self.graph, memory)
+        return int(self.loader.kept().get("enough_bytes", 0))
+
+    def _tell_what_shrank(self) -> None:
+        """Notes what became of what was asked for, and warns of it."""
+        kept, notes = self.loader.kept(), []
+        if "why" in kept:
+            notes.append(f"batches are made on the CPU, and moved: {kept['why']}")
+        if self.shares.note is not None:
+            notes.append(in_callers_words(self.shares.note))
+        for note in [*notes, *notes_of(kept)]:
+            self.notes.append(note)
+            warnings.warn(note, FallbackWarning, stacklevel=4)
+
+    def _tell(self, note: str) -> None:
+        self.notes.append(in_callers_words(note))
+
+    def _measured(self, free: int) -> Record:
+        """Who has how much of the memory, in bytes, and what PyTorch takes beside it.
+
+        Raises `BudgetError` where both come to more than was `free` before the run.
+        """
+        options, shares = self.options, self.shares
+        memory = options.memory_bytes
+        if memory is None:
+            return {}
+
+        def measured(step: Step, kept: Record) -> int:
+            return measured_bytes(self.model, step, options, self.width, kept)
+
+        pytorch = measured(self._try_step, self.loader.kept())
+        evaluating = self._evaluation_kept()
+        if evaluating is not None:
+            pytorch = max(pytorch, measured(self._try_forward, evaluating))
+        if memory + pytorch > free:
+            raise self._too_much(memory, free, pytorch)
+        return {
+            "bytes": memory,
+            "training_bytes": shares.training,
+            "evaluation_bytes": shares.evaluation,
+            "held_bytes": shares.held,
+            "pytorch_bytes": pytorch,
+        }
+
+    def _too_much(self, memory: int, free: int, pytorch: int) -> BudgetError:
+        """The error of memory that is not there."""
+        mib = 1 << 20
+        possible = (free - pytorch) // mib
+        fits = possible * mib >= self.shares.enough
+        smaller = "a smaller `--batch-size` or `--fanout`"
+        return BudgetError.of(
+            "train",
+            expected=f"at most {free // mib} MiB, which are free",
+            got=f"`--memory {memory // mib}MiB` beside {-(-pytorch // mib)} MiB of PyTorch's",
+            hint=f"run with `--memory {possible}MiB`, or {smaller}" if fits else f"use {smaller}",
+        )
+
+    def _evaluation_kept(self) -> Record | None:
+        """What evaluation's loader tells of its largest batch; None without one."""
+        return self._evaluator.kept()
+
+    def _try_step(self, model: Any, batch: Any) -> None:
+        """A step on a copy of the model."""
+        loss = self._loss(model.train(), batch)[0]
+        loss.backward()
+        pyg.torch().optim.Adam(model.parameters(), lr=0.0).step()
+
+    def _try_forward(self, model: Any, batch: Any) -> None:
+        """An evaluation on a copy of the model."""
+        with pyg.torch().no_grad():
+            forward(model.eval(), batch, prepare(batch.x, self.options), self.options)
 
     def _loader(self, graph: Graph, memory: int | None) -> NeighborLoader | LinkNeighborLoader:
         options = self.options
         return NeighborLoader(
             graph,
             options.fanout,
-            graph.ids[self._train],
-            batch_size=options.batch_size,
+            batch_size=options.seeds_a_batch,
+            input_nodes=graph.ids[self._train],
             rank=0,
             world_size=1,
             shuffle=True,
@@ -107,23 +229,56 @@ class Trainer:
     def train(self, watch: Watch | None = None) -> None:
         """Runs the epochs that are left, or until patience ends."""
         while len(self.history) < self.options.epochs and not self.is_patience_over():
-            with self.shares.while_training():
-                record = self._epoch(len(self.history), watch)
-            record |= self._validate()
+            record = self._epoch(len(self.history), watch)
+            record |= self._validate() if self._is_validated(record["epoch"]) else NOT_VALIDATED
             self._note(record)
             if self._checkpoint is not None:
                 checkpoint.save(self._checkpoint, self._state())
 
     def is_patience_over(self) -> bool:
-        """Whether the score has not risen for `patience` epochs."""
+        """Whether the score had not risen for `patience` epochs when it was last looked at."""
         patience = self.options.patience
-        return patience is not None and len(self.history) - 1 - self.best["epoch"] >= patience
+        looked_at = [record["epoch"] for record in self.history if record["validated"]]
+        if patience is None or not looked_at:
+            return False
+        return bool(looked_at[-1] - self.best["epoch"] >= patience)
+
+    def _is_validated(self, epoch: int) -> bool:
+        done = epoch + 1
+        return done % self.options.evaluate_every == 0 or done >= self.options.epochs
 
     def test(self) -> Record:
         """The scores of the best epoch's model on the test split."""
+        self._take_best()
+        return self._scores(self._test)
+
+    def _take_best(self) -> None:
         if self.best["model"] is not None:
             self.model.load_state_dict(self.best["model"])
-        return self._scores(self._test)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the best epoch's model to `path`, for `tiergraph.train.load`."""
+        self._take_best()
+        info = self.graph.info()
+        shape = {
+            "features": self.width,
+            "outputs": self.outputs,
+            "graph": {name: info[name] for name in ("vertices", "edges", "directed", "source")},
+            "score": None if math.isinf(self.best["score"]) else self.best["score"],
+        }
+        saved.save(Path(path), self.model.state_dict(), self.options, shape)
+
+    def predictions(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The class of every vertex by the best epoch's model, and the chance that it gives it.
+
+        Both of shape (|V|,), in the order of `graph.ids`. The trainer was made with `predicts`.
+        """
+        if not self._predicts:
+            raise InputError.of("predict", expected="a trainer that was made with `predicts=True`")
+        self._take_best()
+        everything = np.arange(self.graph.vertices)
+        parts = self._evaluator.parts(self.model, everything)
+        return saved.classified(parts, self.graph.vertices)
 
     def _epoch(self, number: int, watch: Watch | None) -> Record:
         self.model.train()
@@ -134,6 +289,7 @@ class Trainer:
         batches = iter(self.loader)
         for done, batch in enumerate(batches, 1):
             stepped = time.perf_counter()
+            self._set_rate(number + (done - 1) / len(self.loader))
             moved = batch.to(self.options.device)
             bytes_device += _moved_bytes(moved)
             loss, hits, count = self._step(moved)
@@ -150,6 +306,7 @@ class Trainer:
             "epoch": number,
             "seconds": seconds,
             "seconds_train": seconds_train,
+            "lr": self.optimizer.param_groups[0]["lr"],
             "loss": total / max(seeds, 1),
             "train_accuracy": correct / max(seeds, 1),
             "samples_per_second": seeds / seconds,
@@ -157,25 +314,35 @@ class Trainer:
             "row_hit_rate": 1 - stats["missed_rows"] / rows,
         }
 
+    def _set_rate(self, done: float) -> None:
+        """The step size after so many epochs."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate(self.options, done)
+
     def _step(self, batch: Any) -> tuple[float, int, int]:
         """Trains on a batch: its mean loss, how many were right, and of how many."""
+        self.optimizer.zero_grad()
+        loss, hits, count = self._loss(self.model, batch)
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach()), hits, count
+
+    def _loss(self, model: Any, batch: Any) -> tuple[Any, int, int]:
+        """A batch's mean loss as a tensor, how many were right, and of how many."""
         torch, options = pyg.torch(), self.options
         x = prepare(batch.x, options)
         if options.input_dropout > 0:
             x = torch.nn.functional.dropout(x, options.input_dropout)
         labels = batch.y[: batch.batch_size].reshape(-1).long()
-        self.optimizer.zero_grad()
-        logits = forward(self.model, batch, x, options)
-        loss = torch.nn.functional.cross_entropy(logits, labels)
-        loss.backward()
-        self.optimizer.step()
+        logits = forward(model, batch, x, options)
+        loss = torch.nn.functional.cross_entropy(logits, labels, self._weights)
         hits = int((logits.argmax(dim=1) == labels).sum())
-        return float(loss.detach()), hits, batch.batch_size
+        return loss, hits, batch.batch_size
 
     def _validate(self) -> Record:
         began = time.perf_counter()
         scores = self._scores(self._val)
-        return scores | {"seconds_evaluate": time.perf_counter() - began}
+        return scores | {"validated": True, "seconds_evaluate": time.perf_counter() - began}
 
     def _scores(self, positions: Any) -> Record:
         """Accuracy, and what the model is chosen by; None of no vertices."""
@@ -189,7 +356,9 @@ class Trainer:
     def _note(self, record: Record) -> None:
         """Adds an epoch to the history; without a validation split, the last is the best."""
         self.history.append(record)
-        reached = record[self.score_name]
+        reached = record.setdefault(self.score_name, None)
+        if not record["validated"]:
+            return
         if reached is None or np.isnan(reached) or reached > self.best["score"]:
             state = {name: value.clone() for name, value in self.model.state_dict().items()}
             best = -math.inf if reached is None or np.isnan(reached) else reached
@@ -223,12 +392,17 @@ class Trainer:
             **self._described(),
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "options": self.options.run(),
+            "notes": self.notes,
+            "memory": self.memory,
             "kept": self.loader.kept(),
             "epochs": self.history,
             "best_epoch": self.best["epoch"],
             "stopped_early": self.is_patience_over(),
             "test": self.test(),
         }
+
+
+NOT_VALIDATED: Record = {"accuracy": None, "validated": False, "seconds_evaluate": 0.0}
 
 
 def _moved_bytes(batch: Any) -> int:
