@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +34,17 @@ SEED = 7
 
 
 def main() -> None:
-    """Builds the graphs, measures each, prints and saves; or measures one, for the former."""
-    if sys.argv[1:2] == ["--measure"]:
-        print(json.dumps(_measured(**json.loads(sys.argv[2]))))
+    """Builds the graphs, measures each, prints and saves; or does one of these for the former."""
+    if sys.argv[1:2] == ["--task"]:
+        task, what = sys.argv[2], json.loads(sys.argv[3])
+        print(json.dumps(_built(**what) if task == "build" else _measured(**what)))
         return
     options = _options()
     with _runs.data_directory("long_diameter", options.keep) as directory:
         records = [
             record
-            for name, make in _graphs(options.scale).items()
-            if name in (options.graphs or _graphs(options.scale))
-            for record in _records(directory, name, make, options)
+            for name in options.graphs or _graphs(options.scale)
+            for record in _records(directory, name, options)
         ]
     rows = [row for record in records for row in _rows(record)]
     _runs.table(
@@ -66,17 +66,17 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _graphs(scale: int) -> dict[str, Callable[[Path], Edges | None]]:
-    """By name, what gives a graph's edges; None where the file is written in another way."""
+def _graphs(scale: int) -> dict[str, Callable[[], Edges | None]]:
+    """By name, what gives a graph's edges; None of R-MAT, which is generated."""
     return {
-        "road": lambda _: road(1034, shuffled=False),
-        "road, shuffled": lambda _: road(1034, shuffled=True),
-        "path 1M": lambda _: path(1_000_000, shuffled=False),
-        "path 1M, shuffled": lambda _: path(1_000_000, shuffled=True),
-        "path 5M": lambda _: path(5_000_000, shuffled=False),
-        "path 5M, shuffled": lambda _: path(5_000_000, shuffled=True),
-        "caterpillar": lambda _: caterpillar(200_000, legs=4),
-        f"RMAT-{scale}": lambda _: None,
+        "road": lambda: road(1034, shuffled=False),
+        "road, shuffled": lambda: road(1034, shuffled=True),
+        "path 1M": lambda: path(1_000_000, shuffled=False),
+        "path 1M, shuffled": lambda: path(1_000_000, shuffled=True),
+        "path 5M": lambda: path(5_000_000, shuffled=False),
+        "path 5M, shuffled": lambda: path(5_000_000, shuffled=True),
+        "caterpillar": lambda: caterpillar(200_000, legs=4),
+        f"RMAT-{scale}": lambda: None,
     }
 
 
@@ -111,70 +111,65 @@ def _named(edges: NDArray[np.int64], vertices: int, shuffled: bool) -> Edges:
     return edges[0], edges[1]
 
 
-def _records(
-    directory: Path,
-    name: str,
-    make: Callable[[Path], Edges | None],
-    options: argparse.Namespace,
-) -> list[Record]:
-    edges = make(directory)
+def _records(directory: Path, name: str, options: argparse.Namespace) -> list[Record]:
     records = []
     for codec in options.codecs:
         say(f"building {name}, {codec}")
-        graph = directory / "graph.tg"
-        if edges is None:
-            tg.generate(
-                "rmat",
-                graph,
-                scale=options.scale,
-                undirected=True,
-                codec=codec,
-                weights="byte",
-                overwrite=True,
-            )
-        else:
-            weights = np.random.default_rng(SEED).integers(1, LARGEST_WEIGHT + 1, edges[0].size)
-            tg.build(
-                (edges[0], edges[1], weights.astype(np.float32)),
-                graph,
-                undirected=True,
-                codec=codec,
-                overwrite=True,
-            )
+        graph = str(directory / "graph.tg")
+        # The build before may not read what this one writes.
+        what = {"graph": graph, "name": name, "codec": codec, "scale": options.scale}
+        _in_a_process("build", what, options.before, None)
         for algorithm in ("bfs", "sssp"):
-            records.append({"name": name, "codec": codec, "algorithm": algorithm})
-            records[-1] |= _compared(graph, algorithm, options)
+            runs = _compared(graph, algorithm, options)
+            records.append({"name": name, "codec": codec, "algorithm": algorithm, "runs": runs})
     return records
 
 
-def _compared(graph: Path, algorithm: str, options: argparse.Namespace) -> Record:
-    """The runs of both builds, in turn."""
-    what = {
-        "graph": str(graph),
-        "algorithm": algorithm,
-        "threads": options.threads,
-        "device": options.device,
-    }
+def _built(graph: str, name: str, codec: Literal["packed", "raw"], scale: int) -> str:
+    edges = _graphs(scale)[name]()
+    if edges is None:
+        tg.generate(
+            "rmat",
+            graph,
+            scale=scale,
+            weights="byte",
+            undirected=True,
+            codec=codec,
+            overwrite=True,
+        )
+        return graph
+    weights = np.random.default_rng(SEED).integers(1, LARGEST_WEIGHT + 1, edges[0].size)
+    arcs = (*edges, weights.astype(np.float32))
+    tg.build(arcs, graph, undirected=True, codec=codec, overwrite=True)
+    return graph
+
+
+def _compared(graph: str, algorithm: str, options: argparse.Namespace) -> Record:
+    """The runs of both builds, in turn; None where one took too long, and no more of that build."""
     builds = {"now": None, **({"before": options.before} if options.before else {})}
     runs: Record = {}
     for place, memory in (("resident", None), ("out of core", options.memory)):
         if place == "out of core" and memory is None:
             continue
+        what = {"graph": graph, "algorithm": algorithm, "memory": memory}
+        what |= {"threads": options.threads, "device": options.device}
         runs[place] = {build: [] for build in builds}
         for _ in range(options.repetitions):
             for build, package in builds.items():
                 if None not in runs[place][build]:
-                    run = _in_a_process(what | {"memory": memory}, package, options.limit)
+                    run = _in_a_process("measure", what, package, options.limit)
                     runs[place][build].append(run)
-    return {"runs": runs}
+        every = [run["sum"] for of in runs[place].values() for run in of if run is not None]
+        assert len(set(every)) <= 1, f"results differ: {every}"
+    return runs
 
 
-def _in_a_process(what: Record, package: Path | None, limit: float) -> Record | None:
-    """A measurement by the build at `package`; None where it takes too long."""
+def _in_a_process(task: str, what: Record, package: Path | None, limit: float | None) -> Any:
+    """What the build at `package` answers; None where it takes too long."""
     environment = dict(os.environ)
     if package is not None:
         environment["PYTHONPATH"] = str(package)
-    command = [sys.executable, __file__, "--measure", json.dumps(what)]
+    command = [sys.executable, __file__, "--task", task, json.dumps(what)]
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=limit, check=False
@@ -183,8 +178,7 @@ def _in_a_process(what: Record, package: Path | None, limit: float) -> Record | 
         return None
     if done.returncode:
         raise RuntimeError(done.stderr)
-    run: Record = json.loads(done.stdout)
-    return run
+    return json.loads(done.stdout)
 
 
 def _measured(
@@ -196,7 +190,7 @@ def _measured(
         result = getattr(opened, algorithm)(0)
     run = dict(opened.last_run)
     run["ways"] = sorted({level["how"] for level in run.pop("details")})
-    run["checksum"] = float(np.sum(result[np.isfinite(result)], dtype=np.float64))
+    run["sum"] = float(np.sum(result[np.isfinite(result)], dtype=np.float64))
     return run
 
 
