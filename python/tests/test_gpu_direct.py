@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from gpu_graphs import each_layout, needs_gpu, skewed, weighted
+from gpu_graphs import each_layout, needs_gpu, skewed, unnoted, weighted
 from test_gpu_trace import spans_of
 
 import tiergraph as tg
@@ -52,7 +52,7 @@ def test_direct_equals_cpu(tmp_path, edges, layout, stripes):
         layout = {**layout, "stripe": list(map(str, folders))}
     for folder in folders:
         folder.mkdir()
-    tg.build(edges, tmp_path / "g.tg", **layout)
+    unnoted(edges, tmp_path, **layout)
     cpu = tg.open(tmp_path / "g.tg")
     for residency in (True, False):
         gpu = opened(tmp_path / "g.tg", device_residency=residency, threads=2)
@@ -64,7 +64,7 @@ def test_direct_equals_cpu(tmp_path, edges, layout, stripes):
 
 
 def test_a_run_says_which_way_bytes_went(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg", codec="raw", block_bytes=4096)
+    unnoted(edges, tmp_path, codec="raw", block_bytes=4096)
     gpu = opened(tmp_path / "g.tg", device_residency=False)
     gpu.pagerank(iterations=2)
     run = gpu.last_run
@@ -74,7 +74,7 @@ def test_a_run_says_which_way_bytes_went(tmp_path, edges):
 
 
 def test_reads_are_on_the_timeline(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg", codec="raw", block_bytes=4096)
+    unnoted(edges, tmp_path, codec="raw", block_bytes=4096)
     gpu = opened(tmp_path / "g.tg", device_residency=False, threads=2)
     gpu.pagerank(iterations=2, trace=tmp_path / "run.json")
     spans, run = spans_of(tmp_path / "run.json"), gpu.last_run
@@ -86,7 +86,7 @@ def test_reads_are_on_the_timeline(tmp_path, edges):
 
 
 def test_damage_is_found_before_it_is_computed_on(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg", codec="raw")
+    unnoted(edges, tmp_path, codec="raw")
     blocks = tmp_path / "g.tg" / "in.blocks"
     data = bytearray(blocks.read_bytes())
     data[100] ^= 1
@@ -97,7 +97,7 @@ def test_damage_is_found_before_it_is_computed_on(tmp_path, edges):
 
 
 def test_a_file_that_is_cut_short_is_named(tmp_path, edges):
-    tg.build(edges, tmp_path / "g.tg", codec="raw", block_bytes=4096)
+    unnoted(edges, tmp_path, codec="raw", block_bytes=4096)
     gpu = opened(tmp_path / "g.tg", device_residency=False)
     blocks = tmp_path / "g.tg" / "in.blocks"
     os.truncate(blocks, blocks.stat().st_size - 4096)

@@ -41,7 +41,7 @@ def graphs(tmp_path_factory):
     def graph(shape, **options):
         made = folder / f"{shape.__name__}-{'-'.join(options)}.tg"
         if not made.exists():
-            tg.build(shape(), made, **options)
+            tg.build(shape(), made, ids="dense", **options)
         return made
 
     return graph

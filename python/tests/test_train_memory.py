@@ -51,6 +51,7 @@ def trained(make, path, options):
     return trainer
 
 
+@pytest.mark.filterwarnings("ignore::tiergraph.errors.FallbackWarning")
 @pytest.mark.parametrize("memory", [1, 60, 80])
 @pytest.mark.parametrize("task", ON_BATCHES)
 def test_whoever_follows_a_hint_once_arrives(path, task, memory):
@@ -63,6 +64,7 @@ def test_whoever_follows_a_hint_once_arrives(path, task, memory):
     trained(make, path, replace(options, memory=enough))
 
 
+@pytest.mark.filterwarnings("ignore::tiergraph.errors.FallbackWarning")
 @pytest.mark.parametrize("fanout", [(4, 3), (-1, -1)])
 @pytest.mark.parametrize("kind", ["star", "rmat"])
 def test_hubs_and_their_neighbourhoods_are_known_before_the_first_batch(tmp_path, kind, fanout):

@@ -93,6 +93,11 @@ def _usage(signature: inspect.Signature) -> str:
 def warn(text: str, category: type[Warning]) -> None:
     """Warns whoever called this package, from however deep inside."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__package__", "").startswith(PACKAGE):
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module, by its whole name, is one of this package."""
+    return module.partition(".")[0] == PACKAGE

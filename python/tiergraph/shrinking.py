@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from .calls import warn
 from .errors import FallbackWarning
 from .words import in_callers_words
 
@@ -21,4 +21,4 @@ def notes_of(kept: dict[str, Any]) -> list[str]:
 def warn_of_shrinking(kept: dict[str, Any]) -> None:
     """A `FallbackWarning` for each of `notes_of`."""
     for note in notes_of(kept):
-        warnings.warn(note, FallbackWarning, stacklevel=2)
+        warn(note, FallbackWarning)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from . import _native, datasets, edges
 from .arrays import to_endpoints, to_weights
-from .calls import checked
+from .calls import checked, warn
 from .checks import arguments, choice, count, number, whole
 from .edges import Batch as EdgeBatch
 from .edges import EdgeStore
@@ -246,7 +245,7 @@ def _of_arrays(**given: Any) -> None:
 def _warned(stats: dict[str, Any]) -> dict[str, Any]:
     """The statistics of a build, after its notes were told to the caller of `build`."""
     for note in stats["notes"]:
-        warnings.warn(InputWarning(note), stacklevel=4)
+        warn(note, InputWarning)
     return stats
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..arrays import to_endpoints
 from ..datasets import is_split, split_name
+from ..calls import warn
 from ..errors import InputError, InputWarning
 from ..features import Attached
 from ..reading import mapped
@@ -103,7 +103,7 @@ def pairs_of(edge_type: EdgeType, source: Any, most: int) -> tuple[Iterator[Any]
                 note = (
                     f"column `{weight[0]}` of `{table.name}` is not stored: types have no weights"
                 )
-                warnings.warn(InputWarning(note), stacklevel=6)
+                warn(note, InputWarning)
         return iter(read_batches(tables, None, most, "none")), reader_bytes(tables)
     files = as_files(source)
     if files is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, pyg
+from ..calls import warn
 from ..errors import BudgetError, FallbackWarning, InputError
 from ..graph import Graph, open
 from ..link import LinkNeighborLoader
@@ -147,7 +148,7 @@ class Trainer:
             notes.append(in_callers_words(self.shares.note))
         for note in [*notes, *notes_of(kept)]:
             self.notes.append(note)
-            warnings.warn(note, FallbackWarning, stacklevel=4)
+            warn(note, FallbackWarning)
 
     def _tell(self, note: str) -> None:
         self.notes.append(in_callers_words(note))
