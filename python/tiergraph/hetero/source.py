@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import to_endpoints
-from ..datasets import is_split, split_name
 from ..calls import warn
+from ..datasets import is_split, split_name
 from ..errors import InputError, InputWarning
 from ..features import Attached
 from ..reading import mapped
