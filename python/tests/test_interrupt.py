@@ -1,4 +1,4 @@
-"""Ctrl-C stops native work soon and leaves the interpreter usable; a fork does not hang."""
+"""Ctrl-C stops native work soon and leaves the interpreter usable; forks and waits do not hang."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ if child == 0:
     print(graph.pagerank(iterations=1).size, flush=True)
     sys.exit()
 sys.exit(os.waitpid(child, 0)[1])
+"""
+
+SLOW_ROWS = """
+import sys, time, numpy as np, tiergraph as tg
+def rows():
+    time.sleep(1)
+    yield np.zeros((8, 2), np.float32)
+edges = ((np.arange(8), np.arange(8)[::-1].copy()) for _ in range(2))
+print(tg.build(edges, sys.argv[1], features=rows())["edges"])
 """
 
 PATIENCE_SECONDS = 20
@@ -112,3 +121,9 @@ def test_a_forked_process_opens_the_graph_again_and_ends(graph):
     command = [sys.executable, "-c", FORKED, str(graph)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert (done.returncode, done.stdout.split()) == (0, [str(1 << 14)]), done.stderr
+
+
+def test_edges_that_end_before_the_first_row_comes_wait_for_it(tmp_path):
+    command = [sys.executable, "-c", SLOW_ROWS, str(tmp_path / "g.tg")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert (done.returncode, done.stdout) == (0, "16\n"), done.stderr

@@ -372,7 +372,7 @@ def test_bad_input_is_named(graph, options, message):
 def test_memory_that_holds_no_batch_is_refused(tmp_path):
     path = tmp_path / "g.tg"
     tg.generate("sbm", path, vertices=20_000, **SBM)
-    with pytest.raises(tg.BudgetError, match="a smaller batch"):
+    with pytest.raises(tg.BudgetError, match="a smaller `batch_size`"):
         list(loader(tg.open(path), num_neighbors=[8, 8], batch_size=20_000, memory="60MiB"))
 
 

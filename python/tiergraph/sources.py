@@ -35,6 +35,14 @@ def batch_edges(memory: int | None) -> int:
     return min(BATCH_EDGES, max(LEAST_BATCH_EDGES, memory // 8 // WAITING_EDGE_BYTES))
 
 
+def waiting_bytes(most: int, beside: int) -> dict[str, int]:
+    """What batches of `most` edges hold in a build's memory, and in any, with what is held beside."""
+    return {
+        "held_bytes": WAITING_EDGE_BYTES * most + beside,
+        "held_bytes_at_most": WAITING_EDGE_BYTES * BATCH_EDGES + beside,
+    }
+
+
 def as_files(source: Source) -> list[str] | None:
     """The paths that `source` names, or None where it is edges."""
     if isinstance(source, str | os.PathLike):

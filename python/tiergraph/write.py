@@ -18,7 +18,7 @@ from .errors import InputError, InputWarning
 from .features import Attached, FeatureType
 from .features import Source as FeatureSource
 from .sizes import to_bytes
-from .sources import WAITING_EDGE_BYTES, Batch, Source, as_batches, as_files, batch_edges
+from .sources import Batch, Source, as_batches, as_files, batch_edges, waiting_bytes
 from .tables import TABLE_SUFFIXES, notes_of, read_batches, reader_bytes, tables_of
 from .words import flag_of
 
@@ -205,15 +205,16 @@ def build(
     files = as_files(source)
     if files is None or tables is not None:
         most = batch_edges(to_bytes(memory))
-        held, notes = WAITING_EDGE_BYTES * most, []
+        beside, notes = 0, []
         if tables is not None:
             notes = notes_of(tables, columns, weights)
             batches = read_batches(tables, columns, most, weights)
-            held += reader_bytes(tables)
+            beside = reader_bytes(tables)
         else:
             _of_arrays(columns=columns, format=format, weights=weights)
             batches = as_batches(source)
-        encoded = encode_edges({**options, **of_vertices, "held_bytes": held, "notes": notes})
+        held = waiting_bytes(most, beside)
+        encoded = encode_edges({**options, **of_vertices, **held, "notes": notes})
         return _warned(push(batches, most, path, encoded, attached, with_edges, progress))
     if len(files) != 1:
         raise InputError.of(

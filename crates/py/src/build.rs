@@ -37,6 +37,7 @@ struct FileOptions {
 #[derive(Deserialize)]
 struct EdgeOptions {
     held_bytes: Option<u64>,
+    held_bytes_at_most: Option<u64>,
     /// What Python noticed about the input.
     notes: Option<Vec<String>>,
 }
@@ -173,7 +174,7 @@ impl Builder {
             && let Some(ended) = running.take()
         {
             // The build has ended before its edges did: its result says why.
-            self.result(py, ended.build)?;
+            self.result(py, ended)?;
         }
         Err(raise(py, &error))
     }
@@ -219,6 +220,7 @@ impl Builder {
             name: "arrays".to_owned(),
             weighted,
             held_bytes: self.edges.held_bytes.unwrap_or(0),
+            held_bytes_at_most: self.edges.held_bytes_at_most.unwrap_or(0),
             notes: self.edges.notes.clone().unwrap_or_default(),
             ..MemorySpec::default()
         };
@@ -236,12 +238,15 @@ impl Builder {
             Some(current) => current,
             None => self.start(py, false)?,
         };
-        // If the build is gone already, its result says why.
-        let _ = current.sender.finish();
-        self.result(py, current.build)
+        self.result(py, current)
     }
 
-    fn result(&self, py: Python<'_>, build: JoinHandle<Result<Assembly>>) -> PyResult<Assembly> {
-        self.call.run(py, || build.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    fn result(&self, py: Python<'_>, Running { sender, build }: Running) -> PyResult<Assembly> {
+        self.call.run(py, || {
+            // If the build is gone already, its result says why. If it is not, it may wait for Python
+            // before it takes a batch, so that Python's lock is not held here.
+            let _ = sender.finish();
+            build.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 }

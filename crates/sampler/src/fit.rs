@@ -275,9 +275,8 @@ impl<'a> Fitting<'a> {
             return Ok(fitting);
         }
         let most = ByteSize(batch.most);
-        let what = format!(
-            "batches of up to `{most}` (a smaller `--batch-size` or `--fanout` needs less)"
-        );
+        let what =
+            format!("batches of up to {most} (a smaller `--batch-size` or `--fanout` needs less)");
         let error = self.graph.budget().refusal(UnderWay::LEAST.bytes(batch, threads), room, &what);
         Err(error.enough(self.enough_bytes(batch)))
     }

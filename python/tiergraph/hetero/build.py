@@ -14,7 +14,7 @@ from ..checks import arguments, by_name, mapping
 from ..errors import InputError
 from ..features import Attached
 from ..sizes import to_bytes
-from ..sources import WAITING_EDGE_BYTES, batch_edges
+from ..sources import batch_edges, waiting_bytes
 from ..write import BuildOptions, encode_edges, push
 from .graph import EdgeType
 from .source import Batches, count_of, of_data, pairs_of, shifted
@@ -146,7 +146,7 @@ class _Parts:
             "order": "none",
             "layouts": "sampling",
             "vertices": vertices,
-            "held_bytes": WAITING_EDGE_BYTES * self._most + held,
+            **waiting_bytes(self._most, held),
         }
         encoded = encode_edges(options)
         folder = self._folder / graph

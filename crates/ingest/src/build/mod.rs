@@ -199,7 +199,9 @@ fn write_all(
         options,
         undirected,
         weighted,
+        memory: budget.limit(),
         source: source.held_bytes(),
+        source_at_most: source.held_bytes_at_most(),
         claimed: None,
         mapped: None,
     };

@@ -148,8 +148,12 @@ pub(super) struct Needs<'a> {
     pub(super) options: &'a BuildOptions,
     pub(super) undirected: bool,
     pub(super) weighted: bool,
+    /// The build's memory.
+    pub(super) memory: u64,
     /// Bytes that the source holds.
     pub(super) source: u64,
+    /// The same in any amount of memory.
+    pub(super) source_at_most: u64,
     /// Vertices, where the source says how many.
     pub(super) claimed: Option<u64>,
     /// Whether ids are mapped by a table of all of them, where that is decided.
@@ -266,7 +270,13 @@ impl Needs<'_> {
     /// What is held whatever the edges are.
     fn fixed(&self, limit: u64) -> u64 {
         let spool = (spool::PIECES * plan::piece_edges(limit) * spool::EDGE_BYTES) as u64;
-        self.options.process_bytes + self.source + plan::page_cache_bytes(limit) + spool
+        self.options.process_bytes + self.source(limit) + plan::page_cache_bytes(limit) + spool
+    }
+
+    /// What the source holds in a build of `limit` bytes.
+    fn source(&self, limit: u64) -> u64 {
+        let grown = self.source + limit.saturating_sub(self.memory) / 8;
+        grown.min(self.source_at_most).max(self.source)
     }
 
     fn is_mapped(&self) -> bool {
@@ -368,7 +378,9 @@ mod tests {
             options: &options,
             undirected: true,
             weighted: false,
+            memory: 1 << 20,
             source: 1 << 20,
+            source_at_most: 8 << 20,
             claimed: None,
             mapped: Some(false),
         };

@@ -23,6 +23,8 @@ pub struct MemorySpec {
     pub vertices: Option<Vec<u64>>,
     /// Bytes that the caller and the channel hold at most.
     pub held_bytes: u64,
+    /// The same of a build that has any amount of memory.
+    pub held_bytes_at_most: u64,
     /// What the caller noticed about the input, or decided for the user.
     pub notes: Vec<String>,
 }
@@ -172,6 +174,10 @@ impl EdgeSource for MemorySource {
 
     fn held_bytes(&self) -> u64 {
         self.spec.held_bytes
+    }
+
+    fn held_bytes_at_most(&self) -> u64 {
+        self.spec.held_bytes_at_most
     }
 
     fn restart(&mut self) -> Result<()> {

@@ -72,6 +72,12 @@ pub trait EdgeSource: Send {
         0
     }
 
+    /// The same of a build that has any amount of memory. Of memory that is added, batches hold an
+    /// eighth at most.
+    fn held_bytes_at_most(&self) -> u64 {
+        self.held_bytes()
+    }
+
     /// What was noticed about the input, or decided for the user, when it was opened: sentences that
     /// name options as the command line does.
     fn notes(&self) -> Vec<String> {
