@@ -36,7 +36,7 @@ def batch_edges(memory: int | None) -> int:
 
 
 def waiting_bytes(most: int, beside: int) -> dict[str, int]:
-    """What batches of `most` edges hold in a build's memory, and in any, with what is held beside."""
+    """What batches of `most` edges hold in a build of this memory, and of any, with `beside`."""
     return {
         "held_bytes": WAITING_EDGE_BYTES * most + beside,
         "held_bytes_at_most": WAITING_EDGE_BYTES * BATCH_EDGES + beside,

@@ -208,7 +208,7 @@ impl Built {
             purpose: layout.purpose,
             stripes,
             block_bytes: layout.block_bytes,
-            memory: Some(8 << 20),
+            memory: Some(12 << 20),
             threads: 1,
             columns_log2: Some(layout.columns_log2),
             strip_arcs: Some(layout.strip_arcs),
