@@ -41,10 +41,20 @@ def hetero(tmp_path_factory):
 each_loader = pytest.mark.parametrize("kind", KINDS)
 
 
+others: set[Path] = set()
+"""Threads from before a test: Arrow's have the name of whoever began them, which may be ours."""
+
+
+@pytest.fixture(autouse=True)
+def note_others():
+    others.clear()
+    others.update(Path("/proc/self/task").iterdir())
+
+
 def threads():
-    """Threads of this process that the native part began."""
+    """Threads of this process that the native part began in this test."""
     names = []
-    for task in Path("/proc/self/task").iterdir():
+    for task in set(Path("/proc/self/task").iterdir()) - others:
         try:
             names.append((task / "comm").read_text().strip())
         except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile

@@ -14,7 +14,8 @@ def notes_of(kept: dict[str, Any]) -> list[str]:
     window, asked = kept.get("window", 0), kept.get("asked_window", 0)
     if window >= asked:
         return []
-    note = f"{window} batches are prepared together in place of {asked}, and more pages are read"
+    batches = "1 batch is" if window == 1 else f"{window} batches are"
+    note = f"{batches} prepared together in place of {asked}, and more pages are read"
     return [in_callers_words(f"{note}: a larger `--memory` holds more batches")]
 
 
