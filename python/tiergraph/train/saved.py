@@ -93,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> SavedModel:
         raise FormatError.of(
             "read the model",
             path,
-            expected="a model of `--save`",
+            expected="a model that `Trainer.save` wrote",
             got="a checkpoint of a run" if "history" in state else "something else",
         )
     known = {field.name for field in fields(TrainOptions)}
