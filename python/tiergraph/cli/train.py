@@ -79,7 +79,7 @@ def train(
         check_folder(save)
     if len(seeds) > 1 and (checkpoint is not None or curve_path is not None):
         raise InputError.of(
-            "train with several seeds", expected="neither `--checkpoint` nor `--curve`"
+            "train with several seeds", expected="neither `--checkpoint` nor a curve"
         )
     options = TrainOptions(task=task, **data, **model, **descent, **machine)
 

@@ -23,6 +23,8 @@ const REACHED_SHARE: u64 = 16;
 const PASSES: u64 = 6;
 /// one for so many that fell in the pass in which most did.
 const END_SHARE: u64 = 16;
+/// after so many, of those that fell in that pass still three quarters do if it has a long one.
+const EARLY_PASSES: u64 = 4;
 /// After as many times all arcs, lists would have cost less, whatever is left.
 const MOST_PASSES: u64 = 32;
 /// What a pass takes that has next to nothing to do, in arcs that it could look at.
@@ -59,7 +61,9 @@ impl Passed {
         self.peak = self.peak.max(lowered);
         let is_few = self.lowered < graph.vertices() as u64 / REACHED_SHARE;
         let goes_on = lowered > self.peak / END_SHARE;
+        let is_level = lowered > self.peak / 4 * 3;
         let is_long = (is_few && self.arcs > all / 2)
+            || (is_level && self.arcs > all * EARLY_PASSES)
             || (goes_on && self.arcs > all * PASSES)
             || self.arcs > all * MOST_PASSES;
         if self.is_settled || lowered == 0 || !is_long {
