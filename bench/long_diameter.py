@@ -10,10 +10,6 @@ nor a copy of its arcs fit.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import _builds
 import _runs
 import tiergraph as tg
 from _runs import Record, median, say
@@ -35,9 +32,7 @@ SEED = 7
 
 def main() -> None:
     """Builds the graphs, measures each, prints and saves; or does one of these for the former."""
-    if sys.argv[1:2] == ["--task"]:
-        task, what = sys.argv[2], json.loads(sys.argv[3])
-        print(json.dumps(_built(**what) if task == "build" else _measured(**what)))
+    if _builds.serve({"build": _built, "measure": _measured}):
         return
     options = _options()
     with _runs.data_directory("long_diameter", options.keep) as directory:
@@ -118,7 +113,7 @@ def _records(directory: Path, name: str, options: argparse.Namespace) -> list[Re
         graph = str(directory / "graph.tg")
         # The build before may not read what this one writes.
         what = {"graph": graph, "name": name, "codec": codec, "scale": options.scale}
-        _in_a_process("build", what, options.before, None)
+        _builds.answer(__file__, "build", what, options.before)
         for algorithm in ("bfs", "sssp"):
             runs = _compared(graph, algorithm, options)
             records.append({"name": name, "codec": codec, "algorithm": algorithm, "runs": runs})
@@ -146,7 +141,7 @@ def _built(graph: str, name: str, codec: Literal["packed", "raw"], scale: int) -
 
 def _compared(graph: str, algorithm: str, options: argparse.Namespace) -> Record:
     """The runs of both builds, in turn; None where one took too long, and no more of that build."""
-    builds = {"now": None, **({"before": options.before} if options.before else {})}
+    builds = _builds.builds(options.before)
     runs: Record = {}
     for place, memory in (("resident", None), ("out of core", options.memory)):
         if place == "out of core" and memory is None:
@@ -157,28 +152,11 @@ def _compared(graph: str, algorithm: str, options: argparse.Namespace) -> Record
         for _ in range(options.repetitions):
             for build, package in builds.items():
                 if None not in runs[place][build]:
-                    run = _in_a_process("measure", what, package, options.limit)
+                    run = _builds.answer(__file__, "measure", what, package, options.limit)
                     runs[place][build].append(run)
         every = [run["sum"] for of in runs[place].values() for run in of if run is not None]
         assert len(set(every)) <= 1, f"results differ: {every}"
     return runs
-
-
-def _in_a_process(task: str, what: Record, package: Path | None, limit: float | None) -> Any:
-    """What the build at `package` answers; None where it takes too long."""
-    environment = dict(os.environ)
-    if package is not None:
-        environment["PYTHONPATH"] = str(package)
-    command = [sys.executable, __file__, "--task", task, json.dumps(what)]
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=limit, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return json.loads(done.stdout)
 
 
 def _measured(

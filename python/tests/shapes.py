@@ -1,8 +1,10 @@
-"""Edges of graphs that are extreme in one way each."""
+"""Edges of graphs that are extreme in one way each, as arrays or as a file."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from conftest import DATA
 
 SPAN = 1 << 20
 
@@ -42,4 +44,30 @@ def random():
     return tuple(np.random.default_rng(1).integers(SPAN, size=(2, 2 * SPAN)))
 
 
-SHAPES = [star, path, clique, grid, two_hubs, isolated, one_edge, random]
+def rmat():
+    """Hubs of hubs: each bit of both ends of an edge is drawn by the same four weights."""
+    rng, scale = np.random.default_rng(2), SPAN.bit_length() - 1
+    ends = np.zeros((2, 4 * SPAN), np.int64)
+    for _ in range(scale):
+        quarter = rng.choice(4, ends.shape[1], p=[0.57, 0.19, 0.19, 0.05])
+        ends = ends * 2 + np.stack([quarter // 2, quarter % 2])
+    return ends[0], ends[1]
+
+
+def web():
+    return _stored("graphs/cnr-2000/cnr-2000.graph")
+
+
+def road():
+    return _stored("graphs/dimacs/NY.gr.xz")
+
+
+def _stored(name):
+    file = DATA / name
+    if not file.exists():
+        pytest.skip(f"test data `{file}` is missing")
+    return file
+
+
+SHAPES = [star, path, clique, grid, two_hubs, isolated, one_edge, random, rmat]
+FILES = [web, road]

@@ -1,4 +1,4 @@
-"""A cgroup of a tenth more than `--memory` never ends a run: shapes, algorithms, loaders."""
+"""A cgroup of a tenth more than `--memory` never ends a run: graphs, algorithms, loaders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import limits
 import pytest
-from shapes import SHAPES, clique, grid, one_edge, path, random
+from shapes import FILES, SHAPES, clique, one_edge, random, road
 from test_memory_builds import hinted
 from test_memory_runs import RUNS
 
@@ -57,10 +57,8 @@ def assert_kept(arguments, modules="tiergraph.cli"):
 
 
 @pytest.mark.parametrize("algorithm", RUNS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, *FILES])
 def test_an_algorithm_stays_within_its_limit(graphs, tmp_path, shape, algorithm):
-    if shape in (path, grid) and algorithm in ("bfs", "sssp"):
-        pytest.skip("levels are many: the figures of long diameters have tests of their own")
     options = {"codec": "raw"} if shape is random else {"undirected": True}
     arguments = [algorithm, graphs(shape, **options), *RUNS[algorithm]]
     source = ["--source", 0] if "--source" in arguments else []
@@ -82,7 +80,7 @@ def test_propagate_says_once_with_what_a_graph_is_to_be_opened(graphs, shape, tr
     assert done["peak"] <= limit
 
 
-@pytest.mark.parametrize("shape", [clique, one_edge, random])
+@pytest.mark.parametrize("shape", [clique, one_edge, random, road])
 def test_a_loader_stays_within_its_limit(graphs, shape):
     graph = graphs(shape, layouts="both", undirected=True)
     memory, told = 1 << 20, {"enough": 1 << 20}

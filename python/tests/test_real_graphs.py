@@ -62,3 +62,11 @@ def test_both_forms_of_a_crawl_are_one_graph(data, tmp_path):
     )
     np.testing.assert_array_equal(a.degrees(), b.degrees())
     np.testing.assert_allclose(a.pagerank(iterations=5), b.pagerank(iterations=5), rtol=1e-5)
+
+
+def test_a_directory_stands_for_the_one_graph_in_it(data, tmp_path):
+    folder = data("graphs/cnr-2000")
+    report = tg.build(folder, tmp_path / "g.tg")
+    assert (report["vertices"], report["edges"]) == (325_557, 3_216_152)
+    with pytest.raises(tg.InputError, match="a directory without any"):
+        tg.build(tmp_path, tmp_path / "h.tg")

@@ -75,7 +75,7 @@ impl Unfinished {
 /// What to tell of an undirected graph of `arcs` arcs, `repeats` of which are equal to another: where
 /// most edges are listed in both directions, every degree is twice what it should be.
 pub(super) fn reciprocal(arcs: u64, repeats: u64) -> Option<String> {
-    (repeats > 0 && repeats >= arcs / 4).then(|| {
+    (repeats > 0 && repeats * 5 >= arcs * 2).then(|| {
         let percent = 100 * repeats / arcs;
         format!(
             "{percent} % of the edges are there once more, as those of a list that has each edge in \

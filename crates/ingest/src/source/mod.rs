@@ -8,6 +8,7 @@ mod batch;
 pub mod bvgraph;
 pub(crate) mod chunks;
 pub mod columns;
+mod folder;
 mod foreign;
 pub mod graphalytics;
 pub mod integers;

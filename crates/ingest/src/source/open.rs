@@ -7,16 +7,19 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::adjacency::{AdjacencySource, LineVertex};
 use super::bvgraph::{self, BvGraphSource};
 use super::chunks::{file_bytes, starts_with};
+use super::folder::graph_at;
 use super::graphalytics::{self, GraphalyticsSource};
 use super::integers::{IntegerSource, Width};
 use super::text::{TextSource, is_ragged};
 use super::{EdgeSource, Format, OpenOptions, Weights, foreign};
 
-/// Opens an input, finding its format from its name and content unless `options` say it.
+/// Opens an input, finding its format from its name and content unless `options` say it. A directory
+/// stands for the one BVGraph or LDBC data set in it.
 ///
 /// # Errors
 /// An I/O error; an input error where the format is not known or the file is not what it says.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
+    let path = &graph_at(path)?;
     let format = match options.format {
         Some(format) => format,
         None => detect(path, options)?,
