@@ -284,7 +284,7 @@ def test_links_are_saved_and_not_predicted(path, tmp_path):
         (["--class-weights", "a"], "numbers such as 1,2,0.5"),
         (["--seeds", "2", "--seed", "1", "--seed", "2"], "one `--seed`"),
         (["--seed", "1", "--seed", "1"], "different seeds"),
-        (["--seeds", "2", "--checkpoint", "run.pt"], "neither `--checkpoint` nor `--curve`"),
+        (["--seeds", "2", "--checkpoint", "run.pt"], "neither `--checkpoint` nor a curve"),
         (["--step-factor", "0"], "above 0"),
         (["--predict", "found.txt"], "a file name in .parquet, .csv, .npy"),
         (["--save", "absent/model.pt"], "no file in a writable directory"),

@@ -15,7 +15,7 @@ def notes_of(kept: dict[str, Any]) -> list[str]:
     if window >= asked:
         return []
     batches = "1 batch is" if window == 1 else f"{window} batches are"
-    note = f"{batches} prepared together in place of {asked}, and more pages are read"
+    note = f"{batches} prepared together in place of {asked}, and more pages may be read"
     return [in_callers_words(f"{note}: a larger `--memory` holds more batches")]
 
 

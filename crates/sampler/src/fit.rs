@@ -5,9 +5,9 @@
 //! ([`Hotness`](crate::Hotness)) counts what is wanted, and a [`Plan`] chooses.
 //!
 //! The largest batch that may come ([`extent`](crate::extent)) has room before anything is kept, so
-//! that no epoch ends for lack of memory. Where fewer batches fit than were asked for, fewer are
-//! under way ([`room`](crate::room)); where not even one fits beside those that the caller holds,
-//! there is no loader.
+//! that no epoch ends for lack of memory. Where fewer batches fit than were asked for, the others wait
+//! ([`room`](crate::room)); where not even one fits beside those that the caller holds, there is no
+//! loader.
 //!
 //! Weights and times come before both, because every vertex that is expanded wants those of all its
 //! arcs: each is kept if it fits whole. The edges' numbers, of which only the chosen arcs' are wanted,
@@ -71,8 +71,8 @@ pub struct Fitted {
     pub hop_edges: Vec<usize>,
     /// Batches that are prepared together: fewer than asked for where more do not fit.
     pub window: usize,
-    /// Batches that may be begun beyond a window, and not yet taken; likewise.
-    pub prefetch: usize,
+    /// Threads that prepare batches: one where windows would not fit beside each other.
+    pub threads: usize,
     /// Batches that were to be prepared together.
     pub asked_window: usize,
     /// The least memory that a loader of these batches runs in.
@@ -259,7 +259,7 @@ impl<'a> Fitting<'a> {
     fn enough_bytes(&self, batch: BatchBytes) -> u64 {
         let threads = self.options.threads;
         let to_choose = bytes_to_choose(&self.counter, &self.options);
-        let least = self.fixed + UnderWay::LEAST.bytes(batch, threads) + to_choose;
+        let least = self.fixed + UnderWay::least().bytes(batch) + to_choose;
         // Of any memory, one part in so many goes to pages, and no more than so many bytes.
         let pages = LoaderOptions::RETAIN_BYTES.max(self.options.retain_bytes) * threads;
         let pages = (pages as u64).min(least.div_ceil(PAGES_SHARE - 1));
@@ -267,17 +267,21 @@ impl<'a> Fitting<'a> {
         self.opened + least + pages + PAGE_BYTES as u64
     }
 
+    /// Bytes for batches where nothing is kept.
+    fn room_for_batches(&self) -> u64 {
+        self.room().saturating_sub(bytes_to_choose(&self.counter, &self.options))
+    }
+
     /// How many batches may be under way, no more than asked for.
     fn under_way(&self, batch: BatchBytes) -> Result<UnderWay> {
-        let (threads, asked) = (self.options.threads, UnderWay::asked(&self.options));
-        let room = self.room().saturating_sub(bytes_to_choose(&self.counter, &self.options));
-        if let Some(fitting) = asked.fitting(batch, threads, room) {
+        let room = self.room_for_batches();
+        if let Some(fitting) = UnderWay::asked(&self.options).fitting(batch, room) {
             return Ok(fitting);
         }
         let most = ByteSize(batch.most);
         let what =
             format!("batches of up to {most} (a smaller `--batch-size` or `--fanout` needs less)");
-        let error = self.graph.budget().refusal(UnderWay::LEAST.bytes(batch, threads), room, &what);
+        let error = self.graph.budget().refusal(UnderWay::least().bytes(batch), room, &what);
         Err(error.enough(self.enough_bytes(batch)))
     }
 
@@ -287,7 +291,7 @@ impl<'a> Fitting<'a> {
         let neighbors = Keep::Decoded.bytes(self.fitted.pages, self.graph.manifest().arcs);
         let everything = neighbors + rows * row_bytes as u64 + self.fitted.values_bytes;
         let batch = self.batch_bytes(self.bound)?;
-        let asked = UnderWay::asked(&self.options).bytes(batch, self.options.threads);
+        let asked = UnderWay::asked(&self.options).bytes(batch);
         match asked.saturating_add(everything) > self.room() {
             true => self.count_all().map(Some),
             false => Ok(None),
@@ -303,7 +307,8 @@ impl<'a> Fitting<'a> {
         let most = if hotness.is_some() { self.most() } else { self.bound };
         let batch = self.batch_bytes(most)?;
         let under_way = self.under_way(batch)?;
-        let (resident, left) = self.fit_columns(under_way.bytes(batch, self.options.threads));
+        let together = under_way.together(batch, self.room_for_batches());
+        let (resident, left) = self.fit_columns(under_way.bytes(batch));
         let kept = match hotness {
             Some(hotness) if neighbors + all_rows > left => hotness.plan(plan, row_bytes, left),
             _ => Kept {
@@ -324,13 +329,14 @@ impl<'a> Fitting<'a> {
         (fitted.batch_bytes, fitted.most_batch_bytes) = (batch.usual, batch.most);
         (fitted.most_nodes, fitted.most_edges) = (most.nodes, most.edges);
         (fitted.hop_nodes, fitted.hop_edges) = (counted.hops.nodes, counted.hops.edges);
-        (fitted.window, fitted.prefetch) = (under_way.window, under_way.prefetch);
-        (fitted.asked_window, fitted.enough_bytes) = (options.window, enough_bytes);
+        (fitted.window, fitted.asked_window) = (together, options.window);
+        fitted.threads = under_way.threads;
+        fitted.enough_bytes = enough_bytes;
         let keep = if fitted.decoded { Keep::Decoded } else { Keep::Pages(kept.pages) };
-        let UnderWay { window, prefetch } = under_way;
+        let UnderWay { window, prefetch, threads } = under_way;
         let per_thread =
             PerThread { growth_bytes: batch.growth, scratch_bytes: window as u64 * batch.scratch };
-        let options = LoaderOptions { resident, window, prefetch, per_thread, ..options };
+        let options = LoaderOptions { resident, window, prefetch, threads, per_thread, ..options };
         let loader = Loader::new(Arc::clone(graph), options, &keep, kept.vertices)?;
         Ok((loader, fitted))
     }

@@ -61,7 +61,7 @@ pub(crate) fn bounded_bytes(
     let hashed = TableKind::for_graph(graph.vertices()) == TableKind::Hashed;
     let (growth, scratch) = sizes.thread(most, hashed);
     let batch = BatchBytes { usual: 0, most: sizes.most(most), growth, scratch };
-    let batches = UnderWay::LEAST.bytes(batch, options.threads);
+    let batches = UnderWay::least().bytes(batch);
     // Of any memory, one part in so many goes to pages.
     Ok(least_bytes(graph, options)? + batches + batches.div_ceil(PAGES_SHARE - 1))
 }

@@ -18,64 +18,62 @@ pub(crate) struct BatchBytes {
     pub(crate) scratch: u64,
 }
 
-/// How many batches are prepared together, and how many beyond those may be begun.
+/// How many batches are prepared together, how many beyond those may be begun, and by how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnderWay {
     pub(crate) window: usize,
     pub(crate) prefetch: usize,
+    pub(crate) threads: usize,
 }
 
 impl UnderWay {
-    /// As few as there can be.
-    pub(crate) const LEAST: Self = Self { window: 1, prefetch: 0 };
-
     pub(crate) fn asked(options: &LoaderOptions) -> Self {
-        Self { window: options.window, prefetch: options.prefetch }
+        Self { window: options.window, prefetch: options.prefetch, threads: options.threads }
     }
 
-    /// Bytes of so many batches, and of the `threads` that prepare them.
-    ///
-    /// The largest batch that may come must have room beside those that the caller holds: others
-    /// wait until these are dropped.
-    pub(crate) fn bytes(self, batch: BatchBytes, threads: usize) -> u64 {
+    /// As few as there can be.
+    pub(crate) fn least() -> Self {
+        Self { window: 1, prefetch: 0, threads: 1 }
+    }
+
+    /// Bytes of so many batches, and of the threads that prepare them.
+    pub(crate) fn bytes(self, batch: BatchBytes) -> u64 {
         let under_way = (self.window + self.prefetch) as u64 + HELD;
         let batches = under_way.saturating_mul(batch.usual);
-        let batches = batches.max((HELD + 1).saturating_mul(batch.most));
-        batches.saturating_add(threads as u64 * self.thread_bytes(batch))
+        self.least_bytes(batch).max(batches.saturating_add(self.of_threads(batch)))
     }
 
-    /// Bytes that one thread has for itself.
-    pub(crate) fn thread_bytes(self, batch: BatchBytes) -> u64 {
-        batch.growth.saturating_add((self.window as u64).saturating_mul(batch.scratch))
+    /// Bytes without which a batch might never be ready: of the largest that may come, beside those
+    /// that the caller holds, and of the threads. Others wait until the caller drops some.
+    fn least_bytes(self, batch: BatchBytes) -> u64 {
+        (HELD + 1).saturating_mul(batch.most).saturating_add(self.of_threads(batch))
     }
 
-    /// The most that fit `room`, no more than were asked for: fewer batches beyond a window first,
-    /// as long as the next window can be prepared while one is trained on, then smaller windows.
-    pub(crate) fn fitting(self, batch: BatchBytes, threads: usize, room: u64) -> Option<Self> {
-        if self.bytes(batch, threads) <= room {
-            return Some(self);
-        }
-        let mut window = self.window;
-        loop {
-            let bytes = |prefetch| Self { window, prefetch }.bytes(batch, threads);
-            let beside = room.saturating_sub(bytes(0));
-            let prefetch = (beside / batch.usual.max(1)).min(self.prefetch as u64) as usize;
-            if bytes(0) <= room && (prefetch >= window.min(self.prefetch) || window == 1) {
-                return Some(Self { window, prefetch: self.largest(prefetch, room, bytes) });
-            }
-            if window == 1 {
-                return None;
-            }
-            window /= 2;
-        }
+    /// Bytes that threads have for themselves, with windows of batches that wait.
+    fn of_threads(self, batch: BatchBytes) -> u64 {
+        let thread =
+            batch.growth.saturating_add((self.window as u64).saturating_mul(batch.scratch));
+        self.threads as u64 * thread
     }
 
-    /// From a number of batches that fit, the most that do: the largest batch's room is shared.
-    fn largest(self, mut prefetch: usize, room: u64, bytes: impl Fn(usize) -> u64) -> usize {
-        while prefetch < self.prefetch && bytes(prefetch + 1) <= room {
-            prefetch += 1;
-        }
-        prefetch
+    /// What can be under way in `room`: all that was asked for, or what keeps most of a window
+    /// together. Batches that are begun wait for memory by themselves; a window that does not fit is
+    /// prepared by one thread, because what another had of the next one would be missing here.
+    pub(crate) fn fitting(self, batch: BatchBytes, room: u64) -> Option<Self> {
+        let windows = std::iter::successors(Some(self.window), |&window| Some(window / 2));
+        windows.take_while(|&window| window > 0).find_map(|window| {
+            let [all, one] = [self.threads, 1].map(|threads| Self { window, threads, ..self });
+            let fits = |way: &Self| way.least_bytes(batch) <= room;
+            let together = Some(all).filter(|all| all.together(batch, room) == window);
+            together.filter(fits).or(Some(one).filter(fits))
+        })
+    }
+
+    /// How many batches of a window have room at once, beside those that the caller holds: these share
+    /// what is read of their rows.
+    pub(crate) fn together(self, batch: BatchBytes, room: u64) -> usize {
+        let batches = room.saturating_sub(self.of_threads(batch)) / batch.usual.max(1);
+        (batches.saturating_sub(HELD) as usize).clamp(1, self.window)
     }
 }
 
@@ -86,24 +84,25 @@ mod tests {
     const BATCH: BatchBytes = BatchBytes { usual: 10, most: 15, growth: 1, scratch: 2 };
 
     #[test]
-    fn what_does_not_fit_shrinks_and_never_below_one_batch_beside_those_held() {
-        let asked = UnderWay { window: 4, prefetch: 8 };
+    fn threads_and_windows_shrink_where_they_have_no_room_and_batches_wait() {
+        let asked = UnderWay { window: 4, prefetch: 8, threads: 2 };
         // 14 batches and two threads of 1 + 4 · 2 bytes.
-        assert_eq!(asked.bytes(BATCH, 2), 14 * 10 + 18);
-        assert_eq!(asked.fitting(BATCH, 2, 158), Some(asked));
-        assert_eq!(asked.fitting(BATCH, 2, 157), Some(UnderWay { prefetch: 7, ..asked }));
-        assert_eq!(asked.fitting(BATCH, 2, 118), Some(UnderWay { prefetch: 4, ..asked }));
-        assert_eq!(asked.fitting(BATCH, 2, 117), Some(UnderWay { window: 2, prefetch: 6 }));
-        assert_eq!(UnderWay::LEAST.bytes(BATCH, 2), 3 * 15 + 6);
-        assert_eq!(
-            asked.fitting(BATCH, 2, 51),
-            Some(UnderWay { window: 1, prefetch: 1 }),
-            "the room of the largest has four usual ones"
-        );
-        assert_eq!(asked.fitting(BATCH, 2, 50), None);
-        for room in 51..200 {
-            let fitting = asked.fitting(BATCH, 2, room).unwrap_or(UnderWay { window: 99, ..asked });
-            assert!(fitting.bytes(BATCH, 2) <= room, "{room}: {fitting:?}");
+        assert_eq!(asked.bytes(BATCH), 14 * 10 + 18);
+        assert_eq!(UnderWay::least().bytes(BATCH), 3 * 15 + 3);
+        for (room, window, threads, together) in [
+            (158, 4, 2, 4),
+            (78, 4, 2, 4),
+            (77, 4, 1, 4),
+            (62, 4, 1, 3),
+            (54, 4, 1, 2),
+            (53, 2, 1, 2),
+            (49, 1, 1, 1),
+            (48, 1, 1, 1),
+        ] {
+            let fitting = asked.fitting(BATCH, room);
+            assert_eq!(fitting, Some(UnderWay { window, threads, prefetch: 8 }), "{room}");
+            assert_eq!(fitting.map(|way| way.together(BATCH, room)), Some(together), "{room}");
         }
+        assert_eq!(asked.fitting(BATCH, 47), None);
     }
 }

@@ -127,7 +127,7 @@ impl HeteroLoader {
             + threads * retain_bytes as u64
             + sizes.sets_bytes();
         let room = before.saturating_sub(fixed);
-        let mut bytes = Spread::default();
+        let mut bytes = Counted::default();
         let first = options.batches.window;
         counter.for_each_window(0, seeds, first, |window| {
             count(graph, &options, &mut bytes, window)
@@ -135,31 +135,31 @@ impl HeteroLoader {
         let asked = UnderWay::asked(&options.batches);
         let all = sizes.all_bytes();
         let mut hotness = None;
-        if asked.bytes(batch_bytes_of(bytes), options.batches.threads).saturating_add(all) > room {
-            bytes = Spread::default();
+        if asked.bytes(batch_bytes_of(bytes)).saturating_add(all) > room {
+            bytes = Counted::default();
             hotness =
                 Some(counter.presample(&options, seeds, presample, (&sizes.rows, &mut bytes))?);
         }
         let batch = batch_bytes_of(bytes);
         let threads = options.batches.threads;
-        let under_way = asked.fitting(batch, threads, room).ok_or_else(|| {
-            let least = fixed - threads as u64 * retain_bytes as u64
-                + UnderWay::LEAST.bytes(batch, threads);
+        let under_way = asked.fitting(batch, room).ok_or_else(|| {
+            let least =
+                fixed - threads as u64 * retain_bytes as u64 + UnderWay::least().bytes(batch);
             let pages = (LoaderOptions::RETAIN_BYTES * threads) as u64;
             let what = "batches (a smaller `--batch-size` or `--fanout` needs less)";
             let enough =
                 budget.limit() - before + least + pages.min(least.div_ceil(PAGES_SHARE - 1));
-            budget.refusal(UnderWay::LEAST.bytes(batch, threads), room, what).enough(enough)
+            budget.refusal(UnderWay::least().bytes(batch), room, what).enough(enough)
         })?;
         let mut fitted = Fitted {
             pages: sizes.pages.iter().sum(),
             rows: sizes.rows.iter().sum(),
             batch_bytes: batch.usual,
             most_batch_bytes: batch.most,
-            capacity_bytes: room - under_way.bytes(batch, threads),
-            window: under_way.window,
-            prefetch: under_way.prefetch,
+            capacity_bytes: room.saturating_sub(under_way.bytes(batch)),
+            window: under_way.together(batch, room),
             asked_window: asked.window,
+            threads: under_way.threads,
             ..Fitted::default()
         };
         let kept = match hotness {
@@ -179,7 +179,7 @@ impl HeteroLoader {
         fitted.kept_pages = kept_pages.sum();
         fitted.kept_rows = kept.rows.iter().map(|rows| rows.len() as u64).sum();
         fitted.decoded = kept.neighbors.iter().all(|keep| matches!(keep, Keep::Decoded));
-        (options.batches.window, options.batches.prefetch) = (under_way.window, under_way.prefetch);
+        (options.batches.window, options.batches.threads) = (under_way.window, under_way.threads);
         Ok((Self::new(Arc::clone(graph), options, kept)?, fitted))
     }
 
@@ -189,7 +189,7 @@ impl HeteroLoader {
         options: &HeteroOptions,
         seeds: &[u32],
         batches: usize,
-        (rows, bytes): (&[u64], &mut Spread),
+        (rows, bytes): (&[u64], &mut Counted),
     ) -> Result<HeteroHotness> {
         let (graph, topologies) = (&self.0.graph, self.topologies());
         let pages: u64 = topologies.iter().map(|topology| topology.map().pages()).sum();
@@ -204,22 +204,35 @@ impl HeteroLoader {
     }
 }
 
+/// What the batches that were counted take, and what of that was sampled.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    all: Spread,
+    places: Spread,
+}
+
 /// Adds the bytes of a window's batches, with the features that `options` name.
 fn count(
     graph: &HeteroGraph,
     options: &HeteroOptions,
-    bytes: &mut Spread,
+    bytes: &mut Counted,
     window: &[HeteroBatch],
 ) -> Result<()> {
     window.iter().try_for_each(|batch| {
-        bytes.add(batch_bytes(graph, options, batch)?);
+        bytes.places.add(batch.resident_bytes());
+        bytes.all.add(batch_bytes(graph, options, batch)?);
         Ok(())
     })
 }
 
 /// What batches take whose bytes were counted. No bound by degrees is known for several types.
-fn batch_bytes_of(bytes: Spread) -> BatchBytes {
-    BatchBytes { usual: bytes.most, most: bytes.expected(), ..BatchBytes::default() }
+fn batch_bytes_of(Counted { all, places }: Counted) -> BatchBytes {
+    BatchBytes {
+        usual: all.most,
+        most: all.expected(),
+        scratch: places.expected(),
+        ..BatchBytes::default()
+    }
 }
 
 /// For each edge type in turn the fastest that keeps all of its neighbours in what is left of
