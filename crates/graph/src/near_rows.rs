@@ -20,6 +20,8 @@ use crate::{Direction, Graph, PageReader};
 const LEAST_PAGES: u64 = 64;
 /// Reads in flight: a level brings few pages.
 const READS: usize = 8;
+/// A page that is kept, and its number.
+const SLOT_BYTES: u64 = (PAGE_BYTES + size_of::<u64>()) as u64;
 /// A slot without a page.
 const EMPTY: u64 = u64::MAX;
 
@@ -64,20 +66,27 @@ impl Slots {
 }
 
 impl Graph {
-    /// A reader of rows that keeps at most `bytes` of pages, which it reserves; `None` without rows, or
-    /// where that memory is not left.
+    /// The least memory, in bytes, of a reader that [`near_rows`](Self::near_rows) makes; 0 without rows.
+    pub fn near_rows_bytes(&self, direction: Direction) -> u64 {
+        let Some(rows) = self.rows(direction) else { return 0 };
+        let pages = LEAST_PAGES.min(rows.index.len() as u64);
+        pages * SLOT_BYTES + self.page_reader_bytes(READS)
+    }
+
+    /// A reader of rows that takes at most `bytes`, which it reserves; `None` without rows, or where that
+    /// memory is not left.
     ///
     /// # Errors
     /// When the system refuses a further engine, or memory.
     pub fn near_rows(&self, direction: Direction, bytes: u64) -> Result<Option<NearRows<'_>>> {
         let Some(rows) = self.rows(direction) else { return Ok(None) };
-        let most = bytes / (PAGE_BYTES + size_of::<u64>()) as u64;
+        let most = bytes.saturating_sub(self.page_reader_bytes(READS)) / SLOT_BYTES;
         let pages = most.min(rows.index.len() as u64);
         if pages < LEAST_PAGES.min(rows.index.len() as u64) || pages == 0 {
             return Ok(None);
         }
         let reader = self.page_reader_of(READS)?;
-        let needed = pages * (PAGE_BYTES + size_of::<u64>()) as u64 + reader.resident_bytes();
+        let needed = pages * SLOT_BYTES + reader.resident_bytes();
         let held = match self.reserve(needed, "the pages of rows that are kept") {
             Ok(held) => held,
             Err(error) if error.kind() == ErrorKind::Budget => return Ok(None),

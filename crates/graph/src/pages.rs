@@ -82,6 +82,11 @@ impl Graph {
         self.page_reader_of(usize::MAX)
     }
 
+    /// The most bytes of the buffers of a reader with at most `reads` reads in flight.
+    pub(crate) fn page_reader_bytes(&self, reads: usize) -> u64 {
+        (reads * READ_BYTES.min(self.block_bytes())) as u64
+    }
+
     /// As [`page_reader`](Self::page_reader), with at most so many reads in flight, each of which has a
     /// buffer.
     pub(crate) fn page_reader_of(&self, reads: usize) -> Result<PageReader> {

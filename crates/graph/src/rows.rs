@@ -141,11 +141,6 @@ impl Graph {
         self.rows.iter().find(|(d, _)| *d == wanted).map(|(_, rows)| rows)
     }
 
-    /// Whether all rows of a direction are resident, or may become so.
-    pub fn keeps_rows(&self, direction: Direction) -> bool {
-        self.rows(direction).is_some_and(|rows| self.is_roomy(rows))
-    }
-
     /// Whether there is room for a whole file of rows, or was when a pass over it began.
     fn is_roomy(&self, rows: &Rows) -> bool {
         self.cache().capacity() >= self.cache().resident_bytes() + rows.bytes

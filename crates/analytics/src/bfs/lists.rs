@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use tiergraph_core::Result;
 use tiergraph_graph::{Direction, Graph, NearRows};
+use tiergraph_mem::Reservation;
 
 use super::choice::{LEVEL_COST, TILES_COST};
 use super::{Frontier, Search, UNREACHED};
@@ -51,10 +52,9 @@ impl<'a> Lists<'a> {
         if let Some(lists) = Adjacency::read(graph, false)? {
             return Ok(Self::Made(lists));
         }
-        if graph.keeps_rows(Direction::Out) {
-            return Ok(Self::Never);
-        }
-        let pages = graph.near_rows(Direction::Out, graph.budget().left() / PAGES_SHARE)?;
+        let bytes = graph.budget().left() / PAGES_SHARE;
+        let bytes = bytes.max(graph.near_rows_bytes(Direction::Out));
+        let pages = graph.near_rows(Direction::Out, bytes)?;
         Ok(pages.map_or(Self::Never, Self::Pages))
     }
 }
@@ -64,12 +64,14 @@ pub(super) struct Small<'a> {
     lists: Lists<'a>,
     /// Bytes of the levels before there were lists, in the unit of `choice`.
     spent: u64,
+    /// The memory of the least number of pages, until there are lists or pages.
+    pages: Option<Reservation>,
 }
 
 impl<'a> Small<'a> {
-    /// Of a search that begins.
-    pub(super) fn new() -> Self {
-        Self { lists: Lists::NotYet, spent: 0 }
+    /// Of a search that begins, and has reserved the memory of the least number of `pages`.
+    pub(super) fn new(pages: Reservation) -> Self {
+        Self { lists: Lists::NotYet, spent: 0, pages: Some(pages) }
     }
 
     /// Of a search that is known to have many.
@@ -77,7 +79,7 @@ impl<'a> Small<'a> {
     /// # Errors
     /// Whatever a pass gives.
     pub(super) fn many(graph: &'a Graph) -> Result<Self> {
-        Ok(Self { lists: Lists::new(graph)?, spent: 0 })
+        Ok(Self { lists: Lists::new(graph)?, spent: 0, pages: None })
     }
 
     /// Notes what a level cost that was done `how`, and takes what small ones are followed with once
@@ -96,6 +98,7 @@ impl<'a> Small<'a> {
         self.spent += LEVEL_COST + passed * TILES_COST;
         let fit = Adjacency::bytes(graph, false) <= graph.budget().left();
         if !fit || self.spent > graph.manifest().arcs * PATIENCE {
+            self.pages = None;
             self.lists = Lists::new(graph)?;
         }
         Ok(())

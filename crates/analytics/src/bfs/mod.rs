@@ -21,8 +21,8 @@ mod tiles;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tiergraph_core::{Progress, Result};
-use tiergraph_graph::{Graph, PassStats};
-use tiergraph_mem::{Array, Reservation, vec_from_fn};
+use tiergraph_graph::{Direction, Graph, PassStats};
+use tiergraph_mem::{Array, MemoryPlan, Reservation, vec_from_fn};
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
@@ -45,23 +45,29 @@ pub fn bfs(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<u
     search(graph, source, progress, |search, frontier| search.plan(frontier))
 }
 
-/// The search whose levels are done as `plan` says.
+/// The search whose levels are done as `how` says.
 fn search(
     graph: &Graph,
     source: u32,
     progress: &dyn Progress,
-    plan: impl Fn(&Search<'_>, &mut Frontier) -> Plan,
+    how: impl Fn(&Search<'_>, &mut Frontier) -> Plan,
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
-    let state = graph.reserve(state_bytes(graph), "the distances and the frontier")?;
+    let (state_bytes, pages_bytes) = (state_bytes(graph), graph.near_rows_bytes(Direction::Out));
+    let plan = MemoryPlan::default()
+        .and("the distances and the frontier", state_bytes)
+        .and("the pages of small levels", pages_bytes);
+    let mut state = graph.reserve_all(&plan)?;
+    state.shrink_to(state_bytes);
+    let pages = graph.budget().count(pages_bytes);
     let depth = graph.vertices_with_tiles().max(source as usize + 1);
     let depth = Array::from_fn(depth.min(n), |_| AtomicU32::new(UNREACHED))?;
     depth[source as usize].store(0, Ordering::Relaxed);
     let (mut search, kept) = Search::new(graph, depth, 0)?;
     let mut run = Run::start(graph, "bfs", 0, progress);
     search.unvisited = search.with_arcs.saturating_sub(1);
-    search.run(Small::new(), vec![source].into(), &mut run, plan)?;
+    search.run(Small::new(pages), vec![source].into(), &mut run, how)?;
     let report = run.finish(true)?;
     drop(kept);
     let distances = in_user_order(graph, &search.depth)?;
@@ -265,7 +271,7 @@ mod tests {
     use std::path::Path;
 
     use tiergraph_core::{Cancel, Silent};
-    use tiergraph_graph::{Direction, OpenOptions};
+    use tiergraph_graph::OpenOptions;
     use tiergraph_ingest::build::{self, BuildOptions, Purpose, build};
     use tiergraph_ingest::generate::{Generated, GeneratorOptions, Rmat};
 

@@ -186,7 +186,7 @@ impl Encode for ListsEncode<'_> {
     ) -> Result<ReadyLists> {
         let first_row = self.family.buckets[bucket].rows.start;
         let mut lists = match self.raw {
-            true => Lists::Raw(RawLists::default()),
+            true => Lists::Raw(RawLists::of(sorted.len())),
             false => Lists::Rows(std::mem::take(&mut self.spare)),
         };
         let (mut loops, mask) = (0, ((1u64 << split.column_bits) - 1) as u32);
@@ -251,6 +251,11 @@ impl Lists {
 }
 
 impl RawLists {
+    /// With room for so many neighbours: lists that grow are there twice meanwhile.
+    fn of(neighbors: usize) -> Self {
+        Self { neighbors: Vec::with_capacity(neighbors), ..Self::default() }
+    }
+
     fn push(&mut self, row: u32, words: &[u32], mask: u32, weights: &[f64]) {
         self.neighbors.extend(words.iter().map(|word| word & mask));
         self.weights.extend_from_slice(weights);
