@@ -39,7 +39,7 @@ pub struct RawLists<'a> {
 
 impl<'a> RawLists<'a> {
     /// Of a block; `narrow` is room for ids that are stored in 64 bits.
-    fn of(block: &RawBlock<'a>, narrow: &'a mut Vec<u32>) -> Result<Self> {
+    pub(crate) fn of(block: &RawBlock<'a>, narrow: &'a mut Vec<u32>) -> Result<Self> {
         let (first_vertex, table) = (block.header().first_vertex, block.table());
         let ids = match block.ids() {
             Ids::U32(ids) => ids,
@@ -58,7 +58,7 @@ impl<'a> RawLists<'a> {
     }
 
     /// Whether every id is that of a vertex.
-    fn are_below(&self, vertices: usize) -> bool {
+    pub(crate) fn are_below(&self, vertices: usize) -> bool {
         let ends = self.table.iter().rev().skip(1).map(|entry| entry[0]).max();
         let last = self.first_vertex.saturating_add(u64::from(ends.unwrap_or(0)));
         let largest = widest(|| self.ids.iter().fold(0, |largest, &id| largest.max(id)));
@@ -196,7 +196,7 @@ impl Graph {
     }
 }
 
-fn strange(file: &str, block: u64) -> Error {
+pub(crate) fn strange(file: &str, block: u64) -> Error {
     Error::new(ErrorKind::Format, format!("use block {block} of"))
         .object(file)
         .expected("ids of vertices")

@@ -37,6 +37,11 @@ impl RawFile {
         (self.firsts.len() * size_of::<AtomicU64>()) as u64
     }
 
+    /// Blocks of the file.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.firsts.len() as u64
+    }
+
     /// Notes where a block begins, which was checked.
     #[inline]
     pub(crate) fn see(&self, block: u64, first_vertex: u64) {
@@ -49,7 +54,7 @@ impl RawFile {
     }
 
     /// The blocks that hold the neighbours of `vertices`, which ascend; all, until all were seen.
-    fn blocks_of(&self, vertices: &[u32]) -> Vec<u64> {
+    pub(crate) fn blocks_of(&self, vertices: &[u32]) -> Vec<u64> {
         let all = self.firsts.len() as u64;
         if self.seen.load(Ordering::Acquire) < self.firsts.len() {
             return (0..all).collect();

@@ -4,12 +4,12 @@
 //! frontier. Once a search has spent on such levels half of what lists in memory cost ([`Adjacency`]),
 //! those are made: so it takes at most a half longer than the better of the two ways. Where they do not
 //! fit the memory, small levels are read page by page, and pages that were read are kept
-//! ([`NearRows`]), because most vertices of a level are on the pages of the one before.
+//! ([`NearLists`]), because most vertices of a level are on the pages of the one before.
 
 use std::sync::atomic::Ordering;
 
 use tiergraph_core::Result;
-use tiergraph_graph::{Direction, Graph, NearRows};
+use tiergraph_graph::{Direction, Graph, NearLists};
 use tiergraph_mem::Reservation;
 
 use super::choice::{LEVEL_COST, TILES_COST};
@@ -42,7 +42,7 @@ enum Lists<'a> {
     /// All arcs in memory.
     Made(Adjacency),
     /// Pages, because the arcs do not fit.
-    Pages(NearRows<'a>),
+    Pages(NearLists<'a>),
     /// Neither fits the memory.
     Never,
 }
@@ -53,8 +53,8 @@ impl<'a> Lists<'a> {
             return Ok(Self::Made(lists));
         }
         let bytes = graph.budget().left() / PAGES_SHARE;
-        let bytes = bytes.max(graph.near_rows_bytes(Direction::Out));
-        let pages = graph.near_rows(Direction::Out, bytes)?;
+        let bytes = bytes.max(graph.near_lists_bytes(Direction::Out));
+        let pages = graph.near_lists(Direction::Out, bytes)?;
         Ok(pages.map_or(Self::Never, Self::Pages))
     }
 }
@@ -179,7 +179,7 @@ impl Neighbors for Adjacency {
 
 /// Pages that are kept, for frontiers of at most so many vertices.
 struct Pages<'s, 'g> {
-    pages: &'s mut NearRows<'g>,
+    pages: &'s mut NearLists<'g>,
     most: usize,
 }
 

@@ -54,7 +54,7 @@ fn search(
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
-    let (state_bytes, pages_bytes) = (state_bytes(graph), graph.near_rows_bytes(Direction::Out));
+    let (state_bytes, pages_bytes) = (state_bytes(graph), graph.near_lists_bytes(Direction::Out));
     let plan = MemoryPlan::default()
         .and("the distances and the frontier", state_bytes)
         .and("the pages of small levels", pages_bytes);

@@ -1,0 +1,83 @@
+//! Neighbours of a few vertices at a time, on the calling thread, from what is kept.
+//!
+//! A [`row_pass`](Graph::row_pass) is for many vertices: it wakes all threads, and what is not resident
+//! is read again by the next one. A search of a graph with a long diameter asks for a few vertices
+//! thousands of times, and most are on the pages of those before.
+
+mod raw;
+mod rows;
+mod slots;
+
+use tiergraph_core::{ErrorKind, Result};
+use tiergraph_mem::Reservation;
+
+use crate::{Direction, Graph};
+use raw::NearRaw;
+use rows::NearRows;
+
+/// Reads in flight: few vertices want few pages.
+const READS: usize = 8;
+
+/// What is kept at least, in bytes a vertex: a frontier across a grid, whose arcs are its neighbours', has
+/// its pages here from level to level.
+const LEAST_VERTEX_BYTES: u64 = 2;
+
+/// Reads the neighbours of few vertices, and keeps the pages or blocks that it read last.
+pub struct NearLists<'a>(Lists<'a>);
+
+enum Lists<'a> {
+    Rows(NearRows<'a>),
+    Raw(NearRaw<'a>),
+}
+
+impl Graph {
+    /// The least memory, in bytes, of a reader that [`near_lists`](Self::near_lists) makes.
+    pub fn near_lists_bytes(&self, direction: Direction) -> u64 {
+        match self.rows(direction) {
+            Some(_) => NearRows::least_bytes(self, direction),
+            None => NearRaw::least_bytes(self, direction),
+        }
+    }
+
+    /// A reader that takes at most `bytes`, which it reserves; `None` where that memory is not left, or
+    /// without rows and raw blocks.
+    ///
+    /// # Errors
+    /// When the system refuses a further engine, or memory.
+    pub fn near_lists(&self, direction: Direction, bytes: u64) -> Result<Option<NearLists<'_>>> {
+        let lists = match self.rows(direction) {
+            Some(_) => NearRows::new(self, direction, bytes)?.map(Lists::Rows),
+            None => NearRaw::new(self, direction, bytes)?.map(Lists::Raw),
+        };
+        Ok(lists.map(NearLists))
+    }
+}
+
+impl NearLists<'_> {
+    /// Calls `visit(vertex, neighbour)` for every neighbour of `vertices`, which ascend. Reads each page
+    /// or block once that is not kept.
+    ///
+    /// # Errors
+    /// A read that fails for good, a page or block that is damaged, cancellation.
+    pub fn visit(&mut self, vertices: &[u32], mut visit: impl FnMut(u32, u64)) -> Result<()> {
+        match &mut self.0 {
+            Lists::Rows(rows) => rows.visit(vertices, &mut visit),
+            Lists::Raw(raw) => raw.visit(vertices, &mut visit),
+        }
+    }
+}
+
+/// The fewest units of `unit` bytes, out of `all`, that are worth a reader, and no fewer than `few`.
+fn fewest(graph: &Graph, unit: usize, all: u64, few: u64) -> u64 {
+    let kept = graph.manifest().vertices * LEAST_VERTEX_BYTES / unit as u64;
+    kept.max(few).min(all)
+}
+
+/// The memory of what is kept; `None` where it is not left.
+fn reserved(graph: &Graph, bytes: u64) -> Result<Option<Reservation>> {
+    match graph.reserve(bytes, "the lists of few vertices that are kept") {
+        Ok(held) => Ok(Some(held)),
+        Err(error) if error.kind() == ErrorKind::Budget => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,117 @@
+//! Neighbours of few vertices from raw blocks.
+
+use tiergraph_core::Result;
+use tiergraph_format::block;
+use tiergraph_format::raw::{Ids, RawBlock};
+use tiergraph_format::rows::PAGE_BYTES;
+use tiergraph_format::salt::Salt;
+use tiergraph_mem::Reservation;
+
+use super::slots::Slots;
+use super::{READS, fewest, reserved};
+use crate::raw::{RawLists, strange};
+use crate::raw_rows::RawFile;
+use crate::{Direction, Graph, PageReader};
+
+/// A list may go on in the next block, so that fewer blocks are never worth a reader.
+const FEW: u64 = 2;
+
+/// Reads neighbours, and keeps the blocks that it read last.
+pub(super) struct NearRaw<'a> {
+    graph: &'a Graph,
+    direction: Direction,
+    raw: &'a RawFile,
+    name: String,
+    salt: Salt,
+    reader: PageReader,
+    slots: Slots,
+    _held: Reservation,
+}
+
+impl<'a> NearRaw<'a> {
+    /// The least bytes of a reader; 0 without raw blocks.
+    pub(super) fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
+        let Some((_, raw)) = graph.raw_file(direction) else { return 0 };
+        let slot_bytes = Slots::slot_bytes(graph.block_bytes());
+        fewest(graph, graph.block_bytes(), raw.blocks(), FEW) * slot_bytes
+            + graph.page_reader_bytes(READS)
+    }
+
+    /// A reader that takes at most `bytes`; `None` without raw blocks, or where that memory is not left.
+    pub(super) fn new(graph: &'a Graph, direction: Direction, bytes: u64) -> Result<Option<Self>> {
+        let Some((direction, raw)) = graph.raw_file(direction) else { return Ok(None) };
+        let slot_bytes = Slots::slot_bytes(graph.block_bytes());
+        let most = bytes.saturating_sub(graph.page_reader_bytes(READS)) / slot_bytes;
+        let blocks = most.min(raw.blocks());
+        if blocks < fewest(graph, graph.block_bytes(), raw.blocks(), FEW) || blocks == 0 {
+            return Ok(None);
+        }
+        let reader = graph.page_reader_of(READS)?;
+        let needed = blocks * slot_bytes + reader.resident_bytes();
+        let Some(held) = reserved(graph, needed)? else { return Ok(None) };
+        let name = format!("{direction}.blocks");
+        let (salt, name) = (graph.manifest().salt(&name), graph.file_name(&name));
+        let slots = Slots::new(blocks as usize, graph.block_bytes())?;
+        Ok(Some(Self { graph, direction, raw, name, salt, reader, slots, _held: held }))
+    }
+}
+
+impl NearRaw<'_> {
+    /// As [`NearLists::visit`](super::NearLists::visit).
+    pub(super) fn visit(
+        &mut self,
+        vertices: &[u32],
+        visit: &mut impl FnMut(u32, u64),
+    ) -> Result<()> {
+        for number in self.raw.blocks_of(vertices) {
+            let key = self.graph.want_raw(self.direction, self.raw, number).key;
+            match key.and_then(|key| self.graph.cache().get(key)) {
+                Some(resident) => walk(&RawBlock::parse_again(&resident)?, vertices, visit),
+                None => walk(&RawBlock::parse_again(self.kept(number)?)?, vertices, visit),
+            }
+        }
+        Ok(())
+    }
+
+    /// A block in its slot, read and checked if it is not there.
+    fn kept(&mut self, number: u64) -> Result<&[u8]> {
+        let Self { graph, raw, name, salt, reader, slots, .. } = self;
+        let per_block = (graph.block_bytes() / PAGE_BYTES) as u64;
+        let first = number * per_block;
+        let pages: Vec<u64> = (first..first + per_block).collect();
+        slots.get_or(number, |slot| {
+            let place = |page: u64, bytes: &[u8]| {
+                slot[(page - first) as usize * PAGE_BYTES..][..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            };
+            let read = reader.read(raw.file, &pages, || Ok(false), place)?;
+            graph.totals().read_pages(read.bytes, read.reads);
+            if !graph.is_unchecked() {
+                block::check(slot, name, number, *salt)?;
+            }
+            let (block, mut narrow) = (RawBlock::parse(slot)?, Vec::new());
+            if graph.is_unchecked() {
+                let lists = RawLists::of(&block, &mut narrow)?;
+                if !lists.are_below(graph.vertices()) {
+                    return Err(strange(name, number));
+                }
+            }
+            raw.see(number, block.header().first_vertex);
+            Ok(())
+        })
+    }
+}
+
+/// Visits the neighbours that a block has of `vertices`, which ascend.
+fn walk(block: &RawBlock<'_>, vertices: &[u32], visit: &mut impl FnMut(u32, u64)) {
+    let first = block.header().first_vertex;
+    let last = block.table().iter().rev().nth(1).map_or(0, |entry| u64::from(entry[0]) + 1);
+    let from = vertices.partition_point(|&v| u64::from(v) < first);
+    for &v in vertices[from..].iter().take_while(|&&v| u64::from(v) < first + last) {
+        match block.find(v.into()).map(|list| list.ids) {
+            Some(Ids::U32(ids)) => ids.iter().for_each(|&u| visit(v, u.into())),
+            Some(Ids::U64(ids)) => ids.iter().for_each(|&u| visit(v, u)),
+            None => {}
+        }
+    }
+}

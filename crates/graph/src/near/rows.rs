@@ -1,0 +1,134 @@
+//! Neighbours of few vertices from pages of rows.
+
+use std::ops::Range;
+
+use tiergraph_cache::BlockKey;
+use tiergraph_core::Result;
+use tiergraph_format::rows::{PAGE_BYTES, RowsPage, check_page};
+use tiergraph_format::salt::Salt;
+use tiergraph_io::FileId;
+use tiergraph_mem::Reservation;
+
+use super::slots::Slots;
+use super::{READS, fewest, reserved};
+use crate::rows::Rows;
+use crate::{Direction, Graph, PageReader};
+
+/// Fewer pages than this are never worth a reader.
+const FEW: u64 = 64;
+/// Bytes of a page that is kept.
+const SLOT_BYTES: u64 = Slots::slot_bytes(PAGE_BYTES);
+
+/// Reads neighbours, and keeps the pages that it read last.
+pub(super) struct NearRows<'a> {
+    graph: &'a Graph,
+    rows: &'a Rows,
+    file: FileId,
+    name: String,
+    salt: Salt,
+    reader: PageReader,
+    slots: Slots,
+    _held: Reservation,
+}
+
+impl<'a> NearRows<'a> {
+    /// The least bytes of a reader; 0 without rows.
+    pub(super) fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
+        let Some(rows) = graph.rows(direction) else { return 0 };
+        fewest(graph, PAGE_BYTES, rows.index.len() as u64, FEW) * SLOT_BYTES
+            + graph.page_reader_bytes(READS)
+    }
+
+    /// A reader that takes at most `bytes`; `None` without rows, or where that memory is not left.
+    pub(super) fn new(graph: &'a Graph, direction: Direction, bytes: u64) -> Result<Option<Self>> {
+        let Some(rows) = graph.rows(direction) else { return Ok(None) };
+        let most = bytes.saturating_sub(graph.page_reader_bytes(READS)) / SLOT_BYTES;
+        let pages = most.min(rows.index.len() as u64);
+        if pages < fewest(graph, PAGE_BYTES, rows.index.len() as u64, FEW) || pages == 0 {
+            return Ok(None);
+        }
+        let reader = graph.page_reader_of(READS)?;
+        let needed = pages * SLOT_BYTES + reader.resident_bytes();
+        let Some(held) = reserved(graph, needed)? else { return Ok(None) };
+        let name = format!("{}.rows", rows.direction);
+        let (salt, name) = (graph.manifest().salt(&name), graph.file_name(&name));
+        let (file, slots) = (rows.file, Slots::new(pages as usize, PAGE_BYTES)?);
+        Ok(Some(Self { graph, rows, file, name, salt, reader, slots, _held: held }))
+    }
+}
+
+impl NearRows<'_> {
+    /// As [`NearLists::visit`](super::NearLists::visit).
+    pub(super) fn visit(
+        &mut self,
+        vertices: &[u32],
+        visit: &mut impl FnMut(u32, u64),
+    ) -> Result<()> {
+        let mut missing = Vec::new();
+        // The first page that was not looked at.
+        let mut after = 0;
+        for &v in vertices {
+            let pages = self.rows.index.pages_of_after(v.into(), u64::saturating_sub(after, 1));
+            for page in pages.start.max(after)..pages.end {
+                if !self.here(page, vertices, visit)? {
+                    missing.push(page);
+                }
+            }
+            after = after.max(pages.end);
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let Self { graph, rows, file, name, salt, reader, slots, .. } = self;
+        let read = reader.read(
+            *file,
+            &missing,
+            || Ok(false),
+            |first, bytes| {
+                for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+                    check_page(page, name, number, *salt)?;
+                    slots.get_or(number, |slot| {
+                        slot.copy_from_slice(page);
+                        Ok(())
+                    })?;
+                    let own = on_page(rows, number, vertices);
+                    walk(&RowsPage::parse(page)?, own, visit)?;
+                }
+                Ok(())
+            },
+        )?;
+        graph.totals().read_pages(read.bytes, read.reads);
+        Ok(())
+    }
+
+    /// Visits the neighbours that are on `page`; false where that is not in memory.
+    fn here(&self, page: u64, vertices: &[u32], visit: &mut impl FnMut(u32, u64)) -> Result<bool> {
+        let own = on_page(self.rows, page, vertices);
+        if let Some(bytes) = self.slots.get(page) {
+            walk(&RowsPage::parse(bytes)?, own, visit)?;
+            return Ok(true);
+        }
+        let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
+        let key = BlockKey { file: self.rows.direction.file(), block: page / per_block };
+        let Some(block) = self.graph.cache().get(key) else { return Ok(false) };
+        let at = (page % per_block) as usize * PAGE_BYTES;
+        walk(&RowsPage::parse(&block[at..at + PAGE_BYTES])?, own, visit)?;
+        Ok(true)
+    }
+}
+
+/// Those of `vertices`, which ascend, that may have neighbours on `page`.
+fn on_page<'v>(rows: &Rows, page: u64, vertices: &'v [u32]) -> &'v [u32] {
+    let Range { start, end } = rows.index.vertices_on(page);
+    let below = |bound: u64| vertices.partition_point(|&v| u64::from(v) < bound);
+    &vertices[below(start)..below(end)]
+}
+
+fn walk(page: &RowsPage<'_>, vertices: &[u32], visit: &mut impl FnMut(u32, u64)) -> Result<()> {
+    vertices.iter().try_for_each(|&v| {
+        page.walk(v.into(), |u| {
+            visit(v, u);
+            true
+        })
+    })
+}
