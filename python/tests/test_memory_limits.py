@@ -20,7 +20,7 @@ import tiergraph as tg
 path, memory, what = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
 try:
     if what == "loader":
-        loader = tg.NeighborLoader(path, [5, 5], memory=memory, batch_size=64)
+        loader = tg.NeighborLoader(path, [5, 5], np.arange(2), memory=memory, batch_size=64)
         for number, batch in zip(range(3), loader):
             pass
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import signal
 import sys
 import tempfile
 import time
@@ -45,17 +46,25 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--case", type=int, help="run this one alone")
     given = parser.parse_args()
+    signal.signal(signal.SIGALRM, _too_long)
     began, number, done = time.monotonic(), given.case or 0, 0
     while given.case is not None or time.monotonic() - began < given.seconds:
-        faulthandler.dump_traceback_later(CASE_SECONDS, exit=True)
+        signal.alarm(CASE_SECONDS)
+        # Where the alarm does not end it, this does.
+        faulthandler.dump_traceback_later(2 * CASE_SECONDS, exit=True)
         if not run(given.seed, number):
             return 1
         number, done = number + 1, done + 1
         if given.case is not None:
             break
+    signal.alarm(0)
     faulthandler.cancel_dump_traceback_later()
     print(f"fuzz: {done} cases of seed {given.seed} passed in {time.monotonic() - began:.0f} s")
     return 0
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError(f"a case took more than {CASE_SECONDS} s")
 
 
 def run(seed: int, number: int) -> bool:
