@@ -73,7 +73,7 @@ def check_misuse(random: Random, graph: tg.Graph, _: Expected) -> str:
     parameters = {**METHODS, "open": OPENING, "build": BUILDING}[name]
     chosen = random.choice(parameters, min(len(parameters), int(random.integers(1, 3))), False)
     given = {str(p): pick(random, GARBAGE) for p in chosen}
-    if given.get("iterations") == MANY:
+    if given.get("iterations") is MANY:
         # That is a number of iterations, and takes hours.
         given["iterations"] = 3
     if name in ("bfs", "sssp"):

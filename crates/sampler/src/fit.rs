@@ -26,7 +26,8 @@ use crate::hotness::{Hotness, Kept, Plan};
 use crate::keep::Keep;
 use crate::loader::Loader;
 use crate::needs::{
-    bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns, least_bytes, rows_of,
+    PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns, least_bytes,
+    rows_of,
 };
 use crate::options::{LoaderOptions, PerThread, Resident};
 use crate::room::{BatchBytes, UnderWay};
@@ -34,9 +35,6 @@ use crate::shared::Inputs;
 use crate::sizes::Sizes;
 use crate::store::RowStore;
 use crate::table::TableKind;
-
-/// The part of the memory, one in so many, that pages may take from hop to hop of a window.
-pub(crate) const PAGES_SHARE: u64 = 8;
 
 /// What a loader keeps in memory, and why no more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

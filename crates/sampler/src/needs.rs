@@ -7,7 +7,6 @@ use tiergraph_graph::Graph;
 
 use crate::columns::Columns;
 use crate::extent::Extent;
-use crate::fit::PAGES_SHARE;
 use crate::hotness::Hotness;
 use crate::loader::Loader;
 use crate::offsets::Offsets;
@@ -19,6 +18,9 @@ use crate::shared::Inputs;
 use crate::sizes::Sizes;
 use crate::store::RowStore;
 use crate::table::TableKind;
+
+/// The part of the memory, one in so many, that pages may take from hop to hop of a window.
+pub(crate) const PAGES_SHARE: u64 = 8;
 
 /// Bytes of a row of the features that batches come with, and how many rows there are.
 pub(crate) fn rows_of(graph: &Graph, options: &LoaderOptions) -> Result<(usize, u64)> {

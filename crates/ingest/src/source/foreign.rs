@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 
+use super::Format;
 use super::chunks::{ChunkSpec, starts_with};
-use super::open::unknown;
 
 const MATRIX_MARKET: (&str, &str) = (
     "Matrix Market",
@@ -101,4 +101,12 @@ fn is_metis(path: &Path, head: &[u8]) -> bool {
     let vertices = first.split_whitespace().next().and_then(|n| n.parse::<usize>().ok());
     let ends = usize::from(head.ends_with(b"\n"));
     called && vertices.is_some_and(|vertices| lines.count() == vertices + ends)
+}
+
+/// The error of a file whose format is none that is read.
+pub(super) fn unknown(path: &Path, got: &str) -> Error {
+    Error::new(ErrorKind::Input, "find the format of")
+        .object(path.display())
+        .expected(format!("one of {}", Format::list()))
+        .got(got)
 }

@@ -60,7 +60,8 @@ fn detect(path: &Path, options: &OpenOptions) -> Result<Format> {
     let (name, zipped) = unzipped_name(path);
     match Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default() {
         "u32" | "u64" | "npy" if zipped => {
-            Err(unknown(path, "a zipped binary file").hint("unpack it first: `gunzip --keep`"))
+            Err(foreign::unknown(path, "a zipped binary file")
+                .hint("unpack it first: `gunzip --keep`"))
         }
         "u32" => Ok(Format::U32),
         "u64" => Ok(Format::U64),
@@ -89,18 +90,14 @@ fn detect_content(path: &Path, options: &OpenOptions) -> Result<Format> {
     }
     let head = foreign::checked_head(path)?;
     if options.weights != Weights::Ignore && is_ragged(&head) {
-        return Err(unknown(path, "lines of numbers of which some have more columns than others")
-            .hint(
-                "`--format adjacency` if a line is a vertex and its neighbours, `--weights none` \
+        return Err(foreign::unknown(
+            path,
+            "lines of numbers of which some have more columns than others",
+        )
+        .hint(
+            "`--format adjacency` if a line is a vertex and its neighbours, `--weights none` \
                 if only the columns of ids are to be read",
-            ));
+        ));
     }
     Ok(Format::Text)
-}
-
-pub(super) fn unknown(path: &Path, got: &str) -> Error {
-    Error::new(ErrorKind::Input, "find the format of")
-        .object(path.display())
-        .expected(format!("one of {}", Format::list()))
-        .got(got)
 }
