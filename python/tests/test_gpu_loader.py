@@ -296,5 +296,5 @@ def test_batches_of_typed_graphs_are_moved_there(tmp_path):
 
 
 def test_an_unknown_device_is_refused(path):
-    with pytest.raises(tg.InputError, match="`cpu`, `cuda` or `cuda:N`"):
+    with pytest.raises(tg.InputError, match="`cpu`, `cuda`, `cuda:N`"):
         tg.NeighborLoader(path, [2], device="tpu")
