@@ -9,6 +9,7 @@ tiergraph's, a hint that does not help, or a case that takes longer than a minut
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import signal
 import sys
@@ -72,7 +73,8 @@ def run(seed: int, number: int) -> bool:
     story: list[str] = []
     with tempfile.TemporaryDirectory(prefix="tiergraph-fuzz-") as folder:
         try:
-            with warnings.catch_warnings():
+            # A file that a call names by mistake is written there, too.
+            with warnings.catch_warnings(), contextlib.chdir(folder):
                 warnings.simplefilter("ignore")
                 _case(np.random.default_rng([seed, number]), Path(folder), story)
         except Exception as error:
