@@ -15,9 +15,7 @@ const PUSH_COST: u64 = 2;
 /// Work on an unvisited vertex that looks for a neighbour in the frontier.
 const PULL_COST: u64 = 25;
 /// Work on a byte of tiles.
-pub(super) const TILES_COST: u64 = 3;
-/// What a level takes that has next to nothing to do: threads wake, and reads are selected.
-pub(super) const LEVEL_COST: u64 = 100_000;
+const TILES_COST: u64 = 3;
 /// No list has fewer bytes.
 const LEAST_LIST: u64 = 2;
 /// Raw blocks are pushed from a frontier of fewer than one in so many vertices: how many arcs that has

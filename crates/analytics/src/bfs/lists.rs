@@ -1,29 +1,32 @@
 //! Small levels, followed one after the other on the calling thread.
 //!
 //! A level that passes over rows or blocks wakes threads and selects what to read, whatever the
-//! frontier. Once a search has spent on such levels half of what lists in memory cost ([`Adjacency`]),
-//! those are made: so it takes at most a half longer than the better of the two ways. Where they do not
-//! fit the memory, small levels are read page by page, and pages that were read are kept
+//! frontier. Once a search has spent on such levels half of the time that lists in memory cost
+//! ([`Adjacency`]), those are made: so it takes at most a half longer than the better of the two ways.
+//! Where they do not fit the memory, small levels are read page by page, and pages that were read are kept
 //! ([`NearLists`]), because most vertices of a level are on the pages of the one before.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tiergraph_core::Result;
 use tiergraph_graph::{Direction, Graph, NearLists};
 use tiergraph_mem::Reservation;
 
-use super::choice::{LEVEL_COST, TILES_COST};
 use super::{Frontier, Search, UNREACHED};
 use crate::adjacency::Adjacency;
 
 /// A level whose frontier has fewer than one in so many arcs is small.
 const SMALL_SHARE: usize = 32;
-/// What levels may cost an arc of the graph, in bytes, before lists are made: half of what those do.
-const PATIENCE: u64 = 4;
+/// The time that levels may take before lists are made, for each arc of the graph: half of what those take
+/// of a graph that leaves the processor's caches.
+const PATIENCE: Duration = Duration::from_nanos(8);
+/// Graphs with short diameters have fewer small levels than this, of which one may have read all blocks.
+const FEW_LEVELS: u32 = 8;
 /// Levels that are followed at a time.
 const AT_ONCE: u32 = 1 << 14;
 /// Pages that are kept take this part of the memory that is left.
-const PAGES_SHARE: u64 = 2;
+const PAGES_SHARE: u64 = 8;
 
 /// Levels that were followed, one after the other.
 pub(super) struct Followed {
@@ -62,8 +65,9 @@ impl<'a> Lists<'a> {
 /// What small levels cost a search so far, and what they are followed with.
 pub(super) struct Small<'a> {
     lists: Lists<'a>,
-    /// Bytes of the levels before there were lists, in the unit of `choice`.
-    spent: u64,
+    /// The small levels before there were lists, and what they took.
+    levels: u32,
+    spent: Duration,
     /// The memory of the least number of pages, until there are lists or pages.
     pages: Option<Reservation>,
 }
@@ -71,7 +75,7 @@ pub(super) struct Small<'a> {
 impl<'a> Small<'a> {
     /// Of a search that begins, and has reserved the memory of the least number of `pages`.
     pub(super) fn new(pages: Reservation) -> Self {
-        Self { lists: Lists::NotYet, spent: 0, pages: Some(pages) }
+        Self { lists: Lists::NotYet, levels: 0, spent: Duration::ZERO, pages: Some(pages) }
     }
 
     /// Of a search that is known to have many.
@@ -79,25 +83,25 @@ impl<'a> Small<'a> {
     /// # Errors
     /// Whatever a pass gives.
     pub(super) fn many(graph: &'a Graph) -> Result<Self> {
-        Ok(Self { lists: Lists::new(graph)?, spent: 0, pages: None })
+        Ok(Self { lists: Lists::new(graph)?, levels: 0, spent: Duration::ZERO, pages: None })
     }
 
-    /// Notes what a level cost that was done `how`, and takes what small ones are followed with once
-    /// that is enough.
-    pub(super) fn note(&mut self, search: &Search<'a>, how: &str, next: &Frontier) -> Result<()> {
+    /// Notes what a level took, and takes what small ones are followed with once that is enough.
+    pub(super) fn note(
+        &mut self,
+        search: &Search<'a>,
+        took: Duration,
+        next: &Frontier,
+    ) -> Result<()> {
         let is_small = next.count <= search.with_arcs / SMALL_SHARE && search.residual.is_none();
         if !is_small || !matches!(self.lists, Lists::NotYet) {
             return Ok(());
         }
         let graph = search.graph;
-        let passed = match how {
-            "tiles" if graph.has_tiles() => graph.tiles_bytes(),
-            "tiles" => graph.raw_bytes(Direction::In),
-            _ => 0,
-        };
-        self.spent += LEVEL_COST + passed * TILES_COST;
+        (self.levels, self.spent) = (self.levels + 1, self.spent + took);
         let fit = Adjacency::bytes(graph, false) <= graph.budget().left();
-        if !fit || self.spent > graph.manifest().arcs * PATIENCE {
+        let patience = u128::from(graph.manifest().arcs) * PATIENCE.as_nanos();
+        if !fit || (self.levels >= FEW_LEVELS && self.spent.as_nanos() > patience) {
             self.pages = None;
             self.lists = Lists::new(graph)?;
         }

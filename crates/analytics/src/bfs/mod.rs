@@ -19,6 +19,7 @@ mod rows;
 mod tiles;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Direction, Graph, PassStats};
@@ -207,8 +208,9 @@ impl<'a> Search<'a> {
             let Followed { how, levels, reached, next } = followed;
             return Ok((how, levels, reached, next));
         }
+        let began = Instant::now();
         let (how, next) = self.level(frontier, plan)?;
-        small.note(self, how, &next)?;
+        small.note(self, began.elapsed(), &next)?;
         Ok((how, 1, next.count, next))
     }
 
