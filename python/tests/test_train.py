@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from communities import build_communities
 
 import tiergraph as tg
 from tiergraph import pyg
@@ -24,20 +25,7 @@ SMALL = TrainOptions(hidden=8, fanout=(4, 3), batch_size=40, epochs=4, lr=0.01, 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Four communities that features tell apart."""
-    path = tmp_path_factory.mktemp("train") / "g.tg"
-    tg.generate(
-        "sbm",
-        path,
-        vertices=1200,
-        communities=4,
-        mean_degree=8,
-        inside=0.9,
-        features=16,
-        layouts="both",
-        order="degree",
-    )
-    return str(path)
+    return build_communities(tmp_path_factory.mktemp("train"))
 
 
 def changed(**given):

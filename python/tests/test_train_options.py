@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from communities import build_communities
 
 import tiergraph as tg
 from tiergraph import pyg
@@ -27,19 +28,7 @@ ON_COMMAND_LINE = ["--epochs", "2", "--hidden", "8", "--fanout", "4,3"]
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("options") / "g.tg"
-    tg.generate(
-        "sbm",
-        path,
-        vertices=1200,
-        communities=4,
-        mean_degree=8,
-        inside=0.9,
-        features=16,
-        layouts="both",
-        order="degree",
-    )
-    return str(path)
+    return build_communities(tmp_path_factory.mktemp("options"))
 
 
 def test_the_step_size_grows_and_falls_as_the_schedule_says():
@@ -264,6 +253,7 @@ def test_the_model_of_several_seeds_is_the_best_ones(path):
     trainer.test()
     for name, tensor in best.best["model"].items():
         assert torch.equal(tensor, trainer.model.state_dict()[name])
+    assert trainer.options.seed == report["best_seed"]
 
 
 def test_links_are_saved_and_not_predicted(path, tmp_path):

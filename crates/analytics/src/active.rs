@@ -18,7 +18,7 @@ impl ActiveTiles {
         Self { flags: (0..tiles).map(|_| AtomicBool::new(false)).collect(), log2 }
     }
 
-    /// Those whose flag is not 0, as a GPU has them.
+    /// Active tiles from a GPU's flags, a byte a tile: active where it is not 0.
     pub(crate) fn of(flags: &[u8], log2: u32) -> Self {
         Self { flags: flags.iter().map(|&flag| AtomicBool::new(flag != 0)).collect(), log2 }
     }
@@ -32,7 +32,7 @@ impl ActiveTiles {
         }
     }
 
-    /// Whether the flag of `vertex` is set.
+    /// Whether the tile of `vertex` is active.
     pub(crate) fn has(&self, vertex: u32) -> bool {
         self.flags[(vertex >> self.log2) as usize].load(Ordering::Relaxed)
     }

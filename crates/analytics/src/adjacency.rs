@@ -56,7 +56,7 @@ impl Stored {
         }
     }
 
-    /// Whether there is an arc `at`.
+    /// Sets the target and weight of arc number `at`; false where there is no such arc.
     fn set(&self, at: usize, target: u32, weight: f64) -> bool {
         let is_set = |slot: Option<()>| slot.is_some();
         is_set(match self {
@@ -99,11 +99,9 @@ impl Adjacency {
         if u32::try_from(arcs).is_err() || bytes > graph.budget().left() {
             return Ok(None);
         }
-        let mut held = match graph.reserve(bytes, "the arcs as lists") {
-            Ok(held) => held,
-            // Another run was faster.
-            Err(error) if error.kind() == ErrorKind::Budget => return Ok(None),
-            Err(error) => return Err(error),
+        // Another run may have been faster.
+        let Some(mut held) = graph.reserve_if_left(bytes, "the arcs as lists")? else {
+            return Ok(None);
         };
         let degrees = graph.degrees(Direction::Out)?;
         let mut begin = 0u32;
@@ -193,7 +191,7 @@ fn weights(graph: &Graph, weighted: bool) -> Weights {
 
 /// Lists that all threads add to.
 struct Filling {
-    /// Where each vertex's next arc goes.
+    /// For each vertex, the place in `arcs` of the next arc that is added to its list.
     ends: Array<AtomicU32>,
     arcs: Stored,
 }

@@ -333,6 +333,17 @@ impl Graph {
         self.reserve_all(&MemoryPlan::default().and(what.to_owned(), bytes))
     }
 
+    /// As [`reserve`](Self::reserve), for what a run can do without: `None` where there is no memory for it.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve), but for the memory.
+    pub fn reserve_if_left(&self, bytes: u64, what: &str) -> Result<Option<Reservation>> {
+        match self.reserve(bytes, what) {
+            Err(error) if error.kind() == ErrorKind::Budget => Ok(None),
+            reserved => reserved.map(Some),
+        }
+    }
+
     /// Reserves all that a run will hold; resident blocks make room.
     ///
     /// # Errors

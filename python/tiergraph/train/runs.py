@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .trainer import Record, Trainer, Watch
@@ -34,7 +35,7 @@ def train_seeds(
         if number == 0 or trainer.best["score"] > best["score"]:
             best = {"score": trainer.best["score"], "seed": seed, "of": trainer.best}
     assert trainer is not None, "there is a seed"
-    trainer.best = best["of"]
+    trainer.best, trainer.options = best["of"], replace(trainer.options, seed=best["seed"])
     report = {"graph": graph, "seeds": list(seeds), "best_seed": best["seed"], "runs": runs}
     return trainer, report | {"summary": summary(runs)}
 

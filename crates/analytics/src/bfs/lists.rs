@@ -38,7 +38,7 @@ pub(super) struct Followed {
     pub(super) next: Frontier,
 }
 
-/// What small levels are followed with.
+/// The neighbour lists that small levels are followed with.
 enum Lists<'a> {
     /// Nothing yet.
     NotYet,
@@ -73,12 +73,12 @@ pub(super) struct Small<'a> {
 }
 
 impl<'a> Small<'a> {
-    /// Of a search that begins, and has reserved the memory of the least number of `pages`.
+    /// The small levels of a search that begins, and has reserved the memory of the least number of `pages`.
     pub(super) fn new(pages: Reservation) -> Self {
         Self { lists: Lists::NotYet, levels: 0, spent: Duration::ZERO, pages: Some(pages) }
     }
 
-    /// Of a search that is known to have many.
+    /// The small levels of a search that is known to have many: lists are made at once.
     ///
     /// # Errors
     /// Whatever a pass gives.
@@ -156,7 +156,7 @@ impl Search<'_> {
 
 /// What the neighbours of a small level are taken from.
 trait Neighbors {
-    /// What reports say.
+    /// The name of these lists in a run's report.
     const HOW: &'static str;
 
     /// Whether `vertices` have few enough arcs to be followed on one thread; may put them in order.

@@ -6,7 +6,7 @@
 //! what passes would have found, bit for bit, because a sum along a path does not depend on who adds it
 //! up.
 
-use tiergraph_core::{ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_graph::{Graph, TileSelection};
 use tiergraph_mem::Reservation;
 
@@ -41,7 +41,7 @@ pub(super) struct Passed {
     arcs: u64,
     /// Distances that fell.
     lowered: u64,
-    /// Those of the pass in which most fell.
+    /// Distances that fell in the pass in which most did.
     peak: u64,
     is_settled: bool,
 }
@@ -90,12 +90,9 @@ impl Near {
         if !fits || bytes + Adjacency::bytes(graph, true) > graph.budget().left() {
             return Ok(None);
         }
-        let held = match graph.reserve(bytes, "the order of vertices by distance") {
-            Ok(held) => held,
-            // Another run was faster.
-            Err(error) if error.kind() == ErrorKind::Budget => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        // Another run may have been faster.
+        let what = "the order of vertices by distance";
+        let Some(held) = graph.reserve_if_left(bytes, what)? else { return Ok(None) };
         Ok(Adjacency::read(graph, true)?.map(|lists| Self { lists, _held: held }))
     }
 

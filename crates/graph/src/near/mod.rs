@@ -8,8 +8,7 @@ mod raw;
 mod rows;
 mod slots;
 
-use tiergraph_core::{ErrorKind, Result};
-use tiergraph_mem::Reservation;
+use tiergraph_core::Result;
 
 use crate::{Direction, Graph};
 use raw::NearRaw;
@@ -73,11 +72,5 @@ fn fewest(graph: &Graph, unit: usize, all: u64, few: u64) -> u64 {
     kept.max(few).min(all)
 }
 
-/// The memory of what is kept; `None` where it is not left.
-fn reserved(graph: &Graph, bytes: u64) -> Result<Option<Reservation>> {
-    match graph.reserve(bytes, "the lists of few vertices that are kept") {
-        Ok(held) => Ok(Some(held)),
-        Err(error) if error.kind() == ErrorKind::Budget => Ok(None),
-        Err(error) => Err(error),
-    }
-}
+/// What the memory of kept pages and blocks is for.
+const KEPT: &str = "the lists of few vertices that are kept";

@@ -8,7 +8,7 @@ use tiergraph_format::salt::Salt;
 use tiergraph_mem::Reservation;
 
 use super::slots::Slots;
-use super::{READS, fewest, reserved};
+use super::{KEPT, READS, fewest};
 use crate::raw::{RawLists, strange};
 use crate::raw_rows::RawFile;
 use crate::{Direction, Graph, PageReader};
@@ -48,7 +48,7 @@ impl<'a> NearRaw<'a> {
         }
         let reader = graph.page_reader_of(READS)?;
         let needed = blocks * slot_bytes + reader.resident_bytes();
-        let Some(held) = reserved(graph, needed)? else { return Ok(None) };
+        let Some(held) = graph.reserve_if_left(needed, KEPT)? else { return Ok(None) };
         let name = format!("{direction}.blocks");
         let (salt, name) = (graph.manifest().salt(&name), graph.file_name(&name));
         let slots = Slots::new(blocks as usize, graph.block_bytes())?;

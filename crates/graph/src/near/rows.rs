@@ -10,7 +10,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::Reservation;
 
 use super::slots::Slots;
-use super::{READS, fewest, reserved};
+use super::{KEPT, READS, fewest};
 use crate::rows::Rows;
 use crate::{Direction, Graph, PageReader};
 
@@ -49,7 +49,7 @@ impl<'a> NearRows<'a> {
         }
         let reader = graph.page_reader_of(READS)?;
         let needed = pages * SLOT_BYTES + reader.resident_bytes();
-        let Some(held) = reserved(graph, needed)? else { return Ok(None) };
+        let Some(held) = graph.reserve_if_left(needed, KEPT)? else { return Ok(None) };
         let name = format!("{}.rows", rows.direction);
         let (salt, name) = (graph.manifest().salt(&name), graph.file_name(&name));
         let (file, slots) = (rows.file, Slots::new(pages as usize, PAGE_BYTES)?);
