@@ -226,7 +226,7 @@ fn budget_errors_name_what_does_not_fit() {
     let names = [
         (Job::PageRank, "`the ranks, the workers' sums`"),
         (Job::Components, "`the components`"),
-        (Job::Hops, "`the distances and the frontier`"),
+        (Job::Hops, "`the distances and the frontier, the pages of small levels`"),
         (Job::Distances, "`the distances`"),
         (Job::LeastTransposed, "`the values`"),
     ];
