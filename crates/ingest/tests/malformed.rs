@@ -243,7 +243,11 @@ fn formats_that_are_not_supported() {
     );
     std::fs::create_dir(dir.path().join("sub")).unwrap();
     let directory = message(&dir.path().join("sub"), &OpenOptions::default());
-    assert_eq!(directory, "cannot read `sub`: expected a file, got a directory");
+    assert_eq!(
+        directory,
+        "cannot read `sub`: expected a file, or a directory with one BVGraph or LDBC data set, got \
+         a directory without any\n\nhint: name one of its files"
+    );
     let missing = message(&dir.path().join("none.txt"), &OpenOptions::default());
     assert_eq!(missing, "cannot read `none.txt`: No such file or directory (os error 2)");
     assert_eq!(
