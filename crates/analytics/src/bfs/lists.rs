@@ -192,7 +192,7 @@ impl Neighbors for Pages<'_, '_> {
 
     fn are_few(&self, vertices: &mut [u32]) -> bool {
         vertices.sort_unstable();
-        vertices.len() <= self.most
+        vertices.len() <= self.most && self.pages.is_near(vertices)
     }
 
     fn each(&mut self, vertices: &[u32], mut visit: impl FnMut(u32)) -> Result<()> {

@@ -53,6 +53,19 @@ impl Graph {
 }
 
 impl NearLists<'_> {
+    /// Whether what is to be read for `vertices`, which ascend, is read sooner here than by a pass over
+    /// everything: a pass has all threads and deeper queues.
+    pub fn is_near(&self, vertices: &[u32]) -> bool {
+        let missing_bytes = || match &self.0 {
+            Lists::Rows(rows) => rows.missing_bytes(vertices),
+            Lists::Raw(raw) => raw.missing_bytes(vertices),
+        };
+        vertices.len() <= FEW_VERTICES || {
+            let (missing, all) = missing_bytes();
+            missing <= all / PASS_GAIN
+        }
+    }
+
     /// Calls `visit(vertex, neighbour)` for every neighbour of `vertices`, which ascend. Reads each page
     /// or block once that is not kept.
     ///
@@ -71,6 +84,12 @@ fn fewest(graph: &Graph, unit: usize, all: u64, few: u64) -> u64 {
     let kept = graph.manifest().vertices * LEAST_VERTEX_BYTES / unit as u64;
     kept.max(few).min(all)
 }
+
+/// So few vertices are not worth waking threads for, wherever their neighbours lie.
+const FEW_VERTICES: usize = 16;
+
+/// A pass reads about so many times as many bytes in the same time.
+const PASS_GAIN: u64 = 4;
 
 /// What the memory of kept pages and blocks is for.
 const KEPT: &str = "the lists of few vertices that are kept";

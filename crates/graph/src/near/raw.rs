@@ -57,6 +57,19 @@ impl<'a> NearRaw<'a> {
 }
 
 impl NearRaw<'_> {
+    /// Bytes of the blocks that hold neighbours of `vertices`, which ascend, and are not in memory, and
+    /// bytes of all blocks.
+    pub(super) fn missing_bytes(&self, vertices: &[u32]) -> (u64, u64) {
+        let is_here = |number: u64| {
+            let key = self.graph.want_raw(self.direction, self.raw, number).key;
+            self.slots.get(number).is_some()
+                || key.is_some_and(|key| self.graph.cache().contains(key))
+        };
+        let missing = self.raw.blocks_of(vertices).into_iter().filter(|&block| !is_here(block));
+        let block = self.graph.block_bytes() as u64;
+        (missing.count() as u64 * block, self.raw.blocks() * block)
+    }
+
     /// As [`NearLists::visit`](super::NearLists::visit).
     pub(super) fn visit(
         &mut self,

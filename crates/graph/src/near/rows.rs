@@ -58,6 +58,30 @@ impl<'a> NearRows<'a> {
 }
 
 impl NearRows<'_> {
+    /// Bytes of the pages that hold neighbours of `vertices`, which ascend, and are not in memory, and
+    /// bytes of all pages.
+    pub(super) fn missing_bytes(&self, vertices: &[u32]) -> (u64, u64) {
+        let (mut missing, mut after) = (0, 0);
+        for &v in vertices {
+            let pages = self.rows.index.pages_of_after(v.into(), u64::saturating_sub(after, 1));
+            let is_missing = |page: &u64| !self.is_here(*page);
+            missing += (pages.start.max(after)..pages.end).filter(is_missing).count();
+            after = after.max(pages.end);
+        }
+        let page = PAGE_BYTES as u64;
+        (missing as u64 * page, self.rows.index.len() as u64 * page)
+    }
+
+    fn is_here(&self, page: u64) -> bool {
+        self.slots.get(page).is_some() || self.graph.cache().contains(self.key(page))
+    }
+
+    /// The name of the block with this page.
+    fn key(&self, page: u64) -> BlockKey {
+        let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
+        BlockKey { file: self.rows.direction.file(), block: page / per_block }
+    }
+
     /// As [`NearLists::visit`](super::NearLists::visit).
     pub(super) fn visit(
         &mut self,
@@ -108,9 +132,8 @@ impl NearRows<'_> {
             walk(&RowsPage::parse(bytes)?, own, visit)?;
             return Ok(true);
         }
+        let Some(block) = self.graph.cache().get(self.key(page)) else { return Ok(false) };
         let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
-        let key = BlockKey { file: self.rows.direction.file(), block: page / per_block };
-        let Some(block) = self.graph.cache().get(key) else { return Ok(false) };
         let at = (page % per_block) as usize * PAGE_BYTES;
         walk(&RowsPage::parse(&block[at..at + PAGE_BYTES])?, own, visit)?;
         Ok(true)
