@@ -10,9 +10,9 @@ use tiergraph_format::manifest::{
 };
 use tiergraph_format::raw::IdWidth;
 
-use super::family::Family;
 use super::graph::Graph;
 use super::outputs::Output;
+use super::partition::family::Family;
 use crate::features::{OrderFile, Target};
 
 /// What was written.

@@ -14,17 +14,17 @@ use tiergraph_format::tiles::TileOptions;
 use tiergraph_mem::Budget;
 
 use super::array::Array;
-use super::family::Family;
-use super::identify::UserIds;
 use super::needs::Seen;
 use super::options::{BuildOptions, Duplicates};
-use super::order::inverse;
 use super::outputs::{Output, arcs_of};
 use super::partition::ChunkPlan;
+use super::partition::family::Family;
+use super::partition::records::{Record, column_bits};
+use super::partition::strips::{self, Bucket};
 use super::plan::{self, SortPlan};
-use super::records::{Record, column_bits};
 use super::scratch::Scratch;
-use super::strips::{self, Bucket};
+use super::vertices::identify::UserIds;
+use super::vertices::order::inverse;
 use super::write::Planned;
 
 /// A graph whose vertices are known.

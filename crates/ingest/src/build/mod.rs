@@ -18,39 +18,20 @@
 //! buffers. Disk: 8 bytes an edge (none for sources that are read again) and 4 to 8 an arc besides
 //! the graph, until it is in its place.
 
-mod append;
 mod array;
 mod commit;
-mod counts;
-mod ends;
-mod family;
-mod gaps;
 mod graph;
-mod identify;
-mod ids;
 mod input;
-mod lists;
-mod load;
 mod needs;
 mod options;
-mod order;
 mod outputs;
 mod partition;
 mod plan;
 mod progress;
-mod records;
 mod report;
-mod route;
-mod runs;
-mod sample;
-mod scan;
 mod scratch;
-mod sort;
-mod sorted;
 mod spool;
-mod strips;
 mod temporary;
-mod tiles;
 mod vertices;
 mod write;
 
@@ -77,12 +58,12 @@ use commit::{Buckets, Written};
 use graph::Graph;
 use input::Input;
 use needs::{Needs, Seen};
-use order::{Ordering, decide, permuted};
 use report::Stages;
-use scan::Scanned;
 use scratch::{Room, Scratch};
 use spool::Spool;
 use vertices::Vertices;
+use vertices::order::{Ordering, decide, permuted};
+use vertices::scan::{Scanned, too_many_edges};
 
 /// Builds the graph of `source`'s edges at `path`.
 ///
@@ -306,7 +287,7 @@ impl Job<'_> {
         let ranks = ordering.ranks.as_ref();
         if self.undirected {
             for (out, into) in out.iter_mut().zip(into.iter()) {
-                *out = out.checked_add(*into).ok_or_else(scan::too_many_edges)?;
+                *out = out.checked_add(*into).ok_or_else(too_many_edges)?;
             }
             drop(into);
             let out = permuted(out, n, ranks, self.budget)?;

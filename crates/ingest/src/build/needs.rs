@@ -10,9 +10,9 @@ use std::collections::BinaryHeap;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 
-use super::gaps::Gaps;
 use super::options::{BuildOptions, Duplicates};
 use super::partition::ChunkPlan;
+use super::vertices::gaps::Gaps;
 use super::{plan, spool};
 use crate::source::{EdgeBatch, Endpoints};
 

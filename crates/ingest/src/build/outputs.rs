@@ -3,8 +3,8 @@
 use tiergraph_format::manifest::Codec;
 
 use super::array::Array;
-use super::family::RowOf;
 use super::options::{BuildOptions, Purpose};
+use super::partition::family::RowOf;
 
 /// A file of adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use rustix::fs::statvfs;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Progress, Result};
 use tiergraph_format::manifest::Codec;
 
-use super::family::RowOf;
 use super::options::{BuildOptions, Duplicates, Ids};
 use super::outputs::Output;
+use super::partition::family::RowOf;
 use super::temporary::TemporaryFile;
 use crate::source::{EdgeSource, SizeHint};
 

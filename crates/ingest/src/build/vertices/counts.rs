@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 use tiergraph_mem::{Budget, prefetch};
 
-use super::array::Array;
+use crate::build::array::Array;
 
 const WHAT: &str = "the degrees";
 
@@ -12,7 +12,7 @@ const AHEAD: usize = 64;
 
 /// A counter a vertex.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     bytes: Array<u8>,
     /// What overflowed, in steps of 256.
     words: Array<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// `len` counters.
-    pub(super) fn zeroed(len: usize, budget: &Budget) -> Result<Self> {
+    pub(crate) fn zeroed(len: usize, budget: &Budget) -> Result<Self> {
         Ok(Self {
             bytes: Array::zeroed(len, budget, WHAT)?,
             words: Array::zeroed(len, budget, WHAT)?,
@@ -28,12 +28,12 @@ impl Counts {
     }
 
     /// How many counters there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Adds counters up to `len`.
-    pub(super) fn grow(&mut self, len: usize, budget: &Budget) -> Result<()> {
+    pub(crate) fn grow(&mut self, len: usize, budget: &Budget) -> Result<()> {
         // A refusal leaves what was counted: room for both is there before either moves.
         let (words, bytes) = (Array::zeroed(len, budget, WHAT)?, Array::zeroed(len, budget, WHAT)?);
         self.words.move_to(words);
@@ -42,7 +42,7 @@ impl Counts {
     }
 
     /// Counts those of `ids` whose positions are `counted`; true if a counter overflowed.
-    pub(super) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> bool {
+    pub(crate) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> bool {
         let (bytes, words) = (&mut self.bytes[..], &mut self.words[..]);
         let mut overflow = false;
         for (position, &id) in ids.iter().enumerate() {
@@ -64,7 +64,7 @@ impl Counts {
     }
 
     /// Calls `visit` with every id that occurred, and how often.
-    pub(super) fn each(&self, mut visit: impl FnMut(u64, u64)) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(u64, u64)) {
         let counts = self.words.iter().zip(self.bytes.iter()).map(|(w, b)| w + u32::from(*b));
         for (id, count) in counts.enumerate().filter(|(_, count)| *count > 0) {
             visit(id as u64, count.into());
@@ -72,7 +72,7 @@ impl Counts {
     }
 
     /// All counts.
-    pub(super) fn finish(mut self) -> Array<u32> {
+    pub(crate) fn finish(mut self) -> Array<u32> {
         self.words
             .iter_mut()
             .zip(self.bytes.iter())

@@ -1,27 +1,33 @@
 //! The pass that gives every arc to the bucket of its row.
 //!
-//! Threads take a batch each and append it ([`super::append`]), none waiting for another; one more
-//! takes their full chunks and keeps them in memory or writes them. Cost an edge: two look-ups of new ids at random places, one append a family, and the
-//! disk's time for 4 to 8 bytes a family that memory has no room for, hidden behind the rest unless
-//! the disk is slower.
+//! Threads take a batch each and append it ([`append`]), none waiting for another; one more takes
+//! their full chunks and keeps them in memory or writes them. Cost an edge: two look-ups of new ids
+//! at random places, one append a family, and the disk's time for 4 to 8 bytes a family that memory
+//! has no room for, hidden behind the rest unless the disk is slower.
+
+pub(crate) mod append;
+pub(crate) mod family;
+pub(crate) mod records;
+pub(crate) mod route;
+pub(crate) mod strips;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{Cancel, Result, threads};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, prefetch};
 
-use super::append::{Appender, BLOCK, ChunkFlow, Full, gone};
-use super::array::Array;
-use super::family::{Chunk, Family, Place};
-use super::input::Input;
-use super::progress::Ticker;
-use super::route::Routes;
-use super::vertices::Vertices;
+use crate::build::array::Array;
+use crate::build::input::Input;
+use crate::build::progress::Ticker;
+use crate::build::vertices::Vertices;
 use crate::source::{EdgeBatch, Endpoints};
+use append::{Appender, BLOCK, ChunkFlow, Full, gone};
+use family::{Chunk, Family, Place};
+use route::Routes;
 
 /// Full chunks that may wait for the disk.
 const WAITING: usize = 8;
 /// Bytes of a chunk at most: a read or write of so many is as fast as a larger one.
-pub(super) const CHUNK_BYTES: u64 = 256 << 10;
+pub(crate) const CHUNK_BYTES: u64 = 256 << 10;
 
 /// Edges between those whose new ids are asked for and those that are appended: while the lines of
 /// some are on their way, others are worked on.
@@ -29,8 +35,8 @@ const AHEAD: usize = 2 * BLOCK;
 
 /// The memory of chunks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ChunkPlan {
-    pub(super) chunk_bytes: usize,
+pub(crate) struct ChunkPlan {
+    pub(crate) chunk_bytes: usize,
     /// Chunks that are filled, or wait for the disk.
     open: usize,
     /// Chunks that stay in memory.
@@ -41,7 +47,7 @@ pub(super) struct ChunkPlan {
 
 impl ChunkPlan {
     /// Chunks of `buckets` buckets in `memory` bytes, for at most `bytes` bytes of records.
-    pub(super) fn new(buckets: usize, threads: usize, memory: u64, bytes: u64) -> Self {
+    pub(crate) fn new(buckets: usize, threads: usize, memory: u64, bytes: u64) -> Self {
         let open = buckets * threads + WAITING;
         let chunk = (memory / 2 / open as u64).next_power_of_two() / 2;
         let chunk = chunk.clamp(PAGE_BYTES as u64, CHUNK_BYTES);
@@ -51,14 +57,14 @@ impl ChunkPlan {
     }
 
     /// Bytes of all chunks.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         ((self.open + self.kept) * self.chunk_bytes) as u64
     }
 }
 
 /// Reads all edges once and fills the families' buckets.
 #[allow(clippy::too_many_arguments)]
-pub(super) fn partition(
+pub(crate) fn partition(
     input: &mut Input<'_>,
     vertices: &Vertices<'_>,
     ranks: Option<&Array<u32>>,

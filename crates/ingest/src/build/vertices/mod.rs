@@ -1,23 +1,34 @@
-//! From a source's ids to vertices in the user's order.
+//! Vertices: which ids they are, how many edges each has, and the order they are stored in.
+//!
+//! This file makes a batch's ids vertices, in the user's order.
+
+pub(crate) mod counts;
+pub(crate) mod ends;
+pub(crate) mod gaps;
+pub(crate) mod identify;
+pub(crate) mod ids;
+pub(crate) mod order;
+pub(crate) mod sample;
+pub(crate) mod scan;
 
 use std::panic::resume_unwind;
 
 use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_kernels::widest;
 
-use super::ids::IdMap;
-use super::scan::too_many;
 use crate::source::{EdgeBatch, Endpoints};
+use ids::IdMap;
+use scan::too_many;
 
 /// What is done to every batch before anything else.
-pub(super) struct Vertices<'a> {
-    pub(super) ids: Option<&'a IdMap>,
-    pub(super) drop_loops: bool,
+pub(crate) struct Vertices<'a> {
+    pub(crate) ids: Option<&'a IdMap>,
+    pub(crate) drop_loops: bool,
 }
 
 impl Vertices<'_> {
     /// Makes the batch's ids vertices, 32 bits wide, and removes self-loops if that is asked for.
-    pub(super) fn prepare(&self, batch: &mut EdgeBatch, threads: usize) -> Result<()> {
+    pub(crate) fn prepare(&self, batch: &mut EdgeBatch, threads: usize) -> Result<()> {
         match (self.ids, &batch.ends) {
             (None, Endpoints::U32 { .. }) => {}
             (None, Endpoints::U64 { src, dst }) => {
@@ -43,7 +54,7 @@ impl Vertices<'_> {
 }
 
 /// The largest id of a batch.
-pub(super) fn largest(batch: &EdgeBatch) -> Option<u64> {
+pub(crate) fn largest(batch: &EdgeBatch) -> Option<u64> {
     widest(|| match &batch.ends {
         Endpoints::U32 { src, dst } => {
             let most = src.iter().chain(dst).fold(0, |most, id| most.max(*id));
@@ -55,14 +66,14 @@ pub(super) fn largest(batch: &EdgeBatch) -> Option<u64> {
 
 /// Vertices that have self-loops, which are going to be dropped.
 #[derive(Debug, Default)]
-pub(super) struct Loops {
+pub(crate) struct Loops {
     vertices: Vec<u64>,
     distinct: usize,
 }
 
 impl Loops {
     /// Adds those of a batch.
-    pub(super) fn extend(&mut self, batch: &EdgeBatch) {
+    pub(crate) fn extend(&mut self, batch: &EdgeBatch) {
         match &batch.ends {
             Endpoints::U32 { src, dst } => self.add(src, dst),
             Endpoints::U64 { src, dst } => self.add(src, dst),
@@ -84,7 +95,7 @@ impl Loops {
     }
 
     /// All of them, ascending.
-    pub(super) fn finish(mut self) -> Vec<u64> {
+    pub(crate) fn finish(mut self) -> Vec<u64> {
         self.sort();
         self.vertices
     }

@@ -9,15 +9,15 @@ use std::ops::Range;
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 
-use super::family::ChunkReader;
 use super::runs::Runs;
 use super::sorted::Sorted;
+use crate::build::partition::family::ChunkReader;
 
 /// Words of a part, about: they and the sort's scratch fit a first-level cache.
-pub(super) const PART_WORDS: u64 = 1 << 13;
+pub(crate) const PART_WORDS: u64 = 1 << 13;
 
 /// How the keys of a bucket are divided.
-pub(super) trait Split: Sync {
+pub(crate) trait Split: Sync {
     /// The part of a key, and what its arcs are sorted by in it.
     fn split(&self, key: u64) -> (u32, u32);
 
@@ -32,14 +32,14 @@ pub(super) trait Split: Sync {
 
 /// Parts from the end of the cell before on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
-    pub(super) parts_end: u32,
+pub(crate) struct Cell {
+    pub(crate) parts_end: u32,
     /// Words of a part differ in so many of their lowest bits.
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
 }
 
 /// The parts of some cells.
-pub(super) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
+pub(crate) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
     let end = |cells_before: usize| match cells_before {
         0 => 0,
         n => cells[n - 1].parts_end,
@@ -49,7 +49,7 @@ pub(super) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
 
 /// Loads buckets and keeps its memory for the next one. One a thread.
 #[derive(Debug, Default)]
-pub(super) struct Loader {
+pub(crate) struct Loader {
     /// Whether records' weights are wanted.
     weighted: bool,
     /// The most arcs that are expected, which there is room for at once.
@@ -59,13 +59,13 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    pub(super) fn new(weighted: bool, most: u64) -> Self {
+    pub(crate) fn new(weighted: bool, most: u64) -> Self {
         Self { weighted, most: most as usize, ..Self::default() }
     }
 
     /// Reads the `arcs` arcs of the cells `wanted` and sorts them by part, word and weight. Without
     /// `duplicates`, the first of equal ones is kept.
-    pub(super) fn load<S: Split>(
+    pub(crate) fn load<S: Split>(
         &mut self,
         reader: &ChunkReader,
         split: &S,
@@ -110,7 +110,7 @@ impl Loader {
 }
 
 /// Counts the arcs of each cell of a bucket.
-pub(super) fn count<S: Split>(
+pub(crate) fn count<S: Split>(
     reader: &ChunkReader,
     split: &S,
     cancel: &Cancel,

@@ -7,18 +7,18 @@ use tiergraph_core::Result;
 use tiergraph_format::sink::FileSink;
 use tiergraph_format::tiles::{EncodedStrip, StripEncoder, TileOptions, TilesIndex, TilesWriter};
 
-use super::array::Array;
-use super::family::Family;
 use super::load::{Cell, PART_WORDS, Split, parts_of};
-use super::records::bits_below;
 use super::sort::Encode;
 use super::sorted::Sorted;
+use crate::build::array::Array;
+use crate::build::partition::family::Family;
+use crate::build::partition::records::bits_below;
 
 /// Rows that share an entry of the table from rows to strips: strips are cut at multiples of it.
 const ROWS_LOG2: u32 = 5;
 
 /// Encodes strips: a cell is a tile of a strip.
-pub(super) struct TilesEncode<'a> {
+pub(crate) struct TilesEncode<'a> {
     family: Arc<Family>,
     options: TileOptions,
     encoder: StripEncoder,
@@ -30,7 +30,7 @@ pub(super) struct TilesEncode<'a> {
 }
 
 /// Where tiles go.
-pub(super) struct TilesSink {
+pub(crate) struct TilesSink {
     writer: TilesWriter<FileSink>,
     /// The strip whose tiles are being written.
     open: EncodedStrip,
@@ -39,14 +39,14 @@ pub(super) struct TilesSink {
 }
 
 /// Tiles of a strip.
-pub(super) struct ReadyTiles {
+pub(crate) struct ReadyTiles {
     strip: EncodedStrip,
     /// Rows and their arcs, where they are counted.
     counts: Vec<(u32, u32)>,
 }
 
 /// Parts of a bucket: of each strip, of each tile, some leading bits of the row.
-pub(super) struct TileSplit {
+pub(crate) struct TileSplit {
     column_bits: u32,
     column_mask: u32,
     columns_log2: u32,
@@ -89,7 +89,7 @@ impl Split for TileSplit {
 }
 
 /// The share of all arcs that each tile's columns have.
-pub(super) fn tile_shares(
+pub(crate) fn tile_shares(
     columns: usize,
     columns_log2: u32,
     arcs_of: impl Fn(usize) -> u64,
@@ -103,7 +103,7 @@ pub(super) fn tile_shares(
 }
 
 impl<'a> TilesEncode<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         family: Arc<Family>,
         options: TileOptions,
         duplicates: bool,
@@ -230,7 +230,7 @@ impl Encode for TilesEncode<'_> {
 }
 
 impl TilesSink {
-    pub(super) fn new(writer: TilesWriter<FileSink>, degrees: Option<Array<u32>>) -> Self {
+    pub(crate) fn new(writer: TilesWriter<FileSink>, degrees: Option<Array<u32>>) -> Self {
         Self { writer, open: EncodedStrip::default(), degrees }
     }
 
@@ -255,7 +255,7 @@ impl TilesSink {
     }
 
     /// Writes the last block.
-    pub(super) fn finish(mut self) -> Result<(FileSink, Vec<TilesIndex>, Option<Array<u32>>)> {
+    pub(crate) fn finish(mut self) -> Result<(FileSink, Vec<TilesIndex>, Option<Array<u32>>)> {
         self.flush()?;
         let (file, index) = self.writer.finish()?;
         Ok((file, index, self.degrees))

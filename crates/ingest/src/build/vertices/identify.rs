@@ -8,25 +8,25 @@ use std::sync::Arc;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_mem::Budget;
 
-use super::Job;
-use super::array::Array;
 use super::gaps::Occurring;
 use super::ids::{IdMap, SharedIds, collect};
-use super::input::Input;
-use super::needs::{Needs, Watch};
-use super::options::Ids;
-use super::plan;
-use super::progress::Ticker;
-use super::report::Stages;
 use super::scan::{Known, Scan, Scanned, fits, scan, too_many};
+use crate::build::Job;
+use crate::build::array::Array;
+use crate::build::input::Input;
+use crate::build::needs::{Needs, Watch};
+use crate::build::options::Ids;
+use crate::build::plan;
+use crate::build::progress::Ticker;
+use crate::build::report::Stages;
 
 /// The vertices and their edges, and how ids become vertices.
-pub(super) struct Found<'a> {
-    pub(super) scanned: Scanned,
+pub(crate) struct Found<'a> {
+    pub(crate) scanned: Scanned,
     /// What the rest of the build needs.
-    pub(super) needs: Needs<'a>,
+    pub(crate) needs: Needs<'a>,
     /// The vertex of each id, where ids were collected first.
-    pub(super) ids: Option<IdMap>,
+    pub(crate) ids: Option<IdMap>,
     /// The ids that are vertices, where some are left out of those that were scanned.
     occurring: Option<Arc<Occurring>>,
     /// The place of each scanned id then.
@@ -34,14 +34,14 @@ pub(super) struct Found<'a> {
 }
 
 /// The ids of the vertices, for who writes them.
-pub(super) enum UserIds {
+pub(crate) enum UserIds {
     Mapped(SharedIds),
     Occurring(Arc<Occurring>),
 }
 
 impl Found<'_> {
     /// The ids of the vertices, where they are not 0 to |V| - 1.
-    pub(super) fn user_ids(&self) -> Option<UserIds> {
+    pub(crate) fn user_ids(&self) -> Option<UserIds> {
         match (&self.ids, &self.occurring) {
             (Some(ids), _) => Some(UserIds::Mapped(ids.ids())),
             (None, Some(occurring)) => Some(UserIds::Occurring(Arc::clone(occurring))),
@@ -50,7 +50,7 @@ impl Found<'_> {
     }
 
     /// Replaces the places of vertices, `ranks`, by those of ids, where some ids are left out.
-    pub(super) fn arrange(
+    pub(crate) fn arrange(
         &mut self,
         ranks: &mut Option<Array<u32>>,
         budget: &Budget,
@@ -63,7 +63,7 @@ impl Found<'_> {
     }
 
     /// The place of each scanned id, if it is not the id; `ranks` are those of vertices.
-    pub(super) fn lookup<'r>(&'r self, ranks: Option<&'r Array<u32>>) -> Option<&'r Array<u32>> {
+    pub(crate) fn lookup<'r>(&'r self, ranks: Option<&'r Array<u32>>) -> Option<&'r Array<u32>> {
         self.places.as_ref().or(ranks)
     }
 }
@@ -81,7 +81,7 @@ struct Before {
 impl<'a> Job<'a> {
     /// Scans the edges and decides which ids are vertices; what is to be said about that goes to
     /// `notes`. `refused` says why memory has ended already.
-    pub(super) fn identify(
+    pub(crate) fn identify(
         &self,
         input: &mut Input<'_>,
         refused: Option<Error>,

@@ -8,19 +8,19 @@ use tiergraph_format::raw::RawWriter;
 use tiergraph_format::rows::{PackedRows, RowsWriter};
 use tiergraph_format::sink::FileSink;
 
-use super::array::Array;
-use super::family::{Family, RowOf};
 use super::load::{Cell, PART_WORDS, Split, parts_of};
-use super::records::bits_below;
 use super::sort::Encode;
 use super::sorted::Sorted;
+use crate::build::array::Array;
+use crate::build::partition::family::{Family, RowOf};
+use crate::build::partition::records::bits_below;
 
 /// Entries of a table from rows to parts at most, as a power of two, unless that makes parts of too
 /// many rows.
 const TABLE_LOG2: u32 = 16;
 
 /// Sorts the arcs of some rows.
-pub(super) struct ListsEncode<'a> {
+pub(crate) struct ListsEncode<'a> {
     family: Arc<Family>,
     raw: bool,
     /// Arcs of each row, before duplicates are removed or after.
@@ -33,19 +33,19 @@ pub(super) struct ListsEncode<'a> {
 }
 
 /// Sorted arcs of some rows.
-pub(super) struct ReadyLists {
+pub(crate) struct ReadyLists {
     lists: Lists,
     counts: ArcCounts,
 }
 
 /// Arcs of some rows.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ArcCounts {
-    pub(super) arcs: u64,
+pub(crate) struct ArcCounts {
+    pub(crate) arcs: u64,
     /// Self-loops among them, counted where edges have no direction.
-    pub(super) loops: u64,
+    pub(crate) loops: u64,
     /// Arcs that are equal to another, counted where edges have no direction and duplicates are kept.
-    pub(super) repeats: u64,
+    pub(crate) repeats: u64,
 }
 
 impl ArcCounts {
@@ -71,21 +71,21 @@ struct RawLists {
 }
 
 /// Which file lists are written to.
-pub(super) enum ListsWriter {
+pub(crate) enum ListsWriter {
     Rows(RowsWriter<FileSink>),
     Raw(RawWriter<FileSink>),
 }
 
 /// Where lists go.
-pub(super) struct ListsSink {
-    pub(super) writer: ListsWriter,
+pub(crate) struct ListsSink {
+    pub(crate) writer: ListsWriter,
     /// Arcs of each row, counted where duplicates are removed.
-    pub(super) degrees: Option<Array<u32>>,
-    pub(super) counts: ArcCounts,
+    pub(crate) degrees: Option<Array<u32>>,
+    pub(crate) counts: ArcCounts,
 }
 
 /// Parts of a bucket, which are also its cells: rows of about as many arcs, or one row of more.
-pub(super) struct RowSplit {
+pub(crate) struct RowSplit {
     column_bits: u32,
     row_shift: u32,
     /// The part of each 2^`row_shift` rows.
@@ -152,7 +152,7 @@ impl RowSplit {
 }
 
 impl<'a> ListsEncode<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         family: Arc<Family>,
         raw: bool,
         arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
@@ -275,7 +275,7 @@ impl RawLists {
 }
 
 impl ListsSink {
-    pub(super) fn new(writer: ListsWriter, degrees: Option<Array<u32>>) -> Self {
+    pub(crate) fn new(writer: ListsWriter, degrees: Option<Array<u32>>) -> Self {
         Self { writer, degrees, counts: ArcCounts::default() }
     }
 }

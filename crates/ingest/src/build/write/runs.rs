@@ -7,17 +7,17 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_kernels::widest;
 
-use super::array::Array;
 use super::load::Split;
-use super::records::Records;
 use super::sorted::Sorted;
+use crate::build::array::Array;
+use crate::build::partition::records::Records;
 
 /// The longest run, as a power of two: a copy is worth its call, and little is left empty.
 const RUN_LOG2: u32 = 6;
 
 /// Runs of words, and of weights beside them.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     words: Array<u32>,
     weights: Array<f64>,
     /// Words of a run, as a power of two.
@@ -33,7 +33,7 @@ impl Runs {
     ///
     /// # Errors
     /// An input error for more arcs than 32 bits count.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         parts: usize,
         arcs: usize,
@@ -60,7 +60,7 @@ impl Runs {
     }
 
     /// Splits records' keys, and adds those of parts from `first_part` on.
-    pub(super) fn put<S: Split>(
+    pub(crate) fn put<S: Split>(
         &mut self,
         split: &S,
         records: &Records<'_>,
@@ -100,7 +100,7 @@ impl Runs {
     }
 
     /// Copies the words of a part behind those of the parts before.
-    pub(super) fn copy(&self, part: usize, sorted: &mut Sorted) {
+    pub(crate) fn copy(&self, part: usize, sorted: &mut Sorted) {
         let (mut at, mut end) = (sorted.len(), self.ends[part] as usize);
         while end > 0 {
             let run = (end - 1) >> self.run_log2;

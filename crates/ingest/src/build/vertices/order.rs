@@ -4,9 +4,9 @@ use tiergraph_core::Result;
 use tiergraph_format::manifest::Order;
 use tiergraph_mem::Budget;
 
-use super::array::Array;
-use super::options::OrderChoice;
 use super::sample::Sample;
+use crate::build::array::Array;
+use crate::build::options::OrderChoice;
 
 /// Degrees from here on are sorted by comparison: at most one vertex in so many arcs has one.
 const LARGE_DEGREE: u64 = 1 << 16;
@@ -14,15 +14,15 @@ const LARGE_DEGREE: u64 = 1 << 16;
 const KEEP_BELOW: f64 = 0.9;
 
 /// Where each vertex goes.
-pub(super) struct Ordering {
+pub(crate) struct Ordering {
     /// The place of each vertex of the user's order; none where they are the same.
-    pub(super) ranks: Option<Array<u32>>,
-    pub(super) order: Order,
-    pub(super) why: String,
+    pub(crate) ranks: Option<Array<u32>>,
+    pub(crate) order: Order,
+    pub(crate) why: String,
 }
 
 /// Chooses the order.
-pub(super) fn decide(
+pub(crate) fn decide(
     choice: OrderChoice,
     vertices: usize,
     degree: impl Fn(usize) -> u64,
@@ -83,7 +83,7 @@ fn by_degree(
 }
 
 /// The user's vertex at each place.
-pub(super) fn inverse(ranks: &Array<u32>, budget: &Budget) -> Result<Array<u32>> {
+pub(crate) fn inverse(ranks: &Array<u32>, budget: &Budget) -> Result<Array<u32>> {
     let mut order = Array::zeroed(ranks.len(), budget, "the order of vertices")?;
     for (vertex, &rank) in ranks.iter().enumerate() {
         order[rank as usize] = vertex as u32;
@@ -92,7 +92,7 @@ pub(super) fn inverse(ranks: &Array<u32>, budget: &Budget) -> Result<Array<u32>>
 }
 
 /// `values` of the user's vertices in the new order.
-pub(super) fn permuted(
+pub(crate) fn permuted(
     values: Array<u32>,
     vertices: usize,
     ranks: Option<&Array<u32>>,

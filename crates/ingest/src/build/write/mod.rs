@@ -1,4 +1,11 @@
-//! From buckets to the files of adjacency.
+//! From buckets to the files of adjacency: load a bucket, sort it part by part, encode, write.
+
+pub(crate) mod lists;
+pub(crate) mod load;
+pub(crate) mod runs;
+pub(crate) mod sort;
+pub(crate) mod sorted;
+pub(crate) mod tiles;
 
 use std::sync::{Arc, Mutex};
 
@@ -9,24 +16,24 @@ use tiergraph_format::rows::RowsWriter;
 use tiergraph_format::tiles::TilesWriter;
 use tiergraph_mem::Reservation;
 
-use super::array::Array;
-use super::commit::{Encoded, Written};
-use super::family::{Family, RowOf};
-use super::graph::Graph;
-use super::input::Input;
-use super::lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
-use super::options::Duplicates;
-use super::outputs::{Output, arcs_of};
-use super::partition::{ChunkPlan, partition};
-use super::plan::SortPlan;
-use super::progress::Ticker;
-use super::report::Stages;
-use super::sort::Stage;
-use super::tiles::{TilesEncode, TilesSink, tile_shares};
-use super::vertices::Vertices;
+use crate::build::array::Array;
+use crate::build::commit::{Encoded, Written};
+use crate::build::graph::Graph;
+use crate::build::input::Input;
+use crate::build::options::Duplicates;
+use crate::build::outputs::{Output, arcs_of};
+use crate::build::partition::family::{Family, RowOf};
+use crate::build::partition::{ChunkPlan, partition};
+use crate::build::plan::SortPlan;
+use crate::build::progress::Ticker;
+use crate::build::report::Stages;
+use crate::build::vertices::Vertices;
+use lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
+use sort::Stage;
+use tiles::{TilesEncode, TilesSink, tile_shares};
 
 /// A graph whose buckets are known.
-pub(super) struct Planned<'a> {
+pub(crate) struct Planned<'a> {
     graph: Graph<'a>,
     out: Array<u32>,
     into: Option<Array<u32>>,
@@ -38,7 +45,7 @@ pub(super) struct Planned<'a> {
 
 impl<'a> Planned<'a> {
     /// With the degrees in both directions, as far as there are two.
-    pub(super) fn new(
+    pub(crate) fn new(
         graph: Graph<'a>,
         (out, into): (Array<u32>, Option<Array<u32>>),
         plan: SortPlan,
@@ -49,7 +56,7 @@ impl<'a> Planned<'a> {
     }
 
     /// Fills the buckets.
-    pub(super) fn partition(
+    pub(crate) fn partition(
         &mut self,
         input: &mut Input<'_>,
         vertices: &Vertices<'_>,
@@ -62,7 +69,7 @@ impl<'a> Planned<'a> {
     }
 
     /// Writes all files of adjacency and the degrees.
-    pub(super) fn encode(
+    pub(crate) fn encode(
         mut self,
         stages: &mut Stages,
         progress: &dyn Progress,

@@ -12,15 +12,15 @@ use tiergraph_format::tiles::radix_sort;
 use tiergraph_mem::{Budget, Reservation};
 
 use super::gaps::Gaps;
-use super::input::Input;
-use super::needs::{SOURCE, Seen, Watch};
-use super::plan;
-use super::progress::Ticker;
+use crate::build::input::Input;
+use crate::build::needs::{SOURCE, Seen, Watch};
+use crate::build::plan;
+use crate::build::progress::Ticker;
 use crate::source::{EdgeBatch, Endpoints};
 
 /// The distinct ids, ascending.
 #[derive(Debug)]
-pub(super) struct IdMap {
+pub(crate) struct IdMap {
     ids: Arc<Vec<u64>>,
     /// Where the ids of each leading part begin.
     starts: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) struct IdMap {
 }
 
 /// The ids, for who writes them meanwhile.
-pub(super) struct SharedIds(Arc<Vec<u64>>);
+pub(crate) struct SharedIds(Arc<Vec<u64>>);
 
 impl Deref for SharedIds {
     type Target = [u64];
@@ -91,7 +91,7 @@ impl Collected<'_> {
 }
 
 /// Reads all edges once and finds their distinct ids, and those of `more`.
-pub(super) fn collect(
+pub(crate) fn collect(
     input: &mut Input<'_>,
     more: &[u64],
     run_ids: usize,
@@ -162,19 +162,19 @@ impl IdMap {
     }
 
     /// The ids up to the largest that do not occur.
-    pub(super) fn gaps(&self) -> Gaps {
+    pub(crate) fn gaps(&self) -> Gaps {
         let ids = self.ids.last().map_or(0, |last| last.saturating_add(1));
         Gaps { ids, unused: ids - self.ids.len() as u64 }
     }
 
     /// The ids, ascending.
-    pub(super) fn ids(&self) -> SharedIds {
+    pub(crate) fn ids(&self) -> SharedIds {
         SharedIds(Arc::clone(&self.ids))
     }
 
     /// The vertex of an id; `None` if the first pass did not see the id.
     #[inline]
-    pub(super) fn vertex(&self, id: u64) -> Option<u32> {
+    pub(crate) fn vertex(&self, id: u64) -> Option<u32> {
         let part = usize::try_from(id >> self.shift).ok()?;
         let begin = *self.starts.get(part)? as usize;
         let end = *self.starts.get(part + 1)? as usize;

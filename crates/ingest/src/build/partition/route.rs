@@ -13,7 +13,7 @@ const COARSE_LOG2: u32 = 12;
 
 /// The bucket of every row.
 #[derive(Debug, Default)]
-pub(super) struct Routes {
+pub(crate) struct Routes {
     coarse: Vec<Coarse>,
     fine: Vec<u16>,
 }
@@ -27,7 +27,7 @@ struct Coarse {
 
 impl Routes {
     /// To buckets that follow each other from row 0 on.
-    pub(super) fn new(buckets: &[Bucket]) -> Self {
+    pub(crate) fn new(buckets: &[Bucket]) -> Self {
         let rows = buckets.last().map_or(0, |bucket| bucket.rows.end);
         let (mut routes, mut bucket) = (Self::default(), 0);
         for begin in (0..rows).step_by(1 << COARSE_LOG2) {
@@ -49,7 +49,7 @@ impl Routes {
 
     /// The bucket of a row.
     #[inline(always)]
-    pub(super) fn bucket(&self, row: u32) -> u16 {
+    pub(crate) fn bucket(&self, row: u32) -> u16 {
         let Coarse { first, shift } = self.coarse[(row >> COARSE_LOG2) as usize];
         self.fine[(first + ((row & ((1 << COARSE_LOG2) - 1)) >> shift)) as usize]
     }

@@ -12,12 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tiergraph_core::{Cancel, Error, ErrorKind, Result, threads};
 use tiergraph_mem::Budget;
 
-use super::family::{ChunkReader, Family, Spares};
 use super::load::{Loader, Split, count};
 use super::sorted::Sorted;
+use crate::build::partition::family::{ChunkReader, Family, Spares};
 
 /// What turns a bucket's arcs into something to write, and writes it. One a thread.
-pub(super) trait Encode: Send {
+pub(crate) trait Encode: Send {
     /// How the keys of a bucket are divided.
     type Split: Split;
     /// Cells, ready to be written.
@@ -114,27 +114,27 @@ impl<E: Encode> Turns<E> {
 }
 
 /// What all threads of a stage share.
-pub(super) struct Stage<'a> {
-    pub(super) family: &'a Arc<Family>,
+pub(crate) struct Stage<'a> {
+    pub(crate) family: &'a Arc<Family>,
     /// The most records that are loaded at once.
-    pub(super) capacity: u64,
+    pub(crate) capacity: u64,
     /// Whether equal arcs are kept.
-    pub(super) duplicates: bool,
+    pub(crate) duplicates: bool,
     /// Whether the records' weights are wanted.
-    pub(super) weighted: bool,
+    pub(crate) weighted: bool,
     /// Chunks that are read ahead.
-    pub(super) ahead: usize,
-    pub(super) budget: &'a Budget,
-    pub(super) cancel: &'a Cancel,
+    pub(crate) ahead: usize,
+    pub(crate) budget: &'a Budget,
+    pub(crate) cancel: &'a Cancel,
     /// Bytes that an arc takes while it is sorted.
-    pub(super) arc_bytes: u64,
+    pub(crate) arc_bytes: u64,
     /// Called with the number of records of each finished bucket.
-    pub(super) done: &'a (dyn Fn(u64) + Sync),
+    pub(crate) done: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Stage<'_> {
     /// Runs all buckets through one thread for each of `encoders`, into `sink`.
-    pub(super) fn run<E: Encode>(&self, encoders: Vec<E>, sink: E::Sink) -> Result<E::Sink> {
+    pub(crate) fn run<E: Encode>(&self, encoders: Vec<E>, sink: E::Sink) -> Result<E::Sink> {
         let (ready, sink) = (BTreeMap::new(), Some(sink));
         let state = Mutex::new(Turn { next: 0, ready, sink, failed: None, over: false });
         let threads = encoders.len();

@@ -5,28 +5,28 @@ use tiergraph_format::manifest::Weights;
 /// How an arc lies in a bucket: row in the bucket and column in as few bytes as hold both, then
 /// the weight.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record {
-    pub(super) key_bytes: usize,
-    pub(super) weights: Weights,
+pub(crate) struct Record {
+    pub(crate) key_bytes: usize,
+    pub(crate) weights: Weights,
 }
 
 /// Bytes that a record's reader and writer may touch from its first byte.
-pub(super) const RECORD_SPAN: usize = 16;
+pub(crate) const RECORD_SPAN: usize = 16;
 
 impl Record {
     /// A record for rows below `rows` and columns below `columns`.
-    pub(super) fn new(rows: u32, columns: u32, weights: Weights) -> Self {
+    pub(crate) fn new(rows: u32, columns: u32, weights: Weights) -> Self {
         let bits = bits_below(rows.into()) + column_bits(columns);
         Self { key_bytes: (bits as usize).div_ceil(8).max(1), weights }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.key_bytes + self.weights.bytes()
     }
 
     /// Writes the weight of the record at the start of `bytes`, which has [`RECORD_SPAN`] bytes.
     #[inline]
-    pub(super) fn write_weight(&self, bytes: &mut [u8], weight: f64) {
+    pub(crate) fn write_weight(&self, bytes: &mut [u8], weight: f64) {
         let at = self.key_bytes;
         match self.weights {
             Weights::None => {}
@@ -37,7 +37,7 @@ impl Record {
 
     /// The weight of the record at the start of `bytes`.
     #[inline]
-    pub(super) fn weight(&self, bytes: &[u8]) -> f64 {
+    pub(crate) fn weight(&self, bytes: &[u8]) -> f64 {
         let rest = &bytes[self.key_bytes..];
         match self.weights {
             Weights::None => 0.0,
@@ -47,22 +47,22 @@ impl Record {
     }
 
     /// The key's bits in the word at a record's start.
-    pub(super) fn mask(&self) -> u64 {
+    pub(crate) fn mask(&self) -> u64 {
         u64::MAX >> (64 - 8 * self.key_bytes)
     }
 }
 
 /// Records one behind the other.
-pub(super) struct Records<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) count: usize,
-    pub(super) record: Record,
+pub(crate) struct Records<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) count: usize,
+    pub(crate) record: Record,
 }
 
 impl Records<'_> {
     /// Calls `visit` with the key and the bytes of each record.
     #[inline(always)]
-    pub(super) fn for_each_key(&self, mut visit: impl FnMut(u64, &[u8])) {
+    pub(crate) fn for_each_key(&self, mut visit: impl FnMut(u64, &[u8])) {
         let (size, mask) = (self.record.bytes(), self.record.mask());
         for i in 0..self.count {
             let bytes = &self.bytes[i * size..];
@@ -73,11 +73,11 @@ impl Records<'_> {
 }
 
 /// Bits of a column.
-pub(super) fn column_bits(columns: u32) -> u32 {
+pub(crate) fn column_bits(columns: u32) -> u32 {
     bits_below(columns.into())
 }
 
 /// Bits that numbers below `n` need.
-pub(super) fn bits_below(n: u64) -> u32 {
+pub(crate) fn bits_below(n: u64) -> u32 {
     u64::BITS - n.saturating_sub(1).leading_zeros()
 }

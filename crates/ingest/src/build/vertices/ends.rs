@@ -7,30 +7,30 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_kernels::widest;
 use tiergraph_mem::Budget;
 
-use super::array::Array;
 use super::counts::Counts;
-use super::needs::Seen;
 use super::scan::{too_many, too_many_edges};
+use crate::build::array::Array;
+use crate::build::needs::Seen;
 use crate::source::{EdgeBatch, Endpoints};
 
 /// What is counted at one end of the edges.
-pub(super) struct End<'a> {
+pub(crate) struct End<'a> {
     counts: Counts,
     /// Above all ids.
-    pub(super) vertices: u64,
+    pub(crate) vertices: u64,
     overflow: bool,
     budget: &'a Budget,
 }
 
 impl<'a> End<'a> {
     /// With `vertices` vertices at least.
-    pub(super) fn new(vertices: u64, budget: &'a Budget) -> Result<Self> {
+    pub(crate) fn new(vertices: u64, budget: &'a Budget) -> Result<Self> {
         let capacity = usize::try_from(vertices).unwrap_or(usize::MAX);
         Ok(Self { counts: Counts::zeroed(capacity, budget)?, vertices, overflow: false, budget })
     }
 
     /// Counts those of `ids` whose positions are `counted`.
-    pub(super) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> Result<()> {
+    pub(crate) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -64,13 +64,13 @@ impl<'a> End<'a> {
     }
 
     /// What was counted so far.
-    pub(super) fn tell(&self, seen: &mut Seen, end: usize) {
+    pub(crate) fn tell(&self, seen: &mut Seen, end: usize) {
         seen.vertices = seen.vertices.max(self.vertices);
         self.counts.each(|vertex, count| seen.see(end, vertex, count));
     }
 
     /// The counts of `n` vertices at least.
-    pub(super) fn finish(mut self, n: u64) -> Result<Array<u32>> {
+    pub(crate) fn finish(mut self, n: u64) -> Result<Array<u32>> {
         if self.overflow {
             return Err(too_many_edges());
         }
@@ -82,7 +82,7 @@ impl<'a> End<'a> {
 }
 
 /// Who counts sources.
-pub(super) enum AtSources<'s, 'a> {
+pub(crate) enum AtSources<'s, 'a> {
     /// The thread that counts targets.
     Here(&'s mut End<'a>),
     /// A thread of its own, which takes batches and tells when it has let go of each.
@@ -91,7 +91,7 @@ pub(super) enum AtSources<'s, 'a> {
 
 impl<'s, 'a: 's> AtSources<'s, 'a> {
     /// Leaves counting to a thread that `spawn` starts, which ends when this is dropped.
-    pub(super) fn apart(
+    pub(crate) fn apart(
         self,
         spawn: impl FnOnce(Box<dyn FnOnce() + Send + 's>) -> Result<()>,
     ) -> Result<Self> {
@@ -111,7 +111,7 @@ impl<'s, 'a: 's> AtSources<'s, 'a> {
     }
 
     /// Counts the sources of a batch, while `at_targets` counts the targets.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         batch: &mut EdgeBatch,
         mut at_targets: impl FnMut(&[u32], &[u32]) -> Result<()>,

@@ -4,11 +4,11 @@
 //! which halves whenever there are too many. How well a graph packs is decided by the gaps between
 //! neighbours in a list, so the mean logarithm of the gap is what the orders are compared by.
 
-use super::array::Array;
+use crate::build::array::Array;
 
 /// Neighbour lists of some vertices.
 #[derive(Debug, Default)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     arcs: Vec<(u32, u32)>,
     most: usize,
     limit: u32,
@@ -19,13 +19,13 @@ const MULTIPLIER: u32 = 0x9E37_79B1;
 
 impl Sample {
     /// A sample of at most `most` arcs.
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { arcs: Vec::new(), most, limit: u32::MAX }
     }
 
     /// Adds those arcs whose source is in the sample.
     #[inline(always)]
-    pub(super) fn extend(&mut self, src: &[u32], dst: &[u32]) {
+    pub(crate) fn extend(&mut self, src: &[u32], dst: &[u32]) {
         for (src, dst) in src.chunks(64).zip(dst.chunks(64)) {
             let mut limit = self.limit;
             // One test for all keeps the usual case, none of 64, without branches.
@@ -46,7 +46,7 @@ impl Sample {
     }
 
     /// Gives the sampled vertices the names that `new` gives.
-    pub(super) fn rename(&mut self, new: impl Fn(u32) -> u32) {
+    pub(crate) fn rename(&mut self, new: impl Fn(u32) -> u32) {
         for (src, dst) in &mut self.arcs {
             (*src, *dst) = (new(*src), new(*dst));
         }
@@ -54,7 +54,7 @@ impl Sample {
 
     /// The mean of log₂(gap + 1) between neighbours in a list, in the user's order and in the one
     /// that `ranks` gives; `None` without two neighbours of one vertex.
-    pub(super) fn compare(mut self, ranks: &Array<u32>) -> Option<(f64, f64)> {
+    pub(crate) fn compare(mut self, ranks: &Array<u32>) -> Option<(f64, f64)> {
         let before = mean_log_gap(&mut self.arcs);
         for arc in &mut self.arcs {
             arc.1 = ranks[arc.1 as usize];

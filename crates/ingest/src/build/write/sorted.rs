@@ -6,18 +6,18 @@ use tiergraph_core::Result;
 use tiergraph_format::tiles::{radix_sort, sort_words};
 use tiergraph_kernels::widest;
 
-use super::array::Array;
+use crate::build::array::Array;
 
 /// The arcs of consecutive parts.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(crate) struct Sorted {
     /// Part after part, each in ascending order.
-    pub(super) words: Array<u32>,
-    pub(super) weighted: bool,
+    pub(crate) words: Array<u32>,
+    pub(crate) weighted: bool,
     /// In the same order, if there are any; equal words have theirs in ascending order.
-    pub(super) weights: Array<f64>,
+    pub(crate) weights: Array<f64>,
     /// Where each part ends.
-    pub(super) ends: Vec<u32>,
+    pub(crate) ends: Vec<u32>,
     scratch: Vec<u32>,
     pairs: Vec<(u32, f64)>,
     pair_scratch: Vec<(u32, f64)>,
@@ -25,34 +25,34 @@ pub(super) struct Sorted {
 
 impl Sorted {
     /// Where part `part` is.
-    pub(super) fn part(&self, part: usize) -> Range<usize> {
+    pub(crate) fn part(&self, part: usize) -> Range<usize> {
         let begin = part.checked_sub(1).map_or(0, |before| self.ends[before]);
         begin as usize..self.ends[part] as usize
     }
 
     /// Makes room for `arcs` arcs; what was there is lost.
-    pub(super) fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
+    pub(crate) fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
         self.weighted = weighted;
         self.words.make_room(arcs)?;
         if weighted { self.weights.make_room(arcs) } else { Ok(()) }
     }
 
     /// All arcs.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.last().map_or(0, |&end| end as usize)
     }
 
-    pub(super) fn words(&self, arcs: Range<usize>) -> &[u32] {
+    pub(crate) fn words(&self, arcs: Range<usize>) -> &[u32] {
         &self.words[arcs]
     }
 
     /// The weights of arcs that have some.
-    pub(super) fn weights(&self, arcs: Range<usize>) -> &[f64] {
+    pub(crate) fn weights(&self, arcs: Range<usize>) -> &[f64] {
         if self.weighted { &self.weights[arcs] } else { &[] }
     }
 
     /// Sorts the arcs of a part, whose words differ in their lowest `bits` bits.
-    pub(super) fn sort(&mut self, part: usize, bits: u32) {
+    pub(crate) fn sort(&mut self, part: usize, bits: u32) {
         let arcs = self.part(part);
         if self.weighted {
             return self.sort_weighted(arcs, bits);
@@ -79,13 +79,13 @@ impl Sorted {
     }
 
     /// Arcs that are equal to the one before them in their part.
-    pub(super) fn repeats(&self) -> u64 {
+    pub(crate) fn repeats(&self) -> u64 {
         let parts = (0..self.ends.len()).map(|part| self.words(self.part(part)));
         widest(|| parts.map(repeats).sum())
     }
 
     /// Removes all but the first of equal words of each part.
-    pub(super) fn dedup(&mut self) {
+    pub(crate) fn dedup(&mut self) {
         let (mut begin, mut kept) = (0, 0);
         for end in &mut self.ends {
             let part = begin..*end as usize;
@@ -115,8 +115,8 @@ fn repeats(words: &[u32]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::{Cell, Split};
     use super::*;
+    use crate::build::write::load::{Cell, Split};
 
     /// Keys of 14 bits, in parts of 2^`bits`.
     struct Leading(u32, Vec<Cell>);

@@ -8,8 +8,8 @@
 use tiergraph_core::Result;
 use tiergraph_mem::{Budget, Reservation};
 
-use super::array::Array;
 use super::scan::Scanned;
+use crate::build::array::Array;
 
 /// So few ids without an edge are never many.
 const FEW: u64 = 64;
@@ -18,19 +18,19 @@ const MANY_IN: u64 = 32;
 
 /// Ids 0 to `ids` - 1, `unused` of which have no edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gaps {
-    pub(super) ids: u64,
-    pub(super) unused: u64,
+pub(crate) struct Gaps {
+    pub(crate) ids: u64,
+    pub(crate) unused: u64,
 }
 
 impl Gaps {
     /// Whether ids without an edge are so many that they are no vertices, unless the user says so.
-    pub(super) fn are_large(self) -> bool {
+    pub(crate) fn are_large(self) -> bool {
         self.unused > FEW && self.unused > self.ids / MANY_IN
     }
 
     /// What is said where only ids with an edge are vertices.
-    pub(super) fn left_out(self) -> String {
+    pub(crate) fn left_out(self) -> String {
         let last = self.ids - 1;
         format!(
             "{} of the ids 0 to {last} have no edge and are no vertices; `--ids dense` makes them some",
@@ -39,7 +39,7 @@ impl Gaps {
     }
 
     /// What is said where all ids are vertices.
-    pub(super) fn kept(self) -> Option<String> {
+    pub(crate) fn kept(self) -> Option<String> {
         let last = self.ids.checked_sub(1)?;
         let have = if self.unused == 1 { "has" } else { "have" };
         (self.unused > 0).then(|| {
@@ -53,7 +53,7 @@ impl Gaps {
 
 /// Which of the ids 0 to n - 1 occur: a bit each, and how many do before each 64.
 #[derive(Debug)]
-pub(super) struct Occurring {
+pub(crate) struct Occurring {
     bits: Vec<u64>,
     before: Vec<u32>,
     ids: usize,
@@ -62,7 +62,7 @@ pub(super) struct Occurring {
 
 impl Occurring {
     /// The ids that have an edge in `scanned`, and `others`.
-    pub(super) fn new(scanned: &Scanned, others: &[u64], budget: &Budget) -> Self {
+    pub(crate) fn new(scanned: &Scanned, others: &[u64], budget: &Budget) -> Self {
         let ids = scanned.vertices;
         let words = ids.div_ceil(64);
         // Where this does not fit, neither does what comes next, whose refusal says what does.
@@ -88,7 +88,7 @@ impl Occurring {
     }
 
     /// How many ids do not occur.
-    pub(super) fn gaps(&self) -> Gaps {
+    pub(crate) fn gaps(&self) -> Gaps {
         let used: u64 = self.bits.iter().map(|word| u64::from(word.count_ones())).sum();
         Gaps { ids: self.ids as u64, unused: self.ids as u64 - used }
     }
@@ -109,7 +109,7 @@ impl Occurring {
     }
 
     /// Hands the ids that occur to `take`, a few thousand at a time.
-    pub(super) fn each_chunk(&self, mut take: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
+    pub(crate) fn each_chunk(&self, mut take: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         let mut chunk = Vec::with_capacity(1 << 12);
         for id in self.iter() {
             chunk.push(id as u64);
@@ -122,7 +122,7 @@ impl Occurring {
     }
 
     /// Makes the ids that occur the vertices of `scanned`.
-    pub(super) fn compact(&self, scanned: &mut Scanned) {
+    pub(crate) fn compact(&self, scanned: &mut Scanned) {
         let mut vertices = 0;
         for id in self.iter() {
             scanned.sources[vertices] = scanned.sources[id];
@@ -135,7 +135,7 @@ impl Occurring {
 
     /// The place of each id, where vertices have the order that `ranks` gives; of ids that do not
     /// occur, 0.
-    pub(super) fn places(&self, ranks: Option<&Array<u32>>, budget: &Budget) -> Result<Array<u32>> {
+    pub(crate) fn places(&self, ranks: Option<&Array<u32>>, budget: &Budget) -> Result<Array<u32>> {
         let mut places = Array::zeroed(self.ids, budget, "the places of ids")?;
         for (vertex, id) in self.iter().enumerate() {
             places[id] = ranks.map_or(vertex as u32, |ranks| ranks[vertex]);

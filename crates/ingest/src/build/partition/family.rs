@@ -9,11 +9,11 @@ use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use super::records::{Record, Records};
 use super::strips::Bucket;
-use super::temporary::TemporaryFile;
+use crate::build::temporary::TemporaryFile;
 
 /// Which end of an edge is the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowOf {
+pub(crate) enum RowOf {
     /// The source.
     Source,
     /// The target.
@@ -26,14 +26,14 @@ pub(super) enum RowOf {
 
 /// Some records of a bucket.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) place: Place,
-    pub(super) records: u32,
+pub(crate) struct Chunk {
+    pub(crate) place: Place,
+    pub(crate) records: u32,
 }
 
 /// Where a chunk is.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In memory, as there was room.
     Kept(AlignedBuf),
     /// In the family's file, from this byte on.
@@ -42,37 +42,37 @@ pub(super) enum Place {
 
 /// All buckets of one kind of row.
 #[derive(Debug)]
-pub(super) struct Family {
-    pub(super) row_of: RowOf,
-    pub(super) column_bits: u32,
-    pub(super) weights: Weights,
+pub(crate) struct Family {
+    pub(crate) row_of: RowOf,
+    pub(crate) column_bits: u32,
+    pub(crate) weights: Weights,
     /// First row of each strip, then the number of rows.
-    pub(super) strips: Vec<u32>,
-    pub(super) buckets: Vec<Bucket>,
+    pub(crate) strips: Vec<u32>,
+    pub(crate) buckets: Vec<Bucket>,
     /// The records of each bucket: rows of few arcs are many, and take wider ones.
-    pub(super) records: Vec<Record>,
-    pub(super) chunk_bytes: usize,
-    pub(super) file: TemporaryFile,
+    pub(crate) records: Vec<Record>,
+    pub(crate) chunk_bytes: usize,
+    pub(crate) file: TemporaryFile,
     /// The chunks of each bucket.
-    pub(super) chunks: Vec<Vec<Chunk>>,
+    pub(crate) chunks: Vec<Vec<Chunk>>,
 }
 
 impl Family {
     /// The most bytes of all records of `edges` edges.
-    pub(super) fn most_bytes(&self, edges: u64) -> u64 {
+    pub(crate) fn most_bytes(&self, edges: u64) -> u64 {
         let widest = self.records.iter().map(Record::bytes).max().unwrap_or(0) as u64;
         let arcs = if self.row_of == RowOf::Both { 2 * edges } else { edges };
         widest * arcs
     }
 
     /// Arcs of a bucket.
-    pub(super) fn arcs(&self, bucket: usize) -> u64 {
+    pub(crate) fn arcs(&self, bucket: usize) -> u64 {
         self.chunks[bucket].iter().map(|chunk| u64::from(chunk.records)).sum()
     }
 
     /// Starts to read a bucket, `ahead` chunks ahead of who takes them, into `spares` while there are
     /// some.
-    pub(super) fn read(
+    pub(crate) fn read(
         self: &Arc<Self>,
         bucket: usize,
         ahead: usize,
@@ -112,14 +112,14 @@ impl Family {
 
 /// Buffers that chunks are read into again.
 #[derive(Debug)]
-pub(super) struct Spares {
+pub(crate) struct Spares {
     give: Sender<AlignedBuf>,
     buffers: Receiver<AlignedBuf>,
 }
 
 impl Spares {
     /// Keeps `most` buffers.
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         let (give, buffers) = bounded(most);
         Self { give, buffers }
     }
@@ -127,7 +127,7 @@ impl Spares {
 
 /// A bucket being read. Its thread ends when nobody takes the chunks any more.
 #[derive(Debug)]
-pub(super) struct ChunkReader {
+pub(crate) struct ChunkReader {
     family: Arc<Family>,
     bucket: usize,
     written: Receiver<Result<AlignedBuf>>,
@@ -136,12 +136,12 @@ pub(super) struct ChunkReader {
 
 impl ChunkReader {
     /// How the records lie in the chunks.
-    pub(super) fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> Record {
         self.family.records[self.bucket]
     }
 
     /// Calls `visit` with each chunk's records as they come.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
         for chunk in &self.family.chunks[self.bucket] {
             match &chunk.place {
                 Place::Kept(buffer) => visit(&self.records(chunk, buffer))?,

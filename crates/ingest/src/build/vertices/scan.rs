@@ -9,15 +9,15 @@ use tiergraph_format::manifest::Weights;
 use tiergraph_kernels::widest;
 use tiergraph_mem::Budget;
 
-use super::array::Array;
 use super::ends::{AtSources, End};
 use super::ids::IdMap;
-use super::input::Input;
-use super::needs::{Needs, SOURCE, TARGET, Watch};
-use super::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
-use super::progress::Ticker;
 use super::sample::Sample;
-use super::vertices::{Loops, Vertices, largest};
+use crate::build::array::Array;
+use crate::build::input::Input;
+use crate::build::needs::{Needs, SOURCE, TARGET, Watch};
+use crate::build::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
+use crate::build::progress::Ticker;
+use crate::build::vertices::{Loops, Vertices, largest};
 use crate::source::EdgeBatch;
 
 /// Fewer vertices than this are never too many for their edges.
@@ -28,23 +28,23 @@ const VERTICES_AN_EDGE: u64 = 64;
 const COUNTERS_BYTES: u64 = 10;
 
 /// What the scan found.
-pub(super) struct Scanned {
-    pub(super) vertices: usize,
+pub(crate) struct Scanned {
+    pub(crate) vertices: usize,
     /// Edges that each vertex is the source of.
-    pub(super) sources: Array<u32>,
+    pub(crate) sources: Array<u32>,
     /// Edges that each vertex is the target of; undirected, without its self-loops.
-    pub(super) targets: Array<u32>,
-    pub(super) edges_read: u64,
+    pub(crate) targets: Array<u32>,
+    pub(crate) edges_read: u64,
     /// Edges that were kept.
-    pub(super) edges: u64,
-    pub(super) weights: Weights,
-    pub(super) sample: Sample,
+    pub(crate) edges: u64,
+    pub(crate) weights: Weights,
+    pub(crate) sample: Sample,
     /// Vertices whose self-loops were dropped, where ids may turn out not to be dense.
-    pub(super) loops: Vec<u64>,
+    pub(crate) loops: Vec<u64>,
 }
 
 /// What a scan comes to.
-pub(super) enum Scan {
+pub(crate) enum Scan {
     /// Vertices and their edges.
     Done(Scanned),
     /// Ids are so far apart that none can be counted in its place: they have to be collected first.
@@ -58,21 +58,21 @@ pub(super) enum Scan {
 
 /// What is known of the vertices before the scan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(crate) struct Known<'a> {
     /// The map of ids, where there is one.
-    pub(super) ids: Option<&'a IdMap>,
+    pub(crate) ids: Option<&'a IdMap>,
     /// The number of vertices at least.
-    pub(super) least: Option<u64>,
+    pub(crate) least: Option<u64>,
     /// Whether an id that is not below `least` is an error.
-    pub(super) exact: bool,
+    pub(crate) exact: bool,
 
     /// Whether ids that are far apart are for the caller to map.
-    pub(super) gives_up: bool,
+    pub(crate) gives_up: bool,
 }
 
 /// Reads all edges once.
 #[allow(clippy::too_many_arguments)]
-pub(super) fn scan(
+pub(crate) fn scan(
     input: &mut Input<'_>,
     known: Known<'_>,
     undirected: bool,
@@ -173,7 +173,7 @@ pub(super) fn scan(
 
 impl Scan {
     /// What was found, where the scan does not give up.
-    pub(super) fn done(self) -> Result<Scanned> {
+    pub(crate) fn done(self) -> Result<Scanned> {
         match self {
             Self::Done(scanned) => Ok(scanned),
             Self::Sparse { edges_read, .. } => Err(too_sparse(u64::from(u32::MAX), edges_read)),
@@ -198,14 +198,14 @@ impl Known<'_> {
 }
 
 /// Whether `vertices` vertices can be counted in what is left of the budget.
-pub(super) fn fits(vertices: u64, budget: &Budget) -> bool {
+pub(crate) fn fits(vertices: u64, budget: &Budget) -> bool {
     vertices <= u64::from(u32::MAX)
         && (vertices <= FEW_VERTICES
             || vertices.next_power_of_two().saturating_mul(COUNTERS_BYTES) <= budget.left())
 }
 
 /// The error of an id that no array in memory has a place for.
-pub(super) fn too_many(id: u64) -> Error {
+pub(crate) fn too_many(id: u64) -> Error {
     Error::new(ErrorKind::Input, "use the id")
         .object(id)
         .expected("ids up to 4294967294, as a build keeps 4-byte ids in memory")
@@ -213,7 +213,7 @@ pub(super) fn too_many(id: u64) -> Error {
 }
 
 /// The error of a vertex whose edges are more than a counter holds.
-pub(super) fn too_many_edges() -> Error {
+pub(crate) fn too_many_edges() -> Error {
     Error::new(ErrorKind::Input, "count the edges of a vertex")
         .expected("at most 4294967295")
         .hint("remove duplicate edges before building")

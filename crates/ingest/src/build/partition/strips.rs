@@ -8,7 +8,7 @@ use tiergraph_format::tiles::{LANES, STRIP_ROWS};
 /// unless 32 rows have more.
 ///
 /// The result has each strip's first row, and then the number of rows.
-pub(super) fn cut(rows: usize, strip_arcs: u64, arcs_of: impl Fn(usize) -> u64) -> Vec<u32> {
+pub(crate) fn cut(rows: usize, strip_arcs: u64, arcs_of: impl Fn(usize) -> u64) -> Vec<u32> {
     let mut starts = vec![0];
     let (mut begin, mut arcs) = (0, 0);
     for slice in (0..rows).step_by(LANES) {
@@ -27,15 +27,15 @@ pub(super) fn cut(rows: usize, strip_arcs: u64, arcs_of: impl Fn(usize) -> u64) 
 
 /// Consecutive strips whose arcs are sorted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// Its rows.
-    pub(super) rows: Range<u32>,
+    pub(crate) rows: Range<u32>,
     /// Its strips.
-    pub(super) strips: Range<usize>,
+    pub(crate) strips: Range<usize>,
 }
 
 /// Joins strips into buckets of at most `bucket_arcs` arcs, unless one strip has more.
-pub(super) fn join(
+pub(crate) fn join(
     starts: &[u32],
     bucket_arcs: u64,
     arcs_of: impl Fn(usize) -> u64,

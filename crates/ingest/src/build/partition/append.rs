@@ -15,27 +15,27 @@ use super::records::RECORD_SPAN;
 use super::route::Routes;
 
 /// Edges that are appended together at most: the look-ups of so many fit a core's load buffer.
-pub(super) const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 /// Bytes of all stages of a thread: half of a usual second-level cache.
 const STAGES_BYTES: usize = 512 << 10;
 
 /// A chunk that nothing is added to any more.
-pub(super) struct Full {
-    pub(super) family: usize,
-    pub(super) bucket: usize,
-    pub(super) buffer: AlignedBuf,
-    pub(super) records: u32,
-    pub(super) bytes: usize,
+pub(crate) struct Full {
+    pub(crate) family: usize,
+    pub(crate) bucket: usize,
+    pub(crate) buffer: AlignedBuf,
+    pub(crate) records: u32,
+    pub(crate) bytes: usize,
 }
 
 /// The ways of chunks to the thread that takes full ones, and back.
 #[derive(Clone)]
-pub(super) struct ChunkFlow {
-    pub(super) full: Sender<Full>,
+pub(crate) struct ChunkFlow {
+    pub(crate) full: Sender<Full>,
     /// Buffers of chunks that were written.
-    pub(super) again: Receiver<AlignedBuf>,
+    pub(crate) again: Receiver<AlignedBuf>,
     /// Buffers that were never used: the system has yet to find memory for them.
-    pub(super) fresh: Receiver<AlignedBuf>,
+    pub(crate) fresh: Receiver<AlignedBuf>,
 }
 
 impl ChunkFlow {
@@ -47,7 +47,7 @@ impl ChunkFlow {
 }
 
 /// One thread's stages and chunks of one family.
-pub(super) struct Appender<'f> {
+pub(crate) struct Appender<'f> {
     number: usize,
     family: &'f Family,
     routes: &'f Routes,
@@ -84,7 +84,7 @@ fn stage_bytes(stages: usize, chunk_bytes: usize) -> usize {
 
 impl<'f> Appender<'f> {
     /// For family `number` of those whose buckets are `buckets` in all.
-    pub(super) fn new(
+    pub(crate) fn new(
         number: usize,
         family: &'f Family,
         routes: &'f Routes,
@@ -107,7 +107,7 @@ impl<'f> Appender<'f> {
     }
 
     /// Appends a block of edges.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         src: &[u32],
         dst: &[u32],
@@ -194,7 +194,7 @@ impl<'f> Appender<'f> {
     }
 
     /// Hands on what is left.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         for bucket in 0..self.open.len() {
             if self.open[bucket].at > self.open[bucket].begin {
                 self.spill(bucket)?;
@@ -206,14 +206,14 @@ impl<'f> Appender<'f> {
 }
 
 /// The error of a thread whose chunks nobody takes any more; the taking thread's own says why.
-pub(super) fn gone() -> Error {
+pub(crate) fn gone() -> Error {
     Error::new(ErrorKind::Io, "write the buckets").got("the thread that writes them has ended")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::partition::CHUNK_BYTES;
     use super::*;
+    use crate::build::partition::CHUNK_BYTES;
 
     #[test]
     fn every_chunk_has_room_for_stages() {
