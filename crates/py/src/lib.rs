@@ -3,32 +3,24 @@
 //! `python/tiergraph/_native.pyi` is the contract. Work that lasts runs with the GIL released
 //! ([`calls`]), so other Python threads go on and Ctrl-C stops it.
 
-mod arrange;
-mod attach;
 mod batch;
 mod build;
 mod calls;
 mod check;
-mod columns;
 mod cut;
 mod device;
-mod edge_reader;
-mod edges;
 mod errors;
 mod free;
-mod generators;
 mod gpu_loader;
 mod graph;
 mod hetero;
 mod info;
 mod loader;
 mod of_process;
-mod options;
 mod panics;
 mod reads;
 mod rows;
 mod sizes;
-mod values;
 
 use pyo3::prelude::*;
 
@@ -38,21 +30,23 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use super::arrange::order_features;
+    use super::build::arrange::order_features;
     #[pymodule_export]
-    use super::attach::add_to_graph;
+    use super::build::attach::add_to_graph;
+    #[pymodule_export]
+    use super::build::columns::choose_columns;
+    #[pymodule_export]
+    use super::build::edge_reader::EdgeReader;
+    #[pymodule_export]
+    use super::build::values::EdgeValues;
     #[pymodule_export]
     use super::build::{Builder, build_file, build_file_with_values, generate};
     #[pymodule_export]
     use super::check::{check_array, verify};
     #[pymodule_export]
-    use super::columns::choose_columns;
-    #[pymodule_export]
     use super::cut::Cut;
     #[pymodule_export]
     use super::device::{add_library_folders, cuda_devices};
-    #[pymodule_export]
-    use super::edge_reader::EdgeReader;
     #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]
@@ -69,8 +63,6 @@ mod _native {
     use super::reads::bench_io;
     #[pymodule_export]
     use super::sizes::{format_size, parse_size, peak_rss_bytes};
-    #[pymodule_export]
-    use super::values::EdgeValues;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -18,10 +18,10 @@ use tiergraph_sampler::{
 };
 
 use crate::batch::{HANDED_OVER, Names, to_dict};
+use crate::build::options::cores;
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::of_process::OfProcess;
-use crate::options::cores;
 
 /// How long a wait for a batch lasts before it looks for Ctrl-C.
 pub(crate) const SIGNAL_POLL: Duration = Duration::from_millis(100);

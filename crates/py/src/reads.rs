@@ -15,9 +15,9 @@ use tiergraph_io::{
     open_engine,
 };
 
+use crate::build::options::cores;
 use crate::calls::Call;
 use crate::errors::to_json;
-use crate::options::cores;
 
 /// The most reads in flight a worker while a graph's ceiling is measured.
 const CEILING_DEPTH: u64 = 8;

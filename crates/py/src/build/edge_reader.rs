@@ -10,9 +10,9 @@ use tiergraph_core::{Error, ErrorKind};
 use tiergraph_ingest::source::open;
 use tiergraph_ingest::{EdgeBatch, EdgeSource, Endpoints};
 
+use super::options::Options;
 use crate::build::open_options;
 use crate::errors::{detached, from_json};
-use crate::options::Options;
 
 /// The edges of a file, batch by batch, as a build from it counts them.
 #[pyclass(frozen, module = "tiergraph._native")]

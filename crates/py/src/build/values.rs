@@ -17,9 +17,9 @@ use tiergraph_ingest::build::{Assembly, Unfinished};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn, NodeTimes};
 use tiergraph_mem::{Budget, available_memory_bytes};
 
-use crate::attach::{Given, edge_features};
+use super::attach::{Given, edge_features};
+use super::edges::{Ids, fill};
 use crate::calls::Call;
-use crate::edges::{Ids, fill};
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::info::of_edges;
 

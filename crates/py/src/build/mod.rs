@@ -1,5 +1,14 @@
 //! Building graphs: from files, from generators, and from batches that Python pushes.
 
+pub(crate) mod arrange;
+pub(crate) mod attach;
+pub(crate) mod columns;
+pub(crate) mod edge_reader;
+pub(crate) mod edges;
+pub(crate) mod generators;
+pub(crate) mod options;
+pub(crate) mod values;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -14,13 +23,12 @@ use tiergraph_ingest::features::Attachments;
 use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
 use tiergraph_ingest::source::{OpenOptions, Weights, open};
 
-use crate::attach::{Given, attachments};
 use crate::calls::Call;
-use crate::edges::Ids;
 use crate::errors::{from_json, raise, spoilt, to_json};
-use crate::options::{Options, write, write_assembly};
-use crate::values::{EdgeValues, Times, to_times};
-use crate::{edges, generators};
+use attach::{Given, attachments};
+use edges::Ids;
+use options::{Options, write, write_assembly};
+use values::{EdgeValues, Times, to_times};
 
 /// Batches that wait between Python and the sort.
 const CHANNEL_BATCHES: usize = 2;
