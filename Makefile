@@ -35,6 +35,7 @@ check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel comp
 	$(BIN)/ruff check python tools
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_folders.py
 	$(BIN)/python tools/compile_kernels.py
 
 GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py _green.py)
