@@ -20,11 +20,26 @@ use tiergraph_mem::AlignedBuf;
 
 pub use ranked::RankedSet;
 
+/// A file of a graph whose blocks may stay in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BlockFile {
+    /// `tiles.blocks`.
+    Tiles,
+    /// `out.rows`.
+    OutRows,
+    /// `in.rows`.
+    InRows,
+    /// `out.blocks`.
+    OutBlocks,
+    /// `in.blocks`.
+    InBlocks,
+}
+
 /// Names a block of one of a graph's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
-    /// The file's number.
-    pub file: u32,
+    /// The file.
+    pub file: BlockFile,
     /// The block's number in it.
     pub block: u64,
 }
@@ -32,10 +47,10 @@ pub struct BlockKey {
 /// Blocks that stay in memory, up to a capacity in bytes. Shared by all workers.
 ///
 /// ```
-/// use tiergraph_cache::{BlockCache, BlockKey};
+/// use tiergraph_cache::{BlockCache, BlockFile, BlockKey};
 /// use tiergraph_mem::AlignedBuf;
 /// let cache = BlockCache::new(8192);
-/// let key = |block| BlockKey { file: 0, block };
+/// let key = |block| BlockKey { file: BlockFile::Tiles, block };
 /// for block in 0..3 {
 ///     let _ = cache.offer(key(block), AlignedBuf::zeroed(4096).unwrap());
 /// }
@@ -127,7 +142,7 @@ mod tests {
     #[test]
     fn a_smaller_capacity_gives_up_what_came_last() {
         let cache = BlockCache::new(1 << 20);
-        let key = |block| BlockKey { file: 1, block };
+        let key = |block| BlockKey { file: BlockFile::OutRows, block };
         for block in 0..5 {
             cache.offer(key(block), AlignedBuf::zeroed(4096).unwrap()).unwrap();
         }

@@ -154,12 +154,8 @@ impl Graph {
 
     /// A block of the file that [`Graph::raw_file`] gave.
     pub(crate) fn want_raw(&self, direction: Direction, raw: &RawFile, block: u64) -> Want {
-        let number = match direction {
-            Direction::Out => 3,
-            Direction::In => 4,
-        };
         let len = self.block_bytes();
-        let key = Some(BlockKey { file: number, block });
+        let key = Some(BlockKey { file: direction.blocks_file(), block });
         Want { file: raw.file, offset: block * len as u64, len, key }
     }
 

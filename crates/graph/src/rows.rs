@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use tiergraph_cache::BlockKey;
+use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::Result;
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
@@ -39,11 +39,19 @@ impl fmt::Display for Direction {
 }
 
 impl Direction {
-    /// The number of its rows file in block keys.
-    pub(crate) fn file(self) -> u32 {
+    /// The `*.rows` file of this direction.
+    pub(crate) fn rows_file(self) -> BlockFile {
         match self {
-            Self::Out => 1,
-            Self::In => 2,
+            Self::Out => BlockFile::OutRows,
+            Self::In => BlockFile::InRows,
+        }
+    }
+
+    /// The `*.blocks` file of this direction, of codec `raw`.
+    pub(crate) fn blocks_file(self) -> BlockFile {
+        match self {
+            Self::Out => BlockFile::OutBlocks,
+            Self::In => BlockFile::InBlocks,
         }
     }
 }
@@ -144,7 +152,7 @@ impl Graph {
     /// Whether there is room for a whole file of rows, or was when a pass over it began.
     fn is_roomy(&self, rows: &Rows) -> bool {
         self.cache().capacity() >= self.cache().resident_bytes() + rows.bytes
-            || self.cache().contains(BlockKey { file: rows.direction.file(), block: 0 })
+            || self.cache().contains(BlockKey { file: rows.direction.rows_file(), block: 0 })
     }
 
     /// Whether neighbours in this direction can be read vertex by vertex.
@@ -188,7 +196,7 @@ impl Graph {
     }
 
     fn want_runs(&self, rows: &Rows, wanted: Runs) -> RowSelection {
-        let file = rows.direction.file();
+        let file = rows.direction.rows_file();
         let roomy = self.is_roomy(rows);
         let mut to = RowSelection {
             direction: rows.direction,

@@ -1,6 +1,6 @@
 //! Passes over `tiles.blocks`.
 
-use tiergraph_cache::BlockKey;
+use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
 use tiergraph_format::directory::GraphDir;
@@ -13,8 +13,6 @@ use crate::Graph;
 use crate::plan::Want;
 use crate::reads::Then;
 
-/// The number of the tiles file in block keys.
-const FILE: u32 = 0;
 /// Wanted segments this close are read together with what is between them.
 const MERGE_BYTES: usize = 16 << 10;
 
@@ -88,7 +86,7 @@ impl TileSelection {
 
 /// The block that a segment is in.
 fn tile_key(entry: &TilesIndex) -> BlockKey {
-    BlockKey { file: FILE, block: u64::from(entry.block) }
+    BlockKey { file: BlockFile::Tiles, block: u64::from(entry.block) }
 }
 
 impl Graph {
@@ -111,7 +109,8 @@ impl Graph {
     pub fn missing_tiles_bytes(&self) -> u64 {
         let size = self.block_bytes() as u64;
         let blocks = self.tiles_bytes().div_ceil(size);
-        let missing = |&block: &u64| !self.cache().contains(BlockKey { file: FILE, block });
+        let missing =
+            |&block: &u64| !self.cache().contains(BlockKey { file: BlockFile::Tiles, block });
         (0..blocks).filter(missing).count() as u64 * size
     }
 

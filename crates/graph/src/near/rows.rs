@@ -79,7 +79,7 @@ impl NearRows<'_> {
     /// The name of the block with this page.
     fn key(&self, page: u64) -> BlockKey {
         let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
-        BlockKey { file: self.rows.direction.file(), block: page / per_block }
+        BlockKey { file: self.rows.direction.rows_file(), block: page / per_block }
     }
 
     /// As [`NearLists::visit`](super::NearLists::visit).
