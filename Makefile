@@ -28,7 +28,7 @@ test: $(VENV)/native $(VENV)/training ## All Rust and Python tests, those of tra
 	$(BIN)/python -m tools.fuzz --seconds $(FUZZ_SECONDS)
 	$(BIN)/python -m tools.crash --rounds $(CRASH_ROUNDS)
 
-check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel compiled (no GPU needed)
+check: $(VENV)/tools ## Format, lints, types, layers, results, and every CUDA kernel compiled (no GPU needed)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check python tools
@@ -36,6 +36,7 @@ check: $(VENV)/tools ## Format, lints, types, layers, and every CUDA kernel comp
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_folders.py
+	$(BIN)/python bench/results --check
 	$(BIN)/python tools/compile_kernels.py
 
 GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py _green.py)

@@ -1,4 +1,4 @@
-"""README's quick start can be followed in one folder, in a row, twice."""
+"""The pages can be followed: blocks run in one folder, in a row, twice; links lead on."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ import pytest
 
 import tiergraph as tg
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+FOLLOWED = [README, ROOT / "docs" / "usage.md"]
+PAGES = [*FOLLOWED, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "bench").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)]+)\)")
 NEEDED = ("pyarrow", "torch", "torch_geometric")
 
 
-def quick_start():
+def blocks():
     """The blocks of code: their language and text; those for a GPU where there is one."""
-    text = README.read_text()
-    section = text.split("## Quick start", 1)[1].split("\n## ", 1)[0]
-    return [block for block in BLOCK.findall(section) if "cuda" not in block[1] or has_gpu()]
+    found = [block for page in FOLLOWED for block in BLOCK.findall(page.read_text())]
+    return [block for block in found if "cuda" not in block[1] or has_gpu()]
 
 
 def has_gpu():
@@ -32,16 +35,36 @@ def has_gpu():
         return False
 
 
-def test_the_quick_start_has_blocks_of_both_kinds():
-    languages = [language for language, _ in quick_start()]
+def test_the_pages_have_blocks_of_both_kinds():
+    languages = [language for language, _ in blocks()]
     assert languages.count("python") >= 4
     assert languages.count("") >= 3
+
+
+def test_the_front_page_is_short():
+    assert len(README.read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page):
+    for link in LINK.findall(BLOCK.sub("", page.read_text())):
+        if not link.startswith("http"):
+            name, _, heading = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), link
+            assert not heading or heading in headings(target), link
+
+
+def headings(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
 def test_every_block_runs_after_the_one_before_and_all_of_them_twice(tmp_path):
     for name in NEEDED:
         pytest.importorskip(name)
-    script = "\n".join(map(as_python, *zip(*quick_start(), strict=True)))
+    script = "\n".join(map(as_python, *zip(*blocks(), strict=True)))
     (tmp_path / "blocks.py").write_text(script)
     for _ in range(2):
         done = subprocess.run(

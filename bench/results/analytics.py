@@ -1,0 +1,231 @@
+"""Tables of what the scripts measure that run algorithms and builds on a CPU."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from runs import Run
+from tables import Record, Table, median, middle, percent
+
+GB = 1e9
+MB = 1e6
+PAGE_BYTES = 4096
+FEW, MANY = 5, 15
+"""Iterations of `peers.py`, whose difference is PageRank's time."""
+
+
+def peers(run: Run) -> list[Table]:
+    """Engines beside each other, the graph in memory."""
+    rows = []
+    for engine in run.results["engines"]:
+        seconds, whole = engine["median_seconds"], engine.get("pagerank_seconds_in_all")
+        whole = whole or engine.get("pagerank_seconds_to_convergence")
+        each = engine["pagerank_seconds_per_iteration"]
+        pagerank = each if each is not None else whole and f"{whole:.3g} in all"
+        times = [pagerank, *(seconds.get(name) for name in ("wcc", "bfs", "sssp"))]
+        peak = engine["peak_rss_bytes"]
+        rows.append([engine["engine"], *times, engine["load_seconds"], peak and round(peak / MB)])
+    header = ["", "PageRank s/iteration", "WCC s", "BFS s", "SSSP s", "load s", "peak MB"]
+    edges = run.results["edges"] / MB
+    title = f"RMAT-{run.configuration['scale']}, undirected, {edges:.1f} M edges, in memory"
+    note = (
+        "The first BFS of an opened graph also loads its rows. Peers' times leave out the "
+        "conversion of their results to arrays; tiergraph's contain it."
+    )
+    return [Table(title, header, rows, note)]
+
+
+def in_memory(run: Run) -> list[Table]:
+    """PageRank's speed over a resident graph."""
+    rows = []
+    for record in run.results:
+        seconds = middle(record["repetitions"], "seconds_per_iteration")
+        used = middle(record["repetitions"], "processor_seconds_per_iteration")
+        arcs = record["arcs"]
+        rows.append(
+            [record["name"], seconds, used, arcs / seconds / GB, record["pass_bytes"] / arcs]
+        )
+    header = ["graph", "s/iteration", "processor s", "G arcs/s", "bytes an arc"]
+    return [Table(f"PageRank of RMAT-{run.configuration['scale']}, resident", header, rows)]
+
+
+def propagate(run: Run) -> list[Table]:
+    """`propagate` beside SciPy's product."""
+    rows = []
+    for record in run.results:
+        ours = middle([r["tiergraph"] for r in record["repetitions"]], "seconds")
+        theirs = median([r["scipy"]["seconds"] for r in record["repetitions"] if r["scipy"]])
+        times = theirs and theirs / ours
+        what = f"{record['name']}, {record['reduce']}"
+        rows.append([what, record["columns"], ours, record["arcs"] / ours / GB, theirs, times])
+    header = ["graph and reduction", "columns", "s", "G arcs/s", "SciPy s", "times faster"]
+    note = (
+        "SciPy's CSR product has one thread, and the matrix and the values in the graph's order; "
+        "a call of `propagate` brings them from the order of the ids and back."
+    )
+    title = f"`propagate` of float32 values, RMAT-{run.configuration['scale']}, in memory"
+    return [Table(title, header, rows, note)]
+
+
+def out_of_core(run: Run) -> list[Table]:
+    """Algorithms in a cgroup, by how much memory they were given."""
+    return [
+        Table(
+            f"RMAT-{run.configuration['scale']}, {kind}, in a cgroup of "
+            f"{run.configuration['limit_mib']} MiB (`resident` without one)",
+            ["memory", "algorithm", "s", "s/iteration", "MB read", "passes", "peak MB"],
+            list(_settings(record)),
+            "Each algorithm runs once after opening: what it keeps it reads first, `resident` too.",
+        )
+        for kind, record in run.results["kinds"].items()
+    ]
+
+
+def _settings(record: Record) -> Iterator[list[object]]:
+    for name, setting in record["settings"].items():
+        for algorithm in ("pagerank", "wcc", "bfs", "sssp"):
+            calls = [c for c in setting["calls"] if c["command"] == algorithm and "value" in c]
+            if calls:
+                yield [name, algorithm, *out_of_core_times(calls)]
+
+
+def bare_seconds(run: Run, setting: str, algorithm: str) -> float:
+    """What bare reads of an algorithm's bytes take, at the speed measured beside its runs."""
+    calls = run.results["kinds"]["undirected"]["settings"][setting]["calls"]
+    at = [i for i, c in enumerate(calls) if c["command"] == algorithm and "value" in c]
+    beside = [calls[j] for i in at for j in (i - 1, i + 1) if j < len(calls)]
+    speeds = [c["value"] for c in beside if c["command"] == "ceiling" and "value" in c]
+    read = middle([calls[i]["value"] for i in at], "bytes_read")
+    return read / statistics.median(speeds)
+
+
+def algorithm_calls(run: Run, setting: str, algorithm: str) -> list[Record]:
+    """The undirected graph's finished calls of one algorithm."""
+    calls = run.results["kinds"]["undirected"]["settings"][setting]["calls"]
+    return [call for call in calls if call["command"] == algorithm and "value" in call]
+
+
+def out_of_core_times(calls: list[Record]) -> list[float | None]:
+    """Seconds, seconds an iteration, MB read, passes and the cgroup's peak of an algorithm."""
+    values = [call["value"] for call in calls]
+    seconds, iterations = middle(values, "seconds"), middle(values, "iterations")
+    peak = max(call["cgroup_peak_bytes"] or 0 for call in calls)
+    read, passes = middle(values, "bytes_read") / MB, middle(values, "passes")
+    return [seconds, seconds / iterations, read, passes, round(peak / MB) if peak else None]
+
+
+def rmat24(run: Run) -> list[Table]:
+    """Lines of `--json`: a build, and algorithms in a given memory."""
+    rows = []
+    for line in run.results:
+        if "algorithm" not in line:
+            rows.append(["build", line["seconds"], None, None, None])
+            continue
+        each = line["seconds"] / line["iterations"]
+        read, passes = line["bytes_read"] / MB, line.get("passes")
+        rows.append([line["algorithm"], line["seconds"], each, read, passes])
+    header = ["", "s", "s/iteration", "MB read", "passes"]
+    return [Table(f"`{run.path.stem}`: the command line's `--json`", header, rows)]
+
+
+def raw_disk(run: Run) -> list[Table]:
+    """Passes over raw blocks beside bare reads of the same file."""
+    rows = []
+    for engine in run.results["engines"]:
+        done = engine["repetitions"]
+        if not done:
+            rows.append([engine["engine"], "; ".join(engine["failures"]), None, None, None])
+            continue
+        bare = median([r[side] / GB for r in done for side in ("before", "after")])
+        speed = middle([r["run"] for r in done], "read_bandwidth") / GB
+        memory = engine["memory_bytes"] / 2**20
+        rows.append([engine["engine"], memory, speed, bare, percent(middle(done, "share"))])
+    header = ["engine", "memory MiB", "PageRank reads GB/s", "bare reads GB/s", "share"]
+    title = f"RMAT-{run.configuration['scale']}, codec `raw`, nothing resident"
+    return [Table(title, header, rows)]
+
+
+def checksums(run: Run) -> list[Table]:
+    """A pass with and without checksums."""
+    rows = []
+    for record in run.results:
+        on, off = ([r for r in record["repetitions"] if r["checksums"] is x] for x in (True, False))
+        used, without = (middle(some, "processor_seconds") for some in (on, off))
+        seconds = [middle(some, "seconds_per_iteration") for some in (on, off)]
+        rows.append([record["codec"], *seconds, percent(used / without - 1)])
+    header = ["codec", "s/iteration", "s without checksums", "more processor time"]
+    title = f"PageRank of RMAT-{run.configuration['scale']} from disk: the price of checksums"
+    note = "Over packed tiles PageRank is bound by computing, not by the disk."
+    return [Table(title, header, rows, note)]
+
+
+def sizes(run: Run) -> list[Table]:
+    """Bytes an arc on disk."""
+    rows = []
+    for record in run.results:
+        if "skipped" in record:
+            continue
+        parts, info = record["bytes_per_arc_by_part"], record["info"]
+        rows_bytes = parts["rows"] / max(1, record["rows_directions"])
+        graph = f"{record['graph_name']}, {info['arcs'] / MB:.1f} M arcs"
+        rows.append([graph, parts["tiles"], rows_bytes, record["bytes_per_arc"]])
+    header = ["graph", "tiles", "rows, a direction", "all files"]
+    return [Table("Bytes an arc on disk", header, rows)]
+
+
+def build_speed(run: Run) -> list[Table]:
+    """Builds by format of the input."""
+    rows = []
+    for record in run.results:
+        done = record["repetitions"]
+        speed = median([a["value"]["edges_read"] / MB / a["seconds"] for a in done])
+        peak = max(answer["peak_rss_bytes"] for answer in done) / MB
+        seconds = middle(done, "seconds")
+        rows.append([record["format"], record["scale"], seconds, speed, round(peak)])
+    header = ["input", "scale", "s", "M edges/s", "peak MB"]
+    title = f"Builds, directed, both directions, `--memory {run.configuration['memory']}`"
+    return [Table(title, header, rows)]
+
+
+def long_diameter(run: Run) -> list[Table]:
+    """Searches over graphs whose levels are many and small."""
+    rows = []
+    for record in run.results:
+        for place, builds in record["runs"].items():
+            done = builds["now"]
+            what = [record["name"], record["codec"], record["algorithm"], place]
+            if None in done:
+                rows.append([*what, f"more than {run.configuration['limit']}", None])
+            else:
+                rows.append([*what, middle(done, "seconds"), done[0]["iterations"]])
+    header = ["graph", "codec", "algorithm", "memory", "s", "levels or passes"]
+    title = f"Long diameters, device `{run.configuration['device']}`"
+    return [Table(title, header, rows)]
+
+
+def two_builds(run: Run) -> list[Table]:
+    """Two builds of tiergraph, job by job in turn."""
+    rows = []
+    for record in run.results:
+        now, before = (median(record["seconds"][build]) for build in ("now", "before"))
+        rows.append([record["job"], now, before, now and before and now / before])
+    header = ["job", "this build s", "the build before s", "ratio"]
+    title = f"Two builds beside each other, scale {run.configuration['scale']}"
+    return [Table(title, header, rows)]
+
+
+TABLES = {
+    "peers": peers,
+    "in_memory": in_memory,
+    "propagate": propagate,
+    "out_of_core": out_of_core,
+    "rmat24": rmat24,
+    "raw_disk": raw_disk,
+    "checksums": checksums,
+    "sizes": sizes,
+    "build_speed": build_speed,
+    "long_diameter": long_diameter,
+    "two_builds": two_builds,
+}
+"""The tables of each script, in the order of a machine's section."""

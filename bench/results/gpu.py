@@ -1,0 +1,219 @@
+"""Tables of what the scripts of `bench/gpu` measure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from runs import Run
+from tables import Record, Table, percent
+
+GB = 1e9
+MB = 1e6
+MS = 1e3
+GATHERED = 500_000
+"""Rows that `bench/gpu/sampling.py` gathers."""
+NAMES = {"cusparse": "cuSPARSE's SpMV, float32, same matrix and order"}
+SEARCHES = {"wcc": "WCC", "bfs": "BFS", "sssp": "SSSP"}
+
+
+def resident(run: Run) -> list[Table]:
+    """Algorithms with the graph in GPU memory, beside cuSPARSE and cuGraph."""
+    rows = [
+        [
+            NAMES.get(record["layout"], record["layout"]),
+            record["seconds"] * MS,
+            record["arcs_per_second"] / GB,
+            record["bytes_per_arc"],
+        ]
+        for record in run.results
+        if "layout" in record
+    ]
+    header = ["PageRank, an iteration", "ms", "G arcs/s", "bytes an arc"]
+    note = (
+        "Packed tiles are decoded in each iteration; every time has the update of the vertices in "
+        "it but cuSPARSE's. cuGraph's graphs take 4 bytes an arc or more, as tiergraph's raw ones."
+    )
+    tables = [Table("The graph in GPU memory: PageRank", header, rows, note)]
+    found = searches(run)
+    rows = [
+        [f"{SEARCHES[algorithm]}, {graph}", *_times(who, "tiergraph"), *_times(who, "cuGraph")]
+        for (algorithm, graph), who in found.items()
+    ]
+    header = ["ms", "tiergraph", "whole call", "cuGraph", "whole call"]
+    note = (
+        "A whole call of tiergraph is a later one of an opened graph, whose blocks stayed on the "
+        "GPU, and ends with NumPy arrays in the user's order; one of cuGraph leaves its results on "
+        "the GPU in its own."
+    )
+    return [*tables, Table("The graph in GPU memory: searches", header, rows, note)]
+
+
+def searches(run: Run) -> dict[tuple[str, str], dict[str, Record]]:
+    """By algorithm and graph, each engine's row."""
+    found: dict[tuple[str, str], dict[str, Record]] = {}
+    for row in run.results:
+        if "algorithm" in row:
+            found.setdefault((row["algorithm"], row["graph"]), {})[row["who"]] = row
+    return found
+
+
+def _times(who: dict[str, Record], name: str) -> list[float | None]:
+    row = who.get(name, {})
+    times = [row.get("seconds"), row.get("call_seconds")]
+    return [None if time is None else time * MS for time in times]
+
+
+def streaming(run: Run) -> list[Table]:
+    """PageRank with nothing resident, and the papers' modes on modelled drives."""
+    bare = [r["bandwidth"] for r in run.results if r["what"] == "copy"]
+    rows = []
+    for r in run.results:
+        if r["what"] not in ("memory-backed", "real disk"):
+            continue
+        copy = r.get("copy_ceiling", bare[0] if bare else None)
+        bound = min(r["read_ceiling"], copy) if copy else r["read_ceiling"]
+        on = {True: "on", False: "off"}.get(r.get("checksums", True))
+        what = [r["what"], r["codec"], r["threads"], on]
+        speeds = [r["bandwidth"] / GB, r["read_ceiling"] / GB, copy and copy / GB]
+        share = percent(r["bandwidth"] / bound)
+        rows.append([*what, *speeds, share, r["arcs_per_second"] / GB])
+    header = ["files", "codec", "threads", "checksums", "GB/s", "bare reads", "copy to the GPU"]
+    header += ["of the smaller", "G arcs/s"]
+    tables = [Table("PageRank with nothing resident", header, rows)] if rows else []
+    return tables + _modelled(run) + _ways(run)
+
+
+def _modelled(run: Run) -> list[Table]:
+    found = [r for r in run.results if r["what"] == "modelled drive"]
+    rows = []
+    for slow, fast in pairwise(found):
+        same = all(slow[key] == fast[key] for key in ("limit", "threads", "algorithm"))
+        if same and (slow["mode"], fast["mode"]) == ("RG-no", "RG-opt"):
+            what = [fast["algorithm"], fast["limit"] / GB, fast["threads"]]
+            speeds = [slow["bandwidth"] / GB, fast["bandwidth"] / GB]
+            share = percent(fast["bandwidth"] / fast["limit"])
+            rows.append([*what, *speeds, share, percent(1 - fast["seconds"] / slow["seconds"])])
+    header = ["algorithm", "drive's limit GB/s", "threads", "one after the other GB/s"]
+    header += ["asynchronous slots GB/s", "of the limit", "time saved"]
+    note = (
+        "The drives are *modelled*: readers of memory-backed files are held to the limit. One "
+        "after the other is the papers' RG-no, a thread that reads, copies and computes a block at "
+        "a time; asynchronous slots are RG-opt (RealGraphGPU++, figures 6 and 7)."
+    )
+    return [Table("Modelled drives", header, rows, note)] if rows else []
+
+
+def _ways(run: Run) -> list[Table]:
+    rows = [
+        [r["codec"], r["way"], r["bandwidth"] / GB, r["io_engine_why"]]
+        for r in run.results
+        if r["what"] == "ways"
+    ]
+    header = ["codec", "transfers", "GB/s", "engine"]
+    return [Table("Ways to the device", header, rows)] if rows else []
+
+
+def host_tier(run: Run) -> list[Table]:
+    """What pinned host memory brings."""
+    rows = [
+        [
+            r["codec"],
+            r["place"],
+            r["seconds"] * MS,
+            r["device_resident_bytes"] / MB,
+            r["host_resident_bytes"] / MB,
+        ]
+        for r in run.results
+    ]
+    header = ["codec", "blocks kept", "ms an iteration", "MB on the GPU", "MB pinned"]
+    return [Table("PageRank with blocks in pinned host memory", header, rows)]
+
+
+def propagate(run: Run) -> list[Table]:
+    """`propagate` by width, from NumPy to NumPy."""
+    rows = [[r["width"], r["packed"] * MS, r["raw"] * MS, r["cusparse"] * MS] for r in run.results]
+    header = ["float32 values a vertex", "packed ms", "raw ms", "cuSPARSE, resident, ms"]
+    return [Table("`propagate`, from NumPy to NumPy", header, rows)]
+
+
+def counters(run: Run) -> list[Table]:
+    """Which limits kernels are against."""
+    header = list(run.results[0])
+    rows = [[r.get(column) for column in header] for r in run.results]
+    return [Table("Nsight Compute's counters of the longest launch", header, rows)]
+
+
+def sampling(run: Run) -> list[Table]:
+    """Sampling and gathering, beside WholeGraph where it ran."""
+    tables = []
+    rows = [
+        [r["who"], r["seconds"] * MS, r["edges"] / r["seconds"] / MB]
+        for r in run.results
+        if r["what"] == "sample"
+    ]
+    note = "WholeGraph's second hop expands the seeds once more than PyG's definition."
+    header = ["sampling 8,000 seeds at [25, 10]", "ms", "M edges/s"]
+    others = any("WholeGraph" in r["who"] for r in run.results)
+    tables.append(Table("Sampling on the GPU", header, rows, note if others else ""))
+    rows = [
+        [r["who"], r["row_bytes"], r["seconds"] * MS, GATHERED * r["row_bytes"] / r["seconds"] / GB]
+        for r in run.results
+        if r["what"] == "gather"
+    ]
+    note = (
+        "A few of tiergraph's rows in pinned memory lay in GPU memory in that run, about as much "
+        "as it is ahead there: call it even."
+    )
+    header = ["gathering rows", "bytes a row", "ms", "GB/s"]
+    tables.append(Table("Gathering on the GPU", header, rows, note if others else ""))
+    return tables
+
+
+def timeline(run: Run) -> list[Table]:
+    """What goes on at once."""
+    rows = [
+        [r["algorithm"], r["mode"], r["seconds"], percent(r["traced"] / r["seconds"] - 1)]
+        + [
+            percent(r[stage] / r["traced"])
+            for stage in ("storage_to_host_seconds", "host_to_device_seconds", "device_seconds")
+        ]
+        for r in run.results
+    ]
+    header = ["algorithm", "mode", "s", "a trace costs", "reading", "copying", "computing"]
+    return [Table("Stages' share of a run", header, rows)]
+
+
+def training(run: Run) -> list[Table]:
+    """Preparing and training, apart and together."""
+    rows = [
+        [
+            r["rows"],
+            r["model"],
+            r["nodes"] / 1e3,
+            *(r[key] * MS for key in ("prepare", "train", "apart", "together")),
+            r.get("missed_rows", 0.0) / 1e3,
+            r.get("bytes_ssd", 0.0) / MB,
+        ]
+        for r in run.results
+    ]
+    header = ["rows on the GPU", "model", "K nodes", "prepare", "train", "apart", "together"]
+    header += ["K rows read", "MB read"]
+    note = (
+        "Milliseconds a batch of 8,000 seeds at [25, 10], hidden 256, GAT 8 heads of 64. "
+        "`storage`: other rows in files, otherwise in pinned memory. In both, memory keeps as many "
+        "of the next hottest rows as it has room for."
+    )
+    return [Table(f"Training: `{run.path.stem}`", header, rows, note)]
+
+
+TABLES = {
+    "gpu_resident": resident,
+    "gpu_streaming": streaming,
+    "gpu_host_tier": host_tier,
+    "gpu_propagate": propagate,
+    "gpu_sampling": sampling,
+    "gpu_training": training,
+    "gpu_counters": counters,
+    "gpu_timeline": timeline,
+}
+"""The tables of each script, in the order of a machine's section."""
