@@ -77,20 +77,20 @@ def results() -> str:
 
 
 def section(machine: Machine) -> Iterator[str]:
-    """A machine: what it is, its tables, and all of its files."""
+    """A machine: what it is, its tables, and its other files."""
     yield f"## {machine.label}\n"
     yield "\n\n".join(machine.introductions or [_device(machine)]) + "\n"
     said: set[str] = set()
     for run in sorted(machine.tabled, key=lambda run: ORDER.get(run.script, 0)):
         for each in tables_of(run):
-            link = f"[`{run.path.name}`]({run.name}), {run.date}."
+            source = f"[`{run.path.name}`]({run.name}), {run.date}: {_what(machine, run)}."
             note = "" if each.note in said else each.note
-            yield each.markdown(f"{link} {note}")
+            yield each.markdown(f"{source}\n\n{note}")
             said.add(each.note)
-    rows = [
-        [f"[`{run.path.name}`]({run.name})", run.date, _what(machine, run)] for run in machine.runs
-    ]
-    yield "All files:\n\n" + table(["file", "date", "what it is"], rows) + "\n"
+    others = [run for run in machine.runs if run not in machine.tabled]
+    rows = [[f"[`{r.path.name}`]({r.name})", r.date, _what(machine, r)] for r in others]
+    if rows:
+        yield "### Other files\n\n" + table(["file", "date", "what it is"], rows) + "\n"
 
 
 def tables_of(run: Run) -> list[Table]:

@@ -130,10 +130,10 @@ def host_tier(run: Run) -> list[Table]:
 
 
 def propagate(run: Run) -> list[Table]:
-    """`propagate` by width, from NumPy to NumPy."""
+    """`propagate` by width."""
     rows = [[r["width"], r["packed"] * MS, r["raw"] * MS, r["cusparse"] * MS] for r in run.results]
     header = ["float32 values a vertex", "packed ms", "raw ms", "cuSPARSE, resident, ms"]
-    return [Table("`propagate`, from NumPy to NumPy", header, rows)]
+    return [Table("`propagate` on a GPU", header, rows)]
 
 
 def counters(run: Run) -> list[Table]:
