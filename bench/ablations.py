@@ -19,13 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-import _ablations_plot
-import _epochs
-import _machine
-import _runs
-import _training
 import tiergraph as tg
-from _runs import Record, median, say
+from common import ablations_plot, epochs, machine, reporting, training_data
+from common.reporting import Record, median, say
 from tiergraph.train import TrainOptions
 from tiergraph.train.models import build_model
 
@@ -56,13 +52,13 @@ def main() -> None:
     """Builds, measures, prints, draws and saves."""
     options = _options()
     torch.set_num_threads(options.threads)
-    with _runs.data_directory("ablations", options.keep) as directory:
+    with reporting.data_directory("ablations", options.keep) as directory:
         path, seeds = directory / "g.tg", directory / "seeds.npy"
         say(f"building RMAT-{options.scale} with {options.dim} features")
-        _training.build(path, options.scale, options.dim, options.threads)
-        count = _training.write_seeds(path, seeds, options.seeds)
-        memory = _training.rows_file(path).stat().st_size // QUARTER
-        cache = _machine.drop_page_cache()
+        training_data.build(path, options.scale, options.dim, options.threads)
+        count = training_data.write_seeds(path, seeds, options.seeds)
+        memory = training_data.rows_file(path).stat().st_size // QUARTER
+        cache = machine.drop_page_cache()
         conditions = (
             f"RMAT-{options.scale}, {options.dim} features, {memory >> 20} MiB, "
             f"{count} seeds at {FANOUTS}, batches of {BATCH_SIZE}"
@@ -73,13 +69,13 @@ def main() -> None:
         results["overlap"] = _overlap(path, seeds, memory, options)
         _print_overlap(conditions, results["overlap"])
     state = f"direct reads past the page cache; {cache} before the runs; host's cache unknown"
-    saved = _runs.save(options, "ablations", state, results)
-    _ablations_plot.draw(results, _machine.label(), saved.with_suffix(".png"))
+    saved = reporting.save(options, "ablations", state, results)
+    ablations_plot.draw(results, machine.label(), saved.with_suffix(".png"))
     say(f"picture: {saved.with_suffix('.png').name} beside it")
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=21, repetitions=3)
+    parser = reporting.arguments(__doc__ or "", scale=21, repetitions=3)
     parser.add_argument("--dim", type=int, default=256, help="float32 features a vertex")
     parser.add_argument("--seeds", type=int, default=8192, help="of an epoch")
     return parser.parse_args()
@@ -110,7 +106,7 @@ def _variants(
     }
     for number in range(1, options.repetitions + 1):
         for name, loader in loaders.items():
-            records[name]["runs"].append(_epochs.drain(loader, number))
+            records[name]["runs"].append(epochs.drain(loader, number))
     return records
 
 
@@ -124,13 +120,13 @@ def _overlap(
     for name, chosen in MODELS.items():
         records[name] = {"together": [], "apart": []}
         shape = replace(chosen, fanout=tuple(FANOUTS))
-        model = build_model(shape, options.dim, _training.CLASSES)
+        model = build_model(shape, options.dim, training_data.CLASSES)
         for number in range(1, options.repetitions + 1):
             for loader, how in ((together, "together"), (apart, "apart")):
                 loader.set_epoch(number)
                 batches = iter(loader) if how == "together" else _one_after_the_other(loader)
                 optimizer = torch.optim.Adam(model.parameters())
-                records[name][how].append(_epochs.train(batches, model, optimizer, shape))
+                records[name][how].append(epochs.train(batches, model, optimizer, shape))
             say(f"{name}: {records[name]['together'][-1]}, apart {records[name]['apart'][-1]}")
     return records
 
@@ -162,7 +158,7 @@ def _print_variants(conditions: str, records: dict[str, Record]) -> None:
         row = (seconds, seconds / base, read / 1e6, topology / 1e6, reads / 1e3, hits, cache)
         rows.append([name, *row])
     header = ("variant", "s an epoch", "x everything", "MB read", "of topology", "k reads")
-    _runs.table(f"nothing trained; {conditions}", (*header, "rows hit", "cache MB"), rows)
+    reporting.table(f"nothing trained; {conditions}", (*header, "rows hit", "cache MB"), rows)
 
 
 def _print_overlap(conditions: str, records: dict[str, Record]) -> None:
@@ -172,7 +168,7 @@ def _print_overlap(conditions: str, records: dict[str, Record]) -> None:
         training = _middle(record["together"], "seconds_train")
         rows.append([name, together, apart, apart / together, training])
     header = ("model", "s an epoch", "s one after the other", "x", "s training")
-    _runs.table(f"overlap; {conditions}", header, rows)
+    reporting.table(f"overlap; {conditions}", header, rows)
 
 
 def _middle(runs: list[Record], key: str) -> float:

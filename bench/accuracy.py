@@ -21,10 +21,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import _machine
-import _runs
 import tiergraph as tg
-from _runs import Record, say
+from common import machine, reporting
+from common.reporting import Record, say
 from tiergraph.train import Trainer, TrainOptions
 
 TRAIN_A_CLASS, VAL_A_CLASS = 20, 30
@@ -93,7 +92,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     records: list[Record] = []
     runs: list[tuple[Case, Path, int]] = []
-    with _runs.data_directory("accuracy", options.keep) as directory:
+    with reporting.data_directory("accuracy", options.keep) as directory:
         for case in CASES:
             if options.only and case.name not in options.only:
                 continue
@@ -107,17 +106,17 @@ def main() -> None:
             runs.extend((case, path, seed) for seed in range(options.repetitions))
         records += _train_all(runs, options)
     _print(records)
-    _runs.save(options, "accuracy", "not timed", records)
+    reporting.save(options, "accuracy", "not timed", records)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=0, repetitions=10)
+    parser = reporting.arguments(__doc__ or "", scale=0, repetitions=10)
     parser.add_argument("--only", action="append", help="one of the graphs; repeat for more")
     parser.add_argument("--jobs", type=int, default=1, help="seeds that are trained at once")
     parser.add_argument(
         "--data",
         type=Path,
-        default=_machine.ROOT.parent / "shared/data/gnn",
+        default=machine.ROOT.parent / "shared/data/gnn",
         help="directory with cora.npz and the others",
     )
     return parser.parse_args()
@@ -203,7 +202,7 @@ def _print(records: list[Record]) -> None:
             row = (case.name, case.options.model, len(scores), mean, deviation)
             rows.append((*row, case.at_least, reached))
     header = ("graph", "model", "seeds", "mean", "deviation", "at least", "reached")
-    _runs.table("test accuracy, or ROC AUC of two classes, in percent", header, rows)
+    reporting.table("test accuracy, or ROC AUC of two classes, in percent", header, rows)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-import _edges
-import _machine
-import _runs
-from _child import Child, UnavailableError
-from _runs import Record, median, say
+from common import machine, reporting, rmat
+from common.child import Child, UnavailableError
+from common.reporting import Record, median, say
 
 FORMATS = {
     "u32": "pairs.u32",
@@ -40,18 +38,18 @@ def main() -> None:
     options = _options()
     records: list[Record] = []
     for scale in options.scale:
-        with _runs.data_directory("build_speed", options.keep) as directory:
+        with reporting.data_directory("build_speed", options.keep) as directory:
             say(f"writing the inputs of scale {scale}")
             _write_inputs(directory, scale, options.formats)
-            cache = _machine.drop_page_cache()
+            cache = machine.drop_page_cache()
             records += _measure(directory, scale, options)
         state = f"{cache} before each build; the host's cache is unknown"
-        _runs.save(options, "build_speed", state, records)
+        reporting.save(options, "build_speed", state, records)
     _print(records, options)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22, repetitions=3)
+    parser = reporting.arguments(__doc__ or "", scale=22, repetitions=3)
     parser.set_defaults(scale=[22])
     for action in parser._actions:
         if action.dest == "scale":
@@ -65,7 +63,7 @@ def _options() -> argparse.Namespace:
 
 
 def _write_inputs(directory: Path, scale: int, formats: list[str]) -> None:
-    edges = _edges.pairs(scale)
+    edges = rmat.pairs(scale)
     if "u32" in formats:
         edges.astype("<u4").tofile(directory / FORMATS["u32"])
     if "parquet" in formats:
@@ -84,7 +82,7 @@ def _write_inputs(directory: Path, scale: int, formats: list[str]) -> None:
             shutil.copyfileobj(source, target, 1 << 20)
 
 
-def _batches(edges: _edges.Ids) -> Iterator[pa.RecordBatch]:
+def _batches(edges: rmat.Ids) -> Iterator[pa.RecordBatch]:
     for part in (edges[i : i + BATCH_EDGES] for i in range(0, len(edges), BATCH_EDGES)):
         yield pa.record_batch([part[:, 0].copy(), part[:, 1].copy()], schema=SCHEMA)
 
@@ -104,7 +102,7 @@ def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[R
         say(f"repetition {repetition + 1} of {options.repetitions}")
         for name, record in records.items():
             shutil.rmtree(directory / "built.tg", ignore_errors=True)
-            _machine.drop_page_cache()
+            machine.drop_page_cache()
             child = Child(Path(sys.executable), "on_disk", threads=options.threads)
             try:
                 answer = child.call(
@@ -149,7 +147,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
                 ", ".join(f"{name} {median(seconds):.2f}" for name, seconds in stages.items()),
             ]
         )
-    _runs.table(
+    reporting.table(
         f"builds for {options.layouts} in {options.memory}, {options.threads} threads, "
         f"medians of {options.repetitions}",
         ("input", "scale", "input MB", "s", "M edges/s", "RSS peak MB", "seconds by stage"),

@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import _machine
-import _runs
 import tiergraph as tg
-from _runs import Record, median, say
+from common import machine, reporting
+from common.reporting import Record, median, say
 from engines.on_disk import OnDisk
 
 
@@ -20,23 +19,23 @@ def main() -> None:
     """Measures each codec, prints and saves."""
     options = _options()
     records = []
-    with _runs.data_directory("checksums", options.keep) as directory:
+    with reporting.data_directory("checksums", options.keep) as directory:
         for codec in ("packed", "raw"):
             say(f"building RMAT-{options.scale}, {codec}")
             path = directory / f"{codec}.tg"
             tg.generate("rmat", path, scale=options.scale, codec=codec, layouts="analytics")
             records.append({"codec": codec, "repetitions": _measure(path, options)})
-        cache = _machine.drop_page_cache()
-    _runs.table(
+        cache = machine.drop_page_cache()
+    reporting.table(
         f"RMAT-{options.scale} directed, nothing resident, an iteration, medians",
         ("codec", "checksums", "s", "processor s", "GB/s read", "processor, against without"),
         [row for record in records for row in _rows(record)],
     )
-    _runs.save(options, "checksums", f"direct reads past the page cache; {cache}", records)
+    reporting.save(options, "checksums", f"direct reads past the page cache; {cache}", records)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22)
+    parser = reporting.arguments(__doc__ or "", scale=22)
     parser.add_argument("--iterations", type=int, default=10, help="of PageRank, a repetition")
     return parser.parse_args()
 
@@ -49,9 +48,9 @@ def _measure(path: Path, options: argparse.Namespace) -> list[Record]:
         say(f"repetition {repetition + 1} of {options.repetitions}")
         for checksums in (True, False):
             graph = tg.open(path, memory=memory, threads=options.threads, checksums=checksums)
-            before = _machine.processor_seconds()
+            before = machine.processor_seconds()
             graph.pagerank(iterations=options.iterations, tolerance=None)
-            used = _machine.processor_seconds() - before
+            used = machine.processor_seconds() - before
             run = {"checksums": checksums, "processor_seconds": used / options.iterations}
             repetitions.append(run | graph.last_run)
     return repetitions

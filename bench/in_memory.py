@@ -11,10 +11,9 @@ import argparse
 import time
 from pathlib import Path
 
-import _machine
-import _runs
 import tiergraph as tg
-from _runs import Record, median, say
+from common import machine, reporting
+from common.reporting import Record, median, say
 
 GRAPHS = {
     "undirected, packed": {"undirected": True, "codec": "packed"},
@@ -26,24 +25,24 @@ GRAPHS = {
 def main() -> None:
     """Measures each graph, prints and saves."""
     options = _options()
-    with _runs.data_directory("in_memory", options.keep) as directory:
+    with reporting.data_directory("in_memory", options.keep) as directory:
         records = [_build(directory, name, options) for name in GRAPHS]
         for repetition in range(options.repetitions):
             say(f"repetition {repetition + 1} of {options.repetitions}")
             for record in records:
                 record["repetitions"].append(_measure(record["graph"], options))
-    _runs.table(
+    reporting.table(
         f"PageRank, RMAT-{options.scale}, resident, {options.threads} threads, medians",
         ("graph", "s/iteration", "processor s", "G arcs/s", "most", "bytes/arc"),
         [_row(record) for record in records],
     )
-    _runs.save(
-        options, "in_memory", f"all blocks in memory; {_machine.memory_total()} bytes", records
+    reporting.save(
+        options, "in_memory", f"all blocks in memory; {machine.memory_total()} bytes", records
     )
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22)
+    parser = reporting.arguments(__doc__ or "", scale=22)
     parser.add_argument("--iterations", type=int, nargs=2, default=[5, 25], help="short and long")
     return parser.parse_args()
 
@@ -78,9 +77,9 @@ def _measure(path: Path, options: argparse.Namespace) -> Record:
 
 
 def _timed(graph: tg.Graph, iterations: int) -> tuple[float, float]:
-    begin, before = time.perf_counter(), _machine.processor_seconds()
+    begin, before = time.perf_counter(), machine.processor_seconds()
     graph.pagerank(iterations=iterations, tolerance=None)
-    return time.perf_counter() - begin, _machine.processor_seconds() - before
+    return time.perf_counter() - begin, machine.processor_seconds() - before
 
 
 def _row(record: Record) -> tuple[object, ...]:

@@ -17,10 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-import _builds
-import _runs
 import tiergraph as tg
-from _runs import Record, median, say
+from common import other_build, reporting
+from common.reporting import Record, median, say
 
 Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -32,26 +31,26 @@ SEED = 7
 
 def main() -> None:
     """Builds the graphs, measures each, prints and saves; or does one of these for the former."""
-    if _builds.serve({"build": _built, "measure": _measured}):
+    if other_build.serve({"build": _built, "measure": _measured}):
         return
     options = _options()
-    with _runs.data_directory("long_diameter", options.keep) as directory:
+    with reporting.data_directory("long_diameter", options.keep) as directory:
         records = [
             record
             for name in options.graphs or _graphs(options.scale)
             for record in _records(directory, name, options)
         ]
     rows = [row for record in records for row in _rows(record)]
-    _runs.table(
+    reporting.table(
         f"BFS and SSSP, {options.threads} threads, medians",
         ("graph", "codec", "algorithm", "where", "s", "s before", "levels", "pages read", "of"),
         rows,
     )
-    _runs.save(options, "long_diameter", "page cache as it was; see `memory`", records)
+    reporting.save(options, "long_diameter", "page cache as it was; see `memory`", records)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=20, repetitions=3)
+    parser = reporting.arguments(__doc__ or "", scale=20, repetitions=3)
     parser.add_argument("--before", type=Path, help="a folder with another build's `tiergraph`")
     parser.add_argument("--graphs", nargs="+", help="some of the graphs, by name")
     parser.add_argument("--codecs", nargs="+", default=["packed", "raw"], help="of the graphs")
@@ -113,7 +112,7 @@ def _records(directory: Path, name: str, options: argparse.Namespace) -> list[Re
         graph = str(directory / "graph.tg")
         # The build before may not read what this one writes.
         what = {"graph": graph, "name": name, "codec": codec, "scale": options.scale}
-        _builds.answer(__file__, "build", what, options.before)
+        other_build.answer(__file__, "build", what, options.before)
         for algorithm in ("bfs", "sssp"):
             runs = _compared(graph, algorithm, options)
             records.append({"name": name, "codec": codec, "algorithm": algorithm, "runs": runs})
@@ -141,7 +140,7 @@ def _built(graph: str, name: str, codec: Literal["packed", "raw"], scale: int) -
 
 def _compared(graph: str, algorithm: str, options: argparse.Namespace) -> Record:
     """The runs of both builds, in turn; None where one took too long, and no more of that build."""
-    builds = _builds.builds(options.before)
+    builds = other_build.builds(options.before)
     runs: Record = {}
     for place, memory in (("resident", None), ("out of core", options.memory)):
         if place == "out of core" and memory is None:
@@ -152,7 +151,7 @@ def _compared(graph: str, algorithm: str, options: argparse.Namespace) -> Record
         for _ in range(options.repetitions):
             for build, package in builds.items():
                 if None not in runs[place][build]:
-                    run = _builds.answer(__file__, "measure", what, package, options.limit)
+                    run = other_build.answer(__file__, "measure", what, package, options.limit)
                     runs[place][build].append(run)
         every = [run["sum"] for of in runs[place].values() for run in of if run is not None]
         assert len(set(every)) <= 1, f"results differ: {every}"

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import _machine
-import _runs
-from _cgroup import MemoryGroup
-from _child import Child, UnavailableError
-from _runs import Record, median, say
+from common import machine, reporting
+from common.cgroup import MemoryGroup
+from common.child import Child, UnavailableError
+from common.reporting import Record, median, say
 
 BYTES_PER_ARC = 4
 """An arc of the plain form, 32-bit neighbour ids: the ceiling over it is what others can reach."""
@@ -90,18 +89,18 @@ def main() -> None:
     limit = Limit(int(options.limit_mib) << 20, options.cgroup)
     say(f"limit: {limit.how}")
     results: Record = {"limit": limit.how, "kinds": {}}
-    cache = f"{_machine.drop_page_cache()} before each setting"
-    with _runs.data_directory("out_of_core", options.keep) as directory:
+    cache = f"{machine.drop_page_cache()} before each setting"
+    with reporting.data_directory("out_of_core", options.keep) as directory:
         for kind in options.kinds:
             results["kinds"][kind] = _kind(kind, directory, limit, options)
             _print(kind, results["kinds"][kind], options)
             state = f"direct reads past the page cache; {cache}; host's cache unknown"
-            _runs.save(options, "out_of_core", state, results)
+            reporting.save(options, "out_of_core", state, results)
     print(f"\nlimit: {limit.how}")
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=24, repetitions=3)
+    parser = reporting.arguments(__doc__ or "", scale=24, repetitions=3)
     parser.add_argument("--kinds", nargs="+", default=["directed", "undirected"], help="of graph")
     parser.add_argument("--limit-mib", type=int, default=1024, help="the cgroup's limit")
     parser.add_argument("--build-memory", default="768MiB", help="budget of the build")
@@ -145,7 +144,7 @@ def _kind(kind: str, directory: Path, limit: Limit, options: argparse.Namespace)
         Setting("streamed", options.small_memory, True),
         Setting("resident", options.resident_memory, False),
     ):
-        _machine.drop_page_cache()
+        machine.drop_page_cache()
         calls: list[Record] = []
         for path, algorithms in ((plain, ("pagerank", "wcc", "bfs")), (weighted, ("sssp",))):
             say(f"{path.stem}, {setting.name}")
@@ -250,12 +249,12 @@ def _print(kind: str, record: Record, options: argparse.Namespace) -> None:
         peak = build["cgroup_peak_bytes"]
         rate = report["edges_per_second"] / 1e6
         builds.append([name, report["seconds"], rate, peak and round(peak / 1e6), stages])
-    _runs.table(
+    reporting.table(
         f"RMAT-{options.scale} {kind}: builds in {options.build_memory}",
         ("graph", "s", "M edges/s", "cgroup peak MB", "M edges/s by stage"),
         builds,
     )
-    _runs.table(
+    reporting.table(
         f"RMAT-{options.scale} {kind}: medians of {options.repetitions}",
         (
             "setting",

@@ -14,10 +14,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import _machine
-import _runs
 import tiergraph as tg
-from _runs import Record, say
+from common import machine, reporting
+from common.reporting import Record, say
 
 PAGE = 4096
 ROOM = 8 << 30
@@ -29,7 +28,7 @@ def main() -> None:
     """Generates the graph, measures every order, batch size and window, prints and saves."""
     options = _options()
     records: list[Record] = []
-    with _runs.data_directory("page_sharing", options.keep) as directory:
+    with reporting.data_directory("page_sharing", options.keep) as directory:
         path = directory / "g.tg"
         say(f"generating 2^{options.scale} vertices")
         tg.generate(
@@ -48,12 +47,12 @@ def main() -> None:
                 for window in options.window:
                     records.append(_measure(path, order, batch_size, window, options))
     state = "reads bypass the page cache; the host's cache is unknown"
-    _runs.save(options, "page_sharing", state, records)
+    reporting.save(options, "page_sharing", state, records)
     _print(records, options)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=21, repetitions=1)
+    parser = reporting.arguments(__doc__ or "", scale=21, repetitions=1)
     parser.add_argument("--edge-factor", type=int, default=32, help="edges a vertex")
     parser.add_argument("--features", type=int, default=128, help="columns of features")
     parser.add_argument("--batch-size", type=int, nargs="+", default=[1024, 8000])
@@ -156,7 +155,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
             ]
         )
     first = records[0]
-    _runs.table(
+    reporting.table(
         f"an epoch of {first['seeds']:,} seeds, fanout {options.fanout}, on {first['vertices']:,} "
         f"vertices, {first['arcs']:,} arcs, {options.features} float32 features",
         (
@@ -175,7 +174,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
         rows,
     )
     print(
-        f"(machine: {_machine.label()}; bytes read = distinct pages x {PAGE}, neighbours' included)"
+        f"(machine: {machine.label()}; bytes read = distinct pages x {PAGE}, neighbours' included)"
     )
 
 

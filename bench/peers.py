@@ -15,12 +15,10 @@ from typing import Any
 
 import numpy as np
 
-import _edges
-import _machine
-import _runs
-from _child import Child, UnavailableError
-from _compare import Checks
-from _runs import Record, median, say
+from common import machine, reporting, rmat
+from common.child import Child, UnavailableError
+from common.compare import Checks
+from common.reporting import Record, median, say
 
 GROUPS = (("tiergraph", "graphblas", "networkit", "scikit_network"), ("igraph",))
 """Engines that are in memory, and interleave, together."""
@@ -87,7 +85,7 @@ class Engine:
 
     def require(self, need: int) -> None:
         """Fails without loading where the machine has not `need` bytes of memory left."""
-        left = _machine.memory_available()
+        left = machine.memory_available()
         if need > left:
             self.failures["load"] = f"needs {need / 1e9:.1f} GB of memory, {left / 1e9:.1f} left"
             say(f"{self.name}: {self.failures['load']}")
@@ -103,10 +101,10 @@ class Engine:
 def main() -> None:
     """Measures, checks, prints and saves."""
     options = _options()
-    with _runs.data_directory("peers", options.keep) as directory:
+    with reporting.data_directory("peers", options.keep) as directory:
         say(f"making the edges of scale {options.scale}")
-        edges = _edges.write_undirected(directory, options.scale)
-        data = _edges.read(directory)
+        edges = rmat.write_undirected(directory, options.scale)
+        data = rmat.read(directory)
         if "tiergraph" in options.engines:
             _build(directory, data, options)
         checks = Checks(data)
@@ -125,11 +123,11 @@ def main() -> None:
     _print(summaries, edges, options)
     state = "resident: tiergraph's blocks and the peers' structures stay in memory"
     results = {"vertices": data.vertices, "edges": edges, "sources": data.sources}
-    _runs.save(options, "peers", state, results | {"engines": summaries})
+    reporting.save(options, "peers", state, results | {"engines": summaries})
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22)
+    parser = reporting.arguments(__doc__ or "", scale=22)
     names = [name for group in GROUPS for name in group]
     parser.add_argument("--engines", nargs="+", default=names, choices=names, help="which to run")
     algorithms = [name for commands in KINDS.values() for name in commands]
@@ -142,7 +140,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--peers-python",
         type=Path,
-        default=_runs.BENCH / ".venv-peers/bin/python",
+        default=reporting.BENCH / ".venv-peers/bin/python",
         help="the peers' environment: peers_env.sh makes it",
     )
     options = parser.parse_args()
@@ -153,7 +151,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _build(directory: Path, edges: _edges.Edges, options: argparse.Namespace) -> None:
+def _build(directory: Path, edges: rmat.Edges, options: argparse.Namespace) -> None:
     import tiergraph as tg
 
     for kind, commands in KINDS.items():
@@ -173,7 +171,7 @@ def _build(directory: Path, edges: _edges.Edges, options: argparse.Namespace) ->
 def _measure(
     group: list[Engine],
     commands: list[str],
-    data: _edges.Edges,
+    data: rmat.Edges,
     checks: Checks,
     directory: Path,
     options: argparse.Namespace,
@@ -258,7 +256,7 @@ def _print(summaries: list[Record], edges: int, options: argparse.Namespace) -> 
             )
         )
     header = ("engine", "PageRank s/iteration", "M arcs/s", "WCC s", "BFS s", "SSSP s", "load s")
-    _runs.table(
+    reporting.table(
         f"RMAT-{options.scale} undirected, {edges:,} edges, {options.threads} threads, resident",
         (*header, "peak MB", "results"),
         rows,

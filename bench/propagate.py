@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-import _machine
-import _runs
 import tiergraph as tg
-from _compare import TOLERANCE, relative_difference
-from _runs import Record, median, say
+from common import machine, reporting
+from common.compare import TOLERANCE, relative_difference
+from common.reporting import Record, median, say
 from gpu._adjacency import adjacency, order
 
 GRAPHS: dict[str, Record] = {
@@ -47,11 +46,11 @@ def main() -> None:
     """Measures each graph, prints and saves."""
     options = _options()
     records = []
-    with _runs.data_directory("propagate", options.keep) as directory:
+    with reporting.data_directory("propagate", options.keep) as directory:
         for name in GRAPHS:
             pair = _build(directory, name, options)
             records += _measure(name, pair, options)
-    _runs.table(
+    reporting.table(
         f"propagate, RMAT-{options.scale}, resident, {options.threads} threads, medians",
         (
             *("graph and reduction", "columns", "s", "processor s", "pass s", "G arcs/s"),
@@ -59,12 +58,12 @@ def main() -> None:
         ),
         [_row(record) for record in records],
     )
-    state = f"all blocks and SciPy's matrix in memory; {_machine.memory_total()} bytes"
-    _runs.save(options, "propagate", state, records)
+    state = f"all blocks and SciPy's matrix in memory; {machine.memory_total()} bytes"
+    reporting.save(options, "propagate", state, records)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22)
+    parser = reporting.arguments(__doc__ or "", scale=22)
     parser.add_argument(
         "--columns", type=int, nargs="+", default=[1, 16], help="values a vertex; 1: a vector"
     )
@@ -139,10 +138,10 @@ def _repetition(pair: Pair, reduce: Reduce, x: Values, permuted: Values) -> Reco
 
 
 def _timed(call: Callable[[], object]) -> Record:
-    begin, before = time.perf_counter(), _machine.processor_seconds()
+    begin, before = time.perf_counter(), machine.processor_seconds()
     call()
     seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "processor_seconds": _machine.processor_seconds() - before}
+    return {"seconds": seconds, "processor_seconds": machine.processor_seconds() - before}
 
 
 def _row(record: Record) -> tuple[object, ...]:

@@ -10,10 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-import _machine
-import _runs
-from _child import Child, UnavailableError
-from _runs import Record, median, say
+from common import machine, reporting
+from common.child import Child, UnavailableError
+from common.reporting import Record, median, say
 
 FIRST_RUN = {"iterations": 1}
 
@@ -21,7 +20,7 @@ FIRST_RUN = {"iterations": 1}
 def main() -> None:
     """Measures each engine in turn, the repetitions interleaved with those of the others."""
     options = _options()
-    with _runs.data_directory("raw_disk", options.keep) as directory:
+    with reporting.data_directory("raw_disk", options.keep) as directory:
         path = str(directory / "raw.tg")
         child = Child(Path(sys.executable), "on_disk", threads=options.threads)
         say(f"building RMAT-{options.scale} with codec raw")
@@ -34,13 +33,13 @@ def main() -> None:
             undirected=False,
             threads=options.threads,
         )["value"]
-        cache = _machine.drop_page_cache()
+        cache = machine.drop_page_cache()
         engines = [Measured(name, child, path, options) for name in options.engines]
         for _ in range(options.repetitions):
             for engine in engines:
                 engine.repeat()
         child.close()
-    _runs.table(
+    reporting.table(
         f"RMAT-{options.scale} directed, raw, {build['arcs']:,} arcs, nothing resident",
         (
             "engine",
@@ -58,11 +57,11 @@ def main() -> None:
             print(f"{engine.name}: {reason}")
     results = {"build": build, "engines": [engine.record() for engine in engines]}
     state = f"direct reads past the page cache; {cache} before the runs; host's cache unknown"
-    _runs.save(options, "raw_disk", state, results)
+    reporting.save(options, "raw_disk", state, results)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=24)
+    parser = reporting.arguments(__doc__ or "", scale=24)
     parser.add_argument("--engines", nargs="+", default=["uring", "posix"], help="to read with")
     parser.add_argument("--iterations", type=int, default=5, help="of PageRank, a repetition")
     parser.add_argument("--ceiling-seconds", type=float, default=2.0, help="of each bare reading")

@@ -10,10 +10,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import _machine
-import _runs
 import tiergraph as tg
-from _runs import Record, say
+from common import machine, reporting
+from common.reporting import Record, say
 
 CRAWL = Path("cnr-2000/cnr-2000.graph")
 TILES_LIMITS = {"directed": 1.8, "undirected": 0.95, "cnr-2000": 1.1}
@@ -25,7 +24,7 @@ def main() -> None:
     """Builds each graph, prints and saves its bytes an arc."""
     options = _options()
     records: list[Record] = []
-    with _runs.data_directory("sizes", options.keep) as directory:
+    with reporting.data_directory("sizes", options.keep) as directory:
         common: dict[str, Any] = {"layouts": "both", "threads": options.threads}
         for kind in ("directed", "undirected"):
             say(f"building RMAT-{options.scale} {kind}")
@@ -50,15 +49,15 @@ def main() -> None:
             say(f"cnr-2000 skipped: no `{CRAWL}` below --data")
             records.append({"graph_name": "cnr-2000", "skipped": f"no {CRAWL} below --data"})
     _print(records)
-    _runs.save(options, "sizes", "not timed", records)
+    reporting.save(options, "sizes", "not timed", records)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22, repetitions=1)
+    parser = reporting.arguments(__doc__ or "", scale=22, repetitions=1)
     parser.add_argument(
         "--data",
         type=Path,
-        default=_machine.ROOT.parent / "shared/data/graphs",
+        default=machine.ROOT.parent / "shared/data/graphs",
         help="directory with cnr-2000/",
     )
     return parser.parse_args()
@@ -118,7 +117,7 @@ def _print(records: list[Record]) -> None:
                 record["bytes_per_arc"],
             ]
         )
-    _runs.table(
+    reporting.table(
         "bytes an arc",
         (
             "graph",

@@ -17,14 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-import _epochs
-import _machine
-import _runs
-import _training
 import tiergraph as tg
-from _cgroup import MemoryGroup
-from _child import UnavailableError
-from _runs import Record, median, say
+from common import epochs, machine, reporting, training_data
+from common.cgroup import MemoryGroup
+from common.child import UnavailableError
+from common.reporting import Record, median, say
 from tiergraph import _native
 from tiergraph.sizes import to_bytes
 from tiergraph.train import TrainOptions
@@ -45,20 +42,20 @@ def main() -> None:
     """Builds, measures, prints and saves."""
     options = _options()
     torch.set_num_threads(options.threads)
-    with _runs.data_directory("training_overhead", options.keep) as directory:
+    with reporting.data_directory("training_overhead", options.keep) as directory:
         path, seeds = directory / "g.tg", directory / "seeds.npy"
         say(f"building RMAT-{options.scale} with {options.dim} features")
-        _training.build(path, options.scale, options.dim, options.threads)
-        count = _training.write_seeds(path, seeds, options.seeds)
-        cache = _machine.drop_page_cache()
+        training_data.build(path, options.scale, options.dim, options.threads)
+        count = training_data.write_seeds(path, seeds, options.seeds)
+        cache = machine.drop_page_cache()
         for name in options.parts:
             say(f"{name}, {count} seeds")
             state = f"direct reads; {cache} before the runs; host's cache unknown"
-            _runs.save(options, f"overhead-{name}", state, PARTS[name](path, seeds, options))
+            reporting.save(options, f"overhead-{name}", state, PARTS[name](path, seeds, options))
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=21, repetitions=3)
+    parser = reporting.arguments(__doc__ or "", scale=21, repetitions=3)
     parser.add_argument("--dim", type=int, default=256, help="float32 features a vertex")
     parser.add_argument("--seeds", type=int, default=4096, help="of an epoch")
     parser.add_argument("--memory", default="512MiB", help="what the cgroup's loader is given")
@@ -76,13 +73,13 @@ def _training_bound(path: Path, seeds: Path, options: argparse.Namespace) -> Rec
     memory += capacity - _loader(path, seeds, options, memory=memory).kept()["capacity_bytes"]
     loaders = {"resident": resident, "a quarter": _loader(path, seeds, options, memory=memory)}
     torch.manual_seed(0)
-    model = build_model(MODEL, options.dim, _training.CLASSES)
+    model = build_model(MODEL, options.dim, training_data.CLASSES)
     optimizer = torch.optim.Adam(model.parameters())
     runs: dict[str, list[Record]] = {name: [] for name in loaders}
     for number in range(1, options.repetitions + 2):
         for name, loader in loaders.items():
             loader.set_epoch(number)
-            trained = _epochs.train(loader, model, optimizer, MODEL)
+            trained = epochs.train(loader, model, optimizer, MODEL)
             runs[name].append(loader.last_epoch | trained)
     # The first of each warms up.
     timed = {name: done[1:] for name, done in runs.items()}
@@ -96,7 +93,7 @@ def _training_bound(path: Path, seeds: Path, options: argparse.Namespace) -> Rec
         times = [middle[key] for key in keys[:3]]
         rows.append([name, *times, missed, read, middle["seconds"] / base])
     header = ("kept in memory", "s an epoch", "s training", "s waiting", "rows missed", "MB read")
-    _runs.table(
+    reporting.table(
         f"{MODEL.model.upper()}, {MODEL.heads} heads of {MODEL.hidden // MODEL.heads}, {FANOUTS}, "
         f"{len(loaders['resident'])} batches of {BATCH_SIZE}, RMAT-{options.scale}",
         (*header, "x resident"),
@@ -118,7 +115,7 @@ def _memory(path: Path, seeds: Path, options: argparse.Namespace) -> Record:
     """The peak of a cgroup that a process enters once PyTorch and PyG are imported."""
     memory = to_bytes(options.memory) or 0
     limit = 2 * memory
-    rows_bytes = _training.rows_file(path).stat().st_size
+    rows_bytes = training_data.rows_file(path).stat().st_size
     records: list[Record] = []
     for window in WINDOWS:
         group = MemoryGroup.create(limit)
@@ -128,7 +125,7 @@ def _memory(path: Path, seeds: Path, options: argparse.Namespace) -> Record:
         given: Record = {"num_neighbors": FANOUTS, "batch_size": BATCH_SIZE, "window": window}
         given |= {"shuffle": True, "threads": options.threads, "memory": memory}
         try:
-            with _training.child("on_loader", str(path), threads=options.threads) as child:
+            with training_data.child("on_loader", str(path), threads=options.threads) as child:
                 child.call("loaded")
                 group.enter(child.pid)
                 kept = child.call("open", name="g", seeds=str(seeds), **given)["value"]
@@ -140,7 +137,7 @@ def _memory(path: Path, seeds: Path, options: argparse.Namespace) -> Record:
             say(f"window {window}: {error}")
             records.append({"window": window, "failure": str(error)})
         group.remove()
-    _runs.table(
+    reporting.table(
         f"beyond interpreter and PyTorch, {rows_bytes >> 20} MiB of features",
         ("window", "memory= MB", "cgroup's peak MB", "share", "MB read an epoch"),
         [
@@ -160,18 +157,18 @@ def _memory(path: Path, seeds: Path, options: argparse.Namespace) -> Record:
 
 def _reading_bound(path: Path, seeds: Path, options: argparse.Namespace) -> Record:
     """Epochs that keep nothing in memory and train nothing, between bare readings."""
-    memory = _training.rows_file(path).stat().st_size // 2
+    memory = training_data.rows_file(path).stat().st_size // 2
     loader = _loader(path, seeds, options, memory=memory, window=4, presample=0)
     runs: list[Record] = []
     for number in range(1, options.repetitions + 1):
         before = _bare(path, options)
-        run = _epochs.drain(loader, number)
+        run = epochs.drain(loader, number)
         runs.append({"before": before, "run": run, "after": _bare(path, options)})
     ours = [run["run"]["bytes_ssd"] / run["run"]["seconds"] for run in runs]
     bare = [(run["before"]["bandwidth"] + run["after"]["bandwidth"]) / 2 for run in runs]
     reads = median([run["run"]["bytes_ssd"] / run["run"]["reads"] for run in runs])
     share = median([one / other for one, other in zip(ours, bare, strict=True)])
-    _runs.table(
+    reporting.table(
         f"nothing kept, nothing trained, RMAT-{options.scale}",
         ("bytes a read", "loader MB/s", f"bare 4 KiB reads, depth {DEPTH}, MB/s", "share"),
         [[reads, (median(ours) or 0) / 1e6, (median(bare) or 0) / 1e6, share]],
@@ -180,7 +177,7 @@ def _reading_bound(path: Path, seeds: Path, options: argparse.Namespace) -> Reco
 
 
 def _bare(path: Path, options: argparse.Namespace) -> Record:
-    file = os.fspath(_training.rows_file(path))
+    file = os.fspath(training_data.rows_file(path))
     measured = _native.bench_io(file, "auto", PAGE_BYTES, DEPTH, options.threads, 1.0)
     record: Record = json.loads(measured)
     return record

@@ -12,11 +12,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import _machine
-import _runs
-import _training
-from _child import UnavailableError
-from _runs import Record, median, say
+from common import machine, reporting, training_data
+from common.child import UnavailableError
+from common.reporting import Record, median, say
 
 FEATURES_OVER_MEMORY = 4
 OUT_OF_CORE: Record = {"num_neighbors": [10, 5], "batch_size": 256}
@@ -31,25 +29,25 @@ def main() -> None:
     """Builds, measures, prints and saves."""
     options = _options()
     state = "the page cache emptied before each out-of-core epoch; host's cache unknown"
-    with _runs.data_directory("training_side_by_side", options.keep) as directory:
+    with reporting.data_directory("training_side_by_side", options.keep) as directory:
         path = directory / "g.tg"
         if "out-of-core" in options.parts or "sampling" in options.parts:
             say(f"building RMAT-{options.scale} with {options.dim} features")
-            _training.build(path, options.scale, options.dim, options.threads)
-            _training.write_csc(path, directory)
+            training_data.build(path, options.scale, options.dim, options.threads)
+            training_data.write_csc(path, directory)
         for name in options.parts:
-            _runs.save(options, f"side_by_side-{name}", state, PARTS[name](directory, options))
+            reporting.save(options, f"side_by_side-{name}", state, PARTS[name](directory, options))
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=21, repetitions=3)
+    parser = reporting.arguments(__doc__ or "", scale=21, repetitions=3)
     parser.add_argument("--dim", type=int, default=512, help="float32 features a vertex")
     parser.add_argument("--seeds", type=int, default=20_000, help="of an out-of-core epoch")
     parser.add_argument("--memory", default="640MiB", help="tiergraph's share of the cgroup")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds of a map's epoch")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument(
-        "--graphbolt", type=Path, default=_runs.BENCH / ".venv-graphbolt/bin/python"
+        "--graphbolt", type=Path, default=reporting.BENCH / ".venv-graphbolt/bin/python"
     )
     return parser.parse_args()
 
@@ -57,15 +55,15 @@ def _options() -> argparse.Namespace:
 def _out_of_core(directory: Path, options: argparse.Namespace) -> Record:
     """Whole epochs in a cgroup, tiergraph and the memory map in turn."""
     path, seeds = directory / "g.tg", directory / "few.npy"
-    _training.write_seeds(path, seeds, options.seeds)
-    feature_bytes = _training.rows_file(path).stat().st_size
+    training_data.write_seeds(path, seeds, options.seeds)
+    feature_bytes = training_data.rows_file(path).stat().st_size
     limit = feature_bytes // FEATURES_OVER_MEMORY
     runs: dict[str, list[Record]] = {"tiergraph": [], "map": [], "map, no read-ahead": []}
     for number in range(options.repetitions):
         for name, done in runs.items():
             if name == "map" and number > 0:
                 continue  # once is enough: the limit ends it after a few batches
-            _machine.drop_page_cache()
+            machine.drop_page_cache()
             if name == "tiergraph":
                 done.append(_tiergraph_epoch(path, seeds, limit, options))
             else:
@@ -77,7 +75,7 @@ def _out_of_core(directory: Path, options: argparse.Namespace) -> Record:
         for name, done in runs.items()
     ]
     fanouts, batch_size = OUT_OF_CORE["num_neighbors"], OUT_OF_CORE["batch_size"]
-    _runs.table(
+    reporting.table(
         f"epoch of {options.seeds} seeds, fanouts {fanouts}, batches of {batch_size}; "
         f"{feature_bytes >> 20} MiB of features, cgroup of {limit >> 20} MiB",
         ("loader", "s", "share done", "M nodes/s", "MB read", "s to open", "x the map"),
@@ -88,7 +86,7 @@ def _out_of_core(directory: Path, options: argparse.Namespace) -> Record:
 
 def _tiergraph_epoch(path: Path, seeds: Path, limit: int, options: argparse.Namespace) -> Record:
     threads = options.threads
-    with _training.child("on_loader", str(path), threads=threads, limit=limit) as child:
+    with training_data.child("on_loader", str(path), threads=threads, limit=limit) as child:
         given = OUT_OF_CORE | {"threads": threads, "shuffle": True, "memory": options.memory}
         try:
             opened = child.call("open", name="g", seeds=str(seeds), **given)
@@ -102,11 +100,11 @@ def _mapped_epoch(
     path: Path, seeds: Path, limit: int, advice: str, options: argparse.Namespace
 ) -> Record:
     threads = options.threads
-    with _training.child("on_mapped", str(path.parent), threads=threads, limit=limit) as child:
+    with training_data.child("on_mapped", str(path.parent), threads=threads, limit=limit) as child:
         try:
             epoch: Record = child.call(
                 "epoch",
-                features=str(_training.rows_file(path)),
+                features=str(training_data.rows_file(path)),
                 dim=options.dim,
                 seeds=str(seeds),
                 fanouts=OUT_OF_CORE["num_neighbors"],
@@ -140,12 +138,12 @@ def _epoch_seconds(run: Record) -> float:
 def _sampling(directory: Path, options: argparse.Namespace) -> Record:
     """Edges a second with everything in memory, tiergraph and GraphBolt in turn."""
     path, seeds = directory / "g.tg", directory / "seeds.npy"
-    _training.write_seeds(path, seeds)
+    training_data.write_seeds(path, seeds)
     threads = options.threads
     runs: list[Record] = []
     with (
-        _training.child("on_loader", str(path), threads=threads) as ours,
-        _training.child(
+        training_data.child("on_loader", str(path), threads=threads) as ours,
+        training_data.child(
             "on_graphbolt", str(directory), str(threads), threads=threads, python=options.graphbolt
         ) as theirs,
     ):
@@ -166,7 +164,7 @@ def _sampling(directory: Path, options: argparse.Namespace) -> Record:
                     given = {"seeds": str(seeds), "batch_size": size, "fanouts": PAPER_FANOUTS}
                     run["graphbolt"] = theirs.call("sample", **given)["value"]
                 runs.append(run)
-    _runs.table(
+    reporting.table(
         f"sampling with de-duplication at {PAPER_FANOUTS}, RMAT-{options.scale}, M edges/s",
         ("batch size", "tiergraph", "GraphBolt", "ratio"),
         [_sampling_row(size, runs) for size in BATCH_SIZES],
@@ -186,18 +184,18 @@ def _sampling_row(size: int, runs: list[Record]) -> list[object]:
 def _gather(directory: Path, options: argparse.Namespace) -> Record:
     """Bytes a second of 512-byte rows in memory, into new memory; tiergraph and PyTorch in turn."""
     path, seeds, threads = directory / "rows.tg", directory / "all.npy", options.threads
-    _training.build(path, options.scale, ROW_DIM, threads)
-    vertices = _training.write_seeds(path, seeds, 1 << options.scale)
+    training_data.build(path, options.scale, ROW_DIM, threads)
+    vertices = training_data.write_seeds(path, seeds, 1 << options.scale)
     if not (directory / "indptr.npy").exists():
-        _training.write_csc(path, directory)
+        training_data.write_csc(path, directory)
     wanted = min(GATHERED, vertices)
     given: Record = {"num_neighbors": [0], "batch_size": wanted, "drop_last": True}
     given |= {"shuffle": True, "threads": threads, "memory": "8GiB"}
     ours: list[float] = []
     theirs: list[float] = []
     with (
-        _training.child("on_loader", str(path), threads=threads) as loader,
-        _training.child("on_mapped", str(directory), threads=threads) as mapped,
+        training_data.child("on_loader", str(path), threads=threads) as loader,
+        training_data.child("on_mapped", str(directory), threads=threads) as mapped,
     ):
         loader.call("open", name="g", seeds=str(seeds), **given)
         for _ in range(options.repetitions):
@@ -209,7 +207,7 @@ def _gather(directory: Path, options: argparse.Namespace) -> Record:
                 mapped.call("gather", **shape, repetitions=count, threads=threads)["value"]
             )
     rates = [(median(rates) or 0) / 1e9 for rates in (ours, theirs)]
-    _runs.table(
+    reporting.table(
         f"gathering {wanted:,} of {vertices:,} rows of {ROW_DIM * 4} bytes in memory, GB/s",
         ("", "tiergraph's loader", "PyTorch's indexing", "ratio"),
         [["whole batches", *rates, rates[0] / rates[1]]],

@@ -14,12 +14,9 @@ from typing import Any
 
 import numpy as np
 
-import _builds
-import _edges
-import _machine
-import _runs
 import tiergraph as tg
-from _runs import Record, median, say
+from common import machine, other_build, reporting, rmat
+from common.reporting import Record, median, say
 
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "pagerank": {"iterations": 10, "tolerance": 0.0},
@@ -36,15 +33,15 @@ SEEDS = 1 << 15
 
 def main() -> None:
     """Prepares, measures, prints and saves; or does a task for the former."""
-    if _builds.serve({"prepare": _prepared, "run": _run, "build": _build, "epoch": _epoch}):
+    if other_build.serve({"prepare": _prepared, "run": _run, "build": _build, "epoch": _epoch}):
         return
     options = _options()
-    with _runs.data_directory("two_builds", options.keep) as directory:
+    with reporting.data_directory("two_builds", options.keep) as directory:
         say("preparing")
         where = {"directory": str(directory), "scale": options.scale}
-        _builds.answer(__file__, "prepare", where, options.before)
+        other_build.answer(__file__, "prepare", where, options.before)
         records = [_compared(job, directory, options) for job in _jobs(directory, options)]
-    _runs.table(
+    reporting.table(
         f"RMAT-{options.scale}, {options.threads} threads: medians of {options.repetitions}",
         ("job", "s", "s before", "ratio"),
         [
@@ -52,11 +49,11 @@ def main() -> None:
             for r in records
         ],
     )
-    _runs.save(options, "two_builds", "dropped before each run out of core", records)
+    reporting.save(options, "two_builds", "dropped before each run out of core", records)
 
 
 def _options() -> argparse.Namespace:
-    parser = _runs.arguments(__doc__ or "", scale=22, repetitions=5)
+    parser = reporting.arguments(__doc__ or "", scale=22, repetitions=5)
     parser.add_argument(
         "--before", type=Path, required=True, help="a folder with another build's `tiergraph`"
     )
@@ -96,12 +93,12 @@ def _compared(job: Job, directory: Path, options: argparse.Namespace) -> Record:
     say(name)
     seconds: dict[str, list[float]] = {"now": [], "before": []}
     for repetition in range(options.repetitions):
-        both = list(_builds.builds(options.before).items())
+        both = list(other_build.builds(options.before).items())
         # Who comes first finds other things in caches than who comes second.
         for build, package in both if repetition % 2 else reversed(both):
             if drops:
-                _machine.drop_page_cache()
-            seconds[build].append(_builds.answer(__file__, task, what, package))
+                machine.drop_page_cache()
+            seconds[build].append(other_build.answer(__file__, task, what, package))
     ratios = [now / before for now, before in zip(*seconds.values(), strict=True)]
     return {"job": name, "seconds": seconds, "ratio": median(ratios)}
 
@@ -110,7 +107,7 @@ def _prepared(directory: str, scale: int) -> None:
     folder = Path(directory)
     for codec in CODECS:
         tg.generate("rmat", folder / f"{codec}.tg", scale=scale, weights="byte", codec=codec)
-    np.save(folder / "pairs.npy", _edges.pairs(scale - 1))
+    np.save(folder / "pairs.npy", rmat.pairs(scale - 1))
     communities = {
         "vertices": 1 << (scale - 2),
         "communities": 16,

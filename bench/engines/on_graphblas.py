@@ -12,7 +12,7 @@ import numpy as np
 from graphblas import Matrix, Vector, binary, semiring
 from scipy import sparse
 
-import _edges
+from common import rmat
 
 Fetch = Callable[[], Any]
 
@@ -26,13 +26,13 @@ DELTA = 0.1
 def load(directory: str, kind: str) -> GraphBLAS:
     """Builds the matrix from the arrays, with weights or all 1."""
     gb.ss.config["nthreads"] = int(os.environ["OMP_NUM_THREADS"])
-    return GraphBLAS(_edges.read(Path(directory)), kind == "weighted")
+    return GraphBLAS(rmat.read(Path(directory)), kind == "weighted")
 
 
 class GraphBLAS:
     """The commands on SuiteSparse:GraphBLAS."""
 
-    def __init__(self, edges: _edges.Edges, weighted: bool) -> None:
+    def __init__(self, edges: rmat.Edges, weighted: bool) -> None:
         n = self._n = edges.vertices
         once = sparse.csr_matrix((edges.weights, (edges.src, edges.dst)), shape=(n, n))
         both = (once + once.T).tocsr()

@@ -16,7 +16,7 @@ import torch
 
 
 def load(directory: str, threads: str) -> OnGraphBolt:
-    """The graph in `directory` as `_training.write_csc` left it."""
+    """The graph in `directory` as `training_data.write_csc` left it."""
     torch.set_num_threads(int(threads))
     return OnGraphBolt(Path(directory))
 

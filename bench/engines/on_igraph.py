@@ -9,20 +9,20 @@ from typing import Any
 import igraph
 import numpy as np
 
-import _edges
+from common import rmat
 
 Fetch = Callable[[], Any]
 
 
 def load(directory: str, kind: str) -> Igraph:
     """Builds its graph from the arrays, with weights or without."""
-    return Igraph(_edges.read(Path(directory)), kind == "weighted")
+    return Igraph(rmat.read(Path(directory)), kind == "weighted")
 
 
 class Igraph:
     """The commands on igraph."""
 
-    def __init__(self, edges: _edges.Edges, weighted: bool) -> None:
+    def __init__(self, edges: rmat.Edges, weighted: bool) -> None:
         ends = np.column_stack((edges.src, edges.dst)).astype(np.int64)
         self._graph = igraph.Graph(n=edges.vertices, edges=ends)
         del ends

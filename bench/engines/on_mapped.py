@@ -20,7 +20,7 @@ Ids = NDArray[np.int64]
 
 
 def load(directory: str) -> OnMapped:
-    """The neighbours that `_training.write_csc` left in `directory`."""
+    """The neighbours that `training_data.write_csc` left in `directory`."""
     return OnMapped(Path(directory))
 
 

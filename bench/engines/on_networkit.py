@@ -10,7 +10,7 @@ from typing import Any
 import networkit as nk
 import numpy as np
 
-import _edges
+from common import rmat
 
 Fetch = Callable[[], Any]
 
@@ -18,13 +18,13 @@ Fetch = Callable[[], Any]
 def load(directory: str, kind: str) -> NetworKit:
     """Builds its graph from the arrays, with weights or without."""
     nk.setNumberOfThreads(int(os.environ["OMP_NUM_THREADS"]))
-    return NetworKit(_edges.read(Path(directory)), kind == "weighted")
+    return NetworKit(rmat.read(Path(directory)), kind == "weighted")
 
 
 class NetworKit:
     """The commands on NetworKit. The conversion of results to arrays is not timed."""
 
-    def __init__(self, edges: _edges.Edges, weighted: bool) -> None:
+    def __init__(self, edges: rmat.Edges, weighted: bool) -> None:
         ends = tuple(np.asarray(ids, dtype=np.uint64) for ids in (edges.src, edges.dst))
         weights = np.asarray(edges.weights, dtype=np.float64)
         given = (weights, ends) if weighted else ends

@@ -12,7 +12,7 @@ from sknetwork.path import get_distances
 from sknetwork.ranking import PageRank
 from sknetwork.topology import get_connected_components
 
-import _edges
+from common import rmat
 
 Fetch = Callable[[], Any]
 
@@ -21,13 +21,13 @@ def load(directory: str, kind: str) -> ScikitNetwork:
     """Builds the adjacency matrix from the arrays."""
     if kind == "weighted":
         raise NotImplementedError("it has no weighted shortest paths")
-    return ScikitNetwork(_edges.read(Path(directory)))
+    return ScikitNetwork(rmat.read(Path(directory)))
 
 
 class ScikitNetwork:
     """The commands on scikit-network."""
 
-    def __init__(self, edges: _edges.Edges) -> None:
+    def __init__(self, edges: rmat.Edges) -> None:
         once = sparse.csr_matrix(
             (np.ones(len(edges.src), dtype=np.float32), (edges.src, edges.dst)),
             shape=(edges.vertices, edges.vertices),

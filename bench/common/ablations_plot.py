@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from _runs import Record, median
+from common.reporting import Record, median
 
 PANELS = {
     "placement (paper's Figure 7)": {

@@ -9,7 +9,7 @@ import resource
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 GIB = 1 << 30
 LOAD_AT_START = os.getloadavg()[0]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import _edges
+from common import rmat
 
 SCALED = ("networkit", "scikit_network")
 """Engines with another definition of the mass of sinks: only proportions are compared."""
@@ -20,7 +20,7 @@ Values = NDArray[Any]
 class Checks:
     """The first result of each command, and how far the later ones are from it."""
 
-    def __init__(self, edges: _edges.Edges) -> None:
+    def __init__(self, edges: rmat.Edges) -> None:
         self._first: dict[tuple[str, int | None], Values] = {}
         self._connected = np.zeros(edges.vertices, dtype=bool)
         self._connected[edges.src] = self._connected[edges.dst] = True

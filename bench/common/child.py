@@ -14,9 +14,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from _cgroup import MemoryGroup
+from common.cgroup import MemoryGroup
 
-BENCH = Path(__file__).resolve().parent
+BENCH = Path(__file__).resolve().parent.parent
 KILLED_FIRST = "1000"
 
 

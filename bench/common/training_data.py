@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import tiergraph as tg
-from _cgroup import MemoryGroup
-from _child import Child
-from _runs import Record, say
+from common.cgroup import MemoryGroup
+from common.child import Child
+from common.reporting import Record, say
 
 CLASSES = 16
 SEED_SHARE = 0.01

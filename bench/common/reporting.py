@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import _machine
+from common import machine
 
-BENCH = Path(__file__).resolve().parent
+BENCH = Path(__file__).resolve().parent.parent
 DATA = BENCH / "data"
 PATH_KEYS = {"graph", "source", "output", "damage"}
 
@@ -53,15 +53,15 @@ def data_directory(script: str, keep: bool) -> Iterator[Path]:
 def save(options: argparse.Namespace, script: str, cache_state: str, results: Any) -> Path:
     """Writes the raw results to `runs/DATE-MACHINE/SCRIPT.json`."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    path: Path = options.runs / f"{today}-{_machine.label()}" / f"{script}.json"
+    path: Path = options.runs / f"{today}-{machine.label()}" / f"{script}.json"
     configuration = {k: v for k, v in vars(options).items() if not isinstance(v, Path)}
     text = json.dumps(
         {
             "script": script,
             "date": today,
-            "commit": _machine.commit(),
+            "commit": machine.commit(),
             "configuration": configuration,
-            "device": _machine.device(),
+            "device": machine.device(),
             "cache_state": cache_state,
             "results": without_paths(results),
         },
@@ -70,7 +70,7 @@ def save(options: argparse.Namespace, script: str, cache_state: str, results: An
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     # Reasons of failures name files.
-    path.write_text(text.replace(str(_machine.ROOT), ".") + "\n")
+    path.write_text(text.replace(str(machine.ROOT), ".") + "\n")
     say(f"raw results: {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
     return path
 

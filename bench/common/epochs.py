@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import tiergraph as tg
-from _runs import Record
+from common.reporting import Record
 from tiergraph.train import TrainOptions
 from tiergraph.train.models import forward
 

@@ -1,0 +1,1 @@
+"""What the scripts share: measuring, reporting, and processes of their own."""
