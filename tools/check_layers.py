@@ -18,8 +18,8 @@ from typing import Any
 LAYERS = [
     {"core"},
     {"format", "mem"},
-    {"kernels", "io", "gpu"},
-    {"cache"},
+    {"kernels", "gpu", "cache"},
+    {"io"},
     {"graph"},
     {"ingest", "analytics", "sampler"},
     {"py"},

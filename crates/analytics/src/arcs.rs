@@ -3,7 +3,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::LANES;
-use tiergraph_graph::{Direction, Graph, Then, TileSelection};
+use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{CHUNK, Slice};
 
 /// Arcs that are in memory now: column → row (source → destination).
@@ -122,7 +122,7 @@ pub(crate) fn for_each_arc<W>(
             visit(w, &Arcs::Row { row: row.vertex as u32, columns, weights });
             Ok(())
         };
-        return graph.raw_pass(Direction::In, Then::Stop, begin, one, end);
+        return graph.raw_pass(Direction::In, NextPass::Unknown, begin, one, end);
     };
     let (vertices, unchecked) = (graph.vertices() as u64, graph.is_unchecked());
     let one = |w: &mut W, _: &_, segment: &tiergraph_format::tiles::Segment<'_>| {
@@ -138,7 +138,7 @@ pub(crate) fn for_each_arc<W>(
         })?;
         is_sound.then_some(()).ok_or_else(no_vertices)
     };
-    graph.tile_pass(selection, Then::Stop, begin, one, end)
+    graph.tile_pass(selection, NextPass::Unknown, begin, one, end)
 }
 
 /// Whether all of a slice's rows and columns are below these.

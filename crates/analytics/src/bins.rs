@@ -65,7 +65,7 @@ impl<'a> Bins<'a> {
         here.iter().for_each(|e| blocks[e.block as usize] = true);
         here.sort_by_key(|e| e.column_tile);
         let columns = here.chunk_by(|a, b| a.column_tile == b.column_tile);
-        let made = graph.team().share(columns, |_, columns| {
+        let made = graph.thread_pool().share(columns, |_, columns| {
             let of_column = |column: &[TilesIndex]| {
                 column.iter().map(|entry| Bin::new(graph, &kernel, entry)).collect()
             };
@@ -134,7 +134,7 @@ impl<'a> Bins<'a> {
         len: usize,
         work: impl Fn(usize, &mut dyn Iterator<Item = usize>) -> R + Sync,
     ) -> Result<Vec<R>> {
-        self.graph.team().share(0..len, |worker, items| {
+        self.graph.thread_pool().share(0..len, |worker, items| {
             let since = Instant::now();
             let worked = work(worker, items);
             self.graph.totals().computed(since);
@@ -201,7 +201,7 @@ fn lock(bin: &Mutex<Bin>) -> MutexGuard<'_, Bin> {
 mod tests {
     use tiergraph_core::{Cancel, Silent};
     use tiergraph_format::tiles::Segment;
-    use tiergraph_graph::{OpenOptions, Then};
+    use tiergraph_graph::{NextPass, OpenOptions};
     use tiergraph_ingest::build::{BuildOptions, Direction, build};
     use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
     use tiergraph_ingest::{EdgeBatch, Endpoints};
@@ -234,7 +234,7 @@ mod tests {
     /// Goes over everything, so that it becomes resident.
     fn read_all(graph: &Graph) {
         let all = graph.select_tiles(|_| true);
-        graph.tile_pass(&all, Then::Stop, |_| (), |(), _, _| Ok(()), |()| Ok(())).unwrap();
+        graph.tile_pass(&all, NextPass::Unknown, |_| (), |(), _, _| Ok(()), |()| Ok(())).unwrap();
     }
 
     #[test]

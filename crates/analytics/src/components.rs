@@ -8,8 +8,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tiergraph_core::{Progress, Result};
-use tiergraph_graph::{Graph, Team};
+use tiergraph_core::{Progress, Result, ThreadPool};
+use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, MemoryPlan, vec_from_fn};
 
 use crate::arcs::{Arcs, for_each_arc};
@@ -27,7 +27,7 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     let mut run = Run::start(graph, "wcc", 1, progress);
     let selection = graph.select_tiles(|_| true);
     for_each_arc(graph, &selection, |_| (), |(), arcs| join_all(&parents, arcs), |()| Ok(()))?;
-    compress(&parents, graph.team())?;
+    compress(&parents, graph.thread_pool())?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
     Ok((named(graph, |v| parent(&parents, v as u32))?, report))
@@ -87,8 +87,8 @@ fn join(parents: &[AtomicU32], a: u32, b: u32) {
 }
 
 /// Points every vertex at its root.
-fn compress(parents: &[AtomicU32], team: &Team) -> Result<()> {
-    team.share(parents.chunks(1 << 16), |_, parts| {
+fn compress(parents: &[AtomicU32], threads: &ThreadPool) -> Result<()> {
+    threads.share(parents.chunks(1 << 16), |_, parts| {
         for v in parts.flatten() {
             let mut root = v.load(Ordering::Relaxed);
             while parent(parents, root) != root {

@@ -11,8 +11,8 @@
 use std::ops::Add;
 use std::slice;
 
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
-use tiergraph_graph::{Direction, Graph, Team, Then};
+use tiergraph_core::{Error, ErrorKind, Progress, Result, ThreadPool};
+use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_kernels::widest;
 use tiergraph_mem::{Array, MemoryPlan};
 
@@ -77,9 +77,9 @@ pub fn pagerank(
     graph.plan_residency();
     let sums = start(&mut x, &degrees, &walk.teleport);
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
-    let converged = walk.iterate(&mut run, sums, |jump, then| {
-        pull.pass(then, &x, &y)?;
-        update(graph.team(), jump, &degrees, &mut x, &mut y)
+    let converged = walk.iterate(&mut run, sums, |jump, next| {
+        pull.pass(next, &x, &y)?;
+        update(graph.thread_pool(), jump, &degrees, &mut x, &mut y)
     })?;
     let report = run.finish(converged)?;
     drop(y);
@@ -151,18 +151,19 @@ impl<'a> Walk<'a> {
         &mut self,
         run: &mut Run<'_>,
         sums: Sums,
-        mut step: impl FnMut(&Jump<'_>, Then) -> Result<Sums>,
+        mut step: impl FnMut(&Jump<'_>, NextPass) -> Result<Sums>,
     ) -> Result<bool> {
         let mut sums = sums + self.isolated.sums(0.0);
         let PageRank { damping, iterations, tolerance, .. } = *self.options;
         for pass in 1..=iterations {
             // The ranks' change falls by the damping factor or more.
             let is_last = tolerance.is_some_and(|t| pass > 1 && damping * sums.change < t);
-            let then = if is_last || pass == iterations { Then::Stop } else { Then::Again };
+            let next =
+                if is_last || pass == iterations { NextPass::Unknown } else { NextPass::Same };
             // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
             let jump = (1.0 - damping) + damping * sums.sinks;
             let jump = Jump { jump, damping, teleport: &self.teleport };
-            sums = step(&jump, then)? + self.isolated.update(&jump);
+            sums = step(&jump, next)? + self.isolated.update(&jump);
             run.iteration("pass", sums.change);
             if tolerance.is_some_and(|t| sums.change < t) {
                 return Ok(true);
@@ -277,7 +278,7 @@ fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
 
 /// Makes the next ranks from the sums in `y`, which it sets to zero.
 fn update(
-    team: &Team,
+    threads: &ThreadPool,
     jump: &Jump<'_>,
     degrees: &[u32],
     x: &mut [f32],
@@ -293,7 +294,7 @@ fn update(
         rest = later;
         parts.push((begin, now, chunk));
     }
-    let made = team.share(parts.into_iter(), |_, parts| {
+    let made = threads.share(parts.into_iter(), |_, parts| {
         let of_part = |(first, x, y): (usize, &mut [f32], &mut Array<f64>)| {
             let degrees = &degrees[first..first + x.len()];
             update_part(jump, first, degrees, x, y)

@@ -2,7 +2,7 @@
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
-use tiergraph_graph::{Direction, Graph, Then, TileSelection};
+use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
 use tiergraph_mem::Array;
 
@@ -47,13 +47,13 @@ impl<'a> Sparse<'a> {
         &mut self,
         graph: &'a Graph,
         kernel: &Kernel,
-        then: Then,
+        next: NextPass,
         y: &Chunks<f64>,
         strips: &PerWorker<StripBuffer<f64>>,
     ) -> Result<()> {
         match self {
             Self::Binned(bins) => bins.add_to(y, strips)?,
-            Self::AtFirst if then == Then::Again => {
+            Self::AtFirst if next == NextPass::Same => {
                 *self = Bins::new(graph, *kernel)?.map_or(Self::WithAll, Self::Binned);
             }
             Self::AtFirst | Self::WithAll => (),
@@ -103,12 +103,12 @@ impl<'a> PullSum<'a> {
     /// `x` is [`padded`], `y` has chunks of [`chunk_log2`]. Bytes: the pass file's, less what is
     /// resident. The order of additions, and so the last bits, depends on the order of
     /// completions.
-    pub(crate) fn pass(&mut self, then: Then, x: &[f32], y: &Chunks<f64>) -> Result<()> {
+    pub(crate) fn pass(&mut self, next: NextPass, x: &[f32], y: &Chunks<f64>) -> Result<()> {
         let graph = self.graph;
         match &mut self.way {
-            Way::Raw(strips) => raw(graph, strips, then, x, y),
-            Way::Rows(kernel, strips, sparse) => rows(graph, kernel, strips, sparse, then, x, y),
-            Way::Both(kernel, strips) => both(graph, kernel, strips, then, x, y),
+            Way::Raw(strips) => raw(graph, strips, next, x, y),
+            Way::Rows(kernel, strips, sparse) => rows(graph, kernel, strips, sparse, next, x, y),
+            Way::Both(kernel, strips) => both(graph, kernel, strips, next, x, y),
         }
     }
 }
@@ -118,7 +118,7 @@ fn rows<'a>(
     kernel: &Kernel,
     strips: &PerWorker<StripBuffer<f64>>,
     sparse: &mut Sparse<'a>,
-    then: Then,
+    next: NextPass,
     x: &[f32],
     y: &Chunks<f64>,
 ) -> Result<()> {
@@ -126,7 +126,7 @@ fn rows<'a>(
     let columns = kernel.options().columns();
     graph.tile_pass(
         &selection,
-        then,
+        next,
         |worker| strips.of(worker),
         |strip, _, segment| {
             strip.move_to(segment.row_base as usize, segment.rows as usize, y, add);
@@ -138,21 +138,21 @@ fn rows<'a>(
             Ok(())
         },
     )?;
-    sparse.end(graph, kernel, then, y, strips)
+    sparse.end(graph, kernel, next, y, strips)
 }
 
 fn both(
     graph: &Graph,
     kernel: &Kernel,
     strips: &PerWorker<SymmetricStrip>,
-    then: Then,
+    next: NextPass,
     x: &[f32],
     y: &Chunks<f64>,
 ) -> Result<()> {
     let columns = kernel.options().columns();
     graph.tile_pass(
         &graph.select_tiles(|_| true),
-        then,
+        next,
         |worker| strips.of(worker),
         |strip, _, segment| {
             strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
@@ -173,13 +173,13 @@ fn both(
 fn raw(
     graph: &Graph,
     strips: &PerWorker<StripBuffer<f64>>,
-    then: Then,
+    next: NextPass,
     x: &[f32],
     y: &Chunks<f64>,
 ) -> Result<()> {
     graph.raw_lists_pass(
         Direction::In,
-        then,
+        next,
         |worker| strips.of(worker),
         |strip, lists| {
             sum_lists(x, lists.ids, lists.table, |vertex, sum| {

@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
             compute_seconds: stats.compute_seconds,
             peak_rss_bytes: peak_rss_bytes()?,
             converged,
-            gpu: self.gpu.map(|gpu| GpuReport { busy, ..gpu }),
+            gpu: self.gpu.map(|gpu| gpu.at_end(self.graph, busy)),
             details: self.details,
         })
     }

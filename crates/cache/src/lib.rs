@@ -33,6 +33,12 @@ pub enum BlockFile {
     OutBlocks,
     /// `in.blocks`.
     InBlocks,
+    /// `tiles.blocks`, unchecked: a device checks what it gets.
+    TilesForDevice,
+    /// `out.blocks`, unchecked.
+    OutBlocksForDevice,
+    /// `in.blocks`, unchecked.
+    InBlocksForDevice,
 }
 
 /// Names a block of one of a graph's files.
@@ -116,6 +122,14 @@ impl BlockCache {
                 resident.bytes -= block.len() as u64;
             }
         }
+    }
+
+    /// Gives up the blocks that `wanted` is false of.
+    pub fn retain(&self, wanted: impl Fn(&AlignedBuf) -> bool) {
+        let Resident { blocks, kept, bytes, .. } = &mut *self.lock();
+        blocks.retain(|_, block| wanted(block));
+        kept.retain(|key| blocks.contains_key(key));
+        *bytes = blocks.values().map(|block| block.len() as u64).sum();
     }
 
     /// Bytes that blocks may take.

@@ -98,6 +98,13 @@ impl Error {
         self
     }
 
+    /// What the user can do now, unless something was said before.
+    #[must_use]
+    pub fn or_hint(mut self, hint: impl fmt::Display) -> Self {
+        self.0.hint.get_or_insert_with(|| hint.to_string());
+        self
+    }
+
     /// The memory with which this would not have been said, as a hint, and as a figure for callers
     /// that gave a part of theirs and know what the whole must be then.
     #[must_use]

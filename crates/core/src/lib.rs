@@ -1,10 +1,12 @@
-//! What every tiergraph crate speaks: errors, units, cancellation, progress, traces.
+//! What every tiergraph crate speaks: errors, units, cancellation, progress, traces, metrics, threads.
 #![forbid(unsafe_code)]
 
 pub mod cancel;
 pub mod error;
+pub mod metrics;
 pub mod panics;
 pub mod progress;
+mod thread_pool;
 pub mod threads;
 pub mod trace;
 pub mod units;
@@ -12,4 +14,5 @@ pub mod units;
 pub use cancel::Cancel;
 pub use error::{Error, ErrorKind, Result};
 pub use progress::{Progress, Silent};
+pub use thread_pool::ThreadPool;
 pub use units::ByteSize;

@@ -66,6 +66,14 @@ impl Trace {
         Self { start: Instant::now(), spans: Some(Arc::default()) }
     }
 
+    /// Whether both are off, or record the same spans.
+    pub fn is(&self, other: &Self) -> bool {
+        match (&self.spans, &other.spans) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        }
+    }
+
     /// Whether spans are recorded.
     pub fn is_on(&self) -> bool {
         self.spans.is_some()

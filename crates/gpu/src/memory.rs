@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
@@ -111,6 +113,44 @@ impl<T: Pod> Span<T> {
 impl<T: Pod> From<&mut DeviceBuf<T>> for Span<T> {
     fn from(buffer: &mut DeviceBuf<T>) -> Self {
         Self::at(buffer.start, buffer.len)
+    }
+}
+
+/// A part of a buffer of device bytes that one read fills, and that nothing else uses meanwhile.
+#[derive(Debug)]
+pub struct DeviceSpan {
+    buffer: Arc<DeviceBuf<u8>>,
+    range: Range<usize>,
+}
+
+impl DeviceSpan {
+    /// The bytes `range` of `buffer`.
+    ///
+    /// # Panics
+    /// If the buffer is shorter.
+    pub fn new(buffer: &Arc<DeviceBuf<u8>>, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= buffer.len(), "{range:?} of {buffer:?}");
+        Self { buffer: Arc::clone(buffer), range }
+    }
+
+    /// Bytes of the span.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The whole buffer.
+    pub(crate) fn buffer(&self) -> &DeviceBuf<u8> {
+        &self.buffer
+    }
+
+    /// The byte of the buffer where the span starts.
+    pub(crate) fn start(&self) -> usize {
+        self.range.start
     }
 }
 

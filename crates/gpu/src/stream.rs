@@ -5,7 +5,7 @@ use std::ptr;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
-use tiergraph_mem::{AlignedBuf, zeroed_vec};
+use tiergraph_mem::zeroed_vec;
 
 use crate::driver::{Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
@@ -171,23 +171,23 @@ impl Stream {
     ///
     /// # Panics
     /// If a buffer or `to` is shorter.
-    pub fn start_upload(
+    pub fn start_upload<B: AsRef<[u8]>>(
         &self,
-        to: &mut DeviceBuf<u8>,
+        to: &DeviceBuf<u8>,
         at: usize,
-        (from, len): (Vec<AlignedBuf>, usize),
+        (from, len): (Vec<B>, usize),
         event: Event,
-    ) -> Result<Copying<Vec<AlignedBuf>>> {
-        let is_there = from.iter().all(|buffer| len <= buffer.len());
+    ) -> Result<Copying<Vec<B>>> {
+        let is_there = from.iter().all(|buffer| len <= buffer.as_ref().len());
         let end = at + from.len() * len;
         assert!(is_there && end <= to.len(), "{len} bytes each to {at}..{end} of {}", to.len());
-        let adjoin = |a: &AlignedBuf, b: &AlignedBuf| a.as_ptr_range().end == b.as_ptr();
+        let adjoin = |a: &[u8], b: &[u8]| a.len() == len && a.as_ptr_range().end == b.as_ptr();
         let mut address = to.address() + at as u64;
-        for piece in from.chunk_by(|a, b| a.len() == len && adjoin(a, b)) {
-            let bytes = piece.len() * len;
+        for piece in from.chunk_by(|a, b| adjoin(a.as_ref(), b.as_ref())) {
+            let (start, bytes) = (piece[0].as_ref().as_ptr(), piece.len() * len);
             // SAFETY: both sides have `bytes`; `Copying` keeps the buffers until the copy ended.
             let given = self.device.submit("copy blocks to the GPU", |d| unsafe {
-                (d.copy_to_device)(address, piece[0].as_ptr().cast(), bytes, self.handle)
+                (d.copy_to_device)(address, start.cast(), bytes, self.handle)
             });
             if let Err(e) = given {
                 // Others of them may be on their way.

@@ -12,7 +12,7 @@ impl Graph {
         let (path, entry) = (self.dir().path().join(name), self.dir().entry(name)?);
         let mut values = zeroed_vec(elements::<T>(&path, entry)?);
         let chunks = values.chunks_mut(CHUNK_BYTES / size_of::<T>()).enumerate();
-        let read = self.team().share(chunks, |_, chunks| -> Result<()> {
+        let read = self.thread_pool().share(chunks, |_, chunks| -> Result<()> {
             for (number, chunk) in chunks {
                 read_chunk_to(&path, entry, number as u64, chunk)?;
             }

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 
+use tiergraph_cache::BlockKey;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::block;
 use tiergraph_format::salt::Salt;
 use tiergraph_io::FileId;
+use tiergraph_io::pipeline::Request;
 
 use crate::{Direction, Graph};
 
@@ -30,13 +31,24 @@ impl Graph {
         Ok(self.dir().entry(&name)?.blocks as u32)
     }
 
-    /// The stripes of a file: block i of n stripes is at `i / n` of stripe `i mod n`.
+    /// The requests of whole `blocks` of a file, for workers that a device's consumers have. The device
+    /// checks what it gets, so that these blocks are never taken for ones that the CPU has checked.
     ///
     /// # Errors
     /// The graph has no such file.
-    pub fn block_paths(&self, file: BlockFile) -> Result<Vec<PathBuf>> {
-        let (_, name) = self.block_file(file)?;
-        self.dir().paths(&name)
+    pub fn block_requests(&self, file: BlockFile, blocks: &[u32]) -> Result<Vec<Request>> {
+        let (id, _) = self.block_file(file)?;
+        let file = match file {
+            BlockFile::Tiles => tiergraph_cache::BlockFile::TilesForDevice,
+            BlockFile::Raw(Direction::Out) => tiergraph_cache::BlockFile::OutBlocksForDevice,
+            BlockFile::Raw(Direction::In) => tiergraph_cache::BlockFile::InBlocksForDevice,
+        };
+        let len = self.block_bytes();
+        let request = |&block: &u32| {
+            let key = Some(BlockKey { file, block: block.into() });
+            Request { file: id, offset: u64::from(block) * len as u64, len, key }
+        };
+        Ok(blocks.iter().map(request).collect())
     }
 
     /// What the checksums of a file's blocks are salted with.

@@ -54,14 +54,14 @@ impl Graph {
         const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
         let mut names: Vec<u64> = zeroed_vec(positions.len());
         let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
-        self.team().share(parts, |_, parts| {
+        self.thread_pool().share(parts, |_, parts| {
             for (positions, names) in parts {
                 names.iter_mut().zip(positions).for_each(|(name, &at)| *name = at.into());
             }
         })?;
         drop(positions);
         if let Some(ids) = self.user_ids()? {
-            self.team().share(names.chunks_mut(PART), |_, parts| {
+            self.thread_pool().share(names.chunks_mut(PART), |_, parts| {
                 for name in parts.flatten() {
                     *name = ids[*name as usize];
                 }
@@ -136,7 +136,7 @@ impl Graph {
                 left.fetch_sub(1, Ordering::Relaxed);
             }
         };
-        let searched = self.team().share(self.chunks(), |_, numbers| {
+        let searched = self.thread_pool().share(self.chunks(), |_, numbers| {
             while left.load(Ordering::Relaxed) > 0 {
                 let Some(number) = numbers.next() else { break };
                 self.place_chunk(number, place)?;

@@ -6,29 +6,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tiergraph_cache::BlockCache;
+use tiergraph_core::metrics::{PassStats, Totals};
 use tiergraph_core::trace::Trace;
-use tiergraph_core::{Cancel, Error, ErrorKind, Result};
+use tiergraph_core::{Cancel, Error, ErrorKind, Result, ThreadPool};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::Manifest;
 use tiergraph_format::tiles::TileOptions;
-use tiergraph_io::{EngineChoice, EngineReport, FileId, FileSet, ReadEngine, open_engine};
+use tiergraph_io::pipeline::{Buffers, ReadWorkers};
+use tiergraph_io::{
+    EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet, open_engine,
+};
 use tiergraph_kernels::{Isa, Kernel};
-use tiergraph_mem::{Budget, MemoryPlan, Reservation, available_memory_bytes};
+use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation, available_memory_bytes};
 
-use crate::crew::Crew;
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::raw_rows::RawFile;
 use crate::rows::{Direction, Rows};
-use crate::team::Team;
 use crate::tiles::Tiles;
-use crate::worker::BLOCKS_IN_FLIGHT;
-use crate::{PassStats, Totals};
 
-/// Makes a worker's engine over the graph's files.
-pub type EngineFactory =
-    Arc<dyn Fn(&Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> + Send + Sync>;
-
+/// Blocks in flight a worker.
+const BLOCKS_IN_FLIGHT: usize = 8;
 /// Reads in flight a worker: enough small ones to fill a drive.
 const DEPTH: usize = 64;
 /// What a process holds beside state, indexes and large buffers: code, stacks, small buffers.
@@ -62,13 +60,13 @@ pub struct Graph {
     number: u64,
     dir: GraphDir,
     files: Arc<FileSet>,
-    factory: EngineFactory,
-    team: Arc<Team>,
+    engines: Arc<EnginePool>,
+    threads: Arc<ThreadPool>,
     budget: Budget,
     cache: BlockCache,
     residency: bool,
     unchecked: bool,
-    crew: Mutex<Crew>,
+    workers: Mutex<ReadWorkers>,
     engine: EngineReport,
     totals: Totals,
     cancel: Cancel,
@@ -179,28 +177,24 @@ impl Graph {
             .factory
             .clone()
             .unwrap_or_else(|| Arc::new(move |files| open_engine(choice, files, DEPTH)));
-        let (engine, report) = factory(&files)?;
-        let mut engines = vec![engine];
-        if opened.len() == 1 {
-            for _ in 1..threads {
-                engines.push(factory(&files)?.0);
-            }
-        }
+        let engines = EnginePool::new(Arc::clone(&files), factory, threads);
+        // Of several graphs, those that run passes make theirs then.
+        let report = engines.prepare(if opened.len() == 1 { threads } else { 1 })?;
         let graph = |opened: Opened| {
-            let team = Arc::new(Team::new(threads));
+            let threads = Arc::new(ThreadPool::new(threads));
             let block_bytes = opened.dir.manifest().block_bytes as usize;
-            // Of several graphs, those that run passes make theirs then.
-            let engines = std::mem::take(&mut engines);
+            let buffers = move |_| Buffers::of_blocks(block_bytes, BLOCKS_IN_FLIGHT, DEPTH);
+            let workers = ReadWorkers::new(Arc::clone(&threads), Arc::clone(&engines), buffers);
             Self {
                 number: NUMBERS.fetch_add(1, Ordering::Relaxed),
                 files: Arc::clone(&files),
-                factory: Arc::clone(&factory),
+                engines: Arc::clone(&engines),
                 cache: BlockCache::new(0),
                 residency: options.residency.unwrap_or(true),
                 unchecked: options.unchecked,
                 budget: budget.clone(),
-                crew: Mutex::new(Crew::new(Arc::clone(&team), block_bytes, engines)),
-                team,
+                workers: Mutex::new(workers),
+                threads,
                 engine: report.clone(),
                 totals: Totals::default(),
                 cancel: Cancel::default(),
@@ -241,12 +235,12 @@ impl Graph {
 
     /// Workers.
     pub fn threads(&self) -> usize {
-        self.team.size()
+        self.threads.size()
     }
 
     /// The workers' threads, for loops between passes.
-    pub fn team(&self) -> &Team {
-        &self.team
+    pub fn thread_pool(&self) -> &ThreadPool {
+        &self.threads
     }
 
     /// Which engine reads, and why.
@@ -254,9 +248,9 @@ impl Graph {
         &self.engine
     }
 
-    /// A further engine over the graph's files, for a thread that reads on its own.
-    pub(crate) fn new_engine(&self) -> Result<Box<dyn ReadEngine>> {
-        (self.factory)(&self.files).map(|(engine, _)| engine)
+    /// The engines over the graph's files, for threads that read on their own.
+    pub fn engines(&self) -> &Arc<EnginePool> {
+        &self.engines
     }
 
     /// The memory that the graph and its algorithms share.
@@ -310,7 +304,16 @@ impl Graph {
     /// its state.
     pub fn plan_residency(&self) {
         let capacity = if self.residency { self.budget.left() } else { 0 };
+        self.cache.retain(|block| !block.is_locked());
         self.cache.set_capacity(capacity);
+    }
+
+    /// As [`plan_residency`](Self::plan_residency), for blocks in memory that is locked for a device; the
+    /// bytes of all of them.
+    pub fn plan_locked_residency(&self) -> u64 {
+        self.cache.retain(AlignedBuf::is_locked);
+        self.cache.set_capacity(self.budget.left());
+        self.cache.capacity()
     }
 
     /// Refuses memory that does not hold what the opened graph holds: indexes and buffers.
@@ -384,8 +387,8 @@ impl Graph {
     }
 
     /// The workers, for one pass at a time. A pass that panicked is drained by the next.
-    pub(crate) fn crew(&self) -> MutexGuard<'_, Crew> {
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn workers(&self) -> MutexGuard<'_, ReadWorkers> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error of an algorithm that needs a layout which the graph does not have.

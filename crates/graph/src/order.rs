@@ -59,7 +59,7 @@ impl Graph {
         }
         let least = flat::CHUNK_BYTES / size_of::<u64>();
         let chunks = 0..self.chunks().end.min(end.div_ceil(least) as u64);
-        let placed = self.team().share(chunks, |_, numbers| {
+        let placed = self.thread_pool().share(chunks, |_, numbers| {
             for number in numbers {
                 self.place_chunk(number, &place)?;
             }
@@ -118,8 +118,9 @@ impl Graph {
         // Every part looks through the whole order: no more looks than values that move.
         let parts = self.threads().min(width);
         let vertices = self.vertices().div_ceil(parts).max(1);
-        let placed =
-            self.team().share(out.chunks_mut(vertices * width).enumerate(), |_, parts| {
+        let placed = self.thread_pool().share(
+            out.chunks_mut(vertices * width).enumerate(),
+            |_, parts| {
                 for (part, out) in parts {
                     let first = part * vertices;
                     for number in self.chunks() {
@@ -132,7 +133,8 @@ impl Graph {
                     }
                 }
                 Ok(())
-            })?;
+            },
+        )?;
         placed.into_iter().collect::<Result<()>>()?;
         Ok(out)
     }
@@ -167,7 +169,7 @@ impl Graph {
         }
         let out = &mut out[..self.vertices() * width];
         let chunks = self.chunks().zip(out.chunks_mut(self.chunk_vertices() * width));
-        let placed = self.team().share(chunks, |_, chunks| {
+        let placed = self.thread_pool().share(chunks, |_, chunks| {
             for (number, out) in chunks {
                 let first = number as usize * self.chunk_vertices();
                 self.place_chunk(number, |vertex, position| {

@@ -1,16 +1,17 @@
 //! Single pages of files, for readers that know which pages they want: samplers.
 //!
-//! A pass (`reads`) spreads its reads over all workers and ends; a [`PageReader`] belongs to one
-//! thread that prepares mini-batches beside others, has an engine of its own, and does other work
-//! while its reads are in flight.
+//! A pass (`reads`) spreads its reads over all workers and ends; a [`PageReader`] is one worker of a
+//! thread that prepares mini-batches beside others, and does other work while its reads are in flight.
 
-use std::ops::Range;
 use std::sync::Arc;
 
+use tiergraph_core::metrics::Totals;
+use tiergraph_core::trace::Trace;
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::rows::RowsIndex;
 use tiergraph_format::salt::Salt;
-use tiergraph_io::{Done, FileId, FileSet, Read, ReadEngine, Wait};
+use tiergraph_io::pipeline::{Block, Buffers, Consumer, Pass, Plan, Request, Surroundings, Worker};
+use tiergraph_io::{FileId, FileSet, ReadEngine};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::{Direction, Graph};
@@ -52,15 +53,17 @@ impl std::ops::AddAssign for PagesRead {
 
 /// Reads pages with an engine of its own.
 pub struct PageReader {
-    engine: Box<dyn ReadEngine>,
+    worker: Worker,
     files: Arc<FileSet>,
     /// A read stays inside a block, because the next may lie on another stripe.
     pages_per_block: u64,
-    spare: Vec<AlignedBuf>,
-    done: Vec<Done>,
+    /// The list that requests are made in.
+    requests: Vec<Request>,
+    calls: u32,
     cancel: Cancel,
     /// Ends reads as the graph's own flag does.
     stop: Cancel,
+    trace: Trace,
 }
 
 impl Graph {
@@ -90,17 +93,18 @@ impl Graph {
     /// As [`page_reader`](Self::page_reader), with at most so many reads in flight, each of which has a
     /// buffer.
     pub(crate) fn page_reader_of(&self, reads: usize) -> Result<PageReader> {
-        let engine = self.new_engine()?;
-        let reads = engine.capacity().min(reads);
-        let spare = AlignedBuf::batch(reads, READ_BYTES.min(self.block_bytes()))?;
+        let engine = self.engines().lease()?;
+        let (reads, bytes) = (engine.capacity().min(reads), READ_BYTES.min(self.block_bytes()));
+        let buffers = Buffers::of_pages(AlignedBuf::batch(reads, bytes)?, bytes);
         Ok(PageReader {
-            engine,
+            worker: Worker::new(0, Box::new(engine), buffers),
             files: Arc::clone(self.files()),
             pages_per_block: (self.block_bytes() / PAGE_BYTES) as u64,
-            spare,
-            done: Vec::new(),
+            requests: Vec::new(),
+            calls: 0,
             cancel: self.cancel().clone(),
             stop: Cancel::default(),
+            trace: Trace::off(),
         })
     }
 }
@@ -108,7 +112,7 @@ impl Graph {
 impl PageReader {
     /// Bytes of the reader's buffers.
     pub fn resident_bytes(&self) -> u64 {
-        self.spare.iter().map(|buffer| buffer.len() as u64).sum()
+        self.worker.buffers().free_bytes()
     }
 
     /// Ends reads by `stop` too, from now on, and no longer by the flag before.
@@ -118,7 +122,7 @@ impl PageReader {
 
     /// Whether no read is in flight: always so between calls, unless the engine failed.
     pub fn is_idle(&self) -> bool {
-        self.engine.in_flight() == 0
+        self.worker.is_idle()
     }
 
     /// Reads each of `pages` (ascending) of `file` as often as it is there, and calls
@@ -134,109 +138,82 @@ impl PageReader {
         &mut self,
         file: FileId,
         pages: &[u64],
-        mut meanwhile: impl FnMut() -> Result<bool>,
-        mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
+        meanwhile: impl FnMut() -> Result<bool>,
+        visit: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<PagesRead> {
-        let mut count = PagesRead::default();
-        let read = self.read_all(file, pages, &mut meanwhile, &mut visit, &mut count);
-        let drained = self.drain();
-        read.and(drained).map(|()| count)
+        let mut requests = std::mem::take(&mut self.requests);
+        self.cut(file, pages, &mut requests)?;
+        self.calls = self.calls.wrapping_add(1);
+        let plan = Plan::all(self.calls, requests, 1);
+        let totals = Totals::default();
+        let around = Surroundings {
+            cancels: [&self.cancel, &self.stop],
+            totals: &totals,
+            trace: &self.trace,
+            residency: None,
+            op: "read pages",
+        };
+        let mut visitor = Visitor { plan: &plan, meanwhile, visit, has_work: true };
+        let ran = self.worker.run(&Pass::of_one(&plan, around), &mut visitor);
+        self.worker.drain(&Totals::default());
+        self.requests = plan.into_requests();
+        let read = totals.get();
+        let pages = read.bytes_read.div_ceil(PAGE_BYTES as u64);
+        ran.map(|()| PagesRead { pages, reads: read.reads, bytes: pages * PAGE_BYTES as u64 })
     }
 
-    fn read_all(
-        &mut self,
-        file: FileId,
-        mut pages: &[u64],
-        meanwhile: &mut impl FnMut() -> Result<bool>,
-        visit: &mut impl FnMut(u64, &[u8]) -> Result<()>,
-        count: &mut PagesRead,
-    ) -> Result<()> {
-        let mut more_work = true;
-        while !pages.is_empty() || self.engine.in_flight() > 0 {
-            self.cancel.check("read pages")?;
-            self.stop.check("read pages")?;
-            self.fill(file, &mut pages)?;
-            self.engine.poll(&mut self.done, Wait::No)?;
-            if self.done.is_empty() {
-                if more_work {
-                    more_work = meanwhile()?;
-                    continue;
-                }
-                self.engine.poll(&mut self.done, Wait::One)?;
+    /// Cuts `pages` into reads of those that lie side by side in one block and fit a buffer.
+    fn cut(&self, file: FileId, mut pages: &[u64], requests: &mut Vec<Request>) -> Result<()> {
+        requests.clear();
+        let most = (READ_BYTES / PAGE_BYTES).min(self.pages_per_block as usize);
+        let end = self.files.len(file).div_ceil(PAGE_BYTES as u64);
+        while let Some(&first) = pages.first() {
+            let block_end = (first / self.pages_per_block + 1) * self.pages_per_block;
+            let most = most.min((block_end - first) as usize);
+            let side_by_side = pages.iter().take(most).zip(first..).take_while(|(p, q)| **p == *q);
+            let count = side_by_side.count();
+            if first + count as u64 > end {
+                return Err(past_the_end(first + count as u64 - 1));
             }
-            while let Some(Done { tag, buffer, result }) = self.done.pop() {
-                let visited = result.and_then(|bytes| arrived(tag, &buffer, bytes, visit, count));
-                self.spare.push(buffer);
-                visited?;
-            }
+            let (offset, len) = (first * PAGE_BYTES as u64, count * PAGE_BYTES);
+            requests.push(Request { file, offset, len, key: None });
+            pages = &pages[count..];
         }
-        Ok(())
-    }
-
-    /// Submits reads while there are pages, buffers and room.
-    fn fill(&mut self, file: FileId, pages: &mut &[u64]) -> Result<()> {
-        while !pages.is_empty() && self.engine.in_flight() < self.engine.capacity() {
-            let Some(buffer) = self.spare.pop() else { break };
-            let run = self.run(pages, buffer.len());
-            let (offset, len) = (run.start * PAGE_BYTES as u64, pages_bytes(&run));
-            if offset + len as u64 > self.files.len(file).next_multiple_of(PAGE_BYTES as u64) {
-                self.spare.push(buffer);
-                return Err(past_the_end(&run));
-            }
-            if let Err(refused) =
-                self.engine.submit(Read { file, offset, len, buffer, tag: run.start })
-            {
-                self.spare.push(refused.buffer);
-                break;
-            }
-            *pages = &pages[(run.end - run.start) as usize..];
-        }
-        Ok(())
-    }
-
-    /// The first pages that lie side by side in one block and fit a buffer.
-    fn run(&self, pages: &[u64], buffer_bytes: usize) -> Range<u64> {
-        let first = pages[0];
-        let block_end = (first / self.pages_per_block + 1) * self.pages_per_block;
-        let most = (buffer_bytes / PAGE_BYTES).min((block_end - first) as usize);
-        let side_by_side = pages.iter().take(most).zip(first..).take_while(|(p, q)| **p == *q);
-        first..first + side_by_side.count() as u64
-    }
-
-    /// Waits for what is in flight and takes the buffers back: nothing of one call may arrive in
-    /// the next.
-    fn drain(&mut self) -> Result<()> {
-        if self.engine.in_flight() > 0 {
-            self.engine.poll(&mut self.done, Wait::All)?;
-        }
-        self.spare.extend(self.done.drain(..).map(|done| done.buffer));
         Ok(())
     }
 }
 
-fn arrived(
-    first: u64,
-    buffer: &AlignedBuf,
-    bytes: usize,
-    visit: &mut impl FnMut(u64, &[u8]) -> Result<()>,
-    count: &mut PagesRead,
-) -> Result<()> {
-    let bytes = bytes.next_multiple_of(PAGE_BYTES);
-    if bytes == 0 {
-        return Err(past_the_end(&(first..first + 1)));
+/// What is done with the pages of one call.
+struct Visitor<'a, M, V> {
+    plan: &'a Plan,
+    meanwhile: M,
+    visit: V,
+    /// Whether there may be more of the other work.
+    has_work: bool,
+}
+
+impl<M, V> Consumer for Visitor<'_, M, V>
+where
+    M: FnMut() -> Result<bool>,
+    V: FnMut(u64, &[u8]) -> Result<()>,
+{
+    const ACTIVITY: &'static str = "pages";
+
+    fn take(&mut self, block: Block, back: &mut Vec<Block>) -> Result<()> {
+        let first = self.plan.request(block.number).offset / PAGE_BYTES as u64;
+        let visited = (self.visit)(first, &block.bytes.as_slice()[..block.len]);
+        back.push(block);
+        visited
     }
-    count.reads += 1;
-    count.bytes += bytes as u64;
-    count.pages += (bytes / PAGE_BYTES) as u64;
-    visit(first, &buffer[..bytes])
+
+    fn idle(&mut self) -> Result<bool> {
+        self.has_work = self.has_work && (self.meanwhile)()?;
+        Ok(self.has_work)
+    }
 }
 
-fn pages_bytes(run: &Range<u64>) -> usize {
-    (run.end - run.start) as usize * PAGE_BYTES
-}
-
-fn past_the_end(run: &Range<u64>) -> Error {
+fn past_the_end(page: u64) -> Error {
     Error::new(ErrorKind::Format, "read pages")
         .expected("pages of the file")
-        .got(format!("page {} past its end", run.end - 1))
+        .got(format!("page {page} past its end"))
 }

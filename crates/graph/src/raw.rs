@@ -8,10 +8,10 @@ use tiergraph_format::block;
 use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
 use tiergraph_kernels::widest;
 
-use crate::plan::Want;
 use crate::raw_rows::RawFile;
-use crate::reads::Then;
 use crate::{Direction, Graph};
+use tiergraph_io::pipeline::NextPass;
+use tiergraph_io::pipeline::Request;
 
 /// What one block holds of one vertex's list.
 #[derive(Debug, Clone, Copy)]
@@ -120,7 +120,7 @@ impl Graph {
     pub fn raw_pass<W>(
         &self,
         direction: Direction,
-        then: Then,
+        next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -128,7 +128,7 @@ impl Graph {
         let lists = |state: &mut W, lists: &RawLists<'_>| {
             lists.rows().try_for_each(|row| visit(state, &row))
         };
-        self.raw_lists_pass(direction, then, begin, lists, end)
+        self.raw_lists_pass(direction, next, begin, lists, end)
     }
 
     /// Hands the neighbours of every vertex to `visit`, block by block.
@@ -138,7 +138,7 @@ impl Graph {
     pub fn raw_lists_pass<W>(
         &self,
         direction: Direction,
-        then: Then,
+        next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -147,24 +147,24 @@ impl Graph {
             return Err(self.missing_layout("pass over", "raw blocks"));
         };
         let blocks = self.dir().entry(&format!("{direction}.blocks"))?.blocks;
-        let wants: Vec<Want> =
+        let requests: Vec<Request> =
             (0..blocks).map(|block| self.want_raw(direction, raw, block)).collect();
-        self.raw_wants_pass(direction, &wants, then, begin, visit, end)
+        self.raw_wants_pass(direction, &requests, next, begin, visit, end)
     }
 
     /// A block of the file that [`Graph::raw_file`] gave.
-    pub(crate) fn want_raw(&self, direction: Direction, raw: &RawFile, block: u64) -> Want {
+    pub(crate) fn want_raw(&self, direction: Direction, raw: &RawFile, block: u64) -> Request {
         let len = self.block_bytes();
         let key = Some(BlockKey { file: direction.blocks_file(), block });
-        Want { file: raw.file, offset: block * len as u64, len, key }
+        Request { file: raw.file, offset: block * len as u64, len, key }
     }
 
     /// Hands the lists of the wanted blocks to `visit`.
     pub(crate) fn raw_wants_pass<W>(
         &self,
         direction: Direction,
-        wants: &[Want],
-        then: Then,
+        requests: &[Request],
+        next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -175,7 +175,7 @@ impl Graph {
         let name = format!("{direction}.blocks");
         let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
         let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
-            let number = wants[i].offset / self.block_bytes() as u64;
+            let number = requests[i].offset / self.block_bytes() as u64;
             if fresh && !self.is_unchecked() {
                 block::check(bytes, &name, number, salt)?;
             }
@@ -188,7 +188,7 @@ impl Graph {
             }
             visit(state, &lists)
         };
-        self.read_all(wants, then, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
+        self.read_all(requests, next, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tiergraph_core::Result;
 use tiergraph_io::FileId;
 
-use crate::plan::Want;
 use crate::raw::RawRow;
 use crate::{Direction, Graph};
+use tiergraph_io::pipeline::Request;
 
 /// A block that no pass has seen.
 const UNSEEN: u64 = u64::MAX;
@@ -88,14 +88,14 @@ fn partition(blocks: std::ops::Range<u64>, holds: impl Fn(u64) -> bool) -> u64 {
 #[derive(Debug)]
 pub struct RawSelection {
     direction: Direction,
-    wants: Vec<Want>,
+    requests: Vec<Request>,
     missing_bytes: u64,
 }
 
 impl RawSelection {
     /// Bytes of all blocks, resident or not.
     pub fn bytes(&self) -> u64 {
-        self.wants.iter().map(|want| want.len as u64).sum()
+        self.requests.iter().map(|want| want.len as u64).sum()
     }
 
     /// Bytes of the blocks that are not resident.
@@ -113,13 +113,13 @@ impl Graph {
         let (direction, raw) = self.raw_file(direction)?;
         let bytes: u64 = [Direction::Out, Direction::In].map(|d| self.raw_bytes(d)).iter().sum();
         let is_kept = !self.manifest().directed || self.cache().capacity() >= bytes;
-        let mut selection = RawSelection { direction, wants: Vec::new(), missing_bytes: 0 };
+        let mut selection = RawSelection { direction, requests: Vec::new(), missing_bytes: 0 };
         for block in raw.blocks_of(vertices) {
             let want = self.want_raw(direction, raw, block);
             let resident = want.key.is_some_and(|key| self.cache().contains(key));
             let key = want.key.filter(|_| is_kept || resident);
             selection.missing_bytes += if resident { 0 } else { want.len as u64 };
-            selection.wants.push(Want { key, ..want });
+            selection.requests.push(Request { key, ..want });
         }
         Some(selection)
     }
@@ -137,11 +137,11 @@ impl Graph {
         visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let RawSelection { direction, wants, .. } = selection;
+        let RawSelection { direction, requests, .. } = selection;
         self.raw_wants_pass(
             *direction,
-            wants,
-            crate::Then::Stop,
+            requests,
+            crate::NextPass::Unknown,
             begin,
             |state, lists| {
                 let range = lists.vertices();

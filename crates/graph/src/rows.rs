@@ -12,9 +12,8 @@ use tiergraph_io::FileId;
 use tiergraph_mem::prefetch_all;
 
 use crate::Graph;
-use crate::plan::Want;
-use crate::reads::Then;
-use crate::worker::SMALL_READ;
+
+use tiergraph_io::pipeline::{NextPass, Request, SMALL_READ_BYTES};
 
 /// A resident block is handed out in pieces: pages of short lists have many times the vertices of
 /// others, and their work is to be shared.
@@ -90,7 +89,7 @@ impl Rows {
 #[derive(Debug)]
 pub struct RowSelection {
     direction: Direction,
-    wants: Vec<Want>,
+    requests: Vec<Request>,
     /// For each want, where its runs of pages end in `pages`.
     ends: Vec<usize>,
     pages: Vec<Range<u64>>,
@@ -102,7 +101,7 @@ pub struct RowSelection {
 impl RowSelection {
     /// Bytes of all reads, resident or not.
     pub fn bytes(&self) -> u64 {
-        self.wants.iter().map(|w| w.len as u64).sum()
+        self.requests.iter().map(|w| w.len as u64).sum()
     }
 
     /// Bytes of the reads whose block was not resident.
@@ -200,7 +199,7 @@ impl Graph {
         let roomy = self.is_roomy(rows);
         let mut to = RowSelection {
             direction: rows.direction,
-            wants: Vec::new(),
+            requests: Vec::new(),
             ends: Vec::new(),
             pages: Vec::new(),
             missing_bytes: 0,
@@ -223,7 +222,7 @@ impl Graph {
 
     /// Wants pages of one block: the block where it may be resident, else runs of small reads.
     fn want_rows(&self, rows: &Rows, key: BlockKey, pages: Range<u64>, to: &mut RowSelection) {
-        let same_block = to.wants.last().is_some_and(|want| want.key == Some(key));
+        let same_block = to.requests.last().is_some_and(|want| want.key == Some(key));
         let piece = |pages: &Range<u64>| pages.start / PIECE_PAGES;
         let same_piece = to.pages.last().is_some_and(|last| piece(last) == piece(&pages));
         let resident = !(same_block && same_piece) && self.cache().contains(key);
@@ -238,18 +237,18 @@ impl Graph {
             let len = self.block_bytes();
             let offset = key.block * len as u64;
             to.missing_bytes += if resident { 0 } else { len as u64 };
-            to.wants.push(Want { file: rows.file, offset, len, key: Some(key) });
+            to.requests.push(Request { file: rows.file, offset, len, key: Some(key) });
             to.pages.push(pages);
             to.ends.push(to.pages.len());
             return;
         }
-        let most = (SMALL_READ / PAGE_BYTES) as u64;
+        let most = (SMALL_READ_BYTES / PAGE_BYTES) as u64;
         for begin in pages.clone().step_by(most as usize) {
             let end = pages.end.min(begin + most);
             let offset = begin * PAGE_BYTES as u64;
             let len = (end - begin) as usize * PAGE_BYTES;
             to.missing_bytes += len as u64;
-            to.wants.push(Want { file: rows.file, offset, len, key: None });
+            to.requests.push(Request { file: rows.file, offset, len, key: None });
             to.pages.push(begin..end);
             to.ends.push(to.pages.len());
         }
@@ -271,7 +270,7 @@ impl Graph {
         let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
         let in_file = self.rows(selection.direction).map_or(0, |rows| rows.index.len() as u64);
         let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| {
-            let want = &selection.wants[i];
+            let want = &selection.requests[i];
             let first = want.offset / PAGE_BYTES as u64;
             if fresh {
                 // All of a block that may become resident, because later passes do not check.
@@ -290,7 +289,7 @@ impl Graph {
             }
             Ok(())
         };
-        self.read_all(&selection.wants, Then::Stop, begin, one, end)
+        self.read_all(&selection.requests, NextPass::Unknown, begin, one, end)
     }
 }
 

@@ -10,8 +10,8 @@ use tiergraph_io::FileId;
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::Graph;
-use crate::plan::Want;
-use crate::reads::Then;
+use tiergraph_io::pipeline::NextPass;
+use tiergraph_io::pipeline::Request;
 
 /// Wanted segments this close are read together with what is between them.
 const MERGE_BYTES: usize = 16 << 10;
@@ -58,10 +58,10 @@ impl Tiles {
     }
 }
 
-/// The segments that a pass wants, and the reads that bring them.
+/// The segments that a pass requests, and the reads that bring them.
 #[derive(Debug, Default)]
 pub struct TileSelection {
-    wants: Vec<Want>,
+    requests: Vec<Request>,
     /// For each want, its segments in `segments`.
     ends: Vec<usize>,
     segments: Vec<u32>,
@@ -70,12 +70,12 @@ pub struct TileSelection {
 impl TileSelection {
     /// Bytes of all reads, resident or not.
     pub fn bytes(&self) -> u64 {
-        self.wants.iter().map(|w| w.len as u64).sum()
+        self.requests.iter().map(|w| w.len as u64).sum()
     }
 
     /// Whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
-        self.wants.is_empty()
+        self.requests.is_empty()
     }
 
     fn segments(&self, want: usize) -> &[u32] {
@@ -166,7 +166,7 @@ impl Graph {
     fn want_block(&self, tiles: &Tiles, key: BlockKey, picked: &[u32], to: &mut TileSelection) {
         let len = self.block_bytes();
         let offset = key.block * len as u64;
-        to.wants.push(Want { file: tiles.file, offset, len, key: Some(key) });
+        to.requests.push(Request { file: tiles.file, offset, len, key: Some(key) });
         to.segments.extend_from_slice(picked);
         to.ends.push(to.segments.len());
     }
@@ -180,7 +180,12 @@ impl Graph {
             let end = (end_of(run[run.len() - 1]) + SLACK).next_multiple_of(PAGE_BYTES);
             let len = end.min(self.block_bytes()) - begin;
             let block = u64::from(entry(run[0]).block) * self.block_bytes() as u64;
-            to.wants.push(Want { file: tiles.file, offset: block + begin as u64, len, key: None });
+            to.requests.push(Request {
+                file: tiles.file,
+                offset: block + begin as u64,
+                len,
+                key: None,
+            });
             to.segments.extend_from_slice(run);
             to.ends.push(to.segments.len());
         }
@@ -211,7 +216,7 @@ impl Graph {
     pub fn tile_pass<W>(
         &self,
         selection: &TileSelection,
-        then: Then,
+        next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -221,7 +226,7 @@ impl Graph {
         };
         let salt = self.manifest().salt("tiles.blocks");
         let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| -> Result<()> {
-            let want = &selection.wants[i];
+            let want = &selection.requests[i];
             let whole = want.key.is_some();
             let is_new = fresh && !self.is_unchecked();
             if is_new && let Some(key) = want.key {
@@ -238,7 +243,7 @@ impl Graph {
             }
             Ok(())
         };
-        self.read_all(&selection.wants, then, begin, one, end)
+        self.read_all(&selection.requests, next, begin, one, end)
     }
 
     pub(crate) fn file_name(&self, name: &str) -> String {

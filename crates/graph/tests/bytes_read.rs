@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{Direction, Graph, OpenOptions, PassStats, Then};
+use tiergraph_graph::{Direction, Graph, NextPass, OpenOptions, PassStats};
 
 /// What one pass over everything read, and the arcs that it visited.
 fn pass(graph: &Graph) -> (PassStats, u64) {
-    pass_then(graph, Then::Stop)
+    pass_then(graph, NextPass::Unknown)
 }
 
-fn pass_then(graph: &Graph, then: Then) -> (PassStats, u64) {
+fn pass_then(graph: &Graph, next: NextPass) -> (PassStats, u64) {
     let before = graph.stats();
     let arcs = AtomicU64::new(0);
     let count = |n: u64| arcs.fetch_add(n, Ordering::Relaxed);
@@ -23,7 +23,7 @@ fn pass_then(graph: &Graph, then: Then) -> (PassStats, u64) {
         true => graph
             .tile_pass(
                 &graph.select_tiles(|_| true),
-                then,
+                next,
                 |_| (),
                 |(), entry, _| {
                     count(u64::from(entry.arcs));
@@ -35,7 +35,7 @@ fn pass_then(graph: &Graph, then: Then) -> (PassStats, u64) {
         false => graph
             .raw_pass(
                 Direction::In,
-                then,
+                next,
                 |_| (),
                 |(), row| {
                     count(row.neighbors.len() as u64);
@@ -126,17 +126,17 @@ fn reads_that_were_begun_early_count_once() {
             let (bytes, arcs) = (file_bytes(&graph), graph.manifest().arcs);
             let held = graph.reserve(graph.budget().left() - bytes / 2, "all but half").unwrap();
             graph.plan_residency();
-            assert_eq!(pass_then(&graph, Then::Again), (graph.stats(), arcs), "{layout:?}");
+            assert_eq!(pass_then(&graph, NextPass::Same), (graph.stats(), arcs), "{layout:?}");
             let missing = bytes - graph.resident_bytes();
             for _ in 0..3 {
-                let (stats, visited) = pass_then(&graph, Then::Again);
+                let (stats, visited) = pass_then(&graph, NextPass::Same);
                 assert_eq!((stats.bytes_read, visited), (missing, arcs), "{layout:?}");
             }
             let before = graph.stats();
             let (_, visited) = pass(&graph);
             assert_eq!((graph.stats().since(&before).bytes_read, visited), (missing, arcs));
             // Other blocks are resident now: what was begun is of no use.
-            pass_then(&graph, Then::Again);
+            pass_then(&graph, NextPass::Same);
             drop(held);
             graph.plan_residency();
             let (stats, visited) = pass(&graph);
@@ -157,7 +157,7 @@ fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
     graph
         .tile_pass(
             &graph.select_tiles(|_| true),
-            Then::Stop,
+            NextPass::Unknown,
             |_| (),
             |(), entry, _| {
                 arcs.fetch_add(u64::from(entry.arcs), Ordering::Relaxed);

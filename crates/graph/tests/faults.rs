@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,8 +126,8 @@ struct Switch {
 }
 
 impl ReadEngine for Switch {
-    fn submit(&mut self, read: Read) -> Result<(), Read> {
-        self.inner.submit(read)
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        self.inner.submit(reads);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> tiergraph_core::Result<()> {
@@ -134,7 +135,7 @@ impl ReadEngine for Switch {
         self.inner.poll(done, wait)?;
         if self.broken.load(Ordering::Relaxed) {
             for done in &mut done[first..] {
-                done.buffer.fill(0xEE);
+                done.to.bytes_mut().fill(0xEE);
                 let eio = io::Error::from_raw_os_error(5);
                 done.result = Err(Error::io("read", "a broken drive", eio));
             }

@@ -4,6 +4,7 @@
 //! cursor, as a pass does. A run's bandwidth is only comparable with a ceiling measured next to it,
 //! on the same files: drives and hosts drift.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,9 @@ use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::engine::fault::mix;
-use crate::{Done, EngineChoice, FileId, FileSet, Read, ReadEngine, Wait, open_engine};
+use crate::{
+    Destination, Done, EngineChoice, FileId, FileSet, Read, ReadEngine, Wait, open_engine,
+};
 
 /// In which order blocks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -200,37 +203,34 @@ fn work(
     let duration = if *go.wait() { workload.duration } else { Duration::ZERO };
     let until = Instant::now() + duration;
     let mut share = Share { engine: name, bytes: 0, reads: 0, ended: Instant::now() };
-    let mut done: Vec<Done> = Vec::new();
+    let (mut reads, mut done) = (VecDeque::new(), Vec::new());
     loop {
         while Instant::now() < until
-            && let Some(buffer) = spare.pop()
+            && let Some(to) = spare.pop()
         {
             let Some((file, offset)) = blocks.next() else { break };
-            let read = Read { file, offset, len: workload.block_bytes, buffer, tag: 0 };
-            if let Err(refused) = engine.submit(read) {
-                spare.push(refused.buffer);
-                break;
-            }
+            reads.push_back(Read { file, offset, len: workload.block_bytes, to, at: 0, tag: 0 });
         }
+        engine.submit(&mut reads);
         if engine.in_flight() == 0 {
             return Ok(share);
         }
         engine.poll(&mut done, Wait::One)?;
         share.ended = Instant::now();
-        for Done { buffer, result, .. } in done.drain(..) {
+        for Done { to, result, .. } in done.drain(..) {
             share.bytes += result? as u64;
             share.reads += 1;
-            spare.push(buffer);
+            spare.push(to);
         }
     }
 }
 
-type Prepared = (Box<dyn ReadEngine>, &'static str, Vec<AlignedBuf>);
+type Prepared = (Box<dyn ReadEngine>, &'static str, Vec<Destination>);
 
 fn prepare(files: &Arc<FileSet>, workload: &Workload) -> Result<Prepared> {
     let (engine, report) = open_engine(workload.engine, files, workload.depth)?;
     let mut spare = AlignedBuf::batch(engine.capacity(), workload.block_bytes)?;
     // Faults every page in before the clock starts.
     spare.iter_mut().for_each(|buffer| buffer.fill(1));
-    Ok((engine, report.engine, spare))
+    Ok((engine, report.engine, spare.into_iter().map(Destination::from).collect()))
 }

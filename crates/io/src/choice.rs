@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::engine::{Null, Posix, PosixPool, Retry, RetrySettings, Uring, uring};
+use crate::engine::{Null, Posix, ReaderThreads, Retry, RetrySettings, Uring, uring};
 use crate::{FileSet, ReadEngine};
 
 /// The engine that a user asks for.
@@ -80,7 +80,7 @@ pub fn open_engine(
         EngineChoice::Auto => fastest(files, depth)?,
         EngineChoice::Uring => (Box::new(asked_uring(files, depth)?), asked()),
         EngineChoice::Posix => (Box::new(Posix::new(Arc::clone(files), depth)), asked()),
-        EngineChoice::PosixPool => (Box::new(PosixPool::new(files, depth)?), asked()),
+        EngineChoice::PosixPool => (Box::new(ReaderThreads::posix(files, depth)?), asked()),
         EngineChoice::Null => (Box::new(Null::new(Arc::clone(files), depth)), asked()),
     };
     let report = EngineReport { engine: engine.name(), why, depth: engine.capacity() };
@@ -107,7 +107,7 @@ fn ring_or_threads(
 ) -> Result<(Box<dyn ReadEngine>, String)> {
     Ok(match ring {
         Ok(ring) => (Box::new(ring), "io_uring works here".to_owned()),
-        Err(reason) => (Box::new(PosixPool::new(files, depth)?), reason),
+        Err(reason) => (Box::new(ReaderThreads::posix(files, depth)?), reason),
     })
 }
 

@@ -1,6 +1,7 @@
 //! The files that engines may read, opened once and shared by every worker.
 //!
-//! A logical file lies on 1 to n stripes (RAID-0 without a RAID). Each stripe is opened with
+//! A logical file lies on 1 to n stripes (RAID-0 without a RAID), each a file or extents of a raw
+//! device. Each stripe is opened with
 //! `O_DIRECT`, because a pass reads more than memory holds and the page cache would only copy and
 //! evict. A file system that refuses (`EINVAL`, on opening or on a first read) is read through the
 //! page cache instead, and [`FileSet::accesses`] says so.
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-use crate::Read;
 use crate::stripe::Layout;
+use crate::{Memory, Read};
 
 /// Names a logical file of one [`FileSet`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +40,30 @@ pub enum Access {
     Buffered(String),
 }
 
+/// Bytes of a raw device, or of a file, that hold a part of a stripe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Where they start: a multiple of 4 KiB.
+    pub start: u64,
+    /// How many they are; a multiple of 4 KiB, but for the last of a stripe.
+    pub len: u64,
+}
+
+/// What holds one stripe of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StripeSource {
+    /// A file, or a raw device.
+    pub path: PathBuf,
+    /// The parts of it that make the stripe, one after the other; empty for all of it.
+    pub extents: Vec<Extent>,
+}
+
+impl From<&Path> for StripeSource {
+    fn from(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), extents: Vec::new() }
+    }
+}
+
 /// Logical files, opened for reading.
 #[derive(Debug, Default)]
 pub struct FileSet {
@@ -61,6 +86,27 @@ pub(crate) struct Stripe {
     path: PathBuf,
     access: Access,
     len: u64,
+    /// With the byte of the stripe where each begins.
+    extents: Vec<(u64, Extent)>,
+}
+
+impl Stripe {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where in the opened path the stripe's bytes `offset..offset + len` are, if in one piece.
+    fn locate(&self, offset: u64, len: u64) -> Option<u64> {
+        let after = self.extents.partition_point(|&(begin, _)| begin <= offset);
+        let Some(&(begin, extent)) = self.extents.get(after.saturating_sub(1)) else {
+            return Some(offset);
+        };
+        let within = offset - begin;
+        // Reads are whole pages, and the stripe's last extent may end inside one.
+        let end = extent.len.next_multiple_of(PAGE_BYTES as u64);
+        let is_last = after == self.extents.len();
+        (is_last || within + len <= end).then_some(extent.start + within)
+    }
 }
 
 /// Where a read's bytes are: a stripe's number in the set, and the place in it.
@@ -92,14 +138,24 @@ impl FileSet {
     /// [`ErrorKind::Io`] where a path cannot be opened, [`ErrorKind::Format`] where the stripes'
     /// lengths do not make one file, [`ErrorKind::Input`] for a unit of no whole pages.
     pub fn open_striped(&mut self, paths: &[PathBuf], unit_bytes: u64) -> Result<FileId> {
+        let stripes: Vec<StripeSource> = paths.iter().map(|path| (&**path).into()).collect();
+        self.open_extents(&stripes, unit_bytes)
+    }
+
+    /// As [`open_striped`](Self::open_striped), for stripes that may be extents of raw devices. A
+    /// unit lies in one extent.
+    ///
+    /// # Errors
+    /// As [`open_striped`](Self::open_striped); extents that do not lie in their path.
+    pub fn open_extents(&mut self, stripes: &[StripeSource], unit_bytes: u64) -> Result<FileId> {
         let page = PAGE_BYTES as u64;
-        if paths.is_empty() || unit_bytes == 0 || !unit_bytes.is_multiple_of(page) {
+        if stripes.is_empty() || unit_bytes == 0 || !unit_bytes.is_multiple_of(page) {
             return Err(Error::new(ErrorKind::Input, "open a striped file")
                 .expected("one path or more and a stripe unit of whole pages of `4.0 KiB`")
-                .got(format!("{} paths and `{unit_bytes}` bytes", paths.len())));
+                .got(format!("{} paths and `{unit_bytes}` bytes", stripes.len())));
         }
-        let opened: Vec<Stripe> =
-            paths.iter().map(|path| open_stripe(path, self.opening)).collect::<Result<_>>()?;
+        let open = |source| open_stripe(source, self.opening);
+        let opened: Vec<Stripe> = stripes.iter().map(open).collect::<Result<_>>()?;
         let layout = Layout { stripes: opened.len() as u64, unit_bytes };
         let len = opened.iter().map(|stripe| stripe.len).sum();
         check_lengths(&opened, layout, len)?;
@@ -152,8 +208,9 @@ impl FileSet {
         usize::try_from(left).unwrap_or(usize::MAX).min(len)
     }
 
-    /// Where the bytes of a read are, once it is known to be one that can be done.
-    pub(crate) fn place(&self, read: &Read) -> Result<Place> {
+    /// Where the bytes of a read are, once it is known to be one that can be done, by an engine that
+    /// writes to `memory`.
+    pub(crate) fn place(&self, read: &Read, memory: Memory) -> Result<Place> {
         let Some(file) = self.files.get(read.file.0 as usize) else {
             return Err(Error::new(ErrorKind::Input, "read file")
                 .object(read.file.0)
@@ -162,14 +219,22 @@ impl FileSet {
         let (stripe, offset) = file.layout.locate(read.offset);
         let place = Place { stripe: file.first_stripe + stripe as usize, offset };
         let page = PAGE_BYTES as u64;
-        if !read.offset.is_multiple_of(page) || !read.len.is_multiple_of(PAGE_BYTES) {
+        let is_whole = |bytes: usize| bytes.is_multiple_of(PAGE_BYTES);
+        if !read.offset.is_multiple_of(page) || !is_whole(read.len) || !is_whole(read.at) {
             return Err(self.refusal(place, read).expected("multiples of `4.0 KiB`"));
         }
-        if read.len > read.buffer.len() {
-            let room = ByteSize(read.buffer.len() as u64);
+        if read.at + read.len > read.to.len() {
+            let room = ByteSize(read.to.len().saturating_sub(read.at) as u64);
             return Err(self
                 .refusal(place, read)
                 .expected(format!("at most the buffer's `{room}`")));
+        }
+        if read.to.memory() != memory {
+            let expected = match memory {
+                Memory::Host => "host memory to read into",
+                Memory::Device => "device memory to read into",
+            };
+            return Err(self.refusal(place, read).expected(expected));
         }
         if !file.layout.holds_in_one_piece(read.offset, read.len as u64) {
             let unit = ByteSize(file.layout.unit_bytes);
@@ -177,7 +242,20 @@ impl FileSet {
                 .refusal(place, read)
                 .expected(format!("a read inside one stripe unit of `{unit}`")));
         }
-        Ok(place)
+        match self.stripes[place.stripe].locate(offset, read.len as u64) {
+            Some(offset) => Ok(Place { offset, ..place }),
+            None => Err(self.refusal(place, read).expected("a read inside one extent")),
+        }
+    }
+
+    /// Where a byte of a file is, if it is there.
+    pub(crate) fn stripe_of(&self, file: FileId, offset: u64) -> Place {
+        let Some(file) = self.files.get(file.0 as usize) else {
+            return Place { stripe: 0, offset };
+        };
+        let (stripe, offset) = file.layout.locate(offset);
+        let stripe = file.first_stripe + stripe as usize;
+        Place { stripe, offset: self.stripes[stripe].locate(offset, 0).unwrap_or(offset) }
     }
 
     fn refusal(&self, place: Place, read: &Read) -> Error {
@@ -193,7 +271,8 @@ impl FileSet {
     }
 }
 
-fn open_stripe(path: &Path, opening: Opening) -> Result<Stripe> {
+fn open_stripe(source: &StripeSource, opening: Opening) -> Result<Stripe> {
+    let path = &*source.path;
     let failed = |e| Error::io("open", path.display(), e);
     let (mut file, access) = match opening {
         Opening::Buffered => (File::open(path).map_err(failed)?, buffered("as asked")),
@@ -207,8 +286,33 @@ fn open_stripe(path: &Path, opening: Opening) -> Result<Stripe> {
         },
     };
     // Metadata would say 0 for a block device.
-    let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
-    Ok(Stripe { file, path: path.to_path_buf(), access, len })
+    let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    let (len, extents) = match &source.extents[..] {
+        [] => (size, Vec::new()),
+        extents => numbered(path, extents, size)?,
+    };
+    Ok(Stripe { file, path: path.to_path_buf(), access, len, extents })
+}
+
+/// The bytes of all extents, and each with the byte of the stripe where it begins.
+fn numbered(path: &Path, extents: &[Extent], size: u64) -> Result<(u64, Vec<(u64, Extent)>)> {
+    let page = PAGE_BYTES as u64;
+    let (mut len, mut numbered) = (0, Vec::new());
+    for (number, &extent) in extents.iter().enumerate() {
+        let end = extent.start.checked_add(extent.len).filter(|&end| end <= size);
+        let is_last = number + 1 == extents.len();
+        let is_aligned = extent.start.is_multiple_of(page)
+            && (is_last || extent.len.is_multiple_of(page) && extent.len > 0);
+        if end.is_none() || !is_aligned {
+            return Err(Error::new(ErrorKind::Format, "open the extents of")
+                .object(path.display())
+                .expected(format!("whole pages of `4.0 KiB` inside its `{size}` bytes"))
+                .got(format!("`{}` bytes at `{}`", extent.len, extent.start)));
+        }
+        numbered.push((len, extent));
+        len += extent.len;
+    }
+    Ok((len, numbered))
 }
 
 fn buffered(why: &str) -> Access {

@@ -1,12 +1,78 @@
-//! The trait: a read goes in with its buffer, and comes out with it.
+//! The trait of everything that reads: a read goes in with its destination, and comes out with it.
 //!
-//! While a read is in flight its buffer belongs to the engine, so no reference to memory that a
+//! While a read is in flight its destination belongs to the engine, so no reference to memory that a
 //! device may write to exists, and the interface needs no `unsafe` at either end.
 
+use std::collections::VecDeque;
+
 use tiergraph_core::Result;
+use tiergraph_gpu::DeviceSpan;
 use tiergraph_mem::AlignedBuf;
 
 use crate::FileId;
+
+/// The memory that a read writes to.
+#[derive(Debug)]
+pub enum Destination {
+    /// Host memory, plain or locked for a device: engines make no difference.
+    Host(AlignedBuf),
+    /// A part of device memory.
+    Device(DeviceSpan),
+}
+
+/// A kind of memory that an engine can write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// [`Destination::Host`].
+    Host,
+    /// [`Destination::Device`].
+    Device,
+}
+
+impl Destination {
+    /// Bytes of the memory.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(buffer) => buffer.len(),
+            Self::Device(span) => span.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The kind of the memory.
+    pub fn memory(&self) -> Memory {
+        match self {
+            Self::Host(_) => Memory::Host,
+            Self::Device(_) => Memory::Device,
+        }
+    }
+
+    /// The bytes in host memory; none of device memory.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Host(buffer) => buffer,
+            Self::Device(_) => &[],
+        }
+    }
+
+    /// The bytes in host memory, to be written; none of device memory.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Host(buffer) => buffer,
+            Self::Device(_) => &mut [],
+        }
+    }
+}
+
+impl From<AlignedBuf> for Destination {
+    fn from(buffer: AlignedBuf) -> Self {
+        Self::Host(buffer)
+    }
+}
 
 /// One read of a logical file.
 #[derive(Debug)]
@@ -15,11 +81,12 @@ pub struct Read {
     pub file: FileId,
     /// Where the bytes start: a multiple of 4 KiB.
     pub offset: u64,
-    /// How many bytes: a multiple of 4 KiB, at most the buffer's length. A read of a striped file
-    /// stays inside one stripe unit.
+    /// How many bytes: a multiple of 4 KiB. A read of a striped file stays inside one stripe unit.
     pub len: usize,
-    /// Where the bytes go, from its start on.
-    pub buffer: AlignedBuf,
+    /// Where the bytes go.
+    pub to: Destination,
+    /// The byte of the destination where they start, a multiple of 4 KiB: `at + len` are there.
+    pub at: usize,
     /// Whatever tells the caller which read this is; engines only hand it back.
     pub tag: u64,
 }
@@ -29,10 +96,10 @@ pub struct Read {
 pub struct Done {
     /// The read's tag.
     pub tag: u64,
-    /// The read's buffer; what it holds past the count is not specified.
-    pub buffer: AlignedBuf,
+    /// The read's destination; what it holds past the count is not specified.
+    pub to: Destination,
     /// How many bytes were read. Engines of [`open_engine`](crate::open_engine) give fewer than
-    /// asked for only at the file's end, and zeros there up to the read's length.
+    /// asked for only at the file's end, and zeros in host memory there up to the read's length.
     pub result: Result<usize>,
 }
 
@@ -50,14 +117,12 @@ pub enum Wait {
 /// Reads files, many at a time; completions come in any order.
 ///
 /// A worker thread owns its engine. An engine may be moved to another thread while nothing is in
-/// flight. Dropping it with reads in flight waits for them, or gives their buffers up.
+/// flight. Dropping it with reads in flight waits for them, or gives their destinations up.
 pub trait ReadEngine: Send {
-    /// Takes a read, without waiting. A read that cannot be done (misaligned, an unknown file)
+    /// Takes reads from the front of `reads`, as many as it has room for, without waiting. A read
+    /// that cannot be done (misaligned, an unknown file, memory that the engine does not write to)
     /// is taken too, and completes with the error.
-    ///
-    /// # Errors
-    /// Gives the read back when [`capacity`](Self::capacity) reads are in flight.
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read>;
+    fn submit(&mut self, reads: &mut VecDeque<Read>);
 
     /// Appends completions to `done`. Reads may start no earlier than at the next poll.
     ///
@@ -71,6 +136,11 @@ pub trait ReadEngine: Send {
     /// How many reads may be in flight.
     fn capacity(&self) -> usize;
 
+    /// The memory that it writes to.
+    fn writes_to(&self) -> Memory {
+        Memory::Host
+    }
+
     /// Whether a read begins only at the poll that gives it back.
     fn reads_when_polled(&self) -> bool {
         false
@@ -81,8 +151,8 @@ pub trait ReadEngine: Send {
 }
 
 impl<E: ReadEngine + ?Sized> ReadEngine for Box<E> {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        (**self).submit(read)
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        (**self).submit(reads);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
@@ -95,6 +165,10 @@ impl<E: ReadEngine + ?Sized> ReadEngine for Box<E> {
 
     fn capacity(&self) -> usize {
         (**self).capacity()
+    }
+
+    fn writes_to(&self) -> Memory {
+        (**self).writes_to()
     }
 
     fn reads_when_polled(&self) -> bool {

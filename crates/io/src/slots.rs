@@ -1,5 +1,9 @@
 //! What is in flight, by slot: the slot's number is the tag that goes down to the layer below.
 
+use std::collections::VecDeque;
+
+use crate::{Read, ReadEngine};
+
 /// A table of at most `capacity` entries with numbers that are used again.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
@@ -42,6 +46,31 @@ impl<T> Slots<T> {
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.free = (0..self.entries.len() as u32).rev().collect();
         self.entries.iter_mut().filter_map(Option::take)
+    }
+}
+
+/// Hands up to `room` of `reads` to `inner`, each with its slot's number for a tag; the slots hold what
+/// `entry` makes of them.
+pub(crate) fn submit_numbered<T>(
+    inner: &mut impl ReadEngine,
+    slots: &mut Slots<T>,
+    (reads, room): (&mut VecDeque<Read>, usize),
+    entry: impl Fn(&Read) -> T,
+) {
+    let room = room.min(slots.capacity() - slots.used()).min(reads.len());
+    let mut below: VecDeque<Read> = VecDeque::with_capacity(room);
+    let mut tags = Vec::with_capacity(room);
+    for read in reads.drain(..room) {
+        let tag = read.tag;
+        let Ok(slot) = slots.insert(entry(&read)) else { continue };
+        below.push_back(Read { tag: slot, ..read });
+        tags.push(tag);
+    }
+    inner.submit(&mut below);
+    // What it had no room for goes back to the front, in order.
+    while let (Some(read), Some(tag)) = (below.pop_back(), tags.pop()) {
+        slots.remove(read.tag);
+        reads.push_front(Read { tag, ..read });
     }
 }
 

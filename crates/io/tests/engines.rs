@@ -2,14 +2,15 @@
 
 mod common;
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
 use common::{PAGE, TestFile, check, check_bytes, run};
 use proptest::prelude::*;
 use tiergraph_core::ErrorKind;
-use tiergraph_io::engine::{Posix, PosixPool, Uring, uring};
-use tiergraph_io::{Access, EngineChoice, FileSet, Opening, ReadEngine, Wait, load, open_engine};
+use tiergraph_io::engine::{Posix, ReaderThreads, Uring, uring};
+use tiergraph_io::{Access, EngineChoice, FileSet, Opening, ReadEngine, Wait, open_engine};
 
 const CHOICES: [EngineChoice; 4] =
     [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::PosixPool, EngineChoice::Null];
@@ -45,21 +46,6 @@ proptest! {
             }
         }
     }
-
-    #[test]
-    fn load_brings_whole_files(
-        len in 0usize..200_000,
-        stripes in 1usize..=3,
-        unit_pages in 1usize..=3,
-    ) {
-        let test = TestFile::new(len, stripes, unit_pages * PAGE);
-        for choice in CHOICES {
-            let (mut engine, _) = open_engine(choice, &test.files, 3).unwrap();
-            let whole = load(&mut *engine, &test.files, test.file).unwrap();
-            check_bytes(0, &whole[..len]);
-            prop_assert!(whole[len..].iter().all(|&b| b == 0));
-        }
-    }
 }
 
 #[test]
@@ -69,8 +55,8 @@ fn the_files_end_is_short_and_padded_with_zeros() {
         let (mut engine, _) = open_engine(choice, &test.files, 2).unwrap();
         let done = run(&mut *engine, vec![test.read(PAGE, 2 * PAGE, 0)], Wait::One);
         assert_eq!(*done[0].result.as_ref().unwrap(), 5000 - PAGE);
-        check_bytes(PAGE, &done[0].buffer[..5000 - PAGE]);
-        assert!(done[0].buffer[5000 - PAGE..].iter().all(|&b| b == 0));
+        check_bytes(PAGE, &done[0].to.bytes()[..5000 - PAGE]);
+        assert!(done[0].to.bytes()[5000 - PAGE..].iter().all(|&b| b == 0));
         let done = run(&mut *engine, vec![test.read(8 * PAGE, PAGE, 0)], Wait::One);
         assert_eq!(*done[0].result.as_ref().unwrap(), 0);
     }
@@ -108,14 +94,16 @@ fn a_file_system_without_direct_reads_falls_back_and_says_so() {
 fn a_full_engine_gives_the_read_back_and_a_polled_one_takes_it() {
     let test = TestFile::new(64 * PAGE, 1, PAGE);
     for mut engine in test.engines(2) {
-        engine.submit(test.read(0, PAGE, 1)).unwrap();
-        engine.submit(test.read(PAGE, PAGE, 2)).unwrap();
-        let refused = engine.submit(test.read(2 * PAGE, PAGE, 3)).unwrap_err();
-        assert_eq!((refused.tag, refused.buffer.len()), (3, PAGE), "{}", engine.name());
+        let mut reads: VecDeque<_> =
+            (0..3).map(|i| test.read(i * PAGE, PAGE, i as u64 + 1)).collect();
+        engine.submit(&mut reads);
+        let refused = &reads[0];
+        assert_eq!((reads.len(), refused.tag, refused.to.len()), (1, 3, PAGE), "{}", engine.name());
         let mut done = Vec::new();
         engine.poll(&mut done, Wait::All).unwrap();
         assert_eq!((done.len(), engine.in_flight()), (2, 0));
-        engine.submit(refused).unwrap();
+        engine.submit(&mut reads);
+        assert!(reads.is_empty());
         engine.poll(&mut done, Wait::One).unwrap();
         assert_eq!(done[2].tag, 3);
         engine.poll(&mut done, Wait::All).unwrap();
@@ -135,7 +123,7 @@ fn a_read_that_cannot_be_done_completes_with_its_error_and_its_buffer() {
         let good = test.read(3 * PAGE, PAGE, 4);
         let done = run(&mut *engine, vec![misaligned, across, long, good], Wait::All);
         for completion in done {
-            assert!(!completion.buffer.is_empty());
+            assert!(!completion.to.is_empty());
             match completion.tag {
                 4 => check(&test, 3 * PAGE, PAGE, &completion),
                 _ => assert_eq!(completion.result.unwrap_err().kind(), ErrorKind::Input),
@@ -150,7 +138,7 @@ fn dropping_an_engine_with_reads_in_flight_is_safe() {
     for round in 0..8 {
         for mut engine in test.engines(16) {
             for tag in 0..16 {
-                engine.submit(test.read((tag << 20) as usize, 1 << 20, tag)).unwrap();
+                engine.submit(&mut [test.read((tag << 20) as usize, 1 << 20, tag)].into());
             }
             let mut done = Vec::new();
             if round % 2 == 0 {
@@ -162,7 +150,7 @@ fn dropping_an_engine_with_reads_in_flight_is_safe() {
             drop(engine);
             // Memory that a late read would write into.
             let fresh: Vec<_> = (0..16).map(|tag| test.read(0, 1 << 20, tag)).collect();
-            assert!(fresh.iter().all(|read| read.buffer.iter().all(|&byte| byte == 0x55)));
+            assert!(fresh.iter().all(|read| read.to.bytes().iter().all(|&byte| byte == 0x55)));
         }
     }
 }
@@ -193,10 +181,11 @@ fn a_ring_with_reads_in_flight_serves_its_own_thread_only() {
     }
     let test = TestFile::new(4 << 20, 1, PAGE);
     let mut engine = Uring::new(Arc::clone(&test.files), 4).unwrap();
-    (0..4).for_each(|tag| engine.submit(test.read((tag << 20) as usize, 1 << 20, tag)).unwrap());
+    (0..4)
+        .for_each(|tag| engine.submit(&mut [test.read((tag << 20) as usize, 1 << 20, tag)].into()));
     let mut done = Vec::new();
     engine.poll(&mut done, Wait::One).unwrap();
-    engine.submit(test.read(0, 1 << 20, 9)).unwrap();
+    engine.submit(&mut [test.read(0, 1 << 20, 9)].into());
     let elsewhere = std::thread::spawn(move || {
         let error = engine.poll(&mut Vec::new(), Wait::All).unwrap_err();
         drop(engine);
@@ -223,5 +212,5 @@ fn engines_are_named_in_reports() {
         Err(reason) => assert_eq!((report.engine, report.why), ("posix-pool", reason)),
     }
     assert_eq!(Posix::new(Arc::clone(&test.files), 0).capacity(), 1);
-    assert_eq!(PosixPool::new(&test.files, 12).unwrap().capacity(), 12);
+    assert_eq!(ReaderThreads::posix(&test.files, 12).unwrap().capacity(), 12);
 }

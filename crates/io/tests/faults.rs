@@ -150,7 +150,7 @@ fn a_file_cut_short_after_opening_is_an_error_and_not_a_hang() {
     for inner in test.engines(4).into_iter().filter(|engine| engine.name() != "null") {
         let mut engine = Retry::new(inner, Arc::clone(&test.files), QUICK);
         let done = run(&mut engine, vec![test.read(0, 2 * PAGE, 0)], Wait::One);
-        assert_eq!(done[0].buffer.len(), 2 * PAGE, "the caller's buffer comes back");
+        assert_eq!(done[0].to.len(), 2 * PAGE, "the caller's buffer comes back");
         assert_eq!(
             done[0].result.as_ref().unwrap_err().to_string(),
             format!(
@@ -175,7 +175,7 @@ fn dropping_faulty_engines_with_reads_in_flight_is_safe() {
     for seed in 0..16 {
         let inner = Box::new(Uring::new(Arc::clone(&test.files), 4).unwrap());
         let mut engine = faulty(&test, inner, FaultSettings { seed, ..settings });
-        (0..4).for_each(|i| engine.submit(test.read((i << 20) as usize, 1 << 20, i)).unwrap());
+        (0..4).for_each(|i| engine.submit(&mut [test.read((i << 20) as usize, 1 << 20, i)].into()));
         engine.poll(&mut Vec::new(), Wait::No).unwrap();
         drop(engine);
     }

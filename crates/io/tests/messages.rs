@@ -47,7 +47,10 @@ fn reads_that_cannot_be_done() {
     let second = two.open(&test.paths[0]).unwrap();
     let buffer = AlignedBuf::zeroed(PAGE).unwrap();
     assert_eq!(
-        refused(&test, Read { file: second, offset: 0, len: PAGE, buffer, tag: 0 }),
+        refused(
+            &test,
+            Read { file: second, offset: 0, len: PAGE, to: buffer.into(), at: 0, tag: 0 }
+        ),
         "cannot read file `1`: expected one of the `1` files of the set"
     );
 }

@@ -39,6 +39,7 @@ pub struct AlignedBuf {
     len: usize,
     /// What the bytes are part of and is freed with the last of them; none for the allocator's.
     owner: Option<Arc<dyn Send + Sync>>,
+    is_locked: bool,
 }
 
 // SAFETY: the buffer owns its bytes alone; they are reached only through `&self` and `&mut self`.
@@ -91,7 +92,7 @@ impl AlignedBuf {
         self.start
     }
 
-    /// Bytes of somebody else's, such as memory that is locked for a device.
+    /// Bytes of memory that is locked for a device.
     ///
     /// # Safety
     /// `start` is aligned to [`PAGE_BYTES`], `len` a multiple of it; the bytes are initialised, are
@@ -99,7 +100,12 @@ impl AlignedBuf {
     pub unsafe fn from_owner(start: NonNull<u8>, len: usize, owner: Arc<dyn Send + Sync>) -> Self {
         debug_assert!(start.addr().get().is_multiple_of(PAGE_BYTES));
         debug_assert!(len.is_multiple_of(PAGE_BYTES));
-        Self { start, len, owner: Some(owner) }
+        Self { start, len, owner: Some(owner), is_locked: true }
+    }
+
+    /// Whether the bytes are locked for a device, which copies from them without this process's help.
+    pub fn is_locked(&self) -> bool {
+        self.is_locked
     }
 }
 
@@ -125,7 +131,7 @@ impl Mapping {
         assert!(offset + len <= self.len, "a buffer lies inside its mapping");
         // SAFETY: asserted just now.
         let start = unsafe { self.start.add(offset) };
-        AlignedBuf { start, len, owner: Some(Arc::clone(self) as _) }
+        AlignedBuf { start, len, owner: Some(Arc::clone(self) as _), is_locked: false }
     }
 }
 
@@ -140,7 +146,7 @@ fn allocate(len: usize) -> Result<AlignedBuf> {
     let layout = Layout::from_size_align(len, PAGE_BYTES).map_err(|_| too_large(len))?;
     // SAFETY: the layout's size is not zero.
     let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| too_large(len))?;
-    Ok(AlignedBuf { start, len, owner: None })
+    Ok(AlignedBuf { start, len, owner: None, is_locked: false })
 }
 
 /// Maps `len` zero bytes from a huge-page boundary on: maps one huge page too many and gives the
@@ -189,7 +195,8 @@ impl Drop for AlignedBuf {
 impl Default for AlignedBuf {
     fn default() -> Self {
         let nowhere = ptr::without_provenance_mut(PAGE_BYTES);
-        Self { start: NonNull::new(nowhere).unwrap_or(NonNull::dangling()), len: 0, owner: None }
+        let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
+        Self { start, len: 0, owner: None, is_locked: false }
     }
 }
 

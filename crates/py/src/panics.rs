@@ -3,8 +3,8 @@
 use std::thread;
 
 use pyo3::prelude::*;
+use tiergraph_core::ThreadPool;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_graph::Team;
 
 use crate::calls::Call;
 use crate::errors::detached;
@@ -15,7 +15,7 @@ use crate::errors::detached;
 pub(crate) fn panic(py: Python<'_>, place: &str) -> PyResult<()> {
     match place {
         "call" => Call::new(None).run(py, asked),
-        "team" => Call::new(None).run(py, || Team::new(2).each(|_| asked()).map(|_| ())),
+        "team" => Call::new(None).run(py, || ThreadPool::new(2).each(|_| asked()).map(|_| ())),
         "scoped" => Call::new(None).run(py, || {
             thread::scope(|scope| drop(scope.spawn(asked)));
             Ok(())

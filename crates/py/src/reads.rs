@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::FileKind;
-use tiergraph_graph::{EngineFactory, Graph};
+use tiergraph_graph::Graph;
 use tiergraph_io::engine::{ModelledDrive, Throttle};
 use tiergraph_io::{
-    Ceiling, EngineChoice, EngineReport, FileSet, Pattern, ReadEngine, Workload, measure,
-    open_engine,
+    Ceiling, EngineChoice, EngineFactory, EngineReport, FileSet, Pattern, ReadEngine, Workload,
+    measure, open_engine,
 };
 
 use crate::build::options::cores;

@@ -25,7 +25,7 @@ impl Search<'_> {
     pub(super) fn bits(&self, wanted: impl Fn(u32) -> bool + Sync) -> Result<Bits> {
         let mut bits = vec![0; self.depth.len().div_ceil(64)];
         let chunks = bits.chunks_mut(CHUNK).zip(self.depth.chunks(CHUNK * 64));
-        self.graph.team().share(chunks, |_, chunks| {
+        self.graph.thread_pool().share(chunks, |_, chunks| {
             for (bits, depths) in chunks {
                 for (word, depths) in bits.iter_mut().zip(depths.chunks(64)) {
                     for (i, depth) in depths.iter().enumerate() {

@@ -221,7 +221,8 @@ impl<'a> Search<'a> {
         plan: impl Fn(&Self, &mut Frontier) -> Plan,
     ) -> Result<(&'static str, Frontier)> {
         if let Some(residual) = &mut self.residual {
-            let next = residual.level(&self.depth, self.level, frontier.list, self.graph.team())?;
+            let next =
+                residual.level(&self.depth, self.level, frontier.list, self.graph.thread_pool())?;
             return Ok(("memory", next.into()));
         }
         Ok(match plan(self, &mut frontier) {

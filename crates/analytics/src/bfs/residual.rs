@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tiergraph_core::Result;
-use tiergraph_graph::Team;
+use tiergraph_core::ThreadPool;
 
 use super::UNREACHED;
 
@@ -101,16 +101,16 @@ impl Residual {
         depth: &[AtomicU32],
         level: u32,
         frontier: Option<Vec<u32>>,
-        team: &Team,
+        threads: &ThreadPool,
     ) -> Result<Vec<u32>> {
         match frontier {
             Some(frontier) if self.scans >= SCANS => Ok(self.follow(depth, level, &frontier)),
-            _ => self.scan(depth, level, team),
+            _ => self.scan(depth, level, threads),
         }
     }
 
     /// Looks at all arcs, and drops those that do not matter any more.
-    fn scan(&mut self, depth: &[AtomicU32], level: u32, team: &Team) -> Result<Vec<u32>> {
+    fn scan(&mut self, depth: &[AtomicU32], level: u32, threads: &ThreadPool) -> Result<Vec<u32>> {
         self.scans += 1;
         let at = |v: u32| depth[v as usize].load(Ordering::Relaxed);
         let scan = |list: &mut Vec<Arc>, next: &mut Vec<u32>| {
@@ -125,7 +125,7 @@ impl Residual {
                 !reached
             });
         };
-        let found = team.share(self.lists.iter_mut(), |_, lists| {
+        let found = threads.share(self.lists.iter_mut(), |_, lists| {
             let mut next = Vec::new();
             lists.for_each(|list| scan(list, &mut next));
             next
@@ -176,11 +176,12 @@ mod tests {
     #[test]
     fn scans_and_then_follows_to_the_end() {
         for threads in [1, 3] {
-            let (team, (depth, residual)) = (Team::new(threads), path(40_000, 40_000));
+            let (threads, (depth, residual)) = (ThreadPool::new(threads), path(40_000, 40_000));
             let mut residual = residual.expect("all arcs fit");
             let (mut level, mut frontier) = (0, None);
             loop {
-                let next = residual.level(&depth, level, frontier, &team).expect("threads start");
+                let next =
+                    residual.level(&depth, level, frontier, &threads).expect("threads start");
                 if next.is_empty() {
                     break;
                 }

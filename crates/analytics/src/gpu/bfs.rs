@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU32;
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Level, LevelKernel, Levels, ValueKernels};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_mem::Array;
 
 use super::Gpu;
@@ -57,7 +57,7 @@ pub fn bfs(
             break;
         }
         let (how, program) = search.plan(&found, level);
-        passes.run(&[program], Some((&found.flags, &search.reached)), Then::Stop)?;
+        passes.run(&[program], Some((&found.flags, &search.reached)), NextPass::Unknown)?;
         found = search.find(&passes, level + 1)?;
         run.iteration(how, found.vertices as f64);
         let state = n as u64 * 8;

@@ -5,7 +5,7 @@
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{ForestKernels, Join, ValueKernels};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, NextPass};
 
 use super::Gpu;
 use super::pass::Passes;
@@ -30,7 +30,7 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     let mut run = Run::start(graph, "wcc", 1, progress);
     passes.load_whole()?;
     run.begin_on(passes.report());
-    passes.run(&[Join { parent: parent.address() }], None, Then::Stop)?;
+    passes.run(&[Join { parent: parent.address() }], None, NextPass::Unknown)?;
     forest.compress(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);

@@ -35,6 +35,7 @@ use tiergraph_gpu::kernels::ValueKernels;
 use tiergraph_gpu::{CuFile, Device, Stream};
 use tiergraph_graph::Graph;
 
+pub(crate) use blocks::LockedBlocks;
 use kept::Kept;
 use staging::Staging;
 
@@ -70,10 +71,13 @@ pub struct GpuReport {
     pub device_resident_bytes: u64,
     /// Why those and not more.
     pub device_resident_why: String,
-    /// Bytes of blocks that stayed in pinned host memory, and went to the device in each pass.
+    /// Bytes of blocks that stay in locked host memory, and go to the device in each pass.
     pub host_resident_bytes: u64,
     /// Why so many.
     pub host_resident_why: String,
+    /// The memory of those blocks, which they fill while the run goes on.
+    #[serde(skip)]
+    pub(crate) locked: Option<Arc<LockedBlocks>>,
     /// Bytes of blocks that were brought there before the first iteration; none of those that an
     /// earlier run left on the device.
     pub loaded_bytes: u64,
@@ -95,6 +99,21 @@ pub struct Busy {
     pub storage_to_device_seconds: f64,
     /// The device was checking blocks or computing on them.
     pub device_seconds: f64,
+}
+
+impl GpuReport {
+    /// The report at the end of a run over `graph`.
+    pub(crate) fn at_end(self, graph: &Graph, busy: Option<Busy>) -> Self {
+        match &self.locked {
+            None => Self { busy, ..self },
+            Some(locked) => Self {
+                host_resident_bytes: graph.resident_bytes(),
+                host_resident_why: locked.why(),
+                busy,
+                ..self
+            },
+        }
+    }
 }
 
 impl Busy {

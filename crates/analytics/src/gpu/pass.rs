@@ -8,9 +8,9 @@ use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
 use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, Slices, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, NextPass};
 
-use super::blocks::{Bringing, HostBlocks, Reader, Resident, Shape, Tables, file_of};
+use super::blocks::{BlockReader, BlockStream, Resident, Shape, Tables, file_of};
 use super::kept::OnDevice;
 use super::staging::Staging;
 use super::timeline::{Origin, Timeline};
@@ -37,7 +37,7 @@ pub(super) struct Passes<'a, P> {
     kernel: EdgeMap<P>,
     pub on_device: OnDevice,
     /// None where all blocks are on the device, and before any are.
-    bringing: Option<Bringing>,
+    stream_in: Option<BlockStream>,
     shape: Shape,
     /// Of `stream`.
     timeline: Timeline,
@@ -96,7 +96,7 @@ impl<'a, P: Program> Passes<'a, P> {
         let room = gpu.memory.saturating_sub(state_bytes + tables.bytes());
         let shape = Shape::of(gpu.options.transfers, graph.threads(), tables, room);
         let buffers = tables.bytes()
-            + if on_device.is_whole() { 0 } else { Bringing::device_bytes(shape, tables) };
+            + if on_device.is_whole() { 0 } else { BlockStream::device_bytes(shape, tables) };
         let left = gpu.memory.checked_sub(state_bytes + buffers).ok_or_else(|| {
             Error::new(ErrorKind::Device, "run on the GPU")
                 .expected(format!(
@@ -115,7 +115,7 @@ impl<'a, P: Program> Passes<'a, P> {
             gpu,
             kernel,
             on_device,
-            bringing: None,
+            stream_in: None,
             shape,
             timeline,
             left,
@@ -143,7 +143,7 @@ impl<'a, P: Program> Passes<'a, P> {
         }
         let (graph, device, shape) = (self.graph, self.stream.device(), self.shape);
         let (tables, options) = (&*self.on_device.tables, &self.gpu.options);
-        let slots = Bringing::device_bytes(shape, tables);
+        let slots = BlockStream::device_bytes(shape, tables);
         let free = device.memory()?.0.saturating_sub(slots) / 10 * 9;
         let fit = Resident::blocks_in(tables, self.left.min(free));
         let is_whole = options.residency && fit == tables.blocks;
@@ -160,26 +160,23 @@ impl<'a, P: Program> Passes<'a, P> {
             true => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
         };
         let begin = Instant::now();
-        let how = (options.transfers, shape.lanes, is_whole);
-        let mut reader = Reader::new(graph, device, tables, how)?;
+        let others = (tables.blocks - blocks) as usize;
+        let keeps = if options.residency && in_part { others } else { 0 };
+        let (by, how) = ((options.transfers, shape.lanes), (is_whole, keeps));
+        let mut reader = BlockReader::new(graph, device, tables, by, how)?;
         if blocks > 0 {
             let by = (shape.lanes, &mut reader);
             let resident = Resident::load(graph, &self.stream, tables, blocks, by)?;
             self.on_device.resident = Arc::new(resident);
         }
+        self.loaded = (blocks, begin.elapsed());
         if is_whole {
             self.on_device.direct = reader.direct();
             self.gpu.kept.keep(graph, &self.on_device);
-            self.loaded = (blocks, begin.elapsed());
             return Ok(());
         }
-        let host = match (options.residency, in_part) {
-            (true, true) => HostBlocks::load((graph, device, tables), blocks, &mut reader)?,
-            _ => HostBlocks::none(&self.resident_why),
-        };
-        self.loaded = (blocks + host.blocks(), begin.elapsed());
         let how = (options.transfers, shape, tables);
-        self.bringing = Some(Bringing::new(graph, device, how, (reader, host))?);
+        self.stream_in = Some(BlockStream::new(graph, device, how, reader)?);
         Ok(())
     }
 
@@ -187,9 +184,14 @@ impl<'a, P: Program> Passes<'a, P> {
     pub fn report(&self) -> GpuReport {
         let OnDevice { tables, resident, direct: kept, .. } = &self.on_device;
         let bytes_of = |blocks| u64::from(blocks) * tables.block_bytes as u64;
-        let (host_blocks, host_why, direct) = match &self.bringing {
-            Some(bringing) => (bringing.host.blocks(), bringing.host.why(), bringing.direct()),
-            None => (0, "all blocks are on the device", kept.clone()),
+        let direct = match &self.stream_in {
+            Some(stream_in) => stream_in.direct(),
+            None => kept.clone(),
+        };
+        let host_why = match &self.stream_in {
+            None => "all blocks are on the device",
+            Some(_) if direct.is_some() => "blocks do not pass through host memory",
+            Some(_) => &self.resident_why,
         };
         GpuReport {
             name: self.stream.device().name().to_owned(),
@@ -198,8 +200,9 @@ impl<'a, P: Program> Passes<'a, P> {
             device_blocks_planned_bytes: self.left,
             device_resident_bytes: bytes_of(resident.blocks()),
             device_resident_why: self.resident_why.clone(),
-            host_resident_bytes: bytes_of(host_blocks),
-            host_resident_why: host_why.to_owned(),
+            host_resident_bytes: 0,
+            host_resident_why: host_why.into(),
+            locked: self.stream_in.as_ref().and_then(BlockStream::locked).cloned(),
             loaded_bytes: bytes_of(self.loaded.0),
             load_seconds: self.loaded.1.as_secs_f64(),
             busy: None,
@@ -219,9 +222,9 @@ impl<'a, P: Program> Passes<'a, P> {
         &mut self,
         programs: &[P],
         active: Option<(&[u8], &DeviceBuf<u8>)>,
-        then: Then,
+        next: NextPass,
     ) -> Result<()> {
-        if self.bringing.is_some() {
+        if self.stream_in.is_some() {
             // Slots have streams of their own, which begin when the state is what it should be.
             self.stream.synchronize()?;
         }
@@ -230,12 +233,12 @@ impl<'a, P: Program> Passes<'a, P> {
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
         let wanted = self.wanted(active.map(|(host, _)| host));
         let (tables, origin) = (&*self.on_device.tables, origin.as_ref());
-        let bringing = self.bringing.as_mut().filter(|_| !wanted.is_empty());
-        if let Some(bringing) = bringing {
+        let stream_in = self.stream_in.as_mut().filter(|_| !wanted.is_empty());
+        if let Some(stream_in) = stream_in {
             let of = (tables, &*wanted);
-            bringing.run(self.graph, of, (&self.kernel, programs, flags), then)?;
+            stream_in.run(self.graph, of, (&self.kernel, programs, flags), next)?;
             self.stream.synchronize()?;
-            bringing.tell(origin)?;
+            stream_in.tell(origin)?;
             self.timeline.tell(origin)?;
             return tables.damage(self.graph, &self.stream);
         }
@@ -247,7 +250,7 @@ impl<'a, P: Program> Passes<'a, P> {
 
     /// Whether [`run`](Self::run) looks at the flags that it is given here.
     pub fn looks_at_flags(&self) -> bool {
-        self.bringing.is_some() && self.on_device.tables.tiles.is_some()
+        self.stream_in.is_some() && self.on_device.tables.tiles.is_some()
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {

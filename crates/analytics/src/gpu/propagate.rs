@@ -11,7 +11,7 @@ use std::ops::Range;
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::kernels::{Columns, Fold, Panel, ValueKernels};
 use tiergraph_gpu::{DeviceBuf, Stream};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_mem::zeroed_vec;
 
 use super::Gpu;
@@ -56,8 +56,8 @@ pub fn propagate<T: Value>(
     for first in (0..how.width).step_by(at_once * panel.width()) {
         let columns = first..(first + at_once * panel.width()).min(how.width);
         state.take(&passes, &order, (&x, how.width), columns.clone(), how.reduce)?;
-        let then = if columns.end == how.width { Then::Stop } else { Then::Again };
-        passes.run(&state.programs(columns.len(), how.reduce), None, then)?;
+        let next = if columns.end == how.width { NextPass::Unknown } else { NextPass::Same };
+        passes.run(&state.programs(columns.len(), how.reduce), None, next)?;
         state.place(&passes, &order, (&mut y, how.width), columns)?;
         run.iteration("pass", 0.0);
     }
@@ -125,7 +125,7 @@ impl<T: Value> State<T> {
         columns: Range<usize>,
         reduce: Reduce,
     ) -> Result<()> {
-        let (team, stream, stride) = (passes.graph.team(), &passes.stream, columns.len());
+        let (team, stream, stride) = (passes.graph.thread_pool(), &passes.stream, columns.len());
         passes.staging.upload(team, (x, width), (&mut self.rows, stride), |rows, to| {
             let rows = rows.chunks_exact(width).zip(to.chunks_exact_mut(stride));
             rows.for_each(|(row, to)| to.copy_from_slice(&row[columns.clone()]));
@@ -163,7 +163,7 @@ impl<T: Value> State<T> {
         (y, width): (&mut [T], usize),
         columns: Range<usize>,
     ) -> Result<()> {
-        let (team, stream, stride) = (passes.graph.team(), &passes.stream, columns.len());
+        let (team, stream, stride) = (passes.graph.thread_pool(), &passes.stream, columns.len());
         for panel in 0..stride.div_ceil(self.width) {
             let columns = self.columns(order, panel, stride);
             self.kernels.place(stream, &columns, &self.panels[panel].1, &mut self.rows)?;

@@ -68,7 +68,7 @@ impl<P: Program> Passes<'_, P> {
 
     fn download_to<T: Pod + Send + Sync>(&self, from: &DeviceBuf<T>, to: &mut [T]) -> Result<()> {
         self.stream.synchronize()?;
-        self.staging.download(self.graph.team(), (from, 1), (to, 1), |from, to: &mut [T]| {
+        self.staging.download(self.graph.thread_pool(), (from, 1), (to, 1), |from, to: &mut [T]| {
             to.copy_from_slice(from);
         })
     }

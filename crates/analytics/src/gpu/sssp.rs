@@ -6,7 +6,7 @@
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Relax, ValueKernels};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, NextPass};
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
@@ -50,7 +50,7 @@ pub fn sssp(
             log2,
             unused: 0,
         };
-        passes.run(&[program], Some((&flags.host, &flags.now)), Then::Stop)?;
+        passes.run(&[program], Some((&flags.host, &flags.now)), NextPass::Unknown)?;
         let lowered = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(lowered));
         if lowered == 0 {

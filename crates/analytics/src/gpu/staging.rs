@@ -5,9 +5,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
-use tiergraph_core::Result;
+use tiergraph_core::{Result, ThreadPool};
 use tiergraph_gpu::{Device, DeviceBuf, Span, StagingBuffer};
-use tiergraph_graph::{Graph, Team};
+use tiergraph_graph::Graph;
 use tiergraph_mem::{HUGE_PAGE_BYTES, Reservation};
 
 /// Bytes of a buffer: what the link brings in ten microseconds.
@@ -25,7 +25,7 @@ pub(super) struct Staging {
 impl Staging {
     /// For the threads of `graph`, within its budget.
     pub fn new(graph: &Graph, device: &Device) -> Result<Self> {
-        let count = 2 * graph.team().size();
+        let count = 2 * graph.thread_pool().size();
         let held =
             graph.reserve((count * BUFFER_BYTES) as u64, "what passes to and from the GPU")?;
         let mut buffers = StagingBuffer::several(device, count, BUFFER_BYTES)?.into_iter();
@@ -42,13 +42,13 @@ impl Staging {
     /// of the other. Work on `from` is done before.
     pub fn download<T: Pod + Sync, U: Send>(
         &self,
-        team: &Team,
+        threads: &ThreadPool,
         (from, per): (&DeviceBuf<T>, usize),
         (out, per_out): (&mut [U], usize),
         put: impl Fn(&[T], &mut [U]) + Sync,
     ) -> Result<()> {
         let step = step::<T>(per);
-        let done = team.share(pieces(out, per_out), |number, pieces| {
+        let done = threads.share(pieces(out, per_out), |number, pieces| {
             let Some(mut pair) = self.pair(number) else { return Ok(()) };
             let mut under_way: Option<(usize, &mut [U])> = None;
             let mut which = 0;
@@ -75,14 +75,14 @@ impl Staging {
     /// other.
     pub fn upload<T: Pod + Sync, U: Sync>(
         &self,
-        team: &Team,
+        threads: &ThreadPool,
         (from, per_from): (&[U], usize),
         (to, per): (&mut DeviceBuf<T>, usize),
         put: impl Fn(&[U], &mut [T]) + Sync,
     ) -> Result<()> {
         let step = step::<T>(per);
         let to = Span::from(to);
-        let done = team.share(from.chunks(step * per_from).enumerate(), |number, parts| {
+        let done = threads.share(from.chunks(step * per_from).enumerate(), |number, parts| {
             let Some(mut pair) = self.pair(number) else { return Ok(()) };
             let mut which = 0;
             for (part, from) in parts {

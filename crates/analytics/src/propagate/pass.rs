@@ -5,7 +5,7 @@
 use tiergraph_core::Result;
 use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::{STRIP_ROWS, Segment};
-use tiergraph_graph::{Direction, Graph, Then};
+use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Array;
 
@@ -74,7 +74,7 @@ impl<'a, T: Value> Pass<'a, T> {
         let to_rows = !(self.graph.manifest().directed && self.how.transpose);
         self.graph.tile_pass(
             &self.graph.select_tiles(|_| true),
-            Then::Stop,
+            NextPass::Unknown,
             |worker| (self.strips.of(worker), self.columns.of(worker)),
             |(strip, columns), _, segment| {
                 if to_rows {
@@ -136,7 +136,7 @@ impl<'a, T: Value> Pass<'a, T> {
         let direction = if self.how.transpose { Direction::Out } else { Direction::In };
         self.graph.raw_pass(
             direction,
-            Then::Stop,
+            NextPass::Unknown,
             |worker| self.strips.of(worker),
             |strip, row| {
                 let vertex = row.vertex as usize;

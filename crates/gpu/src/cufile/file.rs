@@ -2,23 +2,18 @@
 
 use std::ffi::{c_int, c_void};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::thread;
-use std::time::Duration;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::{CuFile, OTHERWISE, check, meaning, pointer};
 use crate::driver::Handle;
-use crate::{Device, DeviceBuf};
-
-/// How many times in a row a read may fail in a way that may pass.
-const ATTEMPTS: u32 = 5;
+use crate::{Device, DeviceSpan};
 
 /// `CUfileDescr_t`, of a file descriptor.
 #[repr(C)]
@@ -47,7 +42,6 @@ pub struct DirectFile {
     device: Device,
     handle: Handle,
     path: PathBuf,
-    len: u64,
     bypasses_cache: bool,
     /// Open as long as it is registered.
     _file: File,
@@ -65,14 +59,13 @@ impl DirectFile {
     /// No such file, or one that cuFile does not take.
     pub fn open(cufile: &'static CuFile, device: &Device, path: &Path) -> Result<Self> {
         let failed = |e| Error::io("open", path.display(), e);
-        let (mut file, bypasses_cache) =
+        let (file, bypasses_cache) =
             match OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) {
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                     (File::open(path).map_err(failed)?, false)
                 }
                 opened => (opened.map_err(failed)?, true),
             };
-        let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
         device.bind()?;
         let mut handle = ptr::null_mut();
         let (kind, operations) = (FILE_DESCRIPTOR, ptr::null());
@@ -83,7 +76,7 @@ impl DirectFile {
             unsafe { (cufile.functions.file_register)(&raw mut handle, &raw const descriptor) };
         check(done, || refused(path, bypasses_cache))?;
         let (device, path) = (device.clone(), path.to_path_buf());
-        Ok(Self { cufile, device, handle, path, len, bypasses_cache, _file: file })
+        Ok(Self { cufile, device, handle, path, bypasses_cache, _file: file })
     }
 
     /// Whether it is read past the page cache.
@@ -91,52 +84,43 @@ impl DirectFile {
         self.bypasses_cache
     }
 
-    /// Reads `len` bytes from `offset` on to byte `at` of `to`, and waits for them.
+    /// Reads `len` bytes from `offset` on to byte `at` of `to`, and waits for them; gives how many came:
+    /// fewer at the file's end.
     ///
-    /// By a shared reference, so that several threads read into parts of one buffer: no Rust
-    /// reference ever reaches device memory. Nothing that the device was given before may use that
-    /// part still: reads are in the order of no stream.
+    /// Nothing that the device was given before may use that part still: reads are in the order of no
+    /// stream.
     ///
     /// # Errors
-    /// What cuFile or the system gives, with the file and the offset; a file that is shorter.
+    /// What cuFile or the system gives, with the file and the offset.
     ///
     /// # Panics
     /// If `to` is shorter.
-    pub fn read(&self, to: &DeviceBuf<u8>, at: usize, len: usize, offset: u64) -> Result<()> {
+    pub fn read(&self, to: &DeviceSpan, (at, len): (usize, usize), offset: u64) -> Result<usize> {
         assert!(at + len <= to.len(), "{len} bytes to {at} of {}", to.len());
         self.device.bind()?;
-        let (mut filled, mut failures) = (0, 0);
+        let (start, at) = (pointer(to.buffer()), to.start() + at);
+        let mut filled = 0;
+        // A call may bring less than asked for.
         while filled < len {
-            let place = (len - filled, offset + filled as u64, at + filled);
-            match self.read_some(to, place) {
-                Ok(0) => return Err(self.cut_short(offset, len)),
-                Ok(count) => (filled, failures) = (filled + count, 0),
-                Err(e) if failures + 1 < ATTEMPTS && is_passing(&e) => {
-                    thread::sleep(Duration::from_millis(1 << failures));
-                    failures += 1;
+            let (left, from) = (len - filled, (offset + filled as u64) as i64);
+            // SAFETY: `len` bytes of the buffer from `at` on are there, by the assertion, and the call
+            // ends when they are written.
+            let count = unsafe {
+                (self.cufile.functions.read)(self.handle, start, left, from, (at + filled) as i64)
+            };
+            match count {
+                0 => break,
+                -1 => {
+                    let failure = Failure::System(io::Error::last_os_error());
+                    return Err(self.failure(failure, offset, len));
                 }
-                Err(e) => return Err(self.failure(e, offset, len)),
+                code if code < 0 => {
+                    return Err(self.failure(Failure::CuFile(-code as c_int), offset, len));
+                }
+                count => filled += (count as usize).min(left),
             }
         }
-        Ok(())
-    }
-
-    /// One call, which may bring less than asked for.
-    fn read_some(
-        &self,
-        to: &DeviceBuf<u8>,
-        (len, offset, at): (usize, u64, usize),
-    ) -> Result<usize, Failure> {
-        // SAFETY: `len` bytes of `to` from `at` on are there (the caller looked), and the call ends
-        // when they are written.
-        let count = unsafe {
-            (self.cufile.functions.read)(self.handle, pointer(to), len, offset as i64, at as i64)
-        };
-        match count {
-            -1 => Err(Failure::System(io::Error::last_os_error())),
-            code if code < 0 => Err(Failure::CuFile(-code as c_int)),
-            count => Ok((count as usize).min(len)),
-        }
+        Ok(filled)
     }
 
     fn failure(&self, failure: Failure, offset: u64, len: usize) -> Error {
@@ -149,14 +133,6 @@ impl DirectFile {
                 .got(meaning(code)),
         };
         error.hint(OTHERWISE)
-    }
-
-    fn cut_short(&self, offset: u64, len: usize) -> Error {
-        Error::new(ErrorKind::Format, "read")
-            .object(self.path.display())
-            .expected(format!("`{len}` bytes at offset `{offset}`"))
-            .got(format!("the file's end at `{}`", self.len))
-            .hint("the file was cut short: build or copy the graph again")
     }
 }
 
@@ -171,12 +147,6 @@ impl Drop for DirectFile {
 enum Failure {
     System(io::Error),
     CuFile(c_int),
-}
-
-/// Whether another attempt may go well.
-fn is_passing(failure: &Failure) -> bool {
-    let passing = |code| matches!(code, libc::EIO | libc::EAGAIN | libc::EINTR);
-    matches!(failure, Failure::System(e) if e.raw_os_error().is_some_and(passing))
 }
 
 /// An error of a file that is not taken.

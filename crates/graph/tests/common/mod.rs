@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use tiergraph_analytics::{PageRank, Propagate, Reduce, bfs, pagerank, propagate, sssp, wcc};
 use tiergraph_core::{Cancel, Result, Silent};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{Direction, EngineFactory, Graph, OpenOptions};
+use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_ingest::build::{self, BuildOptions, Ids, OrderChoice, Purpose, WeightChoice};
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_io::engine::{Posix, Uring, uring};
-use tiergraph_io::{EngineReport, FileSet, ReadEngine};
+use tiergraph_io::{EngineFactory, EngineReport, FileSet, ReadEngine};
 
 /// A graph on disk, gone with the value.
 pub struct Sample {

@@ -5,6 +5,7 @@
 //! many reads came before. A buffer whose read was broken is overwritten, so that bytes nobody
 //! may look at are wrong and not merely old.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use tiergraph_core::Result;
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::file_set::Place;
-use crate::slots::Slots;
-use crate::{Done, FileSet, Read, ReadEngine, Wait};
+use crate::slots::{Slots, submit_numbered};
+use crate::{Destination, Done, FileSet, Memory, Read, ReadEngine, Wait};
 
 /// What a broken read's buffer holds.
 const GARBAGE: u8 = 0xEE;
@@ -51,6 +52,8 @@ pub struct Fault<E> {
 #[derive(Debug)]
 struct Asked {
     tag: u64,
+    /// The part of the destination that the read is to fill.
+    at: usize,
     len: usize,
     /// None for a read that the engine below refuses.
     place: Option<Place>,
@@ -91,11 +94,11 @@ impl<E: ReadEngine> Fault<E> {
             if self.is_lost(place, asked.len) || self.happens(self.settings.transient) {
                 let eio = io::Error::from_raw_os_error(libc::EIO);
                 done.result = Err(self.files.failure(place, asked.len, eio));
-                done.buffer.fill(GARBAGE);
+                spoil(&mut done.to, asked.at, asked.at + asked.len);
             } else if count > 0 && self.happens(self.settings.short) {
                 let fewer = (self.draw() % count as u64) as usize;
                 done.result = Ok(fewer);
-                done.buffer[fewer..].fill(GARBAGE);
+                spoil(&mut done.to, asked.at + fewer, asked.at + asked.len);
             }
         }
         let polls = match self.settings.delay_polls {
@@ -123,6 +126,13 @@ impl<E: ReadEngine> Fault<E> {
     }
 }
 
+/// Overwrites bytes that nobody may look at, where this process can.
+fn spoil(to: &mut Destination, from: usize, end: usize) {
+    if let Some(bytes) = to.bytes_mut().get_mut(from..end) {
+        bytes.fill(GARBAGE);
+    }
+}
+
 /// Spreads a counter over 64 bits (splitmix64's finaliser).
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -137,17 +147,14 @@ fn unit(random: u64) -> f64 {
 }
 
 impl<E: ReadEngine> ReadEngine for Fault<E> {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        let tag = read.tag;
-        if self.in_flight() >= self.capacity() {
-            return Err(read);
-        }
-        let asked = Asked { tag, len: read.len, place: self.files.place(&read).ok() };
-        let Ok(slot) = self.slots.insert(asked) else { return Err(read) };
-        self.inner.submit(Read { tag: slot, ..read }).map_err(|refused| {
-            self.slots.remove(slot);
-            Read { tag, ..refused }
-        })
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        let room = self.capacity() - self.in_flight();
+        let (files, memory) = (&self.files, self.inner.writes_to());
+        let entry = |read: &Read| {
+            let place = files.place(read, memory).ok();
+            Asked { tag: read.tag, at: read.at, len: read.len, place }
+        };
+        submit_numbered(&mut self.inner, &mut self.slots, (reads, room), entry);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
@@ -176,6 +183,10 @@ impl<E: ReadEngine> ReadEngine for Fault<E> {
 
     fn capacity(&self) -> usize {
         self.slots.capacity()
+    }
+
+    fn writes_to(&self) -> Memory {
+        self.inner.writes_to()
     }
 
     fn name(&self) -> &'static str {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tiergraph_core::Result;
 
-use crate::{Done, FileSet, Read, ReadEngine, Wait};
+use crate::{Done, FileSet, Memory, Read, ReadEngine, Wait};
 
 /// Reads when it is polled, on the thread that polls.
 #[derive(Debug)]
@@ -28,12 +28,9 @@ impl Posix {
 }
 
 impl ReadEngine for Posix {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        if self.queue.len() == self.depth {
-            return Err(read);
-        }
-        self.queue.push_back(read);
-        Ok(())
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        let room = self.depth - self.queue.len();
+        self.queue.extend(reads.drain(..room.min(reads.len())));
     }
 
     /// Reads one, or all for [`Wait::All`]. [`Wait::No`] reads one too: there is no other time at
@@ -63,11 +60,11 @@ impl ReadEngine for Posix {
 
 /// Does one read with one `pread`.
 pub(crate) fn read_now(files: &FileSet, mut read: Read) -> Done {
-    let result = files.place(&read).and_then(|place| {
+    let result = files.place(&read, Memory::Host).and_then(|place| {
         files.stripes()[place.stripe]
             .file
-            .read_at(&mut read.buffer[..read.len], place.offset)
+            .read_at(&mut read.to.bytes_mut()[read.at..read.at + read.len], place.offset)
             .map_err(|e| files.failure(place, read.len, e))
     });
-    Done { tag: read.tag, buffer: read.buffer, result }
+    Done { tag: read.tag, to: read.to, result }
 }

@@ -1,19 +1,20 @@
 //! Makes reads whole: continues short ones, repeats failed ones a few times, then gives up with
 //! an error that names the file and the place.
 //!
-//! A read that goes well costs one look at its slot. A continuation reads into a buffer of its own
-//! and copies: offsets must stay aligned, and it is rare.
+//! A read that goes well costs one look at its slot. A continuation reads on from the first page of
+//! the destination that is not whole, because offsets must stay aligned.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+use tiergraph_mem::PAGE_BYTES;
 
 use crate::slots::Slots;
-use crate::{Done, FileId, FileSet, Read, ReadEngine, Wait};
+use crate::{Destination, Done, FileId, FileSet, Memory, Read, ReadEngine, Wait};
 
 /// How stubborn [`Retry`] is.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,8 @@ pub struct Retry<E> {
     slots: Slots<Pending>,
     /// Reads to be submitted again, and when.
     paused: Vec<(Instant, Read)>,
+    /// Reads on their way to the engine below.
+    below: VecDeque<Read>,
     scratch: Vec<Done>,
 }
 
@@ -49,16 +52,16 @@ struct Pending {
     tag: u64,
     file: FileId,
     offset: u64,
+    at: usize,
     len: usize,
-    /// The caller's buffer with its first `filled` bytes read; empty while it is below, whole.
-    head: AlignedBuf,
+    /// Bytes that were read, from the first on.
     filled: usize,
     failures: u32,
 }
 
 /// What becomes of a completion.
 enum Outcome {
-    Finished(AlignedBuf, Result<usize>),
+    Finished(Destination, Result<usize>),
     Again(Read),
 }
 
@@ -66,7 +69,8 @@ impl<E: ReadEngine> Retry<E> {
     /// Wraps an idle engine over `files`.
     pub fn new(inner: E, files: Arc<FileSet>, settings: RetrySettings) -> Self {
         let slots = Slots::new(inner.capacity());
-        Self { inner, files, settings, slots, paused: Vec::new(), scratch: Vec::new() }
+        let (paused, below, scratch) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self { inner, files, settings, slots, paused, below, scratch }
     }
 
     /// Submits what has paused long enough.
@@ -75,17 +79,15 @@ impl<E: ReadEngine> Retry<E> {
             return;
         }
         let now = Instant::now();
-        for (due, read) in std::mem::take(&mut self.paused) {
-            let refused = if due <= now { self.inner.submit(read).err() } else { Some(read) };
-            self.paused.extend(refused.map(|read| (due, read)));
-        }
+        let due = self.paused.extract_if(.., |(due, _)| *due <= now);
+        self.below.extend(due.map(|(_, read)| read));
     }
 
     /// Ends a read or sends it down again.
     fn settle(&mut self, below: Done, done: &mut Vec<Done>) {
         let slot = below.tag;
         let Some(pending) = self.slots.get_mut(slot) else { return };
-        match pending.advance(slot, below, &self.files, self.settings.attempts) {
+        match pending.advance(below, &self.files, self.settings.attempts) {
             Outcome::Again(read) => {
                 let doublings = pending.failures.saturating_sub(1).min(16);
                 let pause = match pending.failures {
@@ -94,10 +96,10 @@ impl<E: ReadEngine> Retry<E> {
                 };
                 self.paused.push((Instant::now() + pause, read));
             }
-            Outcome::Finished(buffer, result) => {
+            Outcome::Finished(to, result) => {
                 let tag = pending.tag;
                 self.slots.remove(slot);
-                done.push(Done { tag, buffer, result });
+                done.push(Done { tag, to, result });
             }
         }
     }
@@ -114,31 +116,39 @@ impl<E: ReadEngine> Retry<E> {
 
 impl Pending {
     /// Takes what a read below brought.
-    fn advance(&mut self, slot: u64, below: Done, files: &FileSet, attempts: u32) -> Outcome {
+    fn advance(&mut self, below: Done, files: &FileSet, attempts: u32) -> Outcome {
         let expected = files.available(self.file, self.offset, self.len);
-        match below.result {
+        let Done { tag: slot, mut to, result } = below;
+        match result {
             Ok(count) => {
                 let before = self.resume_at();
-                let spare = self.keep(below.buffer, count);
+                // The read began at a whole page; what was read of that page before is there again.
+                self.filled = before + count;
                 if self.filled >= expected {
-                    let mut buffer = std::mem::take(&mut self.head);
-                    buffer[expected..self.len].fill(0);
-                    return Outcome::Finished(buffer, Ok(expected));
+                    let end = self.at + self.len;
+                    if let Some(rest) = to.bytes_mut().get_mut(self.at + expected..end) {
+                        rest.fill(0);
+                    }
+                    return Outcome::Finished(to, Ok(expected));
                 }
                 self.failures = if self.resume_at() > before { 0 } else { self.failures + 1 };
-                if self.failures >= attempts {
-                    let error = self.cut_short(files, expected);
-                    return Outcome::Finished(std::mem::take(&mut self.head), Err(error));
+                match self.failures >= attempts {
+                    true => {
+                        let error = self.cut_short(files, expected);
+                        Outcome::Finished(to, Err(error))
+                    }
+                    false => self.rest(slot, to),
                 }
-                self.rest(slot, spare)
             }
             Err(error) => {
                 self.failures += 1;
+                // Where the read failed, its part of the destination may hold anything.
+                self.filled = self.resume_at();
                 if is_passing(&error) && self.failures < attempts {
-                    return self.rest(slot, Some(below.buffer));
+                    return self.rest(slot, to);
                 }
                 let error = if is_passing(&error) { self.lasting(error) } else { error };
-                Outcome::Finished(self.whole(below.buffer), Err(error))
+                Outcome::Finished(to, Err(error))
             }
         }
     }
@@ -148,57 +158,23 @@ impl Pending {
         self.filled / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// Takes `count` bytes that were read from [`resume_at`](Self::resume_at) on; returns the
-    /// buffer that they came in, if it was not the caller's.
-    fn keep(&mut self, buffer: AlignedBuf, count: usize) -> Option<AlignedBuf> {
-        if self.head.is_empty() {
-            (self.head, self.filled) = (buffer, count);
-            return None;
-        }
+    /// The read that is still missing.
+    fn rest(&self, slot: u64, to: Destination) -> Outcome {
         let start = self.resume_at();
-        self.head[start..start + count].copy_from_slice(&buffer[..count]);
-        self.filled = self.filled.max(start + count);
-        Some(buffer)
-    }
-
-    /// The caller's buffer.
-    fn whole(&mut self, below: AlignedBuf) -> AlignedBuf {
-        if self.head.is_empty() { below } else { std::mem::take(&mut self.head) }
-    }
-
-    /// The read that is still missing, into `spare` or a new buffer.
-    fn rest(&mut self, slot: u64, spare: Option<AlignedBuf>) -> Outcome {
-        let start = self.resume_at();
-        let len = self.len - start;
-        let buffer = match spare {
-            Some(spare) if spare.len() >= len => spare,
-            _ => match AlignedBuf::zeroed(len) {
-                Ok(buffer) => buffer,
-                Err(e) => return Outcome::Finished(std::mem::take(&mut self.head), Err(e)),
-            },
-        };
-        let offset = self.offset + start as u64;
-        Outcome::Again(Read { file: self.file, offset, len, buffer, tag: slot })
+        let (offset, len) = (self.offset + start as u64, self.len - start);
+        Outcome::Again(Read { file: self.file, offset, len, to, at: self.at + start, tag: slot })
     }
 
     fn lasting(&self, error: Error) -> Error {
         error
             .got(format!("`{}` failed attempts", self.failures))
-            .hint("look for the drive's errors with `dmesg`; other blocks may still be read")
+            .or_hint("look for the drive's errors with `dmesg`; other blocks may still be read")
     }
 
     fn cut_short(&self, files: &FileSet, expected: usize) -> Error {
         let end = io::Error::from(io::ErrorKind::UnexpectedEof);
-        let read = Read {
-            file: self.file,
-            offset: self.offset,
-            len: 0,
-            buffer: AlignedBuf::default(),
-            tag: self.tag,
-        };
         files
-            .place(&read)
-            .map_or_else(|e| e, |place| files.failure(place, expected, end))
+            .failure(files.stripe_of(self.file, self.offset), expected, end)
             .got(format!("`{}` after `{}` attempts", self.filled, self.failures))
             .hint("the file was cut short after it was opened: build or copy the graph again")
     }
@@ -212,21 +188,23 @@ fn is_passing(error: &Error) -> bool {
 }
 
 impl<E: ReadEngine> ReadEngine for Retry<E> {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        let (tag, file, offset, len) = (read.tag, read.file, read.offset, read.len);
-        let head = AlignedBuf::default();
-        let pending = Pending { tag, file, offset, len, head, filled: 0, failures: 0 };
-        let Ok(slot) = self.slots.insert(pending) else { return Err(read) };
-        self.inner.submit(Read { tag: slot, ..read }).map_err(|refused| {
-            self.slots.remove(slot);
-            Read { tag, ..refused }
-        })
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        let room = self.slots.capacity() - self.slots.used();
+        for read in reads.drain(..room.min(reads.len())) {
+            let Read { tag, file, offset, at, len, .. } = read;
+            let pending = Pending { tag, file, offset, at, len, filled: 0, failures: 0 };
+            // There is a slot for as many reads as there is room.
+            let Ok(slot) = self.slots.insert(pending) else { continue };
+            self.below.push_back(Read { tag: slot, ..read });
+        }
+        self.inner.submit(&mut self.below);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
         let before = done.len();
         loop {
             self.resume();
+            self.inner.submit(&mut self.below);
             let below = if wait == Wait::No { Wait::No } else { Wait::One };
             let mut completions = std::mem::take(&mut self.scratch);
             let polled = self.inner.poll(&mut completions, below);
@@ -251,6 +229,10 @@ impl<E: ReadEngine> ReadEngine for Retry<E> {
 
     fn capacity(&self) -> usize {
         self.slots.capacity()
+    }
+
+    fn writes_to(&self) -> Memory {
+        self.inner.writes_to()
     }
 
     fn reads_when_polled(&self) -> bool {

@@ -5,14 +5,15 @@
 //! answers `latency` after that; the clones of a [`ModelledDrive`] are one drive. It only ever
 //! slows down what is below. Figures made with it are a model's: the engine is named `modelled`.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::slots::Slots;
-use crate::{Done, Read, ReadEngine, Wait};
+use crate::slots::{Slots, submit_numbered};
+use crate::{Done, Memory, Read, ReadEngine, Wait};
 
 /// A drive that exists as numbers. Clones share its time.
 #[derive(Debug, Clone)]
@@ -84,17 +85,11 @@ impl<E: ReadEngine> Throttle<E> {
 }
 
 impl<E: ReadEngine> ReadEngine for Throttle<E> {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        let tag = read.tag;
-        if self.in_flight() >= self.capacity() {
-            return Err(read);
-        }
-        let due = self.drive.answer_at(read.len, Instant::now());
-        let Ok(slot) = self.slots.insert((tag, due)) else { return Err(read) };
-        self.inner.submit(Read { tag: slot, ..read }).map_err(|refused| {
-            self.slots.remove(slot);
-            Read { tag, ..refused }
-        })
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        let room = self.capacity() - self.in_flight();
+        let drive = &self.drive;
+        let entry = |read: &Read| (read.tag, drive.answer_at(read.len, Instant::now()));
+        submit_numbered(&mut self.inner, &mut self.slots, (reads, room), entry);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
@@ -123,6 +118,10 @@ impl<E: ReadEngine> ReadEngine for Throttle<E> {
 
     fn capacity(&self) -> usize {
         self.slots.capacity()
+    }
+
+    fn writes_to(&self) -> Memory {
+        self.inner.writes_to()
     }
 
     fn name(&self) -> &'static str {

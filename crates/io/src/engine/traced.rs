@@ -1,11 +1,12 @@
 //! Tells a trace how long each read was in flight.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use tiergraph_core::Result;
 use tiergraph_core::trace::{Trace, Track};
 
-use crate::{Done, Read, ReadEngine, Wait};
+use crate::{Done, Memory, Read, ReadEngine, Wait};
 
 /// An engine whose reads are spans of a timeline.
 #[derive(Debug)]
@@ -25,22 +26,26 @@ impl<E: ReadEngine> Traced<E> {
 }
 
 impl<E: ReadEngine> ReadEngine for Traced<E> {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        let tag = read.tag;
-        self.inner.submit(read)?;
-        self.taken.push((tag, Instant::now()));
-        Ok(())
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        let tags: Vec<u64> = reads.iter().map(|read| read.tag).collect();
+        self.inner.submit(reads);
+        let (now, count) = (Instant::now(), tags.len() - reads.len());
+        self.taken.extend(tags.into_iter().take(count).map(|tag| (tag, now)));
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
         let (before, polled) = (done.len(), Instant::now());
         let result = self.inner.poll(done, wait);
         let end = Instant::now();
+        let track = match self.inner.writes_to() {
+            Memory::Host => Track::Storage,
+            Memory::Device => Track::Direct,
+        };
         for read in &done[before..] {
             if let Some(at) = self.taken.iter().position(|&(tag, _)| tag == read.tag) {
                 let (_, taken) = self.taken.swap_remove(at);
                 let begin = if self.inner.reads_when_polled() { polled } else { taken };
-                self.trace.record(Track::Storage, "read", self.worker, (begin, end));
+                self.trace.record(track, "read", self.worker, (begin, end));
             }
         }
         result
@@ -52,6 +57,10 @@ impl<E: ReadEngine> ReadEngine for Traced<E> {
 
     fn capacity(&self) -> usize {
         self.inner.capacity()
+    }
+
+    fn writes_to(&self) -> Memory {
+        self.inner.writes_to()
     }
 
     fn reads_when_polled(&self) -> bool {

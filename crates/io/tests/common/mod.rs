@@ -2,12 +2,13 @@
 // Each test crate uses a part of this, and a helper that fails must fail the test.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tiergraph_io::engine::{Null, Posix, PosixPool, Uring, uring};
+use tiergraph_io::engine::{Null, Posix, ReaderThreads, Uring, uring};
 use tiergraph_io::{Done, FileId, FileSet, Opening, Read, ReadEngine, Wait};
 use tiergraph_mem::AlignedBuf;
 
@@ -54,7 +55,7 @@ impl TestFile {
     pub fn read(&self, offset: usize, len: usize, tag: u64) -> Read {
         let mut buffer = AlignedBuf::zeroed(len).unwrap();
         buffer.fill(0x55);
-        Read { file: self.file, offset: offset as u64, len, buffer, tag }
+        Read { file: self.file, offset: offset as u64, len, to: buffer.into(), at: 0, tag }
     }
 
     /// How many bytes a read gets.
@@ -67,7 +68,7 @@ impl TestFile {
         let files = || Arc::clone(&self.files);
         let mut engines: Vec<Box<dyn ReadEngine>> = vec![
             Box::new(Posix::new(files(), depth)),
-            Box::new(PosixPool::new(&files(), depth).unwrap()),
+            Box::new(ReaderThreads::posix(&files(), depth).unwrap()),
             Box::new(Null::new(files(), depth)),
         ];
         match uring::probe() {
@@ -82,7 +83,7 @@ impl TestFile {
 pub fn check(test: &TestFile, offset: usize, len: usize, done: &Done) {
     let count = *done.result.as_ref().unwrap();
     assert_eq!(count, test.available(offset, len), "bytes at {offset}");
-    check_bytes(offset, &done.buffer[..count]);
+    check_bytes(offset, &done.to.bytes()[..count]);
 }
 
 pub fn check_bytes(offset: usize, bytes: &[u8]) {
@@ -94,13 +95,9 @@ pub fn check_bytes(offset: usize, bytes: &[u8]) {
 /// Submits every read as room comes and returns all completions.
 pub fn run(engine: &mut dyn ReadEngine, reads: Vec<Read>, wait: Wait) -> Vec<Done> {
     let (count, mut done) = (reads.len(), Vec::new());
-    let mut reads = reads.into_iter().peekable();
+    let mut reads = VecDeque::from(reads);
     while done.len() < count {
-        while engine.in_flight() < engine.capacity()
-            && let Some(read) = reads.next()
-        {
-            engine.submit(read).expect("there is room");
-        }
+        engine.submit(&mut reads);
         engine.poll(&mut done, wait).unwrap();
     }
     assert_eq!(engine.in_flight(), 0);

@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use tiergraph_core::{Cancel, Silent};
 use tiergraph_format::features::FeatureType;
 use tiergraph_format::rows::RowsPage;
-use tiergraph_graph::{Direction, EngineFactory, Graph, OpenOptions};
+use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_ingest::build::{self, BuildOptions, Ids, OrderChoice, Purpose};
 use tiergraph_ingest::features::{Attachment, Attachments, MemoryRows, NewFeatures};
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
-use tiergraph_io::{EngineReport, FileSet, ReadEngine};
+use tiergraph_io::{EngineFactory, EngineReport, FileSet, ReadEngine};
 use tiergraph_sampler::philox::philox4x32;
 use tiergraph_sampler::{Fanout, MiniBatch};
 

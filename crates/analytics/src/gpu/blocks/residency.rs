@@ -1,15 +1,15 @@
 //! Blocks that stay on the device: RealGraphGPU's buffer, filled once and looked at first.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::Blocks;
-use tiergraph_gpu::{Device, DeviceBuf, Stream};
-use tiergraph_graph::{Graph, Stage, StagedReader, Then};
-use tiergraph_mem::AlignedBuf;
+use tiergraph_gpu::{Device, DeviceBuf, DeviceSpan, Stream};
+use tiergraph_graph::Graph;
+use tiergraph_io::pipeline::{Block, Bytes, Consumer, NextPass, Room};
 
 use super::copies::Copies;
-use super::reader::Reader;
+use super::stream::BlockReader;
 use super::tables::Tables;
 use crate::gpu::timeline::{Origin, Timeline};
 
@@ -20,7 +20,7 @@ const SLICES_SHARE: u64 = 4;
 
 /// The first blocks of a file, in device memory. Any set is as good as any other: a pass reads all.
 pub(in crate::gpu) struct Resident {
-    arenas: Vec<DeviceBuf<u8>>,
+    arenas: Vec<Arc<DeviceBuf<u8>>>,
     addresses: DeviceBuf<u64>,
     slices: DeviceBuf<u64>,
     blocks: u32,
@@ -39,30 +39,32 @@ impl Resident {
         ((bytes - slices) / (size + 8)).min(u64::from(tables.blocks)) as u32
     }
 
-    /// Brings the first `blocks`, the way that `reader` brings others.
+    /// Reads the first `blocks`, the way that `reader` reads others.
     pub fn load(
         graph: &Graph,
         stream: &Stream,
         tables: &Tables,
         blocks: u32,
-        (workers, reader): (usize, &mut Reader),
+        (workers, reader): (usize, &mut BlockReader),
     ) -> Result<Self> {
         let size = tables.block_bytes;
         let per_arena = (ARENA_BYTES / size as u64).max(1) as u32;
         let counts = (0..blocks.div_ceil(per_arena)).map(|a| per_arena.min(blocks - a * per_arena));
         let device = stream.device();
-        let mut arenas: Vec<DeviceBuf<u8>> = counts
-            .map(|count| DeviceBuf::new(device, count as usize * size))
+        let arenas: Vec<Arc<DeviceBuf<u8>>> = counts
+            .map(|count| DeviceBuf::new(device, count as usize * size).map(Arc::new))
             .collect::<Result<_>>()?;
         let address =
             |b| arenas[(b / per_arena) as usize].address() + u64::from(b % per_arena) * size as u64;
         let addresses: Vec<u64> = (0..blocks).map(address).collect();
         let addresses = stream.uploaded(&addresses)?;
-        let share = (blocks, per_arena);
-        match reader {
-            Reader::Staged(reader) => copy(graph, tables, &mut arenas, share, (reader, workers))?,
-            Reader::Direct(direct) => direct.load(graph, &arenas, share)?,
-        }
+        fill(
+            graph,
+            tables,
+            &Places { arenas: &arenas, per_arena, size },
+            blocks,
+            (workers, reader),
+        )?;
         if let Some(checks) = &tables.checks {
             let mut damaged = DeviceBuf::new(device, blocks as usize)?;
             stream.fill_bytes(&mut damaged, 0)?;
@@ -86,7 +88,7 @@ impl Resident {
 
     /// Bytes of device memory.
     pub fn bytes(&self) -> u64 {
-        let arenas: usize = self.arenas.iter().map(DeviceBuf::bytes).sum();
+        let arenas: usize = self.arenas.iter().map(|arena| arena.bytes()).sum();
         (arenas + self.addresses.bytes() + self.slices.bytes()) as u64
     }
 
@@ -100,64 +102,82 @@ impl Resident {
     }
 }
 
-/// Reads the first `blocks` and copies each to its place.
-fn copy(
+/// Reads the first `blocks`, each to its place.
+fn fill(
     graph: &Graph,
     tables: &Tables,
-    arenas: &mut [DeviceBuf<u8>],
-    (blocks, per_arena): (u32, u32),
-    (reader, workers): (&mut StagedReader, usize),
+    places: &Places<'_>,
+    blocks: u32,
+    (workers, reader): (usize, &mut BlockReader),
 ) -> Result<()> {
-    let Some(device) = arenas.first().map(|arena| arena.device().clone()) else { return Ok(()) };
-    let places = Places { arenas: Mutex::new(arenas), per_arena, size: tables.block_bytes };
-    let loading = |worker| {
+    let Some(device) = places.arenas.first().map(|arena| arena.device().clone()) else {
+        return Ok(());
+    };
+    let direct = reader.cufile().is_some();
+    let loading = |worker| -> Result<Loading<'_>> {
         let (stream, copies) = (Stream::new(&device)?, Copies::default());
         let timeline = Timeline::new(graph.trace(), worker);
-        Ok(Loading { stream, places: &places, copies, timeline })
+        Ok(Loading { stream, places, copies, timeline, direct })
     };
-    let mut stages: Vec<Loading<'_, '_>> = (0..workers).map(loading).collect::<Result<_>>()?;
+    let loading: Vec<_> =
+        (0..workers).map(loading).map(|l| l.map(Mutex::new)).collect::<Result<_>>()?;
     let wanted: Vec<u32> = (0..blocks).collect();
     let origin = Origin::now(graph.trace(), &Stream::new(&device)?)?;
-    reader.pass(graph, (tables.file, &wanted), Then::Stop, &mut stages)?;
-    stages.iter_mut().try_for_each(|stage| {
-        stage.stream.synchronize()?;
-        stage.timeline.tell(origin.as_ref())
+    reader.pass(graph, (tables, &wanted), (NextPass::Unknown, false), &loading)?;
+    loading.into_iter().try_for_each(|loading| {
+        let mut loading = loading.into_inner().unwrap_or_else(PoisonError::into_inner);
+        loading.stream.synchronize()?;
+        loading.timeline.tell(origin.as_ref())
     })
 }
 
 /// Where each block goes.
 struct Places<'a> {
-    arenas: Mutex<&'a mut [DeviceBuf<u8>]>,
+    arenas: &'a [Arc<DeviceBuf<u8>>],
     per_arena: u32,
     size: usize,
 }
 
-/// A worker that copies blocks to their places.
-struct Loading<'a, 'b> {
-    stream: Stream,
-    places: &'a Places<'b>,
-    copies: Copies,
-    timeline: Timeline,
+impl Places<'_> {
+    /// The arena of a block, and its byte there.
+    fn of(&self, block: usize) -> (&Arc<DeviceBuf<u8>>, usize) {
+        let per_arena = self.per_arena as usize;
+        (&self.arenas[block / per_arena], block % per_arena * self.size)
+    }
 }
 
-impl Stage for Loading<'_, '_> {
-    fn take(&mut self, block: u32, buffer: AlignedBuf) -> Result<()> {
-        let Places { arenas, per_arena, size } = self.places;
-        let mut arenas = arenas.lock().unwrap_or_else(PoisonError::into_inner);
-        let arena = &mut arenas[(block / per_arena) as usize];
-        let at = (block % per_arena) as usize * size;
-        self.copies.start(
-            (&self.stream, &mut self.timeline),
-            (arena, at),
-            ([(block, buffer)], *size),
-        )
+/// A worker whose blocks go to their places, by copies or by reads. A request's number is its block's.
+struct Loading<'a> {
+    stream: Stream,
+    places: &'a Places<'a>,
+    copies: Copies,
+    timeline: Timeline,
+    direct: bool,
+}
+
+impl Consumer for Loading<'_> {
+    const ACTIVITY: &'static str = "copy";
+
+    fn room(&mut self, number: usize) -> Result<Room> {
+        if !self.direct {
+            return Ok(Room::Buffer);
+        }
+        // The memory is not registered with cuFile: that costs more than one read of each block gains.
+        let (arena, at) = self.places.of(number);
+        Ok(Room::Device(DeviceSpan::new(arena, at..at + self.places.size)))
     }
 
-    fn give_back(&mut self, to: &mut Vec<(u32, AlignedBuf)>, wait: bool) -> Result<()> {
-        self.copies.give_back(to, wait)
+    fn take(&mut self, block: Block, back: &mut Vec<Block>) -> Result<()> {
+        if matches!(block.bytes, Bytes::Device(_)) {
+            back.push(block);
+            return Ok(());
+        }
+        let (arena, at) = self.places.of(block.number);
+        let on = (&self.stream, &mut self.timeline);
+        self.copies.start(on, (arena, at), (vec![block], self.places.size))
     }
 
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
+    fn give_back(&mut self, back: &mut Vec<Block>, wait: bool) -> Result<()> {
+        self.copies.give_back(back, wait)
     }
 }

@@ -5,8 +5,6 @@ use tiergraph_gpu::kernels::BATCH;
 use super::tables::Tables;
 use crate::gpu::Transfers;
 
-/// Lanes for each of the graph's threads: they mostly wait.
-const LANES: usize = 4;
 /// Slots take one part of so many of the device's memory that state leaves, or a block each.
 const SHARE: u64 = 4;
 
@@ -36,9 +34,7 @@ impl Shape {
     ) -> Self {
         let (lanes, slots, most) = match transfers {
             Transfers::Synchronous => (workers, 3, 1),
-            Transfers::Asynchronous => (workers, 3, BATCH),
-            // Four times the lanes, and not much more device memory.
-            Transfers::Direct => (workers * LANES, 2, BATCH / 2),
+            Transfers::Asynchronous | Transfers::Direct => (workers, 3, BATCH),
         };
         // Of a small graph, every lane has something.
         let share = blocks as usize / (2 * lanes);

@@ -22,6 +22,7 @@
 
 mod ring;
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::os::fd::AsRawFd;
@@ -31,12 +32,11 @@ use std::time::Duration;
 
 use io_uring::{IoUring, opcode, squeue, types};
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_mem::AlignedBuf;
 
 use self::ring::{Setup, best_setup, build, enable, refusal, register};
 use crate::file_set::Place;
 use crate::slots::Slots;
-use crate::{Done, FileSet, Read, ReadEngine, Wait};
+use crate::{Destination, Done, FileSet, Memory, Read, ReadEngine, Wait};
 
 pub use self::ring::probe;
 
@@ -64,7 +64,8 @@ pub struct Uring {
 
 /// A read that the kernel may be writing for.
 struct InFlight {
-    buffer: AlignedBuf,
+    to: Destination,
+    at: usize,
     tag: u64,
     place: Place,
     len: usize,
@@ -143,7 +144,7 @@ impl Uring {
                 let error = io::Error::from_raw_os_error(-entry.result());
                 self.files.failure(read.place, read.len, error)
             });
-            done.push(Done { tag: read.tag, buffer: read.buffer, result });
+            done.push(Done { tag: read.tag, to: read.to, result });
         }
     }
 
@@ -163,7 +164,8 @@ impl Uring {
     /// The ring entry that reads into `slot`'s buffer.
     fn entry(&mut self, slot: u64) -> Option<squeue::Entry> {
         let read = self.slots.get_mut(slot)?;
-        let (start, len) = (read.buffer.as_mut_ptr(), read.len.min(MAX_READ_BYTES) as u32);
+        let start = read.to.bytes_mut()[read.at..].as_mut_ptr();
+        let len = read.len.min(MAX_READ_BYTES) as u32;
         let entry = if self.files_registered {
             opcode::Read::new(types::Fixed(read.place.stripe as u32), start, len)
         } else {
@@ -175,9 +177,9 @@ impl Uring {
 
     /// Puts a read that can be done into a slot and its entry into the ring.
     fn push(&mut self, read: Read, place: Place) -> std::result::Result<(), Read> {
-        let Read { file, offset, len, buffer, tag } = read;
-        let given_back = |r: InFlight| Read { file, offset, len, buffer: r.buffer, tag };
-        let in_flight = InFlight { buffer, tag, place, len };
+        let Read { file, offset, len, to, at, tag } = read;
+        let given_back = |r: InFlight| Read { file, offset, len, to: r.to, at, tag };
+        let in_flight = InFlight { to, at, tag, place, len };
         let slot = self.slots.insert(in_flight).map_err(given_back)?;
         let pushed = self.entry(slot).is_some_and(|entry| {
             // SAFETY: the entry's buffer is owned by its slot, `len` bytes of it exist
@@ -192,19 +194,24 @@ impl Uring {
 }
 
 impl ReadEngine for Uring {
-    fn submit(&mut self, read: Read) -> std::result::Result<(), Read> {
-        if self.in_flight() >= self.capacity() {
-            return Err(read);
-        }
-        // An idle ring of another thread is replaced here, before it holds an entry.
-        let adopted =
-            if self.owner.is_some() && self.slots.used() == 0 { self.adopt() } else { Ok(()) };
-        match adopted.and_then(|()| self.files.place(&read)) {
-            Ok(place) => self.push(read, place),
-            Err(error) => {
-                let rejected = Done { tag: read.tag, buffer: read.buffer, result: Err(error) };
-                self.rejected.push(rejected);
-                Ok(())
+    /// Fills the ring; the system call of the next poll hands all of it over.
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        while self.in_flight() < self.capacity()
+            && let Some(read) = reads.pop_front()
+        {
+            // An idle ring of another thread is replaced here, before it holds an entry.
+            let is_idle = self.owner.is_some() && self.slots.used() == 0;
+            let adopted = if is_idle { self.adopt() } else { Ok(()) };
+            match adopted.and_then(|()| self.files.place(&read, Memory::Host)) {
+                Ok(place) => {
+                    if let Err(refused) = self.push(read, place) {
+                        reads.push_front(refused);
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.rejected.push(Done { tag: read.tag, to: read.to, result: Err(error) });
+                }
             }
         }
     }
@@ -246,13 +253,15 @@ impl Drop for Uring {
         let waited = self.adopt().and_then(|()| self.complete(&mut Vec::new(), in_flight));
         if waited.is_err() {
             // The kernel may still write into these: they are never freed.
-            self.slots.drain().for_each(|read| mem::forget(read.buffer));
+            self.slots.drain().for_each(|read| mem::forget(read.to));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tiergraph_mem::AlignedBuf;
+
     use super::*;
 
     #[test]
@@ -270,12 +279,13 @@ mod tests {
         (engine.setup, engine.files_registered) = (Setup::Plain, false);
         engine.ring = build(Setup::Plain, 2).unwrap();
         for round in 1..4 {
-            let buffer = AlignedBuf::zeroed(8192).unwrap();
-            engine.submit(Read { file, offset: 0, len: 8192, buffer, tag: round }).unwrap();
+            let to = AlignedBuf::zeroed(8192).unwrap().into();
+            let read = Read { file, offset: 0, len: 8192, to, at: 0, tag: round };
+            engine.submit(&mut VecDeque::from([read]));
             let mut done = Vec::new();
             engine.poll(&mut done, Wait::One).unwrap();
             assert_eq!(*done[0].result.as_ref().unwrap(), 8192);
-            assert!(done[0].tag == round && done[0].buffer.iter().all(|&byte| byte == 7));
+            assert!(done[0].tag == round && done[0].to.bytes().iter().all(|&byte| byte == 7));
         }
     }
 }

@@ -6,30 +6,31 @@
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use tiergraph_core::{Error, ErrorKind, Result, threads};
+use rayon::ThreadPoolBuilder;
+
+use crate::{Error, ErrorKind, Result, threads};
 
 #[derive(Debug)]
 struct Started {
-    threads: ThreadPool,
+    threads: rayon::ThreadPool,
     /// The process that has them: one that is forked from it has not.
     process: u32,
 }
 
 /// Threads, started when they are first needed.
 #[derive(Debug)]
-pub struct Team {
+pub struct ThreadPool {
     size: usize,
     started: OnceLock<Started>,
 }
 
-impl Team {
-    /// Of `size` threads.
+impl ThreadPool {
+    /// A pool of `size` threads.
     pub fn new(size: usize) -> Self {
         Self { size, started: OnceLock::new() }
     }
 
-    /// How many threads.
+    /// Threads of the pool.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -47,16 +48,16 @@ impl Team {
     /// gives what each made. A single item is not worth waking them.
     ///
     /// ```
-    /// # use tiergraph_graph::Team;
-    /// let team = Team::new(4);
-    /// let sums = team.share(1..=100, |_, items| items.sum::<u64>())?;
+    /// # use tiergraph_core::ThreadPool;
+    /// let threads = ThreadPool::new(4);
+    /// let sums = threads.share(1..=100, |_, items| items.sum::<u64>())?;
     /// assert!(sums.len() == 4 && sums.iter().sum::<u64>() == 5050);
-    /// assert_eq!(team.share(0..1, |_, items| items.count())?, [1]);
+    /// assert_eq!(threads.share(0..1, |_, items| items.count())?, [1]);
     /// # Ok::<(), tiergraph_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Team::each`].
+    /// As [`ThreadPool::each`].
     pub fn share<I, R: Send>(
         &self,
         items: impl Iterator<Item = I> + Send,
@@ -69,7 +70,7 @@ impl Team {
         if single { Ok(vec![one(0)]) } else { self.each(one) }
     }
 
-    fn threads(&self) -> Result<&ThreadPool> {
+    fn threads(&self) -> Result<&rayon::ThreadPool> {
         let started = match self.started.get() {
             Some(started) => started,
             None => {
@@ -88,7 +89,7 @@ impl Team {
     }
 }
 
-fn start(size: usize) -> Result<ThreadPool> {
+fn start(size: usize) -> Result<rayon::ThreadPool> {
     ThreadPoolBuilder::new()
         .num_threads(size)
         .thread_name(|number| format!("tiergraph-{number}"))

@@ -12,7 +12,7 @@ pub struct PassStats {
     pub bytes_read: u64,
     /// Bytes that were resident and so not read.
     pub bytes_resident: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
     /// Seconds that workers waited for reads, summed over workers.
     pub wait_seconds: f64,
@@ -31,21 +31,25 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn read(&self, bytes: u64) {
+    /// Counts one read of `bytes`.
+    pub fn read(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn read_pages(&self, bytes: u64, reads: u64) {
+    /// Counts `reads` reads of `bytes` together.
+    pub fn read_pages(&self, bytes: u64, reads: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.reads.fetch_add(reads, Ordering::Relaxed);
     }
 
-    pub(crate) fn resident(&self, bytes: u64) {
+    /// Counts bytes that were resident.
+    pub fn resident(&self, bytes: u64) {
         self.bytes_resident.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn waited(&self, since: Instant) {
+    /// Counts the time since then as a worker's waiting for reads.
+    pub fn waited(&self, since: Instant) {
         self.wait_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 

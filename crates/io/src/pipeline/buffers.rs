@@ -1,0 +1,147 @@
+//! The buffers that a worker reads into.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::sync::Arc;
+
+use tiergraph_core::Result;
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+
+/// Reads up to this size use small buffers.
+pub const SMALL_READ_BYTES: usize = 64 << 10;
+
+/// Large buffers are made this many at a time, because they then lie on huge pages, which reads are
+/// faster into.
+const LARGE_BATCH: usize = 2;
+
+/// Gives a locked buffer in place of one that becomes resident; none where there are no more.
+pub type Replacements = Arc<dyn Fn() -> Option<AlignedBuf> + Send + Sync>;
+
+/// Buffers of one worker: small ones for pages, large ones for blocks.
+pub struct Buffers {
+    small: Stock,
+    large: Stock,
+    /// Where the large ones are locked for a device: what replaces those that become resident.
+    replacements: Option<Replacements>,
+    /// A replacement that was not needed yet.
+    replacement: Option<AlignedBuf>,
+    /// Whether the first buffers in memory are taken first: neighbours are read into together, and copied
+    /// together.
+    by_address: bool,
+}
+
+/// Buffers of one size.
+struct Stock {
+    free: Vec<AlignedBuf>,
+    /// Buffers that may be made beside those that there are.
+    left: usize,
+    bytes: usize,
+    /// How many are made at a time.
+    batch: usize,
+}
+
+impl Stock {
+    /// A free buffer; none while all are in use. Fewer than a batch are made only where the worker has
+    /// nothing else (`is_idle`).
+    fn take(&mut self, is_idle: bool) -> Result<Option<AlignedBuf>> {
+        if let Some(buffer) = self.free.pop() {
+            return Ok(Some(buffer));
+        }
+        if self.left == 0 || self.left < self.batch && !is_idle {
+            return Ok(None);
+        }
+        let count = self.left.min(self.batch);
+        self.free = AlignedBuf::batch(count, self.bytes)?;
+        self.left -= count;
+        Ok(self.free.pop())
+    }
+}
+
+impl Buffers {
+    /// Buffers that are made when they are needed: up to `large` of a block, of `block_bytes`, and up to
+    /// `small` for pages.
+    pub fn of_blocks(block_bytes: usize, large: usize, small: usize) -> Self {
+        // A block's own size where that is smaller, so that it can become resident.
+        let (page, block) = (SMALL_READ_BYTES.min(block_bytes), block_bytes);
+        let block = block.next_multiple_of(PAGE_BYTES);
+        Self {
+            small: Stock { free: Vec::new(), left: small, bytes: page, batch: 1 },
+            large: Stock { free: Vec::new(), left: large, bytes: block, batch: LARGE_BATCH },
+            replacements: None,
+            replacement: None,
+            by_address: false,
+        }
+    }
+
+    /// `free` small buffers, all of `bytes`, and no more.
+    pub fn of_pages(free: Vec<AlignedBuf>, bytes: usize) -> Self {
+        let none = Stock { free: Vec::new(), left: 0, bytes: 0, batch: 1 };
+        let small = Stock { free, left: 0, bytes, batch: 1 };
+        Self { small, large: none, replacements: None, replacement: None, by_address: false }
+    }
+
+    /// Buffers `free` for blocks, locked for a device, and no more than them and those that replace what
+    /// becomes resident.
+    pub fn locked(free: Vec<AlignedBuf>, replacements: Option<Replacements>) -> Self {
+        let none = Stock { free: Vec::new(), left: 0, bytes: 0, batch: 1 };
+        let bytes = free.first().map_or(0, |buffer| buffer.len());
+        let large = Stock { free, left: 0, bytes, batch: 1 };
+        let mut buffers =
+            Self { small: none, large, replacements, replacement: None, by_address: true };
+        buffers.sort();
+        buffers
+    }
+
+    /// Bytes of the free buffers.
+    pub fn free_bytes(&self) -> u64 {
+        self.small.free.iter().chain(&self.large.free).map(|buffer| buffer.len() as u64).sum()
+    }
+
+    /// A buffer for `len` bytes; none while all are in use.
+    pub(super) fn take(&mut self, len: usize, is_idle: bool) -> Result<Option<AlignedBuf>> {
+        if len <= self.small.bytes { self.small.take(is_idle) } else { self.large.take(is_idle) }
+    }
+
+    /// Takes a buffer back.
+    pub(super) fn put(&mut self, buffer: AlignedBuf) {
+        let is_small = buffer.len() == self.small.bytes;
+        if is_small { self.small.free.push(buffer) } else { self.large.free.push(buffer) }
+    }
+
+    /// Puts the first buffers in memory where they are taken first, where that is wanted.
+    pub(super) fn sort(&mut self) {
+        if self.by_address {
+            self.large.free.sort_unstable_by_key(|buffer| Reverse(buffer.as_ptr()));
+        }
+    }
+
+    /// Whether blocks are handed over in the order of their addresses.
+    pub(super) fn is_by_address(&self) -> bool {
+        self.by_address
+    }
+
+    /// Whether there would be another buffer in place of one that becomes resident.
+    pub(super) fn can_replace(&mut self) -> bool {
+        let Some(replacements) = &self.replacements else { return !self.by_address };
+        if self.replacement.is_none() {
+            self.replacement = replacements();
+        }
+        self.replacement.is_some()
+    }
+
+    /// Replaces a buffer of `len` bytes that became resident, which [`can_replace`](Self::can_replace).
+    pub(super) fn replace(&mut self, len: usize) {
+        match self.replacement.take() {
+            Some(buffer) => self.large.free.push(buffer),
+            None if len == self.small.bytes => self.small.left += 1,
+            None => self.large.left += 1,
+        }
+    }
+}
+
+impl fmt::Debug for Buffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (small, large) = (self.small.free.len(), self.large.free.len());
+        write!(f, "Buffers({small} small, {large} large free)")
+    }
+}

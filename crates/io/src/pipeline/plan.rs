@@ -1,0 +1,108 @@
+//! What a pass reads, and who takes which read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tiergraph_cache::BlockKey;
+
+use crate::FileId;
+
+/// Bytes of a file that a pass wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// The file.
+    pub file: FileId,
+    /// Where the bytes start: a multiple of 4 KiB.
+    pub offset: u64,
+    /// How many bytes: a multiple of 4 KiB.
+    pub len: usize,
+    /// The block that this is, where it may be or become resident.
+    pub key: Option<BlockKey>,
+}
+
+/// The requests of a pass, and who takes which: shares, one a worker, who takes from the others' when
+/// it has finished its own.
+#[derive(Debug)]
+pub struct Plan {
+    /// Tells the reads of one pass from those of the next.
+    number: u32,
+    pub(super) requests: Vec<Request>,
+    /// The numbers of those that are to be read; none for all.
+    pub(super) missing: Option<Vec<usize>>,
+    shares: Shares,
+}
+
+impl Plan {
+    /// A plan of all `requests`, for `workers`; `number` is another than that of the plan before.
+    pub fn all(number: u32, requests: Vec<Request>, workers: usize) -> Self {
+        let shares = Shares::new(requests.len(), workers);
+        Self { number, requests, missing: None, shares }
+    }
+
+    /// A plan of those of `requests` that are `missing`.
+    pub(super) fn of_missing(
+        number: u32,
+        requests: Vec<Request>,
+        missing: Vec<usize>,
+        workers: usize,
+    ) -> Self {
+        let shares = Shares::new(missing.len(), workers);
+        Self { number, requests, missing: Some(missing), shares }
+    }
+
+    /// A request, by its number.
+    pub fn request(&self, number: usize) -> &Request {
+        &self.requests[number]
+    }
+
+    /// The requests again, for another plan.
+    pub fn into_requests(self) -> Vec<Request> {
+        self.requests
+    }
+
+    /// The number of the next request to read.
+    pub(super) fn next(&self, worker: usize) -> Option<usize> {
+        let next = self.shares.next(worker)?;
+        Some(self.missing.as_ref().map_or(next, |missing| missing[next]))
+    }
+
+    pub(super) fn tag(&self, request: usize) -> u64 {
+        u64::from(self.number) << 32 | request as u64
+    }
+
+    /// Whether a read with this tag is of this pass.
+    pub(super) fn has(&self, tag: u64) -> bool {
+        tag >> 32 == u64::from(self.number)
+    }
+}
+
+/// The number of the request that a read with this tag is for.
+pub(super) fn request_of(tag: u64) -> usize {
+    tag as u32 as usize
+}
+
+/// Shares of a list, one a worker.
+#[derive(Debug)]
+pub(super) struct Shares(Vec<(AtomicUsize, usize)>);
+
+impl Shares {
+    pub(super) fn new(len: usize, workers: usize) -> Self {
+        let bound = |w: usize| len * w / workers;
+        Self((0..workers).map(|w| (AtomicUsize::new(bound(w)), bound(w + 1))).collect())
+    }
+
+    /// The next place in the list: of the worker's own share, or of another's.
+    pub(super) fn next(&self, worker: usize) -> Option<usize> {
+        let workers = self.0.len();
+        (0..workers).map(|i| &self.0[(worker + i) % workers]).find_map(|(next, end)| {
+            if next.load(Ordering::Relaxed) >= *end {
+                return None;
+            }
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|i| i < end)
+        })
+    }
+
+    /// Whether nothing is left in any share.
+    pub(super) fn are_empty(&self) -> bool {
+        self.0.iter().all(|(next, end)| next.load(Ordering::Relaxed) >= *end)
+    }
+}
