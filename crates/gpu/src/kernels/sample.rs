@@ -133,6 +133,9 @@ impl Edges {
     }
 }
 
+/// Vertices that can be selected at a time, at least, where there are so many.
+const SELECTED: usize = 1 << 16;
+
 /// The most nodes and edges that `seeds` and `fanouts` can give.
 fn bounds(seeds: usize, fanouts: &[u32], vertices: usize, arcs: u64) -> (usize, usize) {
     let (mut frontier, mut nodes, mut edges) = (seeds as u64, seeds as u64, 0u64);
@@ -174,7 +177,7 @@ impl Sampler {
             place,
             seeds: DeviceBuf::new(device, seeds)?,
             sizes: DeviceBuf::new(device, fanouts.len() + 2)?,
-            n_id: DeviceBuf::new(device, nodes)?,
+            n_id: DeviceBuf::new(device, nodes.max(vertices.min(SELECTED)))?,
             edges: Edges::new(device, edges, nodes)?,
             arcs,
         })
@@ -183,7 +186,8 @@ impl Sampler {
     /// Bytes of device memory that a sampler holds.
     pub fn device_bytes(vertices: usize, seeds: usize, fanouts: &[u32], arcs: u64) -> u64 {
         let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
-        4 * (vertices + nodes + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
+        let selected = nodes.max(vertices.min(SELECTED));
+        4 * (vertices + selected + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
     }
 
     /// Samples a batch, and waits for its sizes. The vertices are below |V|. `and_then` may start
@@ -227,6 +231,20 @@ impl Sampler {
         and_then(self)?;
         let sizes = stream.download(&self.sizes, request.fanouts.len() + 2)?;
         Ok(sampled(&sizes[1..]))
+    }
+
+    /// Makes a batch of `vertices` alone, without sampling: no two are the same.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there are more than [`n_id`](Self::n_id) has room for.
+    pub fn select(&mut self, stream: &Stream, vertices: &[u32]) -> Result<Sampled> {
+        stream.upload(&mut self.n_id, vertices)?;
+        let all = Sizes { end: vertices.len() as u32, ..Sizes::default() };
+        stream.upload(&mut self.sizes, &[all])?;
+        Ok(sampled(&[all]))
     }
 
     fn arguments(&self, lists: &Lists, request: &Request<'_>) -> HopArguments {

@@ -188,6 +188,26 @@ impl GpuLoader {
         })
     }
 
+    /// The most vertices that [`select`](Self::select) takes.
+    pub fn most_selected(&self) -> usize {
+        self.sampler.n_id().len()
+    }
+
+    /// Makes a batch of `vertices` alone, no two the same, as if it had been sampled.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there are more than [`most_selected`](Self::most_selected).
+    pub fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
+        let selected = self.sampler.select(&self.stream, vertices)?;
+        if let Some(rows) = &mut self.rows {
+            rows.start_finding(&self.stream, &self.sampler)?;
+        }
+        Ok(selected)
+    }
+
     /// Writes what was sampled last, and its features, in order with the stream. Where rows must be
     /// read from storage, gives the ticket to [`finish`](Self::finish) with: `to.x` is complete,
     /// and may go, after that.

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use crate::kernels::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::{Device, DeviceBuf, Grid, Kernel, Span, Stream};
 
 const THREADS: u32 = 256;
 
@@ -65,7 +65,7 @@ impl Columns<'_> {
         Columns { positions, vertices, stride: 1, first: 0, columns: 1, width: 1 }
     }
 
-    fn arguments<T: Pod>(&self, rows: &DeviceBuf<T>, panel: &DeviceBuf<T>) -> MoveArguments {
+    fn arguments<T: Pod>(&self, rows: Span<T>, panel: &DeviceBuf<T>) -> MoveArguments {
         let Columns { positions, vertices, stride, first, columns, width } = *self;
         assert!(first + columns <= stride && columns <= width && width.is_power_of_two());
         assert!(panel.len() >= vertices * width, "{} values of {vertices} vertices", panel.len());
@@ -153,7 +153,7 @@ impl ValueKernels {
         stream: &Stream,
         columns: &Columns<'_>,
         panel: &DeviceBuf<T>,
-        rows: &mut DeviceBuf<T>,
+        rows: Span<T>,
     ) -> Result<()> {
         let arguments = columns.arguments(rows, panel);
         // SAFETY: `Move` of the source; lengths were checked; dropping a buffer waits.
@@ -171,7 +171,7 @@ impl ValueKernels {
         &self,
         stream: &Stream,
         columns: &Columns<'_>,
-        rows: &DeviceBuf<T>,
+        rows: Span<T>,
         panel: &mut DeviceBuf<T>,
     ) -> Result<()> {
         let arguments = columns.arguments(rows, panel);
