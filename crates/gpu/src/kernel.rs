@@ -66,6 +66,18 @@ unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
+/// A value that a kernel takes by copy, of the kernel's own layout.
+pub(crate) trait Parameter {
+    /// Where its bytes begin.
+    fn start(&self) -> *const c_void;
+}
+
+impl<T: Copy> Parameter for T {
+    fn start(&self) -> *const c_void {
+        ptr::from_ref(self).cast()
+    }
+}
+
 /// How many blocks of how many threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
@@ -97,7 +109,7 @@ impl Kernel {
         Ok(blocks as u32 * device.multiprocessors())
     }
 
-    /// Gives the kernel to `stream`; each of `parameters` is the bytes of one.
+    /// Gives the kernel to `stream` with its `parameters`.
     ///
     /// # Errors
     /// Whatever the driver gives; what fails in the kernel is given by a later call.
@@ -110,13 +122,13 @@ impl Kernel {
         &self,
         stream: &Stream,
         grid: Grid,
-        parameters: &[&[u8]],
+        parameters: &[&dyn Parameter],
     ) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());
         }
         let mut parameters: Vec<*mut c_void> =
-            parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
+            parameters.iter().map(|parameter| parameter.start().cast_mut()).collect();
         // SAFETY: the driver copies the parameters before it returns; the rest is promised.
         self.device.submit("start a kernel", |d| unsafe {
             (d.launch)(

@@ -29,7 +29,7 @@ pub use device::{Architecture, Device};
 pub use event::{Copying, Event};
 pub use kernel::{Grid, Kernel, Module};
 pub use library::search_libraries_in;
-pub use memory::{DeviceBuf, Span};
+pub use memory::{DeviceBuf, DevicePtr, Span};
 pub use nvrtc::Compiler;
 pub use pinned::{Mapped, PinnedPool};
 pub use staging::StagingBuffer;

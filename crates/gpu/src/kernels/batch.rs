@@ -1,6 +1,6 @@
 //! What is sampled from, what is asked for, and what comes of it.
 
-use crate::{DeviceBuf, Mapped, Span};
+use crate::{DeviceBuf, DevicePtr, Mapped, Span};
 
 /// The neighbours of all vertices.
 #[derive(Debug)]
@@ -12,10 +12,10 @@ pub enum Neighbors {
 }
 
 impl Neighbors {
-    pub(super) fn address(&self) -> u64 {
+    pub(super) fn ptr(&self) -> DevicePtr<u32> {
         match self {
-            Self::Device(neighbors) => neighbors.address(),
-            Self::Host(neighbors) => neighbors.address(),
+            Self::Device(neighbors) => neighbors.ptr(),
+            Self::Host(neighbors) => neighbors.ptr(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod edge_map;
 mod gather;
 mod programs;
 mod sample;
+mod shared;
 mod survey;
 mod vertices;
 
@@ -19,8 +20,9 @@ pub use blocks::{BATCH, Blocks};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowType, Rows};
-pub use programs::{Fold, Join, LANES, Level, Panel, Program, Relax, Sum};
+pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
+pub use shared::Shared;
 pub use survey::{Segment, Slices, Survey};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 
@@ -45,6 +47,12 @@ pub struct Source {
 impl Source {
     fn new(name: impl Into<String>, parts: &[&str]) -> Self {
         Self { name: name.into(), text: parts.concat(), options: Vec::new() }
+    }
+
+    /// The same source, which compiles only if its struct is laid out as `T` is.
+    fn sharing<T: Shared>(mut self) -> Self {
+        self.text.push_str(&T::assertions());
+        self
     }
 
     fn compile(&self, device: &Device) -> Result<Module> {

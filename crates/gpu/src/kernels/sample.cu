@@ -256,7 +256,7 @@ struct Export {
     const u32* positions;  // Each vertex's place in the user's order; or null.
     long long* nodes;
     long long* edges;  // Rows, then columns.
-    u64* arcs;
+    long long* arcs;
     u32 node_count;
     u32 edge_count;
 };

@@ -86,7 +86,7 @@ fn reduce<T: Value>(
 }
 
 fn reduce_columns<T: Value>(
-    passes: &mut Passes<'_, Fold>,
+    passes: &mut Passes<'_, Fold<T>>,
     mut panels: Panels<T>,
     (rows, order): (&mut impl Rows<T>, &Order),
     how: &Propagate,

@@ -1,7 +1,7 @@
 //! Panels: the columns of a pass, those of a vertex side by side so that one load brings them.
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Columns, Fold, Panel, ValueKernels};
+use tiergraph_gpu::kernels::{Columns, Fold, Operation, Panel, ValueKernels};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::Graph;
 
@@ -85,18 +85,14 @@ impl<T: Value> Panels<T> {
     }
 
     /// The programs that reduce so many columns, one a panel.
-    pub fn programs(&self, columns: usize, reduce: Reduce) -> Vec<Fold> {
+    pub fn programs(&self, columns: usize, reduce: Reduce) -> Vec<Fold<T>> {
         let operation = match reduce {
-            Reduce::Sum => 0,
-            Reduce::Min => 1,
-            Reduce::Max => 2,
+            Reduce::Sum => Operation::Sum,
+            Reduce::Min => Operation::Min,
+            Reduce::Max => Operation::Max,
         };
-        let program = |(x, y): &(DeviceBuf<T>, DeviceBuf<T>)| Fold {
-            x: x.address(),
-            y: y.address(),
-            operation,
-            unused: 0,
-        };
+        let program =
+            |(x, y): &(DeviceBuf<T>, DeviceBuf<T>)| Fold { x: x.ptr(), y: y.ptr(), operation };
         self.panels[..columns.div_ceil(self.width)].iter().map(program).collect()
     }
 }

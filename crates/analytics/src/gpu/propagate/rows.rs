@@ -34,15 +34,15 @@ pub(super) trait Rows<T: Value> {
     fn most_columns(&self) -> usize;
 
     /// Makes room for `columns` columns at a time.
-    fn prepare(&mut self, passes: &Passes<'_, Fold>, columns: usize) -> Result<()>;
+    fn prepare(&mut self, passes: &Passes<'_, Fold<T>>, columns: usize) -> Result<()>;
 
     /// How values get from the user's order of vertices to the graph's.
-    fn order(&mut self, passes: &Passes<'_, Fold>) -> Result<Order>;
+    fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order>;
 
     /// Has `columns` of x in device memory.
     fn begin(
         &mut self,
-        passes: &Passes<'_, Fold>,
+        passes: &Passes<'_, Fold<T>>,
         order: &Order,
         columns: Range<usize>,
     ) -> Result<ColumnsOf<T>>;
@@ -51,7 +51,7 @@ pub(super) trait Rows<T: Value> {
     fn target(&mut self, columns: Range<usize>) -> ColumnsOf<T>;
 
     /// Takes `columns` of y from there, once they are written.
-    fn end(&mut self, passes: &Passes<'_, Fold>, columns: Range<usize>) -> Result<()>;
+    fn end(&mut self, passes: &Passes<'_, Fold<T>>, columns: Range<usize>) -> Result<()>;
 }
 
 /// Rows in host memory: columns pass through pinned buffers to rows of their own on the device.
@@ -95,13 +95,13 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
         BUFFER_BYTES / size_of::<T>()
     }
 
-    fn prepare(&mut self, passes: &Passes<'_, Fold>, columns: usize) -> Result<()> {
+    fn prepare(&mut self, passes: &Passes<'_, Fold<T>>, columns: usize) -> Result<()> {
         let len = passes.graph.vertices() * columns;
         self.on_device = Some(DeviceBuf::new(passes.stream.device(), len)?);
         Ok(())
     }
 
-    fn order(&mut self, passes: &Passes<'_, Fold>) -> Result<Order> {
+    fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order> {
         let order = passes.order(0)?;
         if let Order::Elsewhere = order {
             self.x = Cow::Owned(passes.graph.from_user_order(&self.x, self.width)?);
@@ -112,7 +112,7 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
 
     fn begin(
         &mut self,
-        passes: &Passes<'_, Fold>,
+        passes: &Passes<'_, Fold<T>>,
         _order: &Order,
         columns: Range<usize>,
     ) -> Result<ColumnsOf<T>> {
@@ -129,7 +129,7 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
         ColumnsOf { rows: self.rows(), stride: columns.len(), columns: 0..columns.len() }
     }
 
-    fn end(&mut self, passes: &Passes<'_, Fold>, columns: Range<usize>) -> Result<()> {
+    fn end(&mut self, passes: &Passes<'_, Fold<T>>, columns: Range<usize>) -> Result<()> {
         let (width, stride) = (self.width, columns.len());
         let Some(from) = &self.on_device else { return Ok(()) };
         let to = (&mut *self.y, width);
@@ -167,11 +167,11 @@ impl<T: Value> Rows<T> for DeviceRows<T> {
         self.width.next_power_of_two()
     }
 
-    fn prepare(&mut self, _passes: &Passes<'_, Fold>, _columns: usize) -> Result<()> {
+    fn prepare(&mut self, _passes: &Passes<'_, Fold<T>>, _columns: usize) -> Result<()> {
         Ok(())
     }
 
-    fn order(&mut self, passes: &Passes<'_, Fold>) -> Result<Order> {
+    fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order> {
         match passes.order_on_device()? {
             Order::Elsewhere => Err(Error::new(ErrorKind::Device, "propagate values on the GPU")
                 .expected("an order of vertices in 32-bit numbers")
@@ -183,7 +183,7 @@ impl<T: Value> Rows<T> for DeviceRows<T> {
 
     fn begin(
         &mut self,
-        _passes: &Passes<'_, Fold>,
+        _passes: &Passes<'_, Fold<T>>,
         _order: &Order,
         columns: Range<usize>,
     ) -> Result<ColumnsOf<T>> {
@@ -194,7 +194,7 @@ impl<T: Value> Rows<T> for DeviceRows<T> {
         ColumnsOf { rows: self.y, stride: self.width, columns }
     }
 
-    fn end(&mut self, _passes: &Passes<'_, Fold>, _columns: Range<usize>) -> Result<()> {
+    fn end(&mut self, _passes: &Passes<'_, Fold<T>>, _columns: Range<usize>) -> Result<()> {
         Ok(())
     }
 }

@@ -1,26 +1,25 @@
 //! Launches of `levels.cu`: what a search asks of its vertices between two levels.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use super::SUM_BLOCK;
+use crate::kernels::shared::shared;
 use crate::kernels::{LANES, Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct LevelsArguments {
-    depth: u64,
-    degrees: u64,
-    reached: u64,
-    unvisited: u64,
-    counts: u64,
-    vertices: u32,
-    level: u32,
-    log2: u32,
-    unused: u32,
+shared! {
+    struct LevelsArguments as "Levels" {
+        depth: DevicePtr<u32>,
+        degrees: DevicePtr<u32>,
+        reached: DevicePtr<u8>,
+        unvisited: DevicePtr<u8>,
+        counts: DevicePtr<u64>,
+        vertices: u32,
+        level: u32,
+        log2: u32,
+    }
 }
 
 /// Where the vertices of a level are.
@@ -55,6 +54,7 @@ pub struct LevelKernel(Kernel);
 
 pub(super) fn source() -> Source {
     Source::new("levels", &[TYPES, SUM_BLOCK, include_str!("levels.cu")])
+        .sharing::<LevelsArguments>()
 }
 
 impl LevelKernel {
@@ -83,18 +83,17 @@ impl LevelKernel {
         stream.fill_bytes(unvisited, 0)?;
         stream.fill_bytes(counts, 0)?;
         let arguments = LevelsArguments {
-            depth: depth.address(),
-            degrees: degrees.map_or(0, DeviceBuf::address),
-            reached: reached.address(),
-            unvisited: unvisited.address(),
-            counts: counts.address(),
+            depth: depth.ptr(),
+            degrees: degrees.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            reached: reached.ptr(),
+            unvisited: unvisited.ptr(),
+            counts: counts.ptr(),
             vertices: vertices as u32,
             level,
             log2,
-            unused: 0,
         };
         let grid = Grid::over(vertices.div_ceil(LANES), THREADS);
         // SAFETY: `Levels` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.0.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.0.launch(stream, grid, &[&arguments]) }
     }
 }
