@@ -2,7 +2,7 @@
 
 use bytemuck::Zeroable;
 
-use super::shared::shared;
+use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr};
 
 /// The most blocks that are computed on by one launch while they stream in.

@@ -2,8 +2,8 @@
 
 use tiergraph_core::Result;
 
-use super::shared::shared;
 use super::{Blocks, Source, TYPES};
+use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;

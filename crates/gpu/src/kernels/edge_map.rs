@@ -3,9 +3,9 @@
 use tiergraph_core::Result;
 
 use super::programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
-use super::shared::shared;
 use super::survey::{Segment, Slices};
 use super::{Blocks, Source, TILES, TYPES};
+use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const EVERY_ARC: &str = include_str!("programs/every_arc.cuh");

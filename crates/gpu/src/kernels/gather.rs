@@ -6,9 +6,9 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use super::shared::{Shared, shared};
 use super::{Sampler, Source, TYPES};
 use crate::pinned::address_of;
+use crate::shared::{Shared, shared};
 use crate::{Copying, Device, DeviceBuf, DevicePtr, Event, Grid, Kernel, Mapped, Span, Stream};
 
 const THREADS: u32 = 256;

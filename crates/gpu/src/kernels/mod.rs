@@ -11,7 +11,6 @@ mod edge_map;
 mod gather;
 mod programs;
 mod sample;
-mod shared;
 mod survey;
 mod vertices;
 
@@ -22,12 +21,12 @@ pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowType, Rows};
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
-pub use shared::Shared;
 pub use survey::{Segment, Slices, Survey};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 
 use tiergraph_core::Result;
 
+use crate::shared::Shared;
 use crate::{Architecture, Device, Module, cubins};
 
 const TYPES: &str = include_str!("types.cuh");

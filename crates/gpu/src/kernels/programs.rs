@@ -2,8 +2,8 @@
 
 use std::mem::offset_of;
 
-use super::shared::{Shared, shared};
 use crate::DevicePtr;
+use crate::shared::{Shared, shared};
 
 /// Lanes of a warp.
 pub const LANES: usize = 32;

@@ -6,8 +6,8 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::batch::{Given, Lists, Request, Sampled};
-use super::shared::{Shared, shared};
 use super::{Source, TYPES};
+use crate::shared::{Shared, shared};
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;

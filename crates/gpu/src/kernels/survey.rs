@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::shared::{Shared, shared};
 use super::{BATCH, Blocks, Source, TILES, TYPES};
+use crate::shared::{Shared, shared};
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 128;

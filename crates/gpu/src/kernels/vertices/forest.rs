@@ -2,8 +2,8 @@
 
 use tiergraph_core::Result;
 
-use crate::kernels::shared::shared;
 use crate::kernels::{Source, TYPES};
+use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;

@@ -3,8 +3,8 @@
 use tiergraph_core::Result;
 
 use super::SUM_BLOCK;
-use crate::kernels::shared::shared;
 use crate::kernels::{LANES, Source, TYPES};
+use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;

@@ -3,8 +3,8 @@
 use bytemuck::{Pod, bytes_of};
 use tiergraph_core::Result;
 
-use crate::kernels::shared::shared;
 use crate::kernels::{Source, TYPES};
+use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Span, Stream};
 
 const THREADS: u32 = 256;

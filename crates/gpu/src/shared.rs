@@ -42,7 +42,7 @@ macro_rules! shared {
             $($(#[$field_doc])* $field_vis $field: $type),*
         }
 
-        impl $crate::kernels::Shared for $name {
+        impl $crate::Shared for $name {
             const CUDA: &'static str = $cuda;
             const FIELDS: &'static [(&'static str, usize)] =
                 &[$((stringify!($field), std::mem::offset_of!($name, $field))),*];
@@ -50,7 +50,7 @@ macro_rules! shared {
     };
 }
 
-pub(super) use shared;
+pub(crate) use shared;
 
 #[cfg(test)]
 mod tests {
