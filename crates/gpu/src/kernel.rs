@@ -6,7 +6,7 @@ use std::ptr;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::driver::Handle;
-use crate::{Device, Stream, cubins};
+use crate::{Device, DevicePtr, Shared, Stream, cubins};
 
 /// Machine code on a device, which has it until it is closed.
 #[derive(Debug, Clone)]
@@ -66,17 +66,18 @@ unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
-/// A value that a kernel takes by copy, of the kernel's own layout.
+/// A value that a kernel takes by copy, of the kernel's own layout. No reference is one: the driver
+/// would copy where it points from.
 pub(crate) trait Parameter {
     /// Where its bytes begin.
-    fn start(&self) -> *const c_void;
-}
-
-impl<T: Copy> Parameter for T {
     fn start(&self) -> *const c_void {
         ptr::from_ref(self).cast()
     }
 }
+
+impl<T: Shared> Parameter for T {}
+impl Parameter for u32 {}
+impl<T> Parameter for DevicePtr<T> {}
 
 /// How many blocks of how many threads.
 #[derive(Debug, Clone, Copy)]
