@@ -12,6 +12,7 @@ use std::thread;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
+use crate::driver::Driver;
 use crate::failure::OUT_OF_MEMORY;
 use crate::{Device, DevicePtr};
 
@@ -94,10 +95,11 @@ impl Registered {
         let mut memory = AlignedBuf::zeroed(count * len + PAGE_BYTES)?;
         let (start, bytes) = (memory.as_mut_ptr(), count * len);
         let op = lock_of(bytes);
-        // SAFETY: `bytes` bytes from `start` are ours, and stay where they are until unregistered.
-        match device
-            .code(|d| unsafe { (d.host_register)(start.cast(), bytes, PORTABLE_AND_MAPPED) })
-        {
+        let register = |d: &Driver| {
+            // SAFETY: `bytes` bytes from `start` are ours, and stay where they are until unregistered.
+            unsafe { (d.host_register)(start.cast(), bytes, PORTABLE_AND_MAPPED) }
+        };
+        match device.code(register) {
             OUT_OF_MEMORY => return Err(no_room(op)),
             code => device.explain(code, &op)?,
         }
