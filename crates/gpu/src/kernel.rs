@@ -40,7 +40,7 @@ impl Module {
     /// The kernel that is declared `extern "C"` by this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The module has no such kernel.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let text = CString::new(name)
             .map_err(|e| Error::new(ErrorKind::Device, "find kernel").object(name).source(e))?;
@@ -56,7 +56,7 @@ impl Module {
 /// A kernel of a module.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// Has the module.
+    /// The device that has the module.
     device: Device,
     handle: Handle,
 }
@@ -69,7 +69,7 @@ unsafe impl Sync for Kernel {}
 /// A value that a kernel takes by copy, of the kernel's own layout. No reference is one: the driver
 /// would copy where it points from.
 pub(crate) trait Parameter {
-    /// Where its bytes begin.
+    /// Where the value's bytes begin.
     fn start(&self) -> *const c_void {
         ptr::from_ref(self).cast()
     }
@@ -79,17 +79,17 @@ impl<T: Shared> Parameter for T {}
 impl Parameter for u32 {}
 impl<T> Parameter for DevicePtr<T> {}
 
-/// How many blocks of how many threads.
+/// The blocks of a launch, and the threads of each.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
     /// Blocks; a launch of 0 does nothing.
     pub blocks: u32,
-    /// Threads a block.
+    /// Threads of a block.
     pub threads: u32,
 }
 
 impl Grid {
-    /// One thread an item.
+    /// A grid of one thread an item.
     pub fn over(items: usize, threads: u32) -> Self {
         Self { blocks: items.div_ceil(threads as usize) as u32, threads }
     }

@@ -22,7 +22,7 @@ pub struct DeviceBuf<T> {
 }
 
 impl<T: Pod> DeviceBuf<T> {
-    /// Room for `len` values, which hold anything yet.
+    /// Room for `len` values, whose bits are anything until they are written.
     ///
     /// # Errors
     /// Not enough device memory.
@@ -40,17 +40,17 @@ impl<T: Pod> DeviceBuf<T> {
         Ok(Self { device, start, len, registration, values: PhantomData })
     }
 
-    /// Values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the buffer has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes.
+    /// Bytes of all values.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -65,7 +65,7 @@ impl<T: Pod> DeviceBuf<T> {
         DevicePtr::at(self.start)
     }
 
-    /// Whose memory it is.
+    /// The device whose memory it is.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -143,22 +143,22 @@ impl<T: Pod> Span<T> {
         Self { address, len, values: PhantomData }
     }
 
-    /// Values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the span has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where they lie, as a number.
+    /// Where the values lie, as a number.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Where they lie, as kernels take it.
+    /// Where the values lie, as kernels take it.
     pub fn ptr(&self) -> DevicePtr<T> {
         DevicePtr::at(self.address)
     }

@@ -8,9 +8,9 @@ use std::mem::size_of;
 
 /// A struct that kernels read or write as the host does.
 pub trait Shared: Sized {
-    /// What CUDA C++ calls it.
+    /// The struct's name in CUDA C++.
     const CUDA: &'static str;
-    /// Its fields, as CUDA C++ calls them, and the byte at which each begins.
+    /// The struct's fields by their names in CUDA C++, and the byte at which each begins.
     const FIELDS: &'static [(&'static str, usize)];
 
     /// CUDA C++ that compiles behind the struct only if it has this size and these fields.

@@ -50,12 +50,12 @@ impl Blocks {
         Self { damaged: damaged.ptr(), ..self }
     }
 
-    /// Whether they lie at addresses of their own.
+    /// Whether the blocks lie at addresses of their own.
     pub(super) fn are_resident(&self) -> bool {
         !self.addresses.is_null()
     }
 
-    /// Blocks.
+    /// The number of blocks.
     pub fn count(&self) -> u32 {
         self.count
     }

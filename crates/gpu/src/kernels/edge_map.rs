@@ -49,13 +49,13 @@ enum Tier {
 /// What a program is compiled for.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Of the blocks.
+    /// Layout of the blocks.
     pub layout: Layout,
-    /// Of a weight that the program is to see: 0, 4, 8.
+    /// Bytes of a weight that the program reads: 4 or 8; 0 if it reads none.
     pub weight_bytes: u32,
-    /// Whether arcs are gone along the other way: from a tile's rows to its columns.
+    /// Whether messages go against the arcs: from a tile's rows to its columns.
     pub transposed: bool,
-    /// The program's own options.
+    /// Further options of the compiler, which the program asks for.
     pub options: Vec<String>,
 }
 
@@ -179,9 +179,9 @@ pub struct TilesPass<'a> {
     pub slices: Slices<'a>,
     /// A flag for every `2^columns_log2` vertices; segments without an active one are skipped.
     pub active: Option<&'a DeviceBuf<u8>>,
-    /// Of the tiles.
+    /// The binary logarithm of the columns of a tile.
     pub columns_log2: u32,
-    /// Of the tiles.
+    /// What is added to each gap between columns that the tiles store.
     pub min_gap: u32,
 }
 

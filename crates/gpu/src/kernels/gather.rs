@@ -13,14 +13,14 @@ use crate::{Copying, Device, DeviceBuf, DevicePtr, Event, Grid, Kernel, Mapped, 
 
 const THREADS: u32 = 256;
 
-/// What a row holds.
+/// How a row of features is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowType {
-    /// float32.
+    /// float32 values.
     F32,
-    /// float16.
+    /// float16 values.
     F16,
-    /// A float32 scale, then int8.
+    /// A float32 scale, then int8 values.
     Int8,
 }
 
@@ -59,7 +59,7 @@ shared! {
     }
 }
 
-/// Rows in two tiers.
+/// Rows of features in device memory and in host memory.
 #[derive(Debug)]
 pub struct Rows {
     /// Rows in device memory, `stride` bytes apart.
@@ -69,7 +69,7 @@ pub struct Rows {
     /// Each vertex's row: those in device memory first, then those of the host, [`ELSEWHERE`] for
     /// others. Without, a vertex's row is its number.
     pub place: Option<DeviceBuf<u32>>,
-    /// Rows in device memory.
+    /// How many rows are in device memory.
     pub device_count: u32,
     /// Values of a row.
     pub dim: u32,
@@ -94,9 +94,9 @@ pub const ELSEWHERE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MissingRow {
-    /// Whose row.
+    /// The vertex whose row it is.
     pub vertex: u32,
-    /// Where in the batch it goes.
+    /// The row's place in the batch.
     pub target: u32,
 }
 
@@ -136,7 +136,7 @@ impl MissingRows {
 /// Rows in pinned memory on their way to a batch: `targets` first, then as many rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceLayout {
-    /// The most rows.
+    /// The most rows of a piece.
     pub rows: usize,
     /// Bytes from row to row.
     pub stride: usize,
@@ -216,7 +216,7 @@ impl Gather {
         unsafe { self.gather.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Starts finding those of a sampler's last batch whose rows are elsewhere.
+    /// Starts finding the nodes of a sampler's last batch whose rows are in neither memory.
     ///
     /// # Errors
     /// Whatever the driver gives.

@@ -14,7 +14,7 @@ mod sample;
 mod survey;
 mod vertices;
 
-pub use batch::{Given, Lists, Neighbors, Request, Sampled};
+pub use batch::{BatchOutputs, Lists, Neighbors, Request, Sampled};
 pub use blocks::{BATCH, Blocks};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
@@ -35,9 +35,9 @@ const TILES: &str = include_str!("tiles.cuh");
 /// A source to compile, with everything that it includes.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// What messages and files of the cache call it.
+    /// The source's name in messages and in files of the cache.
     pub name: String,
-    /// CUDA C++.
+    /// The source itself, CUDA C++.
     pub text: String,
     /// The compiler's options.
     pub options: Vec<String>,

@@ -10,15 +10,15 @@ pub const LANES: usize = 32;
 
 /// What a pass does with arcs: a `struct Program` in CUDA, and its parameters here.
 pub trait Program: Shared + Copy + Sync + 'static {
-    /// Its name in messages.
+    /// The program's name in messages.
     const NAME: &'static str;
-    /// Its CUDA C++.
+    /// The program's CUDA C++.
     const SOURCE: &'static str;
-    /// Whether it sees both directions of an edge that is stored once by itself.
+    /// Whether the program handles both directions of an edge that is stored once by itself.
     const SYMMETRIC: bool = false;
-    /// Whether it looks at the arcs' weights, where there are any.
+    /// Whether the program reads the arcs' weights, where there are any.
     const WEIGHTED: bool = false;
-    /// Whether it skips most rows, and is done with others before their end.
+    /// Whether the program skips most rows, and leaves others before their end.
     const SELECTIVE: bool = false;
 }
 
@@ -71,8 +71,8 @@ program! {
         level: u32,
         /// The binary logarithm of how many vertices share a flag.
         log2: u32,
-        /// Of raw blocks, 1: rows are the vertices at the level, and give. 0: rows are unvisited, and
-        /// look for one. Rows of tiles do what they can.
+        /// For raw blocks. 1: rows are the vertices at the level, and push to their neighbours. 0: rows are
+        /// unvisited, and pull from a neighbour at the level. Programs over tiles do both.
         push: u32,
     } SELECTIVE
 }

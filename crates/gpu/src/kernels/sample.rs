@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::batch::{Given, Lists, Request, Sampled};
+use super::batch::{BatchOutputs, Lists, Request, Sampled};
 use super::{Source, TYPES};
 use crate::shared::{Shared, shared};
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
@@ -97,8 +97,8 @@ struct Kernels {
     name: Kernel,
     look_up: Kernel,
     forget: Kernel,
-    give: Kernel,
-    tally: Kernel,
+    export: Kernel,
+    count_uses: Kernel,
 }
 
 pub(super) fn source() -> Source {
@@ -123,8 +123,8 @@ impl Kernels {
             name: module.kernel("name")?,
             look_up: module.kernel("look_up")?,
             forget: module.kernel("forget")?,
-            give: module.kernel("give")?,
-            tally: module.kernel("tally")?,
+            export: module.kernel("export_batch")?,
+            count_uses: module.kernel("count_uses")?,
         })
     }
 }
@@ -132,7 +132,7 @@ impl Kernels {
 /// Samples batches on one stream, one after the other.
 pub struct Sampler {
     kernels: Kernels,
-    /// Of each vertex in the batch: 4 bytes a vertex.
+    /// Each vertex's place among the batch's nodes; all ones for those that are not in it.
     place: DeviceBuf<u32>,
     seeds: DeviceBuf<u32>,
     sizes: DeviceBuf<Sizes>,
@@ -350,13 +350,13 @@ impl Sampler {
     ///
     /// # Panics
     /// If there is not a count a vertex.
-    pub fn tally(&self, stream: &Stream, uses: &mut DeviceBuf<u32>) -> Result<()> {
+    pub fn count_uses(&self, stream: &Stream, uses: &mut DeviceBuf<u32>) -> Result<()> {
         assert_eq!(uses.len(), self.place.len(), "a count a vertex");
         let arguments =
             UsesArguments { sizes: self.sizes.ptr(), n_id: self.n_id.ptr(), uses: uses.ptr() };
         let grid = Grid::over(self.n_id.len(), THREADS);
         // SAFETY: `Uses` of the source; nodes are vertices.
-        unsafe { self.kernels.tally.launch(stream, grid, &[&arguments]) }
+        unsafe { self.kernels.count_uses.launch(stream, grid, &[&arguments]) }
     }
 
     /// Writes the last batch as PyG takes it.
@@ -366,7 +366,7 @@ impl Sampler {
     ///
     /// # Panics
     /// If the arrays do not have the batch's lengths.
-    pub fn give(&self, stream: &Stream, sampled: &Sampled, to: &Given<'_>) -> Result<()> {
+    pub fn export(&self, stream: &Stream, sampled: &Sampled, to: &BatchOutputs<'_>) -> Result<()> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         assert_eq!((to.nodes.len(), to.edge_index.len(), to.e_id.len()), (nodes, 2 * edges, edges));
         let arguments = ExportArguments {
@@ -385,7 +385,7 @@ impl Sampler {
         let whole = Grid::over(nodes.max(edges), THREADS).blocks;
         let grid = Grid { blocks: whole.min(most), threads: THREADS };
         // SAFETY: `Export` of the source, with lengths as asserted.
-        unsafe { self.kernels.give.launch(stream, grid, &[&arguments]) }
+        unsafe { self.kernels.export.launch(stream, grid, &[&arguments]) }
     }
 }
 

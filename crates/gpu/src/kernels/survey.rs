@@ -18,17 +18,17 @@ const LIMIT: usize = 1 << 27;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Segment {
-    /// Its block's number.
+    /// Number of the block that holds the segment.
     pub block: u32,
-    /// First byte in the block.
+    /// First byte of the segment in its block.
     pub offset: u32,
-    /// Bytes.
+    /// Bytes of the segment.
     pub len: u32,
-    /// First row of its strip.
+    /// First row of the segment's strip.
     pub row_base: u32,
-    /// Rows of its strip.
+    /// Rows of the segment's strip.
     pub rows: u32,
-    /// First column of its tile.
+    /// First column of the segment's tile.
     pub column_base: u32,
 }
 
@@ -61,9 +61,9 @@ shared! {
 /// Slices that were listed.
 #[derive(Debug, Clone, Copy)]
 pub enum Slices<'a> {
-    /// As many as there are.
+    /// A list that is full.
     All(&'a DeviceBuf<u64>),
-    /// As many as the counter says, which the host does not know.
+    /// A list, and a counter on the device of how many of its first entries are slices.
     Counted(&'a DeviceBuf<u64>, &'a DeviceBuf<u32>),
 }
 

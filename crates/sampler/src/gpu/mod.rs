@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{Given, Lists, Request, Sampled, Sampler};
+use tiergraph_gpu::kernels::{BatchOutputs, Lists, Request, Sampled, Sampler};
 use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
@@ -139,7 +139,7 @@ impl GpuLoader {
             let of_batch = order[cut.range(number)].iter().map(|&i| seeds[i as usize]);
             let of_batch: Vec<u32> = of_batch.collect();
             self.sample(0, number, &of_batch)?;
-            self.sampler.tally(&self.stream, &mut uses)?;
+            self.sampler.count_uses(&self.stream, &mut uses)?;
         }
         let uses = self.stream.download(&uses, vertices)?;
         let mut order = by_hotness(&uses);
@@ -222,13 +222,13 @@ impl GpuLoader {
             Some(rows) => rows.begin(stream, x)?,
             None => None,
         };
-        let given = Given {
+        let outputs = BatchOutputs {
             positions: self.positions.as_ref(),
             nodes: Span::at(to.nodes, nodes),
             edge_index: Span::at(to.edge_index, 2 * edges),
             e_id: Span::at(to.e_id, edges),
         };
-        self.sampler.give(stream, sampled, &given)?;
+        self.sampler.export(stream, sampled, &outputs)?;
         if let Some(rows) = &self.rows {
             rows.gather(stream, self.sampler.n_id(), nodes, x)?;
         }

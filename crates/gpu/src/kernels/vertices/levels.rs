@@ -25,26 +25,27 @@ shared! {
 /// Where the vertices of a level are.
 #[derive(Debug)]
 pub struct Levels<'a> {
-    /// Depths; all ones where unvisited.
+    /// Each vertex's depth; all ones where it is unvisited.
     pub depth: &'a DeviceBuf<u32>,
-    /// Of as many vertices, their degrees; none: arcs are not counted.
+    /// Each vertex's degree; without, arcs are not counted.
     pub degrees: Option<&'a DeviceBuf<u32>>,
-    /// A flag for every `2^log2` vertices: whether one is of the level.
+    /// A flag for every `2^log2` vertices: set if one of them is at the level.
     pub reached: &'a mut DeviceBuf<u8>,
-    /// As many: whether one is unvisited, and has arcs if those are known.
+    /// A flag for every `2^log2` vertices: set if one of them is unvisited (and has arcs, where degrees
+    /// are given).
     pub unvisited: &'a mut DeviceBuf<u8>,
-    /// The level's vertices, their arcs, and those of unvisited vertices.
+    /// Three counts: the level's vertices, their arcs, and the arcs of unvisited vertices.
     pub counts: &'a mut DeviceBuf<u64>,
-    /// How many of the depths are of vertices.
+    /// The number of vertices; depths behind them are padding.
     pub vertices: usize,
     /// The level.
     pub level: u32,
-    /// Of the flags; at least [`Levels::LEAST_LOG2`].
+    /// The binary logarithm of how many vertices share a flag; at least [`Levels::LEAST_LOG2`].
     pub log2: u32,
 }
 
 impl Levels<'_> {
-    /// What one warp looks at.
+    /// The least `log2`: one warp looks at `2^LEAST_LOG2` vertices.
     pub const LEAST_LOG2: u32 = 10;
 }
 
