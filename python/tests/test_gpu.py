@@ -91,6 +91,10 @@ def test_a_graph_that_fits_stays_there(tmp_path, codec):
     x = np.random.default_rng(1).random(9000)
     np.testing.assert_array_equal(gpu.wcc(), cpu.wcc())
     assert gpu.last_run["loaded_bytes"] == gpu.last_run["pass_bytes"] > 0
+    run = gpu.last_run
+    in_iterations = run["seconds_per_iteration"] * run["iterations"]
+    assert in_iterations == pytest.approx(run["seconds"] - run["load_seconds"])
+    assert run["load_seconds"] > 0
     assert gpu.last_run["device_resident_why"] == "all blocks fit"
     np.testing.assert_allclose(gpu.pagerank(), cpu.pagerank(), rtol=1e-4)
     np.testing.assert_array_equal(gpu.bfs(7), cpu.bfs(7))

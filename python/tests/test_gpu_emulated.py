@@ -13,7 +13,7 @@ PYTEST = """
 import sys
 import pytest
 
-if "loader" in sys.argv[2]:
+if "loader" in sys.argv[2] or "training" in sys.argv[2]:
     from emulated_cuda.torch_cuda import use_emulated
     use_emulated()
 options = ["-q", "-p", "no:cacheprovider", "--basetemp", sys.argv[1], "-k", sys.argv[3]]
@@ -38,10 +38,11 @@ assert pytest.main([*options, sys.argv[2]]) == 0
             "f32 and (makes or repeated or damaged or few or counts or moved or storage and 7) "
             "and not -1",
         ),
+        ("test_gpu_training.py", "loops or not arrays"),
     ],
 )
 def test_kernels_equal_the_cpu(cuda, tmp_path, file, chosen):
-    if "loader" in file:
+    if "loader" in file or "training" in file:
         pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
     here = Path(__file__).with_name(file)
     said = cuda.run(PYTEST, tmp_path, here, chosen, EMULATED_CUDA_MULTIPROCESSORS="16")

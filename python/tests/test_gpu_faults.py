@@ -162,6 +162,33 @@ def test_pinned_memory_that_is_refused(cuda, graph):
     assert said.endswith("the CPU goes on\n")
 
 
+REGISTERED = """
+import ctypes, sys
+import numpy as np
+import tiergraph as tg
+
+path, threads = sys.argv[1], int(sys.argv[2])
+driver = ctypes.CDLL("libcuda.so.1")
+expected = tg.open(path).pagerank(iterations=2)
+with tg.open(path, device="cuda", threads=threads) as graph:
+    np.testing.assert_allclose(graph.pagerank(iterations=2), expected, rtol=1e-4)
+    most = driver.emulatedPinned()
+del graph
+print(most, driver.emulatedPinned())
+"""
+
+
+def test_much_memory_is_registered_by_several_threads_and_given_back(cuda, tmp_path):
+    path = build_even(tmp_path, 500, 20_000, codec="raw", layouts="both")
+    pinned, left = map(int, cuda.run(REGISTERED, path, 2).split())
+    assert pinned > 0
+    assert left == 0
+    for call in ("cuMemHostRegister_v2:1:2", "cuMemHostRegister_v2:2:2"):
+        said = cuda.run(RUN.replace("threads=1", "threads=2"), path, EMULATED_CUDA_FAULT=call)
+        assert "cannot lock 16.0 MiB of host memory: out of memory, or of what may be" in said
+        assert said.endswith("the CPU goes on\n")
+
+
 SHRUNK = """
 import os, sys
 import numpy as np

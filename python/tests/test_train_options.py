@@ -51,8 +51,8 @@ def test_a_resumed_run_with_a_schedule_is_the_run(path, tmp_path):
     class KilledError(Exception):
         pass
 
-    def kill(epoch, done, total, loss):
-        if (epoch, done) == (2, 1):
+    def kill(progress):
+        if (progress.epoch, progress.stage, progress.done) == (2, "train", 1):
             raise KilledError
 
     file = tmp_path / "run.pt"
@@ -68,6 +68,26 @@ def test_a_resumed_run_with_a_schedule_is_the_run(path, tmp_path):
     assert whole.best["epoch"] > 0
     with pytest.raises(tg.InputError, match="expected epochs 3"):
         Trainer(path, replace(options, epochs=5), checkpoint=file, resume=True)
+
+
+@pytest.mark.parametrize("model", ["sage", "gat"])
+def test_who_watches_is_told_of_training_and_evaluation(path, model):
+    told = []
+    options = replace(SMALL, model=model, epochs=3, evaluate_every=2)
+    trainer = Trainer(path, options)
+    trainer.train(told.append)
+    in_training = len(told)
+    trainer.test()
+    for epoch in range(3):
+        trained = [p for p in told if (p.epoch, p.stage) == (epoch, "train")]
+        assert [p.done for p in trained] == list(range(1, len(trainer.loader) + 1))
+        assert {p.total for p in trained} == {len(trainer.loader)}
+        assert trained[-1].loss == pytest.approx(trainer.history[epoch]["loss"])
+        evaluated = [p for p in told[:in_training] if (p.epoch, p.stage) == (epoch, "evaluate")]
+        assert bool(evaluated) == trainer.history[epoch]["validated"]
+    tested = told[in_training:]
+    assert {(p.epoch, p.stage) for p in tested} == {(3, "evaluate")}
+    assert [p.done for p in tested] == list(range(1, tested[0].total + 1))
 
 
 def test_patience_waits_for_the_next_validation(path):

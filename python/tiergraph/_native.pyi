@@ -116,6 +116,20 @@ class Graph:
         trace: str | None,
         progress: Progress | None,
     ) -> tuple[NDArray[np.floating[Any]], str]: ...
+    def propagate_on_device(
+        self,
+        x: int,
+        y: int,
+        width: int,
+        is_double: bool,
+        reduce: str,
+        transpose: bool,
+        weights: bool,
+        trace: str | None,
+        progress: Progress | None,
+    ) -> str:
+        """As `propagate`, from address `x` to address `y` in the GPU's memory."""
+
     def propagate_bytes(self, width: int) -> int: ...
 
 class Builder:
@@ -361,6 +375,12 @@ class GpuLoader:
         self, epoch: int, number: int, places: NDArray[np.uint32]
     ) -> tuple[list[int], list[int]]:
         """Nodes and edges by hop of a batch with these seeds."""
+
+    def most_selected(self) -> int:
+        """The most vertices that `select` takes at once."""
+
+    def select(self, start: int, stop: int) -> None:
+        """Makes a batch of the vertices that the graph numbers so, without edges."""
 
     def fill(self, nodes: int, edge_index: int, e_id: int, x: int) -> int | None:
         """Writes the sampled batch to these addresses, in order with the stream.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -68,6 +68,7 @@ class GpuBatches:
             found = placed["multiprocessors"]
             text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
             warn(text, FallbackWarning)
+        self._vertices = graph.vertices
         self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self.device)
         self._labels = None if labels is None else torch.from_numpy(labels).to(self.device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
@@ -102,9 +103,12 @@ class GpuBatches:
             while begun:
                 yield self._hand_over(begun)
         finally:
-            for _, ticket, _ in begun:
-                if ticket is not None:
-                    self._native.give_up(ticket)
+            self._give_up(begun)
+
+    def _give_up(self, begun: deque[_Begun]) -> None:
+        for _, ticket, _ in begun:
+            if ticket is not None:
+                self._native.give_up(ticket)
 
     def done(self) -> dict[str, Any]:
         """Batches, nodes, edges and seconds so far, what was read from storage and submitted.
@@ -116,6 +120,30 @@ class GpuBatches:
         native: dict[str, float] = json.loads(self._native.done())
         return self._done | native
 
+    def rows(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The features of all vertices, at most `most` at a time: `(positions, rows)` on the GPU.
+
+        Positions are those in `Graph.ids`, int64 of shape (n,); rows are float32 of shape (n, D).
+        Rows that lie in no memory are read from storage, in the order of the file.
+        """
+        most = min(most, self._native.most_selected())
+        begun: deque[_Begun] = deque()
+        try:
+            for first in range(0, self._vertices, most):
+                count = min(most, self._vertices - first)
+                self._native.select(first, first + count)
+                begun.append(self._fill(count, 0))
+                if len(begun) > self._ahead:
+                    yield self._rows_of(begun)
+            while begun:
+                yield self._rows_of(begun)
+        finally:
+            self._give_up(begun)
+
+    def _rows_of(self, begun: deque[_Begun]) -> tuple[torch.Tensor, torch.Tensor]:
+        data = self._hand_over(begun)
+        return data.n_id, data.x
+
     def _prepare(self, epoch: int, number: int, places: NDArray[np.uint32]) -> _Begun:
         torch = pyg.torch()
         began = time.perf_counter()
@@ -123,6 +151,25 @@ class GpuBatches:
         nodes, edges = sum(nodes_by_hop), sum(edges_by_hop)
         self._count(batches=1, nodes=nodes, edges=edges, seconds_sample=time.perf_counter() - began)
         began = time.perf_counter()
+        data, ticket, event = self._fill(nodes, edges)
+        with torch.cuda.stream(self._stream):
+            if self._dim == 0:
+                del data.x
+            if self._labels is not None:
+                data.y = self._labels[data.n_id]
+            data.degree = self._degrees[data.n_id]
+            if self._ids is not None:
+                data.n_id = self._ids[data.n_id]
+            data.input_id = torch.from_numpy(places.astype(np.int64)).to(self.device)
+            event.record(self._stream)
+        self._count(seconds_fill=time.perf_counter() - began)
+        data.batch_size = len(places)
+        data.num_sampled_nodes, data.num_sampled_edges = nodes_by_hop, edges_by_hop
+        return data, ticket, event
+
+    def _fill(self, nodes: int, edges: int) -> _Begun:
+        """What was sampled or selected last, with positions in place of ids."""
+        torch = pyg.torch()
         with torch.cuda.stream(self._stream):
             long = {"dtype": torch.int64, "device": self.device}
             n_id = torch.empty(nodes, **long)
@@ -132,21 +179,10 @@ class GpuBatches:
             ticket = self._native.fill(
                 n_id.data_ptr(), edge_index.data_ptr(), e_id.data_ptr(), x.data_ptr()
             )
-            data: Batch = pyg.geometric("data").Data(edge_index=edge_index)
-            data.num_nodes = nodes
-            if self._dim > 0:
-                data.x = x
-            if self._labels is not None:
-                data.y = self._labels[n_id]
-            data.degree = self._degrees[n_id]
-            data.n_id = n_id if self._ids is None else self._ids[n_id]
-            data.e_id = e_id
-            data.input_id = torch.from_numpy(places.astype(np.int64)).to(self.device)
             event = torch.cuda.Event()
             event.record(self._stream)
-        self._count(seconds_fill=time.perf_counter() - began)
-        data.batch_size = len(places)
-        data.num_sampled_nodes, data.num_sampled_edges = nodes_by_hop, edges_by_hop
+        data: Batch = pyg.geometric("data").Data(x=x, edge_index=edge_index, n_id=n_id, e_id=e_id)
+        data.num_nodes = nodes
         return data, ticket, event
 
     def _hand_over(self, begun: deque[_Begun]) -> Batch:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,10 @@ from .errors import InputError
 from .features import Arrays, Features
 from .handles import without
 from .opening import Opening, Transfers
+from .tensors import is_on_gpu, propagate_tensor
+
+if TYPE_CHECKING:
+    import torch
 
 Floats = NDArray[np.floating[Any]]
 PathLike = str | os.PathLike[str]
@@ -320,21 +324,27 @@ class Graph:
     @arguments(weights=truth)
     def propagate(
         self,
-        x: ArrayLike,
+        x: ArrayLike | torch.Tensor,
         *,
         reduce: Literal["sum", "min", "max"] = "sum",
         transpose: bool = False,
         weights: bool = False,
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
-    ) -> Floats:
+    ) -> Any:
         """One pass over the edges: y[v] = the `reduce` of x[u] over the edges u to v.
 
         `x` has shape (|V|,) or (|V|, F), float32 or float64 (anything else becomes float64), in
         the order of `ids`; `y` has its shape and dtype. `transpose` goes against the edges;
         `weights` multiplies each x[u] by the edge's weight. A vertex with no edge gets the
         reduction's identity: 0, `inf` or `-inf`. This is the primitive to write own algorithms on.
+
+        Where `x` is a PyTorch tensor on the GPU that the graph was opened on, so is `y`, and no
+        value leaves the GPU; gradients do not flow through it.
         """
+        if is_on_gpu(x):
+            how = (reduce, transpose, weights, _path(trace), progress)
+            return self._run(lambda: propagate_tensor(self._opening, x, self.vertices, how))
         values = to_numbers(x, "x")
         dtype = np.float32 if values.dtype == np.float32 else np.float64
         values = np.ascontiguousarray(values, dtype=dtype)

@@ -8,7 +8,7 @@ forked, and nothing is pickled.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -330,6 +330,15 @@ class NeighborLoader(Loader):
         if isinstance(part, GpuBatches):
             return part.placed()
         return self._with_fallback(json.loads(part.kept()))
+
+    def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
+        """The features of all vertices where batches are made on a GPU; None where they are not.
+
+        In blocks of at most `most` vertices, as `(positions, rows)` on the GPU: int64 of shape
+        (n,), places in the graph's `ids`, and float32 of shape (n, D). Between two epochs.
+        """
+        part = self._part
+        return part.rows(most) if isinstance(part, GpuBatches) else None
 
     def _with_fallback(self, kept: dict[str, Any]) -> dict[str, Any]:
         return kept if self._why is None else kept | {"made_on": "cpu", "why": self._why}

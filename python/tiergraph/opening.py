@@ -53,6 +53,12 @@ class Opening:
         """Whether it was closed."""
         return self._handle.closed
 
+    @property
+    def ordinal(self) -> int | None:
+        """The number of the GPU that algorithms run on; None on the CPU."""
+        device = resolve(self.device)[0]
+        return None if device == "cpu" else int(device.partition(":")[2] or 0)
+
     def close(self) -> None:
         """Lets go of what was opened."""
         self._handle.close()

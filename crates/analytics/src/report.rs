@@ -58,9 +58,9 @@ pub struct RunReport {
     pub threads: usize,
     /// Iterations, levels or passes.
     pub iterations: usize,
-    /// Wall-clock seconds of all iterations.
+    /// Wall-clock seconds of the run, loading on a GPU included.
     pub seconds: f64,
-    /// Their mean.
+    /// The mean of the iterations' seconds: of `seconds` without `load_seconds`.
     pub seconds_per_iteration: f64,
     /// Edges visited a second, if every iteration visits all of them.
     pub edges_per_second: f64,
@@ -185,6 +185,7 @@ impl<'a> Run<'a> {
             Some(way) => ("cufile", way),
             None => (graph.engine().engine, graph.engine().why.clone()),
         };
+        let load_seconds = self.gpu.as_ref().map_or(0.0, |gpu| gpu.load_seconds);
         let per_second = |count: u64| (count * iterations as u64) as f64 / seconds;
         Ok(RunReport {
             algorithm: self.algorithm,
@@ -198,7 +199,7 @@ impl<'a> Run<'a> {
             threads: graph.threads(),
             iterations,
             seconds,
-            seconds_per_iteration: seconds / iterations.max(1) as f64,
+            seconds_per_iteration: (seconds - load_seconds) / iterations.max(1) as f64,
             edges_per_second: per_second(manifest.edges),
             arcs_per_second: per_second(manifest.arcs),
             bytes_read: stats.bytes_read,

@@ -110,7 +110,7 @@ impl CuFile {
         Ok(Self { functions, nvidia_fs: (version != (0, 0)).then_some(version) })
     }
 
-    /// Which way bytes go.
+    /// Which way bytes go from storage to the device, in words.
     pub fn how(&self) -> String {
         match self.nvidia_fs {
             Some((major, minor)) => {

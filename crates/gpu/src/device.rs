@@ -22,9 +22,9 @@ const MINOR: c_int = 76;
 /// What machine code is compiled for: compute capability 9.0 is `sm_90`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Architecture {
-    /// Of the compute capability.
+    /// The compute capability's first number.
     pub major: u32,
-    /// Of the compute capability.
+    /// The compute capability's second number.
     pub minor: u32,
 }
 
@@ -47,7 +47,7 @@ struct Inner {
     multiprocessors: u32,
     submissions: AtomicU64,
     submitting_ns: AtomicU64,
-    /// What is loaded, by source and options.
+    /// Loaded modules, by source and options.
     modules: Mutex<HashMap<(String, Vec<String>), Handle>>,
 }
 
@@ -103,22 +103,22 @@ impl Device {
         })))
     }
 
-    /// The product's name.
+    /// The GPU's product name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What kernels are compiled for.
+    /// The architecture that kernels are compiled for.
     pub fn architecture(&self) -> Architecture {
         self.0.architecture
     }
 
-    /// Streaming multiprocessors.
+    /// How many streaming multiprocessors the GPU has.
     pub fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
     }
 
-    /// Bytes of device memory: free, and all.
+    /// Bytes of device memory that are free, and that there are.
     ///
     /// # Errors
     /// Whatever the driver gives.

@@ -7,7 +7,7 @@ use crate::library::functions;
 pub(crate) type Code = c_int;
 pub(crate) type Handle = *mut c_void;
 /// An address in device memory.
-pub(crate) type DevicePtr = u64;
+pub(crate) type Address = u64;
 
 functions! {
     /// `libcuda`.
@@ -24,15 +24,17 @@ functions! {
     context_sync: "cuCtxSynchronize"();
     priority_range: "cuCtxGetStreamPriorityRange"(*mut c_int, *mut c_int);
     memory_info: "cuMemGetInfo_v2"(*mut usize, *mut usize);
-    memory_alloc: "cuMemAlloc_v2"(*mut DevicePtr, usize);
-    memory_free: "cuMemFree_v2"(DevicePtr);
+    memory_alloc: "cuMemAlloc_v2"(*mut Address, usize);
+    memory_free: "cuMemFree_v2"(Address);
     host_alloc: "cuMemHostAlloc"(*mut *mut c_void, usize, c_uint);
     host_free: "cuMemFreeHost"(*mut c_void);
-    host_device_pointer: "cuMemHostGetDevicePointer_v2"(*mut DevicePtr, *mut c_void, c_uint);
-    copy_to_device: "cuMemcpyHtoDAsync_v2"(DevicePtr, *const c_void, usize, Handle);
-    copy_to_host: "cuMemcpyDtoHAsync_v2"(*mut c_void, DevicePtr, usize, Handle);
-    set_bytes: "cuMemsetD8Async"(DevicePtr, u8, usize, Handle);
-    copy_inside: "cuMemcpyDtoDAsync_v2"(DevicePtr, DevicePtr, usize, Handle);
+    host_register: "cuMemHostRegister_v2"(*mut c_void, usize, c_uint);
+    host_unregister: "cuMemHostUnregister"(*mut c_void);
+    host_device_pointer: "cuMemHostGetDevicePointer_v2"(*mut Address, *mut c_void, c_uint);
+    copy_to_device: "cuMemcpyHtoDAsync_v2"(Address, *const c_void, usize, Handle);
+    copy_to_host: "cuMemcpyDtoHAsync_v2"(*mut c_void, Address, usize, Handle);
+    set_bytes: "cuMemsetD8Async"(Address, u8, usize, Handle);
+    copy_inside: "cuMemcpyDtoDAsync_v2"(Address, Address, usize, Handle);
     stream_create: "cuStreamCreateWithPriority"(*mut Handle, c_uint, c_int);
     stream_destroy: "cuStreamDestroy_v2"(Handle);
     stream_sync: "cuStreamSynchronize"(Handle);

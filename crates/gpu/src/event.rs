@@ -32,7 +32,7 @@ impl Event {
         Self::with_flags(device, NO_TIMING)
     }
 
-    /// As [`new`](Self::new), one that also tells when it happened.
+    /// As [`new`](Self::new), an event that also tells when it happened.
     ///
     /// # Errors
     /// Whatever the driver gives.
@@ -47,7 +47,7 @@ impl Event {
         Ok(Self { device: device.clone(), handle })
     }
 
-    /// From now on, happens when all that `stream` was given so far is done.
+    /// Makes the event one that happens when all that `stream` was given so far is done.
     ///
     /// # Errors
     /// Whatever the driver gives.
@@ -57,7 +57,7 @@ impl Event {
             .call("record an event", |d| unsafe { (d.event_record)(self.handle, stream.raw()) })
     }
 
-    /// Whether it happened.
+    /// Whether the event has happened.
     ///
     /// # Errors
     /// Whatever failed before it.
@@ -69,7 +69,8 @@ impl Event {
         }
     }
 
-    /// The time from `earlier` to it, to half a microsecond. Both are timed, and have happened.
+    /// The time from the event `earlier` to this one, to half a microsecond. Both are timed, and have
+    /// happened.
     ///
     /// # Errors
     /// Either has not, or whatever failed before it.
@@ -82,7 +83,7 @@ impl Event {
         Ok(Duration::from_secs_f64(f64::from(milliseconds).max(0.0) * 1e-3))
     }
 
-    /// Waits for it.
+    /// Waits until the event has happened.
     ///
     /// # Errors
     /// Whatever failed before it.

@@ -41,7 +41,7 @@ functions! {
     stream_create: "cuGreenCtxStreamCreate"(*mut Handle, Handle, c_uint, c_int);
 }
 
-/// Of the driver API that has all of these functions: CUDA 12.5.
+/// The oldest version of the driver API that has all of these functions: CUDA 12.5.
 const OLDEST_DRIVER: c_int = 12050;
 /// `CU_DEV_RESOURCE_TYPE_SM`.
 const MULTIPROCESSORS: c_int = 1;
@@ -75,7 +75,7 @@ impl From<Error> for Refused {
 }
 
 impl GreenContext {
-    /// As many of the device's multiprocessors as it sets apart at once, and at most `most`.
+    /// A context of at most `most` multiprocessors: the largest group of that size that the device sets apart.
     pub fn new(device: &Device, most: u32) -> Result<Self, Refused> {
         let functions = functions()?;
         let mut group = divide(device, functions, most)?;

@@ -6,7 +6,7 @@ use std::ptr;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::driver::Handle;
-use crate::{Device, Stream, cubins};
+use crate::{Device, DevicePtr, Shared, Stream, cubins};
 
 /// Machine code on a device, which has it until it is closed.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl Module {
     /// The kernel that is declared `extern "C"` by this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The module has no such kernel.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let text = CString::new(name)
             .map_err(|e| Error::new(ErrorKind::Device, "find kernel").object(name).source(e))?;
@@ -56,7 +56,7 @@ impl Module {
 /// A kernel of a module.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// Has the module.
+    /// The device that has the module.
     device: Device,
     handle: Handle,
 }
@@ -66,17 +66,30 @@ unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
-/// How many blocks of how many threads.
+/// A value that a kernel takes by copy, of the kernel's own layout. No reference is one: the driver
+/// would copy where it points from.
+pub(crate) trait Parameter {
+    /// Where the value's bytes begin.
+    fn start(&self) -> *const c_void {
+        ptr::from_ref(self).cast()
+    }
+}
+
+impl<T: Shared> Parameter for T {}
+impl Parameter for u32 {}
+impl<T> Parameter for DevicePtr<T> {}
+
+/// The blocks of a launch, and the threads of each.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
     /// Blocks; a launch of 0 does nothing.
     pub blocks: u32,
-    /// Threads a block.
+    /// Threads of a block.
     pub threads: u32,
 }
 
 impl Grid {
-    /// One thread an item.
+    /// A grid of one thread an item.
     pub fn over(items: usize, threads: u32) -> Self {
         Self { blocks: items.div_ceil(threads as usize) as u32, threads }
     }
@@ -97,7 +110,7 @@ impl Kernel {
         Ok(blocks as u32 * device.multiprocessors())
     }
 
-    /// Gives the kernel to `stream`; each of `parameters` is the bytes of one.
+    /// Gives the kernel to `stream` with its `parameters`.
     ///
     /// # Errors
     /// Whatever the driver gives; what fails in the kernel is given by a later call.
@@ -110,13 +123,13 @@ impl Kernel {
         &self,
         stream: &Stream,
         grid: Grid,
-        parameters: &[&[u8]],
+        parameters: &[&dyn Parameter],
     ) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());
         }
         let mut parameters: Vec<*mut c_void> =
-            parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
+            parameters.iter().map(|parameter| parameter.start().cast_mut()).collect();
         // SAFETY: the driver copies the parameters before it returns; the rest is promised.
         self.device.submit("start a kernel", |d| unsafe {
             (d.launch)(

@@ -5,18 +5,18 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
 use crate::Device;
 use crate::cufile::Registration;
-use crate::driver::DevicePtr;
+use crate::driver::Address;
 use crate::failure::OUT_OF_MEMORY;
 
 /// `len` values in device memory, freed (after what uses them) when dropped.
 pub struct DeviceBuf<T> {
     device: Device,
-    start: DevicePtr,
+    start: Address,
     len: usize,
     /// Ends before the memory does.
     pub(crate) registration: Option<Registration>,
@@ -24,7 +24,7 @@ pub struct DeviceBuf<T> {
 }
 
 impl<T: Pod> DeviceBuf<T> {
-    /// Room for `len` values, which hold anything yet.
+    /// Room for `len` values, whose bits are anything until they are written.
     ///
     /// # Errors
     /// Not enough device memory.
@@ -42,31 +42,82 @@ impl<T: Pod> DeviceBuf<T> {
         Ok(Self { device, start, len, registration, values: PhantomData })
     }
 
-    /// Values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the buffer has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes.
+    /// Bytes of all values.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// Where the values lie, for a kernel's parameters.
+    /// Where the values lie, as a number.
     pub fn address(&self) -> u64 {
         self.start
     }
 
-    /// Whose memory it is.
+    /// Where the values lie, as kernels take it.
+    pub fn ptr(&self) -> DevicePtr<T> {
+        DevicePtr::at(self.start)
+    }
+
+    /// The device whose memory it is.
     pub fn device(&self) -> &Device {
         &self.device
     }
 }
+
+/// The address of a `T`, or of several, in memory that a GPU's kernels read: a pointer of theirs.
+///
+/// Nothing keeps the memory: a [`DeviceBuf`] that drops waits for the kernels that were given before.
+#[repr(transparent)]
+pub struct DevicePtr<T> {
+    address: Address,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T> DevicePtr<T> {
+    /// The null pointer.
+    pub const NULL: Self = Self::at(0);
+
+    /// The pointer to what is at `address`.
+    pub(crate) const fn at(address: Address) -> Self {
+        Self { address, values: PhantomData }
+    }
+
+    /// The pointer to the `U` that begins `bytes` bytes from here.
+    pub(crate) fn field<U>(self, bytes: usize) -> DevicePtr<U> {
+        DevicePtr::at(self.address + bytes as u64)
+    }
+
+    /// Whether it is the null pointer.
+    pub(crate) fn is_null(self) -> bool {
+        self.address == 0
+    }
+}
+
+impl<T> Clone for DevicePtr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for DevicePtr<T> {}
+
+impl<T> fmt::Debug for DevicePtr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DevicePtr({:#x})", self.address)
+    }
+}
+
+// SAFETY: zero is the null pointer.
+unsafe impl<T> Zeroable for DevicePtr<T> {}
 
 /// The driver's answer says neither what was asked for nor what there is.
 fn no_room(device: &Device, bytes: u64) -> Error {
@@ -82,7 +133,7 @@ fn no_room(device: &Device, bytes: u64) -> Error {
 /// `len` values in device memory that somebody else (PyTorch's allocator) keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<T> {
-    address: DevicePtr,
+    address: Address,
     len: usize,
     values: PhantomData<T>,
 }
@@ -94,19 +145,24 @@ impl<T: Pod> Span<T> {
         Self { address, len, values: PhantomData }
     }
 
-    /// Values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the span has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where they lie.
+    /// Where the values lie, as a number.
     pub fn address(&self) -> u64 {
         self.address
+    }
+
+    /// Where the values lie, as kernels take it.
+    pub fn ptr(&self) -> DevicePtr<T> {
+        DevicePtr::at(self.address)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::library::open;
 
 pub(crate) const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 pub(crate) const USE_CPU: &str = "install NVIDIA's driver, or run with `--device cpu`";
-/// Of the driver API that is used here: CUDA 12.0.
+/// The oldest version of the driver API that has what is used here: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12000;
 
 /// The driver; the same answer, or the same reason, at every call.
@@ -37,7 +37,7 @@ fn load() -> Result<Driver> {
     Ok(driver)
 }
 
-/// Of the driver API: 1000 × major + 10 × minor.
+/// The driver API's version: 1000 × major + 10 × minor.
 pub(crate) fn version(driver: &Driver) -> Result<c_int> {
     let mut version = 0;
     // SAFETY: writes one integer, and may be called before `cuInit`.

@@ -102,6 +102,22 @@ impl GpuLoader {
         Ok((sampled.num_sampled_nodes, sampled.num_sampled_edges))
     }
 
+    /// The most vertices that `select` takes at once.
+    fn most_selected(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.locked(py)?.engine.most_selected())
+    }
+
+    /// Makes a batch of the vertices that the graph numbers from `start` to `stop`, without edges.
+    fn select(&self, py: Python<'_>, start: u32, stop: u32) -> PyResult<()> {
+        let select = || -> Result<()> {
+            let vertices: Vec<u32> = (start..stop).collect();
+            let mut state = self.lock()?;
+            state.sampled = Some(state.engine.select(&vertices)?);
+            Ok(())
+        };
+        detached(py, select)
+    }
+
     /// Writes what was sampled last to device memory at these addresses, in order with the stream;
     /// gives a ticket to `finish` it with, where rows of `x` are read from storage.
     fn fill(

@@ -19,6 +19,7 @@ use tiergraph_analytics::{
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_gpu::Span;
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
 
@@ -272,6 +273,42 @@ impl Graph {
         }
     }
 
+    /// As `propagate`, of values in the GPU's memory: those of shape (|V|, `width`), float64 if
+    /// `is_double`, at address `x`; the result is written to address `y`. Gives the run's report as JSON.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    fn propagate_on_device(
+        &self,
+        py: Python<'_>,
+        x: u64,
+        y: u64,
+        width: usize,
+        is_double: bool,
+        reduce: &str,
+        transpose: bool,
+        weights: bool,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let reduce = self::reduce(reduce).map_err(|e| raise(py, &e))?;
+        let how = Propagate { reduce, transpose, weights, width };
+        let ((), report) = self.run(py, trace, progress, |graph, progress| {
+            let gpu = self.gpu.here()?.as_ref().ok_or_else(not_on_a_gpu)?;
+            let len = graph.vertices() * width;
+            let report = match is_double {
+                true => {
+                    let xy = (Span::<f64>::at(x, len), Span::at(y, len));
+                    gpu::propagate_on_device(graph, gpu, xy, &how, progress)
+                }
+                false => {
+                    let xy = (Span::<f32>::at(x, len), Span::at(y, len));
+                    gpu::propagate_on_device(graph, gpu, xy, &how, progress)
+                }
+            }?;
+            Ok(((), report))
+        })?;
+        Ok(report)
+    }
+
     /// Bytes of state of `propagate` for `width` float32 values a vertex.
     fn propagate_bytes(&self, py: Python<'_>, width: usize) -> PyResult<u64> {
         Ok(propagate_bytes::<f32>(&*self.lock(py)?, width))
@@ -372,6 +409,12 @@ impl DerefMut for InUse<'_> {
     fn deref_mut(&mut self) -> &mut Opened {
         &mut self.graph
     }
+}
+
+fn not_on_a_gpu() -> Error {
+    Error::new(ErrorKind::Input, "propagate values in GPU memory")
+        .expected("a graph that was opened with `--device cuda`")
+        .got("one on the CPU")
 }
 
 /// A direction by its name.

@@ -229,16 +229,46 @@ int cuMemFreeHost(void* start) {
     return 0;
 }
 
+static const int ALREADY_REGISTERED = 712, NOT_REGISTERED = 713;
+
+int cuMemHostRegister_v2(void* start, size_t bytes, unsigned) {
+    FAULTS;
+    std::lock_guard guard(lock);
+    for (auto [other, size] : pinned) {
+        if (other < uintptr_t(start) + bytes && uintptr_t(start) < other + size) {
+            return ALREADY_REGISTERED;
+        }
+    }
+    pinned[uintptr_t(start)] = bytes;
+    return 0;
+}
+
+int cuMemHostUnregister(void* start) {
+    FAULTS;
+    std::lock_guard guard(lock);
+    finish_all();
+    return pinned.erase(uintptr_t(start)) ? 0 : NOT_REGISTERED;
+}
+
 int cuMemHostGetDevicePointer_v2(uint64_t* address, void* start, unsigned) {
     FAULTS;
     *address = uint64_t(start);
     return 0;
 }
 
-// What is not pinned is copied before this returns.
+// Pieces of pinned memory that exist now.
+size_t emulatedPinned() {
+    std::lock_guard guard(lock);
+    return pinned.size();
+}
+
+// What is not pinned is copied before this returns; what is pinned only in part is refused.
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, Stream* stream) {
     FAULTS;
     std::lock_guard guard(lock);
+    if (is_pinned(from) && !is_pinned(static_cast<const char*>(from) + bytes - 1)) {
+        return INVALID_VALUE;
+    }
     auto* start = static_cast<const char*>(from);
     std::vector<char> copy;
     if (!is_pinned(from)) copy.assign(start, start + bytes);

@@ -31,6 +31,9 @@ class _Ordered:
     def wait_event(self, _event: Any) -> None:
         pass
 
+    def synchronize(self) -> None:
+        pass
+
 
 @contextmanager
 def _on(_stream: _Ordered) -> Iterator[None]:
@@ -41,6 +44,9 @@ def use_emulated() -> None:
     """Has loaders for `cuda` put their batches into tensors of the CPU, which say `is_cuda`."""
     pyg.device = lambda name: torch.device("cpu", int(name.partition(":")[2] or 0))
     torch.cuda.is_available = lambda: True
+    # Optimizers ask PyTorch's own accelerator what its streams capture.
+    torch.accelerator.is_available = lambda: False
+    torch.optim.Optimizer._accelerator_graph_capture_health_check = lambda _optimizer: None
     torch.cuda.Stream = torch.cuda.ExternalStream = torch.cuda.Event = _Ordered
     torch.cuda.stream = _on
     torch.cuda.current_stream = _Ordered

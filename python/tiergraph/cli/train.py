@@ -15,7 +15,7 @@ from ..errors import FallbackWarning, InputError, IoError
 from ..results import check_suffix
 from ..train import LinkTrainer, Trainer, TrainOptions, curve, predictions
 from ..train.runs import train_seeds
-from ..train.trainer import Watch
+from ..train.trainer import Progress, Watch
 from .flags import with_flags_of
 from .options import GraphPath, Json
 from .output import print_fields, print_json, print_notes, print_table, readable
@@ -177,13 +177,13 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 class Steps(Live):
-    """Progress on stderr: the run, the epoch, its batches, and the loss so far."""
+    """Progress on stderr: the run, the epoch, its batches or evaluation, and the loss so far."""
 
     def __init__(self, epochs: int, seeds: list[int]) -> None:
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed}/{task.total} batches"),
+            TextColumn("{task.completed}/{task.total} {task.fields[unit]}"),
             TextColumn("loss {task.fields[loss]:.4f}", style="cyan"),
             TimeRemainingColumn(),
         )
@@ -197,9 +197,19 @@ class Steps(Live):
         self._run = f"seed {self._seeds[number]}, " if many else ""
         return self
 
-    def __call__(self, epoch: int, done: int, total: int, loss: float) -> None:
-        """`done` of an epoch's `total` batches are trained on."""
+    def __call__(self, progress: Progress) -> None:
+        """Shows batches that were trained on, or steps of an evaluation."""
+        total, loss = progress.total, progress.loss
         if self._task is None:
-            self._task = self._progress.add_task("", total=total, loss=loss)
-        text = f"{self._run}epoch {epoch + 1} of {self._epochs}"
-        self._progress.update(self._task, description=text, completed=done, total=total, loss=loss)
+            self._task = self._progress.add_task("", total=total, loss=loss, unit="")
+        epoch = f"epoch {min(progress.epoch + 1, self._epochs)} of {self._epochs}"
+        is_evaluated = progress.stage == "evaluate"
+        stage, unit = (", evaluation", "steps") if is_evaluated else ("", "batches")
+        self._progress.update(
+            self._task,
+            description=f"{self._run}{epoch}{stage}",
+            completed=progress.done,
+            total=total,
+            loss=loss,
+            unit=unit,
+        )

@@ -147,10 +147,12 @@ class LinkTrainer(Trainer):
         self.model.eval()
         found, labels = [], []
         with pyg.torch().no_grad():
-            for batch in self._evaluation_of(positions):
-                moved = batch.to(self.options.device)
+            batches = self._evaluation_of(positions)
+            for done, batch in enumerate(batches, 1):
+                moved = batch.to(self.device)
                 found.append(self._logits(self.model, moved).cpu().numpy())
                 labels.append(batch.edge_label.cpu().numpy())
+                self._tell_evaluated(done, len(batches))
         values, truth = np.concatenate(found), np.concatenate(labels)
         right = float(((values > 0) == (truth > 0)).mean())
         return {"accuracy": right, self.score_name: roc_auc(values, truth)}

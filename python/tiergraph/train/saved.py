@@ -69,7 +69,7 @@ class SavedModel:
         positions = np.searchsorted(ids, wanted)
         if (ids.take(positions, mode="clip") != wanted).any():
             raise InputError.of("evaluate the model on", "vertices", expected="ids of the graph")
-        options = replace(self.options, memory=memory)
+        options = replace(self.options, memory=memory, device="cpu")
         evaluator = Evaluator(opened, options, self.outputs)
         held = 8 * self.outputs * len(positions)
         nothing = Part(lambda _memory: 0)

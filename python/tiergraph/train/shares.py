@@ -68,12 +68,13 @@ def share(
     if memory is None:
         ways[0].make(None)
         training.make(None)
-        return Shares(None, None)
+        return Shares(None, None, note=ways[0].note)
     left = max(memory - held, 0)
     usual = min(ways[0].usual(left), left)
     evaluating, trained = _need(ways[0], usual), _need(training, left - usual)
     if evaluating.fits and trained.fits:
-        return Shares(memory, usual, held, enough=held + trained.bytes + evaluating.bytes)
+        enough = held + trained.bytes + evaluating.bytes
+        return Shares(memory, usual, held, ways[0].note, enough)
     fewest = evaluating
     for number, way in enumerate(ways):
         need = _need(way, max(left - trained.bytes, 0))

@@ -7,8 +7,9 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,22 @@ from .shares import Part, Shares, share
 Record = dict[str, Any]
 Chosen: TypeAlias = NDArray[np.integer[Any]]
 
-Watch = Callable[[int, int, int, float], object]
-"""`(epoch, batches done, batches, mean loss so far)`."""
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    epoch: int
+    """Its number, from 0; while the test split is scored, the number of epochs."""
+    stage: Literal["train", "evaluate"]
+    done: int
+    """Batches that were trained on or evaluated; or steps of layers (`layers.Inference`)."""
+    total: int
+    loss: float
+    """The epoch's mean loss so far."""
+
+
+Watch = Callable[[Progress], object]
 
 
 class Trainer:
@@ -62,6 +77,8 @@ class Trainer:
         torch = pyg.torch()
         free = _native.free_memory()
         self.options = options
+        self.device = pyg.device(options.device)
+        """Where the model is, and batches are when they are trained on."""
         self._predicts = predicts
         self.notes: list[str] = []
         # What is trained on, validated and tested: positions, or links.
@@ -75,8 +92,7 @@ class Trainer:
         self._choose_batch_size()
         options = self.options
         torch.manual_seed(options.seed)
-        device = pyg.device(options.device)
-        self.model = build_model(options, self.width, self.outputs).to(device)
+        self.model = build_model(options, self.width, self.outputs).to(self.device)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
@@ -90,6 +106,8 @@ class Trainer:
         self.history: list[Record] = []
         self.best: Record = {"epoch": -1, "score": -math.inf, "model": None}
         self._checkpoint = checkpoint
+        self._watch: Watch | None = None
+        self._loss_so_far = math.nan
         if resume and checkpoint is not None:
             self._restore(checkpoint)
 
@@ -100,9 +118,7 @@ class Trainer:
         self._train, self._val, self._test = splits_of(graph, options.splits, self._labels)
         weights = class_weights(options.class_weights, self._labels[self._train], self.classes)
         torch = pyg.torch()
-        self._weights = (
-            None if weights is None else torch.from_numpy(weights).to(pyg.device(options.device))
-        )
+        self._weights = None if weights is None else torch.from_numpy(weights).to(self.device)
         self.score_name = score_name(self.classes)
         return self.classes
 
@@ -122,7 +138,9 @@ class Trainer:
         positions = [self._val, self._test]
         if predicts:
             positions.append(np.arange(self.graph.vertices))
-        self._evaluator = Evaluator(self.graph, self.options, self.classes)
+        self._evaluator = Evaluator(
+            self.graph, self.options, self.classes, lambda: self.__dict__.get("loader")
+        )
         logits = 8 * self.classes * max(map(len, positions[:2]))
         held = self._held_bytes() + logits + (16 * self.graph.vertices if predicts else 0)
         ways = self._evaluator.ways(positions)
@@ -228,9 +246,14 @@ class Trainer:
         )
 
     def train(self, watch: Watch | None = None) -> None:
-        """Runs the epochs that are left, or until patience ends."""
+        """Runs the epochs that are left, or until patience ends.
+
+        `watch` is told of each batch, and of evaluation, that of `test` too.
+        """
+        self._watch = watch
         while len(self.history) < self.options.epochs and not self.is_patience_over():
             record = self._epoch(len(self.history), watch)
+            self._loss_so_far = record["loss"]
             record |= self._validate() if self._is_validated(record["epoch"]) else NOT_VALIDATED
             self._note(record)
             if self._checkpoint is not None:
@@ -269,6 +292,15 @@ class Trainer:
         }
         saved.save(Path(path), self.model.state_dict(), self.options, shape)
 
+    def logits(self, positions: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """What the best epoch's model gives for vertices: float32 of shape (n, classes).
+
+        `positions` are places in `graph.ids`; where evaluation goes on batches, those of one of the
+        splits.
+        """
+        self._take_best()
+        return self._evaluator.logits(self.model, positions, self._tell_evaluated)
+
     def predictions(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The class of every vertex by the best epoch's model, and the chance that it gives it.
 
@@ -278,7 +310,7 @@ class Trainer:
             raise InputError.of("predict", expected="a trainer that was made with `predicts=True`")
         self._take_best()
         everything = np.arange(self.graph.vertices)
-        parts = self._evaluator.parts(self.model, everything)
+        parts = self._evaluator.parts(self.model, everything, self._tell_evaluated)
         return saved.classified(parts, self.graph.vertices)
 
     def _epoch(self, number: int, watch: Watch | None) -> Record:
@@ -291,7 +323,7 @@ class Trainer:
         for done, batch in enumerate(batches, 1):
             stepped = time.perf_counter()
             self._set_rate(number + (done - 1) / len(self.loader))
-            moved = batch.to(self.options.device)
+            moved = batch.to(self.device)
             bytes_device += _moved_bytes(moved)
             loss, hits, count = self._step(moved)
             seconds_train += time.perf_counter() - stepped
@@ -299,7 +331,7 @@ class Trainer:
             correct += hits
             seeds += count
             if watch is not None:
-                watch(number, done, len(self.loader), total / seeds)
+                watch(Progress(number, "train", done, len(self.loader), total / seeds))
         seconds = time.perf_counter() - began
         stats = self.loader.last_epoch
         rows = max(stats["nodes"], 1)
@@ -340,6 +372,12 @@ class Trainer:
         hits = int((logits.argmax(dim=1) == labels).sum())
         return loss, hits, batch.batch_size
 
+    def _tell_evaluated(self, done: int, total: int) -> None:
+        """Tells who watches that an evaluation goes on."""
+        if self._watch is not None:
+            epoch = len(self.history)
+            self._watch(Progress(epoch, "evaluate", done, total, self._loss_so_far))
+
     def _validate(self) -> Record:
         began = time.perf_counter()
         scores = self._scores(self._val)
@@ -350,7 +388,7 @@ class Trainer:
         name = self.score_name
         if len(positions) == 0:
             return {"accuracy": None, name: None}
-        logits = self._evaluator.logits(self.model, positions)
+        logits = self._evaluator.logits(self.model, positions, self._tell_evaluated)
         labels = self._labels[positions]
         return {"accuracy": accuracy(logits, labels), name: score(logits, labels)}
 

@@ -164,13 +164,12 @@ impl Search {
             (false, false) => "pull",
         };
         let program = Level {
-            depth: self.depth.address(),
-            reached: self.reached.address(),
-            unvisited: self.unvisited.address(),
+            depth: self.depth.ptr(),
+            reached: self.reached.ptr(),
+            unvisited: self.unvisited.ptr(),
             level,
             log2: self.log2,
             push: push.into(),
-            unused: 0,
         };
         (how, program)
     }

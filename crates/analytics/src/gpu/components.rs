@@ -30,7 +30,7 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     let mut run = Run::start(graph, "wcc", 1, progress);
     passes.load_whole()?;
     run.begin_on(passes.report());
-    passes.run(&[Join { parent: parent.address() }], None, NextPass::Unknown)?;
+    passes.run(&[Join { parent: parent.ptr() }], None, NextPass::Unknown)?;
     forest.compress(&passes.stream, &mut parent)?;
     passes.stream.synchronize()?;
     run.iteration("pass", 0.0);

@@ -22,7 +22,7 @@ mod vertices;
 pub use bfs::bfs;
 pub use components::wcc;
 pub use pagerank::pagerank;
-pub use propagate::propagate;
+pub use propagate::{propagate, propagate_on_device};
 pub use sssp::sssp;
 
 use std::sync::{Arc, OnceLock};

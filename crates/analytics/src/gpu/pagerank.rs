@@ -103,7 +103,7 @@ impl State {
     }
 
     fn program(&self) -> Sum {
-        Sum { x: self.x.address(), y: self.y.address(), hubs: self.hubs, by_lane: self.by_lane }
+        Sum { x: self.x.ptr(), y: self.y.ptr(), hubs: self.hubs, by_lane: self.by_lane }
     }
 
     /// Makes the next ranks; gives the sums over all vertices here.

@@ -2,8 +2,8 @@
 
 use bytemuck::Pod;
 use tiergraph_core::Result;
-use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Columns, Program, ValueKernels};
+use tiergraph_gpu::{DeviceBuf, Span};
 use tiergraph_mem::zeroed_vec;
 
 use super::pass::Passes;
@@ -32,6 +32,15 @@ impl<P: Program> Passes<'_, P> {
         }
     }
 
+    /// How values that stay on the device get to the user's order: the device moves them, of a graph that
+    /// is here whole or in part, unless it is of an order that kernels do not take.
+    pub fn order_on_device(&self) -> Result<Order> {
+        if !self.graph.is_reordered() {
+            return Ok(Order::Same);
+        }
+        self.on_device.vertices.upload_order(self.graph, &self.stream)
+    }
+
     /// The first `count` of the vertices' `values`, and `rest` of all others, in the user's order.
     pub fn to_user_order<T: Pod + Send + Sync>(
         &self,
@@ -50,7 +59,8 @@ impl<P: Program> Passes<'_, P> {
         if count < vertices {
             kernels.fill(stream, &mut ordered, rest)?;
         }
-        kernels.place(stream, &Columns::single(Some(&positions), count), values, &mut ordered)?;
+        let columns = Columns::single(Some(&positions), count);
+        kernels.place(stream, &columns, values, Span::from(&mut ordered))?;
         self.download_to(&ordered, &mut out)?;
         Ok(out)
     }

@@ -44,11 +44,10 @@ pub fn sssp(
     run.begin_on(passes.report());
     loop {
         let program = Relax {
-            distance: distance.address(),
-            lowered: flags.next.address(),
-            count: flags.count.address(),
+            distance: distance.ptr(),
+            lowered: flags.next.ptr(),
+            count: flags.count.ptr(),
             log2,
-            unused: 0,
         };
         passes.run(&[program], Some((&flags.host, &flags.now)), NextPass::Unknown)?;
         let lowered = flags.turn(&passes)?;

@@ -77,11 +77,10 @@ impl Staging {
         &self,
         threads: &ThreadPool,
         (from, per_from): (&[U], usize),
-        (to, per): (&mut DeviceBuf<T>, usize),
+        (to, per): (Span<T>, usize),
         put: impl Fn(&[U], &mut [T]) + Sync,
     ) -> Result<()> {
         let step = step::<T>(per);
-        let to = Span::from(to);
         let done = threads.share(from.chunks(step * per_from).enumerate(), |number, parts| {
             let Some(mut pair) = self.pair(number) else { return Ok(()) };
             let mut which = 0;

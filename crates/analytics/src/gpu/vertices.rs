@@ -62,11 +62,18 @@ impl Vertices {
         if let Some(positions) = self.positions.get() {
             return Ok(Order::Here(Arc::clone(positions)));
         }
-        let bytes = graph.vertices() as u64 * 4;
-        if bytes > room.min(graph.budget().left()) {
+        if graph.vertices() as u64 * 4 > room.min(graph.budget().left()) {
             return Ok(Order::Elsewhere);
         }
-        let _host = graph.reserve(bytes, "the order of vertices")?;
+        self.upload_order(graph, stream)
+    }
+
+    /// The user's order on the device; it is left to the host only where kernels do not take its ids.
+    pub fn upload_order(&self, graph: &Graph, stream: &Stream) -> Result<Order> {
+        if let Some(positions) = self.positions.get() {
+            return Ok(Order::Here(Arc::clone(positions)));
+        }
+        let _host = graph.reserve(graph.vertices() as u64 * 4, "the order of vertices")?;
         let Some(positions) = graph.positions()? else { return Ok(Order::Elsewhere) };
         let positions = Arc::new(stream.uploaded(&positions)?);
         Ok(Order::Here(Arc::clone(self.positions.get_or_init(|| positions))))

@@ -1,21 +1,21 @@
 //! What is sampled from, what is asked for, and what comes of it.
 
-use crate::{DeviceBuf, Mapped, Span};
+use crate::{DeviceBuf, DevicePtr, Mapped, Span};
 
 /// The neighbours of all vertices.
 #[derive(Debug)]
 pub enum Neighbors {
-    /// In device memory.
+    /// Neighbours in device memory.
     Device(DeviceBuf<u32>),
-    /// In host memory that kernels read.
+    /// Neighbours in host memory that kernels read.
     Host(Mapped),
 }
 
 impl Neighbors {
-    pub(super) fn address(&self) -> u64 {
+    pub(super) fn ptr(&self) -> DevicePtr<u32> {
         match self {
-            Self::Device(neighbors) => neighbors.address(),
-            Self::Host(neighbors) => neighbors.address(),
+            Self::Device(neighbors) => neighbors.ptr(),
+            Self::Host(neighbors) => neighbors.ptr(),
         }
     }
 }
@@ -23,9 +23,9 @@ impl Neighbors {
 /// A graph's lists: those of vertex v at `offsets[v]..offsets[v + 1]`.
 #[derive(Debug)]
 pub struct Lists {
-    /// |V| + 1 of them.
+    /// Where each vertex's list begins in `neighbors`, and behind the last one where it ends: |V| + 1.
     pub offsets: DeviceBuf<u64>,
-    /// All lists.
+    /// The lists of all vertices, one after the other.
     pub neighbors: Neighbors,
 }
 
@@ -52,26 +52,26 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// Nodes.
+    /// The batch's nodes.
     pub fn nodes(&self) -> usize {
         self.num_sampled_nodes.iter().sum()
     }
 
-    /// Edges.
+    /// The batch's edges.
     pub fn edges(&self) -> usize {
         self.num_sampled_edges.iter().sum()
     }
 }
 
-/// Where a batch goes.
+/// Where a batch is written to, as PyG takes it.
 #[derive(Debug)]
-pub struct Given<'a> {
-    /// The place of each vertex in the user's order; without, it is the vertex's number.
+pub struct BatchOutputs<'a> {
+    /// Each vertex's position in the user's order; without, it is the vertex's number.
     pub positions: Option<&'a DeviceBuf<u32>>,
-    /// Each node's place in the user's order.
+    /// Room for each node's position in the user's order.
     pub nodes: Span<i64>,
-    /// The edges' sources, then their destinations.
+    /// Room for the edges' sources and then their destinations, as places among the nodes.
     pub edge_index: Span<i64>,
-    /// The edges' arcs.
+    /// Room for the number of each edge's arc.
     pub e_id: Span<i64>,
 }

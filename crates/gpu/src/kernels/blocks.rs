@@ -1,28 +1,30 @@
 //! Where blocks lie in device memory.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 
-use crate::DeviceBuf;
+use crate::shared::shared;
+use crate::{DeviceBuf, DevicePtr};
 
 /// The most blocks that are computed on by one launch while they stream in.
 pub const BATCH: usize = 8;
 
-/// Blocks in device memory, as kernels take them: `types.cuh`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub struct Blocks {
-    addresses: u64,
-    base: u64,
-    damaged: u64,
-    size: u32,
-    count: u32,
-    numbers: [u32; BATCH],
+shared! {
+    /// Blocks in device memory, as kernels take them: `types.cuh`.
+    #[derive(Debug)]
+    pub struct Blocks as "Blocks" {
+        addresses: DevicePtr<u64>,
+        base: DevicePtr<u8>,
+        damaged: DevicePtr<u32>,
+        size: u32,
+        count: u32,
+        numbers: [u32; BATCH],
+    }
 }
 
 impl Blocks {
     /// Block i at the address `addresses[i]`.
     pub fn at(addresses: &DeviceBuf<u64>) -> Self {
-        Self { addresses: addresses.address(), count: addresses.len() as u32, ..Self::zeroed() }
+        Self { addresses: addresses.ptr(), count: addresses.len() as u32, ..Self::zeroed() }
     }
 
     /// The blocks `numbers`, one behind the other from the start of `buffer`, `size` bytes each.
@@ -34,7 +36,7 @@ impl Blocks {
         let mut all = [u32::MAX; BATCH];
         all[..numbers.len()].copy_from_slice(numbers);
         Self {
-            base: buffer.address(),
+            base: buffer.ptr(),
             size: size as u32,
             count: numbers.len() as u32,
             numbers: all,
@@ -45,15 +47,15 @@ impl Blocks {
     /// The same blocks, of which those are left out that `damaged` marks.
     #[must_use]
     pub fn unless(self, damaged: &DeviceBuf<u32>) -> Self {
-        Self { damaged: damaged.address(), ..self }
+        Self { damaged: damaged.ptr(), ..self }
     }
 
-    /// Whether they lie at addresses of their own.
+    /// Whether the blocks lie at addresses of their own.
     pub(super) fn are_resident(&self) -> bool {
-        self.addresses != 0
+        !self.addresses.is_null()
     }
 
-    /// Blocks.
+    /// The number of blocks.
     pub fn count(&self) -> u32 {
         self.count
     }

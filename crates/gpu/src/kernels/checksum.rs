@@ -1,10 +1,10 @@
 //! Launches of `checksum.cu`: CRC-32C of blocks in device memory.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use super::{Blocks, Source, TYPES};
-use crate::{DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::shared;
+use crate::{DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 const PIECE: usize = 128;
@@ -15,16 +15,16 @@ const POLYNOMIAL: u32 = 0x82F6_3B78;
 /// x^0.
 const ONE: u32 = 1 << 31;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Arguments {
-    blocks: Blocks,
-    tables: u64,
-    powers: u64,
-    sums: u64,
-    worst: u64,
-    pieces: u32,
-    whole: u32,
+shared! {
+    struct Arguments as "Arguments" {
+        blocks: Blocks,
+        tables: DevicePtr<u32>,
+        powers: DevicePtr<u32>,
+        sums: DevicePtr<u32>,
+        worst: DevicePtr<u32>,
+        pieces: u32,
+        whole: u32,
+    }
 }
 
 /// The compiled kernels, for blocks of one size.
@@ -39,6 +39,8 @@ pub struct Checksum {
 
 pub(super) fn source() -> Source {
     Source::new("checksum", &[TYPES, include_str!("checksum.cu")])
+        .sharing::<Blocks>()
+        .sharing::<Arguments>()
 }
 
 impl Checksum {
@@ -76,20 +78,20 @@ impl Checksum {
         assert!(damaged.len() >= count as usize && !worst.is_empty());
         let arguments = Arguments {
             blocks,
-            tables: self.tables.address(),
-            powers: self.powers.address(),
-            sums: damaged.address(),
-            worst: worst.address(),
+            tables: self.tables.ptr(),
+            powers: self.powers.ptr(),
+            sums: damaged.ptr(),
+            worst: worst.ptr(),
             pieces: self.powers.len() as u32,
             whole: self.whole,
         };
         let groups = Grid::over(self.powers.len(), THREADS).blocks;
         let grid = Grid { blocks: groups * count, threads: THREADS };
         // SAFETY: `Arguments` of the source, a sum a block.
-        unsafe { self.sum.launch(stream, grid, &[bytes_of(&arguments)])? };
-        let parameters: [&[u8]; 2] = [bytes_of(&arguments), bytes_of(&count)];
+        unsafe { self.sum.launch(stream, grid, &[&arguments])? };
+        let each = Grid::over(count as usize, THREADS);
         // SAFETY: as above.
-        unsafe { self.verify.launch(stream, Grid::over(count as usize, THREADS), &parameters) }
+        unsafe { self.verify.launch(stream, each, &[&arguments, &count]) }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Launches of programs over blocks: `edge_map_{raw,rows,tiles}.cu`.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use super::programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
 use super::survey::{Segment, Slices};
 use super::{Blocks, Source, TILES, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::shared;
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const EVERY_ARC: &str = include_str!("programs/every_arc.cuh");
 const RAW: &str = concat!(include_str!("shuffle.cuh"), include_str!("raw.cuh"));
@@ -49,13 +49,13 @@ enum Tier {
 /// What a program is compiled for.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Of the blocks.
+    /// Layout of the blocks.
     pub layout: Layout,
-    /// Of a weight that the program is to see: 0, 4, 8.
+    /// Bytes of a weight that the program reads: 4 or 8; 0 if it reads none.
     pub weight_bytes: u32,
-    /// Whether arcs are gone along the other way: from a tile's rows to its columns.
+    /// Whether messages go against the arcs: from a tile's rows to its columns.
     pub transposed: bool,
-    /// The program's own options.
+    /// Further options of the compiler, which the program asks for.
     pub options: Vec<String>,
 }
 
@@ -74,7 +74,13 @@ impl Variant {
         let mut source = Source::new(
             format!("{kernel}-{}", P::NAME),
             &[TYPES, includes, EVERY_ARC, P::SOURCE, text],
-        );
+        )
+        .sharing::<Blocks>()
+        .sharing::<P>();
+        source = match self.layout {
+            Layout::Raw { .. } => source.sharing::<RawArguments>(),
+            Layout::Tiles { .. } => source.sharing::<Segment>().sharing::<TilesArguments>(),
+        };
         source.options.clone_from(&self.options);
         source.options.push(format!("-DWEIGHT_BYTES={}", self.weight_bytes));
         if tier == Tier::Resident {
@@ -127,7 +133,7 @@ pub(super) fn sources() -> Vec<Source> {
     ]
     .concat();
     for panel in Panel::all() {
-        sources.extend(of::<Fold>(&[0, 4, 8], true, &panel.options()));
+        sources.extend(of::<Fold<f32>>(&[0, 4, 8], true, &panel.options()));
     }
     sources
 }
@@ -142,26 +148,24 @@ pub struct EdgeMap<P> {
     program: std::marker::PhantomData<P>,
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct RawArguments {
-    blocks: Blocks,
-    chunks: u32,
-    unused: u32,
+shared! {
+    struct RawArguments as "Arguments" {
+        blocks: Blocks,
+        chunks: u32,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct TilesArguments {
-    blocks: Blocks,
-    segments: u64,
-    slices: u64,
-    count: u64,
-    active: u64,
-    number: u32,
-    log2: u32,
-    min_gap: u32,
-    unused: u32,
+shared! {
+    struct TilesArguments as "Arguments" {
+        blocks: Blocks,
+        segments: DevicePtr<Segment>,
+        slices: DevicePtr<u64>,
+        count: DevicePtr<u32>,
+        active: DevicePtr<u8>,
+        number: u32,
+        log2: u32,
+        min_gap: u32,
+    }
 }
 
 /// A pass over slices of tiles.
@@ -175,9 +179,9 @@ pub struct TilesPass<'a> {
     pub slices: Slices<'a>,
     /// A flag for every `2^columns_log2` vertices; segments without an active one are skipped.
     pub active: Option<&'a DeviceBuf<u8>>,
-    /// Of the tiles.
+    /// The binary logarithm of the columns of a tile.
     pub columns_log2: u32,
-    /// Of the tiles.
+    /// What is added to each gap between columns that the tiles store.
     pub min_gap: u32,
 }
 
@@ -221,16 +225,14 @@ impl<P: Program> EdgeMap<P> {
     ) -> Result<()> {
         // A block that is full of ids, all of one vertex.
         let chunks = ((block_bytes - HEADER) / 4).div_ceil(CHUNK) as u32;
-        let arguments = RawArguments { blocks, chunks, unused: 0 };
+        let arguments = RawArguments { blocks, chunks };
         let chunks = blocks.count() * chunks;
         let grid = match P::SELECTIVE {
             false => Grid { blocks: chunks, threads: THREADS },
             true => self.at_most(chunks.div_ceil(PART)),
         };
         // SAFETY: the parameters are `Arguments` and `Program` of the source; see above.
-        unsafe {
-            self.kernel(blocks).launch(stream, grid, &[bytes_of(&arguments), bytes_of(program)])
-        }
+        unsafe { self.kernel(blocks).launch(stream, grid, &[&arguments, program]) }
     }
 
     /// Runs the program over slices of tiles, which [`Survey`](super::Survey) listed from these
@@ -242,23 +244,16 @@ impl<P: Program> EdgeMap<P> {
         let (slices, count, number) = pass.slices.parts();
         let arguments = TilesArguments {
             blocks: pass.blocks,
-            segments: pass.segments.address(),
-            slices: slices.address(),
-            count: count.map_or(0, DeviceBuf::address),
-            active: pass.active.map_or(0, DeviceBuf::address),
+            segments: pass.segments.ptr(),
+            slices: slices.ptr(),
+            count: count.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            active: pass.active.map_or(DevicePtr::NULL, DeviceBuf::ptr),
             number,
             log2: pass.columns_log2,
             min_gap: pass.min_gap,
-            unused: 0,
         };
         let grid = self.at_most(number);
         // SAFETY: the parameters are `Arguments` and `Program` of the source; see above.
-        unsafe {
-            self.kernel(pass.blocks).launch(
-                stream,
-                grid,
-                &[bytes_of(&arguments), bytes_of(program)],
-            )
-        }
+        unsafe { self.kernel(pass.blocks).launch(stream, grid, &[&arguments, program]) }
     }
 }

@@ -26,7 +26,6 @@ struct Arguments {
     u32 number;
     u32 log2;
     u32 min_gap;
-    u32 unused;
 };
 
 // Whether a column of the segment's tile is active, or, mirrored, a row of its strip.

@@ -1,62 +1,65 @@
 //! Launches of `gather.cu`: rows of features from device and mapped host memory.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
+use std::mem::offset_of;
+
+use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
 use super::{Sampler, Source, TYPES};
 use crate::pinned::address_of;
-use crate::{Copying, Device, DeviceBuf, Event, Grid, Kernel, Mapped, Span, Stream};
+use crate::shared::{Shared, shared};
+use crate::{Copying, Device, DeviceBuf, DevicePtr, Event, Grid, Kernel, Mapped, Span, Stream};
 
 const THREADS: u32 = 256;
 
-/// What a row holds.
+/// How a row of features is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowType {
-    /// float32.
+    /// float32 values.
     F32,
-    /// float16.
+    /// float16 values.
     F16,
-    /// A float32 scale, then int8.
+    /// A float32 scale, then int8 values.
     Int8,
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Arguments {
-    device_rows: u64,
-    host_rows: u64,
-    place: u64,
-    n_id: u64,
-    to: u64,
-    device_count: u32,
-    count: u32,
-    dim: u32,
-    stride: u32,
+shared! {
+    struct Arguments as "Arguments" {
+        device_rows: DevicePtr<u8>,
+        host_rows: DevicePtr<u8>,
+        place: DevicePtr<u32>,
+        n_id: DevicePtr<u32>,
+        to: DevicePtr<f32>,
+        device_count: u32,
+        count: u32,
+        dim: u32,
+        stride: u32,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Finding {
-    place: u64,
-    n_id: u64,
-    found: u64,
-    number: u64,
-    count: u64, // An address too.
+shared! {
+    struct Finding as "Finding" {
+        place: DevicePtr<u32>,
+        n_id: DevicePtr<u32>,
+        found: DevicePtr<MissingRow>,
+        number: DevicePtr<u32>,
+        count: DevicePtr<u32>,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Spreading {
-    rows: u64,
-    targets: u64,
-    to: u64,
-    count: u64,
-    dim: u32,
-    stride: u32,
+shared! {
+    struct Spreading as "Spreading" {
+        rows: DevicePtr<u8>,
+        targets: DevicePtr<u32>,
+        to: DevicePtr<f32>,
+        count: u64,
+        dim: u32,
+        stride: u32,
+    }
 }
 
-/// Rows in two tiers.
+/// Rows of features in device memory and in host memory.
 #[derive(Debug)]
 pub struct Rows {
     /// Rows in device memory, `stride` bytes apart.
@@ -66,7 +69,7 @@ pub struct Rows {
     /// Each vertex's row: those in device memory first, then those of the host, [`ELSEWHERE`] for
     /// others. Without, a vertex's row is its number.
     pub place: Option<DeviceBuf<u32>>,
-    /// Rows in device memory.
+    /// How many rows are in device memory.
     pub device_count: u32,
     /// Values of a row.
     pub dim: u32,
@@ -75,7 +78,11 @@ pub struct Rows {
 }
 
 pub(super) fn source(row: RowType) -> Source {
-    let mut source = Source::new("gather", &[TYPES, include_str!("gather.cu")]);
+    let mut source = Source::new("gather", &[TYPES, include_str!("gather.cu")])
+        .sharing::<MissingRow>()
+        .sharing::<Arguments>()
+        .sharing::<Finding>()
+        .sharing::<Spreading>();
     source.options.push(format!("-DROW_TYPE={}", row as u32));
     source
 }
@@ -87,10 +94,16 @@ pub const ELSEWHERE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MissingRow {
-    /// Whose row.
+    /// The vertex whose row it is.
     pub vertex: u32,
-    /// Where in the batch it goes.
+    /// The row's place in the batch.
     pub target: u32,
+}
+
+impl Shared for MissingRow {
+    const CUDA: &'static str = "uint2";
+    const FIELDS: &'static [(&'static str, usize)] =
+        &[("x", offset_of!(Self, vertex)), ("y", offset_of!(Self, target))];
 }
 
 /// The nodes of a batch whose rows are in neither memory, on the device.
@@ -123,7 +136,7 @@ impl MissingRows {
 /// Rows in pinned memory on their way to a batch: `targets` first, then as many rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceLayout {
-    /// The most rows.
+    /// The most rows of a piece.
     pub rows: usize,
     /// Bytes from row to row.
     pub stride: usize,
@@ -181,11 +194,11 @@ impl Gather {
     ) -> Result<()> {
         assert!(n_id.len() >= count && to.len() >= count * rows.dim as usize);
         let arguments = Arguments {
-            device_rows: rows.device.address(),
-            host_rows: rows.host.as_ref().map_or(0, Mapped::address),
-            place: rows.place.as_ref().map_or(0, DeviceBuf::address),
-            n_id: n_id.address(),
-            to: to.address(),
+            device_rows: rows.device.ptr(),
+            host_rows: rows.host.as_ref().map_or(DevicePtr::NULL, Mapped::ptr),
+            place: rows.place.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            n_id: n_id.ptr(),
+            to: to.ptr(),
             device_count: rows.device_count,
             count: count as u32,
             dim: rows.dim,
@@ -200,10 +213,10 @@ impl Gather {
         };
         let grid = Grid { blocks: whole.min(most), threads: THREADS };
         // SAFETY: `Arguments` of the source; lengths were checked; device memory is all it writes.
-        unsafe { self.gather.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.gather.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Starts finding those of a sampler's last batch whose rows are elsewhere.
+    /// Starts finding the nodes of a sampler's last batch whose rows are in neither memory.
     ///
     /// # Errors
     /// Whatever the driver gives.
@@ -222,16 +235,16 @@ impl Gather {
         stream.fill_bytes(&mut missing.number, 0)?;
         let Some(place) = &rows.place else { return Ok(()) };
         let finding = Finding {
-            place: place.address(),
-            n_id: n_id.address(),
-            found: missing.found.address(),
-            number: missing.number.address(),
-            count: sampler.nodes_address(),
+            place: place.ptr(),
+            n_id: n_id.ptr(),
+            found: missing.found.ptr(),
+            number: missing.number.ptr(),
+            count: sampler.nodes_ptr(),
         };
         let blocks = Grid::over(n_id.len(), THREADS).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Finding` of the source; there is room for all nodes, and vertices have places.
-        unsafe { self.missing.launch(stream, grid, &[bytes_of(&finding)]) }
+        unsafe { self.missing.launch(stream, grid, &[&finding]) }
     }
 
     /// Starts writing the first `count` rows of `piece` to their targets among the rows of `to`,
@@ -250,13 +263,13 @@ impl Gather {
         event: Event,
     ) -> Result<Copying> {
         assert!(piece.len() >= layout.bytes() && count <= layout.rows);
-        let targets: &[u32] = bytemuck::cast_slice(&piece[..count * size_of::<u32>()]);
-        assert!(targets.iter().all(|&target| (target as usize + 1) * dim <= to.len()));
-        let at = address_of(stream.device(), &piece)?;
+        let places: &[u32] = bytemuck::cast_slice(&piece[..count * size_of::<u32>()]);
+        assert!(places.iter().all(|&target| (target as usize + 1) * dim <= to.len()));
+        let targets = DevicePtr::at(address_of(stream.device(), &piece)?);
         let spreading = Spreading {
-            rows: at + layout.rows_at() as u64,
-            targets: at,
-            to: to.address(),
+            rows: targets.field(layout.rows_at()),
+            targets,
+            to: to.ptr(),
             count: count as u64,
             dim: dim as u32,
             stride: layout.stride as u32,
@@ -266,7 +279,7 @@ impl Gather {
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Spreading` of the source; lengths and targets were checked, and `Copying`
         // keeps the piece until the kernel ended.
-        unsafe { self.spread.launch(stream, grid, &[bytes_of(&spreading)])? };
+        unsafe { self.spread.launch(stream, grid, &[&spreading])? };
         Copying::until(event, stream, piece)
     }
 }

@@ -14,18 +14,19 @@ mod sample;
 mod survey;
 mod vertices;
 
-pub use batch::{Given, Lists, Neighbors, Request, Sampled};
+pub use batch::{BatchOutputs, Lists, Neighbors, Request, Sampled};
 pub use blocks::{BATCH, Blocks};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowType, Rows};
-pub use programs::{Fold, Join, LANES, Level, Panel, Program, Relax, Sum};
+pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
 pub use survey::{Segment, Slices, Survey};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 
 use tiergraph_core::Result;
 
+use crate::shared::Shared;
 use crate::{Architecture, Device, Module, cubins};
 
 const TYPES: &str = include_str!("types.cuh");
@@ -34,9 +35,9 @@ const TILES: &str = include_str!("tiles.cuh");
 /// A source to compile, with everything that it includes.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// What messages and files of the cache call it.
+    /// The source's name in messages and in files of the cache.
     pub name: String,
-    /// CUDA C++.
+    /// The source itself, CUDA C++.
     pub text: String,
     /// The compiler's options.
     pub options: Vec<String>,
@@ -45,6 +46,12 @@ pub struct Source {
 impl Source {
     fn new(name: impl Into<String>, parts: &[&str]) -> Self {
         Self { name: name.into(), text: parts.concat(), options: Vec::new() }
+    }
+
+    /// The same source, which compiles only if its struct is laid out as `T` is.
+    fn sharing<T: Shared>(mut self) -> Self {
+        self.text.push_str(&T::assertions());
+        self
     }
 
     fn compile(&self, device: &Device) -> Result<Module> {

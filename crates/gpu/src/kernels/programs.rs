@@ -1,30 +1,34 @@
 //! The programs of passes: `programs/*.cuh`, and their parameters.
 
-use bytemuck::{Pod, Zeroable};
+use std::mem::offset_of;
+
+use crate::DevicePtr;
+use crate::shared::{Shared, shared};
 
 /// Lanes of a warp.
 pub const LANES: usize = 32;
 
 /// What a pass does with arcs: a `struct Program` in CUDA, and its parameters here.
-pub trait Program: Pod + Sync {
-    /// Its name in messages.
+pub trait Program: Shared + Copy + Sync + 'static {
+    /// The program's name in messages.
     const NAME: &'static str;
-    /// Its CUDA C++.
+    /// The program's CUDA C++.
     const SOURCE: &'static str;
-    /// Whether it sees both directions of an edge that is stored once by itself.
+    /// Whether the program handles both directions of an edge that is stored once by itself.
     const SYMMETRIC: bool = false;
-    /// Whether it looks at the arcs' weights, where there are any.
+    /// Whether the program reads the arcs' weights, where there are any.
     const WEIGHTED: bool = false;
-    /// Whether it skips most rows, and is done with others before their end.
+    /// Whether the program skips most rows, and leaves others before their end.
     const SELECTIVE: bool = false;
 }
 
 macro_rules! program {
     ($(#[$doc:meta])* $name:ident, $text:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } $($trait:ident)?) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Pod, Zeroable)]
-        #[repr(C)]
-        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+        shared! {
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $name as "Program" { $($(#[$field_doc])* pub $field: $type,)* }
+        }
 
         impl Program for $name {
             const NAME: &'static str = $text;
@@ -37,10 +41,10 @@ macro_rules! program {
 program! {
     /// `y[row] += Σ x[column]`, float32 summed in float64.
     Sum, "sum" {
-        /// Address of x, a value a vertex.
-        x: u64,
-        /// Address of y.
-        y: u64,
+        /// x, a value a vertex.
+        x: DevicePtr<f32>,
+        /// y, a value a vertex, and after those the hubs' sums by lane.
+        y: DevicePtr<f64>,
         /// How many of the first vertices have [`LANES`] sums each besides, for what rows add to columns.
         hubs: u32,
         /// Where in y those begin.
@@ -50,57 +54,78 @@ program! {
 program! {
     /// Joins the trees of an arc's ends.
     Join, "join" {
-        /// Address of the parents, u32 a vertex.
-        parent: u64,
+        /// Each vertex's parent in its tree.
+        parent: DevicePtr<u32>,
     } SYMMETRIC
 }
 program! {
     /// Gives the unvisited neighbours of the vertices at a level the next.
     Level, "level" {
-        /// Address of the depths, u32 a vertex.
-        depth: u64,
-        /// Address of a flag for every `2^log2` vertices: whether one of them is at the level.
-        reached: u64,
-        /// Address of as many: whether one of them has no depth.
-        unvisited: u64,
+        /// Each vertex's depth, all ones where it is unvisited.
+        depth: DevicePtr<u32>,
+        /// A flag for every `2^log2` vertices: set if one of them is at the level.
+        reached: DevicePtr<u8>,
+        /// A flag for every `2^log2` vertices: set if one of them is unvisited.
+        unvisited: DevicePtr<u8>,
         /// The level.
         level: u32,
-        /// Of the flags.
+        /// The binary logarithm of how many vertices share a flag.
         log2: u32,
-        /// Of raw blocks, 1: rows are the vertices at the level, and give. 0: rows are unvisited, and
-        /// look for one. Rows of tiles do what they can.
+        /// For raw blocks. 1: rows are the vertices at the level, and push to their neighbours. 0: rows are
+        /// unvisited, and pull from a neighbour at the level. Programs over tiles do both.
         push: u32,
-        /// Zero.
-        unused: u32,
     } SELECTIVE
 }
 program! {
     /// Lowers distances along arcs.
     Relax, "relax" {
-        /// Address of the distances, f64 a vertex.
-        distance: u64,
-        /// Address of a flag for every `2^log2` vertices whose distance fell.
-        lowered: u64,
-        /// Address of a count of falls.
-        count: u64,
-        /// Of the flags.
+        /// Each vertex's distance.
+        distance: DevicePtr<f64>,
+        /// A flag for every `2^log2` vertices: set if the distance of one of them fell.
+        lowered: DevicePtr<u8>,
+        /// One counter of the distances that fell.
+        count: DevicePtr<u32>,
+        /// The binary logarithm of how many vertices share a flag.
         log2: u32,
-        /// Zero.
-        unused: u32,
     } WEIGHTED
 }
-program! {
-    /// `y[row] ⊕= weight · x[column]` for a [`Panel`] of values.
-    Fold, "fold" {
-        /// Address of x, a panel's values a vertex.
-        x: u64,
-        /// Address of y, which holds the operation's identity.
-        y: u64,
-        /// 0: a sum, 1: a minimum, 2: a maximum.
-        operation: u32,
-        /// Zero.
-        unused: u32,
-    }
+
+/// `y[row] ⊕= weight · x[column]` for a [`Panel`] of values, float32 or float64.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Fold<T> {
+    /// x, a panel's values a vertex.
+    pub x: DevicePtr<T>,
+    /// y, a panel's values a vertex, which hold the operation's identity before the first pass.
+    pub y: DevicePtr<T>,
+    /// What ⊕ is.
+    pub operation: Operation,
+}
+
+/// How [`Fold`] makes one value of two; `fold.cuh` has the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Operation {
+    /// Their sum.
+    Sum = 0,
+    /// The least.
+    Min = 1,
+    /// The greatest.
+    Max = 2,
+}
+
+impl<T> Shared for Fold<T> {
+    const CUDA: &'static str = "Program";
+    const FIELDS: &'static [(&'static str, usize)] = &[
+        ("x", offset_of!(Self, x)),
+        ("y", offset_of!(Self, y)),
+        ("operation", offset_of!(Self, operation)),
+    ];
+}
+
+impl<T: Copy + Sync + 'static> Program for Fold<T> {
+    const NAME: &'static str = "fold";
+    const SOURCE: &'static str = include_str!("programs/fold.cuh");
 }
 
 /// The values a vertex that [`Fold`] is compiled for.

@@ -6,7 +6,6 @@ static const u32 HEADER = 64;
 struct Arguments {
     Blocks blocks;
     u32 chunks;  // Parts of a block: each CHUNK of its arcs.
-    u32 unused;
 };
 
 struct Entry {

@@ -256,13 +256,13 @@ struct Export {
     const u32* positions;  // Each vertex's place in the user's order; or null.
     long long* nodes;
     long long* edges;  // Rows, then columns.
-    u64* arcs;
+    long long* arcs;
     u32 node_count;
     u32 edge_count;
 };
 
 // The batch in the types that PyG takes.
-extern "C" __global__ void __launch_bounds__(THREADS) give(Export x) {
+extern "C" __global__ void __launch_bounds__(THREADS) export_batch(Export x) {
     u32 stride = gridDim.x * THREADS, first = blockIdx.x * THREADS + threadIdx.x;
     for (u32 i = first; i < x.node_count; i += stride) {
         u32 vertex = x.n_id[i];
@@ -282,7 +282,7 @@ struct Uses {
 };
 
 // Counts the batch's nodes: what presampling ranks rows by.
-extern "C" __global__ void __launch_bounds__(THREADS) tally(Uses u) {
+extern "C" __global__ void __launch_bounds__(THREADS) count_uses(Uses u) {
     u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i < u.sizes->end) atomicAdd(u.uses + u.n_id[i], 1);
 }

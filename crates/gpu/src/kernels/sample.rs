@@ -1,11 +1,14 @@
 //! Launches of `sample.cu`: k-hop neighbour sampling, bit for bit as the CPU does it.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
+use std::mem::offset_of;
+
+use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::batch::{Given, Lists, Request, Sampled};
+use super::batch::{BatchOutputs, Lists, Request, Sampled};
 use super::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::{Shared, shared};
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
@@ -14,40 +17,54 @@ const TILE: usize = 1024;
 /// Places and edges of a batch are below this.
 const MOST: usize = 1 << 31;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct HopArguments {
-    offsets: u64,
-    neighbors: u64,
-    sizes: u64,
-    n_id: u64,
-    row: u64,
-    col: u64,
-    e_id: u64,
-    neighbor: u64,
-    place: u64,
-    ranks: u64,
-    sums: u64,
-    key: [u32; 2],
-    batch: u32,
-    hop: u32,
-    fanout: u32,
-    tiles: u32,
+shared! {
+    struct GraphArguments as "Graph" {
+        offsets: DevicePtr<u64>,
+        neighbors: DevicePtr<u32>,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ExportArguments {
-    n_id: u64,
-    row: u64,
-    col: u64,
-    e_id: u64,
-    positions: u64,
-    nodes: u64,
-    edges: u64,
-    arcs: u64,
-    node_count: u32,
-    edge_count: u32,
+shared! {
+    struct HopArguments as "Hop" {
+        graph: GraphArguments,
+        sizes: DevicePtr<Sizes>,
+        n_id: DevicePtr<u32>,
+        row: DevicePtr<u32>,
+        col: DevicePtr<u32>,
+        e_id: DevicePtr<u64>,
+        neighbor: DevicePtr<u32>,
+        place: DevicePtr<u32>,
+        ranks: DevicePtr<u32>,
+        sums: DevicePtr<u32>,
+        key: [u32; 2],
+        batch: u32,
+        hop: u32,
+        fanout: u32,
+        tiles: u32,
+    }
+}
+
+shared! {
+    struct ExportArguments as "Export" {
+        n_id: DevicePtr<u32>,
+        row: DevicePtr<u32>,
+        col: DevicePtr<u32>,
+        e_id: DevicePtr<u64>,
+        positions: DevicePtr<u32>,
+        nodes: DevicePtr<i64>,
+        edges: DevicePtr<i64>,
+        arcs: DevicePtr<i64>,
+        node_count: u32,
+        edge_count: u32,
+    }
+}
+
+shared! {
+    struct UsesArguments as "Uses" {
+        sizes: DevicePtr<Sizes>,
+        n_id: DevicePtr<u32>,
+        uses: DevicePtr<u32>,
+    }
 }
 
 /// Nodes and edges so far, as the kernels keep them.
@@ -60,6 +77,16 @@ struct Sizes {
     end_edge: u32,
 }
 
+impl Shared for Sizes {
+    const CUDA: &'static str = "Sizes";
+    const FIELDS: &'static [(&'static str, usize)] = &[
+        ("begin", offset_of!(Self, begin)),
+        ("end", offset_of!(Self, end)),
+        ("first_edge", offset_of!(Self, first_edge)),
+        ("end_edge", offset_of!(Self, end_edge)),
+    ];
+}
+
 struct Kernels {
     start: Kernel,
     count: Kernel,
@@ -70,12 +97,17 @@ struct Kernels {
     name: Kernel,
     look_up: Kernel,
     forget: Kernel,
-    give: Kernel,
-    tally: Kernel,
+    export: Kernel,
+    count_uses: Kernel,
 }
 
 pub(super) fn source() -> Source {
     Source::new("sample", &[TYPES, include_str!("sample.cu")])
+        .sharing::<GraphArguments>()
+        .sharing::<Sizes>()
+        .sharing::<HopArguments>()
+        .sharing::<ExportArguments>()
+        .sharing::<UsesArguments>()
 }
 
 impl Kernels {
@@ -91,8 +123,8 @@ impl Kernels {
             name: module.kernel("name")?,
             look_up: module.kernel("look_up")?,
             forget: module.kernel("forget")?,
-            give: module.kernel("give")?,
-            tally: module.kernel("tally")?,
+            export: module.kernel("export_batch")?,
+            count_uses: module.kernel("count_uses")?,
         })
     }
 }
@@ -100,7 +132,7 @@ impl Kernels {
 /// Samples batches on one stream, one after the other.
 pub struct Sampler {
     kernels: Kernels,
-    /// Of each vertex in the batch: 4 bytes a vertex.
+    /// Each vertex's place among the batch's nodes; all ones for those that are not in it.
     place: DeviceBuf<u32>,
     seeds: DeviceBuf<u32>,
     sizes: DeviceBuf<Sizes>,
@@ -132,6 +164,9 @@ impl Edges {
         })
     }
 }
+
+/// Vertices that can be selected at a time, at least, where there are so many.
+const SELECTED: usize = 1 << 16;
 
 /// The most nodes and edges that `seeds` and `fanouts` can give.
 fn bounds(seeds: usize, fanouts: &[u32], vertices: usize, arcs: u64) -> (usize, usize) {
@@ -174,7 +209,7 @@ impl Sampler {
             place,
             seeds: DeviceBuf::new(device, seeds)?,
             sizes: DeviceBuf::new(device, fanouts.len() + 2)?,
-            n_id: DeviceBuf::new(device, nodes)?,
+            n_id: DeviceBuf::new(device, nodes.max(vertices.min(SELECTED)))?,
             edges: Edges::new(device, edges, nodes)?,
             arcs,
         })
@@ -183,7 +218,8 @@ impl Sampler {
     /// Bytes of device memory that a sampler holds.
     pub fn device_bytes(vertices: usize, seeds: usize, fanouts: &[u32], arcs: u64) -> u64 {
         let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
-        4 * (vertices + nodes + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
+        let selected = nodes.max(vertices.min(SELECTED));
+        4 * (vertices + selected + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
     }
 
     /// Samples a batch, and waits for its sizes. The vertices are below |V|. `and_then` may start
@@ -205,11 +241,11 @@ impl Sampler {
         assert!(request.fanouts.len() + 2 <= self.sizes.len(), "no more hops than it is for");
         stream.upload(&mut self.seeds, request.seeds)?;
         let mut hop = self.arguments(lists, request);
-        let (seeds, count) = (self.seeds.address(), request.seeds.len());
+        let (seeds, count) = (self.seeds.ptr(), request.seeds.len());
         let number = count as u32;
-        let parameters: [&[u8]; 3] = [bytes_of(&hop), bytes_of(&seeds), bytes_of(&number)];
+        let each = Grid::over(count, THREADS);
         // SAFETY: the parameters of `start`; `n_id` has room for the seeds.
-        unsafe { self.kernels.start.launch(stream, Grid::over(count, THREADS), &parameters)? };
+        unsafe { self.kernels.start.launch(stream, each, &[&hop, &seeds, &number])? };
         stream.copy_value(&mut self.sizes, 0, 1)?;
         let vertices = self.place.len();
         let mut frontier = count;
@@ -223,25 +259,41 @@ impl Sampler {
         }
         let forget = Grid::over(self.n_id.len(), THREADS);
         // SAFETY: the parameter of `forget`, which goes over the batch's nodes.
-        unsafe { self.kernels.forget.launch(stream, forget, &[bytes_of(&hop)])? };
+        unsafe { self.kernels.forget.launch(stream, forget, &[&hop])? };
         and_then(self)?;
         let sizes = stream.download(&self.sizes, request.fanouts.len() + 2)?;
         Ok(sampled(&sizes[1..]))
     }
 
+    /// Makes a batch of `vertices` alone, without sampling: no two are the same.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there are more than [`n_id`](Self::n_id) has room for.
+    pub fn select(&mut self, stream: &Stream, vertices: &[u32]) -> Result<Sampled> {
+        stream.upload(&mut self.n_id, vertices)?;
+        let all = Sizes { end: vertices.len() as u32, ..Sizes::default() };
+        stream.upload(&mut self.sizes, &[all])?;
+        Ok(sampled(&[all]))
+    }
+
     fn arguments(&self, lists: &Lists, request: &Request<'_>) -> HopArguments {
         HopArguments {
-            offsets: lists.offsets.address(),
-            neighbors: lists.neighbors.address(),
-            sizes: self.sizes.address(),
-            n_id: self.n_id.address(),
-            row: self.edges.row.address(),
-            col: self.edges.col.address(),
-            e_id: self.edges.e_id.address(),
-            neighbor: self.edges.neighbor.address(),
-            place: self.place.address(),
-            ranks: self.edges.ranks.address(),
-            sums: self.edges.sums.address(),
+            graph: GraphArguments {
+                offsets: lists.offsets.ptr(),
+                neighbors: lists.neighbors.ptr(),
+            },
+            sizes: self.sizes.ptr(),
+            n_id: self.n_id.ptr(),
+            row: self.edges.row.ptr(),
+            col: self.edges.col.ptr(),
+            e_id: self.edges.e_id.ptr(),
+            neighbor: self.edges.neighbor.ptr(),
+            place: self.place.ptr(),
+            ranks: self.edges.ranks.ptr(),
+            sums: self.edges.sums.ptr(),
             key: request.key,
             batch: request.batch,
             hop: 0,
@@ -260,12 +312,11 @@ impl Sampler {
         let (each_node, each_edge) = (Grid::over(frontier, THREADS), Grid::over(edges, THREADS));
         let launch = |kernel: &Kernel, grid: Grid, of: &HopArguments| {
             // SAFETY: the parameter of these kernels; arrays are as long as `bounds` of the request.
-            unsafe { kernel.launch(stream, grid, &[bytes_of(of)]) }
+            unsafe { kernel.launch(stream, grid, &[of]) }
         };
         let sum = |of: &HopArguments, new_nodes: u32| {
-            let parameters: [&[u8]; 2] = [bytes_of(of), bytes_of(&new_nodes)];
             // SAFETY: the parameters of `sum`, which reads `tiles` sums.
-            unsafe { kernels.sum.launch(stream, one, &parameters) }
+            unsafe { kernels.sum.launch(stream, one, &[of, &new_nodes]) }
         };
         launch(&kernels.count, scan(&nodes), &nodes)?;
         sum(&nodes, 0)?;
@@ -283,8 +334,8 @@ impl Sampler {
     }
 
     /// Where the device has the number of the last batch's nodes.
-    pub(super) fn nodes_address(&self) -> u64 {
-        self.sizes.address() + std::mem::offset_of!(Sizes, end) as u64
+    pub(super) fn nodes_ptr(&self) -> DevicePtr<u32> {
+        self.sizes.ptr().field(offset_of!(Sizes, end))
     }
 
     /// The arcs of the last batch's edges; as many as it has.
@@ -299,12 +350,13 @@ impl Sampler {
     ///
     /// # Panics
     /// If there is not a count a vertex.
-    pub fn tally(&self, stream: &Stream, uses: &mut DeviceBuf<u32>) -> Result<()> {
+    pub fn count_uses(&self, stream: &Stream, uses: &mut DeviceBuf<u32>) -> Result<()> {
         assert_eq!(uses.len(), self.place.len(), "a count a vertex");
-        let arguments = [self.sizes.address(), self.n_id.address(), uses.address()];
+        let arguments =
+            UsesArguments { sizes: self.sizes.ptr(), n_id: self.n_id.ptr(), uses: uses.ptr() };
         let grid = Grid::over(self.n_id.len(), THREADS);
         // SAFETY: `Uses` of the source; nodes are vertices.
-        unsafe { self.kernels.tally.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.kernels.count_uses.launch(stream, grid, &[&arguments]) }
     }
 
     /// Writes the last batch as PyG takes it.
@@ -314,18 +366,18 @@ impl Sampler {
     ///
     /// # Panics
     /// If the arrays do not have the batch's lengths.
-    pub fn give(&self, stream: &Stream, sampled: &Sampled, to: &Given<'_>) -> Result<()> {
+    pub fn export(&self, stream: &Stream, sampled: &Sampled, to: &BatchOutputs<'_>) -> Result<()> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         assert_eq!((to.nodes.len(), to.edge_index.len(), to.e_id.len()), (nodes, 2 * edges, edges));
         let arguments = ExportArguments {
-            n_id: self.n_id.address(),
-            row: self.edges.row.address(),
-            col: self.edges.col.address(),
-            e_id: self.edges.e_id.address(),
-            positions: to.positions.map_or(0, DeviceBuf::address),
-            nodes: to.nodes.address(),
-            edges: to.edge_index.address(),
-            arcs: to.e_id.address(),
+            n_id: self.n_id.ptr(),
+            row: self.edges.row.ptr(),
+            col: self.edges.col.ptr(),
+            e_id: self.edges.e_id.ptr(),
+            positions: to.positions.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            nodes: to.nodes.ptr(),
+            edges: to.edge_index.ptr(),
+            arcs: to.e_id.ptr(),
             node_count: nodes as u32,
             edge_count: edges as u32,
         };
@@ -333,7 +385,7 @@ impl Sampler {
         let whole = Grid::over(nodes.max(edges), THREADS).blocks;
         let grid = Grid { blocks: whole.min(most), threads: THREADS };
         // SAFETY: `Export` of the source, with lengths as asserted.
-        unsafe { self.kernels.give.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.kernels.export.launch(stream, grid, &[&arguments]) }
     }
 }
 

@@ -17,7 +17,6 @@ struct Arguments {
     u32* total;
     Slice* slices;
     u32 room;          // Of `slices`.
-    u32 unused;
     u32 first[BATCH];  // The first segment of each block of the batch; or one range of all.
     u32 end[BATCH];    // How many segments it and the blocks before it have.
 };

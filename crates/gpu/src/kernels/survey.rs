@@ -1,10 +1,13 @@
 //! Launches of `survey.cu`: where the slices of packed tiles begin.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
+use std::mem::offset_of;
+
+use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::{BATCH, Blocks, Source, TILES, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::{Shared, shared};
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 128;
 const WARP: u32 = 32;
@@ -15,43 +18,52 @@ const LIMIT: usize = 1 << 27;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Segment {
-    /// Its block's number.
+    /// Number of the block that holds the segment.
     pub block: u32,
-    /// First byte in the block.
+    /// First byte of the segment in its block.
     pub offset: u32,
-    /// Bytes.
+    /// Bytes of the segment.
     pub len: u32,
-    /// First row of its strip.
+    /// First row of the segment's strip.
     pub row_base: u32,
-    /// Rows of its strip.
+    /// Rows of the segment's strip.
     pub rows: u32,
-    /// First column of its tile.
+    /// First column of the segment's tile.
     pub column_base: u32,
 }
 
-const _: () = assert!(size_of::<Segment>() == 24, "survey.cu reads 24 bytes a segment");
+impl Shared for Segment {
+    const CUDA: &'static str = "Segment";
+    const FIELDS: &'static [(&'static str, usize)] = &[
+        ("block", offset_of!(Self, block)),
+        ("offset", offset_of!(Self, offset)),
+        ("len", offset_of!(Self, len)),
+        ("row_base", offset_of!(Self, row_base)),
+        ("rows", offset_of!(Self, rows)),
+        ("column_base", offset_of!(Self, column_base)),
+    ];
+}
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Arguments {
-    blocks: Blocks,
-    segments: u64,
-    counts: u64,
-    places: u64,
-    total: u64,
-    slices: u64,
-    room: u32,
-    unused: u32,
-    first: [u32; BATCH],
-    end: [u32; BATCH],
+shared! {
+    struct Arguments as "Arguments" {
+        blocks: Blocks,
+        segments: DevicePtr<Segment>,
+        counts: DevicePtr<u32>,
+        places: DevicePtr<u32>,
+        total: DevicePtr<u32>,
+        slices: DevicePtr<u64>,
+        room: u32,
+        first: [u32; BATCH],
+        end: [u32; BATCH],
+    }
 }
 
 /// Slices that were listed.
 #[derive(Debug, Clone, Copy)]
 pub enum Slices<'a> {
-    /// As many as there are.
+    /// A list that is full.
     All(&'a DeviceBuf<u64>),
-    /// As many as the counter says, which the host does not know.
+    /// A list, and a counter on the device of how many of its first entries are slices.
     Counted(&'a DeviceBuf<u64>, &'a DeviceBuf<u32>),
 }
 
@@ -65,7 +77,10 @@ impl<'a> Slices<'a> {
 }
 
 pub(super) fn source(weight_bytes: u32) -> Source {
-    let mut source = Source::new("survey", &[TYPES, TILES, include_str!("survey.cu")]);
+    let mut source = Source::new("survey", &[TYPES, TILES, include_str!("survey.cu")])
+        .sharing::<Blocks>()
+        .sharing::<Segment>()
+        .sharing::<Arguments>();
     source.options.push(format!("-DWEIGHT_BYTES={weight_bytes}"));
     source
 }
@@ -120,14 +135,14 @@ impl Survey {
         let counts: DeviceBuf<u32> = DeviceBuf::new(device, number as usize)?;
         let mut arguments = Arguments {
             blocks,
-            segments: segments.address(),
-            counts: counts.address(),
+            segments: segments.ptr(),
+            counts: counts.ptr(),
             end: [number; BATCH],
             ..Arguments::zeroed()
         };
         let grid = grid(number);
         // SAFETY: `Arguments` of the source; `counts` has a place a segment.
-        unsafe { self.count.launch(stream, grid, &[bytes_of(&arguments)])? };
+        unsafe { self.count.launch(stream, grid, &[&arguments])? };
         let mut places = stream.download(&counts, number as usize)?;
         let mut total = 0u32;
         for place in &mut places {
@@ -135,11 +150,11 @@ impl Survey {
         }
         let places = stream.uploaded(&places)?;
         let slices = DeviceBuf::new(device, total as usize)?;
-        arguments.places = places.address();
-        arguments.slices = slices.address();
+        arguments.places = places.ptr();
+        arguments.slices = slices.ptr();
         arguments.room = total;
         // SAFETY: as above; `slices` has as many places as were counted.
-        unsafe { self.list.launch(stream, grid, &[bytes_of(&arguments)])? };
+        unsafe { self.list.launch(stream, grid, &[&arguments])? };
         stream.synchronize()?;
         Ok(slices)
     }
@@ -167,15 +182,15 @@ impl Survey {
         }
         let arguments = Arguments {
             blocks,
-            segments: segments.address(),
-            total: total.address(),
-            slices: slices.address(),
+            segments: segments.ptr(),
+            total: total.ptr(),
+            slices: slices.ptr(),
             room: slices.len() as u32,
             first,
             end,
             ..Arguments::zeroed()
         };
         // SAFETY: `Arguments` of the source; the kernel writes no more than `room`.
-        unsafe { self.list.launch(stream, grid(before), &[bytes_of(&arguments)]) }
+        unsafe { self.list.launch(stream, grid(before), &[&arguments]) }
     }
 }

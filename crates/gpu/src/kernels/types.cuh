@@ -5,6 +5,13 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
+// The byte at which a field begins, as a constant: NVRTC has the front end's own name for it.
+#ifdef __CUDACC_RTC__
+#define OFFSET_OF(type, field) __INTADDR__(&((type*)0)->field)
+#else
+#define OFFSET_OF(type, field) __builtin_offsetof(type, field)
+#endif
+
 static const u32 WARP = 32;
 static const u32 ALL = 0xffffffffu;
 
@@ -14,7 +21,7 @@ static const u32 BATCH = 8;
 
 struct Blocks {
     const u64* addresses;
-    u64 base;
+    const u8* base;
     const u32* damaged;  // Of each block of a batch, whether its checksum failed; or null.
     u32 size;
     u32 count;
@@ -27,7 +34,8 @@ __device__ inline const u8* block_at(const Blocks& blocks, u32 i) {
 #ifdef RESIDENT
     return (const u8*)blocks.addresses[i];
 #endif
-    return (const u8*)(blocks.addresses ? blocks.addresses[i] : blocks.base + (u64)i * blocks.size);
+    if (blocks.addresses) return (const u8*)blocks.addresses[i];
+    return blocks.base + (u64)i * blocks.size;
 }
 
 // The place of block `number`.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{Given, Lists, Request, Sampled, Sampler};
+use tiergraph_gpu::kernels::{BatchOutputs, Lists, Request, Sampled, Sampler};
 use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
@@ -139,7 +139,7 @@ impl GpuLoader {
             let of_batch = order[cut.range(number)].iter().map(|&i| seeds[i as usize]);
             let of_batch: Vec<u32> = of_batch.collect();
             self.sample(0, number, &of_batch)?;
-            self.sampler.tally(&self.stream, &mut uses)?;
+            self.sampler.count_uses(&self.stream, &mut uses)?;
         }
         let uses = self.stream.download(&uses, vertices)?;
         let mut order = by_hotness(&uses);
@@ -188,6 +188,26 @@ impl GpuLoader {
         })
     }
 
+    /// The most vertices that [`select`](Self::select) takes.
+    pub fn most_selected(&self) -> usize {
+        self.sampler.n_id().len()
+    }
+
+    /// Makes a batch of `vertices` alone, no two the same, as if it had been sampled.
+    ///
+    /// # Errors
+    /// Whatever the driver gives.
+    ///
+    /// # Panics
+    /// If there are more than [`most_selected`](Self::most_selected).
+    pub fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
+        let selected = self.sampler.select(&self.stream, vertices)?;
+        if let Some(rows) = &mut self.rows {
+            rows.start_finding(&self.stream, &self.sampler)?;
+        }
+        Ok(selected)
+    }
+
     /// Writes what was sampled last, and its features, in order with the stream. Where rows must be
     /// read from storage, gives the ticket to [`finish`](Self::finish) with: `to.x` is complete,
     /// and may go, after that.
@@ -202,13 +222,13 @@ impl GpuLoader {
             Some(rows) => rows.begin(stream, x)?,
             None => None,
         };
-        let given = Given {
+        let outputs = BatchOutputs {
             positions: self.positions.as_ref(),
             nodes: Span::at(to.nodes, nodes),
             edge_index: Span::at(to.edge_index, 2 * edges),
             e_id: Span::at(to.e_id, edges),
         };
-        self.sampler.give(stream, sampled, &given)?;
+        self.sampler.export(stream, sampled, &outputs)?;
         if let Some(rows) = &self.rows {
             rows.gather(stream, self.sampler.n_id(), nodes, x)?;
         }

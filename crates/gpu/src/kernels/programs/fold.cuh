@@ -39,7 +39,6 @@ struct Program : EveryArc {
     const Values* x;
     Values* y;       // The operation's identity before the pass.
     u32 operation;   // Sum, minimum, maximum.
-    u32 unused;
 
     static const u32 SUM = 0, MIN = 1;
 

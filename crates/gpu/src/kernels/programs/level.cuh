@@ -9,7 +9,6 @@ struct Program {
     u32 level;
     u32 log2;
     u32 push;  // Of rows of raw blocks, whether those at the level give, or the unvisited take.
-    u32 unused;
 
     static const bool SELECTIVE = true;
 

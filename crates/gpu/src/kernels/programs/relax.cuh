@@ -6,7 +6,6 @@ struct Program : EveryArc {
     u8* lowered;  // A flag for every 2^log2 vertices: what the next pass reads.
     u32* count;   // Distances that fell.
     u32 log2;
-    u32 unused;
 
     typedef double Source;
     typedef double Message;

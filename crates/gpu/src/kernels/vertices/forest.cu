@@ -5,7 +5,6 @@ static const u32 THREADS = 256;
 struct Forest {
     u32* parent;
     u32 vertices;
-    u32 unused;
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) plant(Forest f) {
@@ -28,7 +27,6 @@ struct Names {
     u32* least;   // A value a tree, at its root: the greatest there is.
     const u32* positions;
     u32 vertices;
-    u32 unused;
 };
 
 // Finds the least position in each tree. Almost none is less than what is there.

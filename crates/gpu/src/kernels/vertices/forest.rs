@@ -1,29 +1,27 @@
 //! Launches of `forest.cu`: union-find's trees.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use crate::kernels::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::shared;
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ForestArguments {
-    parent: u64,
-    vertices: u32,
-    unused: u32,
+shared! {
+    struct ForestArguments as "Forest" {
+        parent: DevicePtr<u32>,
+        vertices: u32,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct NamesArguments {
-    parent: u64,
-    least: u64,
-    positions: u64,
-    vertices: u32,
-    unused: u32,
+shared! {
+    struct NamesArguments as "Names" {
+        parent: DevicePtr<u32>,
+        least: DevicePtr<u32>,
+        positions: DevicePtr<u32>,
+        vertices: u32,
+    }
 }
 
 /// The compiled kernels.
@@ -37,6 +35,8 @@ pub struct ForestKernels {
 
 pub(super) fn source() -> Source {
     Source::new("forest", &[TYPES, include_str!("forest.cu")])
+        .sharing::<ForestArguments>()
+        .sharing::<NamesArguments>()
 }
 
 impl ForestKernels {
@@ -88,16 +88,15 @@ impl ForestKernels {
         let vertices = positions.len();
         assert!(parent.len().min(least.len()) >= vertices, "{vertices} positions");
         let arguments = NamesArguments {
-            parent: parent.address(),
-            least: least.address(),
-            positions: positions.address(),
+            parent: parent.ptr(),
+            least: least.ptr(),
+            positions: positions.ptr(),
             vertices: vertices as u32,
-            unused: 0,
         };
         for kernel in [&self.find_least, &self.name] {
             // SAFETY: `Names` of the source; lengths were checked; dropping a buffer waits.
             unsafe {
-                kernel.launch(stream, Grid::over(vertices, THREADS), &[bytes_of(&arguments)])?;
+                kernel.launch(stream, Grid::over(vertices, THREADS), &[&arguments])?;
             }
         }
         Ok(())
@@ -105,9 +104,9 @@ impl ForestKernels {
 
     fn launch(kernel: &Kernel, stream: &Stream, parent: &mut DeviceBuf<u32>) -> Result<()> {
         let vertices = parent.len() as u32;
-        let arguments = ForestArguments { parent: parent.address(), vertices, unused: 0 };
+        let arguments = ForestArguments { parent: parent.ptr(), vertices };
         let grid = Grid::over(parent.len(), THREADS);
         // SAFETY: `Forest` of the source, with the buffer's own length; dropping it waits.
-        unsafe { kernel.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { kernel.launch(stream, grid, &[&arguments]) }
     }
 }

@@ -9,7 +9,6 @@ struct Levels {
     u32 vertices;
     u32 level;
     u32 log2;            // Flags are for 2^log2 vertices, 2^10 or more.
-    u32 unused;
 };
 
 // Which ranges hold a vertex of the level, or an unvisited one; a warp 2^10 vertices. Reads 4 or 8

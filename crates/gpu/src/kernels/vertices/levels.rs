@@ -1,51 +1,51 @@
 //! Launches of `levels.cu`: what a search asks of its vertices between two levels.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use super::SUM_BLOCK;
 use crate::kernels::{LANES, Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::shared;
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct LevelsArguments {
-    depth: u64,
-    degrees: u64,
-    reached: u64,
-    unvisited: u64,
-    counts: u64,
-    vertices: u32,
-    level: u32,
-    log2: u32,
-    unused: u32,
+shared! {
+    struct LevelsArguments as "Levels" {
+        depth: DevicePtr<u32>,
+        degrees: DevicePtr<u32>,
+        reached: DevicePtr<u8>,
+        unvisited: DevicePtr<u8>,
+        counts: DevicePtr<u64>,
+        vertices: u32,
+        level: u32,
+        log2: u32,
+    }
 }
 
 /// Where the vertices of a level are.
 #[derive(Debug)]
 pub struct Levels<'a> {
-    /// Depths; all ones where unvisited.
+    /// Each vertex's depth; all ones where it is unvisited.
     pub depth: &'a DeviceBuf<u32>,
-    /// Of as many vertices, their degrees; none: arcs are not counted.
+    /// Each vertex's degree; without, arcs are not counted.
     pub degrees: Option<&'a DeviceBuf<u32>>,
-    /// A flag for every `2^log2` vertices: whether one is of the level.
+    /// A flag for every `2^log2` vertices: set if one of them is at the level.
     pub reached: &'a mut DeviceBuf<u8>,
-    /// As many: whether one is unvisited, and has arcs if those are known.
+    /// A flag for every `2^log2` vertices: set if one of them is unvisited (and has arcs, where degrees
+    /// are given).
     pub unvisited: &'a mut DeviceBuf<u8>,
-    /// The level's vertices, their arcs, and those of unvisited vertices.
+    /// Three counts: the level's vertices, their arcs, and the arcs of unvisited vertices.
     pub counts: &'a mut DeviceBuf<u64>,
-    /// How many of the depths are of vertices.
+    /// The number of vertices; depths behind them are padding.
     pub vertices: usize,
     /// The level.
     pub level: u32,
-    /// Of the flags; at least [`Levels::LEAST_LOG2`].
+    /// The binary logarithm of how many vertices share a flag; at least [`Levels::LEAST_LOG2`].
     pub log2: u32,
 }
 
 impl Levels<'_> {
-    /// What one warp looks at.
+    /// The least `log2`: one warp looks at `2^LEAST_LOG2` vertices.
     pub const LEAST_LOG2: u32 = 10;
 }
 
@@ -55,6 +55,7 @@ pub struct LevelKernel(Kernel);
 
 pub(super) fn source() -> Source {
     Source::new("levels", &[TYPES, SUM_BLOCK, include_str!("levels.cu")])
+        .sharing::<LevelsArguments>()
 }
 
 impl LevelKernel {
@@ -83,18 +84,17 @@ impl LevelKernel {
         stream.fill_bytes(unvisited, 0)?;
         stream.fill_bytes(counts, 0)?;
         let arguments = LevelsArguments {
-            depth: depth.address(),
-            degrees: degrees.map_or(0, DeviceBuf::address),
-            reached: reached.address(),
-            unvisited: unvisited.address(),
-            counts: counts.address(),
+            depth: depth.ptr(),
+            degrees: degrees.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            reached: reached.ptr(),
+            unvisited: unvisited.ptr(),
+            counts: counts.ptr(),
             vertices: vertices as u32,
             level,
             log2,
-            unused: 0,
         };
         let grid = Grid::over(vertices.div_ceil(LANES), THREADS);
         // SAFETY: `Levels` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.0.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.0.launch(stream, grid, &[&arguments]) }
     }
 }

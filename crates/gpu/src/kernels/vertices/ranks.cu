@@ -12,7 +12,6 @@ struct Ranks {
     u32 vertices;
     u32 hubs;     // So many of the first vertices have a sum a lane besides.
     u32 by_lane;  // Where in y those begin.
-    u32 unused;
 };
 
 // The next ranks from the sums. CPU twin: analytics::pagerank::update_part. 28 bytes a vertex.
@@ -48,7 +47,6 @@ struct Unscaled {
     float* x;
     const u32* degrees;
     u32 vertices;
-    u32 unused;
 };
 
 // Makes ranks of what the last pass's ranks hand on.

@@ -1,38 +1,36 @@
 //! Launches of `ranks.cu`: what PageRank does to its vertices after a pass.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
 use tiergraph_core::Result;
 
 use super::SUM_BLOCK;
 use crate::kernels::{LANES, Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::shared;
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct RanksArguments {
-    x: u64,
-    y: u64,
-    degrees: u64,
-    teleport: u64,
-    sums: u64,
-    jump: f64,
-    even: f64,
-    damping: f64,
-    vertices: u32,
-    hubs: u32,
-    by_lane: u32,
-    unused: u32,
+shared! {
+    struct RanksArguments as "Ranks" {
+        x: DevicePtr<f32>,
+        y: DevicePtr<f64>,
+        degrees: DevicePtr<u32>,
+        teleport: DevicePtr<f32>,
+        sums: DevicePtr<f64>,
+        jump: f64,
+        even: f64,
+        damping: f64,
+        vertices: u32,
+        hubs: u32,
+        by_lane: u32,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct UnscaledArguments {
-    x: u64,
-    degrees: u64,
-    vertices: u32,
-    unused: u32,
+shared! {
+    struct UnscaledArguments as "Unscaled" {
+        x: DevicePtr<f32>,
+        degrees: DevicePtr<u32>,
+        vertices: u32,
+    }
 }
 
 /// The state of PageRank, and what an iteration adds to the sums of its pass.
@@ -71,6 +69,8 @@ pub struct RankKernels {
 
 pub(super) fn source() -> Source {
     Source::new("ranks", &[TYPES, SUM_BLOCK, include_str!("ranks.cu")])
+        .sharing::<RanksArguments>()
+        .sharing::<UnscaledArguments>()
 }
 
 impl RankKernels {
@@ -98,24 +98,23 @@ impl RankKernels {
         assert!(ranks.by_lane as usize + ranks.hubs as usize * LANES <= ranks.y.len());
         assert!(ranks.teleport.is_none_or(|t| t.len() >= vertices));
         let arguments = RanksArguments {
-            x: ranks.x.address(),
-            y: ranks.y.address(),
-            degrees: ranks.degrees.address(),
-            teleport: ranks.teleport.map_or(0, DeviceBuf::address),
-            sums: ranks.sums.address(),
+            x: ranks.x.ptr(),
+            y: ranks.y.ptr(),
+            degrees: ranks.degrees.ptr(),
+            teleport: ranks.teleport.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            sums: ranks.sums.ptr(),
             jump: ranks.jump,
             even: ranks.even,
             damping: ranks.damping,
             vertices: vertices as u32,
             hubs: ranks.hubs,
             by_lane: ranks.by_lane,
-            unused: 0,
         };
         let resident = self.next.resident_blocks(THREADS)?;
         let grid =
             Grid { blocks: Grid::over(vertices, THREADS).blocks.min(resident), threads: THREADS };
         // SAFETY: `Ranks` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.next.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.next.launch(stream, grid, &[&arguments]) }
     }
 
     /// Multiplies the first `vertices` of `x`, ranks over out-degrees, by `degrees` where they are
@@ -133,14 +132,10 @@ impl RankKernels {
         degrees: &DeviceBuf<u32>,
     ) -> Result<()> {
         assert!(x.len().min(degrees.len()) >= vertices, "{vertices} vertices");
-        let arguments = UnscaledArguments {
-            x: x.address(),
-            degrees: degrees.address(),
-            vertices: vertices as u32,
-            unused: 0,
-        };
+        let arguments =
+            UnscaledArguments { x: x.ptr(), degrees: degrees.ptr(), vertices: vertices as u32 };
         let grid = Grid::over(vertices, THREADS);
         // SAFETY: `Unscaled` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.unscale.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.unscale.launch(stream, grid, &[&arguments]) }
     }
 }

@@ -8,7 +8,6 @@ struct Fill {
     u64 value;  // Its low bytes.
     u64 count;
     u32 value_bytes;
-    u32 unused;
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) fill(Fill f) {

@@ -1,45 +1,45 @@
 //! Launches of `values.cu`: values are filled, moved between orders of vertices, and found.
 
-use bytemuck::{Pod, Zeroable, bytes_of};
+use bytemuck::{Pod, bytes_of};
 use tiergraph_core::Result;
 
 use crate::kernels::{Source, TYPES};
-use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+use crate::shared::shared;
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Span, Stream};
 
 const THREADS: u32 = 256;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct FillArguments {
-    to: u64,
-    value: u64,
-    count: u64,
-    value_bytes: u32,
-    unused: u32,
+shared! {
+    struct FillArguments as "Fill" {
+        to: DevicePtr<u8>,
+        value: u64,
+        count: u64,
+        value_bytes: u32,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct MoveArguments {
-    rows: u64,
-    panel: u64,
-    positions: u64,
-    stride: u64,
-    first: u32,
-    columns: u32,
-    vertices: u32,
-    row_count: u32,
-    width_log2: u32,
-    value_bytes: u32,
+shared! {
+    struct MoveArguments as "Move" {
+        rows: DevicePtr<u8>,
+        panel: DevicePtr<u8>,
+        positions: DevicePtr<u32>,
+        stride: u64,
+        first: u32,
+        columns: u32,
+        vertices: u32,
+        row_count: u32,
+        width_log2: u32,
+        value_bytes: u32,
+    }
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct SearchArguments {
-    values: u64,
-    found: u64,
-    count: u32,
-    value: u32,
+shared! {
+    struct SearchArguments as "Search" {
+        values: DevicePtr<u32>,
+        found: DevicePtr<u32>,
+        count: u32,
+        value: u32,
+    }
 }
 
 /// Some columns of rows in the user's order, which a panel has of vertices in the graph's.
@@ -65,15 +65,15 @@ impl Columns<'_> {
         Columns { positions, vertices, stride: 1, first: 0, columns: 1, width: 1 }
     }
 
-    fn arguments<T: Pod>(&self, rows: &DeviceBuf<T>, panel: &DeviceBuf<T>) -> MoveArguments {
+    fn arguments<T: Pod>(&self, rows: Span<T>, panel: &DeviceBuf<T>) -> MoveArguments {
         let Columns { positions, vertices, stride, first, columns, width } = *self;
         assert!(first + columns <= stride && columns <= width && width.is_power_of_two());
         assert!(panel.len() >= vertices * width, "{} values of {vertices} vertices", panel.len());
         assert!(positions.is_none_or(|positions| positions.len() >= vertices));
         MoveArguments {
-            rows: rows.address(),
-            panel: panel.address(),
-            positions: positions.map_or(0, DeviceBuf::address),
+            rows: rows.ptr().field(0),
+            panel: panel.ptr().field(0),
+            positions: positions.map_or(DevicePtr::NULL, DeviceBuf::ptr),
             stride: stride as u64,
             first: first as u32,
             columns: columns as u32,
@@ -100,6 +100,9 @@ pub struct ValueKernels {
 
 pub(super) fn source() -> Source {
     Source::new("values", &[TYPES, include_str!("values.cu")])
+        .sharing::<FillArguments>()
+        .sharing::<MoveArguments>()
+        .sharing::<SearchArguments>()
 }
 
 impl ValueKernels {
@@ -129,15 +132,14 @@ impl ValueKernels {
         let mut bits = [0; 8];
         bits[..value_bytes::<T>()].copy_from_slice(bytes_of(&value));
         let arguments = FillArguments {
-            to: to.address(),
+            to: to.ptr().field(0),
             value: u64::from_le_bytes(bits),
             count: to.len() as u64,
             value_bytes: value_bytes::<T>() as u32,
-            unused: 0,
         };
         let grid = Grid::over(to.len(), THREADS);
         // SAFETY: `Fill` of the source, inside the buffer; every bit pattern that `value` has is a `T`.
-        unsafe { self.fill.launch(stream, grid, &[bytes_of(&arguments)]) }
+        unsafe { self.fill.launch(stream, grid, &[&arguments]) }
     }
 
     /// Moves a panel's values to their columns of `rows`; what has no row there is left out.
@@ -153,11 +155,11 @@ impl ValueKernels {
         stream: &Stream,
         columns: &Columns<'_>,
         panel: &DeviceBuf<T>,
-        rows: &mut DeviceBuf<T>,
+        rows: Span<T>,
     ) -> Result<()> {
         let arguments = columns.arguments(rows, panel);
         // SAFETY: `Move` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.place.launch(stream, columns.grid(), &[bytes_of(&arguments)]) }
+        unsafe { self.place.launch(stream, columns.grid(), &[&arguments]) }
     }
 
     /// Fills a panel from its columns of `rows`, with zeros where there are none.
@@ -171,12 +173,12 @@ impl ValueKernels {
         &self,
         stream: &Stream,
         columns: &Columns<'_>,
-        rows: &DeviceBuf<T>,
+        rows: Span<T>,
         panel: &mut DeviceBuf<T>,
     ) -> Result<()> {
         let arguments = columns.arguments(rows, panel);
         // SAFETY: as `place`.
-        unsafe { self.take.launch(stream, columns.grid(), &[bytes_of(&arguments)]) }
+        unsafe { self.take.launch(stream, columns.grid(), &[&arguments]) }
     }
 
     /// Where `value` is among `values`, each of which is there once; none if it is not.
@@ -190,11 +192,11 @@ impl ValueKernels {
         value: u32,
     ) -> Result<Option<u32>> {
         let found = stream.uploaded(&[u32::MAX])?;
-        let (values, count) = (values.address(), values.len() as u32);
-        let arguments = SearchArguments { values, found: found.address(), count, value };
+        let (values, count) = (values.ptr(), values.len() as u32);
+        let arguments = SearchArguments { values, found: found.ptr(), count, value };
         let grid = Grid::over(count as usize, THREADS);
         // SAFETY: `Search` of the source, with the buffers' own lengths; `download` waits.
-        unsafe { self.find.launch(stream, grid, &[bytes_of(&arguments)])? };
+        unsafe { self.find.launch(stream, grid, &[&arguments])? };
         let found = stream.download(&found, 1)?[0];
         Ok((found != u32::MAX).then_some(found))
     }

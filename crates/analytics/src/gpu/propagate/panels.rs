@@ -1,0 +1,98 @@
+//! Panels: the columns of a pass, those of a vertex side by side so that one load brings them.
+
+use tiergraph_core::Result;
+use tiergraph_gpu::kernels::{Columns, Fold, Operation, Panel, ValueKernels};
+use tiergraph_gpu::{DeviceBuf, Stream};
+use tiergraph_graph::Graph;
+
+use super::rows::ColumnsOf;
+use crate::gpu::pass::zeroed;
+use crate::gpu::vertices::Order;
+use crate::propagate::{Reduce, Value};
+use crate::pull::padded;
+
+/// Columns of all vertices' values on the device, in the graph's order of vertices.
+pub(super) struct Panels<T> {
+    /// x and y of each panel.
+    panels: Vec<(DeviceBuf<T>, DeviceBuf<T>)>,
+    width: usize,
+    vertices: usize,
+    kernels: ValueKernels,
+}
+
+impl<T: Value> Panels<T> {
+    /// Bytes of device memory of a panel.
+    pub fn bytes(graph: &Graph, panel: Panel) -> usize {
+        2 * padded(graph, graph.vertices()) * panel.width() * size_of::<T>()
+    }
+
+    /// Room for `count` panels.
+    pub fn new(graph: &Graph, stream: &Stream, panel: Panel, count: usize) -> Result<Self> {
+        let (device, width) = (stream.device(), panel.width());
+        let len = padded(graph, graph.vertices()) * width;
+        // What kernels see of padding is zero.
+        let panel = |_| Ok((zeroed(device, stream, len)?, DeviceBuf::new(device, len)?));
+        Ok(Self {
+            panels: (0..count).map(panel).collect::<Result<_>>()?,
+            width,
+            vertices: graph.vertices(),
+            kernels: ValueKernels::new(device)?,
+        })
+    }
+
+    /// How many columns the panels hold together.
+    pub fn columns(&self) -> usize {
+        self.panels.len() * self.width
+    }
+
+    /// Takes columns of x, and sets y to what a reduction begins with.
+    pub fn take(
+        &mut self,
+        stream: &Stream,
+        order: &Order,
+        from: ColumnsOf<T>,
+        reduce: Reduce,
+    ) -> Result<()> {
+        for panel in 0..from.columns.len().div_ceil(self.width) {
+            let columns = self.of_panel(order, panel, &from);
+            let (x, y) = &mut self.panels[panel];
+            self.kernels.take(stream, &columns, from.rows, x)?;
+            self.kernels.fill(stream, y, reduce.identity())?;
+        }
+        Ok(())
+    }
+
+    /// Writes y to columns of rows.
+    pub fn place(&self, stream: &Stream, order: &Order, to: ColumnsOf<T>) -> Result<()> {
+        for panel in 0..to.columns.len().div_ceil(self.width) {
+            let columns = self.of_panel(order, panel, &to);
+            self.kernels.place(stream, &columns, &self.panels[panel].1, to.rows)?;
+        }
+        Ok(())
+    }
+
+    /// The columns of `rows` that panel number `panel` has.
+    fn of_panel<'o>(&self, order: &'o Order, panel: usize, of: &ColumnsOf<T>) -> Columns<'o> {
+        let first = of.columns.start + panel * self.width;
+        Columns {
+            positions: order.positions(),
+            vertices: self.vertices,
+            stride: of.stride,
+            first,
+            columns: self.width.min(of.columns.end - first),
+            width: self.width,
+        }
+    }
+
+    /// The programs that reduce so many columns, one a panel.
+    pub fn programs(&self, columns: usize, reduce: Reduce) -> Vec<Fold<T>> {
+        let operation = match reduce {
+            Reduce::Sum => Operation::Sum,
+            Reduce::Min => Operation::Min,
+            Reduce::Max => Operation::Max,
+        };
+        let program =
+            |(x, y): &(DeviceBuf<T>, DeviceBuf<T>)| Fold { x: x.ptr(), y: y.ptr(), operation };
+        self.panels[..columns.div_ceil(self.width)].iter().map(program).collect()
+    }
+}
