@@ -1,6 +1,8 @@
 //! One suite for every engine × destination × consumer: each block once, with its bytes, whatever is
 //! resident and whatever fails; nothing in flight after an error, a cancel or a drop.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::VecDeque;

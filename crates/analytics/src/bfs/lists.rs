@@ -45,7 +45,7 @@ enum Lists<'a> {
     /// All arcs in memory.
     Made(Adjacency),
     /// Pages, because the arcs do not fit.
-    Pages(NearLists<'a>),
+    Pages(Box<NearLists<'a>>),
     /// Neither fits the memory.
     Never,
 }
@@ -58,7 +58,7 @@ impl<'a> Lists<'a> {
         let bytes = graph.budget().left() / PAGES_SHARE;
         let bytes = bytes.max(graph.near_lists_bytes(Direction::Out));
         let pages = graph.near_lists(Direction::Out, bytes)?;
-        Ok(pages.map_or(Self::Never, Self::Pages))
+        Ok(pages.map_or(Self::Never, |pages| Self::Pages(Box::new(pages))))
     }
 }
 
