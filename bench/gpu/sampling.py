@@ -103,7 +103,7 @@ def sampler(path: Path, memory: int | None) -> Callable[[], int]:
     )
     placed = loader.kept()
     assert placed["neighbors_on_device"] == (memory is None), placed
-    native = loader._gpu._native
+    native = loader._part._native
     order = native.order(0)
     numbers = iter(range(10_000))
 
@@ -141,7 +141,7 @@ def gathers(folder: Path, dim: int) -> dict[str, Callable[[], int]]:
 
 def gather(loader: tg.NeighborLoader, dim: int) -> Callable[[], int]:
     """Gathers the rows of one batch, again and again."""
-    native = loader._gpu._native
+    native = loader._part._native
     order = native.order(0)
     x = torch.empty((ROWS, dim), device="cuda")
     nodes = torch.empty(ROWS, dtype=torch.int64, device="cuda")

@@ -15,6 +15,7 @@ many, in turns: medians of five epochs each.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import statistics
@@ -192,8 +193,9 @@ def in_turns(
 
 
 def take(loader: tg.NeighborLoader, batches: int) -> Iterator[Any]:
-    """The first batches of an epoch."""
-    return itertools.islice(iter(loader), batches)
+    """The first batches of an epoch, which ends then: it is `loader.last_epoch`."""
+    with contextlib.closing(iter(loader)) as epoch:
+        yield from itertools.islice(epoch, batches)
 
 
 def per_batch(batches: Iterator[Any], work: Callable[[Any], None]) -> float:

@@ -99,7 +99,7 @@ def tables_of(run: Run) -> list[Table]:
 
 
 def _what(machine: Machine, run: Run) -> str:
-    """What a folder's README.md says of a file, or else the configuration of its run."""
+    """The line on a file in its folder's README.md, or else the configuration of its run."""
     described = machine.described.get(run.path)
     if described:
         return described

@@ -114,7 +114,7 @@ def _ways(run: Run) -> list[Table]:
 
 
 def host_tier(run: Run) -> list[Table]:
-    """What pinned host memory brings."""
+    """Iterations with blocks in no memory, in pinned host memory, and on the device."""
     rows = [
         [
             r["codec"],
@@ -170,7 +170,7 @@ def sampling(run: Run) -> list[Table]:
 
 
 def timeline(run: Run) -> list[Table]:
-    """What goes on at once."""
+    """Seconds in which storage, link and device were busy, beside those of the run."""
     rows = [
         [r["algorithm"], r["mode"], r["seconds"], percent(r["traced"] / r["seconds"] - 1)]
         + [

@@ -38,7 +38,7 @@ class Run:
 
     @property
     def is_data(self) -> bool:
-        """Whether tables can be computed from it."""
+        """Whether the run's script has tables that can be computed from this file."""
         return self.path.suffix in (".json", ".jsonl")
 
     @cached_property
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def results(self) -> Any:
-        """What was measured."""
+        """The measured records, one a row of the script."""
         return self.content["results"] if isinstance(self.content, dict) else self.content
 
     @property
@@ -101,12 +101,12 @@ class Machine:
 
     @cached_property
     def introductions(self) -> list[str]:
-        """What the folders' README.md say before their table."""
+        """The text before the table of files in each folder's README.md."""
         return [text for folder in self.folders if (text := _readme(folder)[0])]
 
     @cached_property
     def described(self) -> dict[Path, str]:
-        """What the folders' README.md say of each file."""
+        """The line on each file in its folder's README.md."""
         return {f / name: text for f in self.folders for name, text in _readme(f)[1].items()}
 
     def one(self, script: str, scale: int | None = None) -> Run | None:

@@ -19,7 +19,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Row]
     note: str = ""
-    """What to know about the numbers."""
+    """A note on the numbers, below the table."""
 
     def markdown(self, note: str) -> str:
         """The title, the table, and a note below it."""

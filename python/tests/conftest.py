@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,6 +17,17 @@ import tiergraph as tg
 DATA = Path(
     os.environ.get("TIERGRAPH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
 )
+
+
+def tool(name: str) -> ModuleType:
+    """A script of `tools/`, as a module."""
+    path = Path(__file__).resolve().parents[2] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def pytest_configure() -> None:

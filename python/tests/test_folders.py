@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
-
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_folders.py"
+from conftest import tool
 
 
 @pytest.fixture
 def check():
-    spec = importlib.util.spec_from_file_location("check_folders", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("check_folders")
 
 
 @pytest.fixture

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
-
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
+from conftest import tool
 
 
 @pytest.fixture
 def layers():
-    spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("check_layers")
 
 
 def package(name, *dependencies, folder="."):

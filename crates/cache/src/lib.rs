@@ -154,6 +154,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_not_wanted_is_given_up_and_its_room_is_free() {
+        let cache = BlockCache::new(4 * 4096);
+        let key = |block| BlockKey { file: BlockFile::Tiles, block };
+        for block in 0..4 {
+            let mut bytes = AlignedBuf::zeroed(4096).unwrap();
+            bytes[0] = block as u8;
+            cache.offer(key(block), bytes).unwrap();
+        }
+        cache.retain(|block| block[0] % 2 == 0);
+        assert_eq!((cache.resident_bytes(), cache.left()), (2 * 4096, 2 * 4096));
+        let here: Vec<u64> = (0..4).filter(|&block| cache.contains(key(block))).collect();
+        assert_eq!(here, [0, 2]);
+        // What is left is given up in the order in which it came, the last first.
+        cache.set_capacity(4096);
+        assert!(cache.contains(key(0)) && !cache.contains(key(2)));
+    }
+
+    #[test]
     fn a_smaller_capacity_gives_up_what_came_last() {
         let cache = BlockCache::new(1 << 20);
         let key = |block| BlockKey { file: BlockFile::OutRows, block };

@@ -311,9 +311,10 @@ impl Graph {
     /// As [`plan_residency`](Self::plan_residency), for blocks in memory that is locked for a device; the
     /// bytes of all of them.
     pub fn plan_locked_residency(&self) -> u64 {
+        let capacity = if self.residency { self.budget.left() } else { 0 };
         self.cache.retain(AlignedBuf::is_locked);
-        self.cache.set_capacity(self.budget.left());
-        self.cache.capacity()
+        self.cache.set_capacity(capacity);
+        capacity
     }
 
     /// Refuses memory that does not hold what the opened graph holds: indexes and buffers.

@@ -155,7 +155,9 @@ impl PageReader {
         };
         let mut visitor = Visitor { plan: &plan, meanwhile, visit, has_work: true };
         let ran = self.worker.run(&Pass::of_one(&plan, around), &mut visitor);
-        self.worker.drain(&Totals::default());
+        if ran.is_err() {
+            self.worker.drain(&totals);
+        }
         self.requests = plan.into_requests();
         let read = totals.get();
         let pages = read.bytes_read.div_ceil(PAGE_BYTES as u64);

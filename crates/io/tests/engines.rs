@@ -10,7 +10,9 @@ use common::{PAGE, TestFile, check, check_bytes, run};
 use proptest::prelude::*;
 use tiergraph_core::ErrorKind;
 use tiergraph_io::engine::{Posix, ReaderThreads, Uring, uring};
-use tiergraph_io::{Access, EngineChoice, FileSet, Opening, ReadEngine, Wait, open_engine};
+use tiergraph_io::{
+    Access, EngineChoice, Extent, FileSet, Opening, ReadEngine, StripeSource, Wait, open_engine,
+};
 
 const CHOICES: [EngineChoice; 4] =
     [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::PosixPool, EngineChoice::Null];
@@ -213,4 +215,42 @@ fn engines_are_named_in_reports() {
     }
     assert_eq!(Posix::new(Arc::clone(&test.files), 0).capacity(), 1);
     assert_eq!(ReaderThreads::posix(&test.files, 12).unwrap().capacity(), 12);
+}
+
+#[test]
+fn extents_of_a_device_are_read_as_one_file() {
+    // The file stands for a raw device; the extents lie in it in another order.
+    let device = TestFile::new(16 * PAGE, 1, PAGE);
+    let extent = |page: usize, pages: usize| Extent {
+        start: (page * PAGE) as u64,
+        len: (pages * PAGE) as u64,
+    };
+    let source = |extents: &[Extent]| StripeSource {
+        path: device.paths[0].clone(),
+        extents: extents.to_vec(),
+    };
+    let mut files = FileSet::new();
+    let file = files.open_extents(&[source(&[extent(8, 2), extent(1, 3)])], PAGE as u64).unwrap();
+    assert_eq!(files.len(file), 5 * PAGE as u64);
+    let (mut engine, _) = open_engine(EngineChoice::Auto, &Arc::new(files), 4).unwrap();
+    let read = |page: usize, pages: usize| {
+        let read = device.read(page * PAGE, pages * PAGE, page as u64);
+        tiergraph_io::Read { file, ..read }
+    };
+    let reads = vec![read(0, 2), read(2, 3), read(1, 2)];
+    for done in run(&mut *engine, reads, Wait::All) {
+        match done.tag {
+            0 => check_bytes(8 * PAGE, done.to.bytes()),
+            2 => check_bytes(PAGE, done.to.bytes()),
+            _ => {
+                let error = done.result.unwrap_err().to_string();
+                assert!(error.contains("a read inside one extent"), "{error}");
+            }
+        }
+    }
+    let half = Extent { start: 512, len: PAGE as u64 };
+    for wrong in [&[extent(15, 2)][..], &[half], &[Extent { start: 0, len: 100 }, extent(2, 1)]] {
+        let error = FileSet::new().open_extents(&[source(wrong)], PAGE as u64).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format, "{wrong:?}");
+    }
 }

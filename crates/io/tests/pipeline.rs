@@ -280,7 +280,8 @@ fn a_pass_whose_consumer_fails_leaves_nothing_behind() {
                 let mut takers = set.takers(manner, &all, &fail);
                 let error = set.pass(&all, NextPass::Same, &mut takers).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Device, "{kind:?} {manner:?} {at}");
-                // Buffers that a failed consumer has are gone with it; the workers make others.
+                // Whatever a consumer had came back, of the pass after too.
+                assert!(takers.iter_mut().all(|taker| taker.get_mut().unwrap().held.is_empty()));
                 drop(takers);
                 let never = AtomicUsize::new(0);
                 let mut takers = set.takers(manner, &all, &never);

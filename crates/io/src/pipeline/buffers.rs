@@ -120,13 +120,19 @@ impl Buffers {
         self.by_address
     }
 
-    /// Whether there would be another buffer in place of one that becomes resident.
+    /// Whether there may be another buffer in place of one that becomes resident; false for good once
+    /// there are no more.
+    pub(super) fn may_replace(&self) -> bool {
+        !self.by_address || self.replacement.is_some() || self.replacements.is_some()
+    }
+
+    /// Whether there is another buffer in place of one that becomes resident.
     pub(super) fn can_replace(&mut self) -> bool {
-        let Some(replacements) = &self.replacements else { return !self.by_address };
         if self.replacement.is_none() {
-            self.replacement = replacements();
+            self.replacement = self.replacements.as_ref().and_then(|replacements| replacements());
+            self.replacements = self.replacements.take().filter(|_| self.replacement.is_some());
         }
-        self.replacement.is_some()
+        self.may_replace()
     }
 
     /// Replaces a buffer of `len` bytes that became resident, which [`can_replace`](Self::can_replace).

@@ -56,6 +56,10 @@ impl<'a> Pass<'a> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
+    pub(super) fn has_failed(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     pub(super) fn into_failure(self) -> Option<Error> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,16 +137,29 @@ impl Worker {
             self.now = std::mem::take(&mut self.later);
             self.ahead.drain(..).for_each(|bytes| pass.around.totals.read(bytes));
         } else {
-            self.drain(pass.around.totals);
-            consumer.forget(&mut self.back)?;
-            self.ahead.clear();
-            self.recycle(pass, false);
-            (self.held, self.held_resident) = (0, 0);
+            self.begin_anew(pass, consumer)?;
         }
         // Whatever happened: a consumer gives no block back that waits for more of them.
         let worked = self.work(pass, consumer).and(consumer.finish());
         let emptied = self.empty(pass, consumer, worked.is_ok());
         worked.and(emptied)
+    }
+
+    /// Ends what was begun for a pass that does not come, or that failed, and takes its buffers back.
+    ///
+    /// # Errors
+    /// Whatever the consumer gives.
+    pub(super) fn begin_anew(
+        &mut self,
+        pass: &Pass<'_>,
+        consumer: &mut impl Consumer,
+    ) -> Result<()> {
+        self.drain(pass.around.totals);
+        let forgotten = consumer.forget(&mut self.back);
+        self.ahead.clear();
+        self.recycle(pass, false);
+        (self.held, self.held_resident) = (0, 0);
+        forgotten
     }
 
     fn work(&mut self, pass: &Pass<'_>, consumer: &mut impl Consumer) -> Result<()> {

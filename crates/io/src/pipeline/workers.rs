@@ -51,11 +51,6 @@ impl ReadWorkers {
         }
     }
 
-    /// Workers.
-    pub fn count(&self) -> usize {
-        self.threads.size()
-    }
-
     /// Hands the bytes of every request to a consumer, once, in any order. Each worker gets its own from
     /// `consumer`, on its thread. Returns when all blocks were taken and their buffers given back.
     ///
@@ -79,9 +74,11 @@ impl ReadWorkers {
         let plan = begun.unwrap_or_else(|| self.numbered(requests.to_vec(), missing));
         // While blocks become resident, what the next pass must read is not known.
         let block_bytes = requests.iter().filter(|r| r.key.is_some()).map(|r| r.len).max();
-        let is_settled = around
+        let is_full = around
             .residency
             .is_none_or(|cache| block_bytes.is_none_or(|bytes| cache.left() < bytes as u64));
+        let is_settled =
+            is_full || !self.workers.iter().any(|worker| lock(worker).buffers.may_replace());
         let again = next == NextPass::Same && is_settled;
         let next = again.then(|| {
             let missing = plan.missing.clone().unwrap_or_default();
@@ -94,17 +91,15 @@ impl ReadWorkers {
                 pass.fail(error);
             }
         });
-        let failure = pass.into_failure();
-        match ran.and(failure.map_or(Ok(()), Err)) {
-            Ok(()) => {
-                self.ahead = next;
-                Ok(())
-            }
-            Err(error) => {
-                self.drain(around.totals)?;
-                Err(error)
-            }
+        if ran.is_err() || pass.has_failed() {
+            // What a consumer has of this pass or the next comes back: others may read into it.
+            self.on_all(|number, worker| {
+                let _ = worker.begin_anew(&pass, &mut *consumer(number));
+            })?;
         }
+        ran.and(pass.into_failure().map_or(Ok(()), Err))?;
+        self.ahead = next;
+        Ok(())
     }
 
     /// The requests whose blocks are resident, with these, and the numbers of the others.

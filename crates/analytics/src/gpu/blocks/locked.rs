@@ -29,13 +29,14 @@ struct Room {
 }
 
 impl LockedBlocks {
-    /// Room for as many further blocks, out of `wanted`, as the graph's budget holds beside those that
-    /// are resident.
+    /// Room for blocks in locked memory, `wanted` in all: as many as the graph's budget holds, beside those
+    /// that an earlier run left there.
     pub fn new(graph: &Graph, device: &Device, block_bytes: usize, wanted: usize) -> Self {
         let bytes = graph.plan_locked_residency();
+        let missing = wanted.saturating_sub(graph.resident_bytes() as usize / block_bytes);
         let left =
-            ((bytes.saturating_sub(graph.resident_bytes())) as usize / block_bytes).min(wanted);
-        let why = match left < wanted {
+            (bytes.saturating_sub(graph.resident_bytes()) as usize / block_bytes).min(missing);
+        let why = match left < missing {
             true => format!("`--memory` leaves {} to blocks", ByteSize(bytes)),
             false => "all others fit".into(),
         };

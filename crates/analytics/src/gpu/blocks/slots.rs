@@ -302,6 +302,11 @@ impl<P: Program> Consumer for Computing<'_, P> {
     fn forget(&mut self, back: &mut Vec<Block>) -> Result<()> {
         let slots = &mut *self.slots;
         for slot in &mut slots.slots {
+            // A read is in no stream's order: after a failure, kernels may still look at what it would
+            // overwrite.
+            if slot.is_computing {
+                slot.computed.synchronize()?;
+            }
             slot.batch.clear();
             back.append(&mut slot.arrived);
             slot.is_computing = false;
