@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
-use tiergraph_sampler::offsets::Offsets;
+use tiergraph_sampler::residency::offsets::Offsets;
 use tiergraph_sampler::{HandedOver, MiniBatch, Prepared};
 
 use crate::errors::detached;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
-use tiergraph_sampler::gather::copy_kept;
+use tiergraph_sampler::gathering::gather::copy_kept;
 use tiergraph_sampler::{
     EpochKey, Fanout, Keep, MiniBatch, Purpose, RowStore, SampleOptions, Sampler, Seeds, TableKind,
     Topology,

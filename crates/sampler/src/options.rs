@@ -3,9 +3,9 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Direction;
 
-use crate::biased::Strategy;
-use crate::matrix::Delivery;
-use crate::philox::MAX_DRAWS;
+use crate::gathering::matrix::Delivery;
+use crate::sampling::philox::MAX_DRAWS;
+use crate::sampling::weighted::Strategy;
 
 /// How many neighbours of a node a hop takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_ingest::features::{RowOrder, relay};
-use tiergraph_sampler::arrange::by_degree;
+use tiergraph_sampler::pipeline::reorder::by_degree;
 use tiergraph_sampler::{Arranged, Keep, Loader, LoaderOptions};
 
 use crate::calls::Call;

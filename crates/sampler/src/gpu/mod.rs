@@ -21,11 +21,11 @@ use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
-use crate::cut::{Cut, Rank};
 use crate::options::Fanout;
 use crate::options::LoaderOptions;
-use crate::order::permutation;
-use crate::philox::{EpochKey, Purpose};
+use crate::pipeline::cut::{Cut, Rank};
+use crate::sampling::permutation::permutation;
+use crate::sampling::philox::{EpochKey, Purpose};
 use rows::RowTiers;
 
 pub use placed::{Done, GpuTiers, Outputs, Placed};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::batch::Seeds;
-use crate::steps::Taken;
+use crate::sampling::batch::Seeds;
+use crate::sampling::steps::Taken;
 
 /// What was sampled for one batch of seeds, by the graph's order of types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

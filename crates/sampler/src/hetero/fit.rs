@@ -1,5 +1,5 @@
 //! What a loader of several types keeps where nobody says: what its graph's memory holds beside the
-//! batches. As [`fit`](crate::fit) does it for one type.
+//! batches. As [`fit`](crate::residency::memory_plan) does it for one type.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::batch::HeteroBatch;
 use super::hotness::{Chosen, HeteroHotness};
 use super::loader::{HeteroKept, HeteroLoader};
 use super::options::HeteroOptions;
-use crate::extent::Spread;
-use crate::fit::Fitted;
-use crate::hotness::Plan;
-use crate::keep::Keep;
-use crate::matrix::Matrix;
-use crate::needs::PAGES_SHARE;
+use crate::gathering::matrix::Matrix;
 use crate::options::LoaderOptions;
-use crate::room::{BatchBytes, UnderWay};
-use crate::store::RowStore;
+use crate::residency::extent::Spread;
+use crate::residency::hotness::Plan;
+use crate::residency::memory_plan::Fitted;
+use crate::residency::needs::PAGES_SHARE;
+use crate::residency::neighbors::Keep;
+use crate::residency::room::{BatchBytes, UnderWay};
+use crate::residency::rows::RowStore;
 
 /// What there is to keep, by type.
 struct Sizes {

@@ -1,15 +1,15 @@
 //! How often the pages and rows of each type are wanted, and what of them memory should keep.
 //!
-//! As in [`hotness`](crate::hotness): windows are counted, and chunks of pages and of rows compete by
+//! As in [`hotness`](crate::residency::hotness): windows are counted, and chunks of pages and of rows compete by
 //! what they save. Those of all types do so together.
 
 use tiergraph_cache::placement::{Chunk, Kind, place};
 use tiergraph_mem::PAGE_BYTES;
 
 use super::batch::HeteroBatch;
-use crate::hotness::{Choices, Plan};
-use crate::topology::Topology;
-use crate::window::pages_of;
+use crate::residency::hotness::{Choices, Plan};
+use crate::residency::topology::Topology;
+use crate::sampling::window::pages_of;
 
 /// Windows that wanted each item, and the last one of them.
 #[derive(Debug, Default)]

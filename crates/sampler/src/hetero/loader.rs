@@ -8,12 +8,12 @@ use tiergraph_graph::{Direction, Graph, HeteroGraph};
 use super::batch::HeteroBatch;
 use super::options::HeteroOptions;
 use super::shared::HeteroShared;
-use crate::epoch::Epoch;
-use crate::keep::Keep;
-use crate::shared::Inputs;
-use crate::store::RowStore;
-use crate::tools::Chest;
-use crate::topology::{Sides, Topology};
+use crate::pipeline::epoch::Epoch;
+use crate::pipeline::scratch::Chest;
+use crate::pipeline::shared::Inputs;
+use crate::residency::neighbors::Keep;
+use crate::residency::rows::RowStore;
+use crate::residency::topology::{Sides, Topology};
 
 /// What a loader of several types keeps in memory.
 #[derive(Debug, Clone, Default)]

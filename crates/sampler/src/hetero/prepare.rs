@@ -12,15 +12,15 @@ use super::batch::HeteroBatch;
 use super::fit::batch_bytes;
 use super::sampler::HeteroSampler;
 use super::shared::HeteroShared;
-use crate::board::{Board, Workshop};
-use crate::edges::Held;
-use crate::gather::{GatherReads, gather_matrices};
-use crate::matrix::Matrix;
+use crate::gathering::edges::Held;
+use crate::gathering::gather::{GatherReads, gather_matrices};
+use crate::gathering::matrix::Matrix;
 use crate::options::LoaderOptions;
-use crate::stats::EpochStats;
-use crate::store::RowStore;
-use crate::tools::Tools;
-use crate::window::SampleReads;
+use crate::pipeline::queue::{Board, Workshop};
+use crate::pipeline::scratch::Tools;
+use crate::pipeline::stats::EpochStats;
+use crate::residency::rows::RowStore;
+use crate::sampling::window::SampleReads;
 
 /// A batch that is ready to train on.
 #[derive(Debug)]

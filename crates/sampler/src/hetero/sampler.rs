@@ -6,15 +6,15 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::PageReader;
 
 use super::batch::{HeteroBatch, SampledEdges};
-use crate::batch::Seeds;
-use crate::choose::Chooser;
 use crate::options::Fanout;
-use crate::philox::EpochKey;
-use crate::retained::Retained;
-use crate::steps::{BLOCK, Draw, Frontier, Taken, check_places, choose_evenly, resolve};
-use crate::table::{Places, TableKind};
-use crate::topology::Topology;
-use crate::window::{SampleReads, look_up};
+use crate::residency::topology::Topology;
+use crate::sampling::batch::Seeds;
+use crate::sampling::choose::Chooser;
+use crate::sampling::philox::EpochKey;
+use crate::sampling::retained::Retained;
+use crate::sampling::steps::{BLOCK, Draw, Frontier, Taken, check_places, choose_evenly, resolve};
+use crate::sampling::table::{Places, TableKind};
+use crate::sampling::window::{SampleReads, look_up};
 
 /// Samples batches on one thread; keeps its tables from batch to batch.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ use tiergraph_graph::{Features, Graph, HeteroGraph};
 use super::batch::HeteroBatch;
 use super::options::HeteroOptions;
 use super::sampler::HeteroSampler;
-use crate::batch::Seeds;
-use crate::philox::EpochKey;
-use crate::shared::{Inputs, SeedOrder};
-use crate::store::RowStore;
-use crate::tools::{Chest, Tools};
-use crate::topology::Topology;
-use crate::window::SampleReads;
+use crate::pipeline::scratch::{Chest, Tools};
+use crate::pipeline::shared::{Inputs, SeedOrder};
+use crate::residency::rows::RowStore;
+use crate::residency::topology::Topology;
+use crate::sampling::batch::Seeds;
+use crate::sampling::philox::EpochKey;
+use crate::sampling::window::SampleReads;
 
 /// What workers share.
 pub struct HeteroShared {

@@ -17,7 +17,7 @@ use tiergraph_ingest::features::{Attachment, Attachments, MemoryRows, NewFeature
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_io::{EngineReport, FileSet, ReadEngine};
-use tiergraph_sampler::philox::philox4x32;
+use tiergraph_sampler::sampling::philox::philox4x32;
 use tiergraph_sampler::{Fanout, MiniBatch};
 
 /// A graph on disk, gone with the value.
