@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use std::slice::from_ref;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::gathering::gather::copy_kept;
@@ -80,13 +81,13 @@ fn sampled(topology: &Topology, size: u32, table: TableKind, threads: u32) -> Re
             let seed = |i: u32| (number * size + i).wrapping_mul(0x9E37_79B1) % vertices;
             let seeds: Vec<u32> = (0..size).map(seed).collect();
             sampler.sample(
-                topology,
-                key,
+                from_ref(topology),
+                &[key],
                 Seeds { number, vertices: &seeds, times: &[] },
                 &mut batch,
             )?;
-            edges += batch.e_id.len();
-            nodes += batch.n_id.len();
+            edges += batch.edges[0].e_id.len();
+            nodes += batch.nodes[0].n_id.len();
             if since.elapsed().as_secs_f64() > SECONDS {
                 break;
             }

@@ -19,7 +19,7 @@ use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
     Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Rank,
-    Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology,
+    Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology, WindowSource,
 };
 use values::{DIM, add, announced, time, weight, with_values};
 
@@ -167,9 +167,9 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
         let mut reader = graph.page_reader().unwrap();
         for retain_bytes in [0, 1 << 20] {
             let mut found = [MiniBatch::default()];
-            sampler
-                .sample_window(&topology, &mut reader, key, &[of], &mut found, retain_bytes)
-                .unwrap();
+            let topologies = std::slice::from_ref(&topology);
+            let source = WindowSource { topologies, keys: &[key], retain_bytes };
+            sampler.sample_window(source, &mut reader, &[of], &mut found).unwrap();
             assert!(found[0] == expected, "{keep:?} {resident:?} {retain_bytes} {options:?}");
         }
     }
@@ -220,14 +220,14 @@ proptest! {
                 let batch = &prepared.batch;
                 for (i, &place) in prepared.input_id.iter().enumerate() {
                     prop_assert_eq!(batch.seed_time[i], of_seeds[place as usize]);
-                    prop_assert_eq!(batch.n_id[i], seeds[place as usize]);
+                    prop_assert_eq!(batch.nodes[0].n_id[i], seeds[place as usize]);
                 }
-                let stored = prepared.edges.times.as_ref().unwrap();
-                prop_assert_eq!(stored.len(), batch.e_id.len());
+                let stored = prepared.edges[0].times.as_ref().unwrap();
+                prop_assert_eq!(stored.len(), batch.edges[0].e_id.len());
                 for ((&col, &number), &stored) in
-                    batch.col.iter().zip(prepared.edges.numbers.as_ref().unwrap()).zip(stored)
+                    batch.edges[0].col.iter().zip(prepared.edges[0].numbers.as_ref().unwrap()).zip(stored)
                 {
-                    let until = batch.seed_time[batch.tree[col as usize] as usize];
+                    let until = batch.seed_time[batch.nodes[0].tree[col as usize] as usize];
                     prop_assert!(time(number) <= until && stored == time(number));
                 }
             }
@@ -256,18 +256,18 @@ fn edges_come_with_their_features() {
         let mut pages = 0;
         for prepared in epoch.by_ref() {
             let mut prepared = prepared.unwrap();
-            let rows = prepared.take_edge_features().unwrap();
+            let rows = prepared.take_edge_features(0).unwrap();
             let rows = rows.matrix.floats().unwrap();
             let batch = &prepared.batch;
-            let weights = prepared.edges.weights.as_ref().unwrap();
-            let numbers = prepared.edges.numbers.as_ref().unwrap();
+            let weights = prepared.edges[0].weights.as_ref().unwrap();
+            let numbers = prepared.edges[0].numbers.as_ref().unwrap();
             for (i, &edge) in numbers.iter().enumerate() {
                 let first = edge as usize * DIM;
                 let expected: Vec<f32> = (first..first + DIM).map(|i| i as f32).collect();
                 assert_eq!(rows[i * DIM..][..DIM], expected);
                 assert_eq!(weights[i], weight(edge));
-                let ends = [batch.row[i], batch.col[i]]
-                    .map(|node| ids[batch.n_id[node as usize] as usize]);
+                let ends = [batch.edges[0].row[i], batch.edges[0].col[i]]
+                    .map(|node| ids[batch.nodes[0].n_id[node as usize] as usize]);
                 let (source, target) = layout.edges[edge as usize];
                 assert!(ends == [source, target] || ends == [target, source]);
             }

@@ -40,7 +40,7 @@ fn options() -> LoaderOptions {
 fn epoch(loader: &Loader) -> Result<Vec<(MiniBatch, Vec<u8>)>, Error> {
     let seeds: Vec<u32> = (0..900).collect();
     let batches = loader.epoch(1, &seeds, 0)?;
-    batches.map(|p| p.map(|p| (p.batch, p.x.unwrap().bytes.to_vec()))).collect()
+    batches.map(|p| p.map(|p| (p.batch, p.x[0].as_ref().unwrap().bytes.to_vec()))).collect()
 }
 
 #[test]

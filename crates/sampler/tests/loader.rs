@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Layout, Sample, factory, mix, small, value, within};
+use std::slice::from_ref;
 use tiergraph_cache::placement::Placement;
 use tiergraph_core::{Cancel, ErrorKind, Silent};
 use tiergraph_format::features::FeatureType;
@@ -55,10 +56,10 @@ fn assert_rows(graph: &Graph, prepared: &Prepared, dim: usize, bound: f32) {
     let order = graph.to_user_order(user, 1).unwrap();
     let mut position = vec![0u64; order.len()];
     order.iter().zip(0..).for_each(|(&vertex, user)| position[vertex as usize] = user);
-    let x = prepared.x.as_ref().unwrap();
-    assert_eq!((x.rows, x.dim), (prepared.batch.n_id.len(), dim));
+    let x = prepared.x[0].as_ref().unwrap();
+    assert_eq!((x.rows, x.dim), (prepared.batch.nodes[0].n_id.len(), dim));
     let rows = x.floats().unwrap().chunks_exact(dim);
-    for (row, &vertex) in rows.zip(&prepared.batch.n_id) {
+    for (row, &vertex) in rows.zip(&prepared.batch.nodes[0].n_id) {
         for (column, &found) in row.iter().enumerate() {
             let expected = value(position[vertex as usize], column);
             assert!((found - expected).abs() <= bound, "{found} is not {expected}");
@@ -84,10 +85,13 @@ fn the_same_batches_whatever_prepares_them() {
                         assert_rows(&graph, one, dim, 0.0);
                         let inputs: Vec<u32> =
                             one.input_id.iter().map(|&i| seeds[i as usize]).collect();
-                        assert_eq!(inputs, one.batch.n_id[..one.batch.batch_size()]);
+                        assert_eq!(inputs, one.batch.nodes[0].n_id[..one.batch.batch_size()]);
                     }
                     let found: Vec<MiniBatch> = prepared.into_iter().map(|p| p.batch).collect();
-                    assert_eq!(stats.edges, found.iter().map(|b| b.e_id.len() as u64).sum::<u64>());
+                    assert_eq!(
+                        stats.edges,
+                        found.iter().map(|b| b.edges[0].e_id.len() as u64).sum::<u64>()
+                    );
                     assert_eq!(&found, expected.get_or_insert_with(|| found.clone()));
                 }
             }
@@ -96,9 +100,10 @@ fn the_same_batches_whatever_prepares_them() {
             let mut sampler = Sampler::new(graph.vertices(), &options().sample).unwrap();
             let key = EpochKey::new(9, EPOCH, Purpose::Sample);
             for batch in expected.unwrap() {
-                let (seeds, mut twin) = (&batch.n_id[..batch.batch_size()], MiniBatch::default());
+                let (seeds, mut twin) =
+                    (&batch.nodes[0].n_id[..batch.batch_size()], MiniBatch::default());
                 let seeds = Seeds { number: batch.number, vertices: seeds, times: &[] };
-                sampler.sample(&topology, key, seeds, &mut twin).unwrap();
+                sampler.sample(from_ref(&topology), &[key], seeds, &mut twin).unwrap();
                 assert_eq!(batch, twin);
             }
         }
@@ -133,11 +138,11 @@ fn missed_pages(graph: &Graph, window: &[Prepared], kept_pages: &HashSet<u64>) -
     let (mut rows, mut pages) = (HashSet::new(), HashSet::new());
     let (_, firsts) = common::adjacency(graph, Direction::In);
     for Prepared { batch, .. } in window {
-        for &vertex in batch.n_id.iter().filter(|&&v| v % 3 != 0) {
+        for &vertex in batch.nodes[0].n_id.iter().filter(|&&v| v % 3 != 0) {
             rows.extend(features.page_span(vertex));
         }
-        for (&col, &arc) in batch.col.iter().zip(&batch.e_id) {
-            let vertex = batch.n_id[col as usize];
+        for (&col, &arc) in batch.edges[0].col.iter().zip(&batch.edges[0].e_id) {
+            let vertex = batch.nodes[0].n_id[col as usize];
             pages.extend(index.page_of_kth(vertex.into(), arc - firsts[vertex as usize]));
         }
     }
@@ -172,7 +177,8 @@ fn bytes_read_are_distinct_missed_pages_to_the_byte() {
                 assert_eq!(stats.distinct_pages, rows + pages);
                 assert_eq!(stats.repeated_pages, 0);
                 assert!(stats.reads <= stats.distinct_pages);
-                let missed = |p: &Prepared| p.batch.n_id.iter().filter(|&&v| v % 3 != 0).count();
+                let missed =
+                    |p: &Prepared| p.batch.nodes[0].n_id.iter().filter(|&&v| v % 3 != 0).count();
                 assert_eq!(stats.missed_rows, prepared.iter().map(missed).sum::<usize>() as u64);
             }
         }
@@ -193,7 +199,7 @@ fn narrow_types_come_as_floats_or_as_they_are() {
                     match delivery {
                         Delivery::Floats => assert_rows(&graph, prepared, 20, bound),
                         Delivery::Stored => {
-                            let x = prepared.x.as_ref().unwrap();
+                            let x = prepared.x[0].as_ref().unwrap();
                             assert!(x.dtype == dtype && x.floats().is_none());
                         }
                     }
@@ -214,7 +220,7 @@ fn epochs_differ_and_a_resumed_one_goes_on_where_it_was() {
         let rest: Vec<MiniBatch> = resumed.map(|p| p.unwrap().batch).collect();
         assert_eq!(rest, whole[9..]);
         let other = loader.epoch(EPOCH + 1, &seeds, 0).unwrap().next().unwrap().unwrap();
-        assert_ne!(other.batch.n_id[..50], whole[0].n_id[..50]);
+        assert_ne!(other.batch.nodes[0].n_id[..50], whole[0].nodes[0].n_id[..50]);
         assert_eq!(loader.epoch(EPOCH, &seeds, 1000).unwrap().count(), 0);
     });
 }
@@ -288,7 +294,7 @@ fn no_more_is_begun_than_was_allowed() {
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(epoch.stats().nodes, nodes, "the workers wait");
         let prepared: u64 =
-            epoch.by_ref().take(5).map(|p| p.unwrap().batch.n_id.len() as u64).sum();
+            epoch.by_ref().take(5).map(|p| p.unwrap().batch.nodes[0].n_id.len() as u64).sum();
         assert!(prepared <= epoch.stats().nodes);
     });
 }
@@ -332,12 +338,12 @@ fn bytes_of(sample: &Sample, loader: Loader, how: &Plan, capacity: u64) -> Epoch
     let seeds = seeds();
     let hotness = loader.presample(EPOCH + 10, &seeds, usize::MAX).unwrap();
     let row_bytes = sample.open().features("x").unwrap().row_bytes();
-    let kept = hotness.plan(how, row_bytes, capacity);
-    let bytes = kept.pages.len() * 4096 + kept.vertices.len() * row_bytes;
+    let kept = hotness.place(how, &[row_bytes], capacity);
+    let bytes = kept.pages[0].len() * 4096 + kept.rows[0].len() * row_bytes;
     // Only a fixed share may leave memory empty.
     let full = bytes as u64 > capacity - 20_000 || matches!(how.placement, Placement::Hybrid(_));
     assert!(bytes as u64 <= capacity && full, "{bytes}");
-    run(&loader.with_kept(kept).unwrap(), &seeds).1
+    run(&loader.with_placed(kept).unwrap(), &seeds).1
 }
 
 #[test]
@@ -370,9 +376,9 @@ fn scores_of_any_origin_can_say_what_is_hot() {
     let topology = Topology::open(&graph, Direction::In, &Keep::Nothing).unwrap();
     let degrees = graph.degrees(Direction::Out).unwrap();
     let hotness = Hotness::from_scores(&topology, |vertex| degrees[vertex as usize]);
-    let kept = hotness.plan(&Plan { chunk_bytes: 512, ..Plan::default() }, 512, 100 * 512);
-    let least = kept.vertices.iter().map(|&v| degrees[v as usize]).min().unwrap();
-    let left = (0..3000).filter(|v| !kept.vertices.contains(v));
+    let kept = hotness.place(&Plan { chunk_bytes: 512, ..Plan::default() }, &[512], 100 * 512);
+    let least = kept.rows[0].iter().map(|&v| degrees[v as usize]).min().unwrap();
+    let left = (0..3000).filter(|v| !kept.rows[0].contains(v));
     assert!(left.map(|v| degrees[v as usize]).max().unwrap() <= least);
 }
 
@@ -412,19 +418,19 @@ fn an_order_of_rows_changes_what_is_read_and_nothing_else() {
         let graph = sample.open();
         let loader = Loader::new(Arc::clone(&graph), options.clone(), &Keep::Decoded, []).unwrap();
         let layout = graph.manifest().features["x"].layout;
-        let arranged = loader.arrange(layout, EPOCH, &seeds, usize::MAX).unwrap();
-        let again = loader.arrange(layout, EPOCH, &seeds, usize::MAX).unwrap();
-        assert!(arranged.rows == again.rows);
-        let best = arranged.trials.iter().map(|(_, pages)| *pages).min().unwrap();
-        assert!(arranged.trials.contains(&(arranged.by, best)));
-        assert!(best < arranged.trial_rows && arranged.wanted_rows < 3000);
-        let order = RowOrder { name: "hot".into(), rows: Some(arranged.rows) };
+        let reordered = loader.reorder_rows(layout, EPOCH, &seeds, usize::MAX).unwrap();
+        let again = loader.reorder_rows(layout, EPOCH, &seeds, usize::MAX).unwrap();
+        assert!(reordered.rows == again.rows);
+        let best = reordered.trials.iter().map(|(_, pages)| *pages).min().unwrap();
+        assert!(reordered.trials.contains(&(reordered.by, best)));
+        assert!(best < reordered.trial_rows && reordered.wanted_rows < 3000);
+        let order = RowOrder { name: "hot".into(), rows: Some(reordered.rows) };
         relay(&sample.path, "x", &order, None, &Silent, &Cancel::default()).unwrap();
         let (moved, after) = epoch(some_rows().collect());
         assert_eq!(moved, batches);
         assert_eq!(after.missed_rows, before.missed_rows);
         assert!(after.bytes_ssd < before.bytes_ssd, "{} {}", after.bytes_ssd, before.bytes_ssd);
-        let error = loader.arrange(layout, 0, &[], usize::MAX).unwrap_err();
+        let error = loader.reorder_rows(layout, 0, &[], usize::MAX).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Input);
     });
 }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native, pyg
+from .. import pyg
 from ..errors import BudgetError
 from ..graph import Graph, open
-from ..loader import NeighborLoader
+from ..loaders.node import NeighborLoader
 from . import layers
 from .models import forward, prepare
 from .options import TrainOptions
@@ -135,15 +135,14 @@ class Evaluator:
 class Parts(NeighborLoader):
     """A loader for any part of its seeds, in order."""
 
-    _seeds_vary = True
+    seeds_vary = True
 
     def batches_of(self, ids: NDArray[np.uint64]) -> Iterator[Any]:
         """The batches of these seeds."""
         ends = range(self.batch_size, len(ids) + self.batch_size, self.batch_size)
         bounds = [0, *(min(end, len(ids)) for end in ends)]
-        part = cast(_native.Loader, self._part)
-        begun = part.epoch_of(0, np.ascontiguousarray(ids), bounds, 0, 0, 1)
-        batches = self._prepared(begun, self.to_data)
+        seeds = np.ascontiguousarray(ids)
+        batches = self.maker.epoch_of(0, seeds, bounds, 0, (0, 1), self.given.collate)
         try:
             while (batch := batches.next()) is not None:
                 yield batch

@@ -12,7 +12,7 @@ use crate::gathering::matrix::{Delivery, Matrix};
 use crate::options::Sharing;
 use crate::residency::columns::{Column, Columns, Numbers};
 use crate::residency::rows::RowStore;
-use crate::sampling::batch::MiniBatch;
+use crate::sampling::batch::SampledEdges;
 
 /// What a batch knows about its edges, in their order.
 #[derive(Debug, Default)]
@@ -62,10 +62,10 @@ impl EdgeValues {
         }
     }
 
-    /// Looks up what is in memory of the edges of `batch`; keeps what was read to choose them.
-    pub(crate) fn look_up(&mut self, batch: &MiniBatch, columns: &Columns) {
-        let arcs = || batch.e_id.iter().map(|&arc| arc as usize);
-        self.numbers = columns.numbers.as_ref().and_then(|all| all.resident(&batch.e_id));
+    /// Looks up the values of `edges` that are in memory; keeps what was read to choose them.
+    pub(crate) fn look_up(&mut self, edges: &SampledEdges, columns: &Columns) {
+        let arcs = || edges.e_id.iter().map(|&arc| arc as usize);
+        self.numbers = columns.numbers.as_ref().and_then(|all| all.resident(&edges.e_id));
         if self.weights.is_none() {
             let all = columns.weights.as_ref().and_then(Column::resident);
             self.weights = all.map(|all| arcs().map(|arc| all[arc]).collect());
@@ -78,12 +78,12 @@ impl EdgeValues {
 
     /// Bytes for so many edges.
     pub(crate) fn bytes_of(edges: usize, columns: &Columns, features: Option<&Features>) -> u64 {
-        // Numbers that are read are asked for in the order of their pages.
-        let wishes = 2 * u64::from(columns.numbers.as_ref().and_then(Numbers::read).is_some());
-        let numbers = 8 * (u64::from(columns.numbers.is_some()) + wishes);
+        // Numbers that are read are requested in the order of their pages.
+        let requests = 2 * u64::from(columns.numbers.as_ref().and_then(Numbers::read).is_some());
+        let numbers = 8 * (u64::from(columns.numbers.is_some()) + requests);
         let times = 8 * u64::from(columns.times.is_some());
         let weights = 4 * u64::from(columns.weights.is_some());
-        // The numbers once more, as rows are asked for.
+        // The numbers once more, as rows are requested.
         let rows =
             features.map_or(0, |f| Matrix::bytes_of(f, edges, Delivery::Floats) + 4 * edges as u64);
         (numbers + times + weights) * edges as u64 + rows
@@ -106,31 +106,31 @@ pub(crate) fn check(graph: &Graph, name: &str, columns: &Columns) -> Result<()> 
     Ok(())
 }
 
-/// Reads the numbers of the edges of all batches of a window: each page once.
+/// Reads the numbers of the edges of one type of all batches of a window: each page once.
 pub(crate) fn read_numbers(
     column: &ArcColumn,
     reader: &mut PageReader,
-    batches: &[MiniBatch],
-    all: &mut [EdgeValues],
+    batches: &[&SampledEdges],
+    all: &mut [&mut EdgeValues],
 ) -> Result<PagesRead> {
-    let mut wishes: Vec<(u64, u64)> = batches
+    let mut requests: Vec<(u64, u64)> = batches
         .iter()
         .zip(0u64..)
         .flat_map(|(batch, number)| {
             batch.e_id.iter().zip(0u64..).map(move |(&arc, i)| (arc, number << 32 | i))
         })
         .collect();
-    wishes.sort_unstable();
+    requests.sort_unstable();
     let per_page = column.per_page();
-    let mut pages: Vec<u64> = wishes.iter().map(|&(arc, _)| arc / per_page).collect();
+    let mut pages: Vec<u64> = requests.iter().map(|&(arc, _)| arc / per_page).collect();
     pages.dedup();
     let mut numbers: Vec<Vec<u64>> =
         batches.iter().map(|batch| vec![0; batch.e_id.len()]).collect();
     let arrived = |first: u64, bytes: &[u8]| {
         for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
             column.check_page(number, page)?;
-            let from = wishes.partition_point(|&(arc, _)| arc < number * per_page);
-            let here = wishes[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
+            let from = requests.partition_point(|&(arc, _)| arc < number * per_page);
+            let here = requests[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
             for &(arc, target) in here {
                 let at = (arc % per_page) as usize * column.width();
                 let value = page[at..at + column.width()].iter().rev();
@@ -152,9 +152,9 @@ pub(crate) fn gather_features(
     features: &Features,
     store: &RowStore,
     reader: &mut PageReader,
-    all: &mut [EdgeValues],
+    all: &mut [&mut EdgeValues],
 ) -> Result<GatherReads> {
-    let narrow = |one: &EdgeValues| -> Vec<u32> {
+    let narrow = |one: &&mut EdgeValues| -> Vec<u32> {
         one.numbers.iter().flatten().map(|&number| number as u32).collect()
     };
     let edges: Vec<Vec<u32>> = all.iter().map(narrow).collect();

@@ -18,7 +18,7 @@ use crate::residency::rows::RowStore;
 
 /// Rows that are copied between two polls.
 const PIECE: usize = 64;
-/// How many rows ahead memory is asked for.
+/// How many rows ahead memory is prefetched.
 const AHEAD: usize = 4;
 
 /// The rows that one batch wants.
@@ -148,12 +148,12 @@ impl Hits<'_> {
 
 /// Copies the rows of those of `vertices` that are kept, leaving gaps for the others.
 pub fn copy_kept(store: &RowStore, vertices: &[u32], rows: &mut [u8]) {
-    let ask = |vertex: u32| store.get(vertex).into_iter().for_each(prefetch_all);
-    vertices.iter().take(AHEAD).for_each(|&vertex| ask(vertex));
+    let prefetch = |vertex: u32| store.get(vertex).into_iter().for_each(prefetch_all);
+    vertices.iter().take(AHEAD).for_each(|&vertex| prefetch(vertex));
     let row_bytes = store.row_bytes();
     for (i, (&vertex, to)) in vertices.iter().zip(rows.chunks_exact_mut(row_bytes)).enumerate() {
         if let Some(&ahead) = vertices.get(i + AHEAD) {
-            ask(ahead);
+            prefetch(ahead);
         }
         if let Some(row) = store.get(vertex) {
             to.copy_from_slice(row);

@@ -1,6 +1,6 @@
 //! One epoch: threads prepare windows of batches ahead, one caller takes the batches in order.
 //!
-//! What the threads do is in [`board`](crate::pipeline::queue).
+//! What the threads do is in [`queue`](crate::pipeline::queue).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,8 +12,9 @@ use tiergraph_mem::Reservation;
 
 use crate::gathering::edges::{EdgeValues, Held};
 use crate::gathering::matrix::Matrix;
-use crate::pipeline::queue::{Board, GLANCE, State, Workshop};
-use crate::pipeline::shared::{SeedOrder, Shared};
+use crate::pipeline::order::SeedOrder;
+use crate::pipeline::queue::{POLL_INTERVAL, PrefetchQueue, QueueState};
+use crate::pipeline::shared::Shared;
 use crate::pipeline::stats::EpochStats;
 use crate::sampling::batch::MiniBatch;
 
@@ -24,10 +25,10 @@ pub struct Prepared {
     pub batch: MiniBatch,
     /// The places of its seeds in the caller's list.
     pub input_id: Vec<u32>,
-    /// The features of its nodes.
-    pub x: Option<Matrix>,
-    /// What is known about its edges.
-    pub edges: EdgeValues,
+    /// The features of its nodes, by node type.
+    pub x: Vec<Option<Matrix>>,
+    /// What is known about its edges, by edge type.
+    pub edges: Vec<EdgeValues>,
     /// What of the graph's memory it holds.
     pub(crate) held: Arc<Reservation>,
 }
@@ -38,36 +39,36 @@ impl Prepared {
         Arc::clone(&self.held)
     }
 
-    /// Takes the features, with the memory that they count for.
-    pub fn take_x(&mut self) -> Option<Held> {
-        let matrix = self.x.take()?;
+    /// Takes the features of a node type, with the memory that they count for.
+    pub fn take_x(&mut self, node_type: usize) -> Option<Held> {
+        let matrix = self.x[node_type].take()?;
         Some(Held::new(matrix, &self.held))
     }
 
-    /// Takes the features of the edges, with the memory that they count for.
-    pub fn take_edge_features(&mut self) -> Option<Held> {
-        let matrix = self.edges.features.take()?;
+    /// Takes the features of an edge type, with the memory that they count for.
+    pub fn take_edge_features(&mut self, edge_type: usize) -> Option<Held> {
+        let matrix = self.edges[edge_type].features.take()?;
         Some(Held::new(matrix, &self.held))
     }
 }
 
 /// The batches of an epoch, in order. Dropping it stops its threads and waits for them.
 #[derive(Debug)]
-pub struct Epoch<W: Workshop = Shared> {
-    board: Arc<Board<W>>,
+pub struct Epoch {
+    queue: Arc<PrefetchQueue>,
     workers: Vec<JoinHandle<()>>,
 }
 
-impl<W: Workshop> Epoch<W> {
+impl Epoch {
     pub(crate) fn start(
-        shared: Arc<W>,
+        shared: Arc<Shared>,
         epoch: u64,
         order: SeedOrder,
         first: usize,
     ) -> Result<Self> {
         let batches = order.batches();
         let first = first.min(batches);
-        let state = State {
+        let state = QueueState {
             claimed: first,
             reserving: first,
             taken: first,
@@ -78,31 +79,38 @@ impl<W: Workshop> Epoch<W> {
             told: false,
             stats: EpochStats::default(),
         };
-        let threads = shared.options().threads.min(batches - first);
-        let (news, halt) = (Condvar::new(), Cancel::default());
-        let board =
-            Arc::new(Board { shared, epoch, order, batches, state: Mutex::new(state), news, halt });
-        let mut this = Self { board, workers: Vec::new() };
+        let threads = shared.options.batches.threads.min(batches - first);
+        let (changed, halt) = (Condvar::new(), Cancel::default());
+        let queue = Arc::new(PrefetchQueue {
+            shared,
+            epoch,
+            order,
+            batches,
+            state: Mutex::new(state),
+            changed,
+            halt,
+        });
+        let mut this = Self { queue, workers: Vec::new() };
         for number in 0..threads {
-            let board = Arc::clone(&this.board);
-            this.workers.push(threads::start(&format!("batches-{number}"), move || board.work())?);
+            let queue = Arc::clone(&this.queue);
+            this.workers.push(threads::start(&format!("batches-{number}"), move || queue.work())?);
         }
         Ok(this)
     }
 
     /// Batches of the rank's epoch.
     pub fn len(&self) -> usize {
-        self.board.batches
+        self.queue.batches
     }
 
     /// Whether the epoch has no batch.
     pub fn is_empty(&self) -> bool {
-        self.board.batches == 0
+        self.queue.batches == 0
     }
 
     /// What was done so far, by all threads.
     pub fn stats(&self) -> EpochStats {
-        self.board.lock().stats
+        self.queue.lock().stats
     }
 
     /// The next batch, waiting no longer than `limit`; `Ok(None)` if it is not ready by then or
@@ -110,10 +118,10 @@ impl<W: Workshop> Epoch<W> {
     ///
     /// # Errors
     /// What preparing a batch met: reading, damage, memory, cancellation. The epoch is over then.
-    pub fn poll(&mut self, limit: Duration) -> Result<Option<W::Prepared>> {
-        let board = &*self.board;
+    pub fn poll(&mut self, limit: Duration) -> Result<Option<Prepared>> {
+        let queue = &*self.queue;
         let since = Instant::now();
-        let mut state = board.lock();
+        let mut state = queue.lock();
         state.waiting = true;
         let taken = loop {
             if state.told {
@@ -129,13 +137,13 @@ impl<W: Workshop> Epoch<W> {
                 break Ok(Some(batch));
             }
             let left = limit.saturating_sub(since.elapsed());
-            if next == board.batches || state.stop || left.is_zero() {
+            if next == queue.batches || state.stop || left.is_zero() {
                 break Ok(None);
             }
-            if let Err(error) = board.shared.graph().cancel().check("load batches") {
+            if let Err(error) = queue.shared.any().cancel().check("load batches") {
                 break Err(error);
             }
-            state = board.wait(state, left.min(GLANCE));
+            state = queue.wait(state, left.min(POLL_INTERVAL));
         };
         if taken.is_err() {
             (state.stop, state.told) = (true, true);
@@ -143,19 +151,19 @@ impl<W: Workshop> Epoch<W> {
         state.waiting = false;
         state.stats.seconds_wait += since.elapsed().as_secs_f64();
         drop(state);
-        board.news.notify_all();
+        queue.changed.notify_all();
         taken
     }
 
     /// Whether every batch was taken, or the caller was told of an error.
     pub fn is_done(&self) -> bool {
-        let state = self.board.lock();
-        state.taken == self.board.batches || state.told
+        let state = self.queue.lock();
+        state.taken == self.queue.batches || state.told
     }
 }
 
-impl<W: Workshop> Iterator for Epoch<W> {
-    type Item = Result<W::Prepared>;
+impl Iterator for Epoch {
+    type Item = Result<Prepared>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -168,11 +176,11 @@ impl<W: Workshop> Iterator for Epoch<W> {
     }
 }
 
-impl<W: Workshop> Drop for Epoch<W> {
+impl Drop for Epoch {
     fn drop(&mut self) {
-        self.board.halt.cancel();
-        self.board.lock().stop = true;
-        self.board.news.notify_all();
+        self.queue.halt.cancel();
+        self.queue.lock().stop = true;
+        self.queue.changed.notify_all();
         for worker in self.workers.drain(..) {
             // A worker that panicked has said so to whoever asked for a batch.
             let _ = worker.join();

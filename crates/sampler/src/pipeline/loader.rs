@@ -2,23 +2,52 @@
 
 use std::sync::Arc;
 
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Graph;
+use tiergraph_mem::Reservation;
 
 use crate::gathering::edges;
-use crate::options::LoaderOptions;
+use crate::options::{LoaderOptions, TypedOptions};
 use crate::pipeline::cut::Rank;
 use crate::pipeline::epoch::Epoch;
-use crate::pipeline::scratch::Chest;
-use crate::pipeline::shared::{Inputs, Shared};
+use crate::pipeline::order::Inputs;
+use crate::pipeline::scratch::ScratchPool;
+use crate::pipeline::shared::Shared;
+use crate::pipeline::types::GraphTypes;
 use crate::residency::columns::Columns;
-use crate::residency::hotness::{Hotness, Kept};
+use crate::residency::hotness::{Hotness, Placed};
 use crate::residency::neighbors::Keep;
 use crate::residency::rows::RowStore;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 
-/// Prepares batches of one graph, epoch after epoch.
+/// What a loader keeps in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Residents {
+    /// Neighbours, by edge type.
+    pub neighbors: Vec<Keep>,
+    /// Nodes whose rows of features are kept, by node type.
+    pub rows: Vec<Vec<u32>>,
+}
+
+impl Residents {
+    /// What is kept of a graph with one type.
+    pub fn of_one(keep: Keep, rows: impl IntoIterator<Item = u32>) -> Self {
+        Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
+    }
+
+    /// Pages of neighbours that are kept, of edge types with so many.
+    pub(crate) fn pages(&self, all: &[u64]) -> u64 {
+        let kept = self.neighbors.iter().zip(all).map(|(keep, &pages)| match keep {
+            Keep::Decoded => pages,
+            Keep::Pages(kept) => kept.len() as u64,
+            Keep::Nothing => 0,
+        });
+        kept.sum()
+    }
+}
+
+/// Prepares batches of one graph, with one type or several, epoch after epoch.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,7 +73,8 @@ use crate::sampling::batch::MiniBatch;
 /// for prepared in loader.epoch(0, &[0, 1, 2, 3, 4, 5], 0)? {
 ///     let batch = prepared?.batch;
 ///     assert_eq!(batch.batch_size(), 2);
-///     assert!(batch.row.iter().all(|&node| (node as usize) < batch.n_id.len()));
+///     let (nodes, edges) = (&batch.nodes[0], &batch.edges[0]);
+///     assert!(edges.row.iter().all(|&node| (node as usize) < nodes.n_id.len()));
 /// }
 /// # Ok::<(), tiergraph_core::Error>(())
 /// ```
@@ -52,48 +82,70 @@ use crate::sampling::batch::MiniBatch;
 pub struct Loader(pub(crate) Arc<Shared>);
 
 impl Loader {
-    /// A loader with these neighbours in memory, and these vertices' rows of features.
+    /// A loader of a graph with one type, with these neighbours in memory, and these vertices' rows of
+    /// features.
     ///
     /// # Errors
-    /// Options that make no batches, features that the graph does not have, what does not fit the
-    /// graph's memory, and what reading gives.
+    /// As [`of_types`](Self::of_types).
     pub fn new(
         graph: Arc<Graph>,
         options: LoaderOptions,
         keep: &Keep,
         rows: impl IntoIterator<Item = u32>,
     ) -> Result<Self> {
-        options.check()?;
-        let columns = Columns::load(&graph, options.direction, &options.sample, options.resident)?;
-        let edge_rows = match &options.edge_features {
-            Some(name) => {
-                edges::check(&graph, name, &columns)?;
-                Some(RowStore::load(&graph, graph.edge_features(name)?, [])?)
-            }
-            None => None,
-        };
-        let topology = Topology::open(&graph, options.direction, keep)?.with_columns(columns);
-        let store = match &options.features {
-            Some(name) => Some(RowStore::load(&graph, graph.features(name)?, rows)?),
-            None => None,
-        };
-        let tools = Chest::default();
-        let shared = Shared { graph, topology, rows: store, edge_rows, options, tools };
-        shared.tools.fill(&shared.graph, shared.options.threads, || shared.new_tools())?;
+        Self::of_types(graph, options, Residents::of_one(keep.clone(), rows))
+    }
+
+    /// A loader of a graph with any types that keeps this in memory.
+    ///
+    /// # Errors
+    /// Options that make no batches of this graph, features that it does not have, what does not
+    /// fit its memory, and what reading gives.
+    pub fn of_types(
+        types: impl Into<GraphTypes>,
+        options: impl Into<TypedOptions>,
+        residents: Residents,
+    ) -> Result<Self> {
+        let (types, options) = (types.into(), options.into());
+        options.check(types.nodes.len(), types.edges.len())?;
+        let direction = options.batches.direction;
+        let (mut topologies, mut edge_rows, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        for (edge_type, (graph, keep)) in types.edges.iter().zip(&residents.neighbors).enumerate() {
+            let (sample, resident) = (&options.sample[edge_type], options.resident[edge_type]);
+            let columns = Columns::load(graph, direction, sample, resident)?;
+            edge_rows.push(match &options.edge_features[edge_type] {
+                Some(name) => {
+                    edges::check(graph, name, &columns)?;
+                    Some(RowStore::load(graph, graph.edge_features(name)?, [])?)
+                }
+                None => None,
+            });
+            topologies.push(types.topology(edge_type, direction, keep)?.with_columns(columns));
+        }
+        for ((graph, name), kept) in types.nodes.iter().zip(&options.features).zip(residents.rows) {
+            rows.push(match name {
+                Some(name) => Some(RowStore::load(graph, graph.features(name)?, kept)?),
+                None => None,
+            });
+        }
+        let scratch = ScratchPool::default();
+        let shared = Shared { types, topologies, rows, edge_rows, options, scratch };
+        let threads = shared.options.batches.threads;
+        shared.scratch.fill(shared.any(), threads, || shared.new_scratch())?;
         Ok(Self(Arc::new(shared)))
     }
 
-    /// The options.
-    pub fn options(&self) -> &LoaderOptions {
+    /// How batches are made.
+    pub fn options(&self) -> &TypedOptions {
         &self.0.options
     }
 
-    /// The neighbours.
-    pub fn topology(&self) -> &Topology {
-        &self.0.topology
+    /// The neighbours, by edge type.
+    pub fn topologies(&self) -> &[Topology] {
+        &self.0.topologies
     }
 
-    /// Begins epoch `epoch` over `seeds` (the graph's vertices), from batch `first` on: 0, or where
+    /// Begins epoch `epoch` over `seeds` (nodes of the input type), from batch `first` on: 0, or where
     /// a run that is resumed was.
     ///
     /// # Errors
@@ -135,14 +187,21 @@ impl Loader {
         seeds: impl Into<Inputs<'a>>,
         batches: usize,
     ) -> Result<Hotness> {
-        let graph = &self.0.graph;
-        let counts = Hotness::bytes_of(self.0.topology.map().pages(), graph.manifest().vertices);
-        let _held = graph.reserve(counts, "the counts of what batches want")?;
-        let mut hotness = Hotness::new(&self.0.topology);
+        let (mut hotness, _held) = self.no_counts()?;
         self.for_each_window(epoch, seeds.into(), batches, |window| {
-            hotness.record(&self.0.topology, window);
+            hotness.record(self.topologies(), window);
         })?;
         Ok(hotness)
+    }
+
+    /// No counts yet of what batches want, and the memory that they count for.
+    pub(crate) fn no_counts(&self) -> Result<(Hotness, Reservation)> {
+        let (types, topologies) = (&self.0.types, self.topologies());
+        let nodes = types.vertices();
+        let pages = topologies.iter().map(|topology| topology.map().pages()).sum();
+        let bytes = Hotness::bytes_of(pages, nodes.iter().sum::<usize>() as u64);
+        let held = self.0.any().reserve(bytes, "the counts of what batches want")?;
+        Ok((Hotness::new(topologies, &types.ends, &nodes), held))
     }
 
     /// Samples the first `batches` of an epoch and shows them, a window at a time.
@@ -156,27 +215,40 @@ impl Loader {
         let shared = &*self.0;
         let order = shared.order(epoch, seeds)?;
         let count = order.batches().min(batches);
-        let mut tools = shared.take_tools()?;
+        let window = shared.options.batches.window;
+        let mut scratch = shared.take_scratch()?;
         let mut batches = Vec::new();
-        let visited = (0..count).step_by(shared.options.window).try_for_each(|begin| {
-            shared.graph.cancel().check("count what batches want")?;
-            let window = begin..count.min(begin + shared.options.window);
-            shared.sample(&mut tools, epoch, &order, window, &mut batches)?;
+        let visited = (0..count).step_by(window).try_for_each(|begin| {
+            shared.any().cancel().check("count what batches want")?;
+            let window = begin..count.min(begin + window);
+            shared.sample(&mut scratch, epoch, &order, window, &mut batches)?;
             visit(&batches);
             Ok(())
         });
-        shared.tools.give(tools);
+        shared.scratch.give(scratch);
         visited
     }
 
     /// The same loader with other things in memory.
     ///
     /// # Errors
-    /// As [`Loader::new`].
-    pub fn with_kept(self, kept: Kept) -> Result<Self> {
-        let (graph, options) = (Arc::clone(&self.0.graph), self.0.options.clone());
+    /// As [`Loader::of_types`].
+    pub fn with_placed(self, placed: Placed) -> Result<Self> {
+        let (types, options) = (self.0.types.clone(), self.0.options.clone());
         // What was kept goes before what shall be kept comes.
         drop(self);
-        Self::new(graph, options, &Keep::Pages(kept.pages), kept.vertices)
+        let neighbors = placed.pages.into_iter().map(Keep::Pages).collect();
+        Self::of_types(types, options, Residents { neighbors, rows: placed.rows })
+    }
+
+    /// The one topology of a graph with one type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a graph with several.
+    pub(crate) fn only_topology(&self) -> Result<&Topology> {
+        match self.topologies() {
+            [one] => Ok(one),
+            _ => Err(Error::new(ErrorKind::Input, "reorder rows").expected("a graph of one type")),
+        }
     }
 }

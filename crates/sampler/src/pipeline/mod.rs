@@ -7,9 +7,11 @@
 pub mod cut;
 pub mod epoch;
 pub mod loader;
+pub mod order;
 mod prepare;
 pub(crate) mod queue;
 pub mod reorder;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub mod stats;
+pub mod types;

@@ -7,7 +7,7 @@
 //! them have the same signature with the probability that their sets of seeds overlap by.
 //!
 //! Which of the two matters more depends on the graph (communities: the signature; R-MAT: nothing but
-//! the hotness), so [`Loader::arrange`] tries each [`Arrangement`] on batches that it did not count.
+//! the hotness), so [`Loader::reorder_rows`] tries each [`SortBy`] on batches that it did not count.
 //! Sorting by the first batch or by a min-hash of batches was measured as well: it gained nothing, for
 //! the seeds are shuffled anew every epoch.
 
@@ -19,21 +19,21 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::features::RowLayout;
 
 use crate::pipeline::loader::Loader;
-use crate::pipeline::shared::Inputs;
+use crate::pipeline::order::Inputs;
 use crate::residency::hotness::Hotness;
 use crate::sampling::batch::MiniBatch;
 
-/// Windows that every arrangement is tried on at most.
+/// Windows that every order is tried on at most.
 const TRIAL_WINDOWS: usize = 16;
-/// The hottest part of rows, one in so many, is taken to be in memory when arrangements are tried.
+/// The hottest part of rows, one in so many, is taken to be in memory when orders are tried.
 const KEPT_SHARE: usize = 10;
-/// Rows that one window in so many wants are sorted by hotness in [`Arrangement::Tail`].
+/// Rows that one window in so many wants are sorted by hotness in [`SortBy::Tail`].
 const WARM: u32 = 10;
 
 /// What rows are sorted by; all begin with the hottest rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Arrangement {
+pub enum SortBy {
     /// The windows that wanted them.
     Counts,
     /// Classes of hotness, each half as hot as the one before; in a class, signatures.
@@ -42,7 +42,7 @@ pub enum Arrangement {
     Tail,
 }
 
-impl Arrangement {
+impl SortBy {
     const ALL: [Self; 3] = [Self::Counts, Self::Classes, Self::Tail];
 
     /// The class that `count` of `windows` is sorted by; smaller is hotter.
@@ -59,24 +59,24 @@ impl Arrangement {
 
 /// An order of rows, and why it is this one.
 #[derive(Debug, Clone, Serialize)]
-pub struct Arranged {
+pub struct ReorderedRows {
     /// The row of each vertex.
     #[serde(skip)]
     pub rows: Vec<u32>,
     /// What rows are sorted by.
-    pub by: Arrangement,
+    pub by: SortBy,
     /// Windows that were counted.
     pub windows: u32,
     /// Rows that some of them wanted.
     pub wanted_rows: usize,
-    /// For every arrangement, the pages that the windows of the trial read.
-    pub trials: Vec<(Arrangement, u64)>,
+    /// For every order, the pages that the windows of the trial read.
+    pub trials: Vec<(SortBy, u64)>,
     /// The rows that these windows missed: the pages of one read a row.
     pub trial_rows: u64,
 }
 
 /// What presampling found out about every row.
-struct Wants {
+struct RowCounts {
     hotness: Hotness,
     windows: u32,
     /// Under two hashes, the least seed that led to each row.
@@ -84,20 +84,21 @@ struct Wants {
     labels: Vec<u32>,
 }
 
-impl Wants {
+impl RowCounts {
     fn record_signatures(&mut self, batches: &[MiniBatch]) {
         for batch in batches {
             for (which, least) in (0u64..).zip(&mut self.signatures) {
                 let labels = &mut self.labels;
                 labels.clear();
-                let seeds = &batch.n_id[..batch.batch_size()];
+                let (nodes, edges) = (&batch.nodes[0], &batch.edges[0]);
+                let seeds = &nodes.n_id[..batch.batch_size()];
                 labels.extend(seeds.iter().map(|&seed| hash(u64::from(seed) << 1 | which)));
-                labels.resize(batch.n_id.len(), u32::MAX);
+                labels.resize(nodes.n_id.len(), u32::MAX);
                 // Edges come hop by hop: whom a node was expanded for is known by then.
-                for (&row, &col) in batch.row.iter().zip(&batch.col) {
+                for (&row, &col) in edges.row.iter().zip(&edges.col) {
                     labels[row as usize] = labels[row as usize].min(labels[col as usize]);
                 }
-                for (&vertex, &label) in batch.n_id.iter().zip(labels.iter()) {
+                for (&vertex, &label) in nodes.n_id.iter().zip(labels.iter()) {
                     let least = &mut least[vertex as usize];
                     *least = label.min(*least);
                 }
@@ -106,15 +107,15 @@ impl Wants {
     }
 
     /// The row of each vertex. Rows that nobody wanted come last, in the graph's order.
-    fn rows(&self, by: Arrangement) -> Vec<u32> {
-        let counts = &self.hotness.rows;
+    fn rows(&self, by: SortBy) -> Vec<u32> {
+        let counts = &self.hotness.rows[0].uses;
         let [first, second] = &self.signatures;
         let key = |&vertex: &u32| {
             let at = vertex as usize;
             let class = by.class(counts[at], self.windows);
             match by {
-                Arrangement::Tail if class < self.windows => (class, 0, 0, vertex),
-                Arrangement::Counts => (class, 0, 0, vertex),
+                SortBy::Tail if class < self.windows => (class, 0, 0, vertex),
+                SortBy::Counts => (class, 0, 0, vertex),
                 _ => (class, first[at], second[at], vertex),
             }
         };
@@ -148,60 +149,63 @@ fn hash(i: u64) -> u32 {
 
 impl Loader {
     /// The order of the rows of `layout` that suits epochs over `seeds`: counts what `epoch` wants
-    /// (`batches` of it, or all), and tries arrangements on the epoch after it.
+    /// (`batches` of it, or all), and tries orders on the epoch after it.
     ///
     /// Costs a presampling and three short ones, and 28 bytes a vertex and 8 a page of neighbours.
     ///
     /// # Errors
     /// As [`Loader::presample`]; [`ErrorKind::Input`] without seeds.
-    pub fn arrange<'a>(
+    pub fn reorder_rows<'a>(
         &self,
         layout: RowLayout,
         epoch: u64,
         seeds: impl Into<Inputs<'a>>,
         batches: usize,
-    ) -> Result<Arranged> {
+    ) -> Result<ReorderedRows> {
         let seeds = seeds.into();
         if seeds.seeds.is_empty() {
             return Err(Error::new(ErrorKind::Input, "order features by what is wanted")
                 .expected("seeds")
                 .got("none"));
         }
-        let vertices = self.0.graph.vertices();
-        let held = self.0.graph.reserve(20 * vertices as u64, "the order of feature rows")?;
-        let mut wants = Wants {
-            hotness: Hotness::new(self.topology()),
+        let (graph, topology) = (self.0.any(), self.only_topology()?);
+        let topologies = std::slice::from_ref(topology);
+        let vertices = graph.vertices();
+        let held = graph.reserve(20 * vertices as u64, "the order of feature rows")?;
+        let mut counts = RowCounts {
+            hotness: Hotness::of_one(topology),
             windows: 0,
             signatures: [vec![u32::MAX; vertices], vec![u32::MAX; vertices]],
             labels: Vec::new(),
         };
         self.for_each_window(epoch, seeds, batches, |window| {
-            wants.windows += 1;
-            wants.hotness.record(self.topology(), window);
-            wants.record_signatures(window);
+            counts.windows += 1;
+            counts.hotness.record(topologies, window);
+            counts.record_signatures(window);
         })?;
         let mut kept = vec![false; vertices];
-        let hottest = by_hotness(&wants.hotness.rows).into_iter().take(vertices / KEPT_SHARE);
+        let hottest =
+            by_hotness(&counts.hotness.rows[0].uses).into_iter().take(vertices / KEPT_SHARE);
         hottest.for_each(|vertex| kept[vertex as usize] = true);
-        let most = batches.min(TRIAL_WINDOWS * self.options().window);
+        let most = batches.min(TRIAL_WINDOWS * self.options().batches.window);
         let (mut trials, mut trial_rows) = (Vec::new(), 0);
-        for by in Arrangement::ALL {
-            let mut trial = Trial { layout, rows: wants.rows(by), pages: Vec::new(), read: 0 };
+        for by in SortBy::ALL {
+            let mut trial = Trial { layout, rows: counts.rows(by), pages: Vec::new(), read: 0 };
             trial_rows = 0;
             self.for_each_window(epoch + 1, seeds, most, |window| {
-                let nodes = window.iter().flat_map(|batch| &batch.n_id);
+                let nodes = window.iter().flat_map(|batch| &batch.nodes[0].n_id);
                 trial_rows += trial.window(nodes.filter(|&&vertex| !kept[vertex as usize]));
             })?;
             trials.push((by, trial.read));
         }
         let best = trials.iter().min_by_key(|(_, pages)| *pages);
-        let by = best.map_or(Arrangement::Counts, |(by, _)| *by);
+        let by = best.map_or(SortBy::Counts, |(by, _)| *by);
         drop(held);
-        Ok(Arranged {
-            rows: wants.rows(by),
+        Ok(ReorderedRows {
+            rows: counts.rows(by),
             by,
-            windows: wants.windows,
-            wanted_rows: wants.hotness.rows.iter().filter(|&&count| count > 0).count(),
+            windows: counts.windows,
+            wanted_rows: counts.hotness.rows[0].uses.iter().filter(|&&count| count > 0).count(),
             trials,
             trial_rows,
         })
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn hotter_rows_never_have_a_later_class() {
-        for by in Arrangement::ALL {
+        for by in SortBy::ALL {
             for windows in [1, 2, 9, 10, 11, 100] {
                 let classes: Vec<u32> =
                     (0..=windows).rev().map(|count| by.class(count, windows)).collect();

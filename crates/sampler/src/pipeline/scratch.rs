@@ -9,14 +9,14 @@ use tiergraph_mem::Reservation;
 use crate::sampling::sampler::Sampler;
 
 /// What one worker has for itself, from epoch to epoch.
-pub struct Tools<S = Sampler> {
-    pub(crate) sampler: S,
+pub struct Scratch {
+    pub(crate) sampler: Sampler,
     pub(crate) reader: PageReader,
     held: Vec<Reservation>,
 }
 
-impl<S> Tools<S> {
-    pub(crate) fn new(sampler: S, reader: PageReader) -> Self {
+impl Scratch {
+    pub(crate) fn new(sampler: Sampler, reader: PageReader) -> Self {
         Self { sampler, reader, held: Vec::new() }
     }
 
@@ -40,23 +40,18 @@ impl<S> Tools<S> {
     }
 }
 
-/// The tools that no worker has.
-pub(crate) struct Chest<S>(Mutex<Vec<Tools<S>>>);
+/// The scratch that no worker has.
+#[derive(Default)]
+pub(crate) struct ScratchPool(Mutex<Vec<Scratch>>);
 
-impl<S> Default for Chest<S> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<S> Chest<S> {
-    /// Makes tools for so many threads. What is wrong with the options, or does not fit, is said now
+impl ScratchPool {
+    /// Makes scratch for so many threads. What is wrong with the options, or does not fit, is said now
     /// and not by a worker; what does not fit, of all threads together.
     pub(crate) fn fill(
         &self,
         graph: &Graph,
         threads: usize,
-        make: impl Fn() -> Result<Tools<S>>,
+        make: impl Fn() -> Result<Scratch>,
     ) -> Result<()> {
         let first = make()?;
         let others = threads as u64 - 1;
@@ -64,21 +59,21 @@ impl<S> Chest<S> {
             format!("the tables and buffers of {others} more samplers (fewer threads need less)");
         drop(graph.reserve(others * first.held_bytes(), &what)?);
         self.give(first);
-        (0..others).try_for_each(|_| make().map(|tools| self.give(tools)))
+        (0..others).try_for_each(|_| make().map(|scratch| self.give(scratch)))
     }
 
-    /// Used tools, if there are any.
-    pub(crate) fn take(&self) -> Option<Tools<S>> {
+    /// Used scratch, if there are any.
+    pub(crate) fn take(&self) -> Option<Scratch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps a worker's tools for the next epoch.
-    pub(crate) fn give(&self, mut tools: Tools<S>) {
+    /// Keeps a worker's scratch for the next epoch.
+    pub(crate) fn give(&self, mut scratch: Scratch) {
         // An epoch that was left early has stopped its reader for good.
-        tools.reader.stop_by(Cancel::default());
+        scratch.reader.stop_by(Cancel::default());
         // A failed engine may still bring what nobody waits for.
-        if tools.reader.is_idle() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
+        if scratch.reader.is_idle() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         }
     }
 }

@@ -144,7 +144,7 @@ impl Columns {
     }
 
     /// Whether arcs are not chosen evenly among all.
-    pub(crate) fn are_biased(&self) -> bool {
+    pub(crate) fn are_weighted_or_timed(&self) -> bool {
         self.weights.is_some() || self.times.is_some()
     }
 

@@ -7,60 +7,125 @@
 
 use std::collections::BTreeMap;
 
-use crate::options::{Fanout, LoaderOptions};
+use crate::options::{Fanout, LoaderOptions, TypedOptions};
+use crate::pipeline::types::Ends;
 use crate::residency::offsets::Offsets;
 use crate::sampling::batch::MiniBatch;
 
 /// How many nodes and edges a batch has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    pub(crate) nodes: u64,
-    pub(crate) edges: u64,
+    /// By node type.
+    pub(crate) nodes: Vec<u64>,
+    /// By edge type.
+    pub(crate) edges: Vec<u64>,
+}
+
+/// What the batches of an epoch are made of, as far as their sizes follow from it.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchesOf<'a> {
+    /// Nodes of each type.
+    pub(crate) vertices: &'a [usize],
+    pub(crate) ends: &'a [Ends],
+    /// Where each vertex's arcs begin, by edge type.
+    pub(crate) offsets: &'a [&'a Offsets],
+    pub(crate) options: &'a TypedOptions,
+    pub(crate) seeds: &'a [u32],
 }
 
 impl Extent {
-    /// The most of any batch of `seeds`, by the degrees of the graph: each hop's edges are at most
-    /// those of as many vertices of the largest degrees as the hop before found.
-    pub(crate) fn bound(offsets: &Offsets, options: &LoaderOptions, seeds: &[u32]) -> Self {
-        let vertices = offsets.vertices() as u64;
-        let degree = |vertex: u32| {
-            let arcs = offsets.arcs(vertex);
-            arcs.end - arcs.start
-        };
-        let all = Degrees::of((0..vertices as u32).map(degree));
-        let (of_seeds, batch) = match options.seeds_vary {
-            true => (None, options.batch_size as u64),
-            false => {
-                let known = seeds.iter().filter(|&&seed| u64::from(seed) < vertices);
-                let batch = options.batch_size.min(seeds.len()) as u64;
-                (Some(Degrees::of(known.map(|&seed| degree(seed)))), batch)
-            }
-        };
-        let first = of_seeds.as_ref().unwrap_or(&all);
-        // Every tree of a disjoint batch may have the same vertices again.
-        let trees = if options.sample.disjoint { batch } else { 1 };
-        let (mut nodes, mut edges, mut frontier) = (0u64, 0u64, batch);
-        for (hop, fanout) in options.sample.fanouts.iter().enumerate() {
-            let taken = match hop {
-                0 => first.largest(batch, fanout.most()),
-                _ => all.largest(frontier.div_ceil(trees), fanout.most()).saturating_mul(trees),
-            };
-            edges = edges.saturating_add(taken);
-            frontier = taken.min(vertices.saturating_mul(trees));
-            nodes = nodes.saturating_add(frontier);
-        }
-        let most = options.sample.fanouts.iter().map(|fanout| fanout.most()).max().unwrap_or(0);
-        // No node is expanded twice in a tree.
-        let once = all.largest(vertices, most).saturating_mul(trees);
+    /// Those of a batch.
+    pub(crate) fn of(batch: &MiniBatch) -> Self {
         Self {
-            nodes: batch.saturating_add(nodes.min(vertices.saturating_mul(trees))),
-            edges: edges.min(once.saturating_add(first.largest(batch, most))),
+            nodes: batch.nodes.iter().map(|nodes| nodes.n_id.len() as u64).collect(),
+            edges: batch.edges.iter().map(|edges| edges.e_id.len() as u64).collect(),
         }
     }
 
-    /// The smaller of both counts.
-    pub(crate) fn min(self, other: Self) -> Self {
-        Self { nodes: self.nodes.min(other.nodes), edges: self.edges.min(other.edges) }
+    /// Nodes of all types.
+    pub(crate) fn all_nodes(&self) -> u64 {
+        self.nodes.iter().fold(0, |sum, &nodes| sum.saturating_add(nodes))
+    }
+
+    /// Edges of all types.
+    pub(crate) fn all_edges(&self) -> u64 {
+        self.edges.iter().fold(0, |sum, &edges| sum.saturating_add(edges))
+    }
+
+    /// The most of any batch, by the degrees of the graph: each hop's edges are at most those of as
+    /// many vertices of the largest degrees as the hop before found.
+    pub(crate) fn bound(of: BatchesOf<'_>) -> Self {
+        let BatchesOf { vertices, ends, offsets, options, seeds } = of;
+        let vertices: Vec<u64> = vertices.iter().map(|&count| count as u64).collect();
+        let batch_size = options.batches.batch_size;
+        let varying = options.batches.seeds_vary;
+        let batch = if varying { batch_size } else { batch_size.min(seeds.len()) } as u64;
+        // Every tree of a disjoint batch may have the same vertices again.
+        let trees = if options.disjoint() { batch } else { 1 };
+        let degrees = offsets.iter().zip(ends).map(|(offsets, ends)| {
+            let degree = |vertex: u32| {
+                let arcs = offsets.arcs(vertex);
+                arcs.end - arcs.start
+            };
+            let count = offsets.vertices() as u32;
+            let all = Degrees::of((0..count).map(degree));
+            let of_seeds = (ends.destination == options.input && !varying).then(|| {
+                Degrees::of(seeds.iter().filter(|&&seed| seed < count).map(|&seed| degree(seed)))
+            });
+            (all, of_seeds)
+        });
+        let degrees: Vec<(Degrees, Option<Degrees>)> = degrees.collect();
+        let (mut nodes, mut edges) = (vec![0u64; vertices.len()], vec![0u64; degrees.len()]);
+        let mut frontier = vec![0u64; vertices.len()];
+        frontier[options.input] = batch;
+        for hop in 0..options.hops() {
+            let mut found = vec![0u64; vertices.len()];
+            for (edge_type, (all, of_seeds)) in degrees.iter().enumerate() {
+                let ends = ends[edge_type];
+                let most = options.sample[edge_type].fanouts[hop].most();
+                let expanded = frontier[ends.destination];
+                let taken = match (hop, of_seeds) {
+                    (0, Some(of_seeds)) => of_seeds.largest(expanded, most),
+                    (0, None) => all.largest(expanded, most),
+                    _ => all.largest(expanded.div_ceil(trees), most).saturating_mul(trees),
+                };
+                edges[edge_type] = edges[edge_type].saturating_add(taken);
+                found[ends.source] = found[ends.source].saturating_add(taken);
+            }
+            for (node_type, found) in found.into_iter().enumerate() {
+                frontier[node_type] = found.min(vertices[node_type].saturating_mul(trees));
+                nodes[node_type] = nodes[node_type].saturating_add(frontier[node_type]);
+            }
+        }
+        for (node_type, nodes) in nodes.iter_mut().enumerate() {
+            *nodes = (*nodes).min(vertices[node_type].saturating_mul(trees));
+            if node_type == options.input {
+                *nodes = nodes.saturating_add(batch);
+            }
+        }
+        for (edge_type, edges) in edges.iter_mut().enumerate() {
+            let (all, of_seeds) = &degrees[edge_type];
+            let destination = ends[edge_type].destination;
+            let fanouts = options.sample[edge_type].fanouts.iter();
+            let most = fanouts.map(|fanout| fanout.most()).max().unwrap_or(0);
+            // No node is expanded twice in a tree.
+            let once = all.largest(vertices[destination], most).saturating_mul(trees);
+            let again = match destination == options.input {
+                true => of_seeds.as_ref().unwrap_or(all).largest(batch, most),
+                false => 0,
+            };
+            *edges = (*edges).min(once.saturating_add(again));
+        }
+        Self { nodes, edges }
+    }
+
+    /// The smaller of both counts, type by type.
+    pub(crate) fn min(&self, other: &Self) -> Self {
+        let least = |a: &[u64], b: &[u64]| -> Vec<u64> {
+            let others = b.iter().copied().chain(std::iter::repeat(0));
+            a.iter().zip(others).map(|(&a, b)| a.min(b)).collect()
+        };
+        Self { nodes: least(&self.nodes, &other.nodes), edges: least(&self.edges, &other.edges) }
     }
 }
 
@@ -99,8 +164,13 @@ impl Degrees {
 /// What batches that were counted had.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
-    nodes: Spread,
-    edges: Spread,
+    /// By node type.
+    nodes: Vec<Spread>,
+    /// By edge type.
+    edges: Vec<Spread>,
+    batches: usize,
+    /// Nodes of the largest.
+    most_nodes: u64,
     /// Bytes of the largest.
     pub(crate) bytes: u64,
     /// Nodes and edges by hop, of the one with the most nodes.
@@ -116,14 +186,14 @@ pub(crate) struct Hops {
 
 /// How many counts there were, their sum and the largest.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Spread {
+struct Spread {
     counts: u64,
     sum: u64,
-    pub(crate) most: u64,
+    most: u64,
 }
 
 impl Spread {
-    pub(crate) fn add(&mut self, count: u64) {
+    fn add(&mut self, count: u64) {
         self.counts += 1;
         self.sum += count;
         self.most = self.most.max(count);
@@ -131,7 +201,7 @@ impl Spread {
 
     /// What no batch of another epoch is expected to exceed: the mean, three times what the largest
     /// is above it, and an eighth, for batches that are few.
-    pub(crate) fn expected(self) -> u64 {
+    fn expected(self) -> u64 {
         let mean = self.sum / self.counts.max(1);
         mean + 3 * (self.most - mean) + mean.div_ceil(8)
     }
@@ -140,36 +210,55 @@ impl Spread {
 impl Counted {
     /// Counts a batch of `bytes`.
     pub(crate) fn add(&mut self, batch: &MiniBatch, bytes: u64) {
-        if batch.n_id.len() as u64 >= self.nodes.most {
-            self.hops.nodes.clone_from(&batch.num_sampled_nodes);
-            self.hops.edges.clone_from(&batch.num_sampled_edges);
+        if batch.node_count() >= self.most_nodes {
+            self.most_nodes = batch.node_count();
+            self.hops.nodes = by_hop(batch.nodes.iter().map(|nodes| &nodes.num_sampled[..]));
+            self.hops.edges = by_hop(batch.edges.iter().map(|edges| &edges.num_sampled[..]));
         }
-        self.nodes.add(batch.n_id.len() as u64);
-        self.edges.add(batch.e_id.len() as u64);
+        let Extent { nodes, edges } = Extent::of(batch);
+        for (spreads, counts) in [(&mut self.nodes, nodes), (&mut self.edges, edges)] {
+            spreads.resize_with(counts.len(), Spread::default);
+            spreads.iter_mut().zip(counts).for_each(|(spread, count)| spread.add(count));
+        }
+        self.batches += 1;
         self.bytes = self.bytes.max(bytes);
     }
 
     /// The most that is expected of a batch of any epoch, from the `batches` of one of which these
     /// were counted. Nothing is known where batches that were not counted may have other seeds than
     /// chance gives them.
-    pub(crate) fn expected(&self, options: &LoaderOptions, batches: usize) -> Option<Extent> {
-        let all = self.nodes.counts as usize >= batches;
-        if !all && !options.shuffle {
+    pub(crate) fn expected(&self, options: &TypedOptions, batches: usize) -> Option<Extent> {
+        let all = self.batches >= batches;
+        let LoaderOptions { shuffle, seeds_vary, .. } = options.batches;
+        if !all && !shuffle {
             return None;
         }
-        let whole = options.sample.fanouts.iter().all(|&fanout| fanout == Fanout::All);
-        if all && whole && !options.shuffle && !options.seeds_vary {
-            // The same batches in every epoch.
-            return Some(Extent { nodes: self.nodes.most, edges: self.edges.most });
-        }
-        Some(Extent { nodes: self.nodes.expected(), edges: self.edges.expected() })
+        let mut fanouts = options.sample.iter().flat_map(|sample| &sample.fanouts);
+        let whole = fanouts.all(|&fanout| fanout == Fanout::All);
+        // The same batches in every epoch.
+        let same = all && whole && !shuffle && !seeds_vary;
+        let of = |spreads: &[Spread]| -> Vec<u64> {
+            let of = |spread: &Spread| if same { spread.most } else { spread.expected() };
+            spreads.iter().map(of).collect()
+        };
+        Some(Extent { nodes: of(&self.nodes), edges: of(&self.edges) })
     }
+}
+
+/// The counts of all types, hop by hop.
+fn by_hop<'a>(types: impl Iterator<Item = &'a [usize]>) -> Vec<usize> {
+    types.fold(Vec::new(), |mut all, counts| {
+        all.resize(all.len().max(counts.len()), 0);
+        all.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        all
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::SampleOptions;
+    use crate::sampling::batch::SampledNodes;
 
     fn options(fanouts: &[Fanout], batch_size: usize, disjoint: bool) -> LoaderOptions {
         let sample =
@@ -180,8 +269,10 @@ mod tests {
     fn bound(degrees: &[u32], options: &LoaderOptions, seeds: &[u32]) -> (u64, u64) {
         let arcs = degrees.iter().map(|&d| u64::from(d)).sum();
         let offsets = Offsets::new(degrees, arcs).unwrap_or_else(|e| panic!("{e}"));
-        let most = Extent::bound(&offsets, options, seeds);
-        (most.nodes, most.edges)
+        let (vertices, options) = (&[degrees.len()], &options.into());
+        let (offsets, ends) = (&[&offsets], &[Ends::SAME]);
+        let most = Extent::bound(BatchesOf { vertices, ends, offsets, options, seeds });
+        (most.all_nodes(), most.all_edges())
     }
 
     #[test]
@@ -205,12 +296,13 @@ mod tests {
     fn what_is_expected_is_exact_where_every_epoch_has_the_same_batches() {
         let mut counted = Counted::default();
         for nodes in [10, 20, 30] {
-            let batch = MiniBatch { n_id: vec![0; nodes], ..MiniBatch::default() };
+            let nodes = SampledNodes { n_id: vec![0; nodes], ..SampledNodes::default() };
+            let batch = MiniBatch { nodes: vec![nodes], ..MiniBatch::default() };
             counted.add(&batch, 0);
         }
         let same = LoaderOptions { shuffle: false, ..options(&[Fanout::All], 1, false) };
         let nodes = |options: &LoaderOptions, batches| {
-            counted.expected(options, batches).map(|extent| extent.nodes)
+            counted.expected(&options.into(), batches).map(|extent| extent.all_nodes())
         };
         assert_eq!(nodes(&same, 3), Some(30));
         assert_eq!(nodes(&same, 4), None);

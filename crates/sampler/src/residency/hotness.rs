@@ -5,42 +5,64 @@
 //! the hit rate of the best possible one. Because a page or row is fetched once for all batches of a
 //! window, it is counted once a window.
 
-use std::ops::Range;
-
 use tiergraph_cache::placement::{
     Chunk, Granularity, Item, Kind, Placement, Tier, by_hotness, chunks, place,
 };
 use tiergraph_mem::PAGE_BYTES;
 
+use crate::pipeline::types::Ends;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::window::pages_of;
 
+/// How often items of one kind and type were wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Windows that wanted each item.
+    pub uses: Vec<u32>,
+    /// The last window that each item was counted in.
+    seen: Vec<u32>,
+}
+
+impl Counts {
+    fn new(items: usize) -> Self {
+        Self { uses: vec![0; items], seen: vec![0; items] }
+    }
+
+    fn count(&mut self, item: usize, window: u32) {
+        if std::mem::replace(&mut self.seen[item], window) != window {
+            self.uses[item] += 1;
+        }
+    }
+}
+
 /// Counts of what batches wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hotness {
-    /// Windows that wanted each page of neighbours.
-    pub pages: Vec<u32>,
-    /// Windows that wanted each vertex's row of features.
-    pub rows: Vec<u32>,
-    /// The last window that each page and row was counted in.
-    seen_pages: Vec<u32>,
-    seen_rows: Vec<u32>,
+    /// Pages of neighbours, by edge type.
+    pub pages: Vec<Counts>,
+    /// Rows of features, by node type.
+    pub rows: Vec<Counts>,
+    ends: Vec<Ends>,
     windows: u32,
 }
 
 impl Hotness {
-    /// No counts yet.
-    pub fn new(topology: &Topology) -> Self {
-        let pages = topology.map().pages() as usize;
-        let rows = topology.offsets().vertices();
+    /// No counts yet, of types with so many nodes.
+    pub fn new(topologies: &[Topology], ends: &[Ends], nodes: &[usize]) -> Self {
+        let pages = topologies.iter().map(|topology| Counts::new(topology.map().pages() as usize));
         Self {
-            pages: vec![0; pages],
-            rows: vec![0; rows],
-            seen_pages: vec![0; pages],
-            seen_rows: vec![0; rows],
+            pages: pages.collect(),
+            rows: nodes.iter().map(|&nodes| Counts::new(nodes)).collect(),
+            ends: ends.to_vec(),
             windows: 0,
         }
+    }
+
+    /// No counts yet, of a graph with one type.
+    pub fn of_one(topology: &Topology) -> Self {
+        let nodes = topology.offsets().vertices();
+        Self::new(std::slice::from_ref(topology), &[Ends::SAME], &[nodes])
     }
 
     /// Bytes in memory for so many pages and vertices.
@@ -48,81 +70,97 @@ impl Hotness {
         8 * (pages + vertices)
     }
 
-    /// Counts of another origin in place of presampling: every row by `score` (its degree, its
-    /// PageRank), and every page by the sum over its vertices.
+    /// Counts of another origin in place of presampling, of a graph with one type: every row by
+    /// `score` (its degree, its PageRank), and every page by the sum over its vertices.
     pub fn from_scores(topology: &Topology, score: impl Fn(u32) -> u32) -> Self {
-        let mut hotness = Self::new(topology);
-        for vertex in 0..hotness.rows.len() as u32 {
-            hotness.rows[vertex as usize] = score(vertex);
+        let mut hotness = Self::of_one(topology);
+        let (pages, rows) = (&mut hotness.pages[0].uses, &mut hotness.rows[0].uses);
+        for (vertex, row) in (0..).zip(rows) {
+            *row = score(vertex);
             if !topology.offsets().arcs(vertex).is_empty() {
-                let page = &mut hotness.pages[topology.map().page(vertex, 0) as usize];
-                *page = page.saturating_add(score(vertex));
+                let page = &mut pages[topology.map().page(vertex, 0) as usize];
+                *page = page.saturating_add(*row);
             }
         }
         hotness
     }
 
     /// Counts what the batches of one window wanted.
-    pub fn record(&mut self, topology: &Topology, batches: &[MiniBatch]) {
+    pub fn record(&mut self, topologies: &[Topology], batches: &[MiniBatch]) {
         self.windows += 1;
-        let window = self.windows;
-        let count = |counts: &mut [u32], seen: &mut [u32], at: usize| {
-            if std::mem::replace(&mut seen[at], window) != window {
-                counts[at] += 1;
-            }
-        };
         for batch in batches {
-            for &vertex in &batch.n_id {
-                count(&mut self.rows, &mut self.seen_rows, vertex as usize);
+            for (rows, nodes) in self.rows.iter_mut().zip(&batch.nodes) {
+                nodes.n_id.iter().for_each(|&node| rows.count(node as usize, self.windows));
             }
-            let mut edge = 0;
-            for run in batch.col.chunk_by(|a, b| a == b) {
-                let vertex = batch.n_id[run[0] as usize];
-                for page in pages_of(topology, vertex, &batch.e_id[edge..edge + run.len()]) {
-                    count(&mut self.pages, &mut self.seen_pages, page as usize);
+            for (edge_type, topology) in topologies.iter().enumerate() {
+                let edges = 0..batch.edges[edge_type].e_id.len();
+                let taken = batch.taken(edge_type, self.ends[edge_type], edges);
+                let (counts, mut edge) = (&mut self.pages[edge_type], 0);
+                for run in taken.runs() {
+                    let arcs = &taken.e_id[edge..edge + run.len()];
+                    for page in pages_of(topology, taken.vertex(run), arcs) {
+                        counts.count(page as usize, self.windows);
+                    }
+                    edge += run.len();
                 }
-                edge += run.len();
             }
         }
     }
 
-    /// What host memory of `capacity` bytes should keep of the neighbours' pages and of rows of
-    /// `row_bytes` (0 without features).
+    /// What host memory of `capacity` bytes should keep of the neighbours' pages of all types, and of
+    /// rows of `row_bytes` by node type (0 without features).
     ///
     /// The bytes are those of pages and rows; what finds them takes two bits each beside them.
-    pub fn plan(&self, how: &Plan, row_bytes: usize, capacity: u64) -> Kept {
-        let page = Choices::new(how, Kind::Topology, &self.pages, PAGE_BYTES);
-        let row = Choices::new(how, Kind::Features, &self.rows, row_bytes);
-        let (pages, rows) = place(how.placement, &page.chunks, &row.chunks, capacity);
-        Kept {
-            pages: page.chosen(&pages).map(u64::from).collect(),
-            vertices: row.chosen(&rows).collect(),
+    pub fn place(&self, how: &Plan, row_bytes: &[usize], capacity: u64) -> Placed {
+        let pages = self.pages.iter().map(|counts| (counts, PAGE_BYTES));
+        let rows = self.rows.iter().zip(row_bytes).map(|(counts, &bytes)| (counts, bytes));
+        let pages = Candidates::new(how, Kind::Topology, pages);
+        let rows = Candidates::new(how, Kind::Features, rows);
+        let (in_pages, in_rows) = place(how.placement, &pages.chunks, &rows.chunks, capacity);
+        Placed { pages: pages.chosen(&in_pages), rows: rows.chosen(&in_rows) }
+    }
+}
+
+/// The items of one kind and of several types in one order of chunks.
+struct Candidates {
+    /// The items of each type in order of hotness.
+    orders: Vec<Vec<u32>>,
+    /// The type of each chunk.
+    types: Vec<usize>,
+    chunks: Vec<Chunk>,
+}
+
+impl Candidates {
+    /// Items of so many bytes each; none of a type where there are no bytes.
+    fn new<'a>(how: &Plan, kind: Kind, counts: impl Iterator<Item = (&'a Counts, usize)>) -> Self {
+        let (mut orders, mut all) = (Vec::new(), Vec::new());
+        for (of, (counts, bytes)) in counts.enumerate() {
+            let order = if bytes == 0 { Vec::new() } else { by_hotness(&counts.uses) };
+            let item = |&i: &u32| {
+                let uses = counts.uses[i as usize].into();
+                let saves = how.granularity.transactions(Tier::Host, uses, bytes as u64);
+                Item { bytes: bytes as u64, saves }
+            };
+            let chunks = chunks(kind, order.iter().map(item), how.chunk_bytes);
+            all.extend(chunks.into_iter().map(|chunk| (of, chunk)));
+            orders.push(order);
         }
-    }
-}
-
-/// One kind's items in order of hotness, and their chunks.
-pub(crate) struct Choices {
-    pub(crate) order: Vec<u32>,
-    pub(crate) chunks: Vec<Chunk>,
-}
-
-impl Choices {
-    /// Items of `bytes` each; none where there are no bytes.
-    pub(crate) fn new(how: &Plan, kind: Kind, hotness: &[u32], bytes: usize) -> Self {
-        let order = if bytes == 0 { Vec::new() } else { by_hotness(hotness) };
-        let item = |&i: &u32| {
-            let uses = hotness[i as usize].into();
-            let saves = how.granularity.transactions(Tier::Host, uses, bytes as u64);
-            Item { bytes: bytes as u64, saves }
-        };
-        let chunks = chunks(kind, order.iter().map(item), how.chunk_bytes);
-        Self { order, chunks }
+        // By what is saved a byte, as fractions: the hottest first, whatever their type.
+        let worth = |a: &Chunk, b: &Chunk| u128::from(a.saves) * u128::from(b.bytes);
+        all.sort_by(|(_, a), (_, b)| worth(b, a).cmp(&worth(a, b)));
+        let (types, chunks) = all.into_iter().unzip();
+        Self { orders, types, chunks }
     }
 
-    fn chosen(&self, chunks: &[usize]) -> impl Iterator<Item = u32> {
-        let items = |&chunk: &usize| -> Range<usize> { self.chunks[chunk].items.clone() };
-        chunks.iter().flat_map(move |chunk| self.order[items(chunk)].iter().copied())
+    /// The items of these chunks by type.
+    fn chosen<T: From<u32>>(&self, places: &[usize]) -> Vec<Vec<T>> {
+        let mut chosen: Vec<Vec<T>> = self.orders.iter().map(|_| Vec::new()).collect();
+        for &chunk in places {
+            let of = self.types[chunk];
+            let items = &self.orders[of][self.chunks[chunk].items.clone()];
+            chosen[of].extend(items.iter().map(|&item| T::from(item)));
+        }
+        chosen
     }
 }
 
@@ -147,9 +185,9 @@ impl Default for Plan {
 
 /// What a tier keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Pages of neighbours.
-    pub pages: Vec<u64>,
-    /// Vertices whose rows are kept.
-    pub vertices: Vec<u32>,
+pub struct Placed {
+    /// Pages of neighbours, by edge type.
+    pub pages: Vec<Vec<u64>>,
+    /// Vertices whose rows are kept, by node type.
+    pub rows: Vec<Vec<u32>>,
 }

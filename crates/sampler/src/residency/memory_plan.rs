@@ -1,7 +1,7 @@
 //! What a loader keeps where nobody says: what its graph's memory holds beside the batches.
 //!
 //! The first batches of an epoch are sampled to see how large they are. If neighbours and features
-//! fit beside as many batches as may be under way, all is kept; else presampling
+//! fit beside as many batches as may be in flight, all is kept; else presampling
 //! ([`Hotness`](crate::Hotness)) counts what is wanted, and a [`Plan`] chooses.
 //!
 //! The largest batch that may come ([`extent`](crate::residency::extent)) has room before anything is kept, so
@@ -13,32 +13,30 @@
 //! arcs: each is kept if it fits whole. The edges' numbers, of which only the chosen arcs' are wanted,
 //! are kept where they take no more than half of what is left then. What is not kept is read.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use tiergraph_cache::RankedSet;
 use tiergraph_core::{ByteSize, Error, Result};
-use tiergraph_graph::Graph;
 use tiergraph_mem::PAGE_BYTES;
 
-use crate::options::{LoaderOptions, PerThread, Resident};
-use crate::pipeline::loader::Loader;
-use crate::pipeline::shared::Inputs;
-use crate::residency::extent::{Counted, Extent};
-use crate::residency::hotness::{Hotness, Kept, Plan};
+use crate::options::{LoaderOptions, PerThread, Resident, TypedOptions};
+use crate::pipeline::loader::{Loader, Residents};
+use crate::pipeline::order::Inputs;
+use crate::pipeline::types::GraphTypes;
+use crate::residency::extent::{BatchesOf, Counted, Extent};
+use crate::residency::hotness::{Hotness, Placed, Plan};
 use crate::residency::needs::{
-    PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns, least_bytes,
-    rows_of,
+    FeatureRows, PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns,
+    least_bytes,
 };
 use crate::residency::neighbors::Keep;
-use crate::residency::room::{BatchBytes, UnderWay};
-use crate::residency::rows::RowStore;
+use crate::residency::offsets::Offsets;
+use crate::residency::room::{BatchBytes, InFlight};
 use crate::residency::sizes::Sizes;
-use crate::sampling::table::TableKind;
+use crate::residency::topology::Topology;
 
-/// What a loader keeps in memory, and why no more.
+/// How a loader divides its graph's memory: what it keeps, and why no more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Fitted {
+pub struct MemoryPlan {
     /// Pages of neighbours that are kept, of how many.
     pub kept_pages: u64,
     /// Pages of neighbours.
@@ -85,49 +83,53 @@ impl Loader {
     /// As [`Loader::new`] and [`Loader::presample`]; [`ErrorKind::Budget`](tiergraph_core::ErrorKind)
     /// where the largest batch that may come has no room. What does not fit is said with the memory
     /// that all parts of the loader take, and not the one alone that was refused.
-    pub fn fitted<'a>(
-        graph: &Arc<Graph>,
-        options: &LoaderOptions,
+    pub fn planned<'a>(
+        types: impl Into<GraphTypes>,
+        options: impl Into<TypedOptions>,
         seeds: impl Into<Inputs<'a>>,
         plan: &Plan,
         presample: usize,
-    ) -> Result<(Self, Fitted)> {
-        let (opened, seeds) = (graph.budget().used(), seeds.into());
+    ) -> Result<(Self, MemoryPlan)> {
+        let (types, options, seeds) = (types.into(), options.into(), seeds.into());
+        options.check(types.nodes.len(), types.edges.len())?;
+        let opened = types.any().budget().used();
         let bounded = |error: Error| match error.enough_bytes() {
-            Some(enough) => match bounded_bytes(graph, options, seeds) {
+            Some(enough) => match bounded_bytes(&types, &options, seeds) {
                 Ok(bytes) => error.enough(enough.max(opened + bytes)),
                 Err(other) => other,
             },
             None => error,
         };
-        let mut fitting = Fitting::begin(graph, options, seeds, presample).map_err(bounded)?;
-        let hotness = fitting.count_if_tight().map_err(bounded)?;
-        fitting.place(plan, hotness)
+        let mut planner = Planner::begin(&types, &options, seeds, presample).map_err(bounded)?;
+        let hotness = planner.count_if_tight().map_err(bounded)?;
+        planner.place(plan, hotness)
     }
 
-    /// The least memory of the graph that [`fitted`](Self::fitted) makes a loader of these in. The
+    /// The least memory of the graph that [`planned`](Self::planned) makes a loader of these in. The
     /// graph must have been opened with enough for counting.
     ///
     /// # Errors
-    /// As [`Loader::fitted`].
+    /// As [`Loader::planned`].
     pub fn enough_bytes<'a>(
-        graph: &Arc<Graph>,
-        options: &LoaderOptions,
+        types: impl Into<GraphTypes>,
+        options: impl Into<TypedOptions>,
         seeds: impl Into<Inputs<'a>>,
         presample: usize,
     ) -> Result<u64> {
-        let least = graph.budget().used() + least_bytes(graph, options)?;
-        let mut fitting = Fitting::begin(graph, options, seeds.into(), presample)?;
-        fitting.count_all()?;
-        let batch = fitting.batch_bytes(fitting.most())?;
-        Ok(fitting.enough_bytes(batch).max(least))
+        let (types, options) = (types.into(), options.into());
+        options.check(types.nodes.len(), types.edges.len())?;
+        let least = types.any().budget().used() + least_bytes(&types, &options)?;
+        let mut planner = Planner::begin(&types, &options, seeds.into(), presample)?;
+        planner.count_all()?;
+        let batch = planner.batch_bytes(&planner.most())?;
+        Ok(planner.enough_bytes(batch).max(least))
     }
 }
 
-/// A loader that is being fitted to its graph's memory.
-struct Fitting<'a> {
-    graph: &'a Arc<Graph>,
-    options: LoaderOptions,
+/// Divides a graph's memory for a loader.
+struct Planner<'a> {
+    types: &'a GraphTypes,
+    options: TypedOptions,
     seeds: Inputs<'a>,
     presample: usize,
     /// Bytes reserved before there is anything of a loader, and bytes that are left then.
@@ -135,59 +137,73 @@ struct Fitting<'a> {
     before: u64,
     /// Bytes of offsets, maps and tables, which any loader of these batches holds.
     fixed: u64,
-    /// Bytes of the weights, times and numbers of edges.
-    columns: [u64; 3],
+    /// Bytes of the weights, times and numbers of edges, by edge type.
+    columns: Vec<[u64; 3]>,
+    /// Pages and arcs of each edge type.
+    pages: Vec<u64>,
+    arcs: Vec<u64>,
+    /// By node type.
+    rows: Vec<FeatureRows>,
     counter: Loader,
     counted: Counted,
     bound: Extent,
-    fitted: Fitted,
 }
 
-impl<'a> Fitting<'a> {
+impl<'a> Planner<'a> {
     /// Looks at the first batches of an epoch.
     fn begin(
-        graph: &'a Arc<Graph>,
-        options: &LoaderOptions,
+        types: &'a GraphTypes,
+        options: &TypedOptions,
         seeds: Inputs<'a>,
         presample: usize,
     ) -> Result<Self> {
-        let (opened, before) = (graph.budget().used(), graph.budget().left());
-        let retain_bytes = (before / PAGES_SHARE) as usize / options.threads.max(1);
-        let retain_bytes = options.retain_bytes.min(retain_bytes);
-        let options = LoaderOptions { retain_bytes, ..options.clone() };
-        let least = least_bytes(graph, &options)?;
-        let counting = LoaderOptions { features: None, edge_features: None, ..options.clone() };
+        let (budget, mut options) = (types.any().budget(), options.clone());
+        let (opened, before) = (budget.used(), budget.left());
+        let threads = options.batches.threads;
+        let most = (before / PAGES_SHARE) as usize / threads.max(1);
+        options.batches.retain_bytes = options.batches.retain_bytes.min(most);
+        let direction = options.batches.direction;
+        let least = least_bytes(types, &options)?;
         // Counting is faster with neighbours in memory, but must not fail for them.
         let spare = before.saturating_sub(least).min(before / 2);
-        let keep = Keep::all_within(graph, options.direction, spare);
-        let columns = column_bytes(graph, &options)?;
-        let (resident, _) = fit_columns(columns, before / 4);
-        let counter =
-            Loader::new(Arc::clone(graph), LoaderOptions { resident, ..counting }, &keep, [])?;
-        let (row_bytes, rows) = rows_of(graph, &options)?;
-        let fitted = Fitted {
-            pages: counter.topology().map().pages(),
-            rows,
-            values_bytes: columns.iter().sum(),
-            ..Fitted::default()
+        let neighbors = all_within(types, &options, spare);
+        let (pages, arcs) = (types.pages(direction), types.arcs());
+        let columns = column_bytes(types, &options)?;
+        let (resident, _) = fit_columns(&columns, before / 4);
+        let kept = keep_bytes(&neighbors, &pages, &arcs) + bytes_of(&columns, &resident);
+        let counting = TypedOptions {
+            features: vec![None; options.features.len()],
+            edge_features: vec![None; options.edge_features.len()],
+            resident,
+            ..options.clone()
         };
-        let kept = keep.bytes(fitted.pages, graph.manifest().arcs) + bytes_of(columns, resident);
-        let edge_rows = match &options.edge_features {
-            Some(name) => graph.edge_features(name)?.rows().max(graph.manifest().vertices),
-            None => 0,
-        };
-        let pages = match counter.topology().is_resident() {
+        let nothing = vec![Vec::new(); types.nodes.len()];
+        let residents = Residents { neighbors, rows: nothing };
+        let counter = Loader::of_types(types.clone(), counting, residents)?;
+        let rows = FeatureRows::of(types, &options)?;
+        let mut edge_sets = 0;
+        for (graph, name) in types.edges.iter().zip(&options.edge_features) {
+            if let Some(name) = name {
+                let rows = graph.edge_features(name)?.rows().max(graph.manifest().vertices);
+                edge_sets += RankedSet::bytes_below(rows);
+            }
+        }
+        let retained = match counter.topologies().iter().all(Topology::is_resident) {
             true => 0,
-            false => (options.threads * options.retain_bytes) as u64,
+            false => (threads * options.batches.retain_bytes) as u64,
         };
-        let fixed = (before - graph.budget().left()).saturating_sub(kept + pages)
-            + RankedSet::bytes_below(fitted.pages)
-            + RankedSet::bytes_below(edge_rows)
-            + RowStore::bytes_of(0, rows, row_bytes);
-        let bound = Extent::bound(counter.topology().offsets(), &options, seeds.seeds);
+        let fixed = (before - budget.left()).saturating_sub(kept + retained)
+            + pages.iter().map(|&pages| RankedSet::bytes_below(pages)).sum::<u64>()
+            + edge_sets
+            + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>();
+        let (vertices, ends) = (&types.vertices()[..], &types.ends[..]);
+        let offsets: Vec<&Offsets> = counter.topologies().iter().map(Topology::offsets).collect();
+        let (offsets, seeds_of) = (&offsets[..], seeds.seeds);
+        let batches = BatchesOf { vertices, ends, offsets, options: &options, seeds: seeds_of };
+        let bound = Extent::bound(batches);
         let counted = Counted::default();
         let mut this = Self {
-            graph,
+            types,
             options,
             seeds,
             presample,
@@ -195,71 +211,78 @@ impl<'a> Fitting<'a> {
             before,
             fixed,
             columns,
+            pages,
+            arcs,
+            rows,
             counter,
             counted,
             bound,
-            fitted,
         };
-        this.count(this.options.window, None)?;
+        this.count(this.options.batches.window, None)?;
         Ok(this)
+    }
+
+    fn sizes(&self) -> Result<Sizes<'_>> {
+        Sizes::of(self.types, self.counter.topologies(), &self.options)
     }
 
     /// Samples the first `batches` of an epoch and counts what they have, and what they want.
     fn count(&mut self, batches: usize, mut hotness: Option<&mut Hotness>) -> Result<()> {
         let (counter, mut counted) = (&self.counter, Counted::default());
-        let sizes = Sizes::of(self.graph, counter.topology().columns(), &self.options)?;
+        let sizes = self.sizes()?;
         counter.for_each_window(0, self.seeds, batches, |window| {
             window.iter().for_each(|batch| counted.add(batch, sizes.batch(batch)));
             if let Some(hotness) = &mut hotness {
-                hotness.record(counter.topology(), window);
+                hotness.record(counter.topologies(), window);
             }
         })?;
+        drop(sizes);
         self.counted = counted;
         Ok(())
     }
 
     /// Counts what the batches of an epoch have and want, as many as may be presampled.
     fn count_all(&mut self) -> Result<Hotness> {
-        let topology = self.counter.topology();
-        let counts = Hotness::bytes_of(topology.map().pages(), self.graph.manifest().vertices);
-        let _held = self.graph.reserve(counts, "the counts of what batches want")?;
-        let mut hotness = Hotness::new(topology);
+        let (mut hotness, _held) = self.counter.no_counts()?;
         self.count(self.presample, Some(&mut hotness))?;
         Ok(hotness)
     }
 
     /// The most nodes and edges of a batch, as far as it was counted.
     fn most(&self) -> Extent {
-        let batches = match self.options.drop_last {
-            true => self.seeds.seeds.len() / self.options.batch_size,
-            false => self.seeds.seeds.len().div_ceil(self.options.batch_size),
+        let LoaderOptions { batch_size, drop_last, .. } = self.options.batches;
+        let batches = match drop_last {
+            true => self.seeds.seeds.len() / batch_size,
+            false => self.seeds.seeds.len().div_ceil(batch_size),
         };
         match self.counted.expected(&self.options, batches) {
-            Some(expected) => self.bound.min(expected),
-            None => self.bound,
+            Some(expected) => self.bound.min(&expected),
+            None => self.bound.clone(),
         }
     }
 
-    fn batch_bytes(&self, most: Extent) -> Result<BatchBytes> {
-        let sizes = Sizes::of(self.graph, self.counter.topology().columns(), &self.options)?;
-        let kind = TableKind::for_graph(self.graph.vertices());
-        let (growth, scratch) = sizes.thread(most, kind == TableKind::Hashed);
+    fn batch_bytes(&self, most: &Extent) -> Result<BatchBytes> {
+        let sizes = self.sizes()?;
+        let (growth, scratch) = sizes.thread(most);
         Ok(BatchBytes { usual: self.counted.bytes, most: sizes.most(most), growth, scratch })
     }
 
     /// Bytes for batches and for what is kept.
     fn room(&self) -> u64 {
-        let pages = (self.options.threads * self.options.retain_bytes) as u64;
+        let pages = (self.options.batches.threads * self.options.batches.retain_bytes) as u64;
         self.before.saturating_sub(self.fixed + pages)
+    }
+
+    fn bytes_to_choose(&self) -> u64 {
+        bytes_to_choose(self.counter.topologies(), &self.options)
     }
 
     /// The least memory of the graph that holds such batches, and no rows or pages that can be read.
     fn enough_bytes(&self, batch: BatchBytes) -> u64 {
-        let threads = self.options.threads;
-        let to_choose = bytes_to_choose(&self.counter, &self.options);
-        let least = self.fixed + UnderWay::least().bytes(batch) + to_choose;
+        let LoaderOptions { threads, retain_bytes, .. } = self.options.batches;
+        let least = self.fixed + InFlight::least().bytes(batch) + self.bytes_to_choose();
         // Of any memory, one part in so many goes to pages, and no more than so many bytes.
-        let pages = LoaderOptions::RETAIN_BYTES.max(self.options.retain_bytes) * threads;
+        let pages = LoaderOptions::RETAIN_BYTES.max(retain_bytes) * threads;
         let pages = (pages as u64).min(least.div_ceil(PAGES_SHARE - 1));
         // Shares that are rounded differ by some bytes from memory to memory.
         self.opened + least + pages + PAGE_BYTES as u64
@@ -267,30 +290,36 @@ impl<'a> Fitting<'a> {
 
     /// Bytes for batches where nothing is kept.
     fn room_for_batches(&self) -> u64 {
-        self.room().saturating_sub(bytes_to_choose(&self.counter, &self.options))
+        self.room().saturating_sub(self.bytes_to_choose())
     }
 
-    /// How many batches may be under way, no more than asked for.
-    fn under_way(&self, batch: BatchBytes) -> Result<UnderWay> {
+    /// How many batches may be in flight, no more than asked for.
+    fn in_flight(&self, batch: BatchBytes) -> Result<InFlight> {
         let room = self.room_for_batches();
-        if let Some(fitting) = UnderWay::asked(&self.options).fitting(batch, room) {
+        if let Some(fitting) = InFlight::asked(&self.options.batches).fitting(batch, room) {
             return Ok(fitting);
         }
         let most = ByteSize(batch.most);
         let what =
             format!("batches of up to {most} (a smaller `--batch-size` or `--fanout` needs less)");
-        let error = self.graph.budget().refusal(UnderWay::least().bytes(batch), room, &what);
+        let budget = self.types.any().budget();
+        let error = budget.refusal(InFlight::least().bytes(batch), room, &what);
         Err(error.enough(self.enough_bytes(batch)))
+    }
+
+    /// Bytes of all neighbours unpacked, and of all rows.
+    fn everything(&self) -> u64 {
+        let neighbors = vec![Keep::Decoded; self.pages.len()];
+        keep_bytes(&neighbors, &self.pages, &self.arcs)
+            + self.rows.iter().map(|rows| rows.bytes()).sum::<u64>()
     }
 
     /// Counts an epoch, unless everything fits beside as many of the largest batches as asked for.
     fn count_if_tight(&mut self) -> Result<Option<Hotness>> {
-        let (row_bytes, rows) = rows_of(self.graph, &self.options)?;
-        let neighbors = Keep::Decoded.bytes(self.fitted.pages, self.graph.manifest().arcs);
-        let everything = neighbors + rows * row_bytes as u64 + self.fitted.values_bytes;
-        let batch = self.batch_bytes(self.bound)?;
-        let asked = UnderWay::asked(&self.options).bytes(batch);
-        match asked.saturating_add(everything) > self.room() {
+        let values: u64 = self.columns.iter().flatten().sum();
+        let batch = self.batch_bytes(&self.bound)?;
+        let asked = InFlight::asked(&self.options.batches).bytes(batch);
+        match asked.saturating_add(self.everything() + values) > self.room() {
             true => self.count_all().map(Some),
             false => Ok(None),
         }
@@ -298,55 +327,103 @@ impl<'a> Fitting<'a> {
 
     /// Chooses what is kept beside the batches, and makes the loader. `hotness` is of an epoch that
     /// was counted.
-    fn place(self, plan: &Plan, hotness: Option<Hotness>) -> Result<(Loader, Fitted)> {
-        let (row_bytes, arcs) = (rows_of(self.graph, &self.options)?.0, self.graph.manifest().arcs);
-        let neighbors = Keep::Decoded.bytes(self.fitted.pages, arcs);
-        let all_rows = self.fitted.rows * row_bytes as u64;
-        let most = if hotness.is_some() { self.most() } else { self.bound };
-        let batch = self.batch_bytes(most)?;
-        let under_way = self.under_way(batch)?;
-        let together = under_way.together(batch, self.room_for_batches());
-        let (resident, left) = self.fit_columns(under_way.bytes(batch));
-        let kept = match hotness {
-            Some(hotness) if neighbors + all_rows > left => hotness.plan(plan, row_bytes, left),
-            _ => Kept {
-                pages: (0..self.fitted.pages).collect(),
-                vertices: (0..self.fitted.rows as u32).collect(),
+    fn place(self, plan: &Plan, hotness: Option<Hotness>) -> Result<(Loader, MemoryPlan)> {
+        let most = if hotness.is_some() { self.most() } else { self.bound.clone() };
+        let batch = self.batch_bytes(&most)?;
+        let in_flight = self.in_flight(batch)?;
+        let together = in_flight.together(batch, self.room_for_batches());
+        let (resident, left) = self.fit_columns(in_flight.bytes(batch));
+        let placed = match hotness {
+            Some(hotness) if self.everything() > left => {
+                let row_bytes: Vec<usize> = self.rows.iter().map(|rows| rows.row_bytes).collect();
+                hotness.place(plan, &row_bytes, left)
+            }
+            _ => Placed {
+                pages: self.pages.iter().map(|&pages| (0..pages).collect()).collect(),
+                rows: self.rows.iter().map(|rows| (0..rows.rows as u32).collect()).collect(),
             },
         };
-        let enough_bytes = self.enough_bytes(batch);
-        let Self { graph, options, counter, counted, mut fitted, columns, .. } = self;
-        // What counted goes before what is kept comes.
-        drop(counter);
-        fitted.capacity_bytes = left + bytes_of(columns, resident);
-        fitted.kept_values_bytes = bytes_of(columns, resident);
-        (fitted.kept_pages, fitted.kept_rows) =
-            (kept.pages.len() as u64, kept.vertices.len() as u64);
-        fitted.decoded = fitted.kept_pages == fitted.pages
-            && neighbors + fitted.kept_rows * row_bytes as u64 <= left;
-        (fitted.batch_bytes, fitted.most_batch_bytes) = (batch.usual, batch.most);
-        (fitted.most_nodes, fitted.most_edges) = (most.nodes, most.edges);
-        (fitted.hop_nodes, fitted.hop_edges) = (counted.hops.nodes, counted.hops.edges);
-        (fitted.window, fitted.asked_window) = (together, options.window);
-        fitted.threads = under_way.threads;
-        fitted.enough_bytes = enough_bytes;
-        let keep = if fitted.decoded { Keep::Decoded } else { Keep::Pages(kept.pages) };
-        let UnderWay { window, prefetch, threads } = under_way;
+        let residents = self.residents(placed, left);
+        let kept_values_bytes = bytes_of(&self.columns, &resident);
+        let asked = &self.options.batches;
+        let plan = MemoryPlan {
+            kept_pages: residents.pages(&self.pages),
+            pages: self.pages.iter().sum(),
+            decoded: residents.neighbors.iter().all(|keep| matches!(keep, Keep::Decoded)),
+            kept_rows: residents.rows.iter().map(|rows| rows.len() as u64).sum(),
+            rows: self.rows.iter().map(|rows| rows.rows).sum(),
+            kept_values_bytes,
+            values_bytes: self.columns.iter().flatten().sum(),
+            capacity_bytes: left + kept_values_bytes,
+            batch_bytes: batch.usual,
+            most_batch_bytes: batch.most,
+            most_nodes: most.all_nodes(),
+            most_edges: most.all_edges(),
+            hop_nodes: self.counted.hops.nodes.clone(),
+            hop_edges: self.counted.hops.edges.clone(),
+            window: together,
+            threads: in_flight.threads,
+            asked_window: asked.window,
+            enough_bytes: self.enough_bytes(batch),
+        };
+        let InFlight { window, prefetch, threads } = in_flight;
         let per_thread =
             PerThread { growth_bytes: batch.growth, scratch_bytes: window as u64 * batch.scratch };
-        let options = LoaderOptions { resident, window, prefetch, threads, per_thread, ..options };
-        let loader = Loader::new(Arc::clone(graph), options, &keep, kept.vertices)?;
-        Ok((loader, fitted))
+        let batches = LoaderOptions { window, prefetch, threads, per_thread, ..asked.clone() };
+        let Self { types, options, counter, .. } = self;
+        // What counted goes before what is kept comes.
+        drop(counter);
+        let options = TypedOptions { resident, batches, ..options };
+        Ok((Loader::of_types(types.clone(), options, residents)?, plan))
+    }
+
+    /// What was placed in `capacity` bytes: neighbours unpacked where all pages of a type were placed
+    /// and there is room.
+    fn residents(&self, placed: Placed, capacity: u64) -> Residents {
+        let pages: usize = placed.pages.iter().map(Vec::len).sum();
+        let rows = placed.rows.iter().zip(&self.rows);
+        let row_bytes: u64 =
+            rows.map(|(placed, rows)| placed.len() as u64 * rows.row_bytes as u64).sum();
+        let mut left = capacity.saturating_sub((pages * PAGE_BYTES) as u64 + row_bytes);
+        let neighbors = placed.pages.into_iter().enumerate().map(|(edge_type, pages)| {
+            let (all, arcs) = (self.pages[edge_type], self.arcs[edge_type]);
+            let packed = (pages.len() * PAGE_BYTES) as u64;
+            let more = Keep::Decoded.bytes(all, arcs).saturating_sub(packed);
+            if pages.len() as u64 == all && more <= left {
+                left -= more;
+                return Keep::Decoded;
+            }
+            Keep::Pages(pages)
+        });
+        Residents { neighbors: neighbors.collect(), rows: placed.rows }
     }
 
     /// Which columns stay in memory beside batches of so many bytes, and the bytes left then.
-    fn fit_columns(&self, batches: u64) -> (Resident, u64) {
+    fn fit_columns(&self, batches: u64) -> (Vec<Resident>, u64) {
         let capacity = self.room().saturating_sub(batches);
-        let (resident, left) = fit_columns(self.columns, capacity);
-        if resident.weights && resident.times {
+        let (resident, left) = fit_columns(&self.columns, capacity);
+        if resident.iter().all(|resident| resident.weights && resident.times) {
             return (resident, left);
         }
-        let to_choose = bytes_to_choose(&self.counter, &self.options);
-        fit_columns(self.columns, capacity.saturating_sub(to_choose))
+        fit_columns(&self.columns, capacity.saturating_sub(self.bytes_to_choose()))
     }
+}
+
+/// For each edge type in turn the fastest that keeps all of its neighbours in what is left of
+/// `bytes`.
+fn all_within(types: &GraphTypes, options: &TypedOptions, mut bytes: u64) -> Vec<Keep> {
+    let direction = options.batches.direction;
+    let (pages, arcs) = (types.pages(direction), types.arcs());
+    let each = types.edges.iter().zip(pages.iter().zip(arcs)).map(|(graph, (&pages, arcs))| {
+        let keep = Keep::all_within(graph, direction, bytes);
+        bytes -= keep.bytes(pages, arcs).min(bytes);
+        keep
+    });
+    each.collect()
+}
+
+/// Bytes of what is kept of the neighbours of edge types with so many pages and arcs.
+fn keep_bytes(neighbors: &[Keep], pages: &[u64], arcs: &[u64]) -> u64 {
+    let of = neighbors.iter().zip(pages.iter().zip(arcs));
+    of.map(|(keep, (&pages, &arcs))| keep.bytes(pages, arcs)).sum()
 }

@@ -1,4 +1,4 @@
-//! How many batches may be under way in the memory that there is.
+//! How many batches may be in flight in the memory that there is.
 
 use crate::options::LoaderOptions;
 
@@ -20,13 +20,13 @@ pub(crate) struct BatchBytes {
 
 /// How many batches are prepared together, how many beyond those may be begun, and by how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UnderWay {
+pub(crate) struct InFlight {
     pub(crate) window: usize,
     pub(crate) prefetch: usize,
     pub(crate) threads: usize,
 }
 
-impl UnderWay {
+impl InFlight {
     pub(crate) fn asked(options: &LoaderOptions) -> Self {
         Self { window: options.window, prefetch: options.prefetch, threads: options.threads }
     }
@@ -38,8 +38,8 @@ impl UnderWay {
 
     /// Bytes of so many batches, and of the threads that prepare them.
     pub(crate) fn bytes(self, batch: BatchBytes) -> u64 {
-        let under_way = (self.window + self.prefetch) as u64 + HELD;
-        let batches = under_way.saturating_mul(batch.usual);
+        let in_flight = (self.window + self.prefetch) as u64 + HELD;
+        let batches = in_flight.saturating_mul(batch.usual);
         self.least_bytes(batch).max(batches.saturating_add(self.of_threads(batch)))
     }
 
@@ -56,7 +56,7 @@ impl UnderWay {
         self.threads as u64 * thread
     }
 
-    /// What can be under way in `room`: all that was asked for, or what keeps most of a window
+    /// What can be in flight in `room`: all that was asked for, or what keeps most of a window
     /// together. Batches that are begun wait for memory by themselves; a window that does not fit is
     /// prepared by one thread, because what another had of the next one would be missing here.
     pub(crate) fn fitting(self, batch: BatchBytes, room: u64) -> Option<Self> {
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn threads_and_windows_shrink_where_they_have_no_room_and_batches_wait() {
-        let asked = UnderWay { window: 4, prefetch: 8, threads: 2 };
+        let asked = InFlight { window: 4, prefetch: 8, threads: 2 };
         // 14 batches and two threads of 1 + 4 · 2 bytes.
         assert_eq!(asked.bytes(BATCH), 14 * 10 + 18);
-        assert_eq!(UnderWay::least().bytes(BATCH), 3 * 15 + 3);
+        assert_eq!(InFlight::least().bytes(BATCH), 3 * 15 + 3);
         for (room, window, threads, together) in [
             (158, 4, 2, 4),
             (78, 4, 2, 4),
@@ -100,7 +100,7 @@ mod tests {
             (48, 1, 1, 1),
         ] {
             let fitting = asked.fitting(BATCH, room);
-            assert_eq!(fitting, Some(UnderWay { window, threads, prefetch: 8 }), "{room}");
+            assert_eq!(fitting, Some(InFlight { window, threads, prefetch: 8 }), "{room}");
             assert_eq!(fitting.map(|way| way.together(BATCH, room)), Some(together), "{room}");
         }
         assert_eq!(asked.fitting(BATCH, 47), None);

@@ -19,7 +19,7 @@ use crate::residency::columns::{Columns, step_bytes};
 use crate::residency::neighbors::Keep;
 use crate::residency::offsets::Offsets;
 use crate::residency::page_map::PageMap;
-use crate::sampling::weighted::Biased;
+use crate::sampling::weighted::Weighted;
 
 /// A list of at most this many neighbours is unpacked whole, a longer one where it is needed.
 const WHOLE_LIST: u64 = 64;
@@ -140,7 +140,7 @@ impl Topology {
 
     /// Bytes of choosing from the longest list of arcs by weights or times.
     pub(crate) fn bytes_of_choice(&self) -> u64 {
-        if self.columns.are_biased() { Biased::bytes_for(self.longest) } else { 0 }
+        if self.columns.are_weighted_or_timed() { Weighted::bytes_for(self.longest) } else { 0 }
     }
 
     /// What arcs have beside whom they lead to.
@@ -174,6 +174,11 @@ impl Topology {
             Store::Decoded(_) => true,
             Store::Pages { set, .. } => set.len() == self.map.pages(),
         }
+    }
+
+    /// Whether batches are sampled without a read: neighbours, and what they are chosen by.
+    pub(crate) fn samples_in_memory(&self) -> bool {
+        self.is_resident() && self.columns.choose_in_memory()
     }
 
     /// Every neighbour by the number of its arc, if they are in memory unpacked.

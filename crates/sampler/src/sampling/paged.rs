@@ -4,7 +4,7 @@
 //! so vertices are taken in the order of their arcs, some at a time: a *step*, whose pages lie side
 //! by side in memory, so that a vertex's values are a slice. While the pages of a step are read,
 //! choices are made from the step before it; the first steps are those whose pages are there
-//! already. A page is read once a hop however many vertices and batches want it, and once a window
+//! already. A page is read once a hop however many vertices and batches request it, and once a window
 //! as far as `retain_bytes` goes.
 //!
 //! A step has at most [`STEP_PAGES`] of a column, or the pages of one vertex where that has more:
@@ -21,18 +21,18 @@ use crate::gathering::edges::EdgeValues;
 use crate::residency::columns::{Column, Columns, STEP_PAGES, negative};
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
-use crate::sampling::philox::{EpochKey, Stream};
+use crate::sampling::philox::Stream;
 use crate::sampling::retained::Retained;
-use crate::sampling::sampler::Sampler;
+use crate::sampling::sampler::{Sampler, TypeHop};
 use crate::sampling::weighted::{Choice, Values};
 
 /// Vertices that are chosen for between two polls.
 const PIECE: usize = 32;
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
-/// A node that is expanded.
+/// A request for one node that is expanded: the values of all its arcs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Want {
+struct Request {
     vertex: u32,
     batch: u32,
     node: u32,
@@ -74,7 +74,7 @@ impl Pages {
 /// Nodes that are chosen for together, and the pages for it: of weights, of times.
 #[derive(Debug, Default)]
 struct Step<'a> {
-    wants: &'a [Want],
+    requests: &'a [Request],
     pages: [Pages; 2],
 }
 
@@ -89,57 +89,59 @@ struct Chosen {
 
 /// What choosing reads: counts, and pages kept until the window ends.
 #[derive(Debug, Default)]
-pub(crate) struct StoredReads {
+pub(crate) struct PagedReads {
     pub(crate) read: PagesRead,
     pub(crate) bytes_host: u64,
     retained: [Retained; 2],
 }
 
-impl StoredReads {
+impl PagedReads {
     /// Different pages that were read.
     pub(crate) fn distinct_pages(&self) -> u64 {
         self.retained.iter().map(Retained::distinct_pages).sum()
     }
 }
 
-/// The hop that is taken.
-#[derive(Clone, Copy)]
-pub(crate) struct HopOf<'a> {
-    pub(crate) topology: &'a Topology,
-    pub(crate) key: EpochKey,
-    pub(crate) hop: usize,
+/// Choosing for a hop along one edge type from pages.
+pub(crate) struct Paged<'a> {
+    pub(crate) of: TypeHop<'a>,
+    pub(crate) reads: &'a mut PagedReads,
     /// Bytes of pages that are kept for further hops.
-    pub(crate) retain_bytes: usize,
+    pub(crate) limit: usize,
 }
 
 impl Sampler {
     /// Chooses arcs of the frontiers of all `batches` and appends them, and their weights and times
     /// to `values`.
-    pub(crate) fn choose_stored(
+    pub(crate) fn choose_paged(
         &mut self,
-        of: HopOf<'_>,
+        paged: Paged<'_>,
         reader: &mut PageReader,
         batches: &mut [MiniBatch],
         values: &mut [EdgeValues],
-        reads: &mut StoredReads,
     ) -> Result<()> {
-        let (topology, columns) = (of.topology, of.topology.columns());
-        let kept = |want: &Want| is_retained(topology, reads, want.vertex);
-        let (hits, misses): (Vec<Want>, Vec<Want>) = wants(topology, batches).partition(kept);
-        let mut chosen = Chosen::new(columns, batches);
+        let Paged { of, reads, limit } = paged;
+        let TypeHop { topology, edge_type, .. } = of;
+        let columns = topology.columns();
+        let destination = self.ends(edge_type).destination;
+        let kept = |request: &Request| is_retained(topology, reads, request.vertex);
+        let (hits, misses): (Vec<Request>, Vec<Request>) =
+            requests(topology, batches, destination).partition(kept);
+        let frontiers = batches.iter().map(|batch| batch.nodes[destination].frontier().len());
+        let mut chosen = Chosen::new(columns, frontiers);
         let mut before = Step::default();
-        let all = [hits, misses].map(|mut wants| {
-            wants.sort_unstable();
-            wants
+        let all = [hits, misses].map(|mut requests| {
+            requests.sort_unstable();
+            requests
         });
-        for wants in all.iter().flat_map(|wants| steps(topology, wants)) {
+        for requests in all.iter().flat_map(|requests| steps(topology, requests)) {
             let mut next = Step::default();
-            let missing = next.plan(topology, wants, &before, reads);
-            let mut left = before.wants;
+            let missing = next.plan(topology, requests, &before, reads);
+            let mut left = before.requests;
             let mut choose = |most: usize| -> Result<bool> {
                 let (now, later) = left.split_at(most.min(left.len()));
-                for &want in now {
-                    self.choose_one(of, batches, want, &before, &mut chosen)?;
+                for &request in now {
+                    self.choose_from(of, batches, request, &before, &mut chosen)?;
                 }
                 left = later;
                 Ok(!left.is_empty())
@@ -155,7 +157,7 @@ impl Sampler {
                     for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
                         column.check_page(number, page)?;
                         pages.put(number, page);
-                        retained.put(number, page, of.retain_bytes / 2);
+                        retained.put(number, page, limit / 2);
                     }
                     Ok(())
                 };
@@ -164,38 +166,39 @@ impl Sampler {
             choose(usize::MAX)?;
             before = next;
         }
-        for &want in before.wants {
-            self.choose_one(of, batches, want, &before, &mut chosen)?;
+        for &request in before.requests {
+            self.choose_from(of, batches, request, &before, &mut chosen)?;
         }
-        chosen.append_to(batches, values);
+        chosen.append_to(batches, edge_type, destination, values);
         Ok(())
     }
 
-    fn choose_one(
+    fn choose_from(
         &mut self,
-        of: HopOf<'_>,
+        of: TypeHop<'_>,
         batches: &[MiniBatch],
-        want: Want,
+        request: Request,
         step: &Step<'_>,
         chosen: &mut Chosen,
     ) -> Result<()> {
-        let (batch, node) = (&batches[want.batch as usize], want.node as usize);
-        let columns = of.topology.columns();
-        let arcs = of.topology.offsets().arcs(want.vertex);
+        let (batch, node) = (&batches[request.batch as usize], request.node as usize);
+        let TypeHop { topology, key, edge_type, hop } = of;
+        let columns = topology.columns();
+        let arcs = topology.offsets().arcs(request.vertex);
         let [weights, times] = &step.pages;
         let values = Values {
             weights: columns.weights.as_ref().map(|column| of_arcs(column, weights, &arcs)),
             times: columns.times.as_ref().map(|column| of_arcs(column, times, &arcs)),
             strategy: columns.strategy,
         };
-        self.check_weights(&values, want.vertex)?;
-        let tree = batch.tree.get(node).copied().unwrap_or(0);
+        self.check_weights(edge_type, &values, request.vertex)?;
+        let nodes = &batch.nodes[self.ends(edge_type).destination];
+        let tree = nodes.tree.get(node).copied().unwrap_or(0);
         let until = batch.seed_time.get(tree as usize).copied();
-        let hop = of.hop as u32;
-        let stream = Stream { batch: batch.number, hop, vertex: want.vertex, tree };
-        let choice = Choice { arcs: arcs.clone(), most: self.most(of.hop), until };
+        let stream = Stream { batch: batch.number, hop: hop as u32, vertex: request.vertex, tree };
+        let choice = Choice { arcs: arcs.clone(), most: self.most(edge_type, hop), until };
         let first = chosen.arcs.len();
-        self.choose_by(&values, (of.key, stream), choice, &mut chosen.arcs)?;
+        self.choose_one(&values, (key, stream), choice, &mut chosen.arcs)?;
         let at = chosen.arcs[first..].iter().map(|arc| (arc - arcs.start) as usize);
         if let (Some(to), Some(from)) = (&mut chosen.values.weights, values.weights) {
             to.extend(at.clone().map(|at| from[at]));
@@ -203,18 +206,18 @@ impl Sampler {
         if let (Some(to), Some(from)) = (&mut chosen.values.times, values.times) {
             to.extend(at.map(|at| from[at]));
         }
-        let frontier = batch.frontier().start;
-        chosen.places[want.batch as usize][node - frontier] = first..chosen.arcs.len();
+        let frontier = nodes.frontier().start;
+        chosen.places[request.batch as usize][node - frontier] = first..chosen.arcs.len();
         Ok(())
     }
 
     /// What loading a column refuses, where it is read instead.
-    fn check_weights(&self, values: &Values<'_>, vertex: u32) -> Result<()> {
+    fn check_weights(&self, edge_type: usize, values: &Values<'_>, vertex: u32) -> Result<()> {
         let weights = values.weights.unwrap_or_default();
         match weights.iter().find(|&&weight| weight < 0.0) {
             None => Ok(()),
             Some(&weight) => {
-                let name = self.options().weights.as_deref().unwrap_or_default();
+                let name = self.options(edge_type).weights.as_deref().unwrap_or_default();
                 let of =
                     format!("{weight} of an edge of vertex {vertex} (as the graph numbers it)");
                 Err(negative(name, weight).got(of))
@@ -235,17 +238,26 @@ fn of_arcs<'a, T: bytemuck::Pod>(
     }
 }
 
-/// The nodes that the last hop found and that have arcs.
-fn wants<'a>(topology: &'a Topology, batches: &'a [MiniBatch]) -> impl Iterator<Item = Want> + 'a {
-    batches.iter().zip(0..).flat_map(move |(batch, number)| {
-        let want =
-            move |node: usize| Want { vertex: batch.n_id[node], batch: number, node: node as u32 };
-        batch.frontier().map(want).filter(|want| !topology.offsets().arcs(want.vertex).is_empty())
+/// The nodes of a type that the last hop found and that have arcs.
+fn requests<'a>(
+    topology: &'a Topology,
+    batches: &'a [MiniBatch],
+    destination: usize,
+) -> impl Iterator<Item = Request> + 'a {
+    (0..).zip(batches).flat_map(move |(number, batch)| {
+        let nodes = &batch.nodes[destination];
+        let request = move |node: usize| Request {
+            vertex: nodes.n_id[node],
+            batch: number,
+            node: node as u32,
+        };
+        let has_arcs = |request: &Request| !topology.offsets().arcs(request.vertex).is_empty();
+        nodes.frontier().map(request).filter(has_arcs)
     })
 }
 
 /// Whether all pages of a vertex's values were kept by an earlier hop.
-fn is_retained(topology: &Topology, reads: &StoredReads, vertex: u32) -> bool {
+fn is_retained(topology: &Topology, reads: &PagedReads, vertex: u32) -> bool {
     let arcs = topology.offsets().arcs(vertex);
     let columns = topology.columns().read_to_choose().into_iter().zip(&reads.retained);
     columns
@@ -253,25 +265,28 @@ fn is_retained(topology: &Topology, reads: &StoredReads, vertex: u32) -> bool {
         .all(|(column, kept)| column.pages(arcs.clone()).all(|page| kept.get(page).is_some()))
 }
 
-/// Cuts `wants`, which are in the order of vertices, into steps.
-fn steps<'a>(topology: &'a Topology, wants: &'a [Want]) -> impl Iterator<Item = &'a [Want]> {
+/// Cuts `requests`, which are in the order of vertices, into steps.
+fn steps<'a>(
+    topology: &'a Topology,
+    requests: &'a [Request],
+) -> impl Iterator<Item = &'a [Request]> {
     let columns = topology.columns().read_to_choose();
-    let mut rest = wants;
+    let mut rest = requests;
     std::iter::from_fn(move || {
         let first = rest.first()?.vertex;
         let mut pages = [0u64; 2];
         let mut ends = [0u64; 2];
-        let mut fits = |want: &Want| {
-            let arcs = topology.offsets().arcs(want.vertex);
+        let mut fits = |request: &Request| {
+            let arcs = topology.offsets().arcs(request.vertex);
             for ((column, pages), end) in columns.iter().zip(&mut pages).zip(&mut ends) {
                 let Some(column) = column else { continue };
                 let here = column.pages(arcs.clone());
                 *pages += here.end - here.start.max(*end).min(here.end);
                 *end = here.end;
             }
-            want.vertex == first || pages.iter().all(|&pages| pages <= STEP_PAGES)
+            request.vertex == first || pages.iter().all(|&pages| pages <= STEP_PAGES)
         };
-        let count = rest.iter().take_while(|want| fits(want)).count();
+        let count = rest.iter().take_while(|request| fits(request)).count();
         let (now, later) = rest.split_at(count);
         rest = later;
         Some(now)
@@ -279,22 +294,22 @@ fn steps<'a>(topology: &'a Topology, wants: &'a [Want]) -> impl Iterator<Item = 
 }
 
 impl<'a> Step<'a> {
-    /// Makes room for the pages that `wants` need, and takes those that are in memory: kept ones,
+    /// Makes room for the pages that `requests` need, and takes those that are in memory: kept ones,
     /// and those that the step before ends with. The others are returned, of weights and of times.
     fn plan(
         &mut self,
         topology: &Topology,
-        wants: &'a [Want],
+        requests: &'a [Request],
         before: &Step<'_>,
-        reads: &mut StoredReads,
+        reads: &mut PagedReads,
     ) -> [Vec<u64>; 2] {
-        self.wants = wants;
+        self.requests = requests;
         let columns = topology.columns().read_to_choose();
         std::array::from_fn(|i| {
             let Some(column) = columns[i] else { return Vec::new() };
             let pages = &mut self.pages[i];
-            let of = |want: &Want| column.pages(topology.offsets().arcs(want.vertex));
-            let vertices = wants.chunk_by(|a, b| a.vertex == b.vertex).map(|run| &run[0]);
+            let of = |request: &Request| column.pages(topology.offsets().arcs(request.vertex));
+            let vertices = requests.chunk_by(|a, b| a.vertex == b.vertex).map(|run| &run[0]);
             // Where a vertex's values end, the next one's may begin.
             pages.numbers.extend(vertices.flat_map(of));
             pages.numbers.dedup();
@@ -316,17 +331,25 @@ impl<'a> Step<'a> {
 }
 
 impl Chosen {
-    fn new(columns: &Columns, batches: &[MiniBatch]) -> Self {
-        let places = batches.iter().map(|batch| vec![0..0; batch.frontier().len()]).collect();
+    /// Nothing yet for frontiers of these lengths.
+    fn new(columns: &Columns, frontiers: impl Iterator<Item = usize>) -> Self {
+        let places = frontiers.map(|nodes| vec![0..0; nodes]).collect();
         Self { arcs: Vec::new(), values: EdgeValues::to_choose(columns), places }
     }
 
     /// Appends what was chosen, in the order of the nodes.
-    fn append_to(&self, batches: &mut [MiniBatch], values: &mut [EdgeValues]) {
+    fn append_to(
+        &self,
+        batches: &mut [MiniBatch],
+        edge_type: usize,
+        destination: usize,
+        values: &mut [EdgeValues],
+    ) {
         for ((batch, places), values) in batches.iter_mut().zip(&self.places).zip(values) {
-            for (node, place) in batch.frontier().zip(places) {
-                batch.e_id.extend_from_slice(&self.arcs[place.clone()]);
-                batch.col.resize(batch.e_id.len(), node as u32);
+            let edges = &mut batch.edges[edge_type];
+            for (node, place) in batch.nodes[destination].frontier().zip(places) {
+                edges.e_id.extend_from_slice(&self.arcs[place.clone()]);
+                edges.col.resize(edges.e_id.len(), node as u32);
                 values.extend(&self.values, place);
             }
         }

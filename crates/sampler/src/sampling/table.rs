@@ -1,10 +1,9 @@
 //! A batch's nodes and their places: one of three tables.
 
-use std::ops::Range;
-
 use tiergraph_core::Result;
 
-use crate::sampling::batch::MiniBatch;
+use crate::pipeline::types::Ends;
+use crate::sampling::batch::{MiniBatch, SampledNodes};
 use crate::sampling::relabel::{Dense, Hashed, Labels};
 use crate::sampling::steps::AHEAD;
 
@@ -65,6 +64,7 @@ impl Places {
     }
 }
 
+/// The places of the nodes of one type in a batch: each node once, or once a tree.
 #[derive(Debug)]
 pub(crate) enum Table {
     Flat(Places),
@@ -94,32 +94,39 @@ impl Table {
         }
     }
 
-    /// Enters all nodes of a batch, and forgets those of the batch before.
-    pub(crate) fn enter(&mut self, batch: &MiniBatch) -> Result<()> {
+    /// Enters all of a batch's nodes of a type, and forgets those of the batch before.
+    pub(crate) fn enter(&mut self, nodes: &SampledNodes) -> Result<()> {
         match self {
-            Self::Flat(places) => places.enter(&batch.n_id),
-            Self::Trees(table) => enter(table, batch.n_id.len(), |i| tree_key(batch, i)),
+            Self::Flat(places) => places.enter(&nodes.n_id),
+            Self::Trees(table) => {
+                enter(table, nodes.n_id.len(), |i| tree_key(nodes.tree[i], nodes.n_id[i]))
+            }
         }
     }
 
-    /// Appends the places of `neighbors`, which the edges `arcs` lead to, and the new ones among
-    /// them.
+    /// Appends the places of `neighbors`, which the last edges of a type lead to, and the new ones
+    /// among them.
     pub(crate) fn relabel(
         &mut self,
         batch: &mut MiniBatch,
-        arcs: Range<usize>,
+        edge_type: usize,
+        ends: Ends,
         neighbors: &[u32],
     ) -> Result<()> {
         match self {
-            Self::Flat(places) => places.relabel(&mut batch.n_id, &mut batch.row, neighbors),
-            Self::Trees(table) => relabel_trees(table, batch, arcs, neighbors),
+            Self::Flat(places) => {
+                let (n_id, row) =
+                    (&mut batch.nodes[ends.source].n_id, &mut batch.edges[edge_type].row);
+                places.relabel(n_id, row, neighbors)
+            }
+            Self::Trees(table) => relabel_trees(table, batch, edge_type, ends, neighbors),
         }
     }
 }
 
 /// A node's tree and vertex in one.
-fn tree_key(batch: &MiniBatch, node: usize) -> u64 {
-    u64::from(batch.tree[node]) << 32 | u64::from(batch.n_id[node])
+fn tree_key(tree: u32, vertex: u32) -> u64 {
+    u64::from(tree) << 32 | u64::from(vertex)
 }
 
 fn enter<L: Labels>(table: &mut L, nodes: usize, key: impl Fn(usize) -> L::Key) -> Result<()> {
@@ -158,19 +165,23 @@ fn relabel_flat<L: Labels<Key = u32>>(
 fn relabel_trees(
     table: &mut Hashed<u64>,
     batch: &mut MiniBatch,
-    arcs: Range<usize>,
+    edge_type: usize,
+    ends: Ends,
     neighbors: &[u32],
 ) -> Result<()> {
     table.reserve(neighbors.len())?;
-    for (edge, &vertex) in arcs.zip(neighbors) {
-        let tree = batch.tree[batch.col[edge] as usize];
-        let next = batch.n_id.len() as u32;
-        let place = table.place(u64::from(tree) << 32 | u64::from(vertex), next);
+    let edges = &mut batch.edges[edge_type];
+    for &vertex in neighbors {
+        let expanded = edges.col[edges.row.len()] as usize;
+        let tree = batch.nodes[ends.destination].tree[expanded];
+        let nodes = &mut batch.nodes[ends.source];
+        let next = nodes.n_id.len() as u32;
+        let place = table.place(tree_key(tree, vertex), next);
         if place == next {
-            batch.n_id.push(vertex);
-            batch.tree.push(tree);
+            nodes.n_id.push(vertex);
+            nodes.tree.push(tree);
         }
-        batch.row.push(place);
+        edges.row.push(place);
     }
     Ok(())
 }

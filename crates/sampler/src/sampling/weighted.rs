@@ -48,7 +48,7 @@ pub(crate) struct Choice {
 
 /// Chooses arcs by weights and times; keeps the memory for it.
 #[derive(Debug, Default)]
-pub(crate) struct Biased {
+pub(crate) struct Weighted {
     /// Arcs that may be taken, ascending.
     candidates: Vec<u64>,
     chosen: Vec<u64>,
@@ -56,7 +56,7 @@ pub(crate) struct Biased {
     times: Vec<(i64, u64)>,
 }
 
-impl Biased {
+impl Weighted {
     /// Bytes in memory where no vertex has more than `longest` arcs: a candidate each, and a key.
     pub(crate) fn bytes_for(longest: u64) -> u64 {
         longest * (size_of::<u64>() + size_of::<(f64, u64)>()) as u64
@@ -208,11 +208,11 @@ mod tests {
     fn choose(values: &Values<'_>, n: u64, most: u64, until: i64, vertex: u32) -> Vec<u64> {
         let key = EpochKey::new(11, 2, Purpose::Sample);
         let stream = Stream { vertex, ..Stream::default() };
-        let (mut biased, mut out) = (Biased::default(), vec![77]);
+        let (mut weighted, mut out) = (Weighted::default(), vec![77]);
         let mut chooser = Chooser::default();
         let until = values.times.map(|_| until);
         let choice = Choice { arcs: 0..n, most, until };
-        biased.choose(&mut chooser, values, (key, stream), choice, &mut out).unwrap();
+        weighted.choose(&mut chooser, values, (key, stream), choice, &mut out).unwrap();
         assert_eq!(out.remove(0), 77, "what was there stays");
         out
     }

@@ -16,11 +16,11 @@ use tiergraph_mem::PAGE_BYTES;
 use crate::gathering::edges::EdgeValues;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::{MiniBatch, Seeds};
-use crate::sampling::paged::{HopOf, StoredReads};
+use crate::sampling::paged::{Paged, PagedReads};
 use crate::sampling::philox::EpochKey;
 use crate::sampling::retained::Retained;
-use crate::sampling::sampler::Sampler;
-use crate::sampling::steps::Taken;
+use crate::sampling::sampler::{Sampler, TypeHop};
+use crate::sampling::steps::{Taken, resolve};
 
 /// Nodes that are looked up between two polls.
 const PIECE: usize = 32;
@@ -38,9 +38,9 @@ pub struct SampleReads {
     pub bytes_host: u64,
 }
 
-/// A node of a batch that wants some of its arcs looked up on a page.
+/// A request of one node of a batch: some of its arcs are to be looked up on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Wish {
+struct Request {
     page: u64,
     batch: u32,
     /// The first of the node's edges among those of this hop; they are as many as have its place
@@ -59,15 +59,56 @@ struct Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Looks up what `wish` wants on `page`.
-    fn grant(&mut self, wish: Wish, page: &[u8]) -> Result<()> {
-        let taken = &self.taken[wish.batch as usize];
-        let node = taken.col[wish.edge];
-        let edges = taken.col[wish.edge..].iter().take_while(|&&col| col == node).count();
-        let edges = wish.edge..wish.edge + edges;
+    /// Looks up on `page` the arcs that `request` names.
+    fn resolve(&mut self, request: Request, page: &[u8]) -> Result<()> {
+        let taken = &self.taken[request.batch as usize];
+        let node = taken.col[request.edge];
+        let edges = taken.col[request.edge..].iter().take_while(|&&col| col == node).count();
+        let edges = request.edge..request.edge + edges;
         let arcs = &taken.e_id[edges.clone()];
-        let out = &mut self.found[wish.batch as usize][edges];
+        let out = &mut self.found[request.batch as usize][edges];
         self.topology.resolve(page, taken.n_id[node as usize], arcs, out, &mut self.list)
+    }
+}
+
+/// What a window of batches is sampled from.
+#[derive(Clone, Copy)]
+pub struct WindowSource<'a> {
+    /// The neighbours by edge type.
+    pub topologies: &'a [Topology],
+    /// The epoch's keys by edge type.
+    pub keys: &'a [EpochKey],
+    /// Bytes of pages of neighbours that are kept from hop to hop, and as many of values.
+    pub retain_bytes: usize,
+}
+
+/// Pages that are kept from hop to hop of a window, and what was read so far.
+#[derive(Default)]
+struct WindowPages {
+    /// Of neighbours, by edge type.
+    neighbors: Vec<Retained>,
+    /// Of weights and times, by edge type.
+    values: Vec<PagedReads>,
+    reads: SampleReads,
+}
+
+impl WindowPages {
+    fn new(edge_types: usize) -> Self {
+        let mut this = Self::default();
+        this.neighbors.resize_with(edge_types, Retained::default);
+        this.values.resize_with(edge_types, PagedReads::default);
+        this
+    }
+
+    fn into_reads(self) -> SampleReads {
+        let mut reads = self.reads;
+        reads.distinct_pages = self.neighbors.iter().map(Retained::distinct_pages).sum();
+        for values in self.values {
+            reads.values += values.read;
+            reads.bytes_host += values.bytes_host;
+            reads.distinct_pages += values.distinct_pages();
+        }
+        reads
     }
 }
 
@@ -79,80 +120,127 @@ impl Sampler {
     /// As [`sample`](Self::sample), and what reading gives.
     pub fn sample_window(
         &mut self,
-        topology: &Topology,
+        source: WindowSource<'_>,
         reader: &mut PageReader,
-        key: EpochKey,
         seeds: &[Seeds<'_>],
         batches: &mut [MiniBatch],
-        retain_bytes: usize,
     ) -> Result<SampleReads> {
-        let mut reads = SampleReads::default();
         self.values.clear();
-        if topology.is_resident() && topology.columns().choose_in_memory() {
+        if source.topologies.iter().all(Topology::samples_in_memory) {
             for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
-                self.sample(topology, key, seeds, batch)?;
+                self.sample(source.topologies, source.keys, seeds, batch)?;
             }
-            return Ok(reads);
+            return Ok(SampleReads::default());
         }
         for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
-            self.begin(topology, seeds, batch)?;
+            self.begin(source.topologies, seeds, batch)?;
         }
-        let (mut retained, mut stored) = (Retained::default(), StoredReads::default());
-        let mut values: Vec<EdgeValues> = Vec::new();
-        values.resize_with(batches.len(), || EdgeValues::to_choose(topology.columns()));
-        let hops = self.options().fanouts.len();
-        for hop in 0..hops {
-            let firsts: Vec<usize> = batches.iter().map(|batch| batch.e_id.len()).collect();
-            let limit = if hop + 1 < hops { retain_bytes } else { 0 };
-            if topology.columns().choose_in_memory() {
-                for batch in &mut *batches {
-                    self.choose(topology, key, hop, batch.frontier(), batch)?;
-                }
-            } else {
-                let of = HopOf { topology, key, hop, retain_bytes: limit };
-                self.choose_stored(of, reader, batches, &mut values, &mut stored)?;
-            }
-            if topology.is_resident() {
-                self.resolve_window(topology, batches, &firsts)?;
-                continue;
-            }
-            let taken = batches.iter().zip(&firsts).map(|(b, &first)| b.taken(first..b.e_id.len()));
-            let taken: Vec<Taken<'_>> = taken.collect();
-            let found = look_up(topology, reader, &taken, &mut retained, limit, &mut reads)?;
-            for ((batch, first), neighbors) in batches.iter_mut().zip(firsts).zip(found) {
-                self.label_nodes(batch)?;
-                let nodes = batch.n_id.len();
-                self.relabel_list(batch, first..first + neighbors.len(), &neighbors)?;
-                batch.num_sampled_nodes.push(batch.n_id.len() - nodes);
-                batch.num_sampled_edges.push(neighbors.len());
-            }
+        let to_choose = |topology: &Topology| {
+            let mut values = Vec::new();
+            values.resize_with(batches.len(), || match topology.columns().choose_in_memory() {
+                true => EdgeValues::default(),
+                false => EdgeValues::to_choose(topology.columns()),
+            });
+            values
+        };
+        let mut values: Vec<Vec<EdgeValues>> = source.topologies.iter().map(to_choose).collect();
+        let mut pages = WindowPages::new(source.topologies.len());
+        for hop in 0..self.hops() {
+            let found = self.take_hop(source, reader, hop, batches, &mut values, &mut pages)?;
+            self.relabel_hop(batches, &found)?;
         }
-        if !topology.columns().choose_in_memory() {
-            self.values = values;
-        }
-        reads.values = stored.read;
-        reads.bytes_host += stored.bytes_host;
-        reads.distinct_pages = retained.distinct_pages() + stored.distinct_pages();
-        Ok(reads)
+        self.values = values;
+        Ok(pages.into_reads())
     }
 
-    /// Finds whom the edges from `firsts` on lead to, in memory, and gives them their places.
-    fn resolve_window(
+    /// Chooses the edges of a hop for all batches and finds whom they lead to: by edge type, then by
+    /// batch.
+    fn take_hop(
         &mut self,
-        topology: &Topology,
+        source: WindowSource<'_>,
+        reader: &mut PageReader,
+        hop: usize,
         batches: &mut [MiniBatch],
-        firsts: &[usize],
-    ) -> Result<()> {
-        for (batch, &first) in batches.iter_mut().zip(firsts) {
-            self.label_nodes(batch)?;
-            let (nodes, arcs) = (batch.n_id.len(), first..batch.e_id.len());
-            self.resolve(topology, batch, arcs.clone())?;
-            batch.num_sampled_edges.push(arcs.len());
-            self.relabel(batch, arcs)?;
-            batch.num_sampled_nodes.push(batch.n_id.len() - nodes);
+        values: &mut [Vec<EdgeValues>],
+        pages: &mut WindowPages,
+    ) -> Result<Vec<Vec<Vec<u32>>>> {
+        let limit = source.limit(hop + 1 < self.hops());
+        let mut found = Vec::new();
+        for (edge_type, (topology, &key)) in source.topologies.iter().zip(source.keys).enumerate() {
+            let of = TypeHop { topology, key, edge_type, hop };
+            let firsts: Vec<usize> =
+                batches.iter().map(|batch| batch.edges[edge_type].e_id.len()).collect();
+            if topology.columns().choose_in_memory() {
+                let destination = self.ends(edge_type).destination;
+                for batch in &mut *batches {
+                    self.choose(of, batch.nodes[destination].frontier(), batch)?;
+                }
+            } else {
+                let stored = Paged { of, reads: &mut pages.values[edge_type], limit: limit.values };
+                self.choose_paged(stored, reader, batches, &mut values[edge_type])?;
+            }
+            let edges = batches.iter().zip(firsts).map(|(batch, first)| {
+                let edges = first..batch.edges[edge_type].e_id.len();
+                batch.taken(edge_type, self.ends(edge_type), edges)
+            });
+            let taken: Vec<Taken<'_>> = edges.collect();
+            found.push(match topology.is_resident() {
+                true => resolve_in_memory(topology, &taken)?,
+                false => {
+                    let retained = &mut pages.neighbors[edge_type];
+                    look_up(topology, reader, &taken, retained, limit.neighbors, &mut pages.reads)?
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// Gives the neighbours that were found in a hop their places in each batch.
+    fn relabel_hop(&mut self, batches: &mut [MiniBatch], found: &[Vec<Vec<u32>>]) -> Result<()> {
+        for (number, batch) in batches.iter_mut().enumerate() {
+            self.enter(batch)?;
+            let frontiers = batch.frontiers();
+            for (edge_type, found) in found.iter().enumerate() {
+                let first = batch.edges[edge_type].row.len();
+                self.relabel(batch, edge_type, &found[number])?;
+                batch.edges[edge_type].end_hop(first);
+            }
+            batch.end_hop(&frontiers);
         }
         Ok(())
     }
+}
+
+/// Bytes of pages that one edge type keeps from a hop to the next ones.
+#[derive(Clone, Copy)]
+struct Limit {
+    neighbors: usize,
+    values: usize,
+}
+
+impl WindowSource<'_> {
+    /// Each edge type's share of what is kept, if pages `may_come_again`.
+    fn limit(&self, may_come_again: bool) -> Limit {
+        let share = |reads: &dyn Fn(&Topology) -> bool| {
+            let readers = self.topologies.iter().filter(|topology| reads(topology)).count();
+            if may_come_again { self.retain_bytes / readers.max(1) } else { 0 }
+        };
+        Limit {
+            neighbors: share(&|topology| !topology.is_resident()),
+            values: share(&|topology| !topology.columns().choose_in_memory()),
+        }
+    }
+}
+
+/// Looks up in memory whom the edges of each batch lead to.
+fn resolve_in_memory(topology: &Topology, taken: &[Taken<'_>]) -> Result<Vec<Vec<u32>>> {
+    let mut list = Vec::new();
+    let each = taken.iter().map(|&taken| {
+        let mut neighbors = Vec::new();
+        resolve(topology, taken, &mut neighbors, &mut list)?;
+        Ok(neighbors)
+    });
+    each.collect()
 }
 
 /// Finds whom the edges of this hop lead to, for each batch, on pages. Pages that are read go to
@@ -168,21 +256,23 @@ pub(crate) fn look_up(
     let found = taken.iter().map(|taken| vec![0; taken.e_id.len()]).collect();
     let hop = Hop { topology, taken, found, list: Vec::new() };
     let here = |page| topology.is_kept(page) || retained.get(page).is_some();
-    let (hits, mut misses): (Vec<Wish>, Vec<Wish>) =
-        wishes(topology, taken).partition(|wish| here(wish.page));
+    let (hits, mut misses): (Vec<Request>, Vec<Request>) =
+        requests(topology, taken).partition(|request| here(request.page));
     misses.sort_unstable();
-    let mut pages: Vec<u64> = misses.iter().map(|wish| wish.page).collect();
+    let mut pages: Vec<u64> = misses.iter().map(|request| request.page).collect();
     pages.dedup();
     reads.bytes_host += (hits.len() * PAGE_BYTES) as u64;
     let mut left = hits.as_slice();
     let hop = RefCell::new(hop);
     let retained = RefCell::new(retained);
-    let mut grant_hits = |most: usize| -> Result<bool> {
+    let mut resolve_hits = |most: usize| -> Result<bool> {
         let (now, later) = left.split_at(most.min(left.len()));
         let (mut hop, retained) = (hop.borrow_mut(), retained.borrow());
-        for &wish in now {
-            if let Some(page) = topology.kept_page(wish.page).or_else(|| retained.get(wish.page)) {
-                hop.grant(wish, page)?;
+        for &request in now {
+            if let Some(page) =
+                topology.kept_page(request.page).or_else(|| retained.get(request.page))
+            {
+                hop.resolve(request, page)?;
             }
         }
         left = later;
@@ -191,28 +281,31 @@ pub(crate) fn look_up(
     let arrived = |first: u64, bytes: &[u8]| -> Result<()> {
         for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
             topology.check(number, page)?;
-            let from = misses.partition_point(|wish| wish.page < number);
-            for &wish in misses[from..].iter().take_while(|wish| wish.page == number) {
-                hop.borrow_mut().grant(wish, page)?;
+            let from = misses.partition_point(|request| request.page < number);
+            for &request in misses[from..].iter().take_while(|request| request.page == number) {
+                hop.borrow_mut().resolve(request, page)?;
             }
-            // `grant_hits` looks only at pages of earlier hops, which stay where they are.
+            // `resolve_hits` looks only at pages of earlier hops, which stay where they are.
             retained.borrow_mut().put(number, page, limit);
         }
         Ok(())
     };
-    reads.read += reader.read(topology.file(), &pages, || grant_hits(PIECE), arrived)?;
-    grant_hits(usize::MAX)?;
+    reads.read += reader.read(topology.file(), &pages, || resolve_hits(PIECE), arrived)?;
+    resolve_hits(usize::MAX)?;
     Ok(hop.into_inner().found)
 }
 
-/// What the edges of all batches want, each page once for each node.
-fn wishes<'a>(topology: &'a Topology, taken: &'a [Taken<'a>]) -> impl Iterator<Item = Wish> + 'a {
+/// The requests of the edges of all batches: each page once for each node.
+fn requests<'a>(
+    topology: &'a Topology,
+    taken: &'a [Taken<'a>],
+) -> impl Iterator<Item = Request> + 'a {
     (0..).zip(taken).flat_map(move |(batch, taken)| {
         let mut edge = 0;
         taken.runs().flat_map(move |run| {
             let arcs = &taken.e_id[edge..edge + run.len()];
-            let wish = move |page| Wish { page, batch, edge };
-            let pages = pages_of(topology, taken.vertex(run), arcs).into_iter().map(wish);
+            let request = move |page| Request { page, batch, edge };
+            let pages = pages_of(topology, taken.vertex(run), arcs).into_iter().map(request);
             edge += run.len();
             pages
         })

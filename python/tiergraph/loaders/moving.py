@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import pyg
-from .calls import warn
-from .errors import FallbackWarning
+from .. import pyg
+from ..calls import warn
+from ..errors import FallbackWarning
 
 if TYPE_CHECKING:
     import torch
 
-    from .batches import Source
+    from .source import Source
 
 
 class Moved:

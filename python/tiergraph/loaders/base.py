@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from .batches import Batches, Progress, Source
-from .calls import checked_class
-from .errors import InputError
-from .graph import Graph
-from .handles import without
+from .. import _native
+from ..calls import checked_class
+from ..errors import InputError
+from ..graph import Graph
+from ..handles import without
 from .ranks import Rank
+from .source import Batches, Progress, Source
 
 
 @checked_class
@@ -32,8 +33,15 @@ class Loader(ABC):
     last_epoch: dict[str, Any]
     """What the last epoch that ended did: bytes by tier, pages, seconds by stage."""
 
-    def __init__(self, graph: Graph, batch_size: int, drop_last: bool, share: Rank) -> None:
-        self.graph = graph
+    def __init__(
+        self,
+        graph: Graph,
+        batch_size: int,
+        drop_last: bool,
+        share: Rank,
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.graph, self.transform = graph, transform
         self.batch_size = batch_size
         self.epoch = 0
         self.last_epoch = {}
@@ -139,6 +147,9 @@ class Loader(ABC):
     def _cut(self) -> _native.Cut:
         """How this rank's batches are cut from an epoch's seeds."""
         return _native.Cut(self._inputs(), self.batch_size, self._drop_last, *self._rank.now())
+
+    def _transformed(self, data: Any) -> Any:
+        return data if self.transform is None else self.transform(data)
 
     def _keep(self, stats: dict[str, Any]) -> None:
         self.last_epoch = stats

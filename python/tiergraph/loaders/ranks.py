@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import pyg
-from .checks import one, whole
-from .errors import InputError
+from .. import pyg
+from ..checks import one, whole
+from ..errors import InputError
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,14 @@ type Known = (MiniBatch, Option<Vec<u64>>, Option<Vec<f32>>, Option<Vec<i64>>);
 
 /// All that an epoch's batches say of their edges, up to an error.
 fn epoch(loader: &Loader, seeds: &[u32]) -> tiergraph_core::Result<(Vec<Known>, EpochStats)> {
-    let timed = loader.options().sample.times.is_some();
+    let timed = loader.options().sample[0].times.is_some();
     let times: Vec<i64> = seeds.iter().map(|&seed| time(seed.into()) + 300).collect();
     let inputs = Inputs { seeds, times: timed.then_some(&times), rank: Rank::default() };
     let mut epoch = loader.epoch(2, inputs, 0)?;
     let batches = epoch.by_ref().map(|prepared| {
         let prepared = prepared?;
-        let edges = prepared.edges;
+        let mut prepared = prepared;
+        let edges = std::mem::take(&mut prepared.edges[0]);
         Ok((prepared.batch, edges.numbers, edges.weights, edges.times))
     });
     let batches = batches.collect::<tiergraph_core::Result<_>>()?;
@@ -87,7 +88,7 @@ fn what_is_read_makes_the_same_batches() {
             assert_eq!((stats.bytes_ssd, stats.bytes_ssd_values), (0, 0));
             for (batch, numbers, weights, times) in &expected {
                 let numbers = numbers.as_ref().unwrap();
-                assert_eq!(numbers.len(), batch.e_id.len());
+                assert_eq!(numbers.len(), batch.edges[0].e_id.len());
                 let all = |of: &dyn Fn(usize, u64) -> bool| {
                     numbers.iter().enumerate().all(|(i, &edge)| of(i, edge))
                 };
@@ -122,7 +123,7 @@ fn numbers_are_read_of_the_chosen_arcs_only() {
     let options = LoaderOptions { resident, threads: 1, window: 100, ..options(by(false, None)) };
     let loader = Loader::new(graph, options, &Keep::Decoded, []).unwrap();
     let (batches, stats) = epoch(&loader, &[5, 6, 70]).unwrap();
-    let arcs = batches.iter().flat_map(|(batch, ..)| batch.e_id.iter());
+    let arcs = batches.iter().flat_map(|(batch, ..)| batch.edges[0].e_id.iter());
     let pages: BTreeSet<u64> = arcs.map(|arc| arc / (PAGE / 4)).collect();
     assert_eq!(stats.bytes_ssd_values, pages.len() as u64 * PAGE);
     assert_eq!((stats.bytes_ssd, stats.repeated_pages), (stats.bytes_ssd_values, 0));
@@ -178,7 +179,7 @@ proptest! {
         let until: Vec<i64> = vec![0; seeds.len()];
         let inputs = Inputs { seeds: &seeds, times: timed.then_some(&until), rank: Rank::default() };
         let (loader, fitted) =
-            Loader::fitted(&graph, &options, inputs, &Plan::default(), 4).unwrap();
+            Loader::planned(&graph, &options, inputs, &Plan::default(), 4).unwrap();
         let (found, _) = epoch(&loader, &seeds).unwrap();
         prop_assert!(found == expected, "{fitted:?}");
         prop_assert!(graph.budget().used() <= mebibytes << 20);
@@ -209,7 +210,7 @@ fn less_memory_keeps_fewer_columns_and_changes_no_batch() {
     let (mut kept, mut expected) = (Vec::new(), None);
     for memory in [33 << 20, 36 << 20, 80 << 20] {
         let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
-        let (loader, fitted) = Loader::fitted(&graph, &way, inputs, &Plan::default(), 4).unwrap();
+        let (loader, fitted) = Loader::planned(&graph, &way, inputs, &Plan::default(), 4).unwrap();
         assert_eq!(fitted.values_bytes, (4 + 8 + 4) * 400_000);
         let (found, stats) = epoch(&loader, &seeds).unwrap();
         assert!(&found == expected.get_or_insert_with(|| found.clone()), "{fitted:?}");

@@ -11,11 +11,11 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_ingest::features::{RowOrder, relay};
 use tiergraph_sampler::pipeline::reorder::by_degree;
-use tiergraph_sampler::{Arranged, Keep, Loader, LoaderOptions};
+use tiergraph_sampler::{Keep, Loader, LoaderOptions, ReorderedRows};
 
 use crate::calls::Call;
 use crate::errors::{from_json, to_json};
-use crate::loader::Options;
+use crate::loader_options::Options;
 
 #[derive(Deserialize)]
 struct Order {
@@ -35,7 +35,7 @@ enum By {
 struct Report {
     by: By,
     /// What presampling found, where it was asked for.
-    hot: Option<Arranged>,
+    hot: Option<ReorderedRows>,
     rows: u64,
     bytes: u64,
     seconds_choose: f64,
@@ -83,7 +83,7 @@ fn choose(
     options: &Options,
     seeds: &[u64],
     call: &Call,
-) -> Result<(Option<Vec<u32>>, Option<Arranged>)> {
+) -> Result<(Option<Vec<u32>>, Option<ReorderedRows>)> {
     if by == By::None {
         return Ok((None, None));
     }
@@ -114,8 +114,8 @@ fn choose(
     let keep = Keep::all_within(&graph, loader.direction, graph.budget().left() / 2);
     let loader = Loader::new(graph, LoaderOptions { threads: 1, ..loader }, &keep, [])?;
     let batches = options.presample.unwrap_or(usize::MAX);
-    let mut arranged = loader.arrange(layout, 0, &seeds, batches)?;
-    Ok((Some(std::mem::take(&mut arranged.rows)), Some(arranged)))
+    let mut reordered = loader.reorder_rows(layout, 0, &seeds, batches)?;
+    Ok((Some(std::mem::take(&mut reordered.rows)), Some(reordered)))
 }
 
 fn order_name(by: By) -> &'static str {

@@ -14,28 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _native, pyg
-from .arrays import to_ids
-from .batches import Source
-from .calls import taking
-from .checks import one
-from .dataloader import take
-from .epochs import Loader, places_of
-from .errors import InputError
-from .gpu_loader import GpuBatches
-from .graph import Graph
-from .inputs import (
-    Chosen,
-    LoaderOptions,
-    PathLike,
-    Placement,
-    Sampling,
-    check_sampling,
-    graph_of,
-    not_a_batch_size,
-)
-from .loader import NeighborLoader
+from .. import _native, pyg
+from ..arrays import to_ids
+from ..calls import taking
+from ..checks import one
+from ..dataloader import take
+from ..errors import InputError
+from ..graph import Graph
+from ..inputs import Chosen, PathLike, Placement, check_sampling, graph_of, not_a_batch_size
+from .base import Loader, places_of
+from .making import BatchMaker
+from .options import LoaderOptions, Sampling, check_device
+from .ordinary import OrdinaryInput
 from .ranks import Rank
+from .source import Source
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch
@@ -157,46 +149,25 @@ class LinkNeighborLoader(Loader):
         device_memory: int | str | None = None,
         multiprocessors: int | None = None,
     ) -> None:
+        given = locals()
         check_sampling(replace, subgraph_type)
         _check_no_times(edge_label_time, time_attr, temporal_strategy)
         self._owns_graph = not isinstance(graph, Graph)
         self._negatives = Negatives.of(neg_sampling, neg_sampling_ratio)
         self._links = links_of(edge_label_index)
         self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
-        self.transform = transform
         self._shuffle, self._disjoint = shuffle, disjoint
-        self._options = LoaderOptions(
-            seed=seed,
-            memory=memory,
-            threads=threads,
-            window=window,
-            prefetch=prefetch,
-            placement=placement,
-            share_pages=share_pages,
-            presample=presample,
-            direction=direction,
-            io=io,
-            features=features,
-            labels=labels,
-            edge_features=edge_features,
-            device=device,
-            device_memory=device_memory,
-            multiprocessors=multiprocessors,
-        )
-        super().__init__(graph_of(graph), batch_size, drop_last, Rank(rank, world_size))
+        self._options = LoaderOptions.of(given)
+        pyg.geometric("data")
+        check_device(self._options.device or "cpu")
+        share = Rank(rank, world_size)
+        super().__init__(graph_of(graph), batch_size, drop_last, share, transform)
         seeds, _ = self._seeds_of(0, self._order(0), self._cut())
-        sampling = Sampling(
-            num_neighbors,
-            batch_size=self._most_seeds(),
-            shuffle=False,
-            drop_last=False,
-            disjoint=disjoint,
-            weight_attr=weight_attr,
-            time_attr=None,
-            temporal_strategy=temporal_strategy,
-            rank=Rank(0, 1),
-        )
-        self._nodes = Ends(self.graph, seeds, sampling, self._options)
+        own = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
+        ends = Sampling.of(given, **own, rank=Rank(0, 1))
+        why = "the GPU's sampler has no batches of links yet"
+        self._ends = OrdinaryInput(self.graph, seeds, None, ends, self._options, why)
+        self._maker = BatchMaker(self._ends, self._options, seeds_vary=True)
 
     @property
     def negatives(self) -> Negatives | None:
@@ -205,7 +176,7 @@ class LinkNeighborLoader(Loader):
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many."""
-        return self._nodes.kept()
+        return self._maker.kept()
 
     def _inputs(self) -> int:
         return int(self._links.shape[1])
@@ -222,7 +193,7 @@ class LinkNeighborLoader(Loader):
                 native, self._batch(epoch, order, cut, native["number"] // rank[1])
             )
 
-        return self._nodes.epoch_of(epoch, seeds, bounds, first, rank, to_data)
+        return self._maker.epoch_of(epoch, seeds, bounds, first, rank, to_data)
 
     def _most_seeds(self) -> int:
         """The most ends that a batch of links and negatives may have, in any epoch."""
@@ -234,7 +205,7 @@ class LinkNeighborLoader(Loader):
         return ends if self._disjoint else max(1, min(ends, self.graph.vertices))
 
     def _release(self) -> None:
-        self._nodes.close()
+        self._maker.close()
         if self._owns_graph:
             self.graph.close()
 
@@ -277,7 +248,7 @@ class LinkNeighborLoader(Loader):
 
     def _to_data(self, native: _native.Batch, links: Links) -> Batch:
         tensor = pyg.torch().from_numpy
-        data = self._nodes.to_data(native)
+        data: Batch = self._ends.collate(native)
         positives = len(links.positives)
         del data.batch_size
         data.input_id = tensor(links.positives)
@@ -293,7 +264,7 @@ class LinkNeighborLoader(Loader):
             label = self._label(links)
             if label is not None:
                 data.edge_label = tensor(label)
-        return data if self.transform is None else self.transform(data)
+        return self._transformed(data)
 
     def _label(self, links: Links) -> NDArray[Any] | None:
         """A label for each of a batch's links; None where there is nothing to tell."""
@@ -306,34 +277,6 @@ class LinkNeighborLoader(Loader):
             given = self._labels[links.positives]
         nothing = np.zeros((made_up, *given.shape[1:]), dtype=given.dtype)
         return np.concatenate([given, nothing])
-
-
-class Ends(NeighborLoader):
-    """The loader of links' ends: as many in each batch as its links have."""
-
-    _seeds_vary = True
-
-    def __init__(
-        self, graph: Graph, seeds: Ids, sampling: Sampling, options: LoaderOptions
-    ) -> None:
-        self.transform = None
-        self._set_up(graph, seeds, None, sampling, options)
-
-    def epoch_of(
-        self,
-        epoch: int,
-        seeds: Ids,
-        bounds: list[int],
-        first: int,
-        rank: tuple[int, int],
-        to_data: Callable[[_native.Batch], Batch],
-    ) -> Source:
-        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
-        part = cast(_native.Loader, self._part)
-        return self._prepared(part.epoch_of(epoch, seeds, bounds, first, *rank), to_data)
-
-    def _open_on(self, _device: str, _native: dict[str, Any]) -> GpuBatches | str:
-        return "the GPU's sampler has no batches of links yet"
 
 
 def _check_no_times(edge_label_time: Any, time_attr: Any, temporal_strategy: str) -> None:

@@ -38,7 +38,7 @@ fn more_memory_keeps_more_and_changes_no_batch() {
         for memory in [38 << 20, 44 << 20, 160 << 20] {
             let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
             let (loader, fitted) =
-                Loader::fitted(&graph, &options(true), &seeds, &Plan::default(), usize::MAX)
+                Loader::planned(&graph, options(true), &seeds, &Plan::default(), usize::MAX)
                     .unwrap();
             assert!(graph.budget().used() <= memory);
             assert_eq!((fitted.rows, fitted.kept_pages <= fitted.pages), (3000, true));
@@ -61,7 +61,7 @@ fn an_epoch_that_was_left_early_stops_no_later_reads() {
         let begun = loader.epoch(0, &seeds, 0).unwrap();
         assert_eq!(begun.take(1).map(|prepared| prepared.unwrap().batch.number).sum::<u32>(), 0);
         let hotness = loader.presample(0, &seeds, usize::MAX).unwrap();
-        assert!(hotness.pages.iter().any(|&windows| windows > 0));
+        assert!(hotness.pages[0].uses.iter().any(|&windows| windows > 0));
     });
 }
 
@@ -75,7 +75,8 @@ fn rows_that_share_no_reads_are_the_same_rows() {
             let options = LoaderOptions { sharing, ..options(true) };
             let loader = Loader::new(graph.open(), options, &Keep::Decoded, []).unwrap();
             let mut epoch = loader.epoch(0, &seeds, 0).unwrap();
-            let rows = |prepared: Prepared| prepared.x.unwrap().floats().unwrap().to_vec();
+            let rows =
+                |prepared: Prepared| prepared.x[0].as_ref().unwrap().floats().unwrap().to_vec();
             let all: Vec<Vec<f32>> = epoch.by_ref().map(|batch| rows(batch.unwrap())).collect();
             found.push((all, epoch.stats()));
         }
@@ -91,8 +92,7 @@ fn without_features_no_row_is_kept() {
     let graph = Layout::mixed(true).build();
     let graph = graph.open();
     let seeds = [1, 2, 3];
-    let (_, fitted) =
-        Loader::fitted(&Arc::clone(&graph), &options(false), &seeds, &Plan::default(), 2).unwrap();
+    let (_, fitted) = Loader::planned(&graph, options(false), &seeds, &Plan::default(), 2).unwrap();
     assert_eq!((fitted.rows, fitted.kept_rows, fitted.decoded), (0, 0, true));
 }
 
@@ -123,7 +123,7 @@ fn memory_that_is_too_little_is_said_for_all_parts_at_once() {
             let options = LoaderOptions { threads, ..options(true) };
             let fit = |memory| {
                 let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
-                Loader::fitted(&graph, &options, &seeds, &Plan::default(), usize::MAX)
+                Loader::planned(&graph, &options, &seeds, &Plan::default(), usize::MAX)
             };
             let opened = sample.open().budget().used();
             let error = fit(opened + (256 << 10)).unwrap_err();
@@ -149,14 +149,15 @@ fn a_loader_in_its_least_memory_ends_every_epoch() {
                 ..LoaderOptions::new(way)
             };
             let open = |memory| sample.open_as(&OpenOptions { memory, ..small() });
-            let enough = Loader::enough_bytes(&open(None), &options, &seeds, usize::MAX).unwrap();
+            let enough = Loader::enough_bytes(open(None), &options, &seeds, usize::MAX).unwrap();
             let fit = |memory| {
-                Loader::fitted(&open(Some(memory)), &options, &seeds, &Plan::default(), usize::MAX)
+                Loader::planned(open(Some(memory)), &options, &seeds, &Plan::default(), usize::MAX)
             };
             let (loader, fitted) = fit(enough).unwrap();
             assert!(fitted.window < 4 && fitted.asked_window == 4, "{}", fitted.window);
             for epoch in 0..6 {
-                let nodes = |prepared: Result<Prepared, _>| prepared.unwrap().batch.n_id.len();
+                let nodes =
+                    |prepared: Result<Prepared, _>| prepared.unwrap().batch.nodes[0].n_id.len();
                 let nodes: Vec<usize> =
                     loader.epoch(epoch, &seeds, 0).unwrap().map(nodes).collect();
                 assert_eq!(nodes.len(), 20);

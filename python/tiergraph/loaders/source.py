@@ -6,17 +6,14 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
-from . import _native
-from .errors import InputError
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data as Batch
+from .. import _native
+from ..errors import InputError
 
 
 class Source(Protocol):
-    """Who makes the batches of an epoch."""
+    """What gives the batches of an epoch."""
 
     def next(self) -> Any | None:
         """The next batch; None after the last."""
@@ -94,16 +91,18 @@ class Batches:
         )
 
 
-class Prepared:
-    """Batches that the CPU prepares; `to_data` makes PyG's data of a batch's arrays."""
+class Collated:
+    """The batches of a native epoch; `collate` makes PyG's data of a batch's arrays."""
 
-    def __init__(self, native: _native.Epoch, to_data: Callable[[_native.Batch], Batch]) -> None:
-        self._native, self._to_data = native, to_data
+    def __init__(
+        self, native: _native.Epoch | _native.GpuEpoch, collate: Callable[[Any], Any]
+    ) -> None:
+        self._native, self._collate = native, collate
 
-    def next(self) -> Batch | None:
+    def next(self) -> Any | None:
         """The next batch; None after the last."""
         batch = self._native.next()
-        return None if batch is None else self._to_data(batch)
+        return None if batch is None else self._collate(batch)
 
     def stats(self) -> dict[str, Any]:
         """What was done so far: bytes by tier, pages, seconds by stage."""
