@@ -8,8 +8,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::gathering::gather::copy_kept;
 use tiergraph_sampler::{
-    EpochKey, Fanout, Keep, MiniBatch, Purpose, RowStore, SampleOptions, Sampler, Seeds, TableKind,
-    Topology,
+    EpochKey, Fanout, MiniBatch, Purpose, Residency, RowStore, SampleOptions, Sampler, Seeds,
+    TableKind, Topology,
 };
 
 /// Seconds that each case is measured for.
@@ -23,7 +23,9 @@ fn main() -> Result<()> {
     let threads = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(2);
     let graph = Graph::open(Path::new(&path), &OpenOptions::default())?;
     let pages = graph.row_pages(Direction::In).map_or(0, |rows| rows.index.len() as u64);
-    for (name, keep) in [("decoded", Keep::Decoded), ("pages", Keep::Pages((0..pages).collect()))] {
+    for (name, keep) in
+        [("decoded", Residency::Decoded), ("pages", Residency::Pages((0..pages).collect()))]
+    {
         let since = Instant::now();
         let topology = Topology::open(&graph, Direction::In, &keep)?;
         println!("{name}: loaded in {:.2} s", since.elapsed().as_secs_f64());

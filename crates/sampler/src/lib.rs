@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! seeds ─ sample ─────────────────────── gather ───────────────── Prepared
-//!         choose → resolve → relabel     kept rows ∥ read pages   in order
+//!         choose → resolve → relabel     resident rows ∥ pages   in order
 //!         (Philox) (Topology) (Labels)   (RowStore)  (PageReader)
 //! ```
 //! A [`Loader`] has threads that each prepare a window of batches at a time: [`Sampler`] samples
-//! them from a [`Topology`], of which any part may be in memory, [`gather`](gathering::gather::gather) reads
-//! the features, and an [`Epoch`] hands the batches out in order. [`Hotness`] counts what batches
+//! them from a [`Topology`], of which any part may be in memory,
+//! [`gather`](gathering::gather::gather) reads the features, and an [`Epoch`] hands the batches out in order. [`Hotness`] counts what batches
 //! want, and plans what to keep.
 //!
 //! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,
@@ -16,8 +16,8 @@
 //! A heterogeneous graph has several types of nodes and edges ([`GraphTypes`]); an ordinary graph is
 //! one type of each, so that everything is written once.
 //!
-//! Neighbours are taken evenly ([`choose`](sampling::choose)), by weight, or by time: [`columns`](residency::columns) has both, in memory
-//! or on storage, where they are read page by page as rows are.
+//! Neighbours are taken evenly ([`choose`](sampling::choose)), by weight, or by time:
+//! [`columns`](residency::columns) has both, in memory or on storage, where they are read page by page as rows are.
 #![forbid(unsafe_code)]
 
 pub mod gathering;
@@ -43,7 +43,7 @@ pub use pipeline::types::{Ends, GraphTypes};
 pub use residency::columns::{Column, Columns, Numbers};
 pub use residency::hotness::{Counts, Hotness, Placed, Plan};
 pub use residency::memory_plan::MemoryPlan;
-pub use residency::neighbors::Keep;
+pub use residency::neighbors::Residency;
 pub use residency::rows::RowStore;
 pub use residency::topology::Topology;
 pub use sampling::batch::{MiniBatch, SampledEdges, SampledNodes, Seeds};

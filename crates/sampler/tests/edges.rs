@@ -18,7 +18,7 @@ use tiergraph_graph::{Direction, Graph};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
-    Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Rank,
+    Columns, EpochKey, Fanout, Inputs, Loader, LoaderOptions, MiniBatch, Purpose, Rank, Residency,
     Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology, WindowSource,
 };
 use values::{DIM, add, announced, time, weight, with_values};
@@ -156,10 +156,14 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
     expected.seed_time.clone_from(&until);
     let of = Seeds { number, vertices: seeds, times: &until };
     let key = EpochKey::new(seed, epoch, Purpose::Sample);
-    let pages = || Keep::Pages(vec![1, 3]);
-    let kept = [Keep::Decoded, pages(), Keep::Nothing].map(|keep| (keep, Resident::ALL));
+    let pages = || Residency::Pages(vec![1, 3]);
+    let kept = [Residency::Decoded, pages(), Residency::Nothing].map(|keep| (keep, Resident::ALL));
     let mixed = Resident { weights: false, ..Resident::ALL };
-    let read = [(Keep::Decoded, Resident::NONE), (pages(), mixed), (Keep::Nothing, Resident::NONE)];
+    let read = [
+        (Residency::Decoded, Resident::NONE),
+        (pages(), mixed),
+        (Residency::Nothing, Resident::NONE),
+    ];
     for (keep, resident) in kept.into_iter().chain(read) {
         let columns = Columns::load(&graph, direction, options, resident).unwrap();
         let topology = Topology::open(&graph, direction, &keep).unwrap().with_columns(columns);
@@ -206,7 +210,7 @@ proptest! {
         let sample = with_values(&layout);
         let fanouts: Vec<Fanout> = fanouts.into_iter().map(Fanout::Most).collect();
         for options in ways(&fanouts).into_iter().filter(|options| options.times.is_some()) {
-            let keep = if keep_all { Keep::Decoded } else { Keep::Nothing };
+            let keep = if keep_all { Residency::Decoded } else { Residency::Nothing };
             let options = LoaderOptions {
                 batch_size: 7,
                 edge_features: Some("attr".into()),
@@ -251,7 +255,7 @@ fn edges_come_with_their_features() {
             ..LoaderOptions::new(sampled.clone())
         };
         let seeds: Vec<u32> = (0..1000).collect();
-        let loader = Loader::new(Arc::clone(&graph), options, &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap();
         let mut epoch = loader.epoch(0, &seeds, 0).unwrap();
         let mut pages = 0;
         for prepared in epoch.by_ref() {
@@ -350,7 +354,7 @@ fn values_that_cannot_be_stored_or_used_are_refused() {
     let load = |graph: &Arc<Graph>, sample: SampleOptions, edge_features: Option<&str>| {
         let edge_features = edge_features.map(str::to_owned);
         let options = LoaderOptions { edge_features, ..LoaderOptions::new(sample) };
-        Loader::new(Arc::clone(graph), options, &Keep::Nothing, [])
+        Loader::new(Arc::clone(graph), options, &Residency::Nothing, [])
     };
     let text = refused(load(&graph, sampled(Some("w"), None, false), None));
     assert!(text.contains("cannot use the edges' f32 column `w`"), "{text}");
@@ -412,7 +416,7 @@ fn damaged_values_are_told_with_their_file() {
         edge_features: Some("attr".into()),
         ..LoaderOptions::new(SampleOptions { fanouts: vec![Fanout::All], ..Default::default() })
     };
-    let loader = Loader::new(sample.open(), options, &Keep::Decoded, []).unwrap();
+    let loader = Loader::new(sample.open(), options, &Residency::Decoded, []).unwrap();
     let seeds: Vec<u32> = (0..3000).collect();
     let error = loader.epoch(0, &seeds, 0).unwrap().find_map(Result::err).unwrap();
     assert!(error.to_string().contains("page 3 (offset 12288) of `edges/attr.rows`"), "{error}");

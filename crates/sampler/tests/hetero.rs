@@ -18,7 +18,7 @@ use tiergraph_graph::{Direction, HeteroGraph, OpenOptions};
 use tiergraph_ingest::build::{BuildOptions, OrderChoice, Purpose, build};
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints, SizeHint};
-use tiergraph_sampler::{Fanout, Keep, Loader, MiniBatch, Plan, Residents, TypedOptions};
+use tiergraph_sampler::{Fanout, Loader, MiniBatch, Plan, Residency, Residents, TypedOptions};
 
 /// Users, items and shops; who bought what, what is like what, and what shops have.
 const NODES: [(&str, u64); 3] = [("user", 700), ("item", 900), ("shop", 3)];
@@ -83,7 +83,7 @@ fn batches(loader: &Loader, seeds: &[u32]) -> Vec<MiniBatch> {
 }
 
 /// What every type keeps: `keep` tells by the type's number and its pages.
-fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Keep) -> Residents {
+fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Residency) -> Residents {
     let pages = |edge_type: usize| {
         graph.edges()[edge_type].row_pages(Direction::In).unwrap().index.len() as u64
     };
@@ -104,20 +104,20 @@ fn batches_are_the_same_whatever_each_type_keeps() {
             options.batches.retain_bytes = retain_bytes;
             Loader::of_types(&*graph, options, keep).unwrap()
         };
-        let expected = batches(&new(kept(&graph, |_, _| Keep::Decoded), 0), &seeds);
+        let expected = batches(&new(kept(&graph, |_, _| Residency::Decoded), 0), &seeds);
         assert!(expected.iter().all(|batch| batch.nodes.iter().all(|n| n.num_sampled.len() == 4)));
-        let all = |_, pages| Keep::Pages((0..pages).collect());
+        let all = |_, pages| Residency::Pages((0..pages).collect());
         let mixed = |edge_type, pages| match edge_type {
-            0 => Keep::Decoded,
-            1 => Keep::Pages(half(pages)),
-            2 => Keep::Pages((0..pages).collect()),
-            _ => Keep::Nothing,
+            0 => Residency::Decoded,
+            1 => Residency::Pages(half(pages)),
+            2 => Residency::Pages((0..pages).collect()),
+            _ => Residency::Nothing,
         };
         for retain_bytes in [0, 1 << 20] {
             for keep in [
                 kept(&graph, all),
-                kept(&graph, |_, pages| Keep::Pages(half(pages))),
-                kept(&graph, |_, _| Keep::Nothing),
+                kept(&graph, |_, pages| Residency::Pages(half(pages))),
+                kept(&graph, |_, _| Residency::Nothing),
                 kept(&graph, mixed),
             ] {
                 assert_eq!(batches(&new(keep, retain_bytes), &seeds), expected);
@@ -160,11 +160,11 @@ fn trees_of_several_types_share_no_node() {
     let mut options = options(1);
     options.sample.iter_mut().for_each(|sample| sample.disjoint = true);
     let new = |keep| {
-        let residents = kept(&graph, |_, _| Keep::clone(&keep));
+        let residents = kept(&graph, |_, _| Residency::clone(&keep));
         Loader::of_types(&*graph, options.clone(), residents).unwrap()
     };
-    let found = batches(&new(Keep::Nothing), &seeds);
-    assert_eq!(found, batches(&new(Keep::Decoded), &seeds));
+    let found = batches(&new(Residency::Nothing), &seeds);
+    assert_eq!(found, batches(&new(Residency::Decoded), &seeds));
     for batch in found {
         for nodes in &batch.nodes {
             let pairs: std::collections::HashSet<_> = nodes.tree.iter().zip(&nodes.n_id).collect();
@@ -178,7 +178,7 @@ fn trees_of_several_types_share_no_node() {
         }
     }
     options.sample[2].disjoint = false;
-    let residents = kept(&graph, |_, _| Keep::Nothing);
+    let residents = kept(&graph, |_, _| Residency::Nothing);
     assert!(Loader::of_types(&*graph, options, residents).is_err());
 }
 
@@ -186,7 +186,7 @@ fn trees_of_several_types_share_no_node() {
 fn what_makes_no_batches_is_said() {
     let (_folder, path) = sample();
     let graph = open(&path);
-    let new = |options| Loader::of_types(&*graph, options, kept(&graph, |_, _| Keep::Nothing));
+    let new = |options| Loader::of_types(&*graph, options, kept(&graph, |_, _| Residency::Nothing));
     let mut few = options(0);
     few.sample.pop();
     let mut uneven = options(0);
@@ -213,7 +213,7 @@ fn neighbours_of_another_type_are_damage() {
         std::fs::rename(path.join(graph), building.folder().join(graph)).unwrap();
     }
     let graph = open(&building.commit(&other).unwrap());
-    for keep in [Keep::Decoded, Keep::Nothing] {
+    for keep in [Residency::Decoded, Residency::Nothing] {
         let kept = kept(&graph, |_, _| keep.clone());
         let error = match Loader::of_types(&*graph, options(1), kept) {
             Ok(loader) => loader.epoch(0, &[0, 1, 2], 0).unwrap().find_map(Result::err).unwrap(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Layout, small, within};
 use tiergraph_graph::OpenOptions;
 use tiergraph_sampler::{
-    Fanout, Keep, Loader, LoaderOptions, MiniBatch, Plan, Prepared, SampleOptions, Sharing,
+    Fanout, Loader, LoaderOptions, MiniBatch, Plan, Prepared, Residency, SampleOptions, Sharing,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ fn more_memory_keeps_more_and_changes_no_batch() {
 fn an_epoch_that_was_left_early_stops_no_later_reads() {
     within(LIMIT, || {
         let graph = Layout::mixed(true).build();
-        let loader = Loader::new(graph.open(), options(false), &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(graph.open(), options(false), &Residency::Nothing, []).unwrap();
         let seeds: Vec<u32> = (0..400).collect();
         let begun = loader.epoch(0, &seeds, 0).unwrap();
         assert_eq!(begun.take(1).map(|prepared| prepared.unwrap().batch.number).sum::<u32>(), 0);
@@ -73,7 +73,7 @@ fn rows_that_share_no_reads_are_the_same_rows() {
         let mut found = Vec::new();
         for sharing in [Sharing::Pages, Sharing::Nothing] {
             let options = LoaderOptions { sharing, ..options(true) };
-            let loader = Loader::new(graph.open(), options, &Keep::Decoded, []).unwrap();
+            let loader = Loader::new(graph.open(), options, &Residency::Decoded, []).unwrap();
             let mut epoch = loader.epoch(0, &seeds, 0).unwrap();
             let rows =
                 |prepared: Prepared| prepared.x[0].as_ref().unwrap().floats().unwrap().to_vec();
@@ -101,7 +101,7 @@ fn threads_that_do_not_fit_are_counted_together() {
     let sample = Layout::mixed(true).build();
     let options = LoaderOptions { threads: 6, retain_bytes: 0, ..options(false) };
     let open = |memory| sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
-    let make = |graph| Loader::new(graph, options.clone(), &Keep::Nothing, []);
+    let make = |graph| Loader::new(graph, options.clone(), &Residency::Nothing, []);
     let roomy = open(160 << 20);
     let opened = roomy.budget().used();
     let loader = make(Arc::clone(&roomy)).unwrap();

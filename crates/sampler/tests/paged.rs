@@ -23,7 +23,7 @@ use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_io::engine::{Fault, FaultSettings, Posix, Retry, RetrySettings};
 use tiergraph_sampler::{
-    EpochStats, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Plan, Rank, Resident,
+    EpochStats, Fanout, Inputs, Loader, LoaderOptions, MiniBatch, Plan, Rank, Residency, Resident,
     SampleOptions, Strategy as Choice, Times,
 };
 use values::{time, weight, with_values};
@@ -83,7 +83,8 @@ fn what_is_read_makes_the_same_batches() {
         let graph = sample.open();
         let seeds: Vec<u32> = (0..400).map(|i| i * 7).collect();
         for way in ways() {
-            let kept = Loader::new(Arc::clone(&graph), options(way.clone()), &Keep::Decoded, []);
+            let kept =
+                Loader::new(Arc::clone(&graph), options(way.clone()), &Residency::Decoded, []);
             let (expected, stats) = epoch(&kept.unwrap(), &seeds).unwrap();
             assert_eq!((stats.bytes_ssd, stats.bytes_ssd_values), (0, 0));
             for (batch, numbers, weights, times) in &expected {
@@ -95,7 +96,7 @@ fn what_is_read_makes_the_same_batches() {
                 assert!(weights.as_ref().is_none_or(|w| all(&|i, edge| w[i] == weight(edge))));
                 assert!(times.as_ref().is_none_or(|t| all(&|i, edge| t[i] == time(edge))));
             }
-            for keep in [Keep::Decoded, Keep::Pages(vec![0, 2]), Keep::Nothing] {
+            for keep in [Residency::Decoded, Residency::Pages(vec![0, 2]), Residency::Nothing] {
                 for retain_bytes in [0, 8 << 10, 16 << 20] {
                     let resident = Resident::NONE;
                     let options = LoaderOptions { resident, retain_bytes, ..options(way.clone()) };
@@ -121,7 +122,7 @@ fn numbers_are_read_of_the_chosen_arcs_only() {
     let graph = sample.open();
     let resident = Resident { numbers: false, ..Resident::ALL };
     let options = LoaderOptions { resident, threads: 1, window: 100, ..options(by(false, None)) };
-    let loader = Loader::new(graph, options, &Keep::Decoded, []).unwrap();
+    let loader = Loader::new(graph, options, &Residency::Decoded, []).unwrap();
     let (batches, stats) = epoch(&loader, &[5, 6, 70]).unwrap();
     let arcs = batches.iter().flat_map(|(batch, ..)| batch.edges[0].e_id.iter());
     let pages: BTreeSet<u64> = arcs.map(|arc| arc / (PAGE / 4)).collect();
@@ -140,7 +141,7 @@ fn a_hub_of_many_pages_is_chosen_from() {
     for way in ways() {
         let load = |resident| {
             let options = LoaderOptions { resident, ..options(way.clone()) };
-            Loader::new(Arc::clone(&graph), options, &Keep::Nothing, []).unwrap()
+            Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap()
         };
         let (expected, _) = epoch(&load(Resident::ALL), &hub).unwrap();
         let before = graph.budget().used();
@@ -171,7 +172,7 @@ proptest! {
         let layout = Layout { vertices: 50, edges, ..layout(directed) };
         let sample = with_values(&layout);
         let options = LoaderOptions { threads: 1, prefetch: 1, ..options(ways()[way].clone()) };
-        let kept = Loader::new(sample.open(), options.clone(), &Keep::Decoded, []).unwrap();
+        let kept = Loader::new(sample.open(), options.clone(), &Residency::Decoded, []).unwrap();
         let (expected, _) = epoch(&kept, &seeds).unwrap();
         let memory = Some(mebibytes << 20);
         let graph = sample.open_as(&OpenOptions { memory, ..small() });
@@ -183,7 +184,7 @@ proptest! {
         let (found, _) = epoch(&loader, &seeds).unwrap();
         prop_assert!(found == expected, "{fitted:?}");
         prop_assert!(graph.budget().used() <= mebibytes << 20);
-        let keep = vec![Keep::Decoded, Keep::Pages(vec![0]), Keep::Nothing].swap_remove(keep);
+        let keep = vec![Residency::Decoded, Residency::Pages(vec![0]), Residency::Nothing].swap_remove(keep);
         let resident = Resident { weights, times, numbers };
         let options = LoaderOptions { resident, retain_bytes, ..options };
         let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
@@ -225,7 +226,7 @@ fn less_memory_keeps_fewer_columns_and_changes_no_batch() {
 
 fn stored(graph: Arc<Graph>, way: SampleOptions) -> Loader {
     let options = LoaderOptions { resident: Resident::NONE, ..options(way) };
-    Loader::new(graph, options, &Keep::Decoded, []).unwrap()
+    Loader::new(graph, options, &Residency::Decoded, []).unwrap()
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn damaged_values_end_the_epoch_and_are_named() {
         assert_eq!(error.kind(), ErrorKind::Format);
         let place = format!("page 2 (offset 8192) of `edges/{file}`");
         assert!(error.to_string().contains(&place), "{error}");
-        let kept = Loader::new(sample.open(), options(way), &Keep::Decoded, []).unwrap_err();
+        let kept = Loader::new(sample.open(), options(way), &Residency::Decoded, []).unwrap_err();
         assert!(kept.to_string().contains(&place), "{kept}");
         let damage = verify(&sample.path, &Silent, &Cancel::default()).unwrap().damage;
         assert_eq!(damage.len(), 1, "{damage:?}");
@@ -281,7 +282,7 @@ fn drives_that_fail_end_the_epoch_and_passing_faults_do_not() {
     // Neighbours are read too, so that the loader can be made at all.
     let settings = FaultSettings { lasting: 0.3, seed: 5, ..FaultSettings::default() };
     let options = LoaderOptions { resident: Resident::NONE, ..options(way) };
-    let loader = Loader::new(faulty(settings, 2), options, &Keep::Nothing, []).unwrap();
+    let loader = Loader::new(faulty(settings, 2), options, &Residency::Nothing, []).unwrap();
     let error = epoch(&loader, &seeds).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     let text = error.to_string();

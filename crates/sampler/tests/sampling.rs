@@ -10,20 +10,20 @@ use std::slice::from_ref;
 use tiergraph_core::ErrorKind;
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::{
-    EpochKey, Fanout, Keep, MiniBatch, Purpose, SampleOptions, Sampler, Seeds, TableKind, Topology,
-    WindowSource,
+    EpochKey, Fanout, MiniBatch, Purpose, Residency, SampleOptions, Sampler, Seeds, TableKind,
+    Topology, WindowSource,
 };
 
 const TABLES: [TableKind; 2] = [TableKind::Dense, TableKind::Hashed];
 
 /// Everything, half of the pages, and nothing in memory.
-fn keeps(graph: &Graph, direction: Direction) -> Vec<Keep> {
+fn keeps(graph: &Graph, direction: Direction) -> Vec<Residency> {
     let pages = graph.row_pages(direction).unwrap().index.len() as u64;
     vec![
-        Keep::Decoded,
-        Keep::Pages((0..pages).collect()),
-        Keep::Pages((0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect()),
-        Keep::Nothing,
+        Residency::Decoded,
+        Residency::Pages((0..pages).collect()),
+        Residency::Pages((0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect()),
+        Residency::Nothing,
     ]
 }
 
@@ -143,7 +143,7 @@ proptest! {
 fn a_batch_keeps_pygs_contract() {
     let sample = Layout { dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
-    let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10, 5]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let key = EpochKey::new(1, 1, Purpose::Sample);
@@ -177,7 +177,7 @@ fn every_neighbour_is_equally_likely() {
     let sample = Layout { vertices: 51, edges, dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
     let hub = graph.find(&[0]).unwrap()[0];
-    let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let (mut counts, mut batch) = (vec![0u32; 51], MiniBatch::default());
@@ -201,11 +201,11 @@ fn what_cannot_be_sampled_is_said() {
     let key = EpochKey::new(1, 1, Purpose::Sample);
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let mut batch = MiniBatch::default();
-    let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let error =
         sampler.sample(from_ref(&topology), &[key], of(0, &[3000]), &mut batch).unwrap_err();
     assert_eq!(error.to_string(), "cannot sample from seed `3000`: expected one of 3000 vertices");
-    let nothing = Topology::open(&graph, Direction::In, &Keep::Nothing).unwrap();
+    let nothing = Topology::open(&graph, Direction::In, &Residency::Nothing).unwrap();
     let error = sampler.sample(from_ref(&nothing), &[key], of(0, &[0]), &mut batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Input);
     let large = SampleOptions { fanouts: most(&[u32::MAX]), ..SampleOptions::default() };
@@ -213,7 +213,7 @@ fn what_cannot_be_sampled_is_said() {
     assert!(error.to_string().contains("at most 33554432 neighbours"), "{error}");
     let full = sample.open_as(&OpenOptions { memory: Some(25 << 20), ..small() });
     let held = full.reserve(full.budget().left(), "everything").unwrap();
-    let error = Topology::open(&full, Direction::In, &Keep::Decoded).unwrap_err();
+    let error = Topology::open(&full, Direction::In, &Residency::Decoded).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Budget);
     drop(held);
 }

@@ -11,7 +11,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_ingest::features::{RowOrder, relay};
 use tiergraph_sampler::pipeline::reorder::by_degree;
-use tiergraph_sampler::{Keep, Loader, LoaderOptions, ReorderedRows};
+use tiergraph_sampler::{Loader, LoaderOptions, ReorderedRows, Residency};
 
 use crate::calls::Call;
 use crate::errors::{from_json, to_json};
@@ -111,7 +111,7 @@ fn choose(
     };
     let seeds = graph.find(seeds)?;
     let graph = Arc::new(graph);
-    let keep = Keep::all_within(&graph, loader.direction, graph.budget().left() / 2);
+    let keep = Residency::all_within(&graph, loader.direction, graph.budget().left() / 2);
     let loader = Loader::new(graph, LoaderOptions { threads: 1, ..loader }, &keep, [])?;
     let batches = options.presample.unwrap_or(usize::MAX);
     let mut reordered = loader.reorder_rows(layout, 0, &seeds, batches)?;

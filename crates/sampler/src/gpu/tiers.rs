@@ -7,7 +7,7 @@ use tiergraph_gpu::{DeviceBuf, Mapped, Stream};
 use tiergraph_graph::{Direction, Features, Graph};
 use tiergraph_mem::Reservation;
 
-use crate::residency::neighbors::Keep;
+use crate::residency::neighbors::Residency;
 use crate::residency::offsets::Offsets;
 use crate::residency::rows::RowStore;
 use crate::residency::topology::Topology;
@@ -39,7 +39,7 @@ pub(super) fn lists(
     direction: Direction,
     left: u64,
 ) -> Result<(Lists, Option<Reservation>)> {
-    let topology = Topology::open(graph, direction, &Keep::Decoded)?;
+    let topology = Topology::open(graph, direction, &Residency::Decoded)?;
     let decoded = topology.decoded().unwrap_or(&[]);
     let offsets = match topology.offsets() {
         Offsets::Narrow(sums) => sums.iter().map(|&sum| u64::from(sum)).collect::<Vec<u64>>(),

@@ -16,7 +16,7 @@ use crate::pipeline::shared::Shared;
 use crate::pipeline::types::GraphTypes;
 use crate::residency::columns::Columns;
 use crate::residency::hotness::{Hotness, Placed};
-use crate::residency::neighbors::Keep;
+use crate::residency::neighbors::Residency;
 use crate::residency::rows::RowStore;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
@@ -25,23 +25,23 @@ use crate::sampling::batch::MiniBatch;
 #[derive(Debug, Clone, Default)]
 pub struct Residents {
     /// Neighbours, by edge type.
-    pub neighbors: Vec<Keep>,
+    pub neighbors: Vec<Residency>,
     /// Nodes whose rows of features are kept, by node type.
     pub rows: Vec<Vec<u32>>,
 }
 
 impl Residents {
     /// What is kept of a graph with one type.
-    pub fn of_one(keep: Keep, rows: impl IntoIterator<Item = u32>) -> Self {
+    pub fn of_one(keep: Residency, rows: impl IntoIterator<Item = u32>) -> Self {
         Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
     }
 
     /// Pages of neighbours that are kept, of edge types with so many.
     pub(crate) fn pages(&self, all: &[u64]) -> u64 {
         let kept = self.neighbors.iter().zip(all).map(|(keep, &pages)| match keep {
-            Keep::Decoded => pages,
-            Keep::Pages(kept) => kept.len() as u64,
-            Keep::Nothing => 0,
+            Residency::Decoded => pages,
+            Residency::Pages(kept) => kept.len() as u64,
+            Residency::Nothing => 0,
         });
         kept.sum()
     }
@@ -52,7 +52,7 @@ impl Residents {
 /// ```
 /// use std::sync::Arc;
 /// use tiergraph_graph::{Graph, OpenOptions};
-/// use tiergraph_sampler::{Fanout, Keep, Loader, LoaderOptions, SampleOptions};
+/// use tiergraph_sampler::{Fanout, Residency, Loader, LoaderOptions, SampleOptions};
 /// # use tiergraph_core::{Cancel, Silent};
 /// # use tiergraph_ingest::build::{BuildOptions, Purpose, build};
 /// # use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
@@ -69,7 +69,7 @@ impl Residents {
 /// let fanouts = vec![Fanout::Most(25), Fanout::Most(10)];
 /// let sample = SampleOptions { fanouts, ..SampleOptions::default() };
 /// let options = LoaderOptions { batch_size: 2, ..LoaderOptions::new(sample) };
-/// let loader = Loader::new(graph, options, &Keep::Decoded, [])?;
+/// let loader = Loader::new(graph, options, &Residency::Decoded, [])?;
 /// for prepared in loader.epoch(0, &[0, 1, 2, 3, 4, 5], 0)? {
 ///     let batch = prepared?.batch;
 ///     assert_eq!(batch.batch_size(), 2);
@@ -90,7 +90,7 @@ impl Loader {
     pub fn new(
         graph: Arc<Graph>,
         options: LoaderOptions,
-        keep: &Keep,
+        keep: &Residency,
         rows: impl IntoIterator<Item = u32>,
     ) -> Result<Self> {
         Self::of_types(graph, options, Residents::of_one(keep.clone(), rows))
@@ -237,7 +237,7 @@ impl Loader {
         let (types, options) = (self.0.types.clone(), self.0.options.clone());
         // What was kept goes before what shall be kept comes.
         drop(self);
-        let neighbors = placed.pages.into_iter().map(Keep::Pages).collect();
+        let neighbors = placed.pages.into_iter().map(Residency::Pages).collect();
         Self::of_types(types, options, Residents { neighbors, rows: placed.rows })
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, HeteroGraph};
 
-use crate::residency::neighbors::Keep;
+use crate::residency::neighbors::Residency;
 use crate::residency::topology::{Sides, Topology};
 
 /// The node types that an edge type's edges lead from and to, by their places.
@@ -83,7 +83,7 @@ impl GraphTypes {
         &self,
         edge_type: usize,
         direction: Direction,
-        keep: &Keep,
+        keep: &Residency,
     ) -> Result<Topology> {
         let Ends { source, destination } = self.ends[edge_type];
         let base = if source == destination { 0 } else { count(&self.nodes[destination])? };

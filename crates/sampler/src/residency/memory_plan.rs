@@ -28,7 +28,7 @@ use crate::residency::needs::{
     FeatureRows, PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns,
     least_bytes,
 };
-use crate::residency::neighbors::Keep;
+use crate::residency::neighbors::Residency;
 use crate::residency::offsets::Offsets;
 use crate::residency::room::{BatchBytes, InFlight};
 use crate::residency::sizes::Sizes;
@@ -309,7 +309,7 @@ impl<'a> Planner<'a> {
 
     /// Bytes of all neighbours unpacked, and of all rows.
     fn everything(&self) -> u64 {
-        let neighbors = vec![Keep::Decoded; self.pages.len()];
+        let neighbors = vec![Residency::Decoded; self.pages.len()];
         keep_bytes(&neighbors, &self.pages, &self.arcs)
             + self.rows.iter().map(|rows| rows.bytes()).sum::<u64>()
     }
@@ -349,7 +349,7 @@ impl<'a> Planner<'a> {
         let plan = MemoryPlan {
             kept_pages: residents.pages(&self.pages),
             pages: self.pages.iter().sum(),
-            decoded: residents.neighbors.iter().all(|keep| matches!(keep, Keep::Decoded)),
+            decoded: residents.neighbors.iter().all(|keep| matches!(keep, Residency::Decoded)),
             kept_rows: residents.rows.iter().map(|rows| rows.len() as u64).sum(),
             rows: self.rows.iter().map(|rows| rows.rows).sum(),
             kept_values_bytes,
@@ -388,12 +388,12 @@ impl<'a> Planner<'a> {
         let neighbors = placed.pages.into_iter().enumerate().map(|(edge_type, pages)| {
             let (all, arcs) = (self.pages[edge_type], self.arcs[edge_type]);
             let packed = (pages.len() * PAGE_BYTES) as u64;
-            let more = Keep::Decoded.bytes(all, arcs).saturating_sub(packed);
+            let more = Residency::Decoded.bytes(all, arcs).saturating_sub(packed);
             if pages.len() as u64 == all && more <= left {
                 left -= more;
-                return Keep::Decoded;
+                return Residency::Decoded;
             }
-            Keep::Pages(pages)
+            Residency::Pages(pages)
         });
         Residents { neighbors: neighbors.collect(), rows: placed.rows }
     }
@@ -411,11 +411,11 @@ impl<'a> Planner<'a> {
 
 /// For each edge type in turn the fastest that keeps all of its neighbours in what is left of
 /// `bytes`.
-fn all_within(types: &GraphTypes, options: &TypedOptions, mut bytes: u64) -> Vec<Keep> {
+fn all_within(types: &GraphTypes, options: &TypedOptions, mut bytes: u64) -> Vec<Residency> {
     let direction = options.batches.direction;
     let (pages, arcs) = (types.pages(direction), types.arcs());
     let each = types.edges.iter().zip(pages.iter().zip(arcs)).map(|(graph, (&pages, arcs))| {
-        let keep = Keep::all_within(graph, direction, bytes);
+        let keep = Residency::all_within(graph, direction, bytes);
         bytes -= keep.bytes(pages, arcs).min(bytes);
         keep
     });
@@ -423,7 +423,7 @@ fn all_within(types: &GraphTypes, options: &TypedOptions, mut bytes: u64) -> Vec
 }
 
 /// Bytes of what is kept of the neighbours of edge types with so many pages and arcs.
-fn keep_bytes(neighbors: &[Keep], pages: &[u64], arcs: &[u64]) -> u64 {
+fn keep_bytes(neighbors: &[Residency], pages: &[u64], arcs: &[u64]) -> u64 {
     let of = neighbors.iter().zip(pages.iter().zip(arcs));
     of.map(|(keep, (&pages, &arcs))| keep.bytes(pages, arcs)).sum()
 }

@@ -1,12 +1,12 @@
-//! What of the neighbours stays in memory.
+//! Residency of neighbours: all unpacked, some pages, or none.
 
 use tiergraph_cache::RankedSet;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_mem::PAGE_BYTES;
 
-/// What of the neighbours stays in memory, for a [`Topology`](crate::residency::topology::Topology).
+/// Which neighbours are resident in memory, for a [`Topology`](crate::residency::topology::Topology).
 #[derive(Debug, Clone, Default)]
-pub enum Keep {
+pub enum Residency {
     /// Every neighbour as a 4-byte id: the fastest, and the largest.
     Decoded,
     /// These pages as they are on disk, about half as large.
@@ -16,7 +16,7 @@ pub enum Keep {
     Nothing,
 }
 
-impl Keep {
+impl Residency {
     /// The fastest that keeps all neighbours of `graph` in at most `bytes`; nothing where they do
     /// not fit, or there are none in this direction.
     pub fn all_within(graph: &Graph, direction: Direction, bytes: u64) -> Self {

@@ -16,7 +16,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
 
 use crate::residency::columns::{Columns, step_bytes};
-use crate::residency::neighbors::Keep;
+use crate::residency::neighbors::Residency;
 use crate::residency::offsets::Offsets;
 use crate::residency::page_map::PageMap;
 use crate::sampling::weighted::Weighted;
@@ -69,7 +69,7 @@ impl Topology {
     /// # Errors
     /// [`ErrorKind::Input`] for a graph without rows in this direction, [`ErrorKind::Budget`] where
     /// what shall be kept does not fit, and what reading gives.
-    pub fn open(graph: &Graph, direction: Direction, keep: &Keep) -> Result<Self> {
+    pub fn open(graph: &Graph, direction: Direction, keep: &Residency) -> Result<Self> {
         Self::open_between(graph, direction, Sides::all(graph), keep)
     }
 
@@ -81,7 +81,7 @@ impl Topology {
         graph: &Graph,
         direction: Direction,
         sides: Sides,
-        keep: &Keep,
+        keep: &Residency,
     ) -> Result<Self> {
         let Some(rows) = graph.row_pages(direction) else {
             let needs = format!("the layout `{direction}.rows`");
@@ -113,9 +113,9 @@ impl Topology {
             _held: held,
         };
         match keep {
-            Keep::Decoded => topology.store = topology.decode_all(graph)?,
-            Keep::Pages(kept) => topology.store = topology.load(graph, kept)?,
-            Keep::Nothing => {}
+            Residency::Decoded => topology.store = topology.decode_all(graph)?,
+            Residency::Pages(kept) => topology.store = topology.load(graph, kept)?,
+            Residency::Nothing => {}
         }
         Ok(topology)
     }
@@ -189,17 +189,17 @@ impl Topology {
         }
     }
 
-    /// The bytes of a page that is kept.
+    /// The bytes of a resident page.
     #[inline]
-    pub fn kept_page(&self, page: u64) -> Option<&[u8]> {
+    pub fn resident_page(&self, page: u64) -> Option<&[u8]> {
         let Store::Pages { set, bytes } = &self.store else { return None };
         let at = set.rank(page)? as usize * PAGE_BYTES;
         Some(&bytes[at..at + PAGE_BYTES])
     }
 
-    /// Whether a page is kept.
+    /// Whether a page is resident.
     #[inline]
-    pub fn is_kept(&self, page: u64) -> bool {
+    pub fn is_page_resident(&self, page: u64) -> bool {
         matches!(&self.store, Store::Pages { set, .. } if set.contains(page))
     }
 
@@ -208,7 +208,7 @@ impl Topology {
     #[inline]
     pub fn prefetch(&self, vertex: u32) {
         let page = self.map.page(vertex, 0);
-        if let Some(bytes) = self.kept_page(page) {
+        if let Some(bytes) = self.resident_page(page) {
             let place = vertex.wrapping_sub(self.map.begin(page).0) as usize;
             prefetch(bytes, 0);
             prefetch(bytes, (32 + 2 * place).min(PAGE_BYTES - 1));
@@ -260,7 +260,7 @@ impl Topology {
     }
 
     /// As [`resolve`](Self::resolve), with whichever pages `arcs` are on, all of them kept.
-    pub fn resolve_kept(
+    pub fn resolve_resident(
         &self,
         vertex: u32,
         arcs: &[u64],
@@ -268,7 +268,7 @@ impl Topology {
         list: &mut Vec<u64>,
     ) -> Result<()> {
         let (page, all) = (self.map.page(vertex, 0), self.offsets.arcs(vertex));
-        let kept = |page| self.kept_page(page).ok_or_else(|| self.not_kept(page));
+        let kept = |page| self.resident_page(page).ok_or_else(|| self.not_resident(page));
         if !self.map.goes_on(vertex, page) {
             return self.resolve(kept(page)?, vertex, arcs, out, list);
         }
@@ -281,7 +281,7 @@ impl Topology {
     }
 
     #[cold]
-    fn not_kept(&self, page: u64) -> Error {
+    fn not_resident(&self, page: u64) -> Error {
         Error::new(ErrorKind::Input, "use page").object(page).expected("one that is in memory")
     }
 

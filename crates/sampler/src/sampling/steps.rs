@@ -1,6 +1,6 @@
 //! The three steps of a hop that samplers share: which arcs, whom they lead to, their places.
 //!
-//! Each step knows its addresses beforehand and asks for them ahead. Nodes are those of one type
+//! Each step knows its addresses beforehand and prefetches them. Nodes are those of one type
 //! where a graph has several.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::sampling::relabel::MAX_PLACES;
 
 /// Nodes that go through the three steps together: so many fit the L2 cache.
 pub(crate) const BLOCK: usize = 128;
-/// How many accesses ahead memory is asked for.
+/// How many accesses ahead memory is prefetched.
 pub(crate) const AHEAD: usize = 16;
 
 /// What is drawn for each node of a hop.
@@ -127,7 +127,7 @@ pub(crate) fn resolve(
     Ok(())
 }
 
-/// As [`resolve`], on pages that are kept.
+/// As [`resolve`], on pages that are resident.
 fn resolve_on_pages(
     topology: &Topology,
     taken: Taken<'_>,
@@ -144,7 +144,7 @@ fn resolve_on_pages(
         let edges = at..at + run.len();
         at = edges.end;
         let (arcs, out) = (&taken.e_id[edges.clone()], &mut neighbors[edges]);
-        topology.resolve_kept(taken.vertex(run), arcs, out, list)?;
+        topology.resolve_resident(taken.vertex(run), arcs, out, list)?;
     }
     Ok(())
 }

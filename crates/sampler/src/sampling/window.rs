@@ -255,7 +255,7 @@ pub(crate) fn look_up(
 ) -> Result<Vec<Vec<u32>>> {
     let found = taken.iter().map(|taken| vec![0; taken.e_id.len()]).collect();
     let hop = Hop { topology, taken, found, list: Vec::new() };
-    let here = |page| topology.is_kept(page) || retained.get(page).is_some();
+    let here = |page| topology.is_page_resident(page) || retained.get(page).is_some();
     let (hits, mut misses): (Vec<Request>, Vec<Request>) =
         requests(topology, taken).partition(|request| here(request.page));
     misses.sort_unstable();
@@ -270,7 +270,7 @@ pub(crate) fn look_up(
         let (mut hop, retained) = (hop.borrow_mut(), retained.borrow());
         for &request in now {
             if let Some(page) =
-                topology.kept_page(request.page).or_else(|| retained.get(request.page))
+                topology.resident_page(request.page).or_else(|| retained.get(request.page))
             {
                 hop.resolve(request, page)?;
             }
