@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
-from _cgroup import MemoryGroup
+from common.cgroup import MemoryGroup
 
 NUMBERS = itertools.count()
 
