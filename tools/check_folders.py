@@ -25,7 +25,7 @@ MOST = 20
 TESTS = {"tests", "target"}
 """Folders that mirror sources, or are made from them."""
 
-LATER = {"crates/sampler/src", "python/tiergraph"}
+LATER = {"python/tiergraph"}
 """Folders that are told, not refused."""
 
 

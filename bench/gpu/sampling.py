@@ -4,23 +4,26 @@
 
 Needs a GPU, PyTorch, PyG, tiergraph from a wheel; `pylibwholegraph-cu13` for the comparison,
 without which its rows are left out and the reason is printed. Samples 8,000 seeds at [25, 10] from
-RMAT of that scale, renumbered, with the topology in device and in pinned host memory; gathers
-500,000 random rows of 512 bytes and 4 KiB from both. Medians, interleaved; one JSON object a row
-goes to FILE.
+RMAT of that scale, renumbered, with the topology in device and in pinned host memory: seconds
+until the nodes and edges of a batch are written, on the caller's clock. Gathers 500,000 random rows
+of 512 bytes and 4 KiB from both: seconds of the kernels that gather, as the profiler has them,
+since a loader's batch is also sampled. Medians, interleaved; one JSON object a row goes to FILE.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import _arguments
 import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 import tiergraph as tg
 
@@ -28,6 +31,9 @@ SEEDS, FANOUTS = 8000, [25, 10]
 ROWS = 500_000
 TABLE_ROWS = 2_000_000
 REPEATS = 20
+
+Call: TypeAlias = Callable[[], int]
+"""Does a piece of work on the GPU; how much."""
 
 
 def main() -> None:
@@ -38,7 +44,7 @@ def main() -> None:
     path = args.folder / f"sample-{args.scale}.tg"
     if not path.exists():
         tg.generate("rmat", path, scale=args.scale, layouts="training")
-    contenders: dict[str, Callable[[], int]] = {}
+    contenders: dict[str, Call] = {}
     for place, memory in (("device", None), ("host", host_only(path))):
         contenders[f"tiergraph {place}"] = sampler(path, memory)
     if peers is not None:
@@ -53,7 +59,7 @@ def main() -> None:
         contenders = gathers(args.folder, dim)
         if peers is not None:
             contenders |= peers.gathers(dim)
-        for name, (seconds, moved) in timed(contenders).items():
+        for name, (seconds, moved) in timed(contenders, seconds_gathering).items():
             rows.append({"what": "gather", "who": name, "row_bytes": 4 * dim, "seconds": seconds})
             print(
                 f"gather {ROWS} rows of {4 * dim:4} B: {name:22} {seconds * 1e3:7.3f} ms, "
@@ -63,20 +69,40 @@ def main() -> None:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
-def timed(contenders: dict[str, Callable[[], int]]) -> dict[str, tuple[float, float]]:
+def timed(
+    contenders: dict[str, Call], clock: Callable[[Call], tuple[float, int]] | None = None
+) -> dict[str, tuple[float, float]]:
     """Median seconds and median of what was done, of calls that take turns."""
+    clock = clock or seconds_waited
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     work: dict[str, list[int]] = {name: [] for name in contenders}
     for turn in range(REPEATS + 2):
         for name, call in contenders.items():
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            done = call()
-            torch.cuda.synchronize()
+            took, done = clock(call)
             if turn >= 2:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(took)
                 work[name].append(done)
     return {n: (statistics.median(seconds[n]), statistics.median(work[n])) for n in contenders}
+
+
+def seconds_waited(call: Call) -> tuple[float, int]:
+    """Seconds until the GPU has done what `call` gives it, and what that was."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    done = call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, done
+
+
+def seconds_gathering(call: Call) -> tuple[float, int]:
+    """Seconds of the kernels of `call` that gather, and what it gathered."""
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        done = call()
+        torch.cuda.synchronize()
+    kernels = [event for event in profiler.events() if "gather" in event.name.lower()]
+    assert kernels, sorted({event.name for event in profiler.events()})
+    return sum(kernel.device_time for kernel in kernels) * 1e-6, done
 
 
 def host_only(path: Path) -> int:
@@ -87,8 +113,8 @@ def host_only(path: Path) -> int:
     return working + info["arcs"]
 
 
-def sampler(path: Path, memory: int | None) -> Callable[[], int]:
-    """Samples a batch, with other seeds each time."""
+def sampler(path: Path, memory: int | None) -> Call:
+    """Samples a batch without features, with other seeds each time."""
     graph = tg.open(path)
     degrees = graph.degrees("in")
     seeds = np.flatnonzero(degrees > 0)
@@ -103,19 +129,11 @@ def sampler(path: Path, memory: int | None) -> Callable[[], int]:
     )
     placed = loader.kept()
     assert placed["neighbors_on_device"] == (memory is None), placed
-    native = loader._part._native
-    order = native.order(0)
-    numbers = iter(range(10_000))
-
-    def sample() -> int:
-        number = next(numbers)
-        places = order[number * SEEDS : (number + 1) * SEEDS]
-        return sum(native.sample(0, number, places)[1])
-
-    return sample
+    edges = batches(loader)
+    return lambda: next(edges)
 
 
-def gathers(folder: Path, dim: int) -> dict[str, Callable[[], int]]:
+def gathers(folder: Path, dim: int) -> dict[str, Call]:
     """Gathers by a loader that samples nothing: its batch is its seeds."""
     path = folder / f"rows-{dim}.tg"
     if not path.exists():
@@ -139,20 +157,25 @@ def gathers(folder: Path, dim: int) -> dict[str, Callable[[], int]]:
     return made
 
 
-def gather(loader: tg.NeighborLoader, dim: int) -> Callable[[], int]:
-    """Gathers the rows of one batch, again and again."""
-    native = loader._part._native
-    order = native.order(0)
-    x = torch.empty((ROWS, dim), device="cuda")
-    nodes = torch.empty(ROWS, dtype=torch.int64, device="cuda")
-
-    native.sample(0, 0, order[:ROWS])
+def gather(loader: tg.NeighborLoader, dim: int) -> Call:
+    """Makes a batch of seeds alone, others each time."""
+    edges = batches(loader)
 
     def run() -> int:
-        native.fill(nodes.data_ptr(), 0, 0, x.data_ptr())
+        next(edges)
         return 4 * dim * ROWS
 
     return run
+
+
+def batches(loader: tg.NeighborLoader) -> Iterator[int]:
+    """Edges of each batch of epoch after epoch, without PyG's data."""
+    part = loader.maker.open()
+    for epoch in itertools.count():
+        native = part.epoch(epoch, 0, 0, 1)
+        while (batch := native.next()) is not None:
+            if batch["batch_size"] == loader.batch_size:
+                yield sum(batch["num_sampled_edges"])
 
 
 def whole_graph() -> Any:

@@ -26,9 +26,9 @@ from .features import add_features
 from .graph import Graph, open
 from .hetero import HeteroGraph, open_hetero
 from .hetero.build import build_hetero
-from .hetero.loader import HeteroNeighborLoader
-from .link import LinkNeighborLoader
-from .loader import NeighborLoader
+from .loaders.hetero import HeteroNeighborLoader
+from .loaders.link import LinkNeighborLoader
+from .loaders.node import NeighborLoader
 from .ordering import order_features
 from .write import BuildOptions, build, generate
 

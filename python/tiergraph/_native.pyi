@@ -152,39 +152,49 @@ class Builder:
         """Drops everything written so far; a graph that stood at the path stays."""
 
 class Batch(TypedDict):
-    """A mini-batch of n nodes and e edges, in PyG's names."""
+    """A mini-batch in PyG's names, by the types of the graph: one of each in an ordinary graph."""
 
     number: int
     batch_size: int
-    num_sampled_nodes: list[int]
-    num_sampled_edges: list[int]
-    edge_index: NDArray[np.int64]
-    """Local, of shape (2, e): sampled neighbours, and the nodes that they were sampled for."""
+    input_id: NDArray[np.int64]
+    """The seeds' places in the list of all."""
+    seed_time: NDArray[np.int64]
+    """The seeds' times; empty without."""
+    nodes: list[NodesOfType]
+    edges: list[EdgesOfType]
+
+class NodesOfType(TypedDict):
+    """n nodes of one type."""
+
     n_id: NDArray[np.int64]
     """The user's ids, bit for bit."""
     position: NDArray[np.int64]
     """Places in the user's order."""
-    degree: NDArray[np.int64]
-    """Neighbours in the whole graph, in the sampled direction."""
+    degree: NDArray[np.int64] | None
+    """Neighbours in the whole graph, in the sampled direction, where it has one type of edges."""
+    batch: NDArray[np.int64]
+    """Disjoint batches: each node's seed. Else empty."""
+    x: NDArray[np.float32] | None
+    """Of shape (n, D), in the memory that it was gathered in."""
+    num_sampled_nodes: list[int]
+
+class EdgesOfType(TypedDict):
+    """e edges of one type."""
+
+    edge_index: NDArray[np.int64]
+    """Local, of shape (2, e): sampled neighbours, and the nodes that they were sampled for."""
     e_id: NDArray[np.int64]
     """The user's edges, where values of edges are stored; else the arcs' numbers in the graph's
     file of neighbours."""
-    batch: NDArray[np.int64]
-    """Disjoint batches: each node's seed. Else empty."""
-    input_id: NDArray[np.int64]
-    """The seeds' places in the list of all."""
-    x: NDArray[np.float32] | None
-    """Of shape (n, D), in the memory that it was gathered in."""
-    edge_attr: NDArray[np.float32] | None
-    """Features of the edges, of shape (e, D)."""
     weight: NDArray[np.float32] | None
     """What edges were sampled by, an edge."""
     time: NDArray[np.int64] | None
-    seed_time: NDArray[np.int64]
-    """The seeds' times; empty without."""
+    edge_attr: NDArray[np.float32] | None
+    """Features of the edges, of shape (e, D)."""
+    num_sampled_edges: list[int]
 
 class Loader:
-    """Makes mini-batches of a graph, which it opens for itself."""
+    """Makes mini-batches of a graph, heterogeneous or not, which it opens for itself."""
 
     def __init__(
         self,
@@ -248,36 +258,6 @@ class HeteroBuilding:
         """
 
     def abort(self) -> None: ...
-
-class NodesOfType(TypedDict):
-    """n nodes of one type."""
-
-    n_id: NDArray[np.int64]
-    num_sampled_nodes: list[int]
-    x: NDArray[np.float32] | None
-
-class EdgesOfType(TypedDict):
-    """e edges of one type."""
-
-    edge_index: NDArray[np.int64]
-    e_id: NDArray[np.int64]
-    num_sampled_edges: list[int]
-
-class HeteroBatch(TypedDict):
-    """A mini-batch of several types, in the order of the graph's."""
-
-    number: int
-    batch_size: int
-    input_id: NDArray[np.int64]
-    nodes: list[NodesOfType]
-    edges: list[EdgesOfType]
-
-class HeteroLoader:
-    """Makes mini-batches of a heterogeneous graph, which it opens for itself."""
-
-    def __init__(self, path: str, options_json: str, seeds: NDArray[np.uint64]) -> None: ...
-    def kept(self) -> str: ...
-    def epoch(self, number: int, first: int, rank: int, ranks: int) -> Epoch: ...
 
 def build_file(
     path_in: str,
@@ -368,31 +348,37 @@ class GpuLoader:
     def stream(self) -> int:
         """The CUDA stream that batches are made on."""
 
-    def order(self, number: int) -> NDArray[np.uint32]:
-        """Places in `seeds`, in the order of an epoch."""
+    def epoch(
+        self,
+        number: int,
+        first: int,
+        rank: int,
+        ranks: int,
+        allocate: Callable[[int, int, NDArray[np.int64]], Any],
+    ) -> GpuEpoch:
+        """`allocate` makes the arrays of a batch with so many nodes and edges, and these seeds.
 
-    def sample(
-        self, epoch: int, number: int, places: NDArray[np.uint32]
-    ) -> tuple[list[int], list[int]]:
-        """Nodes and edges by hop of a batch with these seeds."""
-
-    def most_selected(self) -> int:
-        """The most vertices that `select` takes at once."""
-
-    def select(self, start: int, stop: int) -> None:
-        """Makes a batch of the vertices that the graph numbers so, without edges."""
-
-    def fill(self, nodes: int, edge_index: int, e_id: int, x: int) -> int | None:
-        """Writes the sampled batch to these addresses, in order with the stream.
-
-        Gives a ticket where rows of `x` are still read from storage.
+        It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id` and `x`, and a
+        method `filled`, called when the work that fills them was given to the stream.
         """
 
-    def finish(self, ticket: int) -> bool:
-        """Waits a while for those rows; whether all are there, in order with the stream."""
+    def rows(self, most: int, allocate: Callable[[int, int, NDArray[np.int64]], Any]) -> GpuEpoch:
+        """The features of all vertices, at most `most` at a time, as batches without edges."""
 
-    def give_up(self, ticket: int) -> None:
-        """Forgets a batch that nobody wants any more."""
+class GpuEpoch:
+    """The batches of one epoch on a GPU, some of them begun ahead."""
 
-    def done(self) -> str:
-        """What was read from storage, and given to the GPU, so far."""
+    def next(self) -> GpuBatch | None: ...
+    def stats(self) -> str: ...
+    def close(self) -> None:
+        """Gives up the batches that were begun."""
+
+class GpuBatch(TypedDict):
+    """A batch whose arrays are filled in order with the loader's stream."""
+
+    number: int
+    batch_size: int
+    buffers: Any
+    """What `allocate` gave."""
+    num_sampled_nodes: list[int]
+    num_sampled_edges: list[int]

@@ -1,10 +1,9 @@
-"""What loaders are told: their options, and a graph's seeds, features, labels and times."""
+"""What loaders are told of a graph: its seeds, features, labels and times."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from .arrays import to_ids
 from .errors import InputError
 from .graph import Graph, open
-from .ranks import Rank
-from .sizes import to_bytes
 
 PathLike = str | os.PathLike[str]
 
@@ -22,71 +19,6 @@ Placement: TypeAlias = Literal["unified", "topology", "features"] | float
 
 Chosen: TypeAlias = str | bool | None
 """Features by name; True for those of the usual name, if there are such; False or None for none."""
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """What is sampled, and how seeds become batches: what PyG's loaders are told too."""
-
-    num_neighbors: Any
-    batch_size: int
-    shuffle: bool
-    drop_last: bool
-    disjoint: bool
-    weight_attr: str | None
-    time_attr: str | None
-    temporal_strategy: str
-    rank: Rank
-
-    def native(self) -> dict[str, Any]:
-        """What the native part is told of it, beside the fanouts."""
-        return {
-            "batch_size": self.batch_size,
-            "shuffle": self.shuffle,
-            "drop_last": self.drop_last,
-            "disjoint": self.disjoint or self.time_attr is not None,
-            "weight_attr": self.weight_attr,
-            "time_attr": self.time_attr,
-            "temporal_strategy": self.temporal_strategy,
-        }
-
-
-@dataclass(frozen=True)
-class LoaderOptions:
-    """What loaders are told beyond what PyG's take; `NeighborLoader` says what it means."""
-
-    seed: int | None
-    memory: int | str | None
-    threads: int | None
-    window: int | None
-    prefetch: int | None
-    placement: Placement | None
-    share_pages: bool | None
-    presample: int | None
-    direction: Literal["in", "out"] | None
-    io: str | None
-    features: Chosen
-    labels: str | None
-    edge_features: Chosen
-    device: str | None
-    device_memory: int | str | None
-    multiprocessors: int | None
-
-    def native(self) -> dict[str, Any]:
-        """What the native part is told of it; None is its default."""
-        return {
-            "seed": self.seed,
-            "memory": to_bytes(self.memory),
-            "threads": self.threads,
-            "window": self.window,
-            "prefetch": self.prefetch,
-            "placement": self.placement,
-            "share_pages": self.share_pages,
-            "presample": self.presample,
-            "direction": self.direction,
-            "io": self.io,
-            "multiprocessors": self.multiprocessors,
-        }
 
 
 def graph_of(given: Any) -> Graph:

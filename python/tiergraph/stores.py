@@ -16,7 +16,7 @@ from .calls import checked, checked_class
 from .errors import InputError
 from .graph import Graph, open
 from .inputs import PathLike, positions_of
-from .loader import NeighborLoader
+from .loaders.node import NeighborLoader
 
 _data: Any = pyg.geometric("data")
 EdgeLayout: Any = pyg.geometric("data.graph_store").EdgeLayout

@@ -2,30 +2,30 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
-use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::Sampled;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
 use tiergraph_graph::Graph;
-use tiergraph_sampler::gpu::{GpuLoader as Engine, GpuTiers, Outputs};
+use tiergraph_sampler::gpu::{
+    GpuBatch, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers, Outputs, Ready,
+};
+use tiergraph_sampler::{Inputs, Rank};
 
+use crate::batch::widen;
 use crate::calls::Call;
-use crate::errors::{detached, from_json, raise, to_json};
-use crate::loader::{Options, SIGNAL_POLL};
+use crate::errors::{detached, from_json, raise, spoilt, to_json};
+use crate::loader::SIGNAL_POLL;
+use crate::loader_options::Options;
 use crate::of_process::OfProcess;
 
 /// Makes mini-batches of one graph on a GPU, one after the other.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct GpuLoader {
-    state: OfProcess<Mutex<State>>,
+    engine: OfProcess<Arc<Mutex<Engine>>>,
     seeds: Vec<u32>,
-}
-
-struct State {
-    engine: Engine,
-    /// What was sampled last.
-    sampled: Option<Sampled>,
 }
 
 #[pymethods]
@@ -55,115 +55,156 @@ impl GpuLoader {
                 }
                 false => None,
             };
-            let tiers =
-                GpuTiers { ordinal, device_memory, multiprocessors: options.multiprocessors };
-            let presample = options.presample.unwrap_or(usize::MAX);
+            let Options { multiprocessors, prefetch, presample, .. } = options;
+            let tiers = GpuTiers { ordinal, device_memory, multiprocessors, prefetch };
+            let presample = presample.unwrap_or(usize::MAX);
             let graph = Arc::new(graph);
             let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
-            let state = OfProcess::new(Mutex::new(State { engine, sampled: None }));
-            Ok(Self { state, seeds })
+            Ok(Self { engine: OfProcess::new(Arc::new(Mutex::new(engine))), seeds })
         })
     }
 
     /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
     fn placed(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(py, self.locked(py)?.engine.placed())
+        to_json(py, self.locked(py)?.placed())
     }
 
     /// The CUDA stream that batches are made on.
     fn stream(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.locked(py)?.engine.stream())
+        Ok(self.locked(py)?.stream())
     }
 
-    /// The seeds' places in the caller's list, in the order of epoch `number`.
-    fn order<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let order = detached(py, || Ok(self.lock()?.engine.order(number, &self.seeds)))?;
-        Ok(order.into_pyarray(py))
-    }
-
-    /// Samples batch `number` of `epoch`, whose seeds are those at `places`; gives its nodes and
-    /// edges by hop.
-    fn sample(
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with
+    /// the numbers of nodes and edges of a batch, and its seeds' places; it gives an object with the
+    /// `addresses` of the arrays, and a method `filled` that is called when work was given to the
+    /// stream that fills them.
+    fn epoch(
         &self,
         py: Python<'_>,
-        epoch: u64,
-        number: usize,
-        places: PyReadonlyArray1<'_, u32>,
-    ) -> PyResult<(Vec<usize>, Vec<usize>)> {
-        let places = places.as_slice()?;
-        let sample = || -> Result<Sampled> {
-            let seeds: Vec<u32> = places.iter().map(|&i| self.seeds[i as usize]).collect();
-            let mut state = self.lock()?;
-            let sampled = state.engine.sample(epoch, number, &seeds)?;
-            state.sampled = Some(sampled.clone());
-            Ok(sampled)
-        };
-        let sampled = detached(py, sample)?;
-        Ok((sampled.num_sampled_nodes, sampled.num_sampled_edges))
+        number: u64,
+        first: usize,
+        rank: usize,
+        ranks: usize,
+        allocate: Py<PyAny>,
+    ) -> PyResult<GpuEpoch> {
+        let begun = detached(py, || {
+            let rank = Rank::new(rank, ranks)?;
+            let inputs = Inputs { seeds: &self.seeds, times: None, rank };
+            EngineEpoch::start(self.engine.here()?, number, inputs, first)
+        })?;
+        Ok(GpuEpoch::new(begun, allocate))
     }
 
-    /// The most vertices that `select` takes at once.
-    fn most_selected(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.locked(py)?.engine.most_selected())
-    }
-
-    /// Makes a batch of the vertices that the graph numbers from `start` to `stop`, without edges.
-    fn select(&self, py: Python<'_>, start: u32, stop: u32) -> PyResult<()> {
-        let select = || -> Result<()> {
-            let vertices: Vec<u32> = (start..stop).collect();
-            let mut state = self.lock()?;
-            state.sampled = Some(state.engine.select(&vertices)?);
-            Ok(())
-        };
-        detached(py, select)
-    }
-
-    /// Writes what was sampled last to device memory at these addresses, in order with the stream;
-    /// gives a ticket to `finish` it with, where rows of `x` are read from storage.
-    fn fill(
-        &self,
-        py: Python<'_>,
-        nodes: u64,
-        edge_index: u64,
-        e_id: u64,
-        x: u64,
-    ) -> PyResult<Option<u64>> {
-        let fill = || {
-            let mut state = self.lock()?;
-            let Some(sampled) = state.sampled.clone() else {
-                return Err(Error::new(ErrorKind::Input, "give a batch")
-                    .expected("one that was sampled before"));
-            };
-            state.engine.fill(&sampled, &Outputs { nodes, edge_index, e_id, x })
-        };
-        detached(py, fill)
-    }
-
-    /// Waits a while for the rows of a batch; whether it has all, in order with the stream.
-    fn finish(&self, py: Python<'_>, ticket: u64) -> PyResult<bool> {
-        let finish = || self.lock()?.engine.finish(ticket, SIGNAL_POLL);
-        detached(py, finish)
-    }
-
-    /// Forgets a batch whose rows nobody wants any more.
-    fn give_up(&self, py: Python<'_>, ticket: u64) -> PyResult<()> {
-        self.locked(py)?.engine.give_up(ticket);
-        Ok(())
-    }
-
-    /// What was read from storage, and given to the GPU, so far, as JSON.
-    fn done(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(py, &self.locked(py)?.engine.done())
+    /// Begins to hand over the features of all vertices, at most `most` at a time, in the order of
+    /// the graph: batches without edges and seeds, in arrays from `allocate`.
+    fn rows(&self, py: Python<'_>, most: usize, allocate: Py<PyAny>) -> PyResult<GpuEpoch> {
+        let begun = detached(py, || Ok(EngineEpoch::of_all_rows(self.engine.here()?, most)))?;
+        Ok(GpuEpoch::new(begun, allocate))
     }
 }
 
 impl GpuLoader {
-    /// One call at a time; a call that panicked left counts behind that the next one writes anew.
-    fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        Ok(self.state.here()?.lock().unwrap_or_else(PoisonError::into_inner))
+    fn locked(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Engine>> {
+        let engine = self.engine.here().map_err(|e| raise(py, &e))?;
+        Ok(engine.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The batches of one epoch on a GPU.
+#[pyclass(frozen, module = "tiergraph._native")]
+pub(crate) struct GpuEpoch(OfProcess<Mutex<State>>);
+
+struct State {
+    /// None once the epoch was closed.
+    batches: Option<EngineEpoch<Py<PyAny>>>,
+    allocate: Py<PyAny>,
+    stats: GpuEpochStats,
+}
+
+#[pymethods]
+impl GpuEpoch {
+    /// The next batch; None after the last. Others are begun before it is waited for.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut state = self.lock(py)?;
+        let State { batches, allocate, .. } = &mut *state;
+        let Some(batches) = batches else { return Ok(None) };
+        let since = Instant::now();
+        while begin(py, batches, allocate)? {}
+        let ready = loop {
+            match detached(py, || batches.poll(SIGNAL_POLL))? {
+                None if !batches.is_done() => py.check_signals()?,
+                ready => break ready,
+            }
+        };
+        batches.waited(since.elapsed());
+        ready.map(|ready| to_dict(py, ready)).transpose()
     }
 
-    fn locked(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
-        self.lock().map_err(|e| raise(py, &e))
+    /// What was done so far, as JSON.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        let mut state = self.lock(py)?;
+        if let Some(batches) = &state.batches {
+            state.stats = batches.stats();
+        }
+        to_json(py, &state.stats)
     }
+
+    /// Gives up the batches that were begun.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.lock(py)?;
+        if let Some(batches) = state.batches.take() {
+            state.stats = batches.stats();
+            py.detach(|| drop(batches));
+        }
+        Ok(())
+    }
+}
+
+impl GpuEpoch {
+    fn new(batches: EngineEpoch<Py<PyAny>>, allocate: Py<PyAny>) -> Self {
+        let state = State { batches: Some(batches), allocate, stats: GpuEpochStats::default() };
+        Self(OfProcess::new(Mutex::new(state)))
+    }
+
+    /// Another Python thread may hold the lock and wait for a batch: so does this one, without
+    /// the GIL.
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        let state = self.0.here().map_err(|e| raise(py, &e))?;
+        state.lock_py_attached(py).map_err(|_| spoilt(py, "the loader"))
+    }
+}
+
+/// Begins another batch, if one may be begun.
+fn begin(
+    py: Python<'_>,
+    batches: &mut EngineEpoch<Py<PyAny>>,
+    allocate: &Py<PyAny>,
+) -> PyResult<bool> {
+    let sampled = detached(py, || {
+        let batch = batches.sample()?;
+        let sizes = |batch: &GpuBatch| (batch.sampled.nodes(), batch.sampled.edges());
+        Ok(batch.map(|batch| (sizes(batch), widen(&batch.input_id))))
+    })?;
+    let Some(((nodes, edges), input_id)) = sampled else { return Ok(false) };
+    let buffers = allocate.call1(py, (nodes, edges, input_id.into_pyarray(py)))?;
+    let (n_id, edge_index, e_id, x) = buffers.getattr(py, "addresses")?.extract(py)?;
+    let (to, owner) = (Outputs { nodes: n_id, edge_index, e_id, x }, buffers.clone_ref(py));
+    detached(py, || batches.fill(owner, &to))?;
+    buffers.call_method0(py, "filled")?;
+    Ok(true)
+}
+
+/// Hands a batch to Python, as `GpuBatch` in `_native.pyi`.
+fn to_dict<'py>(py: Python<'py>, ready: Ready<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+    let Ready { batch, buffers, rows_came_late } = ready;
+    if rows_came_late {
+        buffers.call_method0(py, "filled")?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("number", batch.number)?;
+    dict.set_item("batch_size", batch.input_id.len())?;
+    dict.set_item("buffers", buffers)?;
+    dict.set_item("num_sampled_nodes", batch.sampled.num_sampled_nodes)?;
+    dict.set_item("num_sampled_edges", batch.sampled.num_sampled_edges)?;
+    Ok(dict)
 }

@@ -1,30 +1,17 @@
-//! Graphs of several types: what they are, how they are put together, and their loader.
+//! Graphs of several types: what they are, and how they are put together.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
-use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::hetero::{EdgeType, HeteroBuilding as Building, HeteroManifest, NodeType};
-use tiergraph_graph::HeteroGraph;
-use tiergraph_sampler::hetero::{
-    HeteroLoader as Engine, HeteroOptions, HeteroPrepared, HeteroShared, SampledEdges,
-};
-use tiergraph_sampler::{Epoch as Prepared, EpochStats, Fitted, Inputs, Rank};
 
-use crate::batch::widen;
-use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, to_json};
 use crate::info::{attached, bytes};
-use crate::loader::{Batches, Epoch, Options, Ready, fanout};
-use crate::of_process::OfProcess;
-use crate::rows::to_array;
 
 /// Whether there is a heterogeneous graph at `path`.
 #[pyfunction]
@@ -122,152 +109,4 @@ impl HeteroBuilding {
 
 fn over(py: Python<'_>) -> PyErr {
     raise(py, &Error::new(ErrorKind::Input, "go on building").got("this build has ended"))
-}
-
-/// What loaders of several types are told beside the options of others.
-#[derive(Deserialize)]
-struct TypedOptions {
-    /// Of each edge type, one a hop.
-    fanouts: Vec<Vec<i64>>,
-    /// Of each node type.
-    node_features: Vec<Option<String>>,
-    /// The node type of the seeds.
-    input: String,
-}
-
-/// Makes mini-batches of one heterogeneous graph, which it opens for itself.
-#[pyclass(frozen, module = "tiergraph._native")]
-pub(crate) struct HeteroLoader(OfProcess<Opened>);
-
-struct Opened {
-    engine: Engine,
-    fitted: Fitted,
-    seeds: Vec<u32>,
-}
-
-#[pymethods]
-impl HeteroLoader {
-    #[new]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        options_json: &str,
-        seeds: PyReadonlyArray1<'_, u64>,
-    ) -> PyResult<Self> {
-        let seeds = seeds.as_slice()?;
-        let call = Call::new(None);
-        call.run(py, || {
-            let (options, typed): (Options, TypedOptions) =
-                (from_json(options_json)?, from_json(options_json)?);
-            let open = options.open()?;
-            let graph = Arc::new(HeteroGraph::open(&path, &open, &call.cancel)?);
-            let (loader, plan) = (typed.loader(&options, graph.manifest())?, options.plan()?);
-            let seeds = nodes(seeds, graph.manifest(), loader.input)?;
-            let presample = options.presample.unwrap_or(usize::MAX);
-            let (engine, fitted) = Engine::fitted(&graph, &loader, &seeds, &plan, presample)?;
-            Ok(Self(OfProcess::new(Opened { engine, fitted, seeds })))
-        })
-    }
-
-    /// What is kept in memory, as JSON.
-    fn kept(&self, py: Python<'_>) -> PyResult<String> {
-        to_json(py, &self.0.here().map_err(|e| raise(py, &e))?.fitted)
-    }
-
-    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`.
-    fn epoch(
-        &self,
-        py: Python<'_>,
-        number: u64,
-        first: usize,
-        rank: usize,
-        ranks: usize,
-    ) -> PyResult<Epoch> {
-        let begun = detached(py, || {
-            let (opened, rank) = (self.0.here()?, Rank::new(rank, ranks)?);
-            let inputs = Inputs { seeds: &opened.seeds, times: None, rank };
-            opened.engine.epoch(number, inputs, first)
-        })?;
-        Ok(Epoch::new(Box::new(begun)))
-    }
-}
-
-impl TypedOptions {
-    fn loader(&self, options: &Options, types: &HeteroManifest) -> Result<HeteroOptions> {
-        let fanouts = self.fanouts.iter().map(|hops| hops.iter().map(|&k| fanout(k)).collect());
-        let input = types.node_type(&self.input).ok_or_else(|| {
-            let names: Vec<&str> = types.node_types.iter().map(|t| t.name.as_str()).collect();
-            Error::new(ErrorKind::Input, "sample nodes of the type")
-                .object(&self.input)
-                .expected(format!("one of {}", names.join(", ")))
-        })?;
-        Ok(HeteroOptions {
-            fanouts: fanouts.collect::<Result<_>>()?,
-            features: self.node_features.clone(),
-            input,
-            batches: options.loader()?,
-        })
-    }
-}
-
-/// Seeds as nodes of their type.
-fn nodes(ids: &[u64], types: &HeteroManifest, input: usize) -> Result<Vec<u32>> {
-    let NodeType { name, vertices, .. } = &types.node_types[input];
-    let node = |&id: &u64| {
-        u32::try_from(id).ok().filter(|_| id < *vertices).ok_or_else(|| {
-            Error::new(ErrorKind::Input, "sample from seed")
-                .object(id)
-                .expected(format!("one of {vertices} nodes of type `{name}`"))
-        })
-    };
-    ids.iter().map(node).collect()
-}
-
-impl Batches for Prepared<HeteroShared> {
-    fn poll(&mut self, limit: Duration) -> Result<Option<Ready>> {
-        let prepared = Prepared::poll(self, limit)?;
-        Ok(prepared.map(|prepared| Box::new(|py: Python<'_>| to_dict(py, prepared)) as Ready))
-    }
-
-    fn is_done(&self) -> bool {
-        Prepared::is_done(self)
-    }
-
-    fn stats(&self) -> EpochStats {
-        Prepared::stats(self)
-    }
-}
-
-/// Hands a batch to Python, as `HeteroBatch` in `_native.pyi`.
-fn to_dict(py: Python<'_>, mut prepared: HeteroPrepared) -> PyResult<Py<PyDict>> {
-    let batch = std::mem::take(&mut prepared.batch);
-    let dict = PyDict::new(py);
-    dict.set_item("number", batch.number)?;
-    dict.set_item("batch_size", prepared.input_id.len())?;
-    dict.set_item("input_id", widen(&prepared.input_id).into_pyarray(py))?;
-    let nodes = PyList::empty(py);
-    for (node_type, sampled) in batch.nodes.into_iter().enumerate() {
-        let of = PyDict::new(py);
-        let n_id = py.detach(|| widen(&sampled.n_id));
-        of.set_item("n_id", n_id.into_pyarray(py))?;
-        of.set_item("num_sampled_nodes", sampled.num_sampled)?;
-        of.set_item("x", to_array(py, prepared.take_x(node_type))?)?;
-        nodes.append(of)?;
-    }
-    dict.set_item("nodes", nodes)?;
-    let edges = PyList::empty(py);
-    for sampled in batch.edges {
-        let SampledEdges { row, col, e_id, num_sampled } = sampled;
-        let of = PyDict::new(py);
-        let index: Vec<i64> =
-            py.detach(|| row.iter().chain(&col).map(|&node| i64::from(node)).collect());
-        of.set_item("edge_index", index.into_pyarray(py).reshape([2, row.len()])?)?;
-        // Reuses the memory.
-        let e_id: Vec<i64> = e_id.into_iter().map(|arc| arc as i64).collect();
-        of.set_item("e_id", e_id.into_pyarray(py))?;
-        of.set_item("num_sampled_edges", num_sampled)?;
-        edges.append(of)?;
-    }
-    dict.set_item("edges", edges)?;
-    Ok(dict.unbind())
 }

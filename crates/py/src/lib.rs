@@ -16,6 +16,7 @@ mod graph;
 mod hetero;
 mod info;
 mod loader;
+mod loader_options;
 mod of_process;
 mod panics;
 mod reads;
@@ -30,13 +31,13 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use super::build::arrange::order_features;
-    #[pymodule_export]
     use super::build::attach::add_to_graph;
     #[pymodule_export]
     use super::build::columns::choose_columns;
     #[pymodule_export]
     use super::build::edge_reader::EdgeReader;
+    #[pymodule_export]
+    use super::build::reorder::order_features;
     #[pymodule_export]
     use super::build::values::EdgeValues;
     #[pymodule_export]
@@ -50,11 +51,11 @@ mod _native {
     #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]
-    use super::gpu_loader::GpuLoader;
+    use super::gpu_loader::{GpuEpoch, GpuLoader};
     #[pymodule_export]
     use super::graph::{Graph, open};
     #[pymodule_export]
-    use super::hetero::{HeteroBuilding, HeteroLoader, hetero_info, is_hetero};
+    use super::hetero::{HeteroBuilding, hetero_info, is_hetero};
     #[pymodule_export]
     use super::loader::{Epoch, Loader};
     #[pymodule_export]

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Graph, OpenOptions};
-use tiergraph_sampler::{Fanout, Keep, Loader, LoaderOptions, Plan, SampleOptions};
+use tiergraph_sampler::{Fanout, Loader, LoaderOptions, Plan, Residency, SampleOptions};
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,14 +32,15 @@ fn main() -> Result<()> {
     let every = (graph.vertices() / (batches * options.batch_size)).max(1);
     let seeds: Vec<u32> = (0..graph.vertices() as u32).step_by(every).collect();
     let counter = LoaderOptions { features: None, ..options.clone() };
-    let counter = Loader::new(Arc::clone(&graph), counter, &Keep::Decoded, [])?;
+    let counter = Loader::new(Arc::clone(&graph), counter, &Residency::Decoded, [])?;
     let hotness = counter.presample(0, &seeds, batches)?;
     drop(counter);
-    let pages = hotness.pages.len() * 4096;
-    let capacity = (pages + graph.vertices() * row_bytes) as f64 * share;
-    let kept = hotness.plan(&Plan::default(), row_bytes, capacity as u64);
-    println!("kept: {} pages, {} rows", kept.pages.len(), kept.vertices.len());
-    let loader = Loader::new(Arc::clone(&graph), options, &Keep::Pages(kept.pages), kept.vertices)?;
+    let page_bytes = hotness.pages[0].uses.len() * 4096;
+    let capacity = (page_bytes + graph.vertices() * row_bytes) as f64 * share;
+    let mut placed = hotness.place(&Plan::default(), &[row_bytes], capacity as u64);
+    let (pages, rows) = (placed.pages.remove(0), placed.rows.remove(0));
+    println!("kept: {} pages, {} rows", pages.len(), rows.len());
+    let loader = Loader::new(Arc::clone(&graph), options, &Residency::Pages(pages), rows)?;
     let since = Instant::now();
     let mut epoch = loader.epoch(1, &seeds, 0)?;
     for prepared in epoch.by_ref().take(batches) {

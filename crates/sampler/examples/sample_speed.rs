@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
+use std::slice::from_ref;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
-use tiergraph_sampler::gather::copy_kept;
+use tiergraph_sampler::gathering::gather::copy_kept;
 use tiergraph_sampler::{
-    EpochKey, Fanout, Keep, MiniBatch, Purpose, RowStore, SampleOptions, Sampler, Seeds, TableKind,
-    Topology,
+    EpochKey, Fanout, MiniBatch, Purpose, Residency, RowStore, SampleOptions, Sampler, Seeds,
+    TableKind, Topology,
 };
 
 /// Seconds that each case is measured for.
@@ -22,7 +23,9 @@ fn main() -> Result<()> {
     let threads = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(2);
     let graph = Graph::open(Path::new(&path), &OpenOptions::default())?;
     let pages = graph.row_pages(Direction::In).map_or(0, |rows| rows.index.len() as u64);
-    for (name, keep) in [("decoded", Keep::Decoded), ("pages", Keep::Pages((0..pages).collect()))] {
+    for (name, keep) in
+        [("decoded", Residency::Decoded), ("pages", Residency::Pages((0..pages).collect()))]
+    {
         let since = Instant::now();
         let topology = Topology::open(&graph, Direction::In, &keep)?;
         println!("{name}: loaded in {:.2} s", since.elapsed().as_secs_f64());
@@ -80,13 +83,13 @@ fn sampled(topology: &Topology, size: u32, table: TableKind, threads: u32) -> Re
             let seed = |i: u32| (number * size + i).wrapping_mul(0x9E37_79B1) % vertices;
             let seeds: Vec<u32> = (0..size).map(seed).collect();
             sampler.sample(
-                topology,
-                key,
+                from_ref(topology),
+                &[key],
                 Seeds { number, vertices: &seeds, times: &[] },
                 &mut batch,
             )?;
-            edges += batch.e_id.len();
-            nodes += batch.n_id.len();
+            edges += batch.edges[0].e_id.len();
+            nodes += batch.nodes[0].n_id.len();
             if since.elapsed().as_secs_f64() > SECONDS {
                 break;
             }

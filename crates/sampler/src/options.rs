@@ -3,9 +3,9 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Direction;
 
-use crate::biased::Strategy;
-use crate::matrix::Delivery;
-use crate::philox::MAX_DRAWS;
+use crate::gathering::matrix::Delivery;
+use crate::sampling::philox::MAX_DRAWS;
+use crate::sampling::weighted::Strategy;
 
 /// How many neighbours of a node a hop takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +164,7 @@ impl LoaderOptions {
         }
     }
 
+    /// Refuses what makes no batches.
     pub(crate) fn check(&self) -> Result<()> {
         let counts =
             [("batch_size", self.batch_size), ("window", self.window), ("threads", self.threads)];
@@ -174,6 +175,107 @@ impl LoaderOptions {
                     .expected("1 or more, below 2^32")
                     .got(count));
             }
+        }
+        Ok(())
+    }
+}
+
+/// How batches are made of graphs with several types.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedOptions {
+    /// What is sampled along each edge type: as many hops along all.
+    pub sample: Vec<SampleOptions>,
+    /// Which values of each edge type's edges stay in memory; the others are read.
+    pub resident: Vec<Resident>,
+    /// The features that batches come with, by node type.
+    pub features: Vec<Option<String>>,
+    /// The features of edges that batches come with, by edge type.
+    pub edge_features: Vec<Option<String>>,
+    /// The type of the seeds, by its place among the node types.
+    pub input: usize,
+    /// Sizes, order, threads and memory. What is sampled and gathered is said above: `sample`,
+    /// `resident`, `features` and `edge_features` are not looked at.
+    pub batches: LoaderOptions,
+}
+
+impl From<LoaderOptions> for TypedOptions {
+    /// The options of a graph with one type.
+    fn from(mut batches: LoaderOptions) -> Self {
+        Self {
+            sample: vec![std::mem::take(&mut batches.sample)],
+            resident: vec![batches.resident],
+            features: vec![batches.features.take()],
+            edge_features: vec![batches.edge_features.take()],
+            input: 0,
+            batches,
+        }
+    }
+}
+
+impl From<&LoaderOptions> for TypedOptions {
+    fn from(options: &LoaderOptions) -> Self {
+        options.clone().into()
+    }
+}
+
+impl TypedOptions {
+    /// Batches of seeds of type `input` without features, as [`LoaderOptions::new`] has them, with
+    /// these fanouts along each edge type.
+    pub fn new(fanouts: Vec<Vec<Fanout>>, node_types: usize, input: usize) -> Self {
+        let edge_types = fanouts.len();
+        let sample = |fanouts| SampleOptions { fanouts, ..SampleOptions::default() };
+        Self {
+            sample: fanouts.into_iter().map(sample).collect(),
+            resident: vec![Resident::ALL; edge_types],
+            features: vec![None; node_types],
+            edge_features: vec![None; edge_types],
+            input,
+            batches: LoaderOptions::new(SampleOptions::default()),
+        }
+    }
+
+    /// Hops.
+    pub fn hops(&self) -> usize {
+        self.sample.first().map_or(0, |sample| sample.fanouts.len())
+    }
+
+    /// Whether each seed gets nodes of its own.
+    pub fn disjoint(&self) -> bool {
+        self.sample.first().is_some_and(|sample| sample.disjoint)
+    }
+
+    /// Whether any edge type is sampled by time.
+    pub(crate) fn timed(&self) -> bool {
+        self.sample.iter().any(|sample| sample.times.is_some())
+    }
+
+    /// Refuses what makes no batches of a graph of so many types of nodes and edges.
+    pub(crate) fn check(&self, node_types: usize, edge_types: usize) -> Result<()> {
+        self.batches.check()?;
+        self.sample.iter().try_for_each(|sample| check_fanouts(&sample.fanouts))?;
+        let error = || Error::new(ErrorKind::Input, "sample with the fanouts");
+        if self.sample.len() != edge_types {
+            return Err(error()
+                .expected(format!("those of {edge_types} edge types"))
+                .got(self.sample.len()));
+        }
+        if let Some(other) = self.sample.iter().find(|of| of.fanouts.len() != self.hops()) {
+            return Err(error()
+                .expected(format!("{} hops for every edge type", self.hops()))
+                .got(other.fanouts.len()));
+        }
+        if self.sample.iter().any(|sample| sample.disjoint != self.disjoint()) {
+            return Err(Error::new(ErrorKind::Input, "sample disjoint batches")
+                .expected("all edge types or none to be disjoint"));
+        }
+        let of_edges = [self.resident.len(), self.edge_features.len()];
+        if self.features.len() != node_types
+            || self.input >= node_types
+            || of_edges != [edge_types; 2]
+        {
+            return Err(Error::new(ErrorKind::Input, "sample nodes of the type")
+                .object(self.input)
+                .expected(format!("one of {node_types} types, and whose features for each")));
         }
         Ok(())
     }

@@ -18,8 +18,8 @@ use tiergraph_graph::{Direction, Graph};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
-    Columns, EpochKey, Fanout, Inputs, Keep, Loader, LoaderOptions, MiniBatch, Purpose, Rank,
-    Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology,
+    Columns, EpochKey, Fanout, Inputs, Loader, LoaderOptions, MiniBatch, Purpose, Rank, Residency,
+    Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology, WindowSource,
 };
 use values::{DIM, add, announced, time, weight, with_values};
 
@@ -156,10 +156,14 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
     expected.seed_time.clone_from(&until);
     let of = Seeds { number, vertices: seeds, times: &until };
     let key = EpochKey::new(seed, epoch, Purpose::Sample);
-    let pages = || Keep::Pages(vec![1, 3]);
-    let kept = [Keep::Decoded, pages(), Keep::Nothing].map(|keep| (keep, Resident::ALL));
+    let pages = || Residency::Pages(vec![1, 3]);
+    let kept = [Residency::Decoded, pages(), Residency::Nothing].map(|keep| (keep, Resident::ALL));
     let mixed = Resident { weights: false, ..Resident::ALL };
-    let read = [(Keep::Decoded, Resident::NONE), (pages(), mixed), (Keep::Nothing, Resident::NONE)];
+    let read = [
+        (Residency::Decoded, Resident::NONE),
+        (pages(), mixed),
+        (Residency::Nothing, Resident::NONE),
+    ];
     for (keep, resident) in kept.into_iter().chain(read) {
         let columns = Columns::load(&graph, direction, options, resident).unwrap();
         let topology = Topology::open(&graph, direction, &keep).unwrap().with_columns(columns);
@@ -167,9 +171,9 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
         let mut reader = graph.page_reader().unwrap();
         for retain_bytes in [0, 1 << 20] {
             let mut found = [MiniBatch::default()];
-            sampler
-                .sample_window(&topology, &mut reader, key, &[of], &mut found, retain_bytes)
-                .unwrap();
+            let topologies = std::slice::from_ref(&topology);
+            let source = WindowSource { topologies, keys: &[key], retain_bytes };
+            sampler.sample_window(source, &mut reader, &[of], &mut found).unwrap();
             assert!(found[0] == expected, "{keep:?} {resident:?} {retain_bytes} {options:?}");
         }
     }
@@ -206,7 +210,7 @@ proptest! {
         let sample = with_values(&layout);
         let fanouts: Vec<Fanout> = fanouts.into_iter().map(Fanout::Most).collect();
         for options in ways(&fanouts).into_iter().filter(|options| options.times.is_some()) {
-            let keep = if keep_all { Keep::Decoded } else { Keep::Nothing };
+            let keep = if keep_all { Residency::Decoded } else { Residency::Nothing };
             let options = LoaderOptions {
                 batch_size: 7,
                 edge_features: Some("attr".into()),
@@ -220,14 +224,14 @@ proptest! {
                 let batch = &prepared.batch;
                 for (i, &place) in prepared.input_id.iter().enumerate() {
                     prop_assert_eq!(batch.seed_time[i], of_seeds[place as usize]);
-                    prop_assert_eq!(batch.n_id[i], seeds[place as usize]);
+                    prop_assert_eq!(batch.nodes[0].n_id[i], seeds[place as usize]);
                 }
-                let stored = prepared.edges.times.as_ref().unwrap();
-                prop_assert_eq!(stored.len(), batch.e_id.len());
+                let stored = prepared.edges[0].times.as_ref().unwrap();
+                prop_assert_eq!(stored.len(), batch.edges[0].e_id.len());
                 for ((&col, &number), &stored) in
-                    batch.col.iter().zip(prepared.edges.numbers.as_ref().unwrap()).zip(stored)
+                    batch.edges[0].col.iter().zip(prepared.edges[0].numbers.as_ref().unwrap()).zip(stored)
                 {
-                    let until = batch.seed_time[batch.tree[col as usize] as usize];
+                    let until = batch.seed_time[batch.nodes[0].tree[col as usize] as usize];
                     prop_assert!(time(number) <= until && stored == time(number));
                 }
             }
@@ -251,23 +255,23 @@ fn edges_come_with_their_features() {
             ..LoaderOptions::new(sampled.clone())
         };
         let seeds: Vec<u32> = (0..1000).collect();
-        let loader = Loader::new(Arc::clone(&graph), options, &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap();
         let mut epoch = loader.epoch(0, &seeds, 0).unwrap();
         let mut pages = 0;
         for prepared in epoch.by_ref() {
             let mut prepared = prepared.unwrap();
-            let rows = prepared.take_edge_features().unwrap();
+            let rows = prepared.take_edge_features(0).unwrap();
             let rows = rows.matrix.floats().unwrap();
             let batch = &prepared.batch;
-            let weights = prepared.edges.weights.as_ref().unwrap();
-            let numbers = prepared.edges.numbers.as_ref().unwrap();
+            let weights = prepared.edges[0].weights.as_ref().unwrap();
+            let numbers = prepared.edges[0].numbers.as_ref().unwrap();
             for (i, &edge) in numbers.iter().enumerate() {
                 let first = edge as usize * DIM;
                 let expected: Vec<f32> = (first..first + DIM).map(|i| i as f32).collect();
                 assert_eq!(rows[i * DIM..][..DIM], expected);
                 assert_eq!(weights[i], weight(edge));
-                let ends = [batch.row[i], batch.col[i]]
-                    .map(|node| ids[batch.n_id[node as usize] as usize]);
+                let ends = [batch.edges[0].row[i], batch.edges[0].col[i]]
+                    .map(|node| ids[batch.nodes[0].n_id[node as usize] as usize]);
                 let (source, target) = layout.edges[edge as usize];
                 assert!(ends == [source, target] || ends == [target, source]);
             }
@@ -350,7 +354,7 @@ fn values_that_cannot_be_stored_or_used_are_refused() {
     let load = |graph: &Arc<Graph>, sample: SampleOptions, edge_features: Option<&str>| {
         let edge_features = edge_features.map(str::to_owned);
         let options = LoaderOptions { edge_features, ..LoaderOptions::new(sample) };
-        Loader::new(Arc::clone(graph), options, &Keep::Nothing, [])
+        Loader::new(Arc::clone(graph), options, &Residency::Nothing, [])
     };
     let text = refused(load(&graph, sampled(Some("w"), None, false), None));
     assert!(text.contains("cannot use the edges' f32 column `w`"), "{text}");
@@ -412,7 +416,7 @@ fn damaged_values_are_told_with_their_file() {
         edge_features: Some("attr".into()),
         ..LoaderOptions::new(SampleOptions { fanouts: vec![Fanout::All], ..Default::default() })
     };
-    let loader = Loader::new(sample.open(), options, &Keep::Decoded, []).unwrap();
+    let loader = Loader::new(sample.open(), options, &Residency::Decoded, []).unwrap();
     let seeds: Vec<u32> = (0..3000).collect();
     let error = loader.epoch(0, &seeds, 0).unwrap().find_map(Result::err).unwrap();
     assert!(error.to_string().contains("page 3 (offset 12288) of `edges/attr.rows`"), "{error}");

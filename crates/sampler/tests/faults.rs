@@ -13,7 +13,7 @@ use common::{Layout, factory, small, within};
 use tiergraph_core::{Error, ErrorKind};
 use tiergraph_graph::OpenOptions;
 use tiergraph_io::engine::{Fault, FaultSettings, Posix, Retry, RetrySettings};
-use tiergraph_sampler::{Fanout, Keep, Loader, LoaderOptions, MiniBatch, SampleOptions};
+use tiergraph_sampler::{Fanout, Loader, LoaderOptions, MiniBatch, Residency, SampleOptions};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -40,14 +40,14 @@ fn options() -> LoaderOptions {
 fn epoch(loader: &Loader) -> Result<Vec<(MiniBatch, Vec<u8>)>, Error> {
     let seeds: Vec<u32> = (0..900).collect();
     let batches = loader.epoch(1, &seeds, 0)?;
-    batches.map(|p| p.map(|p| (p.batch, p.x.unwrap().bytes.to_vec()))).collect()
+    batches.map(|p| p.map(|p| (p.batch, p.x[0].as_ref().unwrap().bytes.to_vec()))).collect()
 }
 
 #[test]
 fn passing_faults_change_nothing() {
     within(LIMIT, || {
         let sample = Layout { stripes: 2, dim: 700, ..Layout::mixed(true) }.build();
-        let sound = Loader::new(sample.open(), options(), &Keep::Nothing, []).unwrap();
+        let sound = Loader::new(sample.open(), options(), &Residency::Nothing, []).unwrap();
         let expected = epoch(&sound).unwrap();
         for seed in 0..3 {
             let settings = FaultSettings {
@@ -59,7 +59,7 @@ fn passing_faults_change_nothing() {
                 lasting: 0.0,
             };
             let graph = sample.open_as(&faulty(settings, 40));
-            let loader = Loader::new(graph, options(), &Keep::Nothing, 0..1000).unwrap();
+            let loader = Loader::new(graph, options(), &Residency::Nothing, 0..1000).unwrap();
             assert!(epoch(&loader).unwrap() == expected, "seed {seed}");
         }
     });
@@ -71,7 +71,7 @@ fn lasting_faults_end_the_epoch_and_name_the_place() {
         let sample = Layout::mixed(true).build();
         let settings = FaultSettings { lasting: 0.05, ..FaultSettings::default() };
         let loader =
-            Loader::new(sample.open_as(&faulty(settings, 2)), options(), &Keep::Nothing, [])
+            Loader::new(sample.open_as(&faulty(settings, 2)), options(), &Residency::Nothing, [])
                 .unwrap();
         for _ in 0..3 {
             let error = epoch(&loader).unwrap_err();
@@ -89,7 +89,7 @@ fn damaged_pages_end_the_epoch_and_are_named() {
             let sample = Layout::mixed(true).build();
             let damaged = FileOptions::new().write(true).open(sample.path.join(file)).unwrap();
             damaged.write_all_at(&[0xA5; 8], 4096 * 2 + 100).unwrap();
-            let loader = Loader::new(sample.open(), options(), &Keep::Nothing, []).unwrap();
+            let loader = Loader::new(sample.open(), options(), &Residency::Nothing, []).unwrap();
             let error = epoch(&loader).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Format);
             let message = error.to_string();

@@ -18,8 +18,7 @@ use tiergraph_graph::{Direction, HeteroGraph, OpenOptions};
 use tiergraph_ingest::build::{BuildOptions, OrderChoice, Purpose, build};
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints, SizeHint};
-use tiergraph_sampler::hetero::{HeteroBatch, HeteroKept, HeteroLoader, HeteroOptions};
-use tiergraph_sampler::{Fanout, Keep, Plan};
+use tiergraph_sampler::{Fanout, Loader, MiniBatch, Plan, Residency, Residents, TypedOptions};
 
 /// Users, items and shops; who bought what, what is like what, and what shops have.
 const NODES: [(&str, u64); 3] = [("user", 700), ("item", 900), ("shop", 3)];
@@ -72,24 +71,24 @@ fn open(path: &Path) -> Arc<HeteroGraph> {
     Arc::new(HeteroGraph::open(path, &options, &Cancel::default()).unwrap())
 }
 
-fn options(input: usize) -> HeteroOptions {
+fn options(input: usize) -> TypedOptions {
     let fanouts = vec![vec![Fanout::Most(4), Fanout::All, Fanout::Most(2)]; EDGES.len()];
-    let mut options = HeteroOptions::new(fanouts, NODES.len(), input);
+    let mut options = TypedOptions::new(fanouts, NODES.len(), input);
     options.batches.batch_size = 5;
     options
 }
 
-fn batches(loader: &HeteroLoader, seeds: &[u32]) -> Vec<HeteroBatch> {
+fn batches(loader: &Loader, seeds: &[u32]) -> Vec<MiniBatch> {
     loader.epoch(1, seeds, 0).unwrap().map(|prepared| prepared.unwrap().batch).collect()
 }
 
 /// What every type keeps: `keep` tells by the type's number and its pages.
-fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Keep) -> HeteroKept {
+fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Residency) -> Residents {
     let pages = |edge_type: usize| {
         graph.edges()[edge_type].row_pages(Direction::In).unwrap().index.len() as u64
     };
     let neighbors = (0..EDGES.len()).map(|edge_type| keep(edge_type, pages(edge_type)));
-    HeteroKept { neighbors: neighbors.collect(), rows: vec![Vec::new(); NODES.len()] }
+    Residents { neighbors: neighbors.collect(), rows: vec![Vec::new(); NODES.len()] }
 }
 
 #[test]
@@ -100,25 +99,25 @@ fn batches_are_the_same_whatever_each_type_keeps() {
     let half = |pages: u64| (0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect();
     for (input, &(_, count)) in NODES.iter().enumerate() {
         let seeds: Vec<u32> = (0..count.min(33) as u32).rev().collect();
-        let new = |keep: HeteroKept, retain_bytes| {
+        let new = |keep: Residents, retain_bytes| {
             let mut options = options(input);
             options.batches.retain_bytes = retain_bytes;
-            HeteroLoader::new(Arc::clone(&graph), options, keep).unwrap()
+            Loader::of_types(&*graph, options, keep).unwrap()
         };
-        let expected = batches(&new(kept(&graph, |_, _| Keep::Decoded), 0), &seeds);
+        let expected = batches(&new(kept(&graph, |_, _| Residency::Decoded), 0), &seeds);
         assert!(expected.iter().all(|batch| batch.nodes.iter().all(|n| n.num_sampled.len() == 4)));
-        let all = |_, pages| Keep::Pages((0..pages).collect());
+        let all = |_, pages| Residency::Pages((0..pages).collect());
         let mixed = |edge_type, pages| match edge_type {
-            0 => Keep::Decoded,
-            1 => Keep::Pages(half(pages)),
-            2 => Keep::Pages((0..pages).collect()),
-            _ => Keep::Nothing,
+            0 => Residency::Decoded,
+            1 => Residency::Pages(half(pages)),
+            2 => Residency::Pages((0..pages).collect()),
+            _ => Residency::Nothing,
         };
         for retain_bytes in [0, 1 << 20] {
             for keep in [
                 kept(&graph, all),
-                kept(&graph, |_, pages| Keep::Pages(half(pages))),
-                kept(&graph, |_, _| Keep::Nothing),
+                kept(&graph, |_, pages| Residency::Pages(half(pages))),
+                kept(&graph, |_, _| Residency::Nothing),
                 kept(&graph, mixed),
             ] {
                 assert_eq!(batches(&new(keep, retain_bytes), &seeds), expected);
@@ -132,7 +131,7 @@ fn edges_are_edges_of_their_type() {
     let (_folder, path) = sample();
     let (graph, seeds) = (open(&path), [3, 8, 100, 899]);
     let (loader, fitted) =
-        HeteroLoader::fitted(&graph, &options(1), &seeds, &Plan::default(), 2).unwrap();
+        Loader::planned(&*graph, options(1), &seeds, &Plan::default(), 2).unwrap();
     assert!(fitted.decoded && fitted.kept_pages == fitted.pages);
     for batch in batches(&loader, &seeds) {
         for (of, &(source, destination, count)) in EDGES.iter().enumerate() {
@@ -155,16 +154,43 @@ fn edges_are_edges_of_their_type() {
 }
 
 #[test]
+fn trees_of_several_types_share_no_node() {
+    let (_folder, path) = sample();
+    let (graph, seeds) = (open(&path), [3, 8, 100, 899, 8]);
+    let mut options = options(1);
+    options.sample.iter_mut().for_each(|sample| sample.disjoint = true);
+    let new = |keep| {
+        let residents = kept(&graph, |_, _| Residency::clone(&keep));
+        Loader::of_types(&*graph, options.clone(), residents).unwrap()
+    };
+    let found = batches(&new(Residency::Nothing), &seeds);
+    assert_eq!(found, batches(&new(Residency::Decoded), &seeds));
+    for batch in found {
+        for nodes in &batch.nodes {
+            let pairs: std::collections::HashSet<_> = nodes.tree.iter().zip(&nodes.n_id).collect();
+            assert_eq!(pairs.len(), nodes.n_id.len(), "a node twice in a tree");
+        }
+        for (edges, &(source, destination, _)) in batch.edges.iter().zip(&EDGES) {
+            for (&row, &col) in edges.row.iter().zip(&edges.col) {
+                let tree = batch.nodes[source].tree[row as usize];
+                assert_eq!(tree, batch.nodes[destination].tree[col as usize]);
+            }
+        }
+    }
+    options.sample[2].disjoint = false;
+    let residents = kept(&graph, |_, _| Residency::Nothing);
+    assert!(Loader::of_types(&*graph, options, residents).is_err());
+}
+
+#[test]
 fn what_makes_no_batches_is_said() {
     let (_folder, path) = sample();
     let graph = open(&path);
-    let new = |options| {
-        HeteroLoader::new(Arc::clone(&graph), options, kept(&graph, |_, _| Keep::Nothing))
-    };
+    let new = |options| Loader::of_types(&*graph, options, kept(&graph, |_, _| Residency::Nothing));
     let mut few = options(0);
-    few.fanouts.pop();
+    few.sample.pop();
     let mut uneven = options(0);
-    uneven.fanouts[2].pop();
+    uneven.sample[2].fanouts.pop();
     for bad in [few, uneven, options(3)] {
         assert_eq!(new(bad).unwrap_err().kind(), ErrorKind::Input);
     }
@@ -187,9 +213,9 @@ fn neighbours_of_another_type_are_damage() {
         std::fs::rename(path.join(graph), building.folder().join(graph)).unwrap();
     }
     let graph = open(&building.commit(&other).unwrap());
-    for keep in [Keep::Decoded, Keep::Nothing] {
+    for keep in [Residency::Decoded, Residency::Nothing] {
         let kept = kept(&graph, |_, _| keep.clone());
-        let error = match HeteroLoader::new(Arc::clone(&graph), options(1), kept) {
+        let error = match Loader::of_types(&*graph, options(1), kept) {
             Ok(loader) => loader.epoch(0, &[0, 1, 2], 0).unwrap().find_map(Result::err).unwrap(),
             Err(error) => error,
         };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Layout, Sample, factory, mix, small, value, within};
+use std::slice::from_ref;
 use tiergraph_cache::placement::Placement;
 use tiergraph_core::{Cancel, ErrorKind, Silent};
 use tiergraph_format::features::FeatureType;
@@ -16,8 +17,8 @@ use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_ingest::features::{RowOrder, relay};
 use tiergraph_io::engine::{ModelledDrive, Posix, Throttle};
 use tiergraph_sampler::{
-    Delivery, EpochKey, EpochStats, Fanout, Hotness, Keep, Loader, LoaderOptions, MiniBatch, Plan,
-    Prepared, Purpose, SampleOptions, Sampler, Seeds, Topology,
+    Delivery, EpochKey, EpochStats, Fanout, Hotness, Loader, LoaderOptions, MiniBatch, Plan,
+    Prepared, Purpose, Residency, SampleOptions, Sampler, Seeds, Topology,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -55,10 +56,10 @@ fn assert_rows(graph: &Graph, prepared: &Prepared, dim: usize, bound: f32) {
     let order = graph.to_user_order(user, 1).unwrap();
     let mut position = vec![0u64; order.len()];
     order.iter().zip(0..).for_each(|(&vertex, user)| position[vertex as usize] = user);
-    let x = prepared.x.as_ref().unwrap();
-    assert_eq!((x.rows, x.dim), (prepared.batch.n_id.len(), dim));
+    let x = prepared.x[0].as_ref().unwrap();
+    assert_eq!((x.rows, x.dim), (prepared.batch.nodes[0].n_id.len(), dim));
     let rows = x.floats().unwrap().chunks_exact(dim);
-    for (row, &vertex) in rows.zip(&prepared.batch.n_id) {
+    for (row, &vertex) in rows.zip(&prepared.batch.nodes[0].n_id) {
         for (column, &found) in row.iter().enumerate() {
             let expected = value(position[vertex as usize], column);
             assert!((found - expected).abs() <= bound, "{found} is not {expected}");
@@ -75,7 +76,7 @@ fn the_same_batches_whatever_prepares_them() {
             let seeds = seeds();
             let mut expected: Option<Vec<MiniBatch>> = None;
             for (window, threads, prefetch) in [(1, 1, 0), (4, 2, 6), (100, 3, 7), (3, 2, 0)] {
-                for keep in [Keep::Decoded, Keep::Pages(vec![0, 3]), Keep::Nothing] {
+                for keep in [Residency::Decoded, Residency::Pages(vec![0, 3]), Residency::Nothing] {
                     let options = LoaderOptions { window, threads, prefetch, ..options() };
                     let rows: Vec<u32> = some_rows().collect();
                     let loader = Loader::new(Arc::clone(&graph), options, &keep, rows).unwrap();
@@ -84,21 +85,25 @@ fn the_same_batches_whatever_prepares_them() {
                         assert_rows(&graph, one, dim, 0.0);
                         let inputs: Vec<u32> =
                             one.input_id.iter().map(|&i| seeds[i as usize]).collect();
-                        assert_eq!(inputs, one.batch.n_id[..one.batch.batch_size()]);
+                        assert_eq!(inputs, one.batch.nodes[0].n_id[..one.batch.batch_size()]);
                     }
                     let found: Vec<MiniBatch> = prepared.into_iter().map(|p| p.batch).collect();
-                    assert_eq!(stats.edges, found.iter().map(|b| b.e_id.len() as u64).sum::<u64>());
+                    assert_eq!(
+                        stats.edges,
+                        found.iter().map(|b| b.edges[0].e_id.len() as u64).sum::<u64>()
+                    );
                     assert_eq!(&found, expected.get_or_insert_with(|| found.clone()));
                 }
             }
             // And they are the sampler's.
-            let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
+            let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
             let mut sampler = Sampler::new(graph.vertices(), &options().sample).unwrap();
             let key = EpochKey::new(9, EPOCH, Purpose::Sample);
             for batch in expected.unwrap() {
-                let (seeds, mut twin) = (&batch.n_id[..batch.batch_size()], MiniBatch::default());
+                let (seeds, mut twin) =
+                    (&batch.nodes[0].n_id[..batch.batch_size()], MiniBatch::default());
                 let seeds = Seeds { number: batch.number, vertices: seeds, times: &[] };
-                sampler.sample(&topology, key, seeds, &mut twin).unwrap();
+                sampler.sample(from_ref(&topology), &[key], seeds, &mut twin).unwrap();
                 assert_eq!(batch, twin);
             }
         }
@@ -116,7 +121,7 @@ fn dropping_an_epoch_does_not_wait_for_its_window() {
         });
         let graph = sample.open_as(&OpenOptions { factory: Some(factory), ..small() });
         let options = LoaderOptions { window: 21, ..options() };
-        let loader = Loader::new(graph, options, &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(graph, options, &Residency::Nothing, []).unwrap();
         let mut epoch = loader.epoch(EPOCH, &seeds(), 0).unwrap();
         assert!(epoch.poll(Duration::from_millis(50)).unwrap().is_none());
         let since = Instant::now();
@@ -133,11 +138,11 @@ fn missed_pages(graph: &Graph, window: &[Prepared], kept_pages: &HashSet<u64>) -
     let (mut rows, mut pages) = (HashSet::new(), HashSet::new());
     let (_, firsts) = common::adjacency(graph, Direction::In);
     for Prepared { batch, .. } in window {
-        for &vertex in batch.n_id.iter().filter(|&&v| v % 3 != 0) {
+        for &vertex in batch.nodes[0].n_id.iter().filter(|&&v| v % 3 != 0) {
             rows.extend(features.page_span(vertex));
         }
-        for (&col, &arc) in batch.col.iter().zip(&batch.e_id) {
-            let vertex = batch.n_id[col as usize];
+        for (&col, &arc) in batch.edges[0].col.iter().zip(&batch.edges[0].e_id) {
+            let vertex = batch.nodes[0].n_id[col as usize];
             pages.extend(index.page_of_kth(vertex.into(), arc - firsts[vertex as usize]));
         }
     }
@@ -151,15 +156,15 @@ fn bytes_read_are_distinct_missed_pages_to_the_byte() {
             let sample = Layout { dim, ..Layout::mixed(true) }.build();
             let graph = sample.open();
             for (window, keep) in [
-                (1, Keep::Nothing),
-                (4, Keep::Nothing),
-                (4, Keep::Pages(vec![0, 1, 5])),
-                (50, Keep::Decoded),
+                (1, Residency::Nothing),
+                (4, Residency::Nothing),
+                (4, Residency::Pages(vec![0, 1, 5])),
+                (50, Residency::Decoded),
             ] {
                 let kept: HashSet<u64> = match &keep {
-                    Keep::Decoded => (0..10_000).collect(),
-                    Keep::Pages(pages) => pages.iter().copied().collect(),
-                    Keep::Nothing => HashSet::new(),
+                    Residency::Decoded => (0..10_000).collect(),
+                    Residency::Pages(pages) => pages.iter().copied().collect(),
+                    Residency::Nothing => HashSet::new(),
                 };
                 let options = LoaderOptions { window, ..options() };
                 let rows = some_rows();
@@ -172,7 +177,8 @@ fn bytes_read_are_distinct_missed_pages_to_the_byte() {
                 assert_eq!(stats.distinct_pages, rows + pages);
                 assert_eq!(stats.repeated_pages, 0);
                 assert!(stats.reads <= stats.distinct_pages);
-                let missed = |p: &Prepared| p.batch.n_id.iter().filter(|&&v| v % 3 != 0).count();
+                let missed =
+                    |p: &Prepared| p.batch.nodes[0].n_id.iter().filter(|&&v| v % 3 != 0).count();
                 assert_eq!(stats.missed_rows, prepared.iter().map(missed).sum::<usize>() as u64);
             }
         }
@@ -188,12 +194,13 @@ fn narrow_types_come_as_floats_or_as_they_are() {
             for delivery in [Delivery::Floats, Delivery::Stored] {
                 let options = LoaderOptions { delivery, ..options() };
                 let loader =
-                    Loader::new(Arc::clone(&graph), options, &Keep::Nothing, some_rows()).unwrap();
+                    Loader::new(Arc::clone(&graph), options, &Residency::Nothing, some_rows())
+                        .unwrap();
                 for prepared in run(&loader, &seeds()).0.iter().take(3) {
                     match delivery {
                         Delivery::Floats => assert_rows(&graph, prepared, 20, bound),
                         Delivery::Stored => {
-                            let x = prepared.x.as_ref().unwrap();
+                            let x = prepared.x[0].as_ref().unwrap();
                             assert!(x.dtype == dtype && x.floats().is_none());
                         }
                     }
@@ -207,14 +214,15 @@ fn narrow_types_come_as_floats_or_as_they_are() {
 fn epochs_differ_and_a_resumed_one_goes_on_where_it_was() {
     within(LIMIT, || {
         let sample = Layout::mixed(true).build();
-        let loader = Loader::new(sample.open(), options(), &Keep::Nothing, some_rows()).unwrap();
+        let loader =
+            Loader::new(sample.open(), options(), &Residency::Nothing, some_rows()).unwrap();
         let seeds = seeds();
         let whole: Vec<MiniBatch> = run(&loader, &seeds).0.into_iter().map(|p| p.batch).collect();
         let resumed = loader.epoch(EPOCH, &seeds, 9).unwrap();
         let rest: Vec<MiniBatch> = resumed.map(|p| p.unwrap().batch).collect();
         assert_eq!(rest, whole[9..]);
         let other = loader.epoch(EPOCH + 1, &seeds, 0).unwrap().next().unwrap().unwrap();
-        assert_ne!(other.batch.n_id[..50], whole[0].n_id[..50]);
+        assert_ne!(other.batch.nodes[0].n_id[..50], whole[0].nodes[0].n_id[..50]);
         assert_eq!(loader.epoch(EPOCH, &seeds, 1000).unwrap().count(), 0);
     });
 }
@@ -226,7 +234,8 @@ fn odd_epochs() {
         let graph = sample.open();
         let count = |options: LoaderOptions, seeds: &[u32]| {
             let rows = Vec::new();
-            let loader = Loader::new(Arc::clone(&graph), options, &Keep::Nothing, rows).unwrap();
+            let loader =
+                Loader::new(Arc::clone(&graph), options, &Residency::Nothing, rows).unwrap();
             let batches = loader.epoch(0, seeds, 0).unwrap().map(|p| p.unwrap().batch);
             batches.map(|b| b.batch_size()).collect::<Vec<_>>()
         };
@@ -238,7 +247,9 @@ fn odd_epochs() {
         assert!(count(in_order.clone(), &[]).is_empty());
         assert_eq!(count(LoaderOptions { features: None, ..in_order.clone() }, &few).len(), 3);
         let error = |options: LoaderOptions| {
-            Loader::new(Arc::clone(&graph), options, &Keep::Nothing, []).unwrap_err().to_string()
+            Loader::new(Arc::clone(&graph), options, &Residency::Nothing, [])
+                .unwrap_err()
+                .to_string()
         };
         let none = LoaderOptions { batch_size: 0, ..in_order.clone() };
         assert_eq!(
@@ -247,7 +258,7 @@ fn odd_epochs() {
         );
         let missing = LoaderOptions { features: Some("y".into()), ..in_order.clone() };
         assert!(error(missing).starts_with("cannot use the features `y`"));
-        let loader = Loader::new(Arc::clone(&graph), in_order, &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(Arc::clone(&graph), in_order, &Residency::Nothing, []).unwrap();
         let outside = loader.epoch(0, &[3000], 0).unwrap_err();
         assert_eq!(outside.kind(), ErrorKind::Input);
     });
@@ -259,7 +270,7 @@ fn an_epoch_that_is_dropped_gives_everything_back() {
         let sample = Layout::mixed(true).build();
         let graph = sample.open();
         let loader =
-            Loader::new(Arc::clone(&graph), options(), &Keep::Nothing, some_rows()).unwrap();
+            Loader::new(Arc::clone(&graph), options(), &Residency::Nothing, some_rows()).unwrap();
         let seeds = seeds();
         run(&loader, &seeds);
         let used = graph.budget().used();
@@ -279,7 +290,8 @@ fn no_more_is_begun_than_was_allowed() {
         let sample = Layout::mixed(true).build();
         let graph = sample.open();
         let options = LoaderOptions { window: 2, prefetch: 3, threads: 3, ..options() };
-        let loader = Loader::new(Arc::clone(&graph), options, &Keep::Nothing, some_rows()).unwrap();
+        let loader =
+            Loader::new(Arc::clone(&graph), options, &Residency::Nothing, some_rows()).unwrap();
         let mut epoch = loader.epoch(EPOCH, &seeds(), 0).unwrap();
         epoch.next().unwrap().unwrap();
         std::thread::sleep(Duration::from_millis(300));
@@ -288,7 +300,7 @@ fn no_more_is_begun_than_was_allowed() {
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(epoch.stats().nodes, nodes, "the workers wait");
         let prepared: u64 =
-            epoch.by_ref().take(5).map(|p| p.unwrap().batch.n_id.len() as u64).sum();
+            epoch.by_ref().take(5).map(|p| p.unwrap().batch.nodes[0].n_id.len() as u64).sum();
         assert!(prepared <= epoch.stats().nodes);
     });
 }
@@ -299,7 +311,7 @@ fn too_little_memory_is_an_error_and_enough_for_one_window_is_enough() {
         let sample = Layout { dim: 1433, ..Layout::mixed(true) }.build();
         let graph = sample.open_as(&OpenOptions { memory: Some(96 << 20), ..small() });
         let options = LoaderOptions { window: 2, prefetch: 50, threads: 3, ..options() };
-        let loader = Loader::new(Arc::clone(&graph), options, &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap();
         let left = graph.budget().left();
         let rest = graph.reserve(left - (14 << 20), "all but a few batches").unwrap();
         let count = loader.epoch(EPOCH, &seeds(), 0).unwrap().map(|p| drop(p.unwrap())).count();
@@ -318,7 +330,7 @@ fn a_cancelled_epoch_ends() {
     within(LIMIT, || {
         let sample = Layout::mixed(true).build();
         let graph = sample.open();
-        let loader = Loader::new(Arc::clone(&graph), options(), &Keep::Nothing, []).unwrap();
+        let loader = Loader::new(Arc::clone(&graph), options(), &Residency::Nothing, []).unwrap();
         let mut epoch = loader.epoch(EPOCH, &seeds(), 0).unwrap();
         epoch.next().unwrap().unwrap();
         graph.cancel().cancel();
@@ -332,12 +344,12 @@ fn bytes_of(sample: &Sample, loader: Loader, how: &Plan, capacity: u64) -> Epoch
     let seeds = seeds();
     let hotness = loader.presample(EPOCH + 10, &seeds, usize::MAX).unwrap();
     let row_bytes = sample.open().features("x").unwrap().row_bytes();
-    let kept = hotness.plan(how, row_bytes, capacity);
-    let bytes = kept.pages.len() * 4096 + kept.vertices.len() * row_bytes;
+    let kept = hotness.place(how, &[row_bytes], capacity);
+    let bytes = kept.pages[0].len() * 4096 + kept.rows[0].len() * row_bytes;
     // Only a fixed share may leave memory empty.
     let full = bytes as u64 > capacity - 20_000 || matches!(how.placement, Placement::Hybrid(_));
     assert!(bytes as u64 <= capacity && full, "{bytes}");
-    run(&loader.with_kept(kept).unwrap(), &seeds).1
+    run(&loader.with_placed(kept).unwrap(), &seeds).1
 }
 
 #[test]
@@ -348,7 +360,7 @@ fn what_presampling_keeps_saves_reads() {
         // Small windows: what is wanted differs from one to the next.
         let options = LoaderOptions { window: 1, batch_size: 10, ..options() };
         let loader =
-            || Loader::new(Arc::clone(&graph), options.clone(), &Keep::Nothing, []).unwrap();
+            || Loader::new(Arc::clone(&graph), options.clone(), &Residency::Nothing, []).unwrap();
         let cold = run(&loader(), &seeds()).1;
         let how = |placement| Plan { placement, chunk_bytes: 8192, ..Plan::default() };
         let bytes = |placement| bytes_of(&sample, loader(), &how(placement), 800_000).bytes_ssd;
@@ -367,12 +379,12 @@ fn what_presampling_keeps_saves_reads() {
 fn scores_of_any_origin_can_say_what_is_hot() {
     let sample = Layout { dim: 128, ..Layout::mixed(true) }.build();
     let graph = sample.open();
-    let topology = Topology::open(&graph, Direction::In, &Keep::Nothing).unwrap();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Nothing).unwrap();
     let degrees = graph.degrees(Direction::Out).unwrap();
     let hotness = Hotness::from_scores(&topology, |vertex| degrees[vertex as usize]);
-    let kept = hotness.plan(&Plan { chunk_bytes: 512, ..Plan::default() }, 512, 100 * 512);
-    let least = kept.vertices.iter().map(|&v| degrees[v as usize]).min().unwrap();
-    let left = (0..3000).filter(|v| !kept.vertices.contains(v));
+    let kept = hotness.place(&Plan { chunk_bytes: 512, ..Plan::default() }, &[512], 100 * 512);
+    let least = kept.rows[0].iter().map(|&v| degrees[v as usize]).min().unwrap();
+    let left = (0..3000).filter(|v| !kept.rows[0].contains(v));
     assert!(left.map(|v| degrees[v as usize]).max().unwrap() <= least);
 }
 
@@ -380,11 +392,11 @@ fn scores_of_any_origin_can_say_what_is_hot() {
 fn the_fastest_form_that_fits_is_kept() {
     let sample = Layout { dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
-    let within = |bytes| Keep::all_within(&graph, Direction::In, bytes);
+    let within = |bytes| Residency::all_within(&graph, Direction::In, bytes);
     let arcs = graph.manifest().arcs;
-    assert!(matches!(within(arcs * 4), Keep::Decoded));
-    assert!(matches!(within(arcs * 4 - 1), Keep::Pages(pages) if pages.len() > 3));
-    assert!(matches!(within(arcs), Keep::Nothing));
+    assert!(matches!(within(arcs * 4), Residency::Decoded));
+    assert!(matches!(within(arcs * 4 - 1), Residency::Pages(pages) if pages.len() > 3));
+    assert!(matches!(within(arcs), Residency::Nothing));
 }
 
 /// Rows that were moved: the same batches, and still no byte but the missed pages'.
@@ -398,7 +410,8 @@ fn an_order_of_rows_changes_what_is_read_and_nothing_else() {
         let epoch = |rows: Vec<u32>| {
             let graph = sample.open();
             let loader =
-                Loader::new(Arc::clone(&graph), options.clone(), &Keep::Decoded, rows).unwrap();
+                Loader::new(Arc::clone(&graph), options.clone(), &Residency::Decoded, rows)
+                    .unwrap();
             let (prepared, stats) = run(&loader, &seeds);
             prepared.iter().step_by(5).for_each(|one| assert_rows(&graph, one, 128, 0.0));
             let pages: u64 = prepared
@@ -410,21 +423,22 @@ fn an_order_of_rows_changes_what_is_read_and_nothing_else() {
         };
         let (batches, before) = epoch(some_rows().collect());
         let graph = sample.open();
-        let loader = Loader::new(Arc::clone(&graph), options.clone(), &Keep::Decoded, []).unwrap();
+        let loader =
+            Loader::new(Arc::clone(&graph), options.clone(), &Residency::Decoded, []).unwrap();
         let layout = graph.manifest().features["x"].layout;
-        let arranged = loader.arrange(layout, EPOCH, &seeds, usize::MAX).unwrap();
-        let again = loader.arrange(layout, EPOCH, &seeds, usize::MAX).unwrap();
-        assert!(arranged.rows == again.rows);
-        let best = arranged.trials.iter().map(|(_, pages)| *pages).min().unwrap();
-        assert!(arranged.trials.contains(&(arranged.by, best)));
-        assert!(best < arranged.trial_rows && arranged.wanted_rows < 3000);
-        let order = RowOrder { name: "hot".into(), rows: Some(arranged.rows) };
+        let reordered = loader.reorder_rows(layout, EPOCH, &seeds, usize::MAX).unwrap();
+        let again = loader.reorder_rows(layout, EPOCH, &seeds, usize::MAX).unwrap();
+        assert!(reordered.rows == again.rows);
+        let best = reordered.trials.iter().map(|(_, pages)| *pages).min().unwrap();
+        assert!(reordered.trials.contains(&(reordered.by, best)));
+        assert!(best < reordered.trial_rows && reordered.wanted_rows < 3000);
+        let order = RowOrder { name: "hot".into(), rows: Some(reordered.rows) };
         relay(&sample.path, "x", &order, None, &Silent, &Cancel::default()).unwrap();
         let (moved, after) = epoch(some_rows().collect());
         assert_eq!(moved, batches);
         assert_eq!(after.missed_rows, before.missed_rows);
         assert!(after.bytes_ssd < before.bytes_ssd, "{} {}", after.bytes_ssd, before.bytes_ssd);
-        let error = loader.arrange(layout, 0, &[], usize::MAX).unwrap_err();
+        let error = loader.reorder_rows(layout, 0, &[], usize::MAX).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Input);
     });
 }

@@ -6,22 +6,24 @@ mod common;
 
 use common::{Layout, Sample, adjacency, mix, plain_batch, small};
 use proptest::prelude::*;
+use std::slice::from_ref;
 use tiergraph_core::ErrorKind;
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::{
-    EpochKey, Fanout, Keep, MiniBatch, Purpose, SampleOptions, Sampler, Seeds, TableKind, Topology,
+    EpochKey, Fanout, MiniBatch, Purpose, Residency, SampleOptions, Sampler, Seeds, TableKind,
+    Topology, WindowSource,
 };
 
 const TABLES: [TableKind; 2] = [TableKind::Dense, TableKind::Hashed];
 
 /// Everything, half of the pages, and nothing in memory.
-fn keeps(graph: &Graph, direction: Direction) -> Vec<Keep> {
+fn keeps(graph: &Graph, direction: Direction) -> Vec<Residency> {
     let pages = graph.row_pages(direction).unwrap().index.len() as u64;
     vec![
-        Keep::Decoded,
-        Keep::Pages((0..pages).collect()),
-        Keep::Pages((0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect()),
-        Keep::Nothing,
+        Residency::Decoded,
+        Residency::Pages((0..pages).collect()),
+        Residency::Pages((0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect()),
+        Residency::Nothing,
     ]
 }
 
@@ -51,9 +53,9 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, batches
                     .map(|(vertices, number)| Seeds { number, vertices, times: &[] })
                     .collect();
                 let mut found = vec![MiniBatch::default(); batches.len()];
-                let reads = sampler
-                    .sample_window(&topology, &mut reader, key, &seeds, &mut found, retain_bytes)
-                    .unwrap();
+                let topologies = std::slice::from_ref(&topology);
+                let source = WindowSource { topologies, keys: &[key], retain_bytes };
+                let reads = sampler.sample_window(source, &mut reader, &seeds, &mut found).unwrap();
                 assert_eq!(found, expected, "{keep:?} {table:?} {options:?}");
                 assert_eq!(reads.read.bytes, reads.read.pages * 4096);
                 let again = reads.read.pages - reads.distinct_pages;
@@ -141,24 +143,29 @@ proptest! {
 fn a_batch_keeps_pygs_contract() {
     let sample = Layout { dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
-    let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10, 5]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let key = EpochKey::new(1, 1, Purpose::Sample);
     let seeds: Vec<u32> = (0..200).map(|i| i * 13).collect();
     let mut batch = MiniBatch::default();
-    sampler.sample(&topology, key, of(0, &seeds), &mut batch).unwrap();
-    let nodes = batch.n_id.len();
-    assert_eq!(batch.n_id[..200], seeds, "seeds first");
+    sampler.sample(from_ref(&topology), &[key], of(0, &seeds), &mut batch).unwrap();
+    let nodes = batch.nodes[0].n_id.len();
+    assert_eq!(batch.nodes[0].n_id[..200], seeds, "seeds first");
     assert_eq!(batch.batch_size(), 200);
-    assert_eq!(batch.num_sampled_nodes.iter().sum::<usize>(), nodes);
-    assert_eq!(batch.num_sampled_edges.iter().sum::<usize>(), batch.e_id.len());
-    assert!(batch.row.iter().chain(&batch.col).all(|&node| (node as usize) < nodes));
-    let different: std::collections::HashSet<_> = batch.n_id.iter().collect();
+    assert_eq!(batch.nodes[0].num_sampled.iter().sum::<usize>(), nodes);
+    assert_eq!(batch.edges[0].num_sampled.iter().sum::<usize>(), batch.edges[0].e_id.len());
+    assert!(
+        batch.edges[0].row.iter().chain(&batch.edges[0].col).all(|&node| (node as usize) < nodes)
+    );
+    let different: std::collections::HashSet<_> = batch.nodes[0].n_id.iter().collect();
     assert_eq!(different.len(), nodes, "every vertex once");
     let (lists, firsts) = adjacency(&graph, Direction::In);
-    for ((&row, &col), &arc) in batch.row.iter().zip(&batch.col).zip(&batch.e_id) {
-        let (source, target) = (batch.n_id[row as usize], batch.n_id[col as usize] as usize);
+    for ((&row, &col), &arc) in
+        batch.edges[0].row.iter().zip(&batch.edges[0].col).zip(&batch.edges[0].e_id)
+    {
+        let (source, target) =
+            (batch.nodes[0].n_id[row as usize], batch.nodes[0].n_id[col as usize] as usize);
         assert_eq!(lists[target][(arc - firsts[target]) as usize], source, "an edge of the graph");
     }
 }
@@ -170,15 +177,15 @@ fn every_neighbour_is_equally_likely() {
     let sample = Layout { vertices: 51, edges, dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
     let hub = graph.find(&[0]).unwrap()[0];
-    let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let (mut counts, mut batch) = (vec![0u32; 51], MiniBatch::default());
     for number in 0..10_000 {
         let key = EpochKey::new(4, u64::from(number % 7), Purpose::Sample);
-        sampler.sample(&topology, key, of(number, &[hub]), &mut batch).unwrap();
-        assert_eq!(batch.n_id.len(), 11, "without replacement");
-        batch.n_id[1..].iter().for_each(|&v| counts[v as usize] += 1);
+        sampler.sample(from_ref(&topology), &[key], of(number, &[hub]), &mut batch).unwrap();
+        assert_eq!(batch.nodes[0].n_id.len(), 11, "without replacement");
+        batch.nodes[0].n_id[1..].iter().for_each(|&v| counts[v as usize] += 1);
     }
     counts.remove(hub as usize);
     let square = |&c: &u32| (f64::from(c) - 2000.0).powi(2) / 2000.0;
@@ -194,18 +201,19 @@ fn what_cannot_be_sampled_is_said() {
     let key = EpochKey::new(1, 1, Purpose::Sample);
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
     let mut batch = MiniBatch::default();
-    let topology = Topology::open(&graph, Direction::In, &Keep::Decoded).unwrap();
-    let error = sampler.sample(&topology, key, of(0, &[3000]), &mut batch).unwrap_err();
+    let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
+    let error =
+        sampler.sample(from_ref(&topology), &[key], of(0, &[3000]), &mut batch).unwrap_err();
     assert_eq!(error.to_string(), "cannot sample from seed `3000`: expected one of 3000 vertices");
-    let nothing = Topology::open(&graph, Direction::In, &Keep::Nothing).unwrap();
-    let error = sampler.sample(&nothing, key, of(0, &[0]), &mut batch).unwrap_err();
+    let nothing = Topology::open(&graph, Direction::In, &Residency::Nothing).unwrap();
+    let error = sampler.sample(from_ref(&nothing), &[key], of(0, &[0]), &mut batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Input);
     let large = SampleOptions { fanouts: most(&[u32::MAX]), ..SampleOptions::default() };
     let error = Sampler::new(10, &large).unwrap_err();
     assert!(error.to_string().contains("at most 33554432 neighbours"), "{error}");
     let full = sample.open_as(&OpenOptions { memory: Some(25 << 20), ..small() });
     let held = full.reserve(full.budget().left(), "everything").unwrap();
-    let error = Topology::open(&full, Direction::In, &Keep::Decoded).unwrap_err();
+    let error = Topology::open(&full, Direction::In, &Residency::Decoded).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Budget);
     drop(held);
 }

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native, pyg
+from .. import pyg
 from ..devices import cuda_devices
 from ..errors import BudgetError, DeviceError
 from ..graph import Graph, open
-from ..loader import NeighborLoader
+from ..loaders.node import NeighborLoader
 from . import layers
 from .models import forward, prepare
 from .options import TrainOptions
@@ -240,15 +240,14 @@ def _check(memory: int, need: int) -> None:
 class Parts(NeighborLoader):
     """A loader for any part of its seeds, in order."""
 
-    _seeds_vary = True
+    seeds_vary = True
 
     def batches_of(self, ids: NDArray[np.uint64]) -> Iterator[Any]:
         """The batches of these seeds."""
         ends = range(self.batch_size, len(ids) + self.batch_size, self.batch_size)
         bounds = [0, *(min(end, len(ids)) for end in ends)]
-        part = cast(_native.Loader, self._part)
-        begun = part.epoch_of(0, np.ascontiguousarray(ids), bounds, 0, 0, 1)
-        batches = self._prepared(begun, self.to_data)
+        seeds = np.ascontiguousarray(ids)
+        batches = self.maker.epoch_of(0, seeds, bounds, 0, (0, 1), self.given.collate)
         try:
             while (batch := batches.next()) is not None:
                 yield batch

@@ -11,7 +11,7 @@ import numpy as np
 from .. import pyg
 from ..errors import BudgetError, InputError
 from ..graph import Graph
-from ..link import LinkNeighborLoader
+from ..loaders.link import LinkNeighborLoader
 from .links import draw_links, read_links, scores_of, without_answers
 from .models import forward, prepare
 from .options import TrainOptions

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .. import pyg
 from ..errors import InputError
 from ..graph import Graph
-from ..link import links_of
-from ..loader import NeighborLoader
+from ..loaders.link import links_of
+from ..loaders.node import NeighborLoader
 from ..reading import reading
 from .options import TrainOptions
 

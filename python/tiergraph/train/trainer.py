@@ -18,9 +18,9 @@ from .. import _native, pyg
 from ..calls import warn
 from ..errors import BudgetError, FallbackWarning, InputError
 from ..graph import Graph, open
-from ..link import LinkNeighborLoader
-from ..loader import NeighborLoader
-from ..shrinking import notes_of
+from ..loaders.link import LinkNeighborLoader
+from ..loaders.node import NeighborLoader
+from ..loaders.shrinking import notes_of
 from ..words import in_callers_words
 from . import checkpoint, saved
 from .activations import Step, measured_bytes

@@ -1,12 +1,12 @@
 //! Building graphs: from files, from generators, and from batches that Python pushes.
 
-pub(crate) mod arrange;
 pub(crate) mod attach;
 pub(crate) mod columns;
 pub(crate) mod edge_reader;
 pub(crate) mod edges;
 pub(crate) mod generators;
 pub(crate) mod options;
+pub(crate) mod reorder;
 pub(crate) mod values;
 
 use std::path::PathBuf;

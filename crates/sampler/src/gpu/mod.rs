@@ -5,6 +5,7 @@
 //! (Hyperion §III-B2: first what saves the most transactions over PCIe); the rest is read from
 //! storage, batch by batch. Presampling runs on the GPU itself.
 
+mod epoch;
 mod placed;
 mod readers;
 mod rows;
@@ -21,15 +22,19 @@ use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
-use crate::cut::{Cut, Rank};
 use crate::options::Fanout;
 use crate::options::LoaderOptions;
-use crate::order::permutation;
-use crate::philox::{EpochKey, Purpose};
+use crate::pipeline::order::{Inputs, SeedOrder};
+use crate::sampling::batch::Seeds;
+use crate::sampling::philox::{EpochKey, Purpose};
 use rows::RowTiers;
 
+pub use epoch::{GpuBatch, GpuEpoch, GpuEpochStats, Ready};
 pub use placed::{Done, GpuTiers, Outputs, Placed};
 pub use storage::StorageReads;
+
+/// Batches that are begun and not handed over, where rows are read from storage.
+const STORAGE_AHEAD: usize = 3;
 
 /// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
 pub struct GpuLoader {
@@ -40,6 +45,9 @@ pub struct GpuLoader {
     positions: Option<DeviceBuf<u32>>,
     placed: Placed,
     fanouts: Vec<u32>,
+    vertices: usize,
+    /// Batches that shall be begun ahead.
+    prefetch: Option<usize>,
     options: LoaderOptions,
     /// The neighbours in pinned host memory.
     _held: Option<Reservation>,
@@ -80,9 +88,19 @@ impl GpuLoader {
             multiprocessors_why,
             ..Placed::default()
         };
-        let (rows, options) = (None, options.clone());
-        let mut loader =
-            Self { stream, lists, sampler, rows, positions, placed, fanouts, options, _held: held };
+        let mut loader = Self {
+            stream,
+            lists,
+            sampler,
+            rows: None,
+            positions,
+            placed,
+            fanouts,
+            vertices,
+            prefetch: tiers.prefetch,
+            options: options.clone(),
+            _held: held,
+        };
         if let Some(name) = loader.options.features.clone() {
             loader.place_rows(graph, &name, left, seeds, presample)?;
         }
@@ -131,14 +149,9 @@ impl GpuLoader {
     fn hottest(&mut self, seeds: &[u32], batches: usize, vertices: usize) -> Result<Vec<u32>> {
         let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
         self.stream.fill_bytes(&mut uses, 0)?;
-        let order = self.order(0, seeds);
-        let options = &self.options;
-        let rank = Rank::default();
-        let cut = Cut::new(seeds.len(), options.batch_size, options.drop_last, rank);
-        for number in 0..cut.batches().min(batches) {
-            let of_batch = order[cut.range(number)].iter().map(|&i| seeds[i as usize]);
-            let of_batch: Vec<u32> = of_batch.collect();
-            self.sample(0, number, &of_batch)?;
+        let order = self.order(0, seeds.into())?;
+        for number in 0..order.batches().min(batches) {
+            self.sample(0, order.seeds_of(number))?;
             self.sampler.count_uses(&self.stream, &mut uses)?;
         }
         let uses = self.stream.download(&uses, vertices)?;
@@ -163,24 +176,25 @@ impl GpuLoader {
         self.rows.as_ref().map_or(0, RowTiers::dim)
     }
 
-    /// The order of an epoch's seeds: places in the caller's list.
-    pub fn order(&self, epoch: u64, seeds: &[u32]) -> Vec<u32> {
-        match self.options.shuffle {
-            true => {
-                let key = EpochKey::new(self.options.seed, epoch, Purpose::Shuffle);
-                permutation(key, seeds.len() as u32)
-            }
-            false => (0..seeds.len() as u32).collect(),
-        }
+    /// The order of an epoch's seeds.
+    pub(super) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
+        SeedOrder::new(&self.options, self.vertices, epoch, inputs)
     }
 
-    /// Samples batch `number` of an epoch from `seeds`, and waits for its sizes.
+    /// Batches that are begun before the one before them is handed over.
+    pub(super) fn ahead(&self) -> usize {
+        let usual = if self.placed.storage_rows > 0 { STORAGE_AHEAD } else { 1 };
+        self.prefetch.filter(|&batches| batches > 0).unwrap_or(usual)
+    }
+
+    /// Samples the batch of `seeds` of an epoch, and waits for its sizes.
     ///
     /// # Errors
     /// Whatever the driver gives.
-    pub fn sample(&mut self, epoch: u64, number: usize, seeds: &[u32]) -> Result<Sampled> {
+    pub fn sample(&mut self, epoch: u64, seeds: Seeds<'_>) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
-        let request = Request { seeds, fanouts: &self.fanouts, key, batch: number as u32 };
+        let Seeds { number: batch, vertices: seeds, .. } = seeds;
+        let request = Request { seeds, fanouts: &self.fanouts, key, batch };
         let (stream, rows) = (&self.stream, &mut self.rows);
         self.sampler.sample(stream, &self.lists, &request, |sampler| match rows {
             Some(rows) => rows.start_finding(stream, sampler),
@@ -189,7 +203,7 @@ impl GpuLoader {
     }
 
     /// The most vertices that [`select`](Self::select) takes.
-    pub fn most_selected(&self) -> usize {
+    pub(super) fn most_selected(&self) -> usize {
         self.sampler.n_id().len()
     }
 
@@ -200,7 +214,7 @@ impl GpuLoader {
     ///
     /// # Panics
     /// If there are more than [`most_selected`](Self::most_selected).
-    pub fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
+    pub(super) fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
         let selected = self.sampler.select(&self.stream, vertices)?;
         if let Some(rows) = &mut self.rows {
             rows.start_finding(&self.stream, &self.sampler)?;

@@ -15,6 +15,9 @@ pub struct GpuTiers {
     pub device_memory: Option<u64>,
     /// The most multiprocessors that prepare batches; all if not set.
     pub multiprocessors: Option<u32>,
+    /// Batches that are begun before the one before them is handed over; if not set, 1, or 3 where
+    /// rows are read from storage.
+    pub prefetch: Option<usize>,
 }
 
 impl GpuTiers {
@@ -78,4 +81,15 @@ pub struct Done {
     pub submissions: u64,
     /// How long the host took to give them.
     pub seconds_submit: f64,
+}
+
+impl Done {
+    /// What was done since there was `earlier`.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            reads: self.reads.since(&earlier.reads),
+            submissions: self.submissions - earlier.submissions,
+            seconds_submit: self.seconds_submit - earlier.seconds_submit,
+        }
+    }
 }

@@ -10,7 +10,7 @@ use tiergraph_gpu::kernels::{MissingRow, PieceLayout};
 use tiergraph_graph::{Features, Graph, PageReader, PagesRead};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-use crate::fragments::Fragments;
+use crate::gathering::fragments::Fragments;
 
 /// Rows of one batch to read into one buffer.
 pub(super) struct Job {

@@ -47,6 +47,18 @@ pub struct StorageReads {
     pub bytes_ssd: u64,
 }
 
+impl StorageReads {
+    /// What was read since there was `earlier`.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            missed_rows: self.missed_rows - earlier.missed_rows,
+            distinct_pages: self.distinct_pages - earlier.distinct_pages,
+            reads: self.reads - earlier.reads,
+            bytes_ssd: self.bytes_ssd - earlier.bytes_ssd,
+        }
+    }
+}
+
 /// A batch whose rows are being read.
 struct Begun {
     /// Pieces that are not spread yet.

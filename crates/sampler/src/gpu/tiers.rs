@@ -7,10 +7,10 @@ use tiergraph_gpu::{DeviceBuf, Mapped, Stream};
 use tiergraph_graph::{Direction, Features, Graph};
 use tiergraph_mem::Reservation;
 
-use crate::keep::Keep;
-use crate::offsets::Offsets;
-use crate::store::RowStore;
-use crate::topology::Topology;
+use crate::residency::neighbors::Residency;
+use crate::residency::offsets::Offsets;
+use crate::residency::rows::RowStore;
+use crate::residency::topology::Topology;
 
 /// Bytes of rows that are read together on their way, if there is memory for them.
 const PIECE_BYTES: u64 = 256 << 20;
@@ -39,7 +39,7 @@ pub(super) fn lists(
     direction: Direction,
     left: u64,
 ) -> Result<(Lists, Option<Reservation>)> {
-    let topology = Topology::open(graph, direction, &Keep::Decoded)?;
+    let topology = Topology::open(graph, direction, &Residency::Decoded)?;
     let decoded = topology.decoded().unwrap_or(&[]);
     let offsets = match topology.offsets() {
         Offsets::Narrow(sums) => sums.iter().map(|&sum| u64::from(sum)).collect::<Vec<u64>>(),

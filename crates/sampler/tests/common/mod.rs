@@ -17,8 +17,8 @@ use tiergraph_ingest::features::{Attachment, Attachments, MemoryRows, NewFeature
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_io::{EngineFactory, EngineReport, FileSet, ReadEngine};
-use tiergraph_sampler::philox::philox4x32;
-use tiergraph_sampler::{Fanout, MiniBatch};
+use tiergraph_sampler::sampling::philox::philox4x32;
+use tiergraph_sampler::{Fanout, MiniBatch, SampledEdges, SampledNodes};
 
 /// A graph on disk, gone with the value.
 pub struct Sample {
@@ -212,12 +212,16 @@ pub fn plain_batch_by(
     nodes.iter().zip(0..).for_each(|(&node, i)| {
         places.entry(node).or_insert(i);
     });
-    let mut batch =
-        MiniBatch { number, num_sampled_nodes: vec![seeds.len()], ..Default::default() };
+    let mut batch = MiniBatch {
+        number,
+        nodes: vec![SampledNodes { num_sampled: vec![seeds.len()], ..Default::default() }],
+        edges: vec![SampledEdges::default()],
+        ..Default::default()
+    };
     let mut begin = 0;
     for hop in 0..hops {
         let end = nodes.len();
-        let edges = batch.e_id.len();
+        let edges = batch.edges[0].e_id.len();
         for at in begin..end {
             let (tree, vertex) = nodes[at];
             for position in pick(hop, tree, vertex) {
@@ -226,18 +230,19 @@ pub fn plain_batch_by(
                     nodes.push(neighbor);
                     nodes.len() as u32 - 1
                 });
-                batch.row.push(place);
-                batch.col.push(at as u32);
-                batch.e_id.push(firsts[vertex as usize] + position);
+                batch.edges[0].row.push(place);
+                batch.edges[0].col.push(at as u32);
+                batch.edges[0].e_id.push(firsts[vertex as usize] + position);
             }
         }
-        batch.num_sampled_nodes.push(nodes.len() - end);
-        batch.num_sampled_edges.push(batch.e_id.len() - edges);
+        batch.nodes[0].num_sampled.push(nodes.len() - end);
+        let taken = batch.edges[0].e_id.len() - edges;
+        batch.edges[0].num_sampled.push(taken);
         begin = end;
     }
-    batch.n_id = nodes.iter().map(|node| node.1).collect();
+    batch.nodes[0].n_id = nodes.iter().map(|node| node.1).collect();
     if disjoint {
-        batch.tree = nodes.iter().map(|node| node.0).collect();
+        batch.nodes[0].tree = nodes.iter().map(|node| node.0).collect();
     }
     batch
 }

@@ -1,0 +1,176 @@
+//! What batches come with about their edges: the user's numbers, values, features.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::{ArcColumn, Features, Graph, PageReader, PagesRead};
+use tiergraph_mem::{PAGE_BYTES, Reservation};
+
+use crate::gathering::gather::{GatherReads, Wanted, gather};
+use crate::gathering::matrix::{Delivery, Matrix};
+use crate::options::Sharing;
+use crate::residency::columns::{Column, Columns, Numbers};
+use crate::residency::rows::RowStore;
+use crate::sampling::batch::SampledEdges;
+
+/// What a batch knows about its edges, in their order.
+#[derive(Debug, Default)]
+pub struct EdgeValues {
+    /// The user's edges, where the graph knows them.
+    pub numbers: Option<Vec<u64>>,
+    /// The weights that edges were chosen by.
+    pub weights: Option<Vec<f32>>,
+    /// The times that they were chosen by.
+    pub times: Option<Vec<i64>>,
+    /// Their features.
+    pub features: Option<Matrix>,
+}
+
+/// Rows and what of the graph's memory they count for.
+#[derive(Debug)]
+pub struct Held {
+    /// The rows.
+    pub matrix: Matrix,
+    pub(crate) _held: Arc<Reservation>,
+}
+
+impl Held {
+    /// Rows of a batch that holds this much.
+    pub(crate) fn new(matrix: Matrix, held: &Arc<Reservation>) -> Self {
+        Self { matrix, _held: Arc::clone(held) }
+    }
+}
+
+impl EdgeValues {
+    /// Nothing yet of what edges are chosen by.
+    pub(crate) fn to_choose(columns: &Columns) -> Self {
+        Self {
+            weights: columns.weights.as_ref().map(|_| Vec::new()),
+            times: columns.times.as_ref().map(|_| Vec::new()),
+            ..Self::default()
+        }
+    }
+
+    /// Appends what `from` has at `places` of what edges are chosen by.
+    pub(crate) fn extend(&mut self, from: &Self, places: &Range<usize>) {
+        if let (Some(to), Some(from)) = (&mut self.weights, &from.weights) {
+            to.extend_from_slice(&from[places.clone()]);
+        }
+        if let (Some(to), Some(from)) = (&mut self.times, &from.times) {
+            to.extend_from_slice(&from[places.clone()]);
+        }
+    }
+
+    /// Looks up the values of `edges` that are in memory; keeps what was read to choose them.
+    pub(crate) fn look_up(&mut self, edges: &SampledEdges, columns: &Columns) {
+        let arcs = || edges.e_id.iter().map(|&arc| arc as usize);
+        self.numbers = columns.numbers.as_ref().and_then(|all| all.resident(&edges.e_id));
+        if self.weights.is_none() {
+            let all = columns.weights.as_ref().and_then(Column::resident);
+            self.weights = all.map(|all| arcs().map(|arc| all[arc]).collect());
+        }
+        if self.times.is_none() {
+            let all = columns.times.as_ref().and_then(Column::resident);
+            self.times = all.map(|all| arcs().map(|arc| all[arc]).collect());
+        }
+    }
+
+    /// Bytes for so many edges.
+    pub(crate) fn bytes_of(edges: usize, columns: &Columns, features: Option<&Features>) -> u64 {
+        // Numbers that are read are requested in the order of their pages.
+        let requests = 2 * u64::from(columns.numbers.as_ref().and_then(Numbers::read).is_some());
+        let numbers = 8 * (u64::from(columns.numbers.is_some()) + requests);
+        let times = 8 * u64::from(columns.times.is_some());
+        let weights = 4 * u64::from(columns.weights.is_some());
+        // The numbers once more, as rows are requested.
+        let rows =
+            features.map_or(0, |f| Matrix::bytes_of(f, edges, Delivery::Floats) + 4 * edges as u64);
+        (numbers + times + weights) * edges as u64 + rows
+    }
+}
+
+/// Refuses features of edges that cannot be looked up.
+pub(crate) fn check(graph: &Graph, name: &str, columns: &Columns) -> Result<()> {
+    let rows = graph.edge_features(name)?.rows();
+    let error = || Error::new(ErrorKind::Input, "load the edges' features").object(name);
+    if columns.numbers.is_none() {
+        return Err(error()
+            .expected("the edges' numbers in the direction that is sampled")
+            .got("none")
+            .hint("`--for training` builds rows in both directions"));
+    }
+    if rows > 1 << 32 {
+        return Err(error().expected("at most 2^32 edges").got(rows));
+    }
+    Ok(())
+}
+
+/// Reads the numbers of the edges of one type of all batches of a window: each page once.
+pub(crate) fn read_numbers(
+    column: &ArcColumn,
+    reader: &mut PageReader,
+    batches: &[&SampledEdges],
+    all: &mut [&mut EdgeValues],
+) -> Result<PagesRead> {
+    let mut requests: Vec<(u64, u64)> = batches
+        .iter()
+        .zip(0u64..)
+        .flat_map(|(batch, number)| {
+            batch.e_id.iter().zip(0u64..).map(move |(&arc, i)| (arc, number << 32 | i))
+        })
+        .collect();
+    requests.sort_unstable();
+    let per_page = column.per_page();
+    let mut pages: Vec<u64> = requests.iter().map(|&(arc, _)| arc / per_page).collect();
+    pages.dedup();
+    let mut numbers: Vec<Vec<u64>> =
+        batches.iter().map(|batch| vec![0; batch.e_id.len()]).collect();
+    let arrived = |first: u64, bytes: &[u8]| {
+        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+            column.check_page(number, page)?;
+            let from = requests.partition_point(|&(arc, _)| arc < number * per_page);
+            let here = requests[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
+            for &(arc, target) in here {
+                let at = (arc % per_page) as usize * column.width();
+                let value = page[at..at + column.width()].iter().rev();
+                let value = value.fold(0, |value, &byte| value << 8 | u64::from(byte));
+                numbers[(target >> 32) as usize][target as u32 as usize] = value;
+            }
+        }
+        Ok(())
+    };
+    let reads = reader.read(column.file(), &pages, || Ok(false), arrived)?;
+    for (one, numbers) in all.iter_mut().zip(numbers) {
+        one.numbers = Some(numbers);
+    }
+    Ok(reads)
+}
+
+/// Reads the features of the edges of all batches of a window.
+pub(crate) fn gather_features(
+    features: &Features,
+    store: &RowStore,
+    reader: &mut PageReader,
+    all: &mut [&mut EdgeValues],
+) -> Result<GatherReads> {
+    let narrow = |one: &&mut EdgeValues| -> Vec<u32> {
+        one.numbers.iter().flatten().map(|&number| number as u32).collect()
+    };
+    let edges: Vec<Vec<u32>> = all.iter().map(narrow).collect();
+    let matrices = edges.iter().map(|edges| Matrix::stored(features, edges.len()));
+    let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
+    let mut wanted: Vec<Wanted<'_>> = edges
+        .iter()
+        .zip(&mut matrices)
+        .map(|(vertices, matrix)| {
+            let bytes = vertices.len() * features.row_bytes();
+            Wanted { vertices, rows: &mut matrix.bytes[..bytes] }
+        })
+        .collect();
+    let reads = gather(store, features, reader, &mut wanted, Sharing::Pages)?;
+    for (one, matrix) in all.iter_mut().zip(matrices) {
+        one.features = Some(matrix.into_floats(features)?);
+    }
+    Ok(reads)
+}

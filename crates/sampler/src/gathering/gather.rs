@@ -1,0 +1,172 @@
+//! Feature rows of the nodes of batches, from memory and from storage, into the batches' own memory.
+//!
+//! Rows that are kept are copied while the others are being read. Reads are of pages: rows on one
+//! page share its read, within a batch and among all batches of a window, and pages side by side
+//! share one read. A page that arrives is copied from at once, to everybody who wants something on
+//! it, so that a window holds no pages, however many it reads.
+
+use std::cell::RefCell;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::{Features, PageReader, PagesRead};
+use tiergraph_mem::{PAGE_BYTES, prefetch_all};
+
+use crate::gathering::fragments::Fragments;
+use crate::gathering::matrix::{Delivery, Matrix};
+use crate::options::{LoaderOptions, Sharing};
+use crate::residency::rows::RowStore;
+
+/// Rows that are copied between two polls.
+const PIECE: usize = 64;
+/// How many rows ahead memory is prefetched.
+const AHEAD: usize = 4;
+
+/// The rows that one batch wants.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// Whose rows.
+    pub vertices: &'a [u32],
+    /// Where they go, as they are stored: `vertices.len()` times the row's bytes.
+    pub rows: &'a mut [u8],
+}
+
+/// What gathering moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GatherReads {
+    /// What was read: each page once, where reads are shared.
+    pub read: PagesRead,
+    /// Rows that were on the pages that were read.
+    pub missed_rows: u64,
+    /// Bytes of rows that were in memory.
+    pub bytes_host: u64,
+}
+
+impl std::ops::AddAssign for GatherReads {
+    fn add_assign(&mut self, other: Self) {
+        self.read += other.read;
+        self.missed_rows += other.missed_rows;
+        self.bytes_host += other.bytes_host;
+    }
+}
+
+/// Copies or reads the rows that all of `batches` want.
+///
+/// # Errors
+/// [`ErrorKind::Input`] where a batch's memory has another length than its rows or a vertex has no
+/// row, and what reading gives.
+pub fn gather(
+    store: &RowStore,
+    features: &Features,
+    reader: &mut PageReader,
+    batches: &mut [Wanted<'_>],
+    sharing: Sharing,
+) -> Result<GatherReads> {
+    let row_bytes = features.row_bytes();
+    batches.iter().try_for_each(|batch| check(batch, features))?;
+    let mut reads = GatherReads::default();
+    let mut misses = Vec::new();
+    for (number, batch) in (0u64..).zip(&*batches) {
+        let missed = (0u64..).zip(batch.vertices).filter(|(_, v)| !store.contains(**v));
+        misses.extend(missed.map(|(i, &vertex)| (vertex, number << 32 | i)));
+        reads.bytes_host += (batch.vertices.len() * row_bytes) as u64;
+    }
+    reads.missed_rows = misses.len() as u64;
+    reads.bytes_host -= reads.missed_rows * row_bytes as u64;
+    let fragments = Fragments::new(features, misses.into_iter());
+    let pages = match sharing {
+        Sharing::Pages => fragments.pages(),
+        Sharing::Nothing => fragments.page_of_each(),
+    };
+    let mut hits = Hits { store, row_bytes, batch: 0, row: 0 };
+    let batches = RefCell::new(batches);
+    let arrived = |first: u64, bytes: &[u8]| -> Result<()> {
+        let mut batches = batches.borrow_mut();
+        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
+            features.check_page(number, page)?;
+            for (target, at, part) in fragments.on(number, page) {
+                let at = (target as u32) as usize * row_bytes + at;
+                let rows = &mut batches[(target >> 32) as usize].rows;
+                rows[at..at + part.len()].copy_from_slice(part);
+            }
+        }
+        Ok(())
+    };
+    let meanwhile = || Ok(hits.copy(&mut batches.borrow_mut(), PIECE));
+    reads.read = reader.read(features.file(), &pages, meanwhile, arrived)?;
+    while hits.copy(&mut batches.borrow_mut(), usize::MAX) {}
+    Ok(reads)
+}
+
+/// The rows of the `nodes` of each batch, in memory of their own and as `options` deliver them.
+pub(crate) fn gather_matrices(
+    store: &RowStore,
+    features: &Features,
+    reader: &mut PageReader,
+    nodes: &[&[u32]],
+    options: &LoaderOptions,
+) -> Result<(Vec<Matrix>, GatherReads)> {
+    let matrices = nodes.iter().map(|nodes| Matrix::stored(features, nodes.len()));
+    let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
+    let pairs = nodes.iter().zip(&mut matrices);
+    let mut wanted: Vec<Wanted<'_>> = pairs
+        .map(|(&vertices, matrix)| Wanted {
+            vertices,
+            rows: &mut matrix.bytes[..vertices.len() * features.row_bytes()],
+        })
+        .collect();
+    let reads = gather(store, features, reader, &mut wanted, options.sharing)?;
+    if options.delivery == Delivery::Floats {
+        let floats = matrices.into_iter().map(|matrix| matrix.into_floats(features));
+        matrices = floats.collect::<Result<_>>()?;
+    }
+    Ok((matrices, reads))
+}
+
+/// Copies the rows that are in memory, a piece at a time.
+struct Hits<'a> {
+    store: &'a RowStore,
+    row_bytes: usize,
+    batch: usize,
+    row: usize,
+}
+
+impl Hits<'_> {
+    /// Copies those among the next `most` rows that are kept; says whether more are left.
+    fn copy(&mut self, batches: &mut [Wanted<'_>], most: usize) -> bool {
+        let Some(Wanted { vertices, rows }) = batches.get_mut(self.batch) else { return false };
+        let end = vertices.len().min(self.row.saturating_add(most));
+        let all = self.row..end;
+        let to = &mut rows[all.start * self.row_bytes..all.end * self.row_bytes];
+        copy_kept(self.store, &vertices[all], to);
+        self.row = end;
+        if end == vertices.len() {
+            (self.batch, self.row) = (self.batch + 1, 0);
+        }
+        self.batch < batches.len()
+    }
+}
+
+/// Copies the rows of those of `vertices` that are kept, leaving gaps for the others.
+pub fn copy_kept(store: &RowStore, vertices: &[u32], rows: &mut [u8]) {
+    let prefetch = |vertex: u32| store.get(vertex).into_iter().for_each(prefetch_all);
+    vertices.iter().take(AHEAD).for_each(|&vertex| prefetch(vertex));
+    let row_bytes = store.row_bytes();
+    for (i, (&vertex, to)) in vertices.iter().zip(rows.chunks_exact_mut(row_bytes)).enumerate() {
+        if let Some(&ahead) = vertices.get(i + AHEAD) {
+            prefetch(ahead);
+        }
+        if let Some(row) = store.get(vertex) {
+            to.copy_from_slice(row);
+        }
+    }
+}
+
+fn check(batch: &Wanted<'_>, features: &Features) -> Result<()> {
+    let expected = batch.vertices.len() * features.row_bytes();
+    if batch.rows.len() != expected {
+        return Err(Error::new(ErrorKind::Input, "gather features")
+            .expected(format!("room for {expected} bytes"))
+            .got(batch.rows.len()));
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! An epoch on a GPU: batches are begun ahead of the one that is handed over.
+//!
+//! A batch is sampled, which tells its sizes; the caller allocates its arrays; they are filled in order
+//! with the loader's stream. Rows that are in no memory are read meanwhile, and waited for when the
+//! batch is handed over.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::kernels::Sampled;
+
+use super::{Done, GpuLoader, Outputs};
+use crate::pipeline::order::{Inputs, SeedOrder};
+
+/// A batch whose sizes are known.
+#[derive(Debug, Clone)]
+pub struct GpuBatch {
+    /// The batch's number in the whole epoch.
+    pub number: u32,
+    /// Its nodes and edges by hop.
+    pub sampled: Sampled,
+    /// The places of its seeds in the caller's list.
+    pub input_id: Vec<u32>,
+}
+
+/// A batch that is being filled, in arrays that `B` owns.
+struct Begun<B> {
+    batch: GpuBatch,
+    buffers: B,
+    /// The ticket of the rows that are still read from storage.
+    ticket: Option<u64>,
+}
+
+/// A batch that is handed over.
+#[derive(Debug)]
+pub struct Ready<B> {
+    /// Its sizes and seeds.
+    pub batch: GpuBatch,
+    /// What owns its arrays.
+    pub buffers: B,
+    /// Whether rows came from storage: these are spread after all that the fill gave to the stream.
+    pub rows_came_late: bool,
+}
+
+/// What an epoch did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct GpuEpochStats {
+    /// Batches that were sampled.
+    pub batches: u64,
+    /// Nodes of all batches.
+    pub nodes: u64,
+    /// Edges of all batches.
+    pub edges: u64,
+    /// Seconds of sampling, and of a wait for its sizes.
+    pub seconds_sample: f64,
+    /// Seconds of allocating and filling.
+    pub seconds_fill: f64,
+    /// Seconds that rows from storage were waited for.
+    pub seconds_gather: f64,
+    /// Seconds that the caller waited for batches, which has the others in it.
+    pub seconds_wait: f64,
+    /// Reads and submissions.
+    #[serde(flatten)]
+    pub done: Done,
+}
+
+/// What the batches of an epoch are made of.
+enum Work {
+    /// The neighbourhoods of seeds, in an order.
+    Sample { epoch: u64, order: SeedOrder },
+    /// All vertices, at most `most` at a time, in the order of the graph, without edges.
+    Select { vertices: usize, most: usize },
+}
+
+impl Work {
+    fn batches(&self) -> usize {
+        match self {
+            Self::Sample { order, .. } => order.batches(),
+            Self::Select { vertices, most } => vertices.div_ceil(*most),
+        }
+    }
+
+    /// Makes batch `number`, as far as its sizes.
+    fn begin(&self, loader: &mut GpuLoader, number: usize) -> Result<GpuBatch> {
+        Ok(match self {
+            Self::Sample { epoch, order } => {
+                let seeds = order.seeds_of(number);
+                let sampled = loader.sample(*epoch, seeds)?;
+                GpuBatch { number: seeds.number, sampled, input_id: order.input_id(number) }
+            }
+            Self::Select { vertices, most } => {
+                let range = number * most..((number + 1) * most).min(*vertices);
+                let selected: Vec<u32> = range.map(|vertex| vertex as u32).collect();
+                let sampled = loader.select(&selected)?;
+                GpuBatch { number: number as u32, sampled, input_id: Vec::new() }
+            }
+        })
+    }
+}
+
+/// The batches of one epoch of a [`GpuLoader`], in order. Dropping it gives up those that are begun.
+pub struct GpuEpoch<B> {
+    loader: Arc<Mutex<GpuLoader>>,
+    work: Work,
+    /// The next batch to be sampled.
+    next: usize,
+    /// Batches that are begun and not handed over.
+    ahead: usize,
+    /// The batch whose arrays are being allocated, and since when.
+    sampled: Option<(GpuBatch, Instant)>,
+    begun: VecDeque<Begun<B>>,
+    stats: GpuEpochStats,
+    /// What the loader had done before.
+    before: Done,
+    failed: bool,
+}
+
+impl<B> GpuEpoch<B> {
+    /// Begins epoch `epoch` over `inputs` from the rank's batch `first` on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many.
+    pub fn start(
+        loader: &Arc<Mutex<GpuLoader>>,
+        epoch: u64,
+        inputs: Inputs<'_>,
+        first: usize,
+    ) -> Result<Self> {
+        let order = lock(loader).order(epoch, inputs)?;
+        Ok(Self::over(loader, Work::Sample { epoch, order }, first))
+    }
+
+    /// Begins to hand over the features of all vertices, at most `most` at a time, in the order of the
+    /// graph: batches without edges and without seeds.
+    pub fn of_all_rows(loader: &Arc<Mutex<GpuLoader>>, most: usize) -> Self {
+        let held = lock(loader);
+        let work =
+            Work::Select { vertices: held.vertices, most: most.clamp(1, held.most_selected()) };
+        drop(held);
+        Self::over(loader, work, 0)
+    }
+
+    fn over(loader: &Arc<Mutex<GpuLoader>>, work: Work, first: usize) -> Self {
+        let held = lock(loader);
+        Self {
+            loader: Arc::clone(loader),
+            work,
+            next: first,
+            ahead: held.ahead(),
+            sampled: None,
+            begun: VecDeque::new(),
+            stats: GpuEpochStats::default(),
+            before: held.done(),
+            failed: false,
+        }
+    }
+
+    /// Begins the next batch, if another may be begun: its arrays are then given to
+    /// [`fill`](Self::fill).
+    ///
+    /// # Errors
+    /// Whatever the driver gives. The epoch is over then.
+    pub fn sample(&mut self) -> Result<Option<&GpuBatch>> {
+        if self.failed || self.next >= self.work.batches() || self.begun.len() > self.ahead {
+            return Ok(None);
+        }
+        let since = Instant::now();
+        let batch = self.work.begin(&mut lock(&self.loader), self.next);
+        let batch = self.over_if_failed(batch)?;
+        self.next += 1;
+        self.stats.batches += 1;
+        self.stats.nodes += batch.sampled.nodes() as u64;
+        self.stats.edges += batch.sampled.edges() as u64;
+        self.stats.seconds_sample += since.elapsed().as_secs_f64();
+        Ok(Some(&self.sampled.insert((batch, Instant::now())).0))
+    }
+
+    /// Fills the arrays of the batch that was sampled last, in order with the loader's stream;
+    /// `buffers` owns the memory that `to` names.
+    ///
+    /// # Errors
+    /// No batch was sampled, whatever the driver gives. The epoch is over then.
+    pub fn fill(&mut self, buffers: B, to: &Outputs) -> Result<()> {
+        let Some((batch, since)) = self.sampled.take() else {
+            return Err(Error::new(ErrorKind::Input, "fill a batch").expected("a sampled one"));
+        };
+        let ticket = lock(&self.loader).fill(&batch.sampled, to);
+        let ticket = self.over_if_failed(ticket)?;
+        self.begun.push_back(Begun { batch, buffers, ticket });
+        self.stats.seconds_fill += since.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// The batch that comes next, with all its rows in order with the stream; `Ok(None)` if these are
+    /// not read within `patience`, or there is none (see [`is_done`](Self::is_done)).
+    ///
+    /// # Errors
+    /// A row that cannot be read or is damaged, whatever the driver gives. The epoch is over then.
+    pub fn poll(&mut self, patience: Duration) -> Result<Option<Ready<B>>> {
+        let Some(first) = self.begun.front() else { return Ok(None) };
+        let (since, ticket) = (Instant::now(), first.ticket);
+        let finished = match ticket {
+            Some(ticket) => lock(&self.loader).finish(ticket, patience),
+            None => Ok(true),
+        };
+        self.stats.seconds_gather += since.elapsed().as_secs_f64();
+        match self.over_if_failed(finished)? {
+            true => Ok(self.begun.pop_front().map(|Begun { batch, buffers, .. }| Ready {
+                batch,
+                buffers,
+                rows_came_late: ticket.is_some(),
+            })),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether every batch was handed over, or the epoch failed.
+    pub fn is_done(&self) -> bool {
+        self.failed || (self.begun.is_empty() && self.next >= self.work.batches())
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> GpuEpochStats {
+        GpuEpochStats { done: lock(&self.loader).done().since(&self.before), ..self.stats }
+    }
+
+    /// Counts time that the caller waited for a batch.
+    pub fn waited(&mut self, time: Duration) {
+        self.stats.seconds_wait += time.as_secs_f64();
+    }
+
+    fn over_if_failed<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.failed = true;
+            self.give_up();
+        }
+        result
+    }
+
+    fn give_up(&mut self) {
+        let mut loader = lock(&self.loader);
+        let tickets = self.begun.drain(..).filter_map(|begun| begun.ticket);
+        tickets.for_each(|ticket| loader.give_up(ticket));
+    }
+}
+
+impl<B> Drop for GpuEpoch<B> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// One call at a time; a call that panicked left counts behind that the next one writes anew.
+fn lock(loader: &Mutex<GpuLoader>) -> MutexGuard<'_, GpuLoader> {
+    loader.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,254 @@
+//! The loader: what all epochs share, and how it is set up.
+
+use std::sync::Arc;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::Graph;
+use tiergraph_mem::Reservation;
+
+use crate::gathering::edges;
+use crate::options::{LoaderOptions, TypedOptions};
+use crate::pipeline::cut::Rank;
+use crate::pipeline::epoch::Epoch;
+use crate::pipeline::order::Inputs;
+use crate::pipeline::scratch::ScratchPool;
+use crate::pipeline::shared::Shared;
+use crate::pipeline::types::GraphTypes;
+use crate::residency::columns::Columns;
+use crate::residency::hotness::{Hotness, Placed};
+use crate::residency::neighbors::Residency;
+use crate::residency::rows::RowStore;
+use crate::residency::topology::Topology;
+use crate::sampling::batch::MiniBatch;
+
+/// What a loader keeps in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Residents {
+    /// Neighbours, by edge type.
+    pub neighbors: Vec<Residency>,
+    /// Nodes whose rows of features are kept, by node type.
+    pub rows: Vec<Vec<u32>>,
+}
+
+impl Residents {
+    /// What is kept of a graph with one type.
+    pub fn of_one(keep: Residency, rows: impl IntoIterator<Item = u32>) -> Self {
+        Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
+    }
+
+    /// Pages of neighbours that are kept, of edge types with so many.
+    pub(crate) fn pages(&self, all: &[u64]) -> u64 {
+        let kept = self.neighbors.iter().zip(all).map(|(keep, &pages)| match keep {
+            Residency::Decoded => pages,
+            Residency::Pages(kept) => kept.len() as u64,
+            Residency::Nothing => 0,
+        });
+        kept.sum()
+    }
+}
+
+/// Prepares batches of one graph, with one type or several, epoch after epoch.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tiergraph_graph::{Graph, OpenOptions};
+/// use tiergraph_sampler::{Fanout, Residency, Loader, LoaderOptions, SampleOptions};
+/// # use tiergraph_core::{Cancel, Silent};
+/// # use tiergraph_ingest::build::{BuildOptions, Purpose, build};
+/// # use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
+/// # use tiergraph_ingest::{EdgeBatch, Endpoints};
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("six.tg");
+/// # let ends = Endpoints::U64 { src: vec![0, 0, 1, 3, 3], dst: vec![1, 2, 2, 4, 5] };
+/// # let spec = MemorySpec { name: "six vertices".into(), ..MemorySpec::default() };
+/// # let batch = EdgeBatch { ends, weights: None };
+/// # let options = BuildOptions { purpose: Purpose::Training, ..BuildOptions::default() };
+/// # let mut source = ArraySource::new(spec, vec![batch])?;
+/// # build(&mut source, &path, &options, &Silent, &Cancel::default())?;
+/// let graph = Arc::new(Graph::open(&path, &OpenOptions::default())?);
+/// let fanouts = vec![Fanout::Most(25), Fanout::Most(10)];
+/// let sample = SampleOptions { fanouts, ..SampleOptions::default() };
+/// let options = LoaderOptions { batch_size: 2, ..LoaderOptions::new(sample) };
+/// let loader = Loader::new(graph, options, &Residency::Decoded, [])?;
+/// for prepared in loader.epoch(0, &[0, 1, 2, 3, 4, 5], 0)? {
+///     let batch = prepared?.batch;
+///     assert_eq!(batch.batch_size(), 2);
+///     let (nodes, edges) = (&batch.nodes[0], &batch.edges[0]);
+///     assert!(edges.row.iter().all(|&node| (node as usize) < nodes.n_id.len()));
+/// }
+/// # Ok::<(), tiergraph_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Loader(pub(crate) Arc<Shared>);
+
+impl Loader {
+    /// A loader of a graph with one type, with these neighbours in memory, and these vertices' rows of
+    /// features.
+    ///
+    /// # Errors
+    /// As [`of_types`](Self::of_types).
+    pub fn new(
+        graph: Arc<Graph>,
+        options: LoaderOptions,
+        keep: &Residency,
+        rows: impl IntoIterator<Item = u32>,
+    ) -> Result<Self> {
+        Self::of_types(graph, options, Residents::of_one(keep.clone(), rows))
+    }
+
+    /// A loader of a graph with any types that keeps this in memory.
+    ///
+    /// # Errors
+    /// Options that make no batches of this graph, features that it does not have, what does not
+    /// fit its memory, and what reading gives.
+    pub fn of_types(
+        types: impl Into<GraphTypes>,
+        options: impl Into<TypedOptions>,
+        residents: Residents,
+    ) -> Result<Self> {
+        let (types, options) = (types.into(), options.into());
+        options.check(types.nodes.len(), types.edges.len())?;
+        let direction = options.batches.direction;
+        let (mut topologies, mut edge_rows, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        for (edge_type, (graph, keep)) in types.edges.iter().zip(&residents.neighbors).enumerate() {
+            let (sample, resident) = (&options.sample[edge_type], options.resident[edge_type]);
+            let columns = Columns::load(graph, direction, sample, resident)?;
+            edge_rows.push(match &options.edge_features[edge_type] {
+                Some(name) => {
+                    edges::check(graph, name, &columns)?;
+                    Some(RowStore::load(graph, graph.edge_features(name)?, [])?)
+                }
+                None => None,
+            });
+            topologies.push(types.topology(edge_type, direction, keep)?.with_columns(columns));
+        }
+        for ((graph, name), kept) in types.nodes.iter().zip(&options.features).zip(residents.rows) {
+            rows.push(match name {
+                Some(name) => Some(RowStore::load(graph, graph.features(name)?, kept)?),
+                None => None,
+            });
+        }
+        let scratch = ScratchPool::default();
+        let shared = Shared { types, topologies, rows, edge_rows, options, scratch };
+        let threads = shared.options.batches.threads;
+        shared.scratch.fill(shared.any(), threads, || shared.new_scratch())?;
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// How batches are made.
+    pub fn options(&self) -> &TypedOptions {
+        &self.0.options
+    }
+
+    /// The neighbours, by edge type.
+    pub fn topologies(&self) -> &[Topology] {
+        &self.0.topologies
+    }
+
+    /// Begins epoch `epoch` over `seeds` (nodes of the input type), from batch `first` on: 0, or where
+    /// a run that is resumed was.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many; what the system
+    /// refuses threads for.
+    pub fn epoch<'a>(
+        &self,
+        epoch: u64,
+        seeds: impl Into<Inputs<'a>>,
+        first: usize,
+    ) -> Result<Epoch> {
+        let order = self.0.order(epoch, seeds.into())?;
+        Epoch::start(Arc::clone(&self.0), epoch, order, first)
+    }
+
+    /// As [`epoch`](Self::epoch), with batches of any sizes: batch i of the rank has the seeds from
+    /// `bounds[i]` to `bounds[i + 1]`.
+    ///
+    /// # Errors
+    /// As [`epoch`](Self::epoch); bounds that do not cut the seeds, a loader that shuffles.
+    pub fn epoch_of(
+        &self,
+        epoch: u64,
+        seeds: &[u32],
+        bounds: Vec<usize>,
+        rank: Rank,
+        first: usize,
+    ) -> Result<Epoch> {
+        Epoch::start(Arc::clone(&self.0), epoch, self.0.order_of(seeds, bounds, rank)?, first)
+    }
+
+    /// Counts what the batches of an epoch want, without their features: `batches` of them, or all.
+    ///
+    /// # Errors
+    /// As [`Loader::epoch`], and what reading gives.
+    pub fn presample<'a>(
+        &self,
+        epoch: u64,
+        seeds: impl Into<Inputs<'a>>,
+        batches: usize,
+    ) -> Result<Hotness> {
+        let (mut hotness, _held) = self.no_counts()?;
+        self.for_each_window(epoch, seeds.into(), batches, |window| {
+            hotness.record(self.topologies(), window);
+        })?;
+        Ok(hotness)
+    }
+
+    /// No counts yet of what batches want, and the memory that they count for.
+    pub(crate) fn no_counts(&self) -> Result<(Hotness, Reservation)> {
+        let (types, topologies) = (&self.0.types, self.topologies());
+        let nodes = types.vertices();
+        let pages = topologies.iter().map(|topology| topology.map().pages()).sum();
+        let bytes = Hotness::bytes_of(pages, nodes.iter().sum::<usize>() as u64);
+        let held = self.0.any().reserve(bytes, "the counts of what batches want")?;
+        Ok((Hotness::new(topologies, &types.ends, &nodes), held))
+    }
+
+    /// Samples the first `batches` of an epoch and shows them, a window at a time.
+    pub(crate) fn for_each_window(
+        &self,
+        epoch: u64,
+        seeds: Inputs<'_>,
+        batches: usize,
+        mut visit: impl FnMut(&[MiniBatch]),
+    ) -> Result<()> {
+        let shared = &*self.0;
+        let order = shared.order(epoch, seeds)?;
+        let count = order.batches().min(batches);
+        let window = shared.options.batches.window;
+        let mut scratch = shared.take_scratch()?;
+        let mut batches = Vec::new();
+        let visited = (0..count).step_by(window).try_for_each(|begin| {
+            shared.any().cancel().check("count what batches want")?;
+            let window = begin..count.min(begin + window);
+            shared.sample(&mut scratch, epoch, &order, window, &mut batches)?;
+            visit(&batches);
+            Ok(())
+        });
+        shared.scratch.give(scratch);
+        visited
+    }
+
+    /// The same loader with other things in memory.
+    ///
+    /// # Errors
+    /// As [`Loader::of_types`].
+    pub fn with_placed(self, placed: Placed) -> Result<Self> {
+        let (types, options) = (self.0.types.clone(), self.0.options.clone());
+        // What was kept goes before what shall be kept comes.
+        drop(self);
+        let neighbors = placed.pages.into_iter().map(Residency::Pages).collect();
+        Self::of_types(types, options, Residents { neighbors, rows: placed.rows })
+    }
+
+    /// The one topology of a graph with one type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a graph with several.
+    pub(crate) fn only_topology(&self) -> Result<&Topology> {
+        match self.topologies() {
+            [one] => Ok(one),
+            _ => Err(Error::new(ErrorKind::Input, "reorder rows").expected("a graph of one type")),
+        }
+    }
+}

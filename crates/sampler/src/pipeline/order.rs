@@ -1,0 +1,156 @@
+//! The seeds of an epoch: in which order they come, and which of them each batch has.
+
+use std::ops::Range;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use crate::options::LoaderOptions;
+use crate::pipeline::cut::{Cut, Rank};
+use crate::sampling::batch::Seeds;
+use crate::sampling::permutation::permutation;
+use crate::sampling::philox::{EpochKey, Purpose};
+
+/// The seeds of an epoch, as the caller lists them.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Vertices of the graph, nodes of the input type.
+    pub seeds: &'a [u32],
+    /// A time for each, where edges are sampled by time.
+    pub times: Option<&'a [i64]>,
+    /// Who takes the batches.
+    pub rank: Rank,
+}
+
+impl<'a> From<&'a [u32]> for Inputs<'a> {
+    fn from(seeds: &'a [u32]) -> Self {
+        Self { seeds, times: None, rank: Rank::default() }
+    }
+}
+
+impl<'a> From<&'a Vec<u32>> for Inputs<'a> {
+    fn from(seeds: &'a Vec<u32>) -> Self {
+        seeds.as_slice().into()
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
+    fn from(seeds: &'a [u32; N]) -> Self {
+        seeds.as_slice().into()
+    }
+}
+
+/// The seeds of an epoch in its order.
+#[derive(Debug)]
+pub struct SeedOrder {
+    /// Places in the caller's list, where they are in another order or some come twice.
+    places: Option<Vec<u32>>,
+    /// The seeds, in order.
+    seeds: Vec<u32>,
+    /// Their times, where they have some.
+    times: Option<Vec<i64>>,
+    /// Which of them each batch has.
+    cut: Batches,
+}
+
+/// The seeds of each of a rank's batches.
+#[derive(Debug)]
+enum Batches {
+    /// Of one size.
+    Cut(Cut),
+    /// Of any sizes: where each begins, and the last one ends.
+    Bounds(Vec<usize>, Rank),
+}
+
+impl SeedOrder {
+    /// The order of an epoch over seeds among so many vertices.
+    pub(crate) fn new(
+        options: &LoaderOptions,
+        vertices: usize,
+        epoch: u64,
+        inputs: Inputs<'_>,
+    ) -> Result<Self> {
+        let Inputs { seeds, times, rank } = inputs;
+        if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
+            return Err(Error::new(ErrorKind::Input, "sample from seed")
+                .object(seed)
+                .expected(format!("one of {vertices} vertices")));
+        }
+        let count = u32::try_from(seeds.len()).map_err(|_| {
+            Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
+        })?;
+        let cut = Cut::new(seeds.len(), options.batch_size, options.drop_last, rank);
+        if !options.shuffle && cut.places() <= seeds.len() {
+            let times = times.map(<[i64]>::to_vec);
+            let cut = Batches::Cut(cut);
+            return Ok(Self { places: None, seeds: seeds.to_vec(), times, cut });
+        }
+        let mut places = match options.shuffle {
+            true => permutation(EpochKey::new(options.seed, epoch, Purpose::Shuffle), count),
+            false => (0..count).collect(),
+        };
+        for place in seeds.len()..cut.places() {
+            places.push(places[place % seeds.len()]);
+        }
+        let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
+        let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
+        Ok(Self { places: Some(places), seeds, times, cut: Batches::Cut(cut) })
+    }
+
+    /// Batches that the rank has.
+    pub(crate) fn batches(&self) -> usize {
+        match &self.cut {
+            Batches::Cut(cut) => cut.batches(),
+            Batches::Bounds(bounds, _) => bounds.len() - 1,
+        }
+    }
+
+    /// The number in the whole epoch of the rank's batch `batch`.
+    pub(crate) fn number(&self, batch: usize) -> u32 {
+        match &self.cut {
+            Batches::Cut(cut) => cut.number(batch) as u32,
+            Batches::Bounds(_, rank) => rank.number(batch) as u32,
+        }
+    }
+
+    /// The places of a batch's seeds in the order.
+    fn range(&self, batch: usize) -> Range<usize> {
+        match &self.cut {
+            Batches::Cut(cut) => cut.range(batch),
+            Batches::Bounds(bounds, _) => bounds[batch]..bounds[batch + 1],
+        }
+    }
+
+    /// The order of a rank's batches of any sizes: batch i has the seeds from `bounds[i]` to
+    /// `bounds[i + 1]`.
+    pub(crate) fn bounded(
+        options: &LoaderOptions,
+        vertices: usize,
+        seeds: &[u32],
+        bounds: Vec<usize>,
+        rank: Rank,
+    ) -> Result<Self> {
+        let ascending = bounds.is_sorted() && bounds.first() == Some(&0);
+        if options.shuffle || !ascending || bounds.last() != Some(&seeds.len()) {
+            return Err(Error::new(ErrorKind::Input, "load batches of several sizes")
+                .expected("unshuffled seeds, and where each batch begins among them"));
+        }
+        let all = Self::new(options, vertices, 0, seeds.into())?;
+        Ok(Self { cut: Batches::Bounds(bounds, rank), ..all })
+    }
+
+    /// The seeds of the rank's batch `batch`.
+    pub(crate) fn seeds_of(&self, batch: usize) -> Seeds<'_> {
+        let range = self.range(batch);
+        let times = self.times.as_ref().map_or(&[][..], |times| &times[range.clone()]);
+        Seeds { number: self.number(batch), vertices: &self.seeds[range], times }
+    }
+
+    /// The places of a batch's seeds in the caller's list.
+    pub(crate) fn input_id(&self, batch: usize) -> Vec<u32> {
+        let range = self.range(batch);
+        match &self.places {
+            Some(places) => places[range].to_vec(),
+            None => (range.start as u32..range.end as u32).collect(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! How a thread makes the batches of a window: sample, reserve, gather.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tiergraph_core::Result;
+use tiergraph_graph::PagesRead;
+use tiergraph_mem::Reservation;
+
+use crate::gathering::edges::{EdgeValues, gather_features, read_numbers};
+use crate::gathering::gather::{GatherReads, gather_matrices};
+use crate::gathering::matrix::Matrix;
+use crate::pipeline::epoch::Prepared;
+use crate::pipeline::queue::PrefetchQueue;
+use crate::pipeline::scratch::Scratch;
+use crate::pipeline::stats::EpochStats;
+use crate::residency::sizes::Sizes;
+use crate::sampling::batch::{MiniBatch, SampledEdges};
+use crate::sampling::window::SampleReads;
+
+/// Batches that were sampled, and what is known about the edges of each, by edge type.
+#[derive(Default)]
+struct Sampled {
+    batches: Vec<MiniBatch>,
+    edges: Vec<Vec<EdgeValues>>,
+}
+
+impl Sampled {
+    /// Cuts off what comes after the first `count` batches.
+    fn split_off(&mut self, count: usize) -> Self {
+        Self { batches: self.batches.split_off(count), edges: self.edges.split_off(count) }
+    }
+}
+
+impl PrefetchQueue {
+    /// Makes the batches of a window ready. Where not all of them have room at once, those that have
+    /// are handed over before the others.
+    pub(crate) fn prepare(&self, scratch: &mut Scratch, window: Range<usize>) -> Result<()> {
+        let since = Instant::now();
+        let mut sampled = Sampled::default();
+        let reads = self.shared.sample(
+            scratch,
+            self.epoch,
+            &self.order,
+            window.clone(),
+            &mut sampled.batches,
+        )?;
+        let mut stats =
+            EpochStats::of(&reads, &GatherReads::default(), (since.elapsed().as_secs_f64(), 0.0));
+        let edge_types = self.shared.topologies.len();
+        sampled.edges = scratch.sampler.take_values(sampled.batches.len(), edge_types);
+        let sizes = Sizes::of(&self.shared.types, &self.shared.topologies, &self.shared.options)?;
+        let mut left = window;
+        while !left.is_empty() {
+            let bytes = sampled.batches.iter().map(|batch| sizes.batch(batch)).collect();
+            let held = self.reserve(&left, bytes)?;
+            let now = left.start..left.start + held.len();
+            left.start = now.end;
+            let later = sampled.split_off(held.len());
+            self.gather_and_deliver(scratch, now, sampled, held, &mut stats)?;
+            sampled = later;
+        }
+        Ok(())
+    }
+
+    /// Reads features and values of sampled batches, and hands them over with what they hold of the
+    /// graph's memory. `stats` has what was not delivered yet.
+    fn gather_and_deliver(
+        &self,
+        scratch: &mut Scratch,
+        numbers: Range<usize>,
+        mut sampled: Sampled,
+        held: Vec<Reservation>,
+        stats: &mut EpochStats,
+    ) -> Result<()> {
+        let since = Instant::now();
+        let (features, mut gathered) = self.gather(scratch, &sampled.batches)?;
+        let (read, of_edges) = self.gather_edges(scratch, &mut sampled)?;
+        gathered += of_edges;
+        gathered.read += read;
+        let seconds = (0.0, since.elapsed().as_secs_f64());
+        stats.add(&EpochStats::of(&SampleReads::default(), &gathered, seconds));
+        stats.bytes_ssd_values += read.bytes;
+        let parts = sampled.batches.into_iter().zip(sampled.edges).zip(features);
+        let mut ready = Vec::new();
+        for ((number, held), ((batch, edges), x)) in numbers.zip(held).zip(parts) {
+            stats.nodes += batch.node_count();
+            stats.edges += batch.edge_count();
+            let (input_id, held) = (self.order.input_id(number), Arc::new(held));
+            ready.push((number, Prepared { batch, input_id, x, edges, held }));
+        }
+        self.deliver(ready, &std::mem::take(stats));
+        Ok(())
+    }
+
+    /// Reads what is known about the edges of batches, beside what was read of them to choose.
+    fn gather_edges(
+        &self,
+        scratch: &mut Scratch,
+        sampled: &mut Sampled,
+    ) -> Result<(PagesRead, GatherReads)> {
+        let (mut numbers, mut reads) = (PagesRead::default(), GatherReads::default());
+        for (edge_type, topology) in self.shared.topologies.iter().enumerate() {
+            let columns = topology.columns();
+            let edges: Vec<&SampledEdges> =
+                sampled.batches.iter().map(|batch| &batch.edges[edge_type]).collect();
+            let mut values: Vec<&mut EdgeValues> =
+                sampled.edges.iter_mut().map(|values| &mut values[edge_type]).collect();
+            for (values, edges) in values.iter_mut().zip(&edges) {
+                values.look_up(edges, columns);
+            }
+            if let Some(column) = columns.read_numbers() {
+                numbers += read_numbers(column, &mut scratch.reader, &edges, &mut values)?;
+            }
+            if let Some((features, rows)) = self.shared.edge_features(edge_type)? {
+                reads += gather_features(features, rows, &mut scratch.reader, &mut values)?;
+            }
+        }
+        Ok((numbers, reads))
+    }
+
+    /// The features of each batch of a window, by node type.
+    fn gather(
+        &self,
+        scratch: &mut Scratch,
+        batches: &[MiniBatch],
+    ) -> Result<(Vec<Vec<Option<Matrix>>>, GatherReads)> {
+        let mut all: Vec<Vec<Option<Matrix>>> = batches.iter().map(|_| Vec::new()).collect();
+        let mut reads = GatherReads::default();
+        for node_type in 0..self.shared.rows.len() {
+            let Some((features, rows)) = self.shared.features(node_type)? else {
+                all.iter_mut().for_each(|x| x.push(None));
+                continue;
+            };
+            let nodes: Vec<&[u32]> =
+                batches.iter().map(|batch| batch.nodes[node_type].n_id.as_slice()).collect();
+            let options = &self.shared.options.batches;
+            let (matrices, read) =
+                gather_matrices(rows, features, &mut scratch.reader, &nodes, options)?;
+            reads += read;
+            all.iter_mut().zip(matrices).for_each(|(x, matrix)| x.push(Some(matrix)));
+        }
+        Ok((all, reads))
+    }
+}

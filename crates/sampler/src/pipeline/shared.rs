@@ -1,0 +1,169 @@
+//! What all epochs and workers of a loader share.
+
+use std::ops::Range;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::{Features, Graph};
+
+use crate::options::TypedOptions;
+use crate::pipeline::cut::Rank;
+use crate::pipeline::order::{Inputs, SeedOrder};
+use crate::pipeline::scratch::{Scratch, ScratchPool};
+use crate::pipeline::types::GraphTypes;
+use crate::residency::columns::Columns;
+use crate::residency::needs::choosing_bytes;
+use crate::residency::rows::RowStore;
+use crate::residency::topology::Topology;
+use crate::sampling::batch::{MiniBatch, Seeds};
+use crate::sampling::philox::EpochKey;
+use crate::sampling::sampler::{SampledTypes, Sampler};
+use crate::sampling::window::{SampleReads, WindowSource};
+
+/// What workers share.
+pub(crate) struct Shared {
+    pub(crate) types: GraphTypes,
+    /// The neighbours, by edge type.
+    pub(crate) topologies: Vec<Topology>,
+    /// The rows in memory of each node type whose features batches come with.
+    pub(crate) rows: Vec<Option<RowStore>>,
+    /// No rows, for each edge type whose features batches come with: all of them are read.
+    pub(crate) edge_rows: Vec<Option<RowStore>>,
+    pub(crate) options: TypedOptions,
+    pub(crate) scratch: ScratchPool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loader").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The graph whose budget, engines and cancellation all types share.
+    pub(crate) fn any(&self) -> &Graph {
+        self.types.any()
+    }
+
+    /// The features of a node type that batches come with.
+    pub(crate) fn features(&self, node_type: usize) -> Result<Option<(&Features, &RowStore)>> {
+        match (&self.options.features[node_type], &self.rows[node_type]) {
+            (Some(name), Some(rows)) => {
+                Ok(Some((self.types.nodes[node_type].features(name)?, rows)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The features of an edge type that batches come with.
+    pub(crate) fn edge_features(&self, edge_type: usize) -> Result<Option<(&Features, &RowStore)>> {
+        match (&self.options.edge_features[edge_type], &self.edge_rows[edge_type]) {
+            (Some(name), Some(rows)) => {
+                Ok(Some((self.types.edges[edge_type].edge_features(name)?, rows)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether anything is read, so that the batches of a window share reads.
+    pub(crate) fn reads(&self) -> bool {
+        let mut nodes = self.types.nodes.iter().zip(&self.rows);
+        let all_rows = nodes.all(|(graph, rows)| {
+            rows.as_ref().is_none_or(|rows| rows.len() == graph.vertices() as u64)
+        });
+        let in_memory = |topology: &Topology| {
+            topology.samples_in_memory() && topology.columns().read_numbers().is_none()
+        };
+        let no_edges = self.edge_rows.iter().all(Option::is_none);
+        !(all_rows && no_edges && self.topologies.iter().all(in_memory))
+    }
+
+    /// The order of an epoch's seeds.
+    pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
+        self.check_times(inputs.seeds.len(), inputs.times)?;
+        SeedOrder::new(&self.options.batches, self.inputs(), epoch, inputs)
+    }
+
+    /// The order of a rank's batches of any sizes: batch i has the seeds from `bounds[i]` to
+    /// `bounds[i + 1]`.
+    pub(crate) fn order_of(
+        &self,
+        seeds: &[u32],
+        bounds: Vec<usize>,
+        rank: Rank,
+    ) -> Result<SeedOrder> {
+        self.check_times(seeds.len(), None)?;
+        SeedOrder::bounded(&self.options.batches, self.inputs(), seeds, bounds, rank)
+    }
+
+    /// Nodes that may be seeds.
+    fn inputs(&self) -> usize {
+        self.types.nodes[self.options.input].vertices()
+    }
+
+    /// Refuses seeds without times where edges have some, and the other way round.
+    fn check_times(&self, seeds: usize, times: Option<&[i64]>) -> Result<()> {
+        let error = || Error::new(ErrorKind::Input, "sample by time");
+        match (self.options.timed(), times) {
+            (false, None) => Ok(()),
+            (true, Some(times)) if times.len() == seeds => Ok(()),
+            (true, Some(times)) => {
+                Err(error().expected(format!("a time for each of {seeds} seeds")).got(times.len()))
+            }
+            (true, None) => Err(error().expected("a time for each seed").got("none")),
+            (false, Some(_)) => {
+                Err(error().expected("times of edges, for times of seeds").got("none"))
+            }
+        }
+    }
+
+    /// Samples the batches `window` into as many of `batches`.
+    pub(crate) fn sample(
+        &self,
+        scratch: &mut Scratch,
+        epoch: u64,
+        order: &SeedOrder,
+        window: Range<usize>,
+        batches: &mut Vec<MiniBatch>,
+    ) -> Result<SampleReads> {
+        let options = &self.options.batches;
+        let key = |edge_type| EpochKey::of_edge_type(options.seed, epoch, edge_type);
+        let keys: Vec<EpochKey> = (0..self.topologies.len() as u32).map(key).collect();
+        let seeds: Vec<Seeds<'_>> = window.map(|batch| order.seeds_of(batch)).collect();
+        batches.resize_with(seeds.len(), MiniBatch::default);
+        let Scratch { sampler, reader, .. } = scratch;
+        let (topologies, retain_bytes) = (&self.topologies[..], options.retain_bytes);
+        let source = WindowSource { topologies, keys: &keys, retain_bytes };
+        let reads = sampler.sample_window(source, reader, &seeds, batches)?;
+        let tables = scratch.sampler.resident_bytes();
+        scratch.reserve_growth(self.any(), tables, self.retained_bytes())?;
+        Ok(reads)
+    }
+
+    /// Bytes of pages that a window keeps at most, of neighbours and of what they are chosen by, of
+    /// choosing from the longest list, and of batches that have no memory of their own yet.
+    fn retained_bytes(&self) -> u64 {
+        let retain_bytes = self.options.batches.retain_bytes as u64;
+        let resident = self.topologies.iter().all(Topology::is_resident);
+        let neighbors = if resident { 0 } else { retain_bytes };
+        neighbors
+            + choosing_bytes(&self.topologies, retain_bytes, Columns::read_to_choose)
+            + self.topologies.iter().map(Topology::bytes_of_choice).max().unwrap_or(0)
+            + self.options.batches.per_thread.scratch_bytes
+    }
+
+    /// A worker's scratch: used, or new.
+    pub(crate) fn take_scratch(&self) -> Result<Scratch> {
+        self.scratch.take().map_or_else(|| self.new_scratch(), Ok)
+    }
+
+    pub(crate) fn new_scratch(&self) -> Result<Scratch> {
+        let TypedOptions { sample, input, .. } = &self.options;
+        let (vertices, ends) = (self.types.vertices(), &self.types.ends[..]);
+        let types = SampledTypes { vertices: &vertices, ends, sample, input: *input };
+        let mut scratch = Scratch::new(Sampler::of_types(&types)?, self.any().page_reader()?);
+        let growth = self.options.batches.per_thread.growth_bytes;
+        let tables = scratch.sampler.resident_bytes() + growth;
+        scratch.reserve_growth(self.any(), tables, self.retained_bytes())?;
+        Ok(scratch)
+    }
+}

@@ -1,0 +1,74 @@
+//! What an epoch did: bytes by tier, and where the time went.
+
+use serde::Serialize;
+
+use crate::gathering::gather::GatherReads;
+use crate::sampling::window::SampleReads;
+
+/// What an epoch did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct EpochStats {
+    /// Batches that were taken.
+    pub batches: u64,
+    /// Bytes read from storage.
+    pub bytes_ssd: u64,
+    /// Bytes of those that were pages of neighbours.
+    pub bytes_ssd_topology: u64,
+    /// Bytes of those that were weights, times and numbers of edges.
+    pub bytes_ssd_values: u64,
+    /// Bytes of rows and pages that were in memory.
+    pub bytes_host: u64,
+    /// Different pages that were read, summed over windows: 4096 bytes each are `bytes_ssd`, unless
+    /// `repeated_pages` says otherwise.
+    pub distinct_pages: u64,
+    /// Pages that were read again in the same window, because too many were wanted to keep them.
+    pub repeated_pages: u64,
+    /// Reads: pages side by side share one.
+    pub reads: u64,
+    /// Rows of features that were not in memory: what one read a row would have read.
+    pub missed_rows: u64,
+    /// Nodes of all batches.
+    pub nodes: u64,
+    /// Edges of all batches.
+    pub edges: u64,
+    /// Seconds of sampling, summed over threads.
+    pub seconds_sample: f64,
+    /// Seconds of gathering, summed over threads.
+    pub seconds_gather: f64,
+    /// Seconds that the caller waited for batches.
+    pub seconds_wait: f64,
+}
+
+impl EpochStats {
+    /// What sampling and gathering a window read, and the seconds that each took.
+    pub(crate) fn of(sampled: &SampleReads, gathered: &GatherReads, seconds: (f64, f64)) -> Self {
+        Self {
+            bytes_ssd: sampled.read.bytes + sampled.values.bytes + gathered.read.bytes,
+            bytes_ssd_topology: sampled.read.bytes,
+            bytes_ssd_values: sampled.values.bytes,
+            bytes_host: sampled.bytes_host + gathered.bytes_host,
+            distinct_pages: sampled.distinct_pages + gathered.read.pages,
+            repeated_pages: sampled.read.pages + sampled.values.pages - sampled.distinct_pages,
+            reads: sampled.read.reads + sampled.values.reads + gathered.read.reads,
+            missed_rows: gathered.missed_rows,
+            seconds_sample: seconds.0,
+            seconds_gather: seconds.1,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.bytes_ssd += other.bytes_ssd;
+        self.bytes_ssd_topology += other.bytes_ssd_topology;
+        self.bytes_ssd_values += other.bytes_ssd_values;
+        self.bytes_host += other.bytes_host;
+        self.distinct_pages += other.distinct_pages;
+        self.repeated_pages += other.repeated_pages;
+        self.reads += other.reads;
+        self.missed_rows += other.missed_rows;
+        self.nodes += other.nodes;
+        self.edges += other.edges;
+        self.seconds_sample += other.seconds_sample;
+        self.seconds_gather += other.seconds_gather;
+    }
+}

@@ -1,0 +1,203 @@
+//! What arcs have beside whom they lead to: weights, times, and the edges that they are of.
+//!
+//! A column is in memory whole, or its pages are read when they are wanted: for the arcs of the
+//! vertices that are expanded where arcs are chosen by it ([`stored`](crate::sampling::paged)), else for
+//! those that were chosen ([`edges`](crate::gathering::edges)).
+
+use bytemuck::Pod;
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::edges::ValueType;
+use tiergraph_graph::{ArcColumn, Direction, Graph};
+use tiergraph_mem::{Array, PAGE_BYTES, Reservation};
+
+use crate::options::{Resident, SampleOptions};
+use crate::sampling::weighted::Strategy;
+
+/// A value for each arc, in memory or on storage.
+#[derive(Debug)]
+pub struct Column<T> {
+    stored: ArcColumn,
+    values: Option<(Array<T>, Reservation)>,
+}
+
+impl<T: Pod> Column<T> {
+    fn open(graph: &Graph, stored: ArcColumn, resident: bool, what: &str) -> Result<Self> {
+        let mut column = Self { values: None, stored };
+        if resident {
+            let bytes = column.stored.bytes();
+            let held = graph.reserve(bytes, what)?;
+            let mut values = Array::zeroed(bytes as usize / size_of::<T>())?;
+            graph.read_column(&column.stored, bytemuck::cast_slice_mut(&mut values))?;
+            column.values = Some((values, held));
+        }
+        Ok(column)
+    }
+
+    /// The values by the arcs' numbers, if they are in memory.
+    #[inline]
+    pub fn resident(&self) -> Option<&[T]> {
+        self.values.as_ref().map(|(values, _)| &values[..])
+    }
+
+    /// The values on storage.
+    pub fn stored(&self) -> &ArcColumn {
+        &self.stored
+    }
+
+    /// What must be read of it: nothing where it is in memory.
+    fn read(&self) -> Option<&ArcColumn> {
+        self.values.is_none().then_some(&self.stored)
+    }
+}
+
+/// The user's edges, by the arcs' numbers.
+#[derive(Debug)]
+pub enum Numbers {
+    /// Fewer than 2³² edges.
+    Narrow(Column<u32>),
+    /// More.
+    Wide(Column<u64>),
+}
+
+impl Numbers {
+    fn open(graph: &Graph, stored: ArcColumn, resident: bool) -> Result<Self> {
+        let what = "the numbers of the edges";
+        Ok(match stored.width() {
+            4 => Self::Narrow(Column::open(graph, stored, resident, what)?),
+            _ => Self::Wide(Column::open(graph, stored, resident, what)?),
+        })
+    }
+
+    /// Those of `arcs`, if they are in memory.
+    pub(crate) fn resident(&self, arcs: &[u64]) -> Option<Vec<u64>> {
+        match self {
+            Self::Narrow(column) => {
+                let all = column.resident()?;
+                Some(arcs.iter().map(|&arc| all[arc as usize].into()).collect())
+            }
+            Self::Wide(column) => {
+                let all = column.resident()?;
+                Some(arcs.iter().map(|&arc| all[arc as usize]).collect())
+            }
+        }
+    }
+
+    /// What must be read of them.
+    pub(crate) fn read(&self) -> Option<&ArcColumn> {
+        match self {
+            Self::Narrow(column) => column.read(),
+            Self::Wide(column) => column.read(),
+        }
+    }
+}
+
+/// Columns of values by the arcs' numbers.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Weights that arcs are chosen by.
+    pub weights: Option<Column<f32>>,
+    /// Times that bound which arcs may be chosen.
+    pub times: Option<Column<i64>>,
+    /// Which of the arcs that may be chosen are.
+    pub strategy: Strategy,
+    /// The user's edges.
+    pub numbers: Option<Numbers>,
+}
+
+impl Columns {
+    /// Opens the columns that `options` name, and the numbers of the edges where they are stored;
+    /// reads those that shall be in memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a column that the graph does not have, or a weight below 0 in memory;
+    /// [`ErrorKind::Budget`] where they do not fit; what reading gives.
+    pub fn load(
+        graph: &Graph,
+        direction: Direction,
+        options: &SampleOptions,
+        resident: Resident,
+    ) -> Result<Self> {
+        let mut columns = Self::default();
+        if let Some(stored) = graph.arc_numbers(direction)? {
+            columns.numbers = Some(Numbers::open(graph, stored, resident.numbers)?);
+        }
+        if let Some(name) = &options.weights {
+            let stored = graph.arc_column(direction, name, ValueType::F32)?;
+            let weights =
+                Column::open(graph, stored, resident.weights, "the weights of the edges")?;
+            if let Some(all) = weights.resident()
+                && let Some(arc) = all.iter().position(|&weight| weight < 0.0)
+            {
+                let edge = columns.numbers.as_ref().and_then(|n| n.resident(&[arc as u64]));
+                let of = edge.map_or(format!("arc {arc}"), |edge| format!("edge {}", edge[0]));
+                return Err(negative(name, all[arc]).got(format!("{} of {of}", all[arc])));
+            }
+            columns.weights = Some(weights);
+        }
+        if let Some(times) = &options.times {
+            let stored = graph.arc_column(direction, &times.name, ValueType::I64)?;
+            let what = "the times of the edges";
+            columns.times = Some(Column::open(graph, stored, resident.times, what)?);
+            columns.strategy = times.strategy;
+        }
+        Ok(columns)
+    }
+
+    /// Whether arcs are not chosen evenly among all.
+    pub(crate) fn are_weighted_or_timed(&self) -> bool {
+        self.weights.is_some() || self.times.is_some()
+    }
+
+    /// What arcs are chosen by: weights, times.
+    pub(crate) fn chosen_by(&self) -> [Option<&ArcColumn>; 2] {
+        [self.weights.as_ref().map(Column::stored), self.times.as_ref().map(Column::stored)]
+    }
+
+    /// What must be read to choose arcs: weights, times.
+    pub(crate) fn read_to_choose(&self) -> [Option<&ArcColumn>; 2] {
+        let weights = self.weights.as_ref().and_then(Column::read);
+        let times = self.times.as_ref().and_then(Column::read);
+        [weights, times]
+    }
+
+    /// Whether arcs are chosen without a read.
+    pub(crate) fn choose_in_memory(&self) -> bool {
+        self.read_to_choose().iter().all(Option::is_none)
+    }
+
+    /// What must be read of the numbers of edges that were chosen.
+    pub(crate) fn read_numbers(&self) -> Option<&ArcColumn> {
+        self.numbers.as_ref().and_then(Numbers::read)
+    }
+
+    /// Bytes of the columns that there are: weights, times, numbers.
+    pub(crate) fn bytes(&self) -> [u64; 3] {
+        let numbers = |numbers: &Numbers| match numbers {
+            Numbers::Narrow(column) => column.stored.bytes(),
+            Numbers::Wide(column) => column.stored.bytes(),
+        };
+        [
+            self.weights.as_ref().map_or(0, |column| column.stored.bytes()),
+            self.times.as_ref().map_or(0, |column| column.stored.bytes()),
+            self.numbers.as_ref().map_or(0, numbers),
+        ]
+    }
+}
+
+/// The error of weights that nothing can be drawn by.
+pub(crate) fn negative(name: &str, weight: f32) -> Error {
+    Error::new(ErrorKind::Input, "sample by the weights")
+        .object(name)
+        .expected("weights of 0 or more")
+        .got(weight)
+}
+
+/// Pages of a column that a step has at most.
+pub(crate) const STEP_PAGES: u64 = 256;
+
+/// Bytes of the steps that are in memory at once where these columns are read and no vertex has
+/// more than `longest` arcs.
+pub(crate) fn step_bytes(columns: [Option<&ArcColumn>; 2], longest: u64) -> u64 {
+    let pages = |column: &ArcColumn| STEP_PAGES.max(longest / column.per_page() + 2);
+    2 * columns.into_iter().flatten().map(pages).sum::<u64>() * PAGE_BYTES as u64
+}

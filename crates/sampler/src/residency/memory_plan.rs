@@ -1,0 +1,429 @@
+//! What a loader keeps where nobody says: what its graph's memory holds beside the batches.
+//!
+//! The first batches of an epoch are sampled to see how large they are. If neighbours and features
+//! fit beside as many batches as may be in flight, all is kept; else presampling
+//! ([`Hotness`](crate::Hotness)) counts what is wanted, and a [`Plan`] chooses.
+//!
+//! The largest batch that may come ([`extent`](crate::residency::extent)) has room before anything is kept, so
+//! that no epoch ends for lack of memory. Where fewer batches fit than were asked for, the others wait
+//! ([`room`](crate::residency::room)); where not even one fits beside those that the caller holds, there is no
+//! loader.
+//!
+//! Weights and times come before both, because every vertex that is expanded wants those of all its
+//! arcs: each is kept if it fits whole. The edges' numbers, of which only the chosen arcs' are wanted,
+//! are kept where they take no more than half of what is left then. What is not kept is read.
+
+use serde::Serialize;
+use tiergraph_cache::RankedSet;
+use tiergraph_core::{ByteSize, Error, Result};
+use tiergraph_mem::PAGE_BYTES;
+
+use crate::options::{LoaderOptions, PerThread, Resident, TypedOptions};
+use crate::pipeline::loader::{Loader, Residents};
+use crate::pipeline::order::Inputs;
+use crate::pipeline::types::GraphTypes;
+use crate::residency::extent::{BatchesOf, Counted, Extent};
+use crate::residency::hotness::{Hotness, Placed, Plan};
+use crate::residency::needs::{
+    FeatureRows, PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns,
+    least_bytes,
+};
+use crate::residency::neighbors::Residency;
+use crate::residency::offsets::Offsets;
+use crate::residency::room::{BatchBytes, InFlight};
+use crate::residency::sizes::Sizes;
+use crate::residency::topology::Topology;
+
+/// How a loader divides its graph's memory: what it keeps, and why no more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryPlan {
+    /// Pages of neighbours that are kept, of how many.
+    pub kept_pages: u64,
+    /// Pages of neighbours.
+    pub pages: u64,
+    /// Whether all neighbours are kept unpacked.
+    pub decoded: bool,
+    /// Rows of features that are kept, of how many.
+    pub kept_rows: u64,
+    /// Rows of features.
+    pub rows: u64,
+    /// Bytes of weights, times and numbers of edges that are kept, of how many.
+    pub kept_values_bytes: u64,
+    /// Bytes of those that batches are made of.
+    pub values_bytes: u64,
+    /// Bytes for pages, rows and values.
+    pub capacity_bytes: u64,
+    /// Bytes of the largest batch that was counted.
+    pub batch_bytes: u64,
+    /// The most bytes of any batch that may come.
+    pub most_batch_bytes: u64,
+    /// The most nodes of any batch that may come.
+    pub most_nodes: u64,
+    /// The most edges of any batch that may come.
+    pub most_edges: u64,
+    /// Nodes of the largest batch that was counted: seeds, then each hop's.
+    pub hop_nodes: Vec<usize>,
+    /// Edges of that batch by hop.
+    pub hop_edges: Vec<usize>,
+    /// Batches that are prepared together: fewer than asked for where more do not fit.
+    pub window: usize,
+    /// Threads that prepare batches: one where windows would not fit beside each other.
+    pub threads: usize,
+    /// Batches that were to be prepared together.
+    pub asked_window: usize,
+    /// The least memory that a loader of these batches runs in.
+    pub enough_bytes: u64,
+}
+
+impl Loader {
+    /// A loader for epochs over `seeds` that keeps what fits, chosen as `plan` says after sampling
+    /// at most `presample` batches.
+    ///
+    /// # Errors
+    /// As [`Loader::new`] and [`Loader::presample`]; [`ErrorKind::Budget`](tiergraph_core::ErrorKind)
+    /// where the largest batch that may come has no room. What does not fit is said with the memory
+    /// that all parts of the loader take, and not the one alone that was refused.
+    pub fn planned<'a>(
+        types: impl Into<GraphTypes>,
+        options: impl Into<TypedOptions>,
+        seeds: impl Into<Inputs<'a>>,
+        plan: &Plan,
+        presample: usize,
+    ) -> Result<(Self, MemoryPlan)> {
+        let (types, options, seeds) = (types.into(), options.into(), seeds.into());
+        options.check(types.nodes.len(), types.edges.len())?;
+        let opened = types.any().budget().used();
+        let bounded = |error: Error| match error.enough_bytes() {
+            Some(enough) => match bounded_bytes(&types, &options, seeds) {
+                Ok(bytes) => error.enough(enough.max(opened + bytes)),
+                Err(other) => other,
+            },
+            None => error,
+        };
+        let mut planner = Planner::begin(&types, &options, seeds, presample).map_err(bounded)?;
+        let hotness = planner.count_if_tight().map_err(bounded)?;
+        planner.place(plan, hotness)
+    }
+
+    /// The least memory of the graph that [`planned`](Self::planned) makes a loader of these in. The
+    /// graph must have been opened with enough for counting.
+    ///
+    /// # Errors
+    /// As [`Loader::planned`].
+    pub fn enough_bytes<'a>(
+        types: impl Into<GraphTypes>,
+        options: impl Into<TypedOptions>,
+        seeds: impl Into<Inputs<'a>>,
+        presample: usize,
+    ) -> Result<u64> {
+        let (types, options) = (types.into(), options.into());
+        options.check(types.nodes.len(), types.edges.len())?;
+        let least = types.any().budget().used() + least_bytes(&types, &options)?;
+        let mut planner = Planner::begin(&types, &options, seeds.into(), presample)?;
+        planner.count_all()?;
+        let batch = planner.batch_bytes(&planner.most())?;
+        Ok(planner.enough_bytes(batch).max(least))
+    }
+}
+
+/// Divides a graph's memory for a loader.
+struct Planner<'a> {
+    types: &'a GraphTypes,
+    options: TypedOptions,
+    seeds: Inputs<'a>,
+    presample: usize,
+    /// Bytes reserved before there is anything of a loader, and bytes that are left then.
+    opened: u64,
+    before: u64,
+    /// Bytes of offsets, maps and tables, which any loader of these batches holds.
+    fixed: u64,
+    /// Bytes of the weights, times and numbers of edges, by edge type.
+    columns: Vec<[u64; 3]>,
+    /// Pages and arcs of each edge type.
+    pages: Vec<u64>,
+    arcs: Vec<u64>,
+    /// By node type.
+    rows: Vec<FeatureRows>,
+    counter: Loader,
+    counted: Counted,
+    bound: Extent,
+}
+
+impl<'a> Planner<'a> {
+    /// Looks at the first batches of an epoch.
+    fn begin(
+        types: &'a GraphTypes,
+        options: &TypedOptions,
+        seeds: Inputs<'a>,
+        presample: usize,
+    ) -> Result<Self> {
+        let (budget, mut options) = (types.any().budget(), options.clone());
+        let (opened, before) = (budget.used(), budget.left());
+        let threads = options.batches.threads;
+        let most = (before / PAGES_SHARE) as usize / threads.max(1);
+        options.batches.retain_bytes = options.batches.retain_bytes.min(most);
+        let direction = options.batches.direction;
+        let least = least_bytes(types, &options)?;
+        // Counting is faster with neighbours in memory, but must not fail for them.
+        let spare = before.saturating_sub(least).min(before / 2);
+        let neighbors = all_within(types, &options, spare);
+        let (pages, arcs) = (types.pages(direction), types.arcs());
+        let columns = column_bytes(types, &options)?;
+        let (resident, _) = fit_columns(&columns, before / 4);
+        let kept = keep_bytes(&neighbors, &pages, &arcs) + bytes_of(&columns, &resident);
+        let counting = TypedOptions {
+            features: vec![None; options.features.len()],
+            edge_features: vec![None; options.edge_features.len()],
+            resident,
+            ..options.clone()
+        };
+        let nothing = vec![Vec::new(); types.nodes.len()];
+        let residents = Residents { neighbors, rows: nothing };
+        let counter = Loader::of_types(types.clone(), counting, residents)?;
+        let rows = FeatureRows::of(types, &options)?;
+        let mut edge_sets = 0;
+        for (graph, name) in types.edges.iter().zip(&options.edge_features) {
+            if let Some(name) = name {
+                let rows = graph.edge_features(name)?.rows().max(graph.manifest().vertices);
+                edge_sets += RankedSet::bytes_below(rows);
+            }
+        }
+        let retained = match counter.topologies().iter().all(Topology::is_resident) {
+            true => 0,
+            false => (threads * options.batches.retain_bytes) as u64,
+        };
+        let fixed = (before - budget.left()).saturating_sub(kept + retained)
+            + pages.iter().map(|&pages| RankedSet::bytes_below(pages)).sum::<u64>()
+            + edge_sets
+            + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>();
+        let (vertices, ends) = (&types.vertices()[..], &types.ends[..]);
+        let offsets: Vec<&Offsets> = counter.topologies().iter().map(Topology::offsets).collect();
+        let (offsets, seeds_of) = (&offsets[..], seeds.seeds);
+        let batches = BatchesOf { vertices, ends, offsets, options: &options, seeds: seeds_of };
+        let bound = Extent::bound(batches);
+        let counted = Counted::default();
+        let mut this = Self {
+            types,
+            options,
+            seeds,
+            presample,
+            opened,
+            before,
+            fixed,
+            columns,
+            pages,
+            arcs,
+            rows,
+            counter,
+            counted,
+            bound,
+        };
+        this.count(this.options.batches.window, None)?;
+        Ok(this)
+    }
+
+    fn sizes(&self) -> Result<Sizes<'_>> {
+        Sizes::of(self.types, self.counter.topologies(), &self.options)
+    }
+
+    /// Samples the first `batches` of an epoch and counts what they have, and what they want.
+    fn count(&mut self, batches: usize, mut hotness: Option<&mut Hotness>) -> Result<()> {
+        let (counter, mut counted) = (&self.counter, Counted::default());
+        let sizes = self.sizes()?;
+        counter.for_each_window(0, self.seeds, batches, |window| {
+            window.iter().for_each(|batch| counted.add(batch, sizes.batch(batch)));
+            if let Some(hotness) = &mut hotness {
+                hotness.record(counter.topologies(), window);
+            }
+        })?;
+        drop(sizes);
+        self.counted = counted;
+        Ok(())
+    }
+
+    /// Counts what the batches of an epoch have and want, as many as may be presampled.
+    fn count_all(&mut self) -> Result<Hotness> {
+        let (mut hotness, _held) = self.counter.no_counts()?;
+        self.count(self.presample, Some(&mut hotness))?;
+        Ok(hotness)
+    }
+
+    /// The most nodes and edges of a batch, as far as it was counted.
+    fn most(&self) -> Extent {
+        let LoaderOptions { batch_size, drop_last, .. } = self.options.batches;
+        let batches = match drop_last {
+            true => self.seeds.seeds.len() / batch_size,
+            false => self.seeds.seeds.len().div_ceil(batch_size),
+        };
+        match self.counted.expected(&self.options, batches) {
+            Some(expected) => self.bound.min(&expected),
+            None => self.bound.clone(),
+        }
+    }
+
+    fn batch_bytes(&self, most: &Extent) -> Result<BatchBytes> {
+        let sizes = self.sizes()?;
+        let (growth, scratch) = sizes.thread(most);
+        Ok(BatchBytes { usual: self.counted.bytes, most: sizes.most(most), growth, scratch })
+    }
+
+    /// Bytes for batches and for what is kept.
+    fn room(&self) -> u64 {
+        let pages = (self.options.batches.threads * self.options.batches.retain_bytes) as u64;
+        self.before.saturating_sub(self.fixed + pages)
+    }
+
+    fn bytes_to_choose(&self) -> u64 {
+        bytes_to_choose(self.counter.topologies(), &self.options)
+    }
+
+    /// The least memory of the graph that holds such batches, and no rows or pages that can be read.
+    fn enough_bytes(&self, batch: BatchBytes) -> u64 {
+        let LoaderOptions { threads, retain_bytes, .. } = self.options.batches;
+        let least = self.fixed + InFlight::least().bytes(batch) + self.bytes_to_choose();
+        // Of any memory, one part in so many goes to pages, and no more than so many bytes.
+        let pages = LoaderOptions::RETAIN_BYTES.max(retain_bytes) * threads;
+        let pages = (pages as u64).min(least.div_ceil(PAGES_SHARE - 1));
+        // Shares that are rounded differ by some bytes from memory to memory.
+        self.opened + least + pages + PAGE_BYTES as u64
+    }
+
+    /// Bytes for batches where nothing is kept.
+    fn room_for_batches(&self) -> u64 {
+        self.room().saturating_sub(self.bytes_to_choose())
+    }
+
+    /// How many batches may be in flight, no more than asked for.
+    fn in_flight(&self, batch: BatchBytes) -> Result<InFlight> {
+        let room = self.room_for_batches();
+        if let Some(fitting) = InFlight::asked(&self.options.batches).fitting(batch, room) {
+            return Ok(fitting);
+        }
+        let most = ByteSize(batch.most);
+        let what =
+            format!("batches of up to {most} (a smaller `--batch-size` or `--fanout` needs less)");
+        let budget = self.types.any().budget();
+        let error = budget.refusal(InFlight::least().bytes(batch), room, &what);
+        Err(error.enough(self.enough_bytes(batch)))
+    }
+
+    /// Bytes of all neighbours unpacked, and of all rows.
+    fn everything(&self) -> u64 {
+        let neighbors = vec![Residency::Decoded; self.pages.len()];
+        keep_bytes(&neighbors, &self.pages, &self.arcs)
+            + self.rows.iter().map(|rows| rows.bytes()).sum::<u64>()
+    }
+
+    /// Counts an epoch, unless everything fits beside as many of the largest batches as asked for.
+    fn count_if_tight(&mut self) -> Result<Option<Hotness>> {
+        let values: u64 = self.columns.iter().flatten().sum();
+        let batch = self.batch_bytes(&self.bound)?;
+        let asked = InFlight::asked(&self.options.batches).bytes(batch);
+        match asked.saturating_add(self.everything() + values) > self.room() {
+            true => self.count_all().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Chooses what is kept beside the batches, and makes the loader. `hotness` is of an epoch that
+    /// was counted.
+    fn place(self, plan: &Plan, hotness: Option<Hotness>) -> Result<(Loader, MemoryPlan)> {
+        let most = if hotness.is_some() { self.most() } else { self.bound.clone() };
+        let batch = self.batch_bytes(&most)?;
+        let in_flight = self.in_flight(batch)?;
+        let together = in_flight.together(batch, self.room_for_batches());
+        let (resident, left) = self.fit_columns(in_flight.bytes(batch));
+        let placed = match hotness {
+            Some(hotness) if self.everything() > left => {
+                let row_bytes: Vec<usize> = self.rows.iter().map(|rows| rows.row_bytes).collect();
+                hotness.place(plan, &row_bytes, left)
+            }
+            _ => Placed {
+                pages: self.pages.iter().map(|&pages| (0..pages).collect()).collect(),
+                rows: self.rows.iter().map(|rows| (0..rows.rows as u32).collect()).collect(),
+            },
+        };
+        let residents = self.residents(placed, left);
+        let kept_values_bytes = bytes_of(&self.columns, &resident);
+        let asked = &self.options.batches;
+        let plan = MemoryPlan {
+            kept_pages: residents.pages(&self.pages),
+            pages: self.pages.iter().sum(),
+            decoded: residents.neighbors.iter().all(|keep| matches!(keep, Residency::Decoded)),
+            kept_rows: residents.rows.iter().map(|rows| rows.len() as u64).sum(),
+            rows: self.rows.iter().map(|rows| rows.rows).sum(),
+            kept_values_bytes,
+            values_bytes: self.columns.iter().flatten().sum(),
+            capacity_bytes: left + kept_values_bytes,
+            batch_bytes: batch.usual,
+            most_batch_bytes: batch.most,
+            most_nodes: most.all_nodes(),
+            most_edges: most.all_edges(),
+            hop_nodes: self.counted.hops.nodes.clone(),
+            hop_edges: self.counted.hops.edges.clone(),
+            window: together,
+            threads: in_flight.threads,
+            asked_window: asked.window,
+            enough_bytes: self.enough_bytes(batch),
+        };
+        let InFlight { window, prefetch, threads } = in_flight;
+        let per_thread =
+            PerThread { growth_bytes: batch.growth, scratch_bytes: window as u64 * batch.scratch };
+        let batches = LoaderOptions { window, prefetch, threads, per_thread, ..asked.clone() };
+        let Self { types, options, counter, .. } = self;
+        // What counted goes before what is kept comes.
+        drop(counter);
+        let options = TypedOptions { resident, batches, ..options };
+        Ok((Loader::of_types(types.clone(), options, residents)?, plan))
+    }
+
+    /// What was placed in `capacity` bytes: neighbours unpacked where all pages of a type were placed
+    /// and there is room.
+    fn residents(&self, placed: Placed, capacity: u64) -> Residents {
+        let pages: usize = placed.pages.iter().map(Vec::len).sum();
+        let rows = placed.rows.iter().zip(&self.rows);
+        let row_bytes: u64 =
+            rows.map(|(placed, rows)| placed.len() as u64 * rows.row_bytes as u64).sum();
+        let mut left = capacity.saturating_sub((pages * PAGE_BYTES) as u64 + row_bytes);
+        let neighbors = placed.pages.into_iter().enumerate().map(|(edge_type, pages)| {
+            let (all, arcs) = (self.pages[edge_type], self.arcs[edge_type]);
+            let packed = (pages.len() * PAGE_BYTES) as u64;
+            let more = Residency::Decoded.bytes(all, arcs).saturating_sub(packed);
+            if pages.len() as u64 == all && more <= left {
+                left -= more;
+                return Residency::Decoded;
+            }
+            Residency::Pages(pages)
+        });
+        Residents { neighbors: neighbors.collect(), rows: placed.rows }
+    }
+
+    /// Which columns stay in memory beside batches of so many bytes, and the bytes left then.
+    fn fit_columns(&self, batches: u64) -> (Vec<Resident>, u64) {
+        let capacity = self.room().saturating_sub(batches);
+        let (resident, left) = fit_columns(&self.columns, capacity);
+        if resident.iter().all(|resident| resident.weights && resident.times) {
+            return (resident, left);
+        }
+        fit_columns(&self.columns, capacity.saturating_sub(self.bytes_to_choose()))
+    }
+}
+
+/// For each edge type in turn the fastest that keeps all of its neighbours in what is left of
+/// `bytes`.
+fn all_within(types: &GraphTypes, options: &TypedOptions, mut bytes: u64) -> Vec<Residency> {
+    let direction = options.batches.direction;
+    let (pages, arcs) = (types.pages(direction), types.arcs());
+    let each = types.edges.iter().zip(pages.iter().zip(arcs)).map(|(graph, (&pages, arcs))| {
+        let keep = Residency::all_within(graph, direction, bytes);
+        bytes -= keep.bytes(pages, arcs).min(bytes);
+        keep
+    });
+    each.collect()
+}
+
+/// Bytes of what is kept of the neighbours of edge types with so many pages and arcs.
+fn keep_bytes(neighbors: &[Residency], pages: &[u64], arcs: &[u64]) -> u64 {
+    let of = neighbors.iter().zip(pages.iter().zip(arcs));
+    of.map(|(keep, (&pages, &arcs))| keep.bytes(pages, arcs)).sum()
+}

@@ -1,0 +1,172 @@
+//! The bytes that a loader's parts take, before there is a loader.
+
+use tiergraph_core::Result;
+use tiergraph_graph::ArcColumn;
+
+use crate::options::{Resident, TypedOptions};
+use crate::pipeline::order::Inputs;
+use crate::pipeline::types::GraphTypes;
+use crate::residency::columns::Columns;
+use crate::residency::extent::{BatchesOf, Extent};
+use crate::residency::hotness::Hotness;
+use crate::residency::offsets::Offsets;
+use crate::residency::page_map::PageMap;
+use crate::residency::room::{BatchBytes, InFlight};
+use crate::residency::rows::RowStore;
+use crate::residency::sizes::Sizes;
+use crate::residency::topology::Topology;
+use crate::sampling::sampler::{SampledTypes, Sampler};
+
+/// The part of the memory, one in so many, that pages may take from hop to hop of a window.
+pub(crate) const PAGES_SHARE: u64 = 8;
+
+/// The rows of features that batches of one node type come with.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FeatureRows {
+    pub(crate) rows: u64,
+    /// Bytes of one: 0 without features.
+    pub(crate) row_bytes: usize,
+}
+
+impl FeatureRows {
+    /// Those of each node type.
+    pub(crate) fn of(types: &GraphTypes, options: &TypedOptions) -> Result<Vec<Self>> {
+        let nodes = types.nodes.iter().zip(&options.features);
+        let of = nodes.map(|(graph, name)| match name {
+            Some(name) => {
+                let row_bytes = graph.features(name)?.row_bytes();
+                let rows = if row_bytes > 0 { graph.manifest().vertices } else { 0 };
+                Ok(Self { rows, row_bytes })
+            }
+            None => Ok(Self::default()),
+        });
+        of.collect()
+    }
+
+    /// Bytes of all rows.
+    pub(crate) fn bytes(self) -> u64 {
+        self.rows * self.row_bytes as u64
+    }
+
+    /// Bytes of keeping none of them, but knowing that.
+    pub(crate) fn set_bytes(self) -> u64 {
+        RowStore::bytes_of(0, self.rows, self.row_bytes)
+    }
+}
+
+/// Bytes that a loader takes which keeps nothing that it can read, but for its batches: of
+/// everything that it looks up in, of its threads, and of counting what batches want.
+pub(crate) fn least_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<u64> {
+    let (vertices, threads) = (types.vertices(), options.batches.threads as u64);
+    let pages = types.pages(options.batches.direction);
+    let neighbors = types.edges.iter().zip(&types.ends).zip(&pages);
+    let neighbors = neighbors.map(|((graph, ends), &pages)| {
+        let expanded = vertices[ends.destination] as u64;
+        Offsets::bytes_of(expanded, graph.manifest().arcs)
+            + PageMap::bytes_of(pages, graph.manifest().vertices)
+    });
+    let rows = FeatureRows::of(types, options)?;
+    let (ends, sample) = (&types.ends[..], &options.sample[..]);
+    let sampled = SampledTypes { vertices: &vertices, ends, sample, input: options.input };
+    let thread =
+        Sampler::of_types(&sampled)?.resident_bytes() + types.any().page_reader()?.resident_bytes();
+    let all_vertices = vertices.iter().sum::<usize>() as u64;
+    let least = neighbors.sum::<u64>()
+        + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>()
+        + Hotness::bytes_of(pages.iter().sum(), all_vertices)
+        + threads * thread;
+    // Of any memory, one part in so many goes to pages.
+    let pages = threads * options.batches.retain_bytes as u64;
+    Ok(least + pages.min(least.div_ceil(PAGES_SHARE - 1)))
+}
+
+/// As [`least_bytes`], with the largest batch that degrees allow.
+pub(crate) fn bounded_bytes(
+    types: &GraphTypes,
+    options: &TypedOptions,
+    inputs: Inputs<'_>,
+) -> Result<u64> {
+    let direction = options.batches.direction;
+    let columns = open_columns(types, options)?;
+    let vertices = types.vertices();
+    let offsets = types.edges.iter().zip(&types.ends).map(|(graph, ends)| {
+        let degrees = graph.degrees(direction)?;
+        let expanded = degrees.len().min(vertices[ends.destination]);
+        Offsets::new(&degrees[..expanded], graph.manifest().arcs)
+    });
+    let offsets = offsets.collect::<Result<Vec<Offsets>>>()?;
+    let offsets: Vec<&Offsets> = offsets.iter().collect();
+    let (ends, seeds) = (&types.ends[..], inputs.seeds);
+    let batches = BatchesOf { vertices: &vertices, ends, offsets: &offsets, options, seeds };
+    let most = Extent::bound(batches);
+    let sizes = Sizes::with_columns(types, columns.iter().collect(), options)?;
+    let (growth, scratch) = sizes.thread(&most);
+    let batch = BatchBytes { usual: 0, most: sizes.most(&most), growth, scratch };
+    let batches = InFlight::least().bytes(batch);
+    // Of any memory, one part in so many goes to pages.
+    Ok(least_bytes(types, options)? + batches + batches.div_ceil(PAGES_SHARE - 1))
+}
+
+/// The columns of each edge type, none of them in memory.
+fn open_columns(types: &GraphTypes, options: &TypedOptions) -> Result<Vec<Columns>> {
+    let direction = options.batches.direction;
+    let edges = types.edges.iter().zip(&options.sample);
+    edges.map(|(graph, sample)| Columns::load(graph, direction, sample, Resident::NONE)).collect()
+}
+
+/// Bytes of the columns that batches are made of, by edge type: weights, times, numbers.
+pub(crate) fn column_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<Vec<[u64; 3]>> {
+    Ok(open_columns(types, options)?.iter().map(Columns::bytes).collect())
+}
+
+/// Which columns of each edge type stay in memory, and the bytes that are left of `capacity` then:
+/// weights and times first, then numbers that take no more than half of what is left.
+pub(crate) fn fit_columns(columns: &[[u64; 3]], capacity: u64) -> (Vec<Resident>, u64) {
+    let mut left = capacity;
+    let mut fits = |bytes: u64, share: u64| {
+        let fits = bytes <= left / share;
+        left -= if fits { bytes } else { 0 };
+        fits
+    };
+    let mut resident = vec![Resident::NONE; columns.len()];
+    for (resident, [weights, times, _]) in resident.iter_mut().zip(columns) {
+        resident.weights = fits(*weights, 1);
+        resident.times = fits(*times, 1);
+    }
+    for (resident, [.., numbers]) in resident.iter_mut().zip(columns) {
+        resident.numbers = fits(*numbers, 2);
+    }
+    (resident, left)
+}
+
+/// Bytes of the columns that stay in memory.
+pub(crate) fn bytes_of(columns: &[[u64; 3]], resident: &[Resident]) -> u64 {
+    let of = |(&[weights, times, numbers], resident): (&[u64; 3], &Resident)| {
+        let of = |kept: bool, bytes: u64| if kept { bytes } else { 0 };
+        of(resident.weights, weights) + of(resident.times, times) + of(resident.numbers, numbers)
+    };
+    columns.iter().zip(resident).map(of).sum()
+}
+
+/// Bytes of weights and times that a window holds to choose by where these columns are read and pages
+/// up to `retain_bytes` are kept, which edge types share.
+pub(crate) fn choosing_bytes<'a>(
+    topologies: &'a [Topology],
+    retain_bytes: u64,
+    columns: impl Fn(&'a Columns) -> [Option<&'a ArcColumn>; 2],
+) -> u64 {
+    let read = |topology: &&'a Topology| columns(topology.columns()).iter().any(Option::is_some);
+    let share = retain_bytes / topologies.iter().filter(read).count().max(1) as u64;
+    let bytes =
+        |topology: &'a Topology| topology.bytes_to_choose(columns(topology.columns()), share);
+    topologies.iter().map(bytes).sum()
+}
+
+/// Bytes that threads want to choose by weights and times that are read, beyond what a loader with
+/// these topologies holds.
+pub(crate) fn bytes_to_choose(topologies: &[Topology], options: &TypedOptions) -> u64 {
+    let retain_bytes = options.batches.retain_bytes as u64;
+    let all = choosing_bytes(topologies, retain_bytes, Columns::chosen_by);
+    let held = choosing_bytes(topologies, retain_bytes, Columns::read_to_choose);
+    options.batches.threads as u64 * all.saturating_sub(held)
+}

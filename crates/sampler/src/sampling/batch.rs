@@ -1,0 +1,162 @@
+//! A mini-batch: a small graph of its own, with local numbers.
+
+use std::ops::Range;
+
+use crate::pipeline::types::Ends;
+use crate::sampling::steps::Taken;
+
+/// The seeds of one batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seeds<'a> {
+    /// The batch's number in its epoch.
+    pub number: u32,
+    /// Its seeds, nodes of the input type.
+    pub vertices: &'a [u32],
+    /// The time of each, where edges have times; else none.
+    pub times: &'a [i64],
+}
+
+/// What was sampled for one batch of seeds, by the graph's order of types. An ordinary graph has one
+/// type of nodes and one of edges.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MiniBatch {
+    /// The batch's number in its epoch.
+    pub number: u32,
+    /// The nodes of each type.
+    pub nodes: Vec<SampledNodes>,
+    /// The edges of each type.
+    pub edges: Vec<SampledEdges>,
+    /// The times of the seeds, where edges have times: what is later is not sampled. Else empty.
+    pub seed_time: Vec<i64>,
+}
+
+/// The sampled nodes of one type.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SampledNodes {
+    /// The nodes as the graph numbers those of the type: seeds first, in their order, then each hop's
+    /// new ones in the order in which they were found.
+    pub n_id: Vec<u32>,
+    /// Disjoint batches: each node's seed, as its place among the seeds. Else empty.
+    pub tree: Vec<u32>,
+    /// Seeds, then the new nodes of each hop.
+    pub num_sampled: Vec<usize>,
+}
+
+/// The sampled edges of one type, each from `row` to `col`, the direction of its messages: places
+/// among the nodes of the source's and of the destination's type. `col` is the node that was expanded,
+/// `row` the neighbour that was sampled for it. That is PyG's convention, with its names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SampledEdges {
+    /// The sampled neighbour of each edge.
+    pub row: Vec<u32>,
+    /// The expanded node of each edge.
+    pub col: Vec<u32>,
+    /// Each edge's number in the graph of its type: the place of its arc in the rows file.
+    pub e_id: Vec<u64>,
+    /// Edges of each hop.
+    pub num_sampled: Vec<usize>,
+}
+
+/// What a batch begins with, beside its seeds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchShape {
+    pub(crate) node_types: usize,
+    pub(crate) edge_types: usize,
+    /// The type of the seeds.
+    pub(crate) input: usize,
+    pub(crate) disjoint: bool,
+}
+
+impl MiniBatch {
+    /// Seeds.
+    pub fn batch_size(&self) -> usize {
+        self.nodes.iter().filter_map(|nodes| nodes.num_sampled.first()).sum()
+    }
+
+    /// Nodes of all types.
+    pub fn node_count(&self) -> u64 {
+        self.nodes.iter().map(|nodes| nodes.n_id.len() as u64).sum()
+    }
+
+    /// Edges of all types.
+    pub fn edge_count(&self) -> u64 {
+        self.edges.iter().map(|edges| edges.e_id.len() as u64).sum()
+    }
+
+    /// Bytes in memory.
+    pub fn resident_bytes(&self) -> u64 {
+        let nodes = self.nodes.iter().map(|nodes| nodes.n_id.capacity() + nodes.tree.capacity());
+        let edges = self
+            .edges
+            .iter()
+            .map(|edges| edges.row.capacity() + edges.col.capacity() + 2 * edges.e_id.capacity());
+        let words = nodes.sum::<usize>() + edges.sum::<usize>() + 2 * self.seed_time.capacity();
+        4 * words as u64
+    }
+
+    /// Begins anew with `seeds`, keeping the memory.
+    pub(crate) fn begin(&mut self, shape: BatchShape, seeds: Seeds<'_>) {
+        self.number = seeds.number;
+        self.seed_time.clear();
+        self.seed_time.extend_from_slice(seeds.times);
+        self.nodes.resize_with(shape.node_types, SampledNodes::default);
+        self.edges.resize_with(shape.edge_types, SampledEdges::default);
+        self.nodes.iter_mut().for_each(SampledNodes::clear);
+        self.edges.iter_mut().for_each(SampledEdges::clear);
+        let input = &mut self.nodes[shape.input];
+        input.n_id.extend_from_slice(seeds.vertices);
+        if shape.disjoint {
+            input.tree.extend(0..seeds.vertices.len() as u32);
+        }
+        for nodes in &mut self.nodes {
+            nodes.num_sampled.push(nodes.n_id.len());
+        }
+    }
+
+    /// The nodes that the last hop found of each type, which the next one expands.
+    pub(crate) fn frontiers(&self) -> Vec<Range<usize>> {
+        self.nodes.iter().map(SampledNodes::frontier).collect()
+    }
+
+    /// Counts the nodes that came after the last hop's `frontiers` as a hop's.
+    pub(crate) fn end_hop(&mut self, frontiers: &[Range<usize>]) {
+        for (nodes, frontier) in self.nodes.iter_mut().zip(frontiers) {
+            nodes.num_sampled.push(nodes.n_id.len() - frontier.end);
+        }
+    }
+
+    /// Edges of a type with the nodes that were expanded for them.
+    pub(crate) fn taken(&self, edge_type: usize, ends: Ends, edges: Range<usize>) -> Taken<'_> {
+        let SampledEdges { col, e_id, .. } = &self.edges[edge_type];
+        let n_id = &self.nodes[ends.destination].n_id;
+        Taken { n_id, col: &col[edges.clone()], e_id: &e_id[edges] }
+    }
+}
+
+impl SampledNodes {
+    /// The nodes that the last hop found, which the next one expands.
+    pub(crate) fn frontier(&self) -> Range<usize> {
+        let new = self.num_sampled.last().copied().unwrap_or(0);
+        self.n_id.len() - new..self.n_id.len()
+    }
+
+    fn clear(&mut self) {
+        self.n_id.clear();
+        self.tree.clear();
+        self.num_sampled.clear();
+    }
+}
+
+impl SampledEdges {
+    /// Counts the edges from `first` on as a hop's.
+    pub(crate) fn end_hop(&mut self, first: usize) {
+        self.num_sampled.push(self.row.len() - first);
+    }
+
+    fn clear(&mut self) {
+        self.row.clear();
+        self.col.clear();
+        self.e_id.clear();
+        self.num_sampled.clear();
+    }
+}

@@ -1,0 +1,318 @@
+//! Neighbour sampling without replacement, hop by hop.
+//!
+//! GraphSAGE's sampling (Hamilton, Ying, Leskovec, 2017) with PyG's contract: each hop expands the
+//! nodes that the last one found, every node once, edge type by edge type in the graph's order, and
+//! takes up to *fanout* neighbours of each. What is taken depends on (seed, epoch, batch, edge type,
+//! hop, vertex) alone: see [`philox`](crate::sampling::philox).
+//!
+//! A hop goes through its nodes in blocks that fit the L2 cache, and through each block in three
+//! steps that each know their addresses beforehand and prefetch them: *choose* arcs by their
+//! numbers, *resolve* them to neighbours, *relabel* the neighbours.
+
+use std::ops::Range;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+
+use crate::gathering::edges::EdgeValues;
+use crate::options::{SampleOptions, check_fanouts, check_times};
+use crate::pipeline::types::Ends;
+use crate::residency::columns::Column;
+use crate::residency::topology::Topology;
+use crate::sampling::batch::{BatchShape, MiniBatch, SampledEdges, Seeds};
+use crate::sampling::choose::Chooser;
+use crate::sampling::philox::{EpochKey, Stream};
+use crate::sampling::steps::{BLOCK, Draw, Frontier, check_places, choose_evenly, resolve};
+use crate::sampling::table::{Table, TableKind};
+use crate::sampling::weighted::{Choice, Values, Weighted};
+
+/// The types that a sampler's batches have.
+#[derive(Debug, Clone)]
+pub struct SampledTypes<'a> {
+    /// Nodes of each type.
+    pub vertices: &'a [usize],
+    /// The ends of each edge type.
+    pub ends: &'a [Ends],
+    /// What is sampled of each edge type.
+    pub sample: &'a [SampleOptions],
+    /// The type of the seeds.
+    pub input: usize,
+}
+
+/// Samples batches on one thread; keeps its tables from batch to batch.
+#[derive(Debug)]
+pub struct Sampler {
+    ends: Vec<Ends>,
+    sample: Vec<SampleOptions>,
+    vertices: Vec<usize>,
+    input: usize,
+    chooser: Chooser,
+    weighted: Weighted,
+    /// The places of the nodes of each type.
+    tables: Vec<Table>,
+    /// The neighbours of the arcs that were chosen last.
+    neighbors: Vec<u32>,
+    list: Vec<u64>,
+    /// What was read of the values of edges to choose them, in the last window: by edge type, then by
+    /// batch.
+    pub(crate) values: Vec<Vec<EdgeValues>>,
+}
+
+/// A hop along the edges of one type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TypeHop<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) key: EpochKey,
+    pub(crate) edge_type: usize,
+    pub(crate) hop: usize,
+}
+
+impl Sampler {
+    /// A sampler for graphs of one type with so many vertices.
+    ///
+    /// # Errors
+    /// As [`of_types`](Self::of_types).
+    pub fn new(vertices: usize, options: &SampleOptions) -> Result<Self> {
+        Self::with_table(vertices, options, TableKind::for_graph(vertices))
+    }
+
+    /// As [`new`](Self::new), with a table of choice.
+    ///
+    /// # Errors
+    /// As [`of_types`](Self::of_types).
+    pub fn with_table(vertices: usize, options: &SampleOptions, table: TableKind) -> Result<Self> {
+        let (vertices, sample) = (&[vertices], std::slice::from_ref(options));
+        let types = SampledTypes { vertices, ends: &[Ends::SAME], sample, input: 0 };
+        Self::with_tables(&types, |_| table)
+    }
+
+    /// A sampler for graphs of these types.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for fanouts that counters cannot number, [`ErrorKind::Budget`] where
+    /// the system has no memory for the tables.
+    pub fn of_types(types: &SampledTypes<'_>) -> Result<Self> {
+        Self::with_tables(types, TableKind::for_graph)
+    }
+
+    fn with_tables(types: &SampledTypes<'_>, kind: impl Fn(usize) -> TableKind) -> Result<Self> {
+        let SampledTypes { vertices, ends, sample, input } = *types;
+        for options in sample {
+            check_fanouts(&options.fanouts)?;
+            check_times(options)?;
+        }
+        let disjoint = sample.first().is_some_and(|options| options.disjoint);
+        let table = |&count: &usize| Table::new(count, disjoint, kind(count));
+        Ok(Self {
+            ends: ends.to_vec(),
+            sample: sample.to_vec(),
+            vertices: vertices.to_vec(),
+            input,
+            chooser: Chooser::default(),
+            weighted: Weighted::default(),
+            tables: vertices.iter().map(table).collect::<Result<_>>()?,
+            neighbors: Vec::new(),
+            list: Vec::new(),
+            values: Vec::new(),
+        })
+    }
+
+    /// Bytes of the tables.
+    pub fn resident_bytes(&self) -> u64 {
+        let buffers = 4 * self.neighbors.capacity() + 8 * self.list.capacity();
+        self.tables.iter().map(Table::resident_bytes).sum::<u64>() + buffers as u64
+    }
+
+    /// The ends of an edge type.
+    pub(crate) fn ends(&self, edge_type: usize) -> Ends {
+        self.ends[edge_type]
+    }
+
+    /// What is sampled of an edge type.
+    pub(crate) fn options(&self, edge_type: usize) -> &SampleOptions {
+        &self.sample[edge_type]
+    }
+
+    /// Hops, as many along every edge type.
+    pub(crate) fn hops(&self) -> usize {
+        self.sample.first().map_or(0, |options| options.fanouts.len())
+    }
+
+    /// Samples the batch of `seeds` from neighbours that are all in memory into `batch`, whose memory
+    /// is used again. `topologies` and `keys` are by edge type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or a topology or weights that
+    /// are not all in memory (see [`sample_window`](Self::sample_window)); [`ErrorKind::Format`] for damage.
+    pub fn sample(
+        &mut self,
+        topologies: &[Topology],
+        keys: &[EpochKey],
+        seeds: Seeds<'_>,
+        batch: &mut MiniBatch,
+    ) -> Result<()> {
+        if !topologies.iter().all(Topology::samples_in_memory) {
+            return Err(Error::new(ErrorKind::Input, "sample a batch alone")
+                .expected("all neighbours and what they are chosen by in memory")
+                .got("pages that must be read"));
+        }
+        self.begin(topologies, seeds, batch)?;
+        self.enter(batch)?;
+        for hop in 0..self.hops() {
+            let frontiers = batch.frontiers();
+            for (edge_type, (topology, &key)) in topologies.iter().zip(keys).enumerate() {
+                let first = batch.edges[edge_type].e_id.len();
+                let frontier = &frontiers[self.ends[edge_type].destination];
+                let of = TypeHop { topology, key, edge_type, hop };
+                for begin in frontier.clone().step_by(BLOCK) {
+                    let block = begin..frontier.end.min(begin + BLOCK);
+                    let edges = self.choose(of, block, batch)?;
+                    let taken = batch.taken(edge_type, self.ends[edge_type], edges);
+                    resolve(topology, taken, &mut self.neighbors, &mut self.list)?;
+                    let neighbors = std::mem::take(&mut self.neighbors);
+                    let relabelled = self.relabel(batch, edge_type, &neighbors);
+                    self.neighbors = neighbors;
+                    relabelled?;
+                }
+                batch.edges[edge_type].end_hop(first);
+            }
+            batch.end_hop(&frontiers);
+        }
+        Ok(())
+    }
+
+    /// Starts a batch with its seeds.
+    pub(crate) fn begin(
+        &self,
+        topologies: &[Topology],
+        seeds: Seeds<'_>,
+        batch: &mut MiniBatch,
+    ) -> Result<()> {
+        let vertices = self.vertices[self.input];
+        if let Some(seed) = seeds.vertices.iter().find(|&&seed| seed as usize >= vertices) {
+            let what = if self.vertices.len() > 1 { "nodes of its type" } else { "vertices" };
+            return Err(Error::new(ErrorKind::Input, "sample from seed")
+                .object(seed)
+                .expected(format!("one of {vertices} {what}")));
+        }
+        let timed = topologies.iter().any(|topology| topology.columns().times.is_some());
+        let expected = if timed { seeds.vertices.len() } else { 0 };
+        if seeds.times.len() != expected {
+            return Err(Error::new(ErrorKind::Input, "sample by time")
+                .expected(format!("{expected} times of seeds"))
+                .got(seeds.times.len()));
+        }
+        let shape = BatchShape {
+            node_types: self.vertices.len(),
+            edge_types: self.ends.len(),
+            input: self.input,
+            disjoint: self.sample.first().is_some_and(|options| options.disjoint),
+        };
+        batch.begin(shape, seeds);
+        Ok(())
+    }
+
+    /// Enters all nodes of a batch in the tables, which forget those of the batch before.
+    pub(crate) fn enter(&mut self, batch: &MiniBatch) -> Result<()> {
+        self.tables.iter_mut().zip(&batch.nodes).try_for_each(|(table, nodes)| table.enter(nodes))
+    }
+
+    /// Chooses arcs of one type for the nodes `block`, appends them to the batch and tells where they
+    /// are.
+    pub(crate) fn choose(
+        &mut self,
+        of: TypeHop<'_>,
+        block: Range<usize>,
+        batch: &mut MiniBatch,
+    ) -> Result<Range<usize>> {
+        if of.topology.columns().are_weighted_or_timed() {
+            return self.choose_by_values(of, block, batch);
+        }
+        let TypeHop { topology, key, edge_type, hop } = of;
+        let most = self.most(edge_type, hop);
+        let draw = Draw { key, batch: batch.number, hop: hop as u32, most };
+        let nodes = &batch.nodes[self.ends[edge_type].destination];
+        let frontier = Frontier { n_id: &nodes.n_id, tree: &nodes.tree, nodes: block };
+        let SampledEdges { e_id, col, .. } = &mut batch.edges[edge_type];
+        let first = e_id.len();
+        choose_evenly(&mut self.chooser, topology.offsets(), draw, frontier, e_id, col);
+        Ok(first..e_id.len())
+    }
+
+    /// As [`choose`](Self::choose), by weights and times that are in memory.
+    fn choose_by_values(
+        &mut self,
+        of: TypeHop<'_>,
+        block: Range<usize>,
+        batch: &mut MiniBatch,
+    ) -> Result<Range<usize>> {
+        let TypeHop { topology, key, edge_type, hop } = of;
+        let (most, columns) = (self.most(edge_type, hop), topology.columns());
+        let weights = columns.weights.as_ref().and_then(Column::resident);
+        let times = columns.times.as_ref().and_then(Column::resident);
+        let nodes = &batch.nodes[self.ends[edge_type].destination];
+        let SampledEdges { e_id, col, .. } = &mut batch.edges[edge_type];
+        let first = e_id.len();
+        for node in block {
+            let vertex = nodes.n_id[node];
+            let tree = nodes.tree.get(node).copied().unwrap_or(0);
+            let until = batch.seed_time.get(tree as usize).copied();
+            let stream = Stream { batch: batch.number, hop: hop as u32, vertex, tree };
+            let arcs = topology.offsets().arcs(vertex);
+            let places = arcs.start as usize..arcs.end as usize;
+            let values = Values {
+                weights: weights.map(|all| &all[places.clone()]),
+                times: times.map(|all| &all[places]),
+                strategy: columns.strategy,
+            };
+            let choice = Choice { arcs, most, until };
+            self.weighted.choose(&mut self.chooser, &values, (key, stream), choice, e_id)?;
+            col.resize(e_id.len(), node as u32);
+        }
+        Ok(first..e_id.len())
+    }
+
+    /// Appends what is taken of one vertex's arcs, whose values are at hand.
+    pub(crate) fn choose_one(
+        &mut self,
+        values: &Values<'_>,
+        of: (EpochKey, Stream),
+        choice: Choice,
+        out: &mut Vec<u64>,
+    ) -> Result<()> {
+        self.weighted.choose(&mut self.chooser, values, of, choice, out)
+    }
+
+    /// What was read of the values of the edges of the last window's batches, to choose them: by
+    /// batch, then by edge type.
+    pub(crate) fn take_values(
+        &mut self,
+        batches: usize,
+        edge_types: usize,
+    ) -> Vec<Vec<EdgeValues>> {
+        let mut by_type = std::mem::take(&mut self.values).into_iter().map(Vec::into_iter);
+        let mut all = Vec::new();
+        all.resize_with(batches, Vec::new);
+        for _ in 0..edge_types {
+            let mut of_type = by_type.next().into_iter().flatten();
+            all.iter_mut().for_each(|one| one.push(of_type.next().unwrap_or_default()));
+        }
+        all
+    }
+
+    /// The most neighbours of a node that a hop takes along an edge type.
+    pub(crate) fn most(&self, edge_type: usize, hop: usize) -> u64 {
+        self.sample[edge_type].fanouts[hop].most()
+    }
+
+    /// Gives the neighbours of the last edges of a type their places among the source's nodes.
+    pub(crate) fn relabel(
+        &mut self,
+        batch: &mut MiniBatch,
+        edge_type: usize,
+        neighbors: &[u32],
+    ) -> Result<()> {
+        let ends = self.ends[edge_type];
+        check_places(batch.nodes[ends.source].n_id.len(), neighbors.len())?;
+        self.tables[ends.source].relabel(batch, edge_type, ends, neighbors)
+    }
+}

@@ -1,0 +1,160 @@
+//! The three steps of a hop that samplers share: which arcs, whom they lead to, their places.
+//!
+//! Each step knows its addresses beforehand and prefetches them. Nodes are those of one type
+//! where a graph has several.
+
+use std::ops::Range;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_mem::prefetch;
+
+use crate::residency::offsets::{Offset, Offsets};
+use crate::residency::topology::Topology;
+use crate::sampling::choose::Chooser;
+use crate::sampling::philox::{EpochKey, Stream};
+use crate::sampling::relabel::MAX_PLACES;
+
+/// Nodes that go through the three steps together: so many fit the L2 cache.
+pub(crate) const BLOCK: usize = 128;
+/// How many accesses ahead memory is prefetched.
+pub(crate) const AHEAD: usize = 16;
+
+/// What is drawn for each node of a hop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draw {
+    pub(crate) key: EpochKey,
+    pub(crate) batch: u32,
+    pub(crate) hop: u32,
+    /// The most neighbours of a node.
+    pub(crate) most: u64,
+}
+
+/// Nodes that are expanded: places in the batch's list.
+#[derive(Debug, Clone)]
+pub(crate) struct Frontier<'a> {
+    pub(crate) n_id: &'a [u32],
+    /// Of disjoint batches, each node's tree; else empty.
+    pub(crate) tree: &'a [u32],
+    pub(crate) nodes: Range<usize>,
+}
+
+/// Edges that were chosen, side by side for each node that was expanded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'a> {
+    /// The nodes that `col` has places of.
+    pub(crate) n_id: &'a [u32],
+    pub(crate) col: &'a [u32],
+    pub(crate) e_id: &'a [u64],
+}
+
+impl<'a> Taken<'a> {
+    /// The edges of each expanded node.
+    pub(crate) fn runs(self) -> impl Iterator<Item = &'a [u32]> + Clone {
+        self.col.chunk_by(|a, b| a == b)
+    }
+
+    /// The vertex whose edges `run` are.
+    pub(crate) fn vertex(&self, run: &[u32]) -> u32 {
+        self.n_id[run[0] as usize]
+    }
+}
+
+/// Chooses arcs of the frontier's nodes evenly and appends them.
+pub(crate) fn choose_evenly(
+    chooser: &mut Chooser,
+    offsets: &Offsets,
+    draw: Draw,
+    frontier: Frontier<'_>,
+    e_id: &mut Vec<u64>,
+    col: &mut Vec<u32>,
+) {
+    match offsets {
+        Offsets::Narrow(sums) => choose_among(chooser, sums, draw, frontier, e_id, col),
+        Offsets::Wide(sums) => choose_among(chooser, sums, draw, frontier, e_id, col),
+    }
+}
+
+fn choose_among<T: Offset>(
+    chooser: &mut Chooser,
+    sums: &[T],
+    draw: Draw,
+    frontier: Frontier<'_>,
+    e_id: &mut Vec<u64>,
+    col: &mut Vec<u32>,
+) {
+    let Draw { key, batch, hop, most } = draw;
+    let Frontier { n_id, tree, nodes } = frontier;
+    for node in nodes.clone().take(AHEAD) {
+        prefetch(sums, n_id[node] as usize);
+    }
+    for node in nodes.clone() {
+        if node + AHEAD < nodes.end {
+            prefetch(sums, n_id[node + AHEAD] as usize);
+        }
+        let vertex = n_id[node];
+        let (begin, end) = (sums[vertex as usize].into(), sums[vertex as usize + 1].into());
+        let (degree, at): (u64, usize) = (end - begin, e_id.len());
+        let taken = degree.min(most) as usize;
+        e_id.resize(at + taken, 0);
+        col.resize(at + taken, node as u32);
+        let tree = tree.get(node).copied().unwrap_or(0);
+        let stream = Stream { batch, hop, vertex, tree };
+        chooser.choose(key, stream, degree, begin, &mut e_id[at..]);
+    }
+}
+
+/// Writes to `neighbors` whom the edges lead to, from memory. `list` is room to work in.
+pub(crate) fn resolve(
+    topology: &Topology,
+    taken: Taken<'_>,
+    neighbors: &mut Vec<u32>,
+    list: &mut Vec<u64>,
+) -> Result<()> {
+    let arcs = taken.e_id;
+    neighbors.resize(arcs.len(), 0);
+    let Some(decoded) = topology.decoded() else {
+        return resolve_on_pages(topology, taken, neighbors, list);
+    };
+    for &arc in arcs.iter().take(AHEAD) {
+        prefetch(decoded, arc as usize);
+    }
+    for (i, slot) in neighbors.iter_mut().enumerate() {
+        if let Some(&arc) = arcs.get(i + AHEAD) {
+            prefetch(decoded, arc as usize);
+        }
+        *slot = decoded[arcs[i] as usize];
+    }
+    Ok(())
+}
+
+/// As [`resolve`], on pages that are resident.
+fn resolve_on_pages(
+    topology: &Topology,
+    taken: Taken<'_>,
+    neighbors: &mut [u32],
+    list: &mut Vec<u64>,
+) -> Result<()> {
+    let mut ahead = taken.runs();
+    ahead.by_ref().take(AHEAD).for_each(|run| topology.prefetch(taken.vertex(run)));
+    let mut at = 0;
+    for run in taken.runs() {
+        if let Some(run) = ahead.next() {
+            topology.prefetch(taken.vertex(run));
+        }
+        let edges = at..at + run.len();
+        at = edges.end;
+        let (arcs, out) = (&taken.e_id[edges.clone()], &mut neighbors[edges]);
+        topology.resolve_resident(taken.vertex(run), arcs, out, list)?;
+    }
+    Ok(())
+}
+
+/// Refuses more nodes than have places.
+pub(crate) fn check_places(nodes: usize, neighbors: usize) -> Result<()> {
+    if nodes + neighbors < MAX_PLACES {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Input, "sample a batch")
+        .expected(format!("fewer than {MAX_PLACES} nodes"))
+        .hint("use a smaller batch or smaller fanouts"))
+}

@@ -1,0 +1,161 @@
+"""Batches made on a GPU: sampled and gathered by kernels, straight into PyTorch's own memory.
+
+PyTorch allocates a batch's tensors, on the loader's stream, and its stream waits for what fills
+them; so its allocator, its streams and its graphs work as with any other tensor, and nothing here
+links against it. The native part begins batches ahead of the one that is handed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, pyg
+from ..calls import warn
+from ..devices import find_libraries
+from ..errors import FallbackWarning
+
+if TYPE_CHECKING:
+    import torch
+    from torch_geometric.data import Data
+
+    from ..graph import Graph
+
+
+@dataclass(frozen=True)
+class GpuBuffers:
+    """The tensors of one batch, allocated on the stream that fills them."""
+
+    n_id: torch.Tensor
+    """int64, (n,): places in the user's order."""
+    edge_index: torch.Tensor
+    """int64, (2, e)."""
+    e_id: torch.Tensor
+    """int64, (e,)."""
+    x: torch.Tensor
+    """float32, (n, D)."""
+    input_id: torch.Tensor
+    """int64: the seeds' places in the list of all."""
+    stream: torch.cuda.Stream
+    event: torch.cuda.Event
+
+    @property
+    def addresses(self) -> tuple[int, int, int, int]:
+        """Where the native part writes."""
+        filled = (self.n_id, self.edge_index, self.e_id, self.x)
+        n_id, edge_index, e_id, x = (tensor.data_ptr() for tensor in filled)
+        return n_id, edge_index, e_id, x
+
+    def filled(self) -> None:
+        """Notes how far the stream is when all that fills them was given to it."""
+        self.event.record(self.stream)
+
+    def hand_over(self, stream: torch.cuda.Stream) -> None:
+        """Has the consumer's stream wait for them, and the allocator for the consumer."""
+        stream.wait_event(self.event)
+        for tensor in (self.n_id, self.edge_index, self.e_id, self.x, self.input_id):
+            tensor.record_stream(stream)
+
+
+class GpuPart:
+    """Makes the batches of one loader on the GPU `device`; `NeighborLoader(device="cuda")` has it.
+
+    `options` are the native loader's; `labels` has a value for each vertex, in the user's order.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Mapping[str, Any],
+        seeds: NDArray[np.uint64],
+        device: str,
+        device_memory: int | None,
+        labels: NDArray[Any] | None,
+    ) -> None:
+        find_libraries()
+        torch = pyg.torch()
+        self._device = pyg.device(device)
+        name = options["features"]
+        self._dim = 0 if name is None else graph.features[name].shape[1]
+        self._native = _native.GpuLoader(
+            graph.path, json.dumps(options), seeds, self._device.index, device_memory
+        )
+        placed = self.placed()
+        why = placed.get("multiprocessors_why")
+        if why is not None:
+            found = placed["multiprocessors"]
+            text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
+            warn(text, FallbackWarning)
+        self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self._device)
+        self._labels = None if labels is None else torch.from_numpy(labels).to(self._device)
+        ids = graph.ids.view(np.int64) if graph.has_own_ids else None
+        self._ids = None if ids is None else torch.from_numpy(ids).to(self._device)
+        degrees = graph.degrees(options.get("direction") or "in").astype(np.int64)
+        self._degrees = torch.from_numpy(degrees).to(self._device)
+
+    def placed(self) -> dict[str, Any]:
+        """Bytes and rows by tier, and how many multiprocessors prepare batches."""
+        placed: dict[str, Any] = json.loads(self._native.placed())
+        return placed
+
+    def epoch(self, epoch: int, first: int, rank: int, ranks: int) -> _native.GpuEpoch:
+        """The batches of a rank's epoch, from batch `first` on."""
+        return self._native.epoch(epoch, first, rank, ranks, self._allocate)
+
+    def rows(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The features of all vertices, at most `most` at a time: `(positions, rows)` on the GPU.
+
+        Positions are those in `Graph.ids`, int64 of shape (n,); rows are float32 of shape (n, D).
+        Rows that lie in no memory are read from storage, in the order of the file.
+        """
+        batches = self._native.rows(most, self._allocate)
+        try:
+            while (native := batches.next()) is not None:
+                buffers = self._taken(native)
+                yield buffers.n_id, buffers.x
+        finally:
+            batches.close()
+
+    def _allocate(self, nodes: int, edges: int, input_id: NDArray[np.int64]) -> GpuBuffers:
+        """The tensors of a batch of so many nodes and edges."""
+        torch = pyg.torch()
+        with torch.cuda.stream(self._stream):
+            long = {"dtype": torch.int64, "device": self._device}
+            return GpuBuffers(
+                n_id=torch.empty(nodes, **long),
+                edge_index=torch.empty((2, edges), **long),
+                e_id=torch.empty(edges, **long),
+                x=torch.empty((nodes, self._dim), dtype=torch.float32, device=self._device),
+                input_id=torch.from_numpy(input_id).to(self._device),
+                stream=self._stream,
+                event=torch.cuda.Event(),
+            )
+
+    def _taken(self, native: _native.GpuBatch) -> GpuBuffers:
+        """The tensors of a batch, in order with the current stream."""
+        buffers: GpuBuffers = native["buffers"]
+        buffers.hand_over(pyg.torch().cuda.current_stream(self._device))
+        return buffers
+
+    def collate(self, native: _native.GpuBatch) -> Data:
+        """PyG's `Data` over the tensors of a batch, in order with the current stream."""
+        buffers = self._taken(native)
+        n_id = buffers.n_id
+        data: Data = pyg.geometric("data").Data(edge_index=buffers.edge_index)
+        data.num_nodes = len(n_id)
+        if self._dim > 0:
+            data.x = buffers.x
+        if self._labels is not None:
+            data.y = self._labels[n_id]
+        data.degree = self._degrees[n_id]
+        data.n_id = n_id if self._ids is None else self._ids[n_id]
+        data.e_id, data.input_id = buffers.e_id, buffers.input_id
+        data.batch_size = native["batch_size"]
+        data.num_sampled_nodes = native["num_sampled_nodes"]
+        data.num_sampled_edges = native["num_sampled_edges"]
+        return data

@@ -1,0 +1,319 @@
+"""Mini-batches around links, for models that predict them: PyG's `LinkNeighborLoader`, out of core.
+
+A batch has some of the links, as many negative ones as wanted, and the sampled neighbours of all
+their ends. The ends become the seeds of a `NeighborLoader`, each once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _native, pyg
+from ..arrays import to_ids
+from ..calls import taking
+from ..checks import one
+from ..dataloader import take
+from ..errors import InputError
+from ..graph import Graph
+from ..inputs import Chosen, PathLike, Placement, check_sampling, graph_of, not_a_batch_size
+from .base import Loader, places_of
+from .making import BatchMaker
+from .options import LoaderOptions, Sampling, check_device
+from .ordinary import OrdinaryInput
+from .ranks import Rank
+from .source import Source
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data as Batch
+
+Ids = NDArray[np.uint64]
+Places = NDArray[np.int64]
+
+SHUFFLE = (1 << 32) - 1
+"""The stream of draws that shuffles an epoch's links; those below are its batches' negatives."""
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """How many links are made up for each one given, and how."""
+
+    mode: Literal["binary", "triplet"]
+    amount: float
+
+    @classmethod
+    def of(cls, given: Any, ratio: float | None) -> Negatives | None:
+        """From what PyG's loader takes: a mode's name, its options, a `NegativeSampling`."""
+        if ratio:
+            given = {"mode": "binary", "amount": ratio}
+        if given is None:
+            return None
+        if isinstance(given, str):
+            given = {"mode": given}
+        if not isinstance(given, dict):
+            weights = getattr(given, "src_weight", None), getattr(given, "dst_weight", None)
+            if any(weight is not None for weight in weights):
+                raise InputError.of("draw negative links", expected="no weights of vertices")
+            named = ("mode", "amount")
+            given = {name: getattr(given, name) for name in named if hasattr(given, name)}
+        for name in given.keys() - {"mode", "amount"}:
+            raise InputError.of(
+                "draw negative links with", name, expected="`mode` and `amount` alone"
+            )
+        mode, amount = given.get("mode"), one("amount", given.get("amount", 1))
+        mode = getattr(mode, "value", mode)
+        if mode not in ("binary", "triplet"):
+            raise InputError.of("draw negative links", mode, expected="`binary` or `triplet`")
+        if not 0 < amount < math.inf or (mode == "triplet" and amount % 1):
+            kind = "a whole number" if mode == "triplet" else "a number"
+            raise InputError.of("draw negative links", expected=f"{kind} above 0", got=amount)
+        return cls(cast(Literal["binary", "triplet"], mode), amount)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of one batch, as local places of their ends."""
+
+    seeds: Ids
+    source: Places
+    target: Places
+    positives: NDArray[np.integer[Any]]
+    """Which of all links they are; those after them are negative."""
+
+
+@taking(take)
+class LinkNeighborLoader(Loader):
+    """Batches of links with sampled neighbours, as `torch_geometric.data.Data`.
+
+    `edge_label_index` has the links: vertex ids of shape (2, L). `edge_label`, if given, has a
+    label for each. `neg_sampling` is `"binary"`, `"triplet"`, `{"mode": …, "amount": …}` or PyG's
+    `NegativeSampling`; `neg_sampling_ratio` is short for an amount of binary ones. Everything else
+    is as in `NeighborLoader`, but that links are not sampled by time, and so are the batches, which
+    also have
+
+    - without negatives or with binary ones, `edge_label_index` (int64, (2, l), local) and
+      `edge_label`: as given, or 1; 0 for negatives, which come last. Labels that begin at 0 are
+      raised by one beside negatives, as in PyG.
+    - with triplets, `src_index`, `dst_pos_index`, and `dst_neg_index` of shape (l,) or (l, amount).
+    - `input_id`: which of the links given.
+
+    Ends of negative links are drawn uniformly from all vertices, so that a few may be links. They
+    follow from (seed, epoch, batch) alone: NumPy's Philox under the key (seed, 2^32 epoch +
+    batch), whose words' upper halves are scaled to the number of vertices. Links themselves are
+    not taken out of the sampled neighbours.
+
+    Raises `InputError` for links that are none, and what `NeighborLoader` raises.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | PathLike,
+        num_neighbors: Sequence[int],
+        edge_label_index: ArrayLike,
+        edge_label: ArrayLike | None = None,
+        edge_label_time: None = None,
+        replace: bool = False,
+        subgraph_type: str = "directional",
+        disjoint: bool = False,
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
+        neg_sampling: Any = None,
+        neg_sampling_ratio: float | None = None,
+        time_attr: None = None,
+        weight_attr: str | None = None,
+        transform: Callable[[Batch], Batch] | None = None,
+        *,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        seed: int = 0,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        window: int | None = None,
+        prefetch: int | None = None,
+        placement: Placement = "unified",
+        share_pages: bool = True,
+        presample: int | None = None,
+        direction: Literal["in", "out"] = "in",
+        io: str = "auto",
+        features: Chosen = True,
+        labels: str | None = None,
+        edge_features: Chosen = True,
+        device: str = "cpu",
+        device_memory: int | str | None = None,
+        multiprocessors: int | None = None,
+    ) -> None:
+        given = locals()
+        check_sampling(replace, subgraph_type)
+        _check_no_times(edge_label_time, time_attr, temporal_strategy)
+        self._owns_graph = not isinstance(graph, Graph)
+        self._negatives = Negatives.of(neg_sampling, neg_sampling_ratio)
+        self._links = links_of(edge_label_index)
+        self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
+        self._shuffle, self._disjoint = shuffle, disjoint
+        self._options = LoaderOptions.of(given)
+        pyg.geometric("data")
+        check_device(self._options.device or "cpu")
+        share = Rank(rank, world_size)
+        super().__init__(graph_of(graph), batch_size, drop_last, share, transform)
+        seeds, _ = self._seeds_of(0, self._order(0), self._cut())
+        own = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
+        ends = Sampling.of(given, **own, rank=Rank(0, 1))
+        why = "the GPU's sampler has no batches of links yet"
+        self._ends = OrdinaryInput(self.graph, seeds, None, ends, self._options, why)
+        self._maker = BatchMaker(self._ends, self._options, seeds_vary=True)
+
+    @property
+    def negatives(self) -> Negatives | None:
+        """How many links are made up for each one given, and how."""
+        return self._negatives
+
+    def kept(self) -> dict[str, Any]:
+        """What is kept in memory: pages of neighbours and rows of features, of how many."""
+        return self._maker.kept()
+
+    def _inputs(self) -> int:
+        return int(self._links.shape[1])
+
+    def _seed(self) -> int:
+        return self._options.seed or 0
+
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+        order, cut = self._order(epoch), self._cut()
+        seeds, bounds = self._seeds_of(epoch, order, cut)
+
+        def to_data(native: _native.Batch) -> Batch:
+            return self._to_data(
+                native, self._batch(epoch, order, cut, native["number"] // rank[1])
+            )
+
+        return self._maker.epoch_of(epoch, seeds, bounds, first, rank, to_data)
+
+    def _most_seeds(self) -> int:
+        """The most ends that a batch of links and negatives may have, in any epoch."""
+        links = min(self.batch_size, max(self._inputs(), 1))
+        ends = 2 * links
+        if self._negatives is not None:
+            each = 2 if self._negatives.mode == "binary" else 1
+            ends += each * math.ceil(links * self._negatives.amount)
+        return ends if self._disjoint else max(1, min(ends, self.graph.vertices))
+
+    def _release(self) -> None:
+        self._maker.close()
+        if self._owns_graph:
+            self.graph.close()
+
+    def _order(self, epoch: int) -> Places:
+        """The links' numbers in the order of an epoch."""
+        count = self._links.shape[1]
+        if not self._shuffle:
+            return np.arange(count)
+        return np.argsort(self._draws(epoch, SHUFFLE, count), kind="stable")
+
+    def _draws(self, epoch: int, stream: int, count: int) -> Ids:
+        """Random 64-bit words."""
+        key = np.array([self._seed() & (1 << 64) - 1, epoch << 32 | stream], dtype=np.uint64)
+        return np.random.Philox(key=key).random_raw(count)
+
+    def _batch(self, epoch: int, order: Places, cut: _native.Cut, batch: int) -> Links:
+        """The rank's batch `batch`: its links, then its negatives."""
+        chosen = places_of(cut, batch, order)
+        source, target = self._links[:, chosen]
+        if self._negatives is not None:
+            count = math.ceil(len(chosen) * self._negatives.amount)
+            ends = 2 if self._negatives.mode == "binary" else 1
+            words = self._draws(epoch, cut.number(batch), ends * count) >> np.uint64(32)
+            drawn = (words * np.uint64(self.graph.vertices)) >> np.uint64(32)
+            drawn = self.graph.ids[drawn.astype(np.int64)].reshape(ends, count)
+            target = np.concatenate([target, drawn[-1]])
+            if ends == 2:
+                source = np.concatenate([source, drawn[0]])
+        seeds = np.concatenate([source, target])
+        places: Places = np.arange(len(seeds))
+        if not self._disjoint:
+            seeds, places = np.unique(seeds, return_inverse=True)
+        return Links(seeds, places[: len(source)], places[len(source) :], chosen)
+
+    def _seeds_of(self, epoch: int, order: Places, cut: _native.Cut) -> tuple[Ids, list[int]]:
+        """The seeds of the rank's batches, one behind the other, and where each begins."""
+        seeds = [self._batch(epoch, order, cut, batch).seeds for batch in range(len(cut))]
+        bounds = np.cumsum([0, *map(len, seeds)]).tolist()
+        return np.concatenate(seeds) if seeds else np.empty(0, dtype=np.uint64), bounds
+
+    def _to_data(self, native: _native.Batch, links: Links) -> Batch:
+        tensor = pyg.torch().from_numpy
+        data: Batch = self._ends.collate(native)
+        positives = len(links.positives)
+        del data.batch_size
+        data.input_id = tensor(links.positives)
+        if self._disjoint:
+            data.batch = data.batch % max(positives, 1)
+        if self._negatives is not None and self._negatives.mode == "triplet":
+            data.src_index = tensor(links.source)
+            data.dst_pos_index = tensor(links.target[:positives])
+            wrong = links.target[positives:].reshape(positives, -1)
+            data.dst_neg_index = tensor(wrong).squeeze(-1)
+        else:
+            data.edge_label_index = tensor(np.stack([links.source, links.target]))
+            label = self._label(links)
+            if label is not None:
+                data.edge_label = tensor(label)
+        return self._transformed(data)
+
+    def _label(self, links: Links) -> NDArray[Any] | None:
+        """A label for each of a batch's links; None where there is nothing to tell."""
+        made_up = len(links.source) - len(links.positives)
+        if self._labels is None:
+            if self._negatives is None:
+                return None
+            given = np.ones(len(links.positives), dtype=np.float32)
+        else:
+            given = self._labels[links.positives]
+        nothing = np.zeros((made_up, *given.shape[1:]), dtype=given.dtype)
+        return np.concatenate([given, nothing])
+
+
+def _check_no_times(edge_label_time: Any, time_attr: Any, temporal_strategy: str) -> None:
+    """Refuses sampling by time, and a batch size in its place."""
+    if np.ndim(edge_label_time) == 0 and edge_label_time is not None:
+        raise not_a_batch_size("edge_label_time", "None", edge_label_time)
+    if edge_label_time is not None or time_attr is not None or temporal_strategy != "uniform":
+        raise InputError.of(
+            "sample the neighbours of links by time",
+            expected="no `edge_label_time` and `time_attr`",
+            hint="`NeighborLoader` samples by time, around nodes",
+        )
+
+
+def links_of(given: ArrayLike) -> Ids:
+    """Vertex ids of shape (2, L), row by row."""
+    links = np.asarray(given)
+    if links.ndim != 2 or links.shape[0] != 2:
+        raise InputError.of(
+            "use", "edge_label_index", expected="vertex ids of shape (2, L)", got=links.shape
+        )
+    return to_ids(links.reshape(-1), "edge_label_index").reshape(2, -1)
+
+
+def labels_of(
+    given: ArrayLike | None, links: int, negatives: Negatives | None
+) -> NDArray[Any] | None:
+    """One label a link, beside negatives from 1 on."""
+    if given is None:
+        return None
+    labels = np.asarray(given)
+    if labels.shape[:1] != (links,):
+        raise InputError.of(
+            "use", "edge_label", expected=f"one for each of {links} links", got=labels.shape
+        )
+    if negatives is None:
+        return labels
+    if negatives.mode == "triplet":
+        raise InputError.of("use", "edge_label", expected="none, beside triplets", got="labels")
+    return labels + 1 if labels.size and labels.min() == 0 else labels

@@ -1,0 +1,148 @@
+"""What makes a loader's batches: the native part of it, opened once in each process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..errors import BudgetError
+from ..graph import Graph
+from ..handles import Handle
+from ..sizes import to_bytes
+from .collate import Collate
+from .gpu import GpuPart
+from .moving import Moved, fall_back
+from .options import LoaderOptions
+from .shrinking import warn_of_shrinking
+from .source import Collated, Source
+
+if TYPE_CHECKING:
+    import torch
+
+
+class LoaderInput(Protocol):
+    """A graph of some kind, and what batches of it have."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the seeds."""
+
+    @property
+    def path(self) -> str:
+        """Where the graph is."""
+
+    @property
+    def not_on_gpu(self) -> str | None:
+        """What of this kernels do not sample; None if they do all."""
+
+    @property
+    def seeds(self) -> NDArray[np.uint64]:
+        """The seeds of an epoch."""
+
+    @property
+    def times(self) -> NDArray[np.int64] | None:
+        """The seeds' times."""
+
+    @property
+    def collate(self) -> Any:
+        """What makes PyG's data of a batch's arrays."""
+
+    def native(self) -> dict[str, Any]:
+        """What the native part is told."""
+
+    def close(self) -> None:
+        """Lets go of what this opened."""
+
+
+class BatchMaker:
+    """Makes the batches of `given` where `options` say: on the CPU, or on a GPU if it can there."""
+
+    def __init__(
+        self, given: LoaderInput, options: LoaderOptions, seeds_vary: bool = False
+    ) -> None:
+        self._given, self._options, self._seeds_vary = given, options, seeds_vary
+        self._handle: Handle[_native.Loader | GpuPart] = Handle("loader", given.path)
+        self._device: torch.device | None = None
+        """Where the CPU's batches are moved to."""
+        self._why: str | None = None
+        self.open()
+
+    def open(self) -> _native.Loader | GpuPart:
+        """The native part, as this process has it."""
+        return self._handle.get(self._open)
+
+    def _open(self) -> _native.Loader | GpuPart:
+        given, device = self._given, self._options.device or "cpu"
+        native = given.native() | {"seeds_vary": self._seeds_vary}
+        if device != "cpu":
+            made = self._open_on(device, native)
+            self._handle.device = device
+            if isinstance(made, GpuPart):
+                return made
+            self._device, self._why = fall_back(device, made), made
+        loaded = _native.Loader(given.path, json.dumps(native), given.seeds, given.times)
+        warn_of_shrinking(json.loads(loaded.kept()))
+        return loaded
+
+    def _open_on(self, device: str, native: dict[str, Any]) -> GpuPart | str:
+        """What makes batches on a GPU; or why none can be made there."""
+        given = self._given
+        if given.not_on_gpu is not None:
+            return given.not_on_gpu
+        memory = to_bytes(self._options.device_memory)
+        labels = given.collate.labels
+        try:
+            return GpuPart(given.graph, native, given.seeds, device, memory, labels)
+        except BudgetError as error:
+            return str(error)
+
+    def epoch(
+        self, epoch: int, first: int, rank: tuple[int, int], transformed: Callable[[Any], Any]
+    ) -> Source:
+        """The batches of an epoch; `transformed` gets each."""
+        part = self.open()
+        collate = part.collate if isinstance(part, GpuPart) else self._given.collate
+        batches = part.epoch(epoch, first, *rank)
+        return self._placed(Collated(batches, lambda native: transformed(collate(native))))
+
+    def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
+        """The features of all vertices where batches are made on a GPU; None where they are not."""
+        part = self.open()
+        return part.rows(most) if isinstance(part, GpuPart) else None
+
+    def epoch_of(
+        self,
+        epoch: int,
+        seeds: NDArray[np.uint64],
+        bounds: list[int],
+        first: int,
+        rank: tuple[int, int],
+        collate: Collate,
+    ) -> Source:
+        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
+        part = self.open()
+        assert isinstance(part, _native.Loader), "the GPU has no batches of any sizes"
+        batches = part.epoch_of(epoch, seeds, bounds, first, *rank)
+        return self._placed(Collated(batches, collate))
+
+    def _placed(self, batches: Source) -> Source:
+        """The batches, where they are to be handed over."""
+        return batches if self._device is None else Moved(batches, self._device)
+
+    def kept(self) -> dict[str, Any]:
+        """What is kept in memory, and why batches are not made on a GPU where that was asked."""
+        part = self.open()
+        if isinstance(part, GpuPart):
+            return part.placed()
+        kept: dict[str, Any] = json.loads(part.kept())
+        return kept if self._why is None else kept | {"made_on": "cpu", "why": self._why}
+
+    def close(self) -> None:
+        """Lets go of threads, files and memory, the GPU's too."""
+        self._handle.close()
+        self._given.close()

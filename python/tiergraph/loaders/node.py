@@ -1,0 +1,192 @@
+"""Mini-batches for PyG models, prepared from storage while others are trained on.
+
+The names, meanings and batch attributes are PyG's (`torch_geometric.loader.NeighborLoader`), so
+that a training loop stays as it is. Threads of the native part sample and gather; nothing is
+forked, and nothing is pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import pyg
+from ..calls import taking
+from ..checks import arguments
+from ..dataloader import take
+from ..graph import Graph
+from ..hetero import EdgeType, HeteroGraph, is_hetero
+from ..inputs import Chosen, PathLike, Placement, check_sampling
+from .base import Loader
+from .making import BatchMaker
+from .options import LoaderOptions, Sampling, check_device
+from .ordinary import OrdinaryInput
+from .source import Source
+from .typed import TypedInput
+
+if TYPE_CHECKING:
+    import torch
+
+Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
+
+TypedSeeds: TypeAlias = tuple[str, ArrayLike | str | None]
+
+
+@taking(take)
+class NeighborLoader(Loader):
+    """Batches of seeds with sampled neighbours, as `torch_geometric.data.Data`.
+
+    Of a heterogeneous graph it gives `HeteroData`, as `HeteroNeighborLoader` says.
+
+    `graph` is an opened graph or its path; the loader opens it for itself. `num_neighbors` has one
+    fanout a hop, -1 for all. `input_nodes` are the seeds: vertex ids, a mask with a value a vertex,
+    the name of one of the graph's splits, or None for all vertices. By position, arguments mean
+    what they mean in PyG; `batch_size` goes by its name.
+
+    `weight_attr` names values of edges that neighbours are drawn by, without replacement: twice the
+    weight, twice the chance in each draw; weight 0, never. `time_attr` names times of edges, and
+    `input_time` has the time of each seed: edges that are later than their seed are not there; of
+    the others, `temporal_strategy` takes any (`uniform`, or by weight) or the latest (`last`). Each
+    seed then has a tree of its own (`disjoint`). `tiergraph.add_edge_values` stores such values.
+    Where `time_attr` names times of nodes, neighbours that are later than their seed are not there,
+    and `input_time` is by default the seeds' own.
+
+    A batch has `x` (float32, (n, D)), `y`, `edge_index` (int64, (2, e), local), `n_id` (the user's
+    vertex ids), `e_id` (each edge's place among those given to `add_edge_values`; without, or on a
+    GPU, its number in the graph), `edge_attr`, the weights and times that it was sampled by under
+    their own names, `seed_time`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
+    `num_sampled_nodes` and `num_sampled_edges` (by hop), and for disjoint batches `batch`; beyond
+    PyG's, `degree` (neighbours in the whole graph). Seeds come first. `x` lies where it was
+    gathered: no copy is made. Ids of 2^63 and more come as negative numbers:
+    `n_id.numpy().view("uint64")`.
+
+    Each `iter()` is the next epoch, with a shuffle and neighbours of its own; `set_epoch` goes to
+    another. Batches follow from (`seed`, epoch, number) alone, whatever the memory and the threads.
+    Of `world_size` processes, this one has the batches of `rank`: by default those of
+    `torch.distributed`'s process group, where it is initialised, else all. Ranks share each epoch's
+    seeds and have equally many batches (`docs/sampling.md`). `state_dict` and `load_state_dict`
+    go on in the middle of an epoch.
+
+    - `memory` bounds what the loader holds, batches and cache included, `"2GiB"` or bytes; three
+      quarters of what the machine has free.
+    - `threads` prepare batches (the machine's cores), `window` batches (4) together, which share
+      reads; `prefetch` may be begun beyond a window and not yet taken: a window for each thread. On
+      a GPU, `prefetch` are begun before the last is taken: 1, or 3 where rows are read.
+    - `placement` says what is kept in memory where not all fits: what saves most reads (`unified`),
+      neighbours first (`topology`), `features` first, or this share of the memory for features.
+      `presample` batches (an epoch's) are sampled to see what is worth keeping.
+    - `share_pages` reads a page once for all rows of a window on it; without, once a row.
+    - `direction` says which neighbours are sampled: `in`, as PyG does, so that messages go along
+      edges, or `out`. `io` names the read engine: `uring`, `posix`, or `auto`.
+    - `features` become `x` and `edge_features` become `edge_attr`: by name, or those named so where
+      there are (True), or none (False or None). `labels` become `y`: those of this name, or `y`.
+    - `device` (`cpu`, `cuda`, `cuda:N`) is where batches are made and handed over. On a GPU, hot
+      rows and neighbours stay in its memory within `device_memory` (half of what is free), others
+      in pinned memory of the host within `memory`; rows that fit neither are read from storage.
+      `multiprocessors` is the most of the GPU's multiprocessors that batches are prepared on, in a
+      green context, so that training has the others for itself (GPUs set groups apart: `kept()`
+      has what it came to). Without green contexts (before CUDA 12.5) batches are prepared on all,
+      and a `FallbackWarning` says so.
+
+    Arguments of PyTorch's `DataLoader` (`num_workers`, `pin_memory`, …) are taken with a
+    `FallbackWarning` that says what happens instead; those that would change batches (`sampler`,
+    `collate_fn`, …) are refused.
+
+    Raises `InputError` for what cannot be sampled, `BudgetError` where `memory` does not hold what
+    its threads sample with; iterating raises `BudgetError` where a batch does not fit, `IoError`
+    and `FormatError` for what cannot be read or is damaged.
+
+    With `device="cuda"`, kernels make the batches. What they do not sample (weights, times,
+    disjoint trees, values of edges, several types), and neighbours that `memory` and
+    `device_memory` do not hold, the CPU prepares, and the batches are moved: a `FallbackWarning`
+    and `kept()` say so.
+    """
+
+    seeds_vary: ClassVar[bool] = False
+    """Whether epochs have other seeds than those that the loader is made with."""
+
+    @arguments(num_neighbors=None)
+    def __init__(
+        self,
+        graph: Graph | HeteroGraph | PathLike,
+        num_neighbors: Fanouts,
+        input_nodes: ArrayLike | str | TypedSeeds | None = None,
+        input_time: ArrayLike | None = None,
+        replace: bool = False,
+        subgraph_type: str = "directional",
+        disjoint: bool = False,
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
+        time_attr: str | None = None,
+        weight_attr: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        *,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        seed: int = 0,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        window: int | None = None,
+        prefetch: int | None = None,
+        placement: Placement = "unified",
+        share_pages: bool = True,
+        presample: int | None = None,
+        direction: Literal["in", "out"] = "in",
+        io: str = "auto",
+        features: Chosen = True,
+        labels: str | None = None,
+        edge_features: Chosen = True,
+        device: str = "cpu",
+        device_memory: int | str | None = None,
+        multiprocessors: int | None = None,
+    ) -> None:
+        given = locals()
+        check_sampling(replace, subgraph_type)
+        how, self._options = Sampling.of(given), LoaderOptions.of(given)
+        pyg.geometric("data")
+        check_device(self._options.device or "cpu")
+        kind = TypedInput if self._takes_types(graph) else OrdinaryInput
+        self.given = kind(graph, input_nodes, input_time, how, self._options)
+        super().__init__(self.given.graph, how.batch_size, how.drop_last, how.rank, transform)
+        self.maker = BatchMaker(self.given, self._options, self.seeds_vary)
+
+    def _takes_types(self, graph: Any) -> bool:
+        """Whether the graph's nodes and edges have types."""
+        return is_hetero(graph)
+
+    @property
+    def seeds(self) -> NDArray[np.uint64]:
+        """The seeds of an epoch, as vertex ids."""
+        return self.given.seeds
+
+    def kept(self) -> dict[str, Any]:
+        """What is kept in memory: pages of neighbours and rows of features, of how many.
+
+        On a GPU, also how many multiprocessors prepare batches.
+        """
+        return self.maker.kept()
+
+    def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
+        """The features of all vertices where batches are made on a GPU; None where they are not.
+
+        In blocks of at most `most` vertices, as `(positions, rows)` on the GPU: int64 of shape
+        (n,), places in the graph's `ids`, and float32 of shape (n, D). Between two epochs.
+        """
+        return self.maker.rows_on_device(most)
+
+    def _inputs(self) -> int:
+        return len(self.seeds)
+
+    def _seed(self) -> int:
+        return self._options.seed or 0
+
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+        return self.maker.epoch(epoch, first, rank, self._transformed)
+
+    def _release(self) -> None:
+        self.maker.close()

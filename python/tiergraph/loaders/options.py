@@ -1,0 +1,94 @@
+"""What loaders are told, and what the native part is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from ..errors import InputError
+from ..inputs import Chosen, Placement
+from ..sizes import to_bytes
+from .ranks import Rank
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What is sampled, and how seeds become batches: what PyG's loaders are told too."""
+
+    num_neighbors: Any
+    batch_size: int
+    shuffle: bool
+    drop_last: bool
+    disjoint: bool
+    weight_attr: str | None
+    time_attr: str | None
+    temporal_strategy: str
+    rank: Rank
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], **other: Any) -> Sampling:
+        """Those among the arguments of a loader, but for `other`."""
+        given = {**given, "rank": Rank(given["rank"], given["world_size"])} | other
+        return cls(**{field.name: given[field.name] for field in fields(cls)})
+
+    def native(self) -> dict[str, Any]:
+        """What the native part is told of it, beside the fanouts."""
+        return {
+            "batch_size": self.batch_size,
+            "shuffle": self.shuffle,
+            "drop_last": self.drop_last,
+            "disjoint": self.disjoint or self.time_attr is not None,
+            "weight_attr": self.weight_attr,
+            "time_attr": self.time_attr,
+            "temporal_strategy": self.temporal_strategy,
+        }
+
+
+@dataclass(frozen=True)
+class LoaderOptions:
+    """What loaders are told beyond what PyG's take; `NeighborLoader` says what it means."""
+
+    seed: int | None
+    memory: int | str | None
+    threads: int | None
+    window: int | None
+    prefetch: int | None
+    placement: Placement | None
+    share_pages: bool | None
+    presample: int | None
+    direction: Literal["in", "out"] | None
+    io: str | None
+    features: Chosen
+    labels: str | None
+    edge_features: Chosen
+    device: str | None
+    device_memory: int | str | None
+    multiprocessors: int | None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> LoaderOptions:
+        """Those among the arguments of a loader."""
+        return cls(**{field.name: given[field.name] for field in fields(cls)})
+
+    def native(self) -> dict[str, Any]:
+        """What the native part is told of it; None is its default."""
+        return {
+            "seed": self.seed,
+            "memory": to_bytes(self.memory),
+            "threads": self.threads,
+            "window": self.window,
+            "prefetch": self.prefetch,
+            "placement": self.placement,
+            "share_pages": self.share_pages,
+            "presample": self.presample,
+            "direction": self.direction,
+            "io": self.io,
+            "multiprocessors": self.multiprocessors,
+        }
+
+
+def check_device(device: str) -> None:
+    """Refuses what is neither the CPU nor a GPU."""
+    if device != "cpu" and device.split(":")[0] != "cuda":
+        raise InputError.of("load batches on", device, expected="`cpu`, `cuda` or `cuda:N`")

@@ -1,0 +1,25 @@
+"""What a loader says that had to do with less than it was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..calls import warn
+from ..errors import FallbackWarning
+from ..words import in_callers_words
+
+
+def notes_of(kept: dict[str, Any]) -> list[str]:
+    """What `NeighborLoader.kept` shows to be smaller than asked for."""
+    window, asked = kept.get("window", 0), kept.get("asked_window", 0)
+    if window >= asked:
+        return []
+    batches = "1 batch is" if window == 1 else f"{window} batches are"
+    note = f"{batches} prepared together in place of {asked}, and more pages may be read"
+    return [in_callers_words(f"{note}: a larger `--memory` holds more batches")]
+
+
+def warn_of_shrinking(kept: dict[str, Any]) -> None:
+    """A `FallbackWarning` for each of `notes_of`."""
+    for note in notes_of(kept):
+        warn(note, FallbackWarning)
