@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tiergraph import _native
+
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 from common.cgroup import MemoryGroup
 
@@ -75,3 +77,8 @@ def loaded_bytes(modules: str = MODULES) -> int:
         check=True,
     )
     return int(done.stdout)
+
+
+def code_bytes() -> int:
+    """Bytes of the native part's file: its pages become resident as they run."""
+    return Path(_native.__file__).stat().st_size
