@@ -42,7 +42,13 @@ def test_tensors_are_propagated_as_arrays_are(tmp_path, make, undirected, layout
                 found, expected = graph.propagate(on_gpu(x), **how), graph.propagate(x, **how)
                 assert found.is_cuda
                 assert found.cpu().numpy().dtype == dtype
-                np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-4, atol=1e-5)
+                found = found.cpu().numpy()
+                if reduce == "min":
+                    np.testing.assert_array_equal(found, expected)
+                    continue
+                # The order of a sum varies; terms that cancel leave the rounding of the largest.
+                size = graph.propagate(np.abs(x), **how)
+                assert (np.abs(found - expected) <= 1e-5 * size).all()
 
 
 def test_tensors_are_taken_as_they_are_and_integers_as_doubles(path):
