@@ -1,13 +1,13 @@
-//! Which blocks stay in memory.
+//! Which blocks, pages and rows of a graph stay in memory.
 //!
-//! Placement is static: a block that is kept stays until the capacity shrinks. A pass reads every
-//! block once, in one order, and a replacement policy such as LRU keeps nothing of a scan that is
-//! longer than the cache, while any static set saves its own size of reading in every pass
+//! The cache of blocks is static: a block that was cached stays until the capacity shrinks. A pass
+//! reads every block once, in one order, and a replacement policy such as LRU holds nothing of a scan
+//! that is longer than the cache, while any static set saves its own size of reading in every pass
 //! (RealGraphGPU's buffer pre-checking is the same observation: look at what is resident first).
-//! A capacity that shrinks gives up the most recently kept blocks.
+//! A capacity that shrinks evicts the blocks that were cached last.
 //!
 //! Samplers use single rows and pages, some far more often than others: [`placement`] chooses
-//! which of them a tier keeps, and [`RankedSet`] tells where each lies.
+//! which of them a memory tier holds, and [`RankedSet`] tells where each lies in it.
 #![forbid(unsafe_code)]
 
 pub mod placement;
@@ -20,37 +20,39 @@ use tiergraph_mem::AlignedBuf;
 
 pub use ranked::RankedSet;
 
-/// A file of a graph whose blocks may stay in memory.
+/// A file of a graph whose blocks may be cached. Blocks of which a GPU compares the checksums have
+/// variants of their own, so that they are never taken for blocks that the CPU compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockFile {
-    /// `tiles.blocks`.
+    /// Blocks of `tiles.blocks`, checksums compared.
     Tiles,
-    /// `out.rows`.
+    /// Pages of `out.rows`.
     OutRows,
-    /// `in.rows`.
+    /// Pages of `in.rows`.
     InRows,
-    /// `out.blocks`.
+    /// Blocks of `out.blocks`, checksums compared.
     OutBlocks,
-    /// `in.blocks`.
+    /// Blocks of `in.blocks`, checksums compared.
     InBlocks,
-    /// `tiles.blocks`, unchecked: a device checks what it gets.
+    /// Blocks of `tiles.blocks` for copies to a GPU, checksums not compared.
     TilesForDevice,
-    /// `out.blocks`, unchecked.
+    /// Blocks of `out.blocks` for copies to a GPU, checksums not compared.
     OutBlocksForDevice,
-    /// `in.blocks`, unchecked.
+    /// Blocks of `in.blocks` for copies to a GPU, checksums not compared.
     InBlocksForDevice,
 }
 
-/// Names a block of one of a graph's files.
+/// The key of a cached block: its file, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
-    /// The file.
+    /// The file that holds the block.
     pub file: BlockFile,
-    /// The block's number in it.
+    /// The block's number in its file.
     pub block: u64,
 }
 
-/// Blocks that stay in memory, up to a capacity in bytes. Shared by all workers.
+/// A cache of blocks, up to a capacity in bytes, shared by all workers. It takes blocks while there is
+/// room, and replaces none.
 ///
 /// ```
 /// use tiergraph_cache::{BlockCache, BlockFile, BlockKey};
@@ -69,7 +71,8 @@ pub struct BlockCache(Mutex<Resident>);
 #[derive(Debug, Default)]
 struct Resident {
     blocks: HashMap<BlockKey, Arc<AlignedBuf>>,
-    kept: Vec<BlockKey>,
+    /// Keys of all blocks, in the order in which the blocks were cached.
+    order: Vec<BlockKey>,
     bytes: u64,
     capacity: u64,
 }
@@ -85,20 +88,20 @@ impl BlockCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The block, if it is resident.
+    /// The block of `key`, if it is resident.
     pub fn get(&self, key: BlockKey) -> Option<Arc<AlignedBuf>> {
         self.lock().blocks.get(&key).cloned()
     }
 
-    /// Whether the block is resident.
+    /// Whether the block of `key` is resident.
     pub fn contains(&self, key: BlockKey) -> bool {
         self.lock().blocks.contains_key(&key)
     }
 
-    /// Keeps a block that was just read if there is room.
+    /// Caches a block that was just read, if there is room.
     ///
     /// # Errors
-    /// Gives the buffer back when there is not, or when the block is resident already.
+    /// Hands the buffer back where there is no room, or where the block is resident already.
     pub fn offer(&self, key: BlockKey, block: AlignedBuf) -> Result<Arc<AlignedBuf>, AlignedBuf> {
         let mut resident = self.lock();
         let bytes = block.len() as u64;
@@ -107,43 +110,43 @@ impl BlockCache {
         }
         let block = Arc::new(block);
         resident.bytes += bytes;
-        resident.kept.push(key);
+        resident.order.push(key);
         resident.blocks.insert(key, Arc::clone(&block));
         Ok(block)
     }
 
-    /// Changes the capacity, giving up the blocks that were kept last while it is exceeded.
+    /// Changes the capacity to `bytes`; while blocks exceed it, evicts the one that was cached last.
     pub fn set_capacity(&self, bytes: u64) {
         let mut resident = self.lock();
         resident.capacity = bytes;
         while resident.bytes > resident.capacity {
-            let Some(key) = resident.kept.pop() else { break };
+            let Some(key) = resident.order.pop() else { break };
             if let Some(block) = resident.blocks.remove(&key) {
                 resident.bytes -= block.len() as u64;
             }
         }
     }
 
-    /// Gives up the blocks that `wanted` is false of.
+    /// Evicts the blocks for which `wanted` is false.
     pub fn retain(&self, wanted: impl Fn(&AlignedBuf) -> bool) {
-        let Resident { blocks, kept, bytes, .. } = &mut *self.lock();
+        let Resident { blocks, order, bytes, .. } = &mut *self.lock();
         blocks.retain(|_, block| wanted(block));
-        kept.retain(|key| blocks.contains_key(key));
+        order.retain(|key| blocks.contains_key(key));
         *bytes = blocks.values().map(|block| block.len() as u64).sum();
     }
 
-    /// Bytes that blocks may take.
+    /// The most bytes that all blocks may take.
     pub fn capacity(&self) -> u64 {
         self.lock().capacity
     }
 
     /// Bytes that further blocks may take.
     pub fn left(&self) -> u64 {
-        let kept = self.lock();
-        kept.capacity.saturating_sub(kept.bytes)
+        let resident = self.lock();
+        resident.capacity.saturating_sub(resident.bytes)
     }
 
-    /// Bytes that blocks take.
+    /// Bytes that all blocks take now.
     pub fn resident_bytes(&self) -> u64 {
         self.lock().bytes
     }
@@ -154,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_wanted_is_given_up_and_its_room_is_free() {
+    fn what_is_not_wanted_is_evicted_and_its_room_is_free() {
         let cache = BlockCache::new(4 * 4096);
         let key = |block| BlockKey { file: BlockFile::Tiles, block };
         for block in 0..4 {
@@ -166,13 +169,13 @@ mod tests {
         assert_eq!((cache.resident_bytes(), cache.left()), (2 * 4096, 2 * 4096));
         let here: Vec<u64> = (0..4).filter(|&block| cache.contains(key(block))).collect();
         assert_eq!(here, [0, 2]);
-        // What is left is given up in the order in which it came, the last first.
+        // What is left is evicted in the order in which it came, the last first.
         cache.set_capacity(4096);
         assert!(cache.contains(key(0)) && !cache.contains(key(2)));
     }
 
     #[test]
-    fn a_smaller_capacity_gives_up_what_came_last() {
+    fn a_smaller_capacity_evicts_what_came_last() {
         let cache = BlockCache::new(1 << 20);
         let key = |block| BlockKey { file: BlockFile::OutRows, block };
         for block in 0..5 {

@@ -2,20 +2,20 @@
 //!
 //! Hyperion, §III-B2: presampling counts how often each vertex's neighbours (T) and features (F)
 //! are used. Vertices are put in order of that hotness and cut into chunks of Z bytes. A chunk is
-//! worth the transfers that it saves if it is kept, and the chunks of a tier are chosen so that the
-//! transfers that remain are fewest. The tiers are filled from the fastest down.
+//! worth the transfers that it saves if it is resident, and the chunks of a tier are chosen so that
+//! the transfers that remain are fewest. The tiers are filled from the fastest down.
 //!
 //! The paper chooses by dynamic programming. With chunks of one size the best choice is simply
 //! those worth most; the tests compare the two.
 
 use std::cmp::Reverse;
 
-/// A kind of memory that can keep chunks.
+/// A kind of memory that can hold chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tier {
-    /// GPU memory: what is not there crosses PCIe. Nothing is placed there yet.
+    /// GPU memory: whatever is not resident there crosses PCIe. Nothing is placed there yet.
     Gpu,
-    /// Host memory: what is not there is read from storage.
+    /// Host memory: whatever is not resident there is read from storage.
     Host,
 }
 
@@ -28,7 +28,7 @@ pub enum Kind {
     Features,
 }
 
-/// The units of transfer.
+/// The units in which bytes reach a GPU and the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granularity {
     /// CLS: bytes of a cache line over PCIe.
@@ -45,7 +45,7 @@ impl Default for Granularity {
 }
 
 impl Granularity {
-    /// The transactions that keeping an item of `bytes`, used `hotness` times, in `tier` saves.
+    /// How many transactions it saves to hold an item of `bytes`, used `hotness` times, in `tier`.
     ///
     /// GPU: ⌈H × N / CLS⌉. Host: ⌈H × N / SSDS⌉ × SSDS / CLS (Hyperion, §III-B2).
     pub fn transactions(&self, tier: Tier, hotness: u64, bytes: u64) -> u64 {
@@ -57,25 +57,25 @@ impl Granularity {
     }
 }
 
-/// Items that are kept or not together, as a range of their kind's order of hotness.
+/// Items of one kind, side by side in the order of their hotness, that a tier holds all or none of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// What they are.
+    /// The kind of the items.
     pub kind: Kind,
-    /// Their places in the order.
+    /// The items' ranks in their kind's order of hotness, 0 for the hottest.
     pub items: std::ops::Range<usize>,
-    /// Their bytes; only the last chunk of a kind has less than Z.
+    /// Bytes of all items; only the last chunk of a kind has less than Z.
     pub bytes: u64,
-    /// Transactions that keeping them saves.
+    /// Transactions that it saves to hold the items.
     pub saves: u64,
 }
 
-/// An item's value, for [`chunks`].
+/// What it takes, and what it saves, to hold one item: what [`chunks`] cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item {
-    /// Bytes that it takes in the cache.
+    /// Bytes that the item takes in memory.
     pub bytes: u64,
-    /// Transactions that keeping it saves.
+    /// Transactions that it saves to hold the item.
     pub saves: u64,
 }
 
@@ -102,84 +102,94 @@ pub fn chunks(kind: Kind, items: impl Iterator<Item = Item>, chunk_bytes: u64) -
 /// How a tier is divided between topology and features; the paper compares all of them (Figure 7).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Placement {
-    /// The choice with the fewest transactions.
+    /// The choice that leaves the fewest transactions, whichever kind that favours.
     #[default]
     Unified,
-    /// The hottest topology, then features with what is left.
+    /// The hottest topology, then features in the room that is left.
     TopologyFirst,
-    /// The hottest features, then topology with what is left.
+    /// The hottest features, then topology in the room that is left.
     FeaturesFirst,
     /// This share of the tier for features, from 0 to 1, the rest for topology.
     Hybrid(f64),
 }
 
-/// How many chunks of each kind, from the hottest on, a tier of `capacity` bytes keeps.
+/// The chunks that a tier holds, by their indices among all chunks of their kind, ascending.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// Indices of chunks of topology.
+    pub topology: Vec<usize>,
+    /// Indices of chunks of features.
+    pub features: Vec<usize>,
+}
+
+/// Chooses the chunks that a tier of `capacity` bytes holds.
 ///
 /// `topology` and `features` are in descending order of hotness. Chunks that save nothing are not
-/// kept: their memory is better left to others.
-pub fn place(
+/// chosen: their memory is better left to others.
+pub fn choose(
     placement: Placement,
     topology: &[Chunk],
     features: &[Chunk],
     capacity: u64,
-) -> (Vec<usize>, Vec<usize>) {
+) -> Chosen {
     match placement {
         Placement::Unified => unified(topology, features, capacity),
         Placement::TopologyFirst => {
-            let (kept, used) = hottest(topology, capacity);
-            (kept, hottest(features, capacity - used).0)
+            let (topology, used) = hottest(topology, capacity);
+            Chosen { topology, features: hottest(features, capacity - used).0 }
         }
         Placement::FeaturesFirst => {
-            let (kept, used) = hottest(features, capacity);
-            (hottest(topology, capacity - used).0, kept)
+            let (features, used) = hottest(features, capacity);
+            Chosen { topology: hottest(topology, capacity - used).0, features }
         }
         Placement::Hybrid(share) => {
             let for_features = (capacity as f64 * share.clamp(0.0, 1.0)) as u64;
             let for_topology = capacity - for_features.min(capacity);
-            (hottest(topology, for_topology).0, hottest(features, for_features).0)
+            let topology = hottest(topology, for_topology).0;
+            Chosen { topology, features: hottest(features, for_features).0 }
         }
     }
 }
 
-/// Chunks in their order while they fit, and their bytes.
+/// The first of `chunks`, up to one that does not fit `capacity` bytes, and the bytes of all of them.
 fn hottest(chunks: &[Chunk], capacity: u64) -> (Vec<usize>, u64) {
-    let (mut kept, mut used) = (Vec::new(), 0);
+    let (mut chosen, mut used) = (Vec::new(), 0);
     for (i, chunk) in chunks.iter().enumerate().filter(|(_, chunk)| chunk.saves > 0) {
         if used + chunk.bytes > capacity {
             break;
         }
         used += chunk.bytes;
-        kept.push(i);
+        chosen.push(i);
     }
-    (kept, used)
+    (chosen, used)
 }
 
 /// The chunks that save most: exact for chunks of one size; the smaller last chunk of a kind is
 /// taken where it fits.
-fn unified(topology: &[Chunk], features: &[Chunk], capacity: u64) -> (Vec<usize>, Vec<usize>) {
+fn unified(topology: &[Chunk], features: &[Chunk], capacity: u64) -> Chosen {
     let all = topology.iter().enumerate().chain(features.iter().enumerate());
     let mut order: Vec<(usize, &Chunk)> = all.filter(|(_, chunk)| chunk.saves > 0).collect();
     // By saved transactions a byte, as fractions: equal chunks are compared by what they save.
     let worth = |chunk: &Chunk, other: &Chunk| u128::from(chunk.saves) * u128::from(other.bytes);
     order.sort_by(|(_, a), (_, b)| worth(b, a).cmp(&worth(a, b)));
-    let (mut kept, mut used) = ((Vec::new(), Vec::new()), 0);
+    let (mut chosen, mut used) = (Chosen::default(), 0);
     for (i, chunk) in order {
         if used + chunk.bytes > capacity {
             continue;
         }
         used += chunk.bytes;
         match chunk.kind {
-            Kind::Topology => kept.0.push(i),
-            Kind::Features => kept.1.push(i),
+            Kind::Topology => chosen.topology.push(i),
+            Kind::Features => chosen.features.push(i),
         }
     }
-    kept.0.sort_unstable();
-    kept.1.sort_unstable();
-    kept
+    chosen.topology.sort_unstable();
+    chosen.features.sort_unstable();
+    chosen
 }
 
-/// Indices of `hotness` in descending order of it; equal ones in ascending order of their index.
-/// Those that were never used are left out.
+/// The items that were used, the hottest first; `hotness` counts each item's uses. Items that are
+/// equally hot are in ascending order.
 pub fn by_hotness(hotness: &[u32]) -> Vec<u32> {
     let used = |&i: &u32| hotness[i as usize] > 0;
     let mut order: Vec<u32> = (0..hotness.len() as u32).filter(used).collect();
@@ -229,11 +239,11 @@ mod tests {
             let slots = random(20);
             let t = equal_chunks(Kind::Topology, &topology);
             let f = equal_chunks(Kind::Features, &features);
-            let (kept_t, kept_f) = place(Placement::Unified, &t, &f, slots * 100 + random(100));
-            let saved: u64 = kept_t.iter().map(|&i| topology[i]).sum::<u64>()
-                + kept_f.iter().map(|&i| features[i]).sum::<u64>();
+            let chosen = choose(Placement::Unified, &t, &f, slots * 100 + random(100));
+            let saved: u64 = chosen.topology.iter().map(|&i| topology[i]).sum::<u64>()
+                + chosen.features.iter().map(|&i| features[i]).sum::<u64>();
             assert_eq!(saved, dynamic_programming(&topology, &features, slots as usize));
-            assert!(kept_t.len() + kept_f.len() <= slots as usize);
+            assert!(chosen.topology.len() + chosen.features.len() <= slots as usize);
         }
     }
 
@@ -241,13 +251,17 @@ mod tests {
     fn each_placement_fills_in_its_order() {
         let t = equal_chunks(Kind::Topology, &[9, 5, 1]);
         let f = equal_chunks(Kind::Features, &[7, 6, 0]);
-        let kept = |placement| place(placement, &t, &f, 350);
-        assert_eq!(kept(Placement::Unified), (vec![0], vec![0, 1]));
-        assert_eq!(kept(Placement::TopologyFirst), (vec![0, 1, 2], vec![]));
-        assert_eq!(kept(Placement::FeaturesFirst), (vec![0], vec![0, 1]));
-        assert_eq!(kept(Placement::Hybrid(0.3)), (vec![0, 1], vec![0]));
-        assert_eq!(kept(Placement::Hybrid(7.0)), (vec![], vec![0, 1]));
-        assert_eq!(place(Placement::Unified, &[], &[], 1000), (vec![], vec![]));
+        let chosen = |placement| choose(placement, &t, &f, 350);
+        let these = |topology: &[usize], features: &[usize]| Chosen {
+            topology: topology.to_vec(),
+            features: features.to_vec(),
+        };
+        assert_eq!(chosen(Placement::Unified), these(&[0], &[0, 1]));
+        assert_eq!(chosen(Placement::TopologyFirst), these(&[0, 1, 2], &[]));
+        assert_eq!(chosen(Placement::FeaturesFirst), these(&[0], &[0, 1]));
+        assert_eq!(chosen(Placement::Hybrid(0.3)), these(&[0, 1], &[0]));
+        assert_eq!(chosen(Placement::Hybrid(7.0)), these(&[], &[0, 1]));
+        assert_eq!(choose(Placement::Unified, &[], &[], 1000), Chosen::default());
     }
 
     #[test]

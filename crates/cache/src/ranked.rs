@@ -1,4 +1,4 @@
-//! A fixed set of numbers below a bound, each with its place among the members.
+//! A fixed set of numbers below a bound, each with its rank among the members.
 //!
 //! What tells a cache where a page or a row lies in it. Two bits for each number of the range (a
 //! word of 64 bits and the count before it, side by side), so a look-up is one cache line, and two
@@ -42,7 +42,7 @@ impl RankedSet {
         Self { words, len }
     }
 
-    /// How many members are smaller than `number`, if it is one itself.
+    /// How many members are smaller than `number`; `None` if `number` is no member itself.
     #[inline]
     pub fn rank(&self, number: u64) -> Option<u64> {
         let word = self.words.get((number / 64) as usize)?;
@@ -58,7 +58,7 @@ impl RankedSet {
         word.is_some_and(|word| word.bits >> (number % 64) & 1 != 0)
     }
 
-    /// Members.
+    /// The number of members.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -75,12 +75,12 @@ impl RankedSet {
         })
     }
 
-    /// Bytes in memory.
+    /// Bytes that the set takes in memory.
     pub fn resident_bytes(&self) -> u64 {
         size_of_val(&self.words[..]) as u64
     }
 
-    /// Bytes in memory of a set below `bound`.
+    /// Bytes that any set of numbers below `bound` takes in memory.
     pub fn bytes_below(bound: u64) -> u64 {
         bound.div_ceil(64) * size_of::<Word>() as u64
     }

@@ -6,7 +6,7 @@
 //! window, it is counted once a window.
 
 use tiergraph_cache::placement::{
-    Chunk, Granularity, Item, Kind, Placement, Tier, by_hotness, chunks, place,
+    Chunk, Granularity, Item, Kind, Placement, Tier, by_hotness, choose, chunks,
 };
 use tiergraph_mem::PAGE_BYTES;
 
@@ -116,8 +116,8 @@ impl Hotness {
         let rows = self.rows.iter().zip(row_bytes).map(|(counts, &bytes)| (counts, bytes));
         let pages = Candidates::new(how, Kind::Topology, pages);
         let rows = Candidates::new(how, Kind::Features, rows);
-        let (in_pages, in_rows) = place(how.placement, &pages.chunks, &rows.chunks, capacity);
-        Placed { pages: pages.chosen(&in_pages), rows: rows.chosen(&in_rows) }
+        let chosen = choose(how.placement, &pages.chunks, &rows.chunks, capacity);
+        Placed { pages: pages.chosen(&chosen.topology), rows: rows.chosen(&chosen.features) }
     }
 }
 
