@@ -4,7 +4,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::LANES;
 use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
-use tiergraph_kernels::{CHUNK, Slice};
+use tiergraph_kernels::{MAX_STEPS, Slice};
 
 /// Arcs that are in memory now: column → row (source → destination).
 pub(crate) enum Arcs<'a> {
@@ -23,10 +23,10 @@ pub(crate) enum RowArcs<'a> {
 }
 
 /// Where weights are, in a file without any.
-static NO_WEIGHTS: [usize; CHUNK] = [0; CHUNK];
+static NO_WEIGHTS: [usize; MAX_STEPS] = [0; MAX_STEPS];
 
 /// For each step, how many arcs come before it.
-fn count_before(active: &[u8], before: &mut [usize; CHUNK]) {
+fn count_before(active: &[u8], before: &mut [usize; MAX_STEPS]) {
     let mut arcs = 0;
     for (before, &active) in before.iter_mut().zip(active) {
         *before = arcs;
@@ -40,7 +40,7 @@ impl Arcs<'_> {
     pub(crate) fn rows(&self, mut visit: impl FnMut(u32, &RowArcs<'_>)) {
         match *self {
             Self::Tile { row_base, column_base, slice } => {
-                let mut counted = [0; CHUNK];
+                let mut counted = [0; MAX_STEPS];
                 let before = match slice.weight_bytes {
                     0 => &NO_WEIGHTS,
                     _ => {

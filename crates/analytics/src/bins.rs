@@ -163,7 +163,7 @@ impl Bin {
     fn fill(&mut self, graph: &Graph, kernel: &Kernel, x: &[f32]) -> Result<bool> {
         let summed = graph.resident_segment(&self.entry, |segment| {
             let x = &x[segment.column_base as usize..][..kernel.options().columns()];
-            kernel.sum_rows_aside(segment, x, &mut self.sums)
+            kernel.sum_slice_rows(segment, x, &mut self.sums)
         });
         Ok(summed.transpose()?.is_some())
     }

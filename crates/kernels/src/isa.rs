@@ -1,11 +1,11 @@
-//! Which instruction set the inner loops use.
+//! The instruction sets that the inner loops are compiled for.
 
 use std::fmt;
 
-/// The instruction sets that have loops of their own.
+/// An instruction set that the inner loops are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isa {
-    /// Code for any CPU.
+    /// No more than any CPU has.
     Portable,
     /// AVX2 and BMI2.
     #[cfg(target_arch = "x86_64")]
@@ -16,7 +16,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Those that this CPU has, the fastest last.
+    /// The instruction sets that this CPU has, the fastest last.
     pub fn available() -> Vec<Self> {
         let all = [
             Self::Portable,
@@ -28,12 +28,12 @@ impl Isa {
         all.into_iter().filter(|isa| isa.is_available()).collect()
     }
 
-    /// The fastest that this CPU has.
+    /// The fastest instruction set that this CPU has.
     pub fn detect() -> Self {
         Self::available().last().copied().unwrap_or(Self::Portable)
     }
 
-    /// Whether this CPU has it.
+    /// Whether this CPU has the instruction set.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,

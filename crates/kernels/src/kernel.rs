@@ -8,7 +8,7 @@ use crate::sum::{InOrder, OfRows, SumBoth, SumRows, SymmetricState};
 use crate::walk::{Visit, walk};
 use crate::{Isa, Slice};
 
-/// The loops for one file's tiles.
+/// The inner loops over the tiles of one file, on one instruction set.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
     options: TileOptions,
@@ -25,12 +25,12 @@ impl Kernel {
         Self { options, isa }
     }
 
-    /// What the tiles are like.
+    /// The options that the tiles were encoded with.
     pub fn options(&self) -> &TileOptions {
         &self.options
     }
 
-    /// Hands every slice of `segment` to `visit`.
+    /// Unpacks `segment` and hands each of its slices to `visit`.
     ///
     /// # Errors
     /// A segment whose bytes do not add up.
@@ -70,24 +70,25 @@ impl Kernel {
         self.walk(segment, &mut SumRows { x, y })
     }
 
-    /// The sums of [`sum_rows`](Self::sum_rows), put aside: one for each row of each [`Slice`], in
-    /// the order in which [`for_each`](Self::for_each) has them, instead of added to the rows.
+    /// Writes the sums that [`sum_rows`](Self::sum_rows) adds to rows to `sums` instead: one for each
+    /// row of each [`Slice`], in the order in which [`for_each`](Self::for_each) hands slices on.
     ///
     /// # Errors
-    /// A segment whose bytes do not add up, or that has not as many as `sums` has room for.
+    /// A segment whose bytes do not add up, or that has not as many rows of slices as `sums` is long.
     ///
     /// # Panics
     /// If `x` is shorter than a tile's columns.
-    pub fn sum_rows_aside(&self, segment: &Segment<'_>, x: &[f32], sums: &mut [f32]) -> Result<()> {
+    pub fn sum_slice_rows(&self, segment: &Segment<'_>, x: &[f32], sums: &mut [f32]) -> Result<()> {
         let expected = sums.len();
         let x = &x[..self.options.columns()];
-        let mut aside = SumRows { x, y: InOrder { sums, count: 0 } };
-        self.walk(segment, &mut aside)?;
-        (aside.y.count == expected).then_some(()).ok_or_else(damaged)
+        let mut visit = SumRows { x, y: InOrder { sums, count: 0 } };
+        self.walk(segment, &mut visit)?;
+        (visit.y.count == expected).then_some(()).ok_or_else(damaged)
     }
 
-    /// Both directions of undirected edges that are stored once: `rows[row].y += x_columns[column]`
-    /// and `y_columns[column] += rows[row].x`. A self-loop counts once.
+    /// Adds values along both directions of undirected edges that are stored once:
+    /// `rows[row].y += x_columns[column]` and `y_columns[column] += rows[row].x`. A self-loop counts
+    /// once.
     ///
     /// # Errors
     /// A segment whose bytes do not add up.

@@ -23,5 +23,5 @@ pub use isa::Isa;
 pub use kernel::Kernel;
 pub use plain::sum_lists;
 pub use sum::{RowState, SymmetricState};
-pub use walk::{CHUNK, Slice};
+pub use walk::{MAX_STEPS, Slice};
 pub use widest::widest;

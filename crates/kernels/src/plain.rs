@@ -1,4 +1,4 @@
-//! Sums over plain lists of ids: codec `raw`.
+//! Sums of values over lists of plain ids: codec `raw`.
 
 use crate::widest;
 
@@ -8,8 +8,8 @@ const RUN: usize = 256;
 /// Sums in flight, so that additions do not wait for one another.
 const WIDTH: usize = 16;
 
-/// Calls `add(vertex, Σ x[id])` for each list of `table`: entries of a vertex and where its ids
-/// begin, then one that says where the last list ends.
+/// Calls `add(vertex, Σ x[id])` for each list of ids. An entry of `table` has a list's vertex and the
+/// index in `ids` at which the list begins; one entry more says where the last list ends.
 ///
 /// Values are added in float32 in runs of up to 256 and in float64 over the runs.
 ///

@@ -5,24 +5,25 @@ use tiergraph_format::tiles::{LANES, SLACK, STRIP_ROWS, Segment, TileOptions, UN
 
 use crate::lanes::Lanes;
 
-/// Steps that are unpacked together: 8 KiB of columns.
-pub const CHUNK: usize = 64;
+/// The most steps of a slice that are unpacked at once: 8 KiB of columns.
+pub const MAX_STEPS: usize = 64;
 
-/// Up to 32 rows and up to [`CHUNK`] of their arcs each, unpacked.
+/// Up to 32 rows and up to [`MAX_STEPS`] of their arcs each, unpacked.
 ///
-/// Lane i is row `rows[i]`; step k has arcs for the lanes below `active[k]`, which never grows from
-/// step to step. A slice with longer rows comes in several parts.
+/// Lane i has the arcs of row `rows[i]`, one in each step; step k has arcs for the lanes below
+/// `active[k]`, which never grows from step to step. A slice with longer rows comes in several parts.
 #[derive(Debug)]
 pub struct Slice<'a> {
-    /// Rows inside the strip; distinct unless the file is damaged.
+    /// The row of each lane, counted from the strip's first; distinct unless the file is damaged.
     pub rows: &'a [u32; LANES],
-    /// Columns inside the tile, step by step.
+    /// For each step, the column of each lane's arc, counted from the tile's first.
     pub columns: &'a [[u32; LANES]],
-    /// Lanes that have an arc, step by step, the same length.
+    /// For each step, how many lanes have an arc.
     pub active: &'a [u8],
-    /// Little-endian weights of these steps, lane by lane without gaps; empty in a file without.
+    /// Little-endian weights of the arcs of all steps, step by step and lane by lane without gaps; empty
+    /// in a file without weights.
     pub weights: &'a [u8],
-    /// Bytes of a weight: 0, 4 or 8.
+    /// Bytes of one weight: 4 or 8, or 0 in a file without weights.
     pub weight_bytes: usize,
 }
 
@@ -59,8 +60,8 @@ impl<F: FnMut(&Slice<'_>)> Visit for F {
 /// The buffer that slices are unpacked into.
 struct Unpacked {
     rows: [u32; LANES],
-    columns: [[u32; LANES]; CHUNK],
-    active: [u8; CHUNK],
+    columns: [[u32; LANES]; MAX_STEPS],
+    active: [u8; MAX_STEPS],
 }
 
 /// Hands every slice of `segment` to `visit`; false when the bytes run out before they should.
@@ -77,7 +78,7 @@ pub(crate) unsafe fn walk<L: Lanes>(
         return false;
     }
     let mut buffer =
-        Unpacked { rows: [0; LANES], columns: [[0; LANES]; CHUNK], active: [0; CHUNK] };
+        Unpacked { rows: [0; LANES], columns: [[0; LANES]; MAX_STEPS], active: [0; MAX_STEPS] };
     let mut reader = Reader { bytes: segment.bytes, len: segment.len, at: 0 };
     while reader.at < reader.len {
         let (length, rows) = (reader.u16() as usize, reader.u16() as usize);
@@ -264,7 +265,7 @@ impl Steps {
         Some((self.lanes, nibble_width(nibble)))
     }
 
-    /// Unpacks the next steps, at most [`CHUNK`], and tells how many.
+    /// Unpacks the next steps, at most [`MAX_STEPS`], and tells how many.
     ///
     /// # Safety
     /// As [`walk`].
@@ -276,7 +277,7 @@ impl Steps {
         column: &mut L,
         buffer: &mut Unpacked,
     ) -> Option<usize> {
-        let count = ((self.longest - self.at) as usize).min(CHUNK);
+        let count = ((self.longest - self.at) as usize).min(MAX_STEPS);
         // SAFETY: the caller's promise.
         unsafe {
             let column_mask = L::splat(options.columns() as u32 - 1);

@@ -1,4 +1,4 @@
-//! Any loop, compiled for the widest instructions that the CPU has.
+//! Loops of any kind, compiled for the widest instructions that the CPU has.
 //!
 //! What `body` inlines is compiled once for each instruction set: shifts by a variable count take
 //! one instruction with BMI2 and three without, and loops over arrays use wider vectors. The result
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::Isa;
 
-/// Runs `body`, whose loops and what they inline are compiled for [`Isa::detect`]'s set.
+/// Runs `body`, compiled with all that it inlines for the instruction set that [`Isa::detect`] finds.
 ///
 /// ```
 /// let shifted = || (0..100u64).map(|i| i << (i % 5)).sum::<u64>();

@@ -44,12 +44,16 @@ fn check_rows(graph: &Graph) {
             kernel.sum_rows(&segment, x, y).unwrap();
         }
         compare(&y, &expected, graph.arcs.len(), &format!("rows, {isa}"));
-        assert_eq!(put_aside(graph, &kernel, &x), y, "rows whose sums were put aside, {isa}");
+        assert_eq!(
+            sums_in_order(graph, &kernel, &x),
+            y,
+            "sums in the order of slices, added to rows, {isa}"
+        );
     }
 }
 
-/// The sums of rows, each segment's put aside first.
-fn put_aside(graph: &Graph, kernel: &Kernel, x: &[f32]) -> Vec<f64> {
+/// The sums of rows, made from those of each segment's slices in their order.
+fn sums_in_order(graph: &Graph, kernel: &Kernel, x: &[f32]) -> Vec<f64> {
     let mut y = vec![0f64; SIZE];
     for segment in graph.segments() {
         let x = &x[segment.column_base as usize..][..graph.options.columns()];
@@ -57,12 +61,12 @@ fn put_aside(graph: &Graph, kernel: &Kernel, x: &[f32]) -> Vec<f64> {
         let of_slice = |s: &Slice<'_>| rows.extend_from_slice(&s.rows[..usize::from(s.active[0])]);
         kernel.for_each(&segment, of_slice).unwrap();
         let mut sums = vec![0.0; rows.len()];
-        kernel.sum_rows_aside(&segment, x, &mut sums).unwrap();
+        kernel.sum_slice_rows(&segment, x, &mut sums).unwrap();
         for (row, sum) in rows.iter().zip(&sums) {
             y[segment.row_base as usize + *row as usize] += f64::from(*sum);
         }
         sums.push(0.0);
-        assert!(kernel.sum_rows_aside(&segment, x, &mut sums).is_err(), "a row too many");
+        assert!(kernel.sum_slice_rows(&segment, x, &mut sums).is_err(), "a row too many");
     }
     y
 }

@@ -16,24 +16,24 @@ use crate::walk::Visit;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(C)]
 pub struct RowState {
-    /// What the row hands to its columns.
+    /// The row's value, which is added to its columns.
     pub x: f32,
-    /// What its columns handed to it.
+    /// The sum of the values of the row's columns.
     pub y: f32,
 }
 
 /// Vertex state that a tile of edges stored once reads and adds to.
 #[derive(Debug)]
 pub struct SymmetricState<'a> {
-    /// Values of the tile's columns, as many as a tile has.
+    /// The value of each column of the tile.
     pub x_columns: &'a [f32],
-    /// Sums of the tile's columns, as many as a tile has.
+    /// The sum of each column of the tile.
     pub y_columns: &'a mut [f64],
-    /// The strip's rows, 65,536.
+    /// The state of 65,536 rows, of which the strip's are the first.
     pub rows: &'a mut [RowState],
 }
 
-/// Both directions, for every slice of a segment.
+/// Adds values along both directions of the arcs of every slice of a segment.
 pub(crate) struct SumBoth<'a> {
     pub state: SymmetricState<'a>,
     /// Where the segment meets the diagonal: column minus row of a self-loop.

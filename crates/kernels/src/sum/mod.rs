@@ -21,14 +21,14 @@ pub(crate) use rows::{InOrder, OfRows, SumRows};
 /// arc would take longer than the arcs.
 const SHORT: usize = 4;
 
-/// The arcs of each row of a slice, if they are as many for all and at most [`SHORT`].
+/// How many arcs each row of a slice has, if all have as many and at most [`SHORT`].
 #[inline(always)]
 fn short_rows(slice: &Slice<'_>) -> Option<usize> {
     let len = slice.columns.len();
     (len <= SHORT && slice.active.first() == slice.active.last()).then_some(len)
 }
 
-/// Lanes that are summed together: their sums and values stay in registers.
+/// How many lanes are summed together: their sums and values stay in registers.
 const WIDTH: usize = 8;
 
 /// Up to eight neighbouring lanes of a slice.

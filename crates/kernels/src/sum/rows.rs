@@ -2,7 +2,7 @@
 //!
 //! A lane's few dozen values are added in float32, everything above that in float64: a hub's
 //! millions of equal terms would otherwise stop counting. What a lane's sum is for is a type:
-//! [`OfRows`] adds it to its row, [`InOrder`] puts it aside.
+//! [`OfRows`] adds it to its row, [`InOrder`] writes it behind the sum before.
 
 use super::{WIDTH, eight, groups, short_rows, tail};
 use crate::Slice;
@@ -27,10 +27,10 @@ impl Sums for OfRows<'_> {
     }
 }
 
-/// The sums in the order of lanes.
+/// Sums side by side, in the order in which lanes come.
 pub(crate) struct InOrder<'a> {
     pub sums: &'a mut [f32],
-    /// How many there are: more than `sums` holds if there is no room for all.
+    /// How many sums came: more than `sums` holds if there is no room for all.
     pub count: usize,
 }
 
@@ -44,7 +44,7 @@ impl Sums for InOrder<'_> {
     }
 }
 
-/// Sums of rows, for every slice of a segment.
+/// Sums the values of each row's columns, in every slice of a segment.
 pub(crate) struct SumRows<'a, S> {
     /// A value for each column of the tile.
     pub x: &'a [f32],
