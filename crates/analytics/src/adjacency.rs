@@ -92,7 +92,7 @@ impl Adjacency {
     /// there are 2³² arcs or more. Blocks that are resident make room.
     ///
     /// # Errors
-    /// Whatever a pass gives; degrees that are not those of the arcs.
+    /// Any error of a pass; degrees that are not those of the arcs.
     pub(crate) fn read(graph: &Graph, weighted: bool) -> Result<Option<Self>> {
         let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
         let (weights, bytes) = (weights(graph, weighted), Self::bytes(graph, weighted));

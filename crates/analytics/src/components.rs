@@ -18,7 +18,7 @@ use crate::report::{Run, RunReport};
 /// Finds the weakly connected components.
 ///
 /// # Errors
-/// State that does not fit the memory, whatever a pass gives.
+/// State that does not fit the memory, any error of a pass.
 pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     let _state = graph.reserve_all(&memory(graph))?;

@@ -59,7 +59,7 @@ impl Add for Sums {
 ///
 /// # Errors
 /// A damping factor outside 0 to 1, a source that is no vertex, state that does not fit the
-/// memory, whatever a pass gives.
+/// memory, any error of a pass.
 pub fn pagerank(
     graph: &Graph,
     options: &PageRank,

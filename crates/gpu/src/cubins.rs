@@ -1,4 +1,4 @@
-//! Machine code that was compiled before, kept on disk.
+//! A cache on disk of the machine code of kernels.
 //!
 //! One file a kernel, named by the SHA-256 of everything that decides its bytes: source, options,
 //! architecture, compiler. Written beside its place and renamed into it, so that two processes may
@@ -14,8 +14,8 @@ use tiergraph_core::Result;
 
 use crate::{Architecture, Compiler};
 
-/// Where compiled kernels are kept: `TIERGRAPH_KERNEL_CACHE`, or `tiergraph/kernels` in the user's
-/// cache folder. `None` where there is no such folder: kernels are then compiled every time.
+/// The folder that caches compiled kernels: `TIERGRAPH_KERNEL_CACHE`, or `tiergraph/kernels` in the
+/// user's cache folder. `None` where there is no such folder: kernels are then compiled every time.
 pub fn folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     set("TIERGRAPH_KERNEL_CACHE").or_else(|| {
@@ -24,10 +24,11 @@ pub fn folder() -> Option<PathBuf> {
     })
 }
 
-/// The machine code of `source`, from `folder` or from the compiler, which then fills `folder`.
+/// The machine code of `source`, from the cache in `folder`, or else from the compiler and then cached.
+/// `name` is what messages and the cached file are called by.
 ///
 /// # Errors
-/// No compiler, or what it says. A folder that cannot be read or written costs only time.
+/// No compiler, or the compiler's log. A folder that cannot be read or written costs only time.
 pub fn get(
     folder: Option<&Path>,
     name: &str,
@@ -42,7 +43,7 @@ pub fn get(
     }
     let cubin = compiler.compile(name, source, options, architecture)?;
     if let Some(path) = path {
-        keep(&path, &cubin);
+        write(&path, &cubin);
     }
     Ok(cubin)
 }
@@ -70,8 +71,8 @@ fn is_cubin(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// A full or read-only disk must not end a run that has its code.
-fn keep(path: &Path, cubin: &[u8]) {
+/// Caches `cubin`. A full or read-only disk must not end a run that has its code.
+fn write(path: &Path, cubin: &[u8]) {
     let temporary = path.with_extension(format!("{}.tmp", process::id()));
     let written = path
         .parent()

@@ -68,8 +68,8 @@ const OTHERWISE: &str = "run with `--transfers async`, which reads through host 
 const ALREADY_OPEN: c_int = 5026;
 const CUDA_FAILED: c_int = 5011;
 
-/// The library, with its driver open: once a process, and until its end, because closing it would
-/// end the reads of whoever else in the process uses it.
+/// The cuFile library, with its driver open. It is opened once a process and never closed, because that
+/// would end the reads of others in the process that use it.
 pub struct CuFile {
     functions: Functions,
     nvidia_fs: Option<(u32, u32)>,
@@ -79,7 +79,7 @@ impl CuFile {
     /// The library that is installed, opened for `device`.
     ///
     /// # Errors
-    /// There is none, or it does not start.
+    /// A library that is not installed, or does not start.
     pub fn get(device: &Device) -> Result<&'static Self> {
         static CUFILE: OnceLock<CuFile> = OnceLock::new();
         // A library that was missing may have been installed since: only success is kept.
@@ -110,7 +110,7 @@ impl CuFile {
         Ok(Self { functions, nvidia_fs: (version != (0, 0)).then_some(version) })
     }
 
-    /// Which way bytes go from storage to the device, in words.
+    /// Which way bytes go from storage to the device, in words: past host memory, or through it.
     pub fn how(&self) -> String {
         match self.nvidia_fs {
             Some((major, minor)) => {
@@ -130,7 +130,7 @@ impl fmt::Debug for CuFile {
 }
 
 impl DeviceBuf<u8> {
-    /// Makes the memory known to cuFile, where blocks are read into it again and again.
+    /// Registers the memory with cuFile, which makes repeated reads into it faster.
     ///
     /// # Errors
     /// cuFile refuses (the GPU's window on the bus, BAR1, may be smaller than the buffers); it

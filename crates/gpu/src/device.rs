@@ -19,7 +19,7 @@ const MULTIPROCESSORS: c_int = 16;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
-/// What machine code is compiled for: compute capability 9.0 is `sm_90`.
+/// A GPU architecture that machine code is compiled for: `sm_90` is compute capability 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Architecture {
     /// The compute capability's first number.
@@ -32,6 +32,24 @@ impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sm_{}{}", self.major, self.minor)
     }
+}
+
+/// How much memory a GPU has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// Bytes that no process has allocated.
+    pub free: u64,
+    /// Bytes of the whole memory.
+    pub total: u64,
+}
+
+/// How much work the streams of an opened GPU were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submissions {
+    /// How many kernels, copies and fills were submitted.
+    pub count: u64,
+    /// How long the host took to submit them.
+    pub host_time: Duration,
 }
 
 /// An opened GPU; cheap to clone, and shared by all threads.
@@ -57,7 +75,7 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Device {
-    /// How many GPUs there are.
+    /// How many GPUs the machine has.
     ///
     /// # Errors
     /// No driver, or one that is too old.
@@ -72,7 +90,7 @@ impl Device {
     /// Opens GPU `ordinal` by retaining its primary context.
     ///
     /// # Errors
-    /// No driver, or one that is too old; no such GPU; whatever the driver gives.
+    /// No driver, or one that is too old; no such GPU; any error of the driver.
     pub fn open(ordinal: usize) -> Result<Self> {
         let driver = driver()?;
         let count = Self::count()?;
@@ -118,30 +136,31 @@ impl Device {
         self.0.multiprocessors
     }
 
-    /// Bytes of device memory that are free, and that there are.
+    /// How much of the GPU's memory is free now, and how much it has.
     ///
     /// # Errors
-    /// Whatever the driver gives.
-    pub fn memory(&self) -> Result<(u64, u64)> {
+    /// Any error of the driver.
+    pub fn memory(&self) -> Result<DeviceMemory> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two sizes.
         self.call("ask for free GPU memory", |d| unsafe {
             (d.memory_info)(&raw mut free, &raw mut total)
         })?;
-        Ok((free as u64, total as u64))
+        Ok(DeviceMemory { free: free as u64, total: total as u64 })
     }
 
-    /// How many kernels, copies and fills streams of this opened device were given, and how long the
-    /// host took to give them.
-    pub fn submitted(&self) -> (u64, Duration) {
-        let nanoseconds = self.0.submitting_ns.load(Ordering::Relaxed);
-        (self.0.submissions.load(Ordering::Relaxed), Duration::from_nanos(nanoseconds))
+    /// How much work the device's streams were given since it was opened.
+    pub fn submissions(&self) -> Submissions {
+        Submissions {
+            count: self.0.submissions.load(Ordering::Relaxed),
+            host_time: Duration::from_nanos(self.0.submitting_ns.load(Ordering::Relaxed)),
+        }
     }
 
-    /// Waits for everything that was started on this device.
+    /// Waits until all work that was submitted to this device has ended.
     ///
     /// # Errors
-    /// Whatever failed in a kernel or a copy since it was last asked.
+    /// Any error of a kernel or a copy that was not reported before.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: takes nothing.
         self.call("finish the GPU's work", |d| unsafe { (d.context_sync)() })

@@ -1,4 +1,4 @@
-//! Points in a stream's order, and the copies whose ends they tell.
+//! Events: points in a stream's order, which tell when copies have ended.
 
 use std::ptr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{Device, Stream};
 
 const NO_TIMING: u32 = 2;
 
-/// A point in a stream's order.
+/// A point in a stream's order: the event happens when all work before it has ended.
 #[derive(Debug)]
 pub struct Event {
     device: Device,
@@ -24,18 +24,18 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// An event that has happened until it is recorded.
+    /// An event that is not recorded yet, and counts as having happened.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn new(device: &Device) -> Result<Self> {
         Self::with_flags(device, NO_TIMING)
     }
 
-    /// As [`new`](Self::new), an event that also tells when it happened.
+    /// An event like one of [`new`](Self::new), whose time is known once it has happened.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn timed(device: &Device) -> Result<Self> {
         Self::with_flags(device, 0)
     }
@@ -47,10 +47,10 @@ impl Event {
         Ok(Self { device: device.clone(), handle })
     }
 
-    /// Makes the event one that happens when all that `stream` was given so far is done.
+    /// Places the event behind all work that `stream` was given so far.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: a live event and a live stream.
         self.device
@@ -60,7 +60,7 @@ impl Event {
     /// Whether the event has happened.
     ///
     /// # Errors
-    /// Whatever failed before it.
+    /// Any error of the work before it.
     pub fn happened(&self) -> Result<bool> {
         // SAFETY: a live event.
         match self.device.ask(|d| unsafe { (d.event_query)(self.handle) }) {
@@ -73,7 +73,7 @@ impl Event {
     /// happened.
     ///
     /// # Errors
-    /// Either has not, or whatever failed before it.
+    /// An event that has not happened, or any error of the work before it.
     pub fn since(&self, earlier: &Self) -> Result<Duration> {
         let mut milliseconds = 0f32;
         // SAFETY: two live events; writes one number.
@@ -86,7 +86,7 @@ impl Event {
     /// Waits until the event has happened.
     ///
     /// # Errors
-    /// Whatever failed before it.
+    /// Any error of the work before it.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: a live event.
         self.device.call("finish the GPU's work", |d| unsafe { (d.event_sync)(self.handle) })
@@ -100,7 +100,8 @@ impl Drop for Event {
     }
 }
 
-/// Host memory that the GPU copies from: a buffer, or some.
+/// A copy from host memory to the GPU, which may be under way, and the buffers that it reads; dropping
+/// it waits for the copy's end.
 #[derive(Debug)]
 pub struct Copying<B: Default = AlignedBuf> {
     buffers: B,
@@ -108,7 +109,7 @@ pub struct Copying<B: Default = AlignedBuf> {
 }
 
 impl<B: Default> Copying<B> {
-    /// What `stream` was given so far reads `buffers`.
+    /// The work that `stream` was given so far, which reads `buffers`.
     pub(crate) fn until(event: Event, stream: &Stream, buffers: B) -> Result<Self> {
         match event.record(stream) {
             Ok(()) => Ok(Self { buffers, event: Some(event) }),
@@ -120,18 +121,18 @@ impl<B: Default> Copying<B> {
         }
     }
 
-    /// Whether the copy ended.
+    /// Whether the copy has ended.
     ///
     /// # Errors
-    /// Whatever failed before its end.
+    /// Any error of the copy, or of work before it on its stream.
     pub fn is_done(&self) -> Result<bool> {
         self.event.as_ref().map_or(Ok(true), Event::happened)
     }
 
-    /// Waits for the copy's end and gives the buffers and the event back.
+    /// Waits for the copy's end and returns its buffers and its event, for use by another copy.
     ///
     /// # Errors
-    /// Whatever failed before its end; the buffers are dropped then.
+    /// Any error of the copy, or of work before it on its stream; the buffers are dropped then.
     pub fn finish(mut self) -> Result<(B, Option<Event>)> {
         let event = self.event.take();
         event.as_ref().map_or(Ok(()), Event::synchronize)?;

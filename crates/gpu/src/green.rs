@@ -1,4 +1,4 @@
-//! Green contexts (CUDA 12.5): a few of a GPU's multiprocessors, for the kernels of a stream.
+//! Green contexts (CUDA 12.5): some of a GPU's multiprocessors, which a stream's kernels keep to.
 //!
 //! A green context shares the device's primary context: memory, events and modules are the
 //! primary's, which stays bound to the thread. What confines kernels is the stream that they are

@@ -1,4 +1,4 @@
-//! Compiled modules, and launches.
+//! Modules of machine code, their kernels, and launches of these.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -8,7 +8,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use crate::driver::Handle;
 use crate::{Device, DevicePtr, Shared, Stream, cubins};
 
-/// Machine code on a device, which has it until it is closed.
+/// Machine code that is loaded on a device, and stays until the device is closed.
 #[derive(Debug, Clone)]
 pub struct Module {
     device: Device,
@@ -16,11 +16,11 @@ pub struct Module {
 }
 
 impl Module {
-    /// Compiles `source` for `device`, or takes what was compiled before, and loads it, unless the
-    /// device has it.
+    /// The machine code of `source` on `device`: loaded before, or compiled before and loaded now, or
+    /// compiled and loaded now. `name` is what messages call it.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn compile(device: &Device, name: &str, source: &str, options: &[String]) -> Result<Self> {
         let load = || -> Result<Handle> {
             let folder = cubins::folder();
@@ -53,7 +53,7 @@ impl Module {
     }
 }
 
-/// A kernel of a module.
+/// A kernel of a module, which streams can be given.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// The device that has the module.
@@ -79,27 +79,27 @@ impl<T: Shared> Parameter for T {}
 impl Parameter for u32 {}
 impl<T> Parameter for DevicePtr<T> {}
 
-/// The blocks of a launch, and the threads of each.
+/// How many thread blocks a launch has, and how many threads each of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
-    /// Blocks; a launch of 0 does nothing.
+    /// The number of thread blocks; a launch of 0 does nothing.
     pub blocks: u32,
-    /// Threads of a block.
+    /// The number of threads of a block.
     pub threads: u32,
 }
 
 impl Grid {
-    /// A grid of one thread an item.
+    /// A grid of one thread for each of `items`, in blocks of `threads`.
     pub fn over(items: usize, threads: u32) -> Self {
         Self { blocks: items.div_ceil(threads as usize) as u32, threads }
     }
 }
 
 impl Kernel {
-    /// Blocks of `threads` that the whole device holds at once.
+    /// How many thread blocks of `threads` the whole device runs at once.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn resident_blocks(&self, threads: u32) -> Result<u32> {
         let device = &self.device;
         let mut blocks = 0;
@@ -110,10 +110,10 @@ impl Kernel {
         Ok(blocks as u32 * device.multiprocessors())
     }
 
-    /// Gives the kernel to `stream` with its `parameters`.
+    /// Submits the kernel with its `parameters` to `stream`.
     ///
     /// # Errors
-    /// Whatever the driver gives; what fails in the kernel is given by a later call.
+    /// Any error of the driver; what fails in the kernel is given by a later call.
     ///
     /// # Safety
     /// The kernel takes parameters of this number and these layouts. Every address in them is of

@@ -26,13 +26,13 @@ mod start;
 mod stream;
 
 pub use cufile::{CuFile, DirectFile};
-pub use device::{Architecture, Device};
+pub use device::{Architecture, Device, DeviceMemory, Submissions};
 pub use event::{Copying, Event};
 pub use kernel::{Grid, Kernel, Module};
 pub use library::search_libraries_in;
-pub use memory::{DeviceBuf, DevicePtr, DeviceSpan, Span};
+pub use memory::{DeviceBuf, DevicePtr, DeviceSpan, DeviceView};
 pub use nvrtc::Compiler;
-pub use pinned::{Mapped, PinnedPool};
+pub use pinned::{MappedMemory, PinnedPool};
 pub use shared::Shared;
 pub use staging::StagingBuffer;
 pub use stream::Stream;

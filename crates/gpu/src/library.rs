@@ -1,4 +1,4 @@
-//! Where shared libraries of NVIDIA's are found.
+//! Where NVIDIA's shared libraries are found.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -8,8 +8,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Looks in these folders too: those of PyPI's `nvidia-*` packages, which the loader of the system
-/// does not know.
+/// Adds `folders` to those that NVIDIA's libraries are looked for in: PyPI's `nvidia-*` packages lie
+/// where the system's loader does not look.
 pub fn search_libraries_in(folders: impl IntoIterator<Item = PathBuf>) {
     let mut known = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
     for folder in folders {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
-use crate::Device;
 use crate::cufile::Registration;
 use crate::driver::Address;
 use crate::failure::OUT_OF_MEMORY;
+use crate::{Device, DeviceMemory};
 
-/// `len` values in device memory, freed (after what uses them) when dropped.
+/// A buffer in device memory. Dropping it waits for the kernels that use it and frees the memory.
 pub struct DeviceBuf<T> {
     device: Device,
     start: Address,
@@ -24,7 +24,7 @@ pub struct DeviceBuf<T> {
 }
 
 impl<T: Pod> DeviceBuf<T> {
-    /// Room for `len` values, whose bits are anything until they are written.
+    /// A buffer of `len` values, whose bits are undefined until they are written.
     ///
     /// # Errors
     /// Not enough device memory.
@@ -57,23 +57,24 @@ impl<T: Pod> DeviceBuf<T> {
         self.len * size_of::<T>()
     }
 
-    /// Where the values lie, as a number.
-    pub fn address(&self) -> u64 {
+    /// The address of the first value, as the driver takes it.
+    pub(crate) fn address(&self) -> Address {
         self.start
     }
 
-    /// Where the values lie, as kernels take it.
+    /// The pointer to the first value, as kernels take it.
     pub fn ptr(&self) -> DevicePtr<T> {
         DevicePtr::at(self.start)
     }
 
-    /// The device whose memory it is.
+    /// The device that the memory belongs to.
     pub fn device(&self) -> &Device {
         &self.device
     }
 }
 
-/// The address of a `T`, or of several, in memory that a GPU's kernels read: a pointer of theirs.
+/// A pointer as kernels have it: the address of a `T`, or of the first of several side by side, in
+/// memory that they reach.
 ///
 /// Nothing keeps the memory: a [`DeviceBuf`] that drops waits for the kernels that were given before.
 #[repr(transparent)]
@@ -89,6 +90,12 @@ impl<T> DevicePtr<T> {
     /// The pointer to what is at `address`.
     pub(crate) const fn at(address: Address) -> Self {
         Self { address, values: PhantomData }
+    }
+
+    /// The pointer to the value that lies `values` values behind this one.
+    #[must_use]
+    pub fn offset(self, values: usize) -> Self {
+        self.field(values * size_of::<T>())
     }
 
     /// The pointer to the `U` that begins `bytes` bytes from here.
@@ -118,6 +125,8 @@ impl<T> fmt::Debug for DevicePtr<T> {
 
 // SAFETY: zero is the null pointer.
 unsafe impl<T> Zeroable for DevicePtr<T> {}
+// SAFETY: an address and nothing else, of which every bit pattern is one; only kernels follow it.
+unsafe impl<T: 'static> Pod for DevicePtr<T> {}
 
 /// The driver's answer says neither what was asked for nor what there is.
 fn no_room(device: &Device, bytes: u64) -> Error {
@@ -125,22 +134,25 @@ fn no_room(device: &Device, bytes: u64) -> Error {
         .expected(format!("{} in one piece", ByteSize(bytes)))
         .hint("end what else uses the GPU, or run with a smaller `--device-memory`, or `--device cpu`");
     match device.memory() {
-        Ok((free, all)) => error.got(format!("{} free of {}", ByteSize(free), ByteSize(all))),
+        Ok(DeviceMemory { free, total }) => {
+            error.got(format!("{} free of {}", ByteSize(free), ByteSize(total)))
+        }
         Err(_) => error,
     }
 }
 
-/// `len` values in device memory that somebody else (PyTorch's allocator) keeps.
+/// Values in device memory that somebody else owns: a [`DeviceBuf`], or PyTorch's allocator.
 #[derive(Debug, Clone, Copy)]
-pub struct Span<T> {
+pub struct DeviceView<T> {
     address: Address,
     len: usize,
     values: PhantomData<T>,
 }
 
-impl<T: Pod> Span<T> {
-    /// Values from `address` on. Whoever gives it keeps the memory until what writes there is done;
-    /// a wrong address is an error of the device at the next call, out of reach of host memory.
+impl<T: Pod> DeviceView<T> {
+    /// The `len` values from `address` on. The caller keeps the memory until all work that uses the view
+    /// has ended; a wrong address is an error of the device at the next call, out of reach of host
+    /// memory.
     pub fn at(address: u64, len: usize) -> Self {
         Self { address, len, values: PhantomData }
     }
@@ -150,29 +162,29 @@ impl<T: Pod> Span<T> {
         self.len
     }
 
-    /// Whether the span has no values.
+    /// Whether the view has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where the values lie, as a number.
-    pub fn address(&self) -> u64 {
+    /// The address of the first value, as the driver takes it.
+    pub(crate) fn address(&self) -> Address {
         self.address
     }
 
-    /// Where the values lie, as kernels take it.
+    /// The pointer to the first value, as kernels take it.
     pub fn ptr(&self) -> DevicePtr<T> {
         DevicePtr::at(self.address)
     }
 }
 
-impl<T: Pod> From<&mut DeviceBuf<T>> for Span<T> {
+impl<T: Pod> From<&mut DeviceBuf<T>> for DeviceView<T> {
     fn from(buffer: &mut DeviceBuf<T>) -> Self {
         Self::at(buffer.start, buffer.len)
     }
 }
 
-/// A part of a buffer of device bytes that one read fills, and that nothing else uses meanwhile.
+/// A part of a buffer in device memory that one read fills, and that nothing else uses meanwhile.
 #[derive(Debug)]
 pub struct DeviceSpan {
     buffer: Arc<DeviceBuf<u8>>,
@@ -180,7 +192,7 @@ pub struct DeviceSpan {
 }
 
 impl DeviceSpan {
-    /// The bytes `range` of `buffer`.
+    /// The part of `buffer` that has the bytes `range`.
     ///
     /// # Panics
     /// If the buffer is shorter.
@@ -189,12 +201,12 @@ impl DeviceSpan {
         Self { buffer: Arc::clone(buffer), range }
     }
 
-    /// Bytes of the span.
+    /// The number of bytes of the span.
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether there are none.
+    /// Whether the span has no bytes.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }

@@ -30,17 +30,17 @@ const NAMES_OF_12: [&str; 3] = ["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so
 const HINT: &str = "pip install nvidia-cuda-nvrtc (for a driver of CUDA 12: nvidia-cuda-nvrtc-cu12), \
                     or install the CUDA toolkit; or run with `--device cpu`";
 
-/// The run-time compiler.
+/// NVRTC, the run-time compiler of CUDA C++.
 pub struct Compiler {
     functions: Functions,
     version: (i32, i32),
 }
 
 impl Compiler {
-    /// The compiler that is installed.
+    /// The compiler that is installed, from a CUDA toolkit or from PyPI.
     ///
     /// # Errors
-    /// There is none: neither a toolkit's nor PyPI's.
+    /// A compiler that is not installed.
     pub fn get() -> Result<&'static Self> {
         static COMPILER: OnceLock<Compiler> = OnceLock::new();
         // A compiler that was missing may have been installed since: only success is kept.
@@ -62,15 +62,15 @@ impl Compiler {
         Ok(Self { functions, version })
     }
 
-    /// Major and minor.
+    /// The compiler's version, major and minor.
     pub fn version(&self) -> (i32, i32) {
         self.version
     }
 
-    /// Compiles `source` for `architecture`; `name` is what messages call it.
+    /// Compiles `source` to machine code for `architecture`; `name` is what messages call it.
     ///
     /// # Errors
-    /// The compiler's log.
+    /// A source that does not compile, with the compiler's log.
     pub fn compile(
         &self,
         name: &str,

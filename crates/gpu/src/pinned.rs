@@ -19,7 +19,7 @@ use crate::{Device, DevicePtr};
 /// Usable by every context, and readable by kernels at an address of its own.
 const PORTABLE_AND_MAPPED: u32 = 3;
 
-/// Pinned memory, cut into buffers that read engines fill and the GPU copies from.
+/// Pinned (page-locked) host memory, as buffers that read engines fill and the GPU copies from.
 #[derive(Debug)]
 pub struct PinnedPool;
 
@@ -33,7 +33,7 @@ impl PinnedPool {
     /// when the last of them drops, or part by part.
     ///
     /// # Errors
-    /// The system does not give so much page-locked memory.
+    /// The system does not lock so much memory.
     pub fn buffers(device: &Device, count: usize, len: usize) -> Result<Vec<AlignedBuf>> {
         let len = len.next_multiple_of(PAGE_BYTES);
         let total = len * count;
@@ -43,7 +43,7 @@ impl PinnedPool {
         if total >= REGISTERED_BYTES {
             let most = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
             let parts = (total / REGISTERED_BYTES).clamp(1, most).min(count);
-            return Self::registered(device, (count, len), parts);
+            return Self::registered(device, count, len, parts);
         }
         // One page more, because the driver aligns to less than a page where it pleases; a part of it
         // is left at the end, so that buffers of two allocations never adjoin.
@@ -61,7 +61,8 @@ impl PinnedPool {
     /// `count` buffers of `len` bytes in `parts` registered parts, each of which a thread makes.
     fn registered(
         device: &Device,
-        (count, len): (usize, usize),
+        count: usize,
+        len: usize,
         parts: usize,
     ) -> Result<Vec<AlignedBuf>> {
         let counts = (0..parts).map(|part| count * (part + 1) / parts - count * part / parts);
@@ -168,46 +169,46 @@ impl Drop for Pinned {
     }
 }
 
-/// Where kernels find the bytes of a buffer of pinned memory.
-pub(crate) fn address_of(device: &Device, buffer: &AlignedBuf) -> Result<u64> {
+/// The pointer by which kernels reach a buffer of pinned memory, as values of any type.
+pub(crate) fn mapped_ptr<T>(device: &Device, buffer: &AlignedBuf) -> Result<DevicePtr<T>> {
     let (mut address, start) = (0, buffer.as_ptr().cast_mut().cast());
     // SAFETY: writes one address; the driver refuses memory that is not pinned.
     device.call("map pinned memory", |d| unsafe {
         (d.host_device_pointer)(&raw mut address, start, 0)
     })?;
-    Ok(address)
+    Ok(DevicePtr::at(address))
 }
 
-/// Pinned memory that kernels read in place, over the link.
-pub struct Mapped {
+/// Pinned host memory that kernels read in place, over the link.
+pub struct MappedMemory {
     buffer: AlignedBuf,
-    address: u64,
+    start: DevicePtr<u8>,
 }
 
-impl Mapped {
-    /// `len` zero bytes, rounded up to pages, for [`bytes_mut`](Self::bytes_mut) to fill.
+impl MappedMemory {
+    /// `len` zero bytes, rounded up to pages, to be filled through [`bytes_mut`](Self::bytes_mut).
     ///
     /// # Errors
-    /// The system does not give so much page-locked memory.
+    /// The system does not lock so much memory.
     pub fn zeroed(device: &Device, len: usize) -> Result<Self> {
         let buffer = PinnedPool::buffers(device, 1, len)?.pop().unwrap_or_default();
-        let address = if buffer.is_empty() { 0 } else { address_of(device, &buffer)? };
-        Ok(Self { buffer, address })
+        let start = if buffer.is_empty() { DevicePtr::NULL } else { mapped_ptr(device, &buffer)? };
+        Ok(Self { buffer, start })
     }
 
-    /// The bytes, to be filled before a kernel reads them.
+    /// The bytes of the memory, to be filled before a kernel reads them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Where kernels find the bytes, as values of any type.
+    /// The pointer by which kernels reach the memory, as values of any type.
     pub fn ptr<T>(&self) -> DevicePtr<T> {
-        DevicePtr::at(self.address)
+        self.start.field(0)
     }
 }
 
-impl std::fmt::Debug for Mapped {
+impl std::fmt::Debug for MappedMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Mapped({})", ByteSize(self.buffer.len() as u64))
+        write!(f, "MappedMemory({})", ByteSize(self.buffer.len() as u64))
     }
 }

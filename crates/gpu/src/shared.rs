@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::mem::size_of;
 
-/// A struct that kernels read or write as the host does.
+/// A struct that has the same layout on the host and in kernels.
 pub trait Shared: Sized {
     /// The struct's name in CUDA C++.
     const CUDA: &'static str;

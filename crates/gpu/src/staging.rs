@@ -1,4 +1,4 @@
-//! Staging: how values pass between a device and host memory that is not page-locked.
+//! Staging: how values pass between a device and host memory that is not pinned.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use crate::{Device, DeviceBuf, PinnedPool, Span, Stream};
+use crate::{Device, DeviceBuf, DeviceView, PinnedPool, Stream};
 
 /// A pinned buffer and a stream of its own, so that a thread fills or empties one while the link is
 /// busy with another.
@@ -17,23 +17,23 @@ pub struct StagingBuffer {
 }
 
 impl StagingBuffer {
-    /// `count` buffers of `bytes` each, rounded up to pages.
+    /// `count` staging buffers of `bytes` each, rounded up to pages.
     ///
     /// # Errors
-    /// The system does not give so much page-locked memory, whatever the driver gives.
+    /// The system does not lock so much memory, any error of the driver.
     pub fn several(device: &Device, count: usize, bytes: usize) -> Result<Vec<Self>> {
         let buffers = PinnedPool::buffers(device, count, bytes)?.into_iter();
         buffers.map(|bytes| Ok(Self { stream: Stream::new(device)?, bytes })).collect()
     }
 
-    /// Starts copying `values` of `from` here; what earlier work of other streams made of them is
-    /// the caller's to wait for.
+    /// Starts copying `values` of `from` to this buffer. Work of other streams that writes them has ended
+    /// before.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If there are no such values, or more than fit.
+    /// If `from` has no such values, or the buffer has no room for them.
     pub fn begin_download<T: Pod>(
         &mut self,
         from: &DeviceBuf<T>,
@@ -49,26 +49,26 @@ impl StagingBuffer {
         })
     }
 
-    /// The first `len` values here, once the copy that was started last is done.
+    /// The first `len` values in this buffer, once the copy that was started last has ended.
     ///
     /// # Errors
-    /// Whatever failed in it.
+    /// Any error of that copy.
     ///
     /// # Panics
-    /// If fewer fit.
+    /// If the buffer has no room for so many.
     pub fn values<T: Pod>(&mut self, len: usize) -> Result<&mut [T]> {
         self.stream.synchronize()?;
         Ok(bytemuck::cast_slice_mut(&mut self.bytes[..len * size_of::<T>()]))
     }
 
-    /// Starts copying the first `len` values here to those of `to` from `at` on.
+    /// Starts copying the first `len` values in this buffer to `to`, from its value `at` on.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If either has fewer.
-    pub fn begin_upload<T: Pod>(&mut self, to: Span<T>, at: usize, len: usize) -> Result<()> {
+    /// If the buffer or `to` has no room for so many.
+    pub fn begin_upload<T: Pod>(&mut self, to: DeviceView<T>, at: usize, len: usize) -> Result<()> {
         let bytes = len * size_of::<T>();
         assert!(at + len <= to.len() && bytes <= self.bytes.len(), "{len} values to {at}");
         let to = to.address() + (at * size_of::<T>()) as u64;
@@ -79,10 +79,10 @@ impl StagingBuffer {
         })
     }
 
-    /// Waits for the copy that was started last.
+    /// Waits for the end of the copy that was started last.
     ///
     /// # Errors
-    /// Whatever failed in it.
+    /// Any error of that copy.
     pub fn synchronize(&self) -> Result<()> {
         self.stream.synchronize()
     }

@@ -11,12 +11,12 @@ use crate::driver::{Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
 use crate::{Copying, Device, DeviceBuf, Event};
 
-/// An order of work on a device: what one stream is given runs one behind the other.
+/// A queue of work on a device: kernels and copies run one after the other, as they were submitted.
 #[derive(Debug)]
 pub struct Stream {
     device: Device,
     handle: Handle,
-    /// Where it has multiprocessors of its own.
+    /// The green context whose multiprocessors its kernels are confined to, if they are.
     green: Option<GreenContext>,
 }
 
@@ -26,27 +26,28 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A stream that waits for no other.
+    /// A stream whose work waits for no other stream's.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn new(device: &Device) -> Result<Self> {
         Self::with_priority(device, 0)
     }
 
-    /// A stream whose work goes before that of others: what a loader's kernels want beside training.
+    /// A stream of the greatest priority: its kernels go before those of other streams, as a loader's do
+    /// beside training.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn urgent(device: &Device) -> Result<Self> {
         Self::with_priority(device, greatest_priority(device)?)
     }
 
-    /// As [`urgent`](Self::urgent), a stream whose kernels run on at most `most` multiprocessors and
-    /// leave the others alone; where the driver or the GPU cannot do that, why.
+    /// A stream like one of [`urgent`](Self::urgent), whose kernels run on at most `most` multiprocessors
+    /// and leave the others alone; where the driver or the GPU cannot do that, the reason in words.
     ///
     /// # Errors
-    /// Fewer than the GPU sets apart, whatever the driver gives.
+    /// Fewer than the GPU sets apart, any error of the driver.
     pub fn urgent_on(device: &Device, most: u32) -> Result<Result<Self, String>> {
         match Self::in_green_context(device, most) {
             Ok(stream) => Ok(Ok(stream)),
@@ -70,18 +71,18 @@ impl Stream {
         Ok(Self { device: device.clone(), handle, green: None })
     }
 
-    /// Its device.
+    /// The device that the stream's work runs on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// How many multiprocessors its kernels may run on.
+    /// How many multiprocessors the stream's kernels may run on.
     pub fn multiprocessors(&self) -> u32 {
         let all = || self.device.multiprocessors();
         self.green.as_ref().map_or_else(all, GreenContext::multiprocessors)
     }
 
-    /// The driver's handle, as PyTorch's `ExternalStream` takes it.
+    /// The driver's handle of the stream, as PyTorch's `ExternalStream` takes it.
     pub fn handle(&self) -> u64 {
         self.handle.addr() as u64
     }
@@ -90,19 +91,19 @@ impl Stream {
         self.handle
     }
 
-    /// Waits until all that was given so far is done.
+    /// Waits until all work that was submitted so far has ended.
     ///
     /// # Errors
-    /// Whatever failed in it.
+    /// Any error of that work.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: a live stream.
         self.device.call("finish a stream", |d| unsafe { (d.stream_sync)(self.handle) })
     }
 
-    /// Copies `values` to the start of `to`, and waits.
+    /// Copies `values` to the start of `to`, and waits for the copy's end.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If `to` is shorter.
@@ -110,10 +111,10 @@ impl Stream {
         self.upload_at(to, 0, values)
     }
 
-    /// Copies `values` to those of `to` from `at` on, and waits.
+    /// Copies `values` to `to`, from its value `at` on, and waits for the copy's end.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If `to` is shorter.
@@ -130,23 +131,23 @@ impl Stream {
         self.synchronize()
     }
 
-    /// A device copy of `values`.
+    /// A new buffer in device memory that holds `values`.
     ///
     /// # Errors
-    /// Not enough device memory, whatever the driver gives.
+    /// Not enough device memory, any error of the driver.
     pub fn uploaded<T: Pod>(&self, values: &[T]) -> Result<DeviceBuf<T>> {
         let mut to = DeviceBuf::new(&self.device, values.len())?;
         self.upload(&mut to, values)?;
         Ok(to)
     }
 
-    /// The first `len` values of `from`, after all that was given so far.
+    /// The first `len` values of `from`, once all work that was submitted so far has ended.
     ///
     /// # Errors
-    /// Whatever failed in it.
+    /// Any error of that work, or of the copy.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If `from` is shorter.
     pub fn download<T: Pod + Zeroable>(&self, from: &DeviceBuf<T>, len: usize) -> Result<Vec<T>> {
         assert!(len <= from.len(), "{len} values out of {}", from.len());
         let mut values: Vec<T> = zeroed_vec(len);
@@ -161,21 +162,22 @@ impl Stream {
         Ok(values)
     }
 
-    /// Starts copying the first `len` bytes of each of `from` to `to`, one after the other from byte
-    /// `at` on; `event` is to tell when that is done.
+    /// Starts copying the first `len` bytes of each buffer of `from` to `to`, one after the other from its
+    /// byte `at` on; `event` happens when they are copied.
     ///
     /// Buffers that lie side by side in memory go in one copy: a link gives more to larger ones.
     ///
     /// # Errors
-    /// Whatever the driver gives; the buffers are lost then.
+    /// Any error of the driver; the buffers are lost then.
     ///
     /// # Panics
     /// If a buffer or `to` is shorter.
     pub fn start_upload<B: AsRef<[u8]>>(
         &self,
+        from: Vec<B>,
+        len: usize,
         to: &DeviceBuf<u8>,
         at: usize,
-        (from, len): (Vec<B>, usize),
         event: Event,
     ) -> Result<Copying<Vec<B>>> {
         let is_there = from.iter().all(|buffer| len <= buffer.as_ref().len());
@@ -199,13 +201,13 @@ impl Stream {
         Copying::until(event, self, from)
     }
 
-    /// Copies value `from` of `values` to place `to`, in order with the stream.
+    /// Copies value number `from` of `values` over value number `to`, in order with the stream.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If there is no such value or place.
+    /// If `values` has not so many values.
     pub fn copy_value<T: Pod>(
         &self,
         values: &mut DeviceBuf<T>,
@@ -223,7 +225,7 @@ impl Stream {
     /// Sets every byte of `to` to `byte`, in order with the stream.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn fill_bytes<T: Pod>(&self, to: &mut DeviceBuf<T>, byte: u8) -> Result<()> {
         if to.is_empty() {
             return Ok(());

@@ -51,7 +51,7 @@ impl CuFiles {
             Destination::Device(span) => {
                 self.files.place(&read, Memory::Device).and_then(|place| {
                     let file = self.stripe(place.stripe)?;
-                    file.read(span, (read.at, read.len), place.offset)
+                    file.read(span, read.at..read.at + read.len, place.offset)
                 })
             }
             Destination::Host(_) => Err(Error::new(ErrorKind::Input, "read by cuFile")

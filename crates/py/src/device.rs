@@ -69,8 +69,9 @@ pub(crate) fn add_library_folders(folders: Vec<PathBuf>) {
 pub(crate) fn cuda_devices(py: Python<'_>) -> PyResult<Vec<(String, String, u64, u64)>> {
     let describe = |ordinal| -> Result<_> {
         let device = Device::open(ordinal)?;
-        let (free, total) = device.memory()?;
-        Ok((device.name().to_owned(), device.architecture().to_string(), free, total))
+        let memory = device.memory()?;
+        let (name, architecture) = (device.name().to_owned(), device.architecture().to_string());
+        Ok((name, architecture, memory.free, memory.total))
     };
     let all = || -> Result<Vec<_>> { (0..Device::count()?).map(describe).collect() };
     Call::new(None).run(py, all)

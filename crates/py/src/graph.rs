@@ -19,7 +19,7 @@ use tiergraph_analytics::{
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
-use tiergraph_gpu::Span;
+use tiergraph_gpu::DeviceView;
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
 
@@ -296,11 +296,11 @@ impl Graph {
             let len = graph.vertices() * width;
             let report = match is_double {
                 true => {
-                    let xy = (Span::<f64>::at(x, len), Span::at(y, len));
+                    let xy = (DeviceView::<f64>::at(x, len), DeviceView::at(y, len));
                     gpu::propagate_on_device(graph, gpu, xy, &how, progress)
                 }
                 false => {
-                    let xy = (Span::<f32>::at(x, len), Span::at(y, len));
+                    let xy = (DeviceView::<f32>::at(x, len), DeviceView::at(y, len));
                     gpu::propagate_on_device(graph, gpu, xy, &how, progress)
                 }
             }?;

@@ -81,7 +81,7 @@ impl<'a> Small<'a> {
     /// The small levels of a search that is known to have many: lists are made at once.
     ///
     /// # Errors
-    /// Whatever a pass gives.
+    /// Any error of a pass.
     pub(super) fn many(graph: &'a Graph) -> Result<Self> {
         Ok(Self { lists: Lists::new(graph)?, levels: 0, spent: Duration::ZERO, pages: None })
     }

@@ -41,7 +41,7 @@ const LIST_SHARE: usize = 64;
 /// Searches from `source`, a vertex of the graph's own order.
 ///
 /// # Errors
-/// A source that is no vertex, state that does not fit the memory, whatever a pass gives.
+/// A source that is no vertex, state that does not fit the memory, any error of a pass.
 pub fn bfs(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     search(graph, source, progress, |search, frontier| search.plan(frontier))
 }

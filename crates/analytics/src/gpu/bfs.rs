@@ -35,7 +35,7 @@ const PUSH_COST: u64 = 14;
 /// Searches from `source`, a vertex of the graph's own order.
 ///
 /// # Errors
-/// A source that is no vertex, state that does not fit the device, whatever a pass gives.
+/// A source that is no vertex, state that does not fit the device, any error of a pass.
 pub fn bfs(
     graph: &Graph,
     gpu: &Gpu,

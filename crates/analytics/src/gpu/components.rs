@@ -17,7 +17,7 @@ use crate::report::{Run, RunReport};
 /// Finds the weakly connected components.
 ///
 /// # Errors
-/// State that does not fit the device, whatever a pass gives.
+/// State that does not fit the device, any error of a pass.
 pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     let state = padded(graph, n);
@@ -41,7 +41,7 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
         Order::Here(positions) => {
             let mut least = DeviceBuf::new(&gpu.device, state)?;
             ValueKernels::new(&gpu.device)?.fill(&passes.stream, &mut least, u32::MAX)?;
-            forest.name(&passes.stream, &mut parent, &positions, &mut least)?;
+            forest.label(&passes.stream, &mut parent, &positions, &mut least)?;
         }
         Order::Elsewhere => {
             let roots = passes.download(&parent, n)?;

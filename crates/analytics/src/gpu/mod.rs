@@ -171,7 +171,7 @@ impl Gpu {
         if options.transfers == Transfers::Direct {
             CuFile::get(&device)?;
         }
-        let (free, _) = device.memory()?;
+        let free = device.memory()?.free;
         let memory = options.memory.unwrap_or(free / 10 * 9);
         if memory > free {
             return Err(Error::new(ErrorKind::Device, "use GPU memory")
@@ -190,7 +190,7 @@ impl Gpu {
     /// The graph's vertex that the user calls `id`: on the device, if it has the user's order.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] if there is none, whatever the driver gives.
+    /// [`ErrorKind::Input`] if there is none, any error of the driver.
     pub fn find(&self, graph: &Graph, id: u64) -> Result<u32> {
         if let Some(positions) = self.kept.positions(graph) {
             let stream = Stream::new(&self.device)?;

@@ -49,7 +49,7 @@ pub fn pagerank(
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;
-    state.kernels.unscale(&passes.stream, (&mut state.x, linked), &state.degrees)?;
+    state.kernels.unscale(&passes.stream, &mut state.x, &state.degrees, linked)?;
     Ok((passes.to_user_order(&state.x, (linked, walk.isolated_rank()))?, report))
 }
 

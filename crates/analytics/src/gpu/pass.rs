@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tiergraph_core::trace::Track;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
-use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, Slices, Variant};
+use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, SliceIndex, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, NextPass};
 
@@ -73,7 +73,7 @@ impl<'a, P: Program> Passes<'a, P> {
         let stream = Stream::new(device)?;
         let file = file_of(graph, arcs.direction);
         // Others may have taken memory since the graph came here.
-        let is_room = state_bytes <= device.memory()?.0;
+        let is_room = state_bytes <= device.memory()?.free;
         let room = if is_room { gpu.memory.saturating_sub(state_bytes) } else { 0 };
         let kept = gpu.kept.get(graph, file, room);
         let resident_why = match kept {
@@ -144,7 +144,7 @@ impl<'a, P: Program> Passes<'a, P> {
         let (graph, device, shape) = (self.graph, self.stream.device(), self.shape);
         let (tables, options) = (&*self.on_device.tables, &self.gpu.options);
         let slots = BlockStream::device_bytes(shape, tables);
-        let free = device.memory()?.0.saturating_sub(slots) / 10 * 9;
+        let free = device.memory()?.free.saturating_sub(slots) / 10 * 9;
         let fit = Resident::blocks_in(tables, self.left.min(free));
         let is_whole = options.residency && fit == tables.blocks;
         let blocks = if is_whole || options.residency && in_part { fit } else { 0 };
@@ -262,7 +262,7 @@ impl<'a, P: Program> Passes<'a, P> {
         self.timeline.span((Track::Device, "edge_map, resident"), stream, || match &tables.tiles {
             None => kernel.raw(stream, blocks, tables.block_bytes, program),
             Some(tiles) => {
-                let pass = tiles.pass(blocks, Slices::All(resident.slices()), flags);
+                let pass = tiles.pass(blocks, SliceIndex::Resident(resident.slices()), flags);
                 kernel.tiles(stream, &pass, program)
             }
         })

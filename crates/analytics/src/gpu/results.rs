@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{Columns, Program, ValueKernels};
-use tiergraph_gpu::{DeviceBuf, Span};
+use tiergraph_gpu::{DeviceBuf, DeviceView};
 use tiergraph_mem::zeroed_vec;
 
 use super::pass::Passes;
@@ -25,7 +25,7 @@ impl<P: Program> Passes<'_, P> {
             return Ok(Order::Elsewhere);
         }
         let left = self.left.saturating_sub(self.on_device.bytes_beside_tables());
-        let room = left.min(self.stream.device().memory()?.0);
+        let room = left.min(self.stream.device().memory()?.free);
         match room.checked_sub((self.graph.vertices() * value_bytes) as u64) {
             Some(room) => self.on_device.vertices.order(self.graph, &self.stream, room),
             None => Ok(Order::Elsewhere),
@@ -60,7 +60,7 @@ impl<P: Program> Passes<'_, P> {
             kernels.fill(stream, &mut ordered, rest)?;
         }
         let columns = Columns::single(Some(&positions), count);
-        kernels.place(stream, &columns, values, Span::from(&mut ordered))?;
+        kernels.panel_to_rows(stream, &columns, values, DeviceView::from(&mut ordered))?;
         self.download_to(&ordered, &mut out)?;
         Ok(out)
     }

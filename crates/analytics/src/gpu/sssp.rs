@@ -22,7 +22,7 @@ use crate::sssp::near::Near;
 /// arc weighs 1.
 ///
 /// # Errors
-/// A source that is no vertex, state that does not fit the device, whatever a pass gives.
+/// A source that is no vertex, state that does not fit the device, any error of a pass.
 pub fn sssp(
     graph: &Graph,
     gpu: &Gpu,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
 use tiergraph_core::{Result, ThreadPool};
-use tiergraph_gpu::{Device, DeviceBuf, Span, StagingBuffer};
+use tiergraph_gpu::{Device, DeviceBuf, DeviceView, StagingBuffer};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{HUGE_PAGE_BYTES, Reservation};
 
@@ -77,7 +77,7 @@ impl Staging {
         &self,
         threads: &ThreadPool,
         (from, per_from): (&[U], usize),
-        (to, per): (Span<T>, usize),
+        (to, per): (DeviceView<T>, usize),
         put: impl Fn(&[U], &mut [T]) + Sync,
     ) -> Result<()> {
         let step = step::<T>(per);

@@ -83,7 +83,7 @@ pub struct Propagate {
 ///
 /// # Errors
 /// A length that is not `width` × |V|, weights asked of a graph without, state that does not fit
-/// the memory, whatever a pass gives.
+/// the memory, any error of a pass.
 pub fn propagate<T: Value>(
     graph: &Graph,
     x: &[T],

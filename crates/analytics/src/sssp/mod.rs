@@ -28,7 +28,7 @@ use near::Passed;
 /// arc weighs 1.
 ///
 /// # Errors
-/// A source that is no vertex, state that does not fit the memory, whatever a pass gives.
+/// A source that is no vertex, state that does not fit the memory, any error of a pass.
 pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "find paths from vertex", source)?;

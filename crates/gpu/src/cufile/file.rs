@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ const _: () = assert!(size_of::<Descriptor>() == 24 && offset_of!(Descriptor, ha
 /// `CU_FILE_HANDLE_TYPE_OPAQUE_FD`.
 const FILE_DESCRIPTOR: c_int = 1;
 
-/// A file that is read into device memory.
+/// A file that cuFile reads into device memory.
 #[derive(Debug)]
 pub struct DirectFile {
     cufile: &'static CuFile,
@@ -79,28 +80,27 @@ impl DirectFile {
         Ok(Self { cufile, device, handle, path, bypasses_cache, _file: file })
     }
 
-    /// Whether it is read past the page cache.
+    /// Whether the file is read past the page cache.
     pub fn bypasses_cache(&self) -> bool {
         self.bypasses_cache
     }
 
-    /// Reads `len` bytes from `offset` on to byte `at` of `to`, and waits for them; gives how many came:
-    /// fewer at the file's end.
+    /// Reads bytes of the file, from `offset` on, into the bytes `part` of `to`, and waits for them.
+    /// Returns how many were read: fewer than asked for at the file's end.
     ///
-    /// Nothing that the device was given before may use that part still: reads are in the order of no
-    /// stream.
+    /// No kernel or copy may use that part meanwhile: reads are in the order of no stream.
     ///
     /// # Errors
-    /// What cuFile or the system gives, with the file and the offset.
+    /// Any error of cuFile or of the system, with the file and the offset.
     ///
     /// # Panics
     /// If `to` is shorter.
-    pub fn read(&self, to: &DeviceSpan, (at, len): (usize, usize), offset: u64) -> Result<usize> {
-        assert!(at + len <= to.len(), "{len} bytes to {at} of {}", to.len());
+    pub fn read(&self, to: &DeviceSpan, part: Range<usize>, offset: u64) -> Result<usize> {
+        assert!(part.end <= to.len(), "{part:?} of {}", to.len());
         self.device.bind()?;
-        let (start, at) = (pointer(to.buffer()), to.start() + at);
+        let (start, at, len) = (pointer(to.buffer()), to.start() + part.start, part.len());
         let mut filled = 0;
-        // A call may bring less than asked for.
+        // A call may read less than asked for.
         while filled < len {
             let (left, from) = (len - filled, (offset + filled as u64) as i64);
             // SAFETY: `len` bytes of the buffer from `at` on are there, by the assertion, and the call

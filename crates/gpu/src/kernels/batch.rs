@@ -1,14 +1,14 @@
-//! What is sampled from, what is asked for, and what comes of it.
+//! The neighbour lists that a sampler draws from, the requests that it takes, and the batches that come.
 
-use crate::{DeviceBuf, DevicePtr, Mapped, Span};
+use crate::{DeviceBuf, DevicePtr, DeviceView, MappedMemory};
 
-/// The neighbours of all vertices.
+/// The neighbours of all vertices, list after list, in memory that kernels read.
 #[derive(Debug)]
 pub enum Neighbors {
-    /// Neighbours in device memory.
+    /// Lists in device memory.
     Device(DeviceBuf<u32>),
-    /// Neighbours in host memory that kernels read.
-    Host(Mapped),
+    /// Lists in pinned host memory, which kernels read over the link.
+    Host(MappedMemory),
 }
 
 impl Neighbors {
@@ -20,58 +20,59 @@ impl Neighbors {
     }
 }
 
-/// A graph's lists: those of vertex v at `offsets[v]..offsets[v + 1]`.
+/// A graph's neighbour lists: the neighbours of vertex v are `neighbors[offsets[v]..offsets[v + 1]]`.
 #[derive(Debug)]
 pub struct Lists {
-    /// Where each vertex's list begins in `neighbors`, and behind the last one where it ends: |V| + 1.
+    /// |V| + 1 offsets: the index in `neighbors` at which each vertex's list begins, then the number of
+    /// all neighbours.
     pub offsets: DeviceBuf<u64>,
     /// The lists of all vertices, one after the other.
     pub neighbors: Neighbors,
 }
 
-/// What to sample.
+/// A batch to be sampled.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The seeds, as the graph numbers them.
     pub seeds: &'a [u32],
-    /// The most neighbours of each hop; `u32::MAX` for all.
+    /// For each hop, the most neighbours that a node takes; `u32::MAX` for all.
     pub fanouts: &'a [u32],
-    /// The epoch's key.
+    /// The key of the epoch's random draws.
     pub key: [u32; 2],
     /// The batch's number in its epoch.
     pub batch: u32,
 }
 
-/// A sampled batch's sizes; its arrays are in the [`Sampler`] until the next one.
+/// The sizes of a sampled batch. Its arrays stay in the [`Sampler`](super::Sampler) until the next batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sampled {
-    /// Seeds, then the new nodes of each hop.
+    /// How many seeds there are, then how many new nodes each hop found.
     pub num_sampled_nodes: Vec<usize>,
-    /// Edges of each hop.
+    /// How many edges each hop sampled.
     pub num_sampled_edges: Vec<usize>,
 }
 
 impl Sampled {
-    /// The batch's nodes.
+    /// How many nodes the batch has.
     pub fn nodes(&self) -> usize {
         self.num_sampled_nodes.iter().sum()
     }
 
-    /// The batch's edges.
+    /// How many edges the batch has.
     pub fn edges(&self) -> usize {
         self.num_sampled_edges.iter().sum()
     }
 }
 
-/// Where a batch is written to, as PyG takes it.
+/// The device arrays that a batch is exported to, in the types that PyG takes.
 #[derive(Debug)]
 pub struct BatchOutputs<'a> {
-    /// Each vertex's position in the user's order; without, it is the vertex's number.
+    /// Each vertex's position in the user's order; `None` if that is the vertex's number.
     pub positions: Option<&'a DeviceBuf<u32>>,
-    /// Room for each node's position in the user's order.
-    pub nodes: Span<i64>,
-    /// Room for the edges' sources and then their destinations, as places among the nodes.
-    pub edge_index: Span<i64>,
-    /// Room for the number of each edge's arc.
-    pub e_id: Span<i64>,
+    /// Becomes each node's position in the user's order.
+    pub nodes: DeviceView<i64>,
+    /// Becomes the sources of all edges and then their destinations, as indices among the nodes.
+    pub edge_index: DeviceView<i64>,
+    /// Becomes the number of each edge's arc.
+    pub e_id: DeviceView<i64>,
 }

@@ -1,39 +1,40 @@
-//! Where blocks lie in device memory.
+//! Blocks in device memory, as kernels take them.
 
 use bytemuck::Zeroable;
 
 use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr};
 
-/// The most blocks that are computed on by one launch while they stream in.
-pub const BATCH: usize = 8;
+/// The most blocks of a batch: those that one launch computes on while others stream in.
+pub const MAX_BATCH: usize = 8;
 
 shared! {
-    /// Blocks in device memory, as kernels take them: `types.cuh`.
+    /// Blocks in device memory: each at an address of its own, or a batch side by side.
     #[derive(Debug)]
     pub struct Blocks as "Blocks" {
-        addresses: DevicePtr<u64>,
+        addresses: DevicePtr<DevicePtr<u8>>,
         base: DevicePtr<u8>,
         damaged: DevicePtr<u32>,
         size: u32,
         count: u32,
-        numbers: [u32; BATCH],
+        numbers: [u32; MAX_BATCH],
     }
 }
 
 impl Blocks {
-    /// Block i at the address `addresses[i]`.
-    pub fn at(addresses: &DeviceBuf<u64>) -> Self {
+    /// The first blocks of a graph, block i at the address `addresses[i]`.
+    pub fn at(addresses: &DeviceBuf<DevicePtr<u8>>) -> Self {
         Self { addresses: addresses.ptr(), count: addresses.len() as u32, ..Self::zeroed() }
     }
 
-    /// The blocks `numbers`, one behind the other from the start of `buffer`, `size` bytes each.
+    /// A batch: the blocks `numbers` of a graph, side by side from the start of `buffer`, `size` bytes
+    /// each.
     ///
     /// # Panics
-    /// If they are more than [`BATCH`], or than `buffer` holds.
+    /// If there are more blocks than [`MAX_BATCH`], or than `buffer` holds.
     pub fn batch(buffer: &DeviceBuf<u8>, size: usize, numbers: &[u32]) -> Self {
-        assert!(numbers.len() <= BATCH && numbers.len() * size <= buffer.len());
-        let mut all = [u32::MAX; BATCH];
+        assert!(numbers.len() <= MAX_BATCH && numbers.len() * size <= buffer.len());
+        let mut all = [u32::MAX; MAX_BATCH];
         all[..numbers.len()].copy_from_slice(numbers);
         Self {
             base: buffer.ptr(),
@@ -44,9 +45,9 @@ impl Blocks {
         }
     }
 
-    /// The same blocks, of which those are left out that `damaged` marks.
+    /// The same batch, of which kernels leave out block i where `damaged[i]` is not 0.
     #[must_use]
-    pub fn unless(self, damaged: &DeviceBuf<u32>) -> Self {
+    pub fn without(self, damaged: &DeviceBuf<u32>) -> Self {
         Self { damaged: damaged.ptr(), ..self }
     }
 

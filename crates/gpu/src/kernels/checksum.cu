@@ -15,7 +15,7 @@ struct Arguments {
     const u32* tables;  // 4 × 256: CRCs of a byte with 0 to 3 zero bytes behind it.
     const u32* powers;  // Of each piece.
     u32* sums;          // Of each block; zero before, and after `verify` whether it is damaged.
-    u32* worst;         // The least number of a damaged block.
+    u32* first_damaged;  // The least number of a damaged block.
     u32 pieces;         // Of a block.
     u32 whole;          // What the initial and the final value contribute, and the salt.
 };
@@ -36,10 +36,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum(Arguments a) {
     __shared__ u32 tables[4][256];
     for (u32 i = threadIdx.x; i < 1024; i += THREADS) tables[i / 256][i % 256] = a.tables[i];
     __syncthreads();
-    u32 groups = (a.pieces + THREADS - 1) / THREADS, place = blockIdx.x / groups;
+    u32 groups = (a.pieces + THREADS - 1) / THREADS, index = blockIdx.x / groups;
     u32 piece = blockIdx.x % groups * THREADS + threadIdx.x, crc = 0;
     if (piece < a.pieces) {
-        const uint4* from = (const uint4*)(block_at(a.blocks, place) + piece * PIECE);
+        const uint4* from = (const uint4*)(block_at(a.blocks, index) + piece * PIECE);
 #pragma unroll
         for (u32 i = 0; i < PIECE / 16; i++) {
             uint4 four = from[i];
@@ -55,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum(Arguments a) {
         crc = multiply(crc, a.powers[piece]);
     }
     crc = __reduce_xor_sync(ALL, crc);
-    if (threadIdx.x % WARP == 0) atomicXor(a.sums + place, crc);
+    if (threadIdx.x % WARP == 0) atomicXor(a.sums + index, crc);
 }
 
 extern "C" __global__ void verify(Arguments a, u32 count) {
-    u32 place = blockIdx.x * blockDim.x + threadIdx.x;
-    if (place >= count) return;
-    u32 stored = ((const u32*)block_at(a.blocks, place))[CRC_AT / 4];
-    bool damaged = (a.sums[place] ^ a.whole) != stored;
-    a.sums[place] = damaged;
-    if (damaged) atomicMin(a.worst, a.blocks.addresses ? place : a.blocks.numbers[place]);
+    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index >= count) return;
+    u32 stored = ((const u32*)block_at(a.blocks, index))[CRC_AT / 4];
+    bool damaged = (a.sums[index] ^ a.whole) != stored;
+    a.sums[index] = damaged;
+    if (damaged) atomicMin(a.first_damaged, a.blocks.addresses ? index : a.blocks.numbers[index]);
 }

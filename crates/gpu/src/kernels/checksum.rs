@@ -1,4 +1,4 @@
-//! Launches of `checksum.cu`: CRC-32C of blocks in device memory.
+//! Launches of `checksum.cu`: blocks in device memory are compared with their CRC-32C.
 
 use tiergraph_core::Result;
 
@@ -21,13 +21,13 @@ shared! {
         tables: DevicePtr<u32>,
         powers: DevicePtr<u32>,
         sums: DevicePtr<u32>,
-        worst: DevicePtr<u32>,
+        first_damaged: DevicePtr<u32>,
         pieces: u32,
         whole: u32,
     }
 }
 
-/// The compiled kernels, for blocks of one size.
+/// The compiled kernels that compare blocks of one size with their checksums.
 #[derive(Debug)]
 pub struct Checksum {
     sum: Kernel,
@@ -44,11 +44,11 @@ pub(super) fn source() -> Source {
 }
 
 impl Checksum {
-    /// Compiles them for blocks of `block_bytes`, a multiple of 128, whose stored checksums are
+    /// Compiles the kernels for blocks of `block_bytes`, a multiple of 128, whose stored checksums are
     /// their CRC-32C exclusive-or `salt`.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(stream: &Stream, block_bytes: usize, salt: u32) -> Result<Self> {
         let module = source().compile(stream.device())?;
         Ok(Self {
@@ -60,28 +60,29 @@ impl Checksum {
         })
     }
 
-    /// Checks the first `count` of `blocks`. `damaged`, which is zero, tells of each whether it is;
-    /// `worst` becomes the least number of a damaged one.
+    /// Compares the first `count` of `blocks` with their checksums, in order with the stream. Where block
+    /// i differs, `damaged[i]`, 0 before, becomes 1, and `first_damaged` at most the block's number.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If `damaged` has no place for a block.
+    /// If `damaged` is shorter than `count`.
     pub fn check(
         &self,
         stream: &Stream,
         blocks: Blocks,
         count: u32,
-        (damaged, worst): (&mut DeviceBuf<u32>, &DeviceBuf<u32>),
+        damaged: &mut DeviceBuf<u32>,
+        first_damaged: &DeviceBuf<u32>,
     ) -> Result<()> {
-        assert!(damaged.len() >= count as usize && !worst.is_empty());
+        assert!(damaged.len() >= count as usize && !first_damaged.is_empty());
         let arguments = Arguments {
             blocks,
             tables: self.tables.ptr(),
             powers: self.powers.ptr(),
             sums: damaged.ptr(),
-            worst: worst.ptr(),
+            first_damaged: first_damaged.ptr(),
             pieces: self.powers.len() as u32,
             whole: self.whole,
         };

@@ -3,7 +3,7 @@
 use tiergraph_core::Result;
 
 use super::programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
-use super::survey::{Segment, Slices};
+use super::slice_index::{Segment, Slice, SliceIndex};
 use super::{Blocks, Source, TILES, TYPES};
 use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
@@ -22,15 +22,15 @@ const PART: u32 = 4;
 /// Bytes of a raw block's header.
 const HEADER: usize = 64;
 
-/// What the bytes of blocks are.
+/// How blocks store arcs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Plain ids of 4 or 8 bytes.
+    /// Lists of plain neighbour ids: codec `raw`.
     Raw {
-        /// 4 or 8.
+        /// Bytes of an id: 4 or 8.
         id_bytes: u32,
     },
-    /// Packed tiles.
+    /// Packed tiles: codec `packed`.
     Tiles {
         /// Whether undirected edges are stored once.
         stored_once: bool,
@@ -46,10 +46,10 @@ enum Tier {
     Streamed,
 }
 
-/// What a program is compiled for.
+/// What a program is compiled for, beside the device.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Layout of the blocks.
+    /// How the blocks store arcs.
     pub layout: Layout,
     /// Bytes of a weight that the program reads: 4 or 8; 0 if it reads none.
     pub weight_bytes: u32,
@@ -159,7 +159,7 @@ shared! {
     struct TilesArguments as "Arguments" {
         blocks: Blocks,
         segments: DevicePtr<Segment>,
-        slices: DevicePtr<u64>,
+        slices: DevicePtr<Slice>,
         count: DevicePtr<u32>,
         active: DevicePtr<u8>,
         number: u32,
@@ -168,15 +168,15 @@ shared! {
     }
 }
 
-/// A pass over slices of tiles.
+/// The slices of tiles that a program goes over, and how they are decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct TilesPass<'a> {
-    /// Where the blocks are.
+    /// The blocks that hold the slices.
     pub blocks: Blocks,
     /// All segments of the graph.
     pub segments: &'a DeviceBuf<Segment>,
-    /// The slices.
-    pub slices: Slices<'a>,
+    /// The slices that the program goes over.
+    pub slices: SliceIndex<'a>,
     /// A flag for every `2^columns_log2` vertices; segments without an active one are skipped.
     pub active: Option<&'a DeviceBuf<u8>>,
     /// The binary logarithm of the columns of a tile.
@@ -186,10 +186,10 @@ pub struct TilesPass<'a> {
 }
 
 impl<P: Program> EdgeMap<P> {
-    /// Compiles `P`.
+    /// Compiles the program for `device`.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(device: &Device, variant: &Variant) -> Result<Self> {
         let compile = |tier| -> Result<Kernel> {
             variant.source::<P>(tier).compile(device)?.kernel(variant.kernel::<P>().0)
@@ -208,14 +208,14 @@ impl<P: Program> EdgeMap<P> {
         if blocks.are_resident() { &self.resident } else { &self.streamed }
     }
 
-    /// Runs the program over raw blocks of `block_bytes` each.
+    /// Runs `program` over raw blocks of `block_bytes` each, in order with the stream.
     ///
-    /// `blocks` holds whole raw blocks, and `program` vertex state for every vertex in them. Where
-    /// that is not so, device memory is read or written out of place, which the driver reports or
-    /// the result shows; host memory is out of a kernel's reach.
+    /// `blocks` holds whole raw blocks, and `program` state of every vertex in them. Where that is not
+    /// so, other device memory is read or written, which the driver reports or the result shows; host
+    /// memory is out of a kernel's reach.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn raw(
         &self,
         stream: &Stream,
@@ -235,13 +235,14 @@ impl<P: Program> EdgeMap<P> {
         unsafe { self.kernel(blocks).launch(stream, grid, &[&arguments, program]) }
     }
 
-    /// Runs the program over slices of tiles, which [`Survey`](super::Survey) listed from these
-    /// segments in these blocks. `program` has vertex state for every row and column of a tile.
+    /// Runs `program` over slices of tiles, which a [`SliceIndexer`](super::SliceIndexer) found in the
+    /// pass's blocks, in order with the stream. `program` has state of every row and column of a tile.
     ///
     /// # Errors
-    /// As [`raw`](Self::raw).
+    /// Any error of the driver.
     pub fn tiles(&self, stream: &Stream, pass: &TilesPass<'_>, program: &P) -> Result<()> {
-        let (slices, count, number) = pass.slices.parts();
+        let (slices, count) = pass.slices.parts();
+        let number = slices.len() as u32;
         let arguments = TilesArguments {
             blocks: pass.blocks,
             segments: pass.segments.ptr(),

@@ -21,9 +21,9 @@ __device__ inline u32 entry_of(const Entry* entries, u32 count, u32 arc) {
 
 extern "C" __global__ void __launch_bounds__(THREADS) edge_map_raw(Arguments a, Program program) {
     __shared__ Program::Message messages[CHUNK];
-    u32 place = blockIdx.x / a.chunks;
-    if (is_damaged(a.blocks, place)) return;
-    RawBlock block(block_at(a.blocks, place));
+    u32 index = blockIdx.x / a.chunks;
+    if (is_damaged(a.blocks, index)) return;
+    RawBlock block(block_at(a.blocks, index));
     u32 begin = blockIdx.x % a.chunks * CHUNK;
     if (begin >= block.arcs) return;
     u32 end = min(begin + CHUNK, block.arcs);

@@ -127,9 +127,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) edge_map_rows(Arguments a,
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
     u32 parts = (a.chunks + PART - 1) / PART, all = a.blocks.count * parts;
     for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < all; i += warps) {
-        u32 place = i / parts;
-        if (is_damaged(a.blocks, place)) continue;
-        RawBlock block(block_at(a.blocks, place));
+        u32 index = i / parts;
+        if (is_damaged(a.blocks, index)) continue;
+        RawBlock block(block_at(a.blocks, index));
         u32 begin = i % parts * CHUNK;
         if (begin >= block.arcs) continue;
         if (!program.wants(block.first_vertex, block.vertex(block.count - 1), lane)) continue;

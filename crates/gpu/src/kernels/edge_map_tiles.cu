@@ -1,7 +1,7 @@
 // A program over the slices of packed tiles: a warp decodes a slice, lane = row.
 //
 // A warp's lanes open its next 32 slices together. The widths of up to 32 steps are read at once and
-// turned into the steps' places by a prefix sum over the lanes, so that no step's load waits for the
+// turned into the steps' offsets by a prefix sum over the lanes, so that no step's load waits for the
 // one before. Rows are reduced in registers; one `apply` a row and slice. With MIRROR, edges are
 // stored once and the program also scatters from the row to each column; with TRANSPOSED, it only
 // does that. Reads the packed bytes in order, 8 a slice and 24 a segment. CPU twin: kernels::walk.
@@ -47,7 +47,7 @@ struct Opened {
 
     __device__ Opened() : entry(0), block(nullptr), head(0), more(0) {}
     __device__ Opened(const Arguments& a, Slice entry, const Segment& segment) : entry(entry) {
-        block = block_at(a.blocks, place_of(a.blocks, segment.block));
+        block = block_at(a.blocks, index_of(a.blocks, segment.block));
         head = word_at(block, at());
         more = word_at(block, at() + 4);
     }
@@ -63,7 +63,7 @@ struct Opened {
 
 // Where the steps of a slice are, a lane a step.
 struct Steps {
-    u32 place, width;
+    u32 offset, width;
     u32 first_arc;  // Of the slice's; in graphs with weights.
 };
 
@@ -82,13 +82,13 @@ struct Rows {
 
     __device__ bool go_on() const { return wanted || !Program::SELECTIVE; }
 
-    // Takes steps k, k + 1, … of the slice, which lanes j, j + 1, … know the places of.
+    // Takes steps k, k + 1, … of the slice, which lanes j, j + 1, … know the offsets of.
     template <u32 COUNT>
     __device__ void take(const Steps& at, u32 k, u32 j) {
         u32 gaps[COUNT];
 #pragma unroll
         for (u32 u = 0; u < COUNT; u++) {
-            u32 from = __shfl_sync(ALL, at.place, j + u), bits = __shfl_sync(ALL, at.width, j + u);
+            u32 from = __shfl_sync(ALL, at.offset, j + u), bits = __shfl_sync(ALL, at.width, j + u);
             gaps[u] = k + u < len ? field_at(block, from, lane, bits) : 0;
         }
         const u32 mask = (1u << a.log2) - 1;
@@ -186,14 +186,14 @@ __device__ inline void slice(const Arguments& a, const Program& program, const O
         u32 width = width_of(nibble), arc_before = 0;
         u32 count = jagged ? lanes_above(len, k) : lanes;
         u32 bytes = k < steps ? packed_bytes(count, width) : 0;
-        u32 ahead = before(bytes, lane), place = at + ahead;
+        u32 ahead = before(bytes, lane), offset = at + ahead;
         at += __shfl_sync(ALL, ahead + bytes, WARP - 1);
 #if WEIGHT_BYTES > 0
         u32 arcs = k < steps ? count : 0, arcs_before = before(arcs, lane);
         arc_before = arc + arcs_before;
         arc += __shfl_sync(ALL, arcs_before + arcs, WARP - 1);
 #endif
-        rows.take_all(Steps{place, width, arc_before}, k0, min(steps - k0, WARP));
+        rows.take_all(Steps{offset, width, arc_before}, k0, min(steps - k0, WARP));
     }
     if (took) program.apply(vertex, rows.result, false);
 }

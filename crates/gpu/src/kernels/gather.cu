@@ -1,19 +1,19 @@
-// Rows of features to the places that a batch wants them in, from device or mapped host memory.
+// Rows of features to their indices in a batch, from device or mapped host memory.
 //
 // A warp a row (or a row's part): lanes load 16 bytes each where rows allow it, so a row of 512
 // bytes is one transaction a warp, and a transfer over the link is as long as the row. int8 and
 // float16 become float32 on the way. CPU twin: sampler::gather.
 
 static const u32 THREADS = 256;
-static const u32 ELSEWHERE = 0xffffffff;  // The place of a row that is in neither memory.
+static const u32 NOT_RESIDENT = 0xffffffff;  // The location of a row that is in neither memory.
 static const u32 AHEAD = 4;  // Loads of a lane that are in flight together.
 
 struct Arguments {
     const u8* device_rows;  // Rows that are kept here, `stride` bytes apart.
     const u8* host_rows;    // Rows in mapped host memory.
-    const u32* place;       // Of each vertex's row: below `device_count` here, ELSEWHERE in neither
-                            // memory, else on the host, minus `device_count`; or null: a vertex's
-                            // row is its number.
+    const u32* location;    // Of each vertex's row: below `device_count` in device memory,
+                            // NOT_RESIDENT in neither memory, else in host memory, minus
+                            // `device_count`; or null: a vertex's row is its number.
     const u32* n_id;
     float* to;
     u32 device_count;
@@ -22,9 +22,9 @@ struct Arguments {
     u32 stride;
 };
 
-__device__ inline const u8* row_of(const Arguments& a, u32 place) {
-    bool here = place < a.device_count;
-    return (here ? a.device_rows : a.host_rows) + (u64)(here ? place : place - a.device_count) * a.stride;
+__device__ inline const u8* row_of(const Arguments& a, u32 location) {
+    bool here = location < a.device_count;
+    return (here ? a.device_rows : a.host_rows) + (u64)(here ? location : location - a.device_count) * a.stride;
 }
 
 __device__ inline void copy_row(const u8* row, float* to, u32 dim, u32 lane) {
@@ -65,16 +65,16 @@ __device__ inline void copy_row(const u8* row, float* to, u32 dim, u32 lane) {
 extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
     for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
-        u32 vertex = a.n_id[i], place = a.place ? a.place[vertex] : vertex;
-        if (place == ELSEWHERE) continue;
-        copy_row(row_of(a, place), a.to + (u64)i * a.dim, a.dim, lane);
+        u32 vertex = a.n_id[i], location = a.location ? a.location[vertex] : vertex;
+        if (location == NOT_RESIDENT) continue;
+        copy_row(row_of(a, location), a.to + (u64)i * a.dim, a.dim, lane);
     }
 }
 
 struct Finding {
-    const u32* place;
+    const u32* location;
     const u32* n_id;
-    uint2* found;      // (vertex, place in the batch).
+    uint2* found;      // (vertex, index in the batch).
     u32* number;       // How many were found.
     const u32* count;  // Of n_id.
 };
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) missing(Finding a) {
     for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
         u64 i = base + threadIdx.x;
         u32 vertex = i < count ? a.n_id[i] : 0;
-        bool is_missing = i < count && a.place[vertex] == ELSEWHERE;
+        bool is_missing = i < count && a.location[vertex] == NOT_RESIDENT;
         u32 mask = __ballot_sync(~0u, is_missing), first = 0;
         if (lane == 0 && mask) first = atomicAdd(a.number, __popc(mask));
         first = __shfl_sync(~0u, first, 0);

@@ -7,9 +7,11 @@ use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
 use super::{Sampler, Source, TYPES};
-use crate::pinned::address_of;
+use crate::pinned::mapped_ptr;
 use crate::shared::{Shared, shared};
-use crate::{Copying, Device, DeviceBuf, DevicePtr, Event, Grid, Kernel, Mapped, Span, Stream};
+use crate::{
+    Copying, Device, DeviceBuf, DevicePtr, DeviceView, Event, Grid, Kernel, MappedMemory, Stream,
+};
 
 const THREADS: u32 = 256;
 
@@ -28,7 +30,7 @@ shared! {
     struct Arguments as "Arguments" {
         device_rows: DevicePtr<u8>,
         host_rows: DevicePtr<u8>,
-        place: DevicePtr<u32>,
+        location: DevicePtr<u32>,
         n_id: DevicePtr<u32>,
         to: DevicePtr<f32>,
         device_count: u32,
@@ -40,7 +42,7 @@ shared! {
 
 shared! {
     struct Finding as "Finding" {
-        place: DevicePtr<u32>,
+        location: DevicePtr<u32>,
         n_id: DevicePtr<u32>,
         found: DevicePtr<MissingRow>,
         number: DevicePtr<u32>,
@@ -59,16 +61,17 @@ shared! {
     }
 }
 
-/// Rows of features in device memory and in host memory.
+/// Rows of features that kernels read, in device memory and in pinned host memory.
 #[derive(Debug)]
 pub struct Rows {
     /// Rows in device memory, `stride` bytes apart.
     pub device: DeviceBuf<u8>,
-    /// Rows in host memory that kernels read.
-    pub host: Option<Mapped>,
-    /// Each vertex's row: those in device memory first, then those of the host, [`ELSEWHERE`] for
-    /// others. Without, a vertex's row is its number.
-    pub place: Option<DeviceBuf<u32>>,
+    /// Rows in pinned host memory, `stride` bytes apart.
+    pub host: Option<MappedMemory>,
+    /// The location of each vertex's row: its index among the rows in device memory, or their number
+    /// plus its index among the rows in host memory, or [`NOT_RESIDENT`]. `None` if the index of a
+    /// vertex's row is the vertex's number.
+    pub location: Option<DeviceBuf<u32>>,
     /// How many rows are in device memory.
     pub device_count: u32,
     /// Values of a row.
@@ -87,8 +90,8 @@ pub(super) fn source(row: RowType) -> Source {
     source
 }
 
-/// The place of a row that is in neither memory.
-pub const ELSEWHERE: u32 = u32::MAX;
+/// The location of a row that is in neither memory.
+pub const NOT_RESIDENT: u32 = u32::MAX;
 
 /// A node whose row is in neither memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -96,7 +99,7 @@ pub const ELSEWHERE: u32 = u32::MAX;
 pub struct MissingRow {
     /// The vertex whose row it is.
     pub vertex: u32,
-    /// The row's place in the batch.
+    /// The index of the row's node in the batch.
     pub target: u32,
 }
 
@@ -106,7 +109,7 @@ impl Shared for MissingRow {
         &[("x", offset_of!(Self, vertex)), ("y", offset_of!(Self, target))];
 }
 
-/// The nodes of a batch whose rows are in neither memory, on the device.
+/// A list, on the device, of a batch's nodes whose rows are in neither memory.
 #[derive(Debug)]
 pub struct MissingRows {
     found: DeviceBuf<MissingRow>,
@@ -114,7 +117,7 @@ pub struct MissingRows {
 }
 
 impl MissingRows {
-    /// Room for all nodes of a sampler's batches.
+    /// An empty list with room for all nodes of any batch of `sampler`.
     ///
     /// # Errors
     /// Not enough device memory.
@@ -123,17 +126,17 @@ impl MissingRows {
         Ok(Self { found, number: DeviceBuf::new(device, 1)? })
     }
 
-    /// What [`Gather::start_finding`] found, in any order, after all that `stream` was given.
+    /// What [`Gather::start_finding`] found, in any order, once all work submitted to `stream` has ended.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn get(&self, stream: &Stream) -> Result<Vec<MissingRow>> {
         let number = stream.download(&self.number, 1)?[0] as usize;
         stream.download(&self.found, number)
     }
 }
 
-/// Rows in pinned memory on their way to a batch: `targets` first, then as many rows.
+/// The layout of a [`Piece`]: the target of each row, a u32, and then the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceLayout {
     /// The most rows of a piece.
@@ -143,18 +146,29 @@ pub struct PieceLayout {
 }
 
 impl PieceLayout {
-    /// Where rows begin, at a boundary that wide loads need.
+    /// The byte at which the rows begin, at a boundary that wide loads need.
     pub fn rows_at(&self) -> usize {
         (self.rows * size_of::<u32>()).next_multiple_of(128)
     }
 
-    /// Bytes of a piece.
+    /// Bytes of a whole piece.
     pub fn bytes(&self) -> usize {
         self.rows_at() + self.rows * self.stride
     }
 }
 
-/// The compiled kernels for one type of rows.
+/// Rows in pinned memory on their way to a batch: each has a target, its index in the batch.
+#[derive(Debug)]
+pub struct Piece {
+    /// The pinned memory.
+    pub buffer: AlignedBuf,
+    /// How targets and rows lie in the buffer.
+    pub layout: PieceLayout,
+    /// How many rows, from the first on, are to be written.
+    pub count: usize,
+}
+
+/// The compiled kernels that gather rows of one type.
 #[derive(Debug, Clone)]
 pub struct Gather {
     gather: Kernel,
@@ -164,10 +178,10 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Compiles it.
+    /// Compiles the kernels.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(device: &Device, row: RowType) -> Result<Self> {
         let module = source(row).compile(device)?;
         let gather = module.kernel("gather")?;
@@ -176,11 +190,11 @@ impl Gather {
         Ok(Self { gather, missing, spread, resident })
     }
 
-    /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the
-    /// other. Every vertex has a row; the places of those that are elsewhere are left as they are.
+    /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other, in
+    /// order with the stream. What `to` has for rows that are in neither memory stays as it is.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If `n_id` or `to` is shorter.
@@ -190,13 +204,13 @@ impl Gather {
         rows: &Rows,
         n_id: &DeviceBuf<u32>,
         count: usize,
-        to: Span<f32>,
+        to: DeviceView<f32>,
     ) -> Result<()> {
         assert!(n_id.len() >= count && to.len() >= count * rows.dim as usize);
         let arguments = Arguments {
             device_rows: rows.device.ptr(),
-            host_rows: rows.host.as_ref().map_or(DevicePtr::NULL, Mapped::ptr),
-            place: rows.place.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            host_rows: rows.host.as_ref().map_or(DevicePtr::NULL, MappedMemory::ptr),
+            location: rows.location.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr),
             n_id: n_id.ptr(),
             to: to.ptr(),
             device_count: rows.device_count,
@@ -216,13 +230,13 @@ impl Gather {
         unsafe { self.gather.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Starts finding the nodes of a sampler's last batch whose rows are in neither memory.
+    /// Starts listing the nodes of the sampler's last batch whose rows are in neither memory.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If there is no room for as many as the batch may have.
+    /// If `missing` has no room for all nodes that a batch may have.
     pub fn start_finding(
         &self,
         stream: &Stream,
@@ -233,9 +247,9 @@ impl Gather {
         let n_id = sampler.n_id();
         assert!(missing.found.len() >= n_id.len(), "room for all");
         stream.fill_bytes(&mut missing.number, 0)?;
-        let Some(place) = &rows.place else { return Ok(()) };
+        let Some(location) = &rows.location else { return Ok(()) };
         let finding = Finding {
-            place: place.ptr(),
+            location: location.ptr(),
             n_id: n_id.ptr(),
             found: missing.found.ptr(),
             number: missing.number.ptr(),
@@ -243,29 +257,31 @@ impl Gather {
         };
         let blocks = Grid::over(n_id.len(), THREADS).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
-        // SAFETY: `Finding` of the source; there is room for all nodes, and vertices have places.
+        // SAFETY: `Finding` of the source; there is room for all nodes, and vertices have locations.
         unsafe { self.missing.launch(stream, grid, &[&finding]) }
     }
 
-    /// Starts writing the first `count` rows of `piece` to their targets among the rows of `to`,
-    /// float32; `event` is to tell when that is done.
+    /// Starts writing the rows of `piece` to their targets among the rows of `to`, float32, of `dim` values
+    /// each; `event` happens when they are written.
     ///
     /// # Errors
-    /// Memory that is not pinned, whatever the driver gives; the piece is lost then.
+    /// Memory that is not pinned, any error of the driver; the piece is lost then.
     ///
     /// # Panics
-    /// If the piece is shorter, or a target is no row of `to`.
+    /// If the piece's buffer is shorter than its layout says, or a target is no row of `to`.
     pub fn spread(
         &self,
         stream: &Stream,
-        (piece, layout, count): (AlignedBuf, PieceLayout, usize),
-        (to, dim): (Span<f32>, usize),
+        piece: Piece,
+        to: DeviceView<f32>,
+        dim: usize,
         event: Event,
     ) -> Result<Copying> {
-        assert!(piece.len() >= layout.bytes() && count <= layout.rows);
-        let places: &[u32] = bytemuck::cast_slice(&piece[..count * size_of::<u32>()]);
-        assert!(places.iter().all(|&target| (target as usize + 1) * dim <= to.len()));
-        let targets = DevicePtr::at(address_of(stream.device(), &piece)?);
+        let Piece { buffer, layout, count } = piece;
+        assert!(buffer.len() >= layout.bytes() && count <= layout.rows);
+        let rows: &[u32] = bytemuck::cast_slice(&buffer[..count * size_of::<u32>()]);
+        assert!(rows.iter().all(|&target| (target as usize + 1) * dim <= to.len()));
+        let targets = mapped_ptr(stream.device(), &buffer)?;
         let spreading = Spreading {
             rows: targets.field(layout.rows_at()),
             targets,
@@ -278,8 +294,8 @@ impl Gather {
         let blocks = Grid::over(count, THREADS / 32).blocks.min(most);
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Spreading` of the source; lengths and targets were checked, and `Copying`
-        // keeps the piece until the kernel ended.
+        // keeps the buffer until the kernel ended.
         unsafe { self.spread.launch(stream, grid, &[&spreading])? };
-        Copying::until(event, stream, piece)
+        Copying::until(event, stream, buffer)
     }
 }

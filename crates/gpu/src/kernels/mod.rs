@@ -1,7 +1,7 @@
 //! The kernels: CUDA C++ beside this file, one family a `.cu`, and the launchers of each.
 //!
-//! A *pass* is [`edge_map`]: a [`Program`] over the blocks of a layout. What a program reads of a
-//! source, how messages are combined at a row and what is done with the result is all that an
+//! A *pass* is `edge_map` ([`EdgeMap`]): a [`Program`] over the blocks of a layout. What a program reads
+//! of a source, how messages are combined at a row and what is done with the result is all that an
 //! algorithm writes in CUDA; decoding, balance and residency are the passes'.
 
 mod batch;
@@ -11,17 +11,19 @@ mod edge_map;
 mod gather;
 mod programs;
 mod sample;
-mod survey;
+mod slice_index;
 mod vertices;
 
 pub use batch::{BatchOutputs, Lists, Neighbors, Request, Sampled};
-pub use blocks::{BATCH, Blocks};
+pub use blocks::{Blocks, MAX_BATCH};
 pub use checksum::Checksum;
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
-pub use gather::{ELSEWHERE, Gather, MissingRow, MissingRows, PieceLayout, RowType, Rows};
+pub use gather::{
+    Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
+};
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use sample::Sampler;
-pub use survey::{Segment, Slices, Survey};
+pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 
 use tiergraph_core::Result;
@@ -32,12 +34,12 @@ use crate::{Architecture, Device, Module, cubins};
 const TYPES: &str = include_str!("types.cuh");
 const TILES: &str = include_str!("tiles.cuh");
 
-/// A source to compile, with everything that it includes.
+/// CUDA C++ to be compiled, with everything that it includes.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The source's name in messages and in files of the cache.
+    /// The source's name in messages and in the names of cached files.
     pub name: String,
-    /// The source itself, CUDA C++.
+    /// The text of the source.
     pub text: String,
     /// The compiler's options.
     pub options: Vec<String>,
@@ -59,20 +61,20 @@ impl Source {
     }
 }
 
-/// Every variant of every kernel.
+/// The sources of every variant of every kernel.
 pub fn all_sources() -> Vec<Source> {
     let mut sources = vec![sample::source(), checksum::source()];
     sources.extend(vertices::sources());
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
-    sources.extend([0, 4, 8].map(survey::source));
+    sources.extend([0, 4, 8].map(slice_index::source));
     sources.extend(edge_map::sources());
     sources
 }
 
-/// Compiles every variant of every kernel for `architecture`, without a GPU; gives how many.
+/// Compiles every variant of every kernel for `architecture`, without a GPU; returns how many there are.
 ///
 /// # Errors
-/// No compiler, or its log.
+/// No compiler, or the compiler's log.
 pub fn compile_all(architecture: Architecture) -> Result<usize> {
     let sources = all_sources();
     for Source { name, text, options } in &sources {

@@ -1,24 +1,24 @@
-//! The programs of passes: `programs/*.cuh`, and their parameters.
+//! The programs of passes (`programs/*.cuh`), and their parameters.
 
 use std::mem::offset_of;
 
 use crate::DevicePtr;
 use crate::shared::{Shared, shared};
 
-/// Lanes of a warp.
+/// How many lanes (threads) a warp has.
 pub const LANES: usize = 32;
 
 /// What a pass does with arcs: a `struct Program` in CUDA, and its parameters here.
 pub trait Program: Shared + Copy + Sync + 'static {
     /// The program's name in messages.
     const NAME: &'static str;
-    /// The program's CUDA C++.
+    /// The program's text, CUDA C++.
     const SOURCE: &'static str;
-    /// Whether the program handles both directions of an edge that is stored once by itself.
+    /// Whether the program itself handles both directions of an edge that is stored once.
     const SYMMETRIC: bool = false;
     /// Whether the program reads the arcs' weights, where there are any.
     const WEIGHTED: bool = false;
-    /// Whether the program skips most rows, and leaves others before their end.
+    /// Whether the program skips most rows, and may stop within a row.
     const SELECTIVE: bool = false;
 }
 
@@ -39,27 +39,28 @@ macro_rules! program {
 }
 
 program! {
-    /// `y[row] += Σ x[column]`, float32 summed in float64.
+    /// A program: `y[row] += Σ x[column]`, float32 values summed in float64.
     Sum, "sum" {
-        /// x, a value a vertex.
+        /// The value of each vertex.
         x: DevicePtr<f32>,
-        /// y, a value a vertex, and after those the hubs' sums by lane.
+        /// The sum of each vertex, and behind those the hubs' sums by lane.
         y: DevicePtr<f64>,
-        /// How many of the first vertices have [`LANES`] sums each besides, for what rows add to columns.
+        /// How many of the first vertices, the hubs, have [`LANES`] further sums each, which take what rows
+        /// add to columns.
         hubs: u32,
-        /// Where in y those begin.
+        /// The index in `y` at which the hubs' sums by lane begin.
         by_lane: u32,
     }
 }
 program! {
-    /// Joins the trees of an arc's ends.
+    /// A program: joins the trees that the two ends of each arc are in.
     Join, "join" {
         /// Each vertex's parent in its tree.
         parent: DevicePtr<u32>,
     } SYMMETRIC
 }
 program! {
-    /// Gives the unvisited neighbours of the vertices at a level the next.
+    /// A program: sets the depth of unvisited neighbours of the vertices at a level to the next level.
     Level, "level" {
         /// Each vertex's depth, all ones where it is unvisited.
         depth: DevicePtr<u32>,
@@ -67,38 +68,38 @@ program! {
         reached: DevicePtr<u8>,
         /// A flag for every `2^log2` vertices: set if one of them is unvisited.
         unvisited: DevicePtr<u8>,
-        /// The level.
+        /// The level whose vertices have been reached last.
         level: u32,
         /// The binary logarithm of how many vertices share a flag.
         log2: u32,
-        /// For raw blocks. 1: rows are the vertices at the level, and push to their neighbours. 0: rows are
-        /// unvisited, and pull from a neighbour at the level. Programs over tiles do both.
+        /// Over raw blocks, 1 if rows at the level push to their neighbours, 0 if unvisited rows pull from
+        /// them. Over tiles, rows do both.
         push: u32,
     } SELECTIVE
 }
 program! {
-    /// Lowers distances along arcs.
+    /// A program: lowers distances along arcs.
     Relax, "relax" {
         /// Each vertex's distance.
         distance: DevicePtr<f64>,
         /// A flag for every `2^log2` vertices: set if the distance of one of them fell.
         lowered: DevicePtr<u8>,
-        /// One counter of the distances that fell.
+        /// How many distances fell.
         count: DevicePtr<u32>,
         /// The binary logarithm of how many vertices share a flag.
         log2: u32,
     } WEIGHTED
 }
 
-/// `y[row] ⊕= weight · x[column]` for a [`Panel`] of values, float32 or float64.
+/// A program: `y[row] ⊕= weight · x[column]` for a [`Panel`] of values, float32 or float64.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Fold<T> {
-    /// x, a panel's values a vertex.
+    /// The panel's values of each vertex.
     pub x: DevicePtr<T>,
-    /// y, a panel's values a vertex, which hold the operation's identity before the first pass.
+    /// The panel's results of each vertex: the operation's identity before the first pass.
     pub y: DevicePtr<T>,
-    /// What ⊕ is.
+    /// The operation ⊕.
     pub operation: Operation,
 }
 
@@ -106,11 +107,11 @@ pub struct Fold<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Operation {
-    /// Their sum.
+    /// The sum of both.
     Sum = 0,
-    /// The least.
+    /// The lesser of both.
     Min = 1,
-    /// The greatest.
+    /// The greater of both.
     Max = 2,
 }
 
@@ -128,7 +129,7 @@ impl<T: Copy + Sync + 'static> Program for Fold<T> {
     const SOURCE: &'static str = include_str!("programs/fold.cuh");
 }
 
-/// The values a vertex that [`Fold`] is compiled for.
+/// A panel: the values of each vertex that [`Fold`] loads at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panel {
     value_bytes: usize,
@@ -136,24 +137,24 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Bytes of the widest panel: what one load brings.
+    /// Bytes of a vertex's values in the widest panel: those of one load.
     const BYTES: usize = 16;
 
-    /// For `values` values a vertex of `value_bytes` each: 4 (float32) or 8 (float64).
+    /// The panel for vertices that have `values` values of `value_bytes` each: 4 (float32) or 8 (float64).
     ///
     /// # Panics
-    /// At another size.
+    /// If values have another size.
     pub fn of(value_bytes: usize, values: usize) -> Self {
         assert!(matches!(value_bytes, 4 | 8), "float32 or float64 values, not {value_bytes} bytes");
         Self { value_bytes, width: if values == 1 { 1 } else { Self::BYTES / value_bytes } }
     }
 
-    /// Values a vertex.
+    /// How many values of each vertex the panel holds.
     pub fn width(self) -> usize {
         self.width
     }
 
-    /// The compiler's options.
+    /// The options that compile a program for this panel.
     pub fn options(self) -> Vec<String> {
         let value = if self.value_bytes == 4 { "float" } else { "double" };
         vec![format!("-DVALUE={value}"), format!("-DWIDTH={}", self.width)]

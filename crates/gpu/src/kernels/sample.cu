@@ -2,9 +2,9 @@
 // sampler, bit for bit. CPU twin: sampler::sample.
 //
 // A hop is: `count` (how many each frontier node takes, summed by blocks), `sum` (the blocks' sums
-// to places), `choose` (Floyd's algorithm on Philox draws, a thread a node), `claim` (each new
-// neighbour to its first edge), `mark` (first edges counted), `sum`, `name` (new nodes to their
-// places), `look_up`. Sizes stay on the device, so the host waits once a batch. The graph's lists
+// to offsets), `choose` (Floyd's algorithm on Philox draws, a thread a node), `claim` (each new
+// neighbour to its first edge), `mark` (first edges counted), `sum`, `number` (new nodes to their
+// local ids), `look_up`. Sizes stay on the device, so the host waits once a batch. The graph's lists
 // may lie in device memory or in mapped host memory.
 
 static const u32 THREADS = 256;
@@ -35,7 +35,7 @@ struct Hop {
     u32* col;
     u64* e_id;
     u32* neighbor;  // Of each edge, as the graph numbers it.
-    u32* place;     // Of each vertex in the batch.
+    u32* local_id;  // Each vertex's index among the batch's nodes, NONE if it is not one.
     u32* ranks;     // Inside a tile: of nodes' edges, or of first edges.
     u32* sums;      // Of tiles.
     u32 key[2];
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) start(Hop h, const u32* se
     if (i == 0) *h.sizes = Sizes{0, count, 0, 0};
     if (i >= count) return;
     h.n_id[i] = seeds[i];
-    atomicMin(h.place + seeds[i], i);  // The first of seeds that repeat.
+    atomicMin(h.local_id + seeds[i], i);  // The first of seeds that repeat.
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
 
 extern "C" __global__ void __launch_bounds__(THREADS) claim(Hop h) {
     u32 e = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x;
-    if (e < h.sizes->end_edge) atomicMin(h.place + h.neighbor[e], FIRST + e);
+    if (e < h.sizes->end_edge) atomicMin(h.local_id + h.neighbor[e], FIRST + e);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) mark(Hop h) {
@@ -219,33 +219,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) mark(Hop h) {
 #pragma unroll
     for (u32 i = 0; i < EACH; i++) {
         u32 e = first + i;
-        items[i] = e < s.end_edge && h.place[h.neighbor[e]] == FIRST + e;
+        items[i] = e < s.end_edge && h.local_id[h.neighbor[e]] == FIRST + e;
     }
     scan_tile(items, h.ranks, h.sums, blockIdx.x);
 }
 
 // After `sum`: new nodes are begin to end.
-extern "C" __global__ void __launch_bounds__(THREADS) name(Hop h) {
+extern "C" __global__ void __launch_bounds__(THREADS) number(Hop h) {
     Sizes s = *h.sizes;
     u32 i = blockIdx.x * THREADS + threadIdx.x, e = s.first_edge + i;
     if (e >= s.end_edge) return;
     u32 vertex = h.neighbor[e];
     // Only the edge that claimed it writes, and what it writes is below FIRST.
-    if (h.place[vertex] != FIRST + e) return;
+    if (h.local_id[vertex] != FIRST + e) return;
     u32 node = s.begin + h.sums[i / TILE] + h.ranks[i];
     h.n_id[node] = vertex;
-    h.place[vertex] = node;
+    h.local_id[vertex] = node;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) look_up(Hop h) {
     u32 e = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x;
-    if (e < h.sizes->end_edge) h.row[e] = h.place[h.neighbor[e]];
+    if (e < h.sizes->end_edge) h.row[e] = h.local_id[h.neighbor[e]];
 }
 
 // Forgets the batch's vertices.
 extern "C" __global__ void __launch_bounds__(THREADS) forget(Hop h) {
     u32 i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < h.sizes->end) h.place[h.n_id[i]] = NONE;
+    if (i < h.sizes->end) h.local_id[h.n_id[i]] = NONE;
 }
 
 struct Export {
@@ -253,7 +253,7 @@ struct Export {
     const u32* row;
     const u32* col;
     const u64* e_id;
-    const u32* positions;  // Each vertex's place in the user's order; or null.
+    const u32* positions;  // Each vertex's position in the user's order; or null.
     long long* nodes;
     long long* edges;  // Rows, then columns.
     long long* arcs;

@@ -14,7 +14,7 @@ const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
 /// Items whose sums one thread block makes.
 const TILE: usize = 1024;
-/// Places and edges of a batch are below this.
+/// A batch has fewer nodes and edges than this.
 const MOST: usize = 1 << 31;
 
 shared! {
@@ -33,7 +33,7 @@ shared! {
         col: DevicePtr<u32>,
         e_id: DevicePtr<u64>,
         neighbor: DevicePtr<u32>,
-        place: DevicePtr<u32>,
+        local_id: DevicePtr<u32>,
         ranks: DevicePtr<u32>,
         sums: DevicePtr<u32>,
         key: [u32; 2],
@@ -67,7 +67,7 @@ shared! {
     }
 }
 
-/// Nodes and edges so far, as the kernels keep them.
+/// How many nodes and edges a batch has so far, as kernels count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Sizes {
@@ -94,7 +94,7 @@ struct Kernels {
     choose: Kernel,
     claim: Kernel,
     mark: Kernel,
-    name: Kernel,
+    number: Kernel,
     look_up: Kernel,
     forget: Kernel,
     export: Kernel,
@@ -120,7 +120,7 @@ impl Kernels {
             choose: module.kernel("choose")?,
             claim: module.kernel("claim")?,
             mark: module.kernel("mark")?,
-            name: module.kernel("name")?,
+            number: module.kernel("number")?,
             look_up: module.kernel("look_up")?,
             forget: module.kernel("forget")?,
             export: module.kernel("export_batch")?,
@@ -129,11 +129,11 @@ impl Kernels {
     }
 }
 
-/// Samples batches on one stream, one after the other.
+/// Samples batches on a device, one after the other; holds the arrays of the last one.
 pub struct Sampler {
     kernels: Kernels,
-    /// Each vertex's place among the batch's nodes; all ones for those that are not in it.
-    place: DeviceBuf<u32>,
+    /// Each vertex's index among the batch's nodes; all ones for vertices that are not in the batch.
+    local_id: DeviceBuf<u32>,
     seeds: DeviceBuf<u32>,
     sizes: DeviceBuf<Sizes>,
     n_id: DeviceBuf<u32>,
@@ -141,7 +141,7 @@ pub struct Sampler {
     arcs: u64,
 }
 
-/// What there is of each edge, and of each tile of edges or nodes.
+/// The arrays of a batch that have an entry for each edge, or for each tile of edges or nodes.
 struct Edges {
     row: DeviceBuf<u32>,
     col: DeviceBuf<u32>,
@@ -165,7 +165,7 @@ impl Edges {
     }
 }
 
-/// Vertices that can be selected at a time, at least, where there are so many.
+/// A sampler has room for at least so many vertices to be selected, or for all of a smaller graph.
 const SELECTED: usize = 1 << 16;
 
 /// The most nodes and edges that `seeds` and `fanouts` can give.
@@ -182,7 +182,7 @@ fn bounds(seeds: usize, fanouts: &[u32], vertices: usize, arcs: u64) -> (usize, 
 }
 
 impl Sampler {
-    /// A sampler for batches of up to `seeds` seeds and these fanouts.
+    /// A sampler for batches of up to `seeds` seeds and these fanouts, from a graph of so many `arcs`.
     ///
     /// # Errors
     /// Fanouts whose batches could have 2³¹ edges, not enough device memory, no compiler.
@@ -202,11 +202,11 @@ impl Sampler {
                 .expected(format!("batches of fewer than {MOST} edges"))
                 .hint("use smaller fanouts or a smaller batch, or `--device cpu`"));
         }
-        let mut place = DeviceBuf::new(device, vertices)?;
-        stream.fill_bytes(&mut place, 0xff)?;
+        let mut local_id = DeviceBuf::new(device, vertices)?;
+        stream.fill_bytes(&mut local_id, 0xff)?;
         Ok(Self {
             kernels: Kernels::new(device)?,
-            place,
+            local_id,
             seeds: DeviceBuf::new(device, seeds)?,
             sizes: DeviceBuf::new(device, fanouts.len() + 2)?,
             n_id: DeviceBuf::new(device, nodes.max(vertices.min(SELECTED)))?,
@@ -215,18 +215,18 @@ impl Sampler {
         })
     }
 
-    /// Bytes of device memory that a sampler holds.
+    /// Bytes of device memory that a sampler for such batches takes.
     pub fn device_bytes(vertices: usize, seeds: usize, fanouts: &[u32], arcs: u64) -> u64 {
         let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
         let selected = nodes.max(vertices.min(SELECTED));
         4 * (vertices + selected + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
     }
 
-    /// Samples a batch, and waits for its sizes. The vertices are below |V|. `and_then` may start
-    /// more with its nodes, which is waited for too.
+    /// Samples a batch, and waits for its sizes. The seeds are below |V|. `and_then` may submit further
+    /// work on the batch's nodes to the stream, which is waited for too.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If there are more seeds or larger fanouts than the sampler was made for.
@@ -247,7 +247,7 @@ impl Sampler {
         // SAFETY: the parameters of `start`; `n_id` has room for the seeds.
         unsafe { self.kernels.start.launch(stream, each, &[&hop, &seeds, &number])? };
         stream.copy_value(&mut self.sizes, 0, 1)?;
-        let vertices = self.place.len();
+        let vertices = self.local_id.len();
         let mut frontier = count;
         for (number, &fanout) in request.fanouts.iter().enumerate() {
             (hop.hop, hop.fanout) = (number as u32, fanout);
@@ -265,13 +265,13 @@ impl Sampler {
         Ok(sampled(&sizes[1..]))
     }
 
-    /// Makes a batch of `vertices` alone, without sampling: no two are the same.
+    /// Makes a batch whose nodes are `vertices`, all different, without sampling.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If there are more than [`n_id`](Self::n_id) has room for.
+    /// If there are more vertices than [`n_id`](Self::n_id) has room for.
     pub fn select(&mut self, stream: &Stream, vertices: &[u32]) -> Result<Sampled> {
         stream.upload(&mut self.n_id, vertices)?;
         let all = Sizes { end: vertices.len() as u32, ..Sizes::default() };
@@ -291,7 +291,7 @@ impl Sampler {
             col: self.edges.col.ptr(),
             e_id: self.edges.e_id.ptr(),
             neighbor: self.edges.neighbor.ptr(),
-            place: self.place.ptr(),
+            local_id: self.local_id.ptr(),
             ranks: self.edges.ranks.ptr(),
             sums: self.edges.sums.ptr(),
             key: request.key,
@@ -324,34 +324,34 @@ impl Sampler {
         launch(&kernels.claim, each_edge, &found)?;
         launch(&kernels.mark, scan(&found), &found)?;
         sum(&found, 1)?;
-        launch(&kernels.name, each_edge, &found)?;
+        launch(&kernels.number, each_edge, &found)?;
         launch(&kernels.look_up, each_edge, &found)
     }
 
-    /// The nodes of the last batch, as the graph numbers them; as many as it has.
+    /// The vertex of each node of the last batch. The buffer is longer: only the batch's nodes count.
     pub fn n_id(&self) -> &DeviceBuf<u32> {
         &self.n_id
     }
 
-    /// Where the device has the number of the last batch's nodes.
+    /// The pointer to the number of the last batch's nodes, which the device counts.
     pub(super) fn nodes_ptr(&self) -> DevicePtr<u32> {
         self.sizes.ptr().field(offset_of!(Sizes, end))
     }
 
-    /// The arcs of the last batch's edges; as many as it has.
+    /// The arc number of each edge of the last batch. The buffer is longer: only the batch's edges count.
     pub fn e_id(&self) -> &DeviceBuf<u64> {
         &self.edges.e_id
     }
 
-    /// Adds the last batch's nodes to the counts of all vertices.
+    /// Adds 1 to the count in `uses` of each vertex that is a node of the last batch.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If there is not a count a vertex.
+    /// If `uses` does not have a count for each vertex.
     pub fn count_uses(&self, stream: &Stream, uses: &mut DeviceBuf<u32>) -> Result<()> {
-        assert_eq!(uses.len(), self.place.len(), "a count a vertex");
+        assert_eq!(uses.len(), self.local_id.len(), "a count a vertex");
         let arguments =
             UsesArguments { sizes: self.sizes.ptr(), n_id: self.n_id.ptr(), uses: uses.ptr() };
         let grid = Grid::over(self.n_id.len(), THREADS);
@@ -359,13 +359,13 @@ impl Sampler {
         unsafe { self.kernels.count_uses.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Writes the last batch as PyG takes it.
+    /// Writes the last batch to `to`, in the types that PyG takes.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If the arrays do not have the batch's lengths.
+    /// If the arrays of `to` do not have the batch's lengths.
     pub fn export(&self, stream: &Stream, sampled: &Sampled, to: &BatchOutputs<'_>) -> Result<()> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         assert_eq!((to.nodes.len(), to.edge_index.len(), to.e_id.len()), (nodes, 2 * edges, edges));
@@ -389,7 +389,7 @@ impl Sampler {
     }
 }
 
-/// From the sizes before the first hop and after each.
+/// The batch whose sizes before the first hop and after each hop are `sizes`.
 fn sampled(sizes: &[Sizes]) -> Sampled {
     let mut sampled = Sampled::default();
     let mut before = Sizes::default();

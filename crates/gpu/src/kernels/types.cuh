@@ -28,7 +28,7 @@ struct Blocks {
     u32 numbers[BATCH];
 };
 
-// The block at place `i` of a batch, or block i. Kernels that only see blocks at addresses are
+// The i-th block of a batch, or the graph's block i. Kernels that only see blocks at addresses are
 // compiled for that (RESIDENT), and decode with fewer registers.
 __device__ inline const u8* block_at(const Blocks& blocks, u32 i) {
 #ifdef RESIDENT
@@ -38,22 +38,22 @@ __device__ inline const u8* block_at(const Blocks& blocks, u32 i) {
     return blocks.base + (u64)i * blocks.size;
 }
 
-// The place of block `number`.
-__device__ inline u32 place_of(const Blocks& blocks, u32 number) {
+// What `block_at` takes for the graph's block `number`.
+__device__ inline u32 index_of(const Blocks& blocks, u32 number) {
 #ifdef RESIDENT
     return number;
 #endif
     if (blocks.addresses) return number;
-    u32 place = 0;
+    u32 index = 0;
 #pragma unroll
     for (u32 i = 1; i < BATCH; i++) {
-        if (blocks.numbers[i] == number && i < blocks.count) place = i;
+        if (blocks.numbers[i] == number && i < blocks.count) index = i;
     }
-    return place;
+    return index;
 }
 
-__device__ inline bool is_damaged(const Blocks& blocks, u32 place) {
-    return blocks.damaged && blocks.damaged[place];
+__device__ inline bool is_damaged(const Blocks& blocks, u32 index) {
+    return blocks.damaged && blocks.damaged[index];
 }
 
 // Four bytes from byte `at` of a block, which is aligned. Reads up to seven bytes from there.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{BatchOutputs, Lists, Request, Sampled, Sampler};
-use tiergraph_gpu::{Device, DeviceBuf, Span, Stream};
+use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
@@ -70,7 +70,7 @@ impl GpuLoader {
         check(options)?;
         let device = Device::open(tiers.ordinal)?;
         let (stream, multiprocessors_why) = tiers.stream(&device)?;
-        let (free, _) = device.memory()?;
+        let free = device.memory()?.free;
         let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
         let fanouts: Vec<u32> = options.sample.fanouts.iter().map(fanout).collect();
         let (vertices, arcs) = (graph.vertices(), graph.manifest().arcs);
@@ -230,7 +230,7 @@ impl GpuLoader {
     /// Whatever the driver gives.
     pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
-        let (stream, x) = (&self.stream, Span::at(to.x, nodes * self.dim()));
+        let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
         let ticket = match &mut self.rows {
             // First of all: the stream has nothing else to wait for yet.
             Some(rows) => rows.begin(stream, x)?,
@@ -238,9 +238,9 @@ impl GpuLoader {
         };
         let outputs = BatchOutputs {
             positions: self.positions.as_ref(),
-            nodes: Span::at(to.nodes, nodes),
-            edge_index: Span::at(to.edge_index, 2 * edges),
-            e_id: Span::at(to.e_id, edges),
+            nodes: DeviceView::at(to.nodes, nodes),
+            edge_index: DeviceView::at(to.edge_index, 2 * edges),
+            e_id: DeviceView::at(to.e_id, edges),
         };
         self.sampler.export(stream, sampled, &outputs)?;
         if let Some(rows) = &self.rows {
@@ -266,9 +266,9 @@ impl GpuLoader {
 
     /// What was read from storage, and given to the GPU, so far.
     pub fn done(&self) -> Done {
-        let (submissions, took) = self.stream.device().submitted();
+        let given = self.stream.device().submissions();
         let reads = self.rows.as_ref().map(RowTiers::reads).unwrap_or_default();
-        Done { reads, submissions, seconds_submit: took.as_secs_f64() }
+        Done { reads, submissions: given.count, seconds_submit: given.host_time.as_secs_f64() }
     }
 }
 

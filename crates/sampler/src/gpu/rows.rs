@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{Gather, MissingRow, Rows, Sampler};
-use tiergraph_gpu::{DeviceBuf, Span, Stream};
+use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
@@ -81,7 +81,7 @@ impl RowTiers {
     }
 
     /// Begins to read those for the batch whose rows go to `x`; gives its ticket.
-    pub fn begin(&mut self, stream: &Stream, x: Span<f32>) -> Result<Option<u64>> {
+    pub fn begin(&mut self, stream: &Stream, x: DeviceView<f32>) -> Result<Option<u64>> {
         self.storage.as_mut().map(|storage| storage.begin(stream, x)).transpose()
     }
 
@@ -91,7 +91,7 @@ impl RowTiers {
         stream: &Stream,
         n_id: &DeviceBuf<u32>,
         nodes: usize,
-        x: Span<f32>,
+        x: DeviceView<f32>,
     ) -> Result<()> {
         self.gather.gather(stream, &self.rows, n_id, nodes, x)
     }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, PieceLayout, Rows, Sampler};
-use tiergraph_gpu::{Copying, Event, PinnedPool, Span, Stream};
+use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Piece, PieceLayout, Rows, Sampler};
+use tiergraph_gpu::{Copying, DeviceView, Event, PinnedPool, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
 
@@ -63,7 +63,7 @@ impl StorageReads {
 struct Begun {
     /// Pieces that are not spread yet.
     left: usize,
-    to: Span<f32>,
+    to: DeviceView<f32>,
 }
 
 pub(super) struct Storage {
@@ -142,7 +142,7 @@ impl Storage {
     ///
     /// # Errors
     /// Whatever the driver gives.
-    pub fn begin(&mut self, stream: &Stream, to: Span<f32>) -> Result<u64> {
+    pub fn begin(&mut self, stream: &Stream, to: DeviceView<f32>) -> Result<u64> {
         let missing = self.missing.get(stream)?;
         let features = self.graph.features(&self.name)?;
         self.reads.missed_rows += missing.len() as u64;
@@ -189,9 +189,9 @@ impl Storage {
                 continue;
             };
             begun.left -= 1;
-            let piece = (ended.buffer, self.layout, ended.rows);
+            let piece = Piece { buffer: ended.buffer, layout: self.layout, count: ended.rows };
             let event = Event::new(stream.device())?;
-            self.spreading.push_back(gather.spread(stream, piece, (begun.to, dim), event)?);
+            self.spreading.push_back(gather.spread(stream, piece, begun.to, dim, event)?);
         }
         self.begun.remove(&ticket);
         Ok(true)

@@ -2,8 +2,8 @@
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::features::FeatureType;
-use tiergraph_gpu::kernels::{ELSEWHERE, Lists, Neighbors, RowType, Rows};
-use tiergraph_gpu::{DeviceBuf, Mapped, Stream};
+use tiergraph_gpu::kernels::{Lists, NOT_RESIDENT, Neighbors, RowType, Rows};
+use tiergraph_gpu::{DeviceBuf, MappedMemory, Stream};
 use tiergraph_graph::{Direction, Features, Graph};
 use tiergraph_mem::Reservation;
 
@@ -52,7 +52,7 @@ pub(super) fn lists(
         return Ok((Lists { offsets, neighbors }, None));
     }
     let held = graph.reserve(bytes as u64, "the neighbours in pinned memory")?;
-    let mut mapped = Mapped::zeroed(stream.device(), bytes)?;
+    let mut mapped = MappedMemory::zeroed(stream.device(), bytes)?;
     mapped.bytes_mut()[..bytes].copy_from_slice(bytemuck::cast_slice(decoded));
     Ok((Lists { offsets, neighbors: Neighbors::Host(mapped) }, Some(held)))
 }
@@ -77,25 +77,25 @@ pub(super) fn rows(
     let stride = features.row_bytes();
     let (hot, others) = order.split_at(device_count);
     let others = &others[..host_count];
-    let mut place = vec![ELSEWHERE; order.len()];
+    let mut location = vec![NOT_RESIDENT; order.len()];
     let mut device = DeviceBuf::new(stream.device(), hot.len() * stride)?;
     each_piece(graph, features, hot, |first, vertices, bytes| {
-        vertices.iter().zip(first as u32..).for_each(|(&v, at)| place[v as usize] = at);
+        vertices.iter().zip(first as u32..).for_each(|(&v, at)| location[v as usize] = at);
         stream.upload_at(&mut device, first * stride, bytes)
     })?;
     let bytes = (others.len() * stride) as u64;
     let held = graph.reserve(bytes, "feature rows in pinned memory")?;
-    let mut host = Mapped::zeroed(stream.device(), bytes as usize)?;
+    let mut host = MappedMemory::zeroed(stream.device(), bytes as usize)?;
     each_piece(graph, features, others, |first, vertices, bytes| {
         let begin = (device_count + first) as u32;
-        vertices.iter().zip(begin..).for_each(|(&v, at)| place[v as usize] = at);
+        vertices.iter().zip(begin..).for_each(|(&v, at)| location[v as usize] = at);
         host.bytes_mut()[first * stride..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     })?;
     let rows = Rows {
         device,
         host: (!others.is_empty()).then_some(host),
-        place: Some(stream.uploaded(&place)?),
+        location: Some(stream.uploaded(&location)?),
         device_count: device_count as u32,
         dim: features.dim() as u32,
         stride: stride as u32,

@@ -30,7 +30,7 @@ impl Copies {
             Some(event) => event,
             None => Event::new(stream.device())?,
         };
-        let copy = || stream.start_upload(to, at, (blocks, size), event);
+        let copy = || stream.start_upload(blocks, size, to, at, event);
         let copying = timeline.span((Track::Link, "copy"), stream, copy)?;
         self.under_way.push_back(copying);
         Ok(())

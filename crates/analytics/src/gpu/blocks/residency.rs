@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::Blocks;
-use tiergraph_gpu::{Device, DeviceBuf, DeviceSpan, Stream};
+use tiergraph_gpu::kernels::{Blocks, Slice};
+use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, DeviceSpan, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_io::pipeline::{Block, Bytes, Consumer, NextPass, Room};
 
@@ -21,8 +21,8 @@ const SLICES_SHARE: u64 = 4;
 /// The first blocks of a file, in device memory. Any set is as good as any other: a pass reads all.
 pub(in crate::gpu) struct Resident {
     arenas: Vec<Arc<DeviceBuf<u8>>>,
-    addresses: DeviceBuf<u64>,
-    slices: DeviceBuf<u64>,
+    addresses: DeviceBuf<DevicePtr<u8>>,
+    slices: DeviceBuf<Slice>,
     blocks: u32,
 }
 
@@ -55,8 +55,8 @@ impl Resident {
             .map(|count| DeviceBuf::new(device, count as usize * size).map(Arc::new))
             .collect::<Result<_>>()?;
         let address =
-            |b| arenas[(b / per_arena) as usize].address() + u64::from(b % per_arena) * size as u64;
-        let addresses: Vec<u64> = (0..blocks).map(address).collect();
+            |b: u32| arenas[(b / per_arena) as usize].ptr().offset((b % per_arena) as usize * size);
+        let addresses: Vec<DevicePtr<u8>> = (0..blocks).map(address).collect();
         let addresses = stream.uploaded(&addresses)?;
         fill(
             graph,
@@ -69,14 +69,15 @@ impl Resident {
             let mut damaged = DeviceBuf::new(device, blocks as usize)?;
             stream.fill_bytes(&mut damaged, 0)?;
             let at = Blocks::at(&addresses);
-            checks.checksum.check(stream, at, blocks, (&mut damaged, &checks.worst))?;
+            checks.checksum.check(stream, at, blocks, &mut damaged, &checks.first_damaged)?;
             tables.damage(graph, stream)?;
         }
         let slices = match &tables.tiles {
             None => DeviceBuf::new(device, 0)?,
             Some(tiles) => {
                 let segments = tiles.first_segment[blocks as usize];
-                tiles.survey.all(stream, Blocks::at(&addresses), &tiles.segments, segments)?
+                let at = Blocks::at(&addresses);
+                tiles.indexer.index_resident(stream, at, &tiles.segments, segments)?
             }
         };
         Ok(Self { arenas, addresses, slices, blocks })
@@ -97,7 +98,7 @@ impl Resident {
         Blocks::at(&self.addresses)
     }
 
-    pub fn slices(&self) -> &DeviceBuf<u64> {
+    pub fn slices(&self) -> &DeviceBuf<Slice> {
         &self.slices
     }
 }

@@ -1,6 +1,6 @@
 //! How many slots a pass has, and who fills them.
 
-use tiergraph_gpu::kernels::BATCH;
+use tiergraph_gpu::kernels::MAX_BATCH;
 
 use super::tables::Tables;
 use crate::gpu::Transfers;
@@ -34,7 +34,7 @@ impl Shape {
     ) -> Self {
         let (lanes, slots, most) = match transfers {
             Transfers::Synchronous => (workers, 3, 1),
-            Transfers::Asynchronous | Transfers::Direct => (workers, 3, BATCH),
+            Transfers::Asynchronous | Transfers::Direct => (workers, 3, MAX_BATCH),
         };
         // Of a small graph, every lane has something.
         let share = blocks as usize / (2 * lanes);
@@ -53,8 +53,8 @@ mod tests {
         let batch = |workers, blocks, room: u64| {
             Shape::sized(Transfers::Asynchronous, workers, blocks, (1 << 20, room << 20)).batch
         };
-        assert_eq!(batch(12, 1000, 4 * 12 * 3 * 8), BATCH);
-        assert_eq!(batch(12, 1000, 4 * 12 * 3 * 8 - 1), BATCH - 1);
+        assert_eq!(batch(12, 1000, 4 * 12 * 3 * 8), MAX_BATCH);
+        assert_eq!(batch(12, 1000, 4 * 12 * 3 * 8 - 1), MAX_BATCH - 1);
         assert_eq!((batch(12, 1000, 0), batch(12, 48, 1 << 20)), (1, 2));
     }
 }

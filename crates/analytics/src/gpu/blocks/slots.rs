@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_core::trace::Track;
-use tiergraph_gpu::kernels::{BATCH, Blocks, EdgeMap, Program, Slices, Survey};
+use tiergraph_gpu::kernels::{Blocks, CountedSlices, EdgeMap, MAX_BATCH, Program, SliceIndex};
 use tiergraph_gpu::{CuFile, Device, DeviceBuf, DeviceSpan, Event, Stream};
 use tiergraph_io::pipeline::{Block, Bytes, Consumer, Room};
 
@@ -50,8 +50,8 @@ struct Slot {
     is_computing: bool,
     /// Which of them are damaged.
     damaged: DeviceBuf<u32>,
-    /// The blocks' slices and their number, where blocks are packed.
-    slices: Option<(DeviceBuf<u64>, DeviceBuf<u32>)>,
+    /// Where the blocks' slices begin, where blocks are packed.
+    slices: Option<CountedSlices>,
 }
 
 impl Slots {
@@ -69,10 +69,10 @@ impl Slots {
             if let Some(Err(error)) = cufile.map(|cufile| bytes.register(cufile)) {
                 unregistered = Some(error.to_string());
             }
-            let slices = tables.tiles.as_ref().map(|_| -> Result<_> {
-                let most = batch_size * Survey::most_slices(tables.block_bytes);
-                Ok((DeviceBuf::new(device, most)?, DeviceBuf::new(device, 1)?))
-            });
+            let slices = tables
+                .tiles
+                .as_ref()
+                .map(|_| CountedSlices::new(device, batch_size, tables.block_bytes));
             Ok(Slot {
                 stream: Stream::new(device)?,
                 computed: Event::new(device)?,
@@ -80,7 +80,7 @@ impl Slots {
                 batch: Vec::new(),
                 arrived: Vec::new(),
                 is_computing: false,
-                damaged: DeviceBuf::new(device, BATCH)?,
+                damaged: DeviceBuf::new(device, MAX_BATCH)?,
                 slices: slices.transpose()?,
             })
         };
@@ -185,20 +185,18 @@ impl<P: Program> Computing<'_, P> {
             let count = numbers.len() as u32;
             timeline.span((Track::Device, "checksum"), stream, || {
                 stream.fill_bytes(damaged, 0)?;
-                checks.checksum.check(stream, batch, count, (damaged, &checks.worst))
+                checks.checksum.check(stream, batch, count, damaged, &checks.first_damaged)
             })?;
-            batch = batch.unless(damaged);
+            batch = batch.without(damaged);
         }
         let edge_map = (Track::Device, "edge_map");
         match (&tables.tiles, slices) {
-            (Some(tiles), Some((slices, count))) => {
-                timeline.span((Track::Device, "survey"), stream, || {
-                    stream.fill_bytes(count, 0)?;
-                    let of_block = numbers.iter().map(|&block| tiles.segments_of(block));
-                    let into = (&*slices, &*count);
-                    tiles.survey.batch(stream, batch, &tiles.segments, of_block, into)
+            (Some(tiles), Some(slices)) => {
+                timeline.span((Track::Device, "index slices"), stream, || {
+                    let ranges = numbers.iter().map(|&block| tiles.segments_of(block));
+                    tiles.indexer.index_batch(stream, batch, &tiles.segments, ranges, slices)
                 })?;
-                let pass = tiles.pass(batch, Slices::Counted(slices, count), self.active);
+                let pass = tiles.pass(batch, SliceIndex::Batch(slices), self.active);
                 let run = |program| self.kernel.tiles(stream, &pass, program);
                 timeline.span(edge_map, stream, || self.programs.iter().try_for_each(run))?;
             }

@@ -1,8 +1,12 @@
 //! What kernels need to know of a graph's blocks, in device memory.
 
+use std::ops::Range;
+
 use tiergraph_core::Result;
 use tiergraph_format::tiles::{TileOptions, TilesIndex};
-use tiergraph_gpu::kernels::{Blocks, Checksum, Layout, Segment, Slices, Survey, TilesPass};
+use tiergraph_gpu::kernels::{
+    Blocks, Checksum, CountedSlices, Layout, Segment, SliceIndex, SliceIndexer, TilesPass,
+};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{BlockFile, Direction, Graph};
 
@@ -21,11 +25,11 @@ pub(in crate::gpu) struct Tables {
 pub(in crate::gpu) struct Checks {
     pub checksum: Checksum,
     /// The least number of a damaged block.
-    pub worst: DeviceBuf<u32>,
+    pub first_damaged: DeviceBuf<u32>,
 }
 
 pub(in crate::gpu) struct TileTables {
-    pub survey: Survey,
+    pub indexer: SliceIndexer,
     pub segments: DeviceBuf<Segment>,
     /// The first segment of each block, and their number at the end.
     pub first_segment: Vec<u32>,
@@ -50,7 +54,7 @@ impl Tables {
         let block_bytes = manifest.block_bytes as usize;
         let checks = || -> Result<_> {
             let checksum = Checksum::new(stream, block_bytes, graph.salt_of(file)?.on(0))?;
-            Ok(Checks { checksum, worst: stream.uploaded(&[u32::MAX])? })
+            Ok(Checks { checksum, first_damaged: stream.uploaded(&[u32::MAX])? })
         };
         let checks = checked.then(checks).transpose()?;
         let Some(options) = TileOptions::of(manifest) else {
@@ -70,15 +74,15 @@ impl Tables {
 
     /// Bytes of device memory that a block takes in a slot, with the list of its slices.
     pub fn slot_bytes(&self) -> u64 {
-        let slices = self.tiles.as_ref().map_or(0, |_| 8 * Survey::most_slices(self.block_bytes));
+        let slices = self.tiles.as_ref().map_or(0, |_| CountedSlices::bytes(self.block_bytes));
         (self.block_bytes + slices) as u64
     }
 
     /// The error of a block whose checksum failed since the last call, if there is one.
     pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
         let Some(checks) = &self.checks else { return Ok(()) };
-        let worst = stream.download(&checks.worst, 1)?[0];
-        if worst == u32::MAX { Ok(()) } else { Err(graph.damaged_block(self.file, worst)) }
+        let block = stream.download(&checks.first_damaged, 1)?[0];
+        if block == u32::MAX { Ok(()) } else { Err(graph.damaged_block(self.file, block)) }
     }
 }
 
@@ -96,7 +100,7 @@ impl TileTables {
         let segments: Vec<Segment> = entries.iter().map(segment).collect();
         let first = |block: u32| entries.partition_point(|e| e.block < block) as u32;
         Ok(Self {
-            survey: Survey::new(stream.device(), options.weights.bytes() as u32)?,
+            indexer: SliceIndexer::new(stream.device(), options.weights.bytes() as u32)?,
             segments: stream.uploaded(&segments)?,
             first_segment: (0..=blocks).map(first).collect(),
             columns_log2: options.columns_log2,
@@ -104,16 +108,15 @@ impl TileTables {
         })
     }
 
-    /// The first and the number of a block's segments.
-    pub fn segments_of(&self, block: u32) -> (u32, u32) {
-        let first = self.first_segment[block as usize];
-        (first, self.first_segment[block as usize + 1] - first)
+    /// The numbers of a block's segments.
+    pub fn segments_of(&self, block: u32) -> Range<u32> {
+        self.first_segment[block as usize]..self.first_segment[block as usize + 1]
     }
 
     pub fn pass<'a>(
         &'a self,
         blocks: Blocks,
-        slices: Slices<'a>,
+        slices: SliceIndex<'a>,
         active: Option<&'a DeviceBuf<u8>>,
     ) -> TilesPass<'a> {
         let (columns_log2, min_gap) = (self.columns_log2, self.min_gap);

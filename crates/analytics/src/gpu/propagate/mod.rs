@@ -12,7 +12,7 @@ mod panels;
 mod rows;
 
 use tiergraph_core::{Progress, Result};
-use tiergraph_gpu::Span;
+use tiergraph_gpu::DeviceView;
 use tiergraph_gpu::kernels::{Fold, Panel};
 use tiergraph_graph::{Direction, Graph, NextPass};
 
@@ -50,7 +50,7 @@ pub fn propagate<T: Value>(
 pub fn propagate_on_device<T: Value>(
     graph: &Graph,
     gpu: &Gpu,
-    (x, y): (Span<T>, Span<T>),
+    (x, y): (DeviceView<T>, DeviceView<T>),
     how: &Propagate,
     progress: &dyn Progress,
 ) -> Result<RunReport> {

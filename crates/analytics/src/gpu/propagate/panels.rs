@@ -56,7 +56,7 @@ impl<T: Value> Panels<T> {
         for panel in 0..from.columns.len().div_ceil(self.width) {
             let columns = self.of_panel(order, panel, &from);
             let (x, y) = &mut self.panels[panel];
-            self.kernels.take(stream, &columns, from.rows, x)?;
+            self.kernels.rows_to_panel(stream, &columns, from.rows, x)?;
             self.kernels.fill(stream, y, reduce.identity())?;
         }
         Ok(())
@@ -66,7 +66,7 @@ impl<T: Value> Panels<T> {
     pub fn place(&self, stream: &Stream, order: &Order, to: ColumnsOf<T>) -> Result<()> {
         for panel in 0..to.columns.len().div_ceil(self.width) {
             let columns = self.of_panel(order, panel, &to);
-            self.kernels.place(stream, &columns, &self.panels[panel].1, to.rows)?;
+            self.kernels.panel_to_rows(stream, &columns, &self.panels[panel].1, to.rows)?;
         }
         Ok(())
     }

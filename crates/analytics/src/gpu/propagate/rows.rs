@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::Fold;
-use tiergraph_gpu::{DeviceBuf, Span};
+use tiergraph_gpu::{DeviceBuf, DeviceView};
 use tiergraph_graph::Graph;
 use tiergraph_mem::zeroed_vec;
 
@@ -16,7 +16,7 @@ use crate::propagate::Value;
 
 /// Some columns of rows in device memory.
 pub(super) struct ColumnsOf<T> {
-    pub rows: Span<T>,
+    pub rows: DeviceView<T>,
     /// Values of a row.
     pub stride: usize,
     pub columns: Range<usize>,
@@ -77,8 +77,8 @@ impl<'x, T: Value> HostRows<'x, T> {
     }
 
     /// The rows on the device, which `prepare` made.
-    fn rows(&mut self) -> Span<T> {
-        self.on_device.as_mut().map_or(Span::at(0, 0), Span::from)
+    fn rows(&mut self) -> DeviceView<T> {
+        self.on_device.as_mut().map_or(DeviceView::at(0, 0), DeviceView::from)
     }
 }
 
@@ -147,14 +147,14 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
 
 /// Rows in device memory that the caller keeps.
 pub(super) struct DeviceRows<T> {
-    x: Span<T>,
-    y: Span<T>,
+    x: DeviceView<T>,
+    y: DeviceView<T>,
     width: usize,
 }
 
 impl<T: Value> DeviceRows<T> {
     /// Rows of `width` values.
-    pub fn new(x: Span<T>, y: Span<T>, width: usize) -> Self {
+    pub fn new(x: DeviceView<T>, y: DeviceView<T>, width: usize) -> Self {
         Self { x, y, width }
     }
 }

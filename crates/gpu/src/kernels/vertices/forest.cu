@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compress(Forest f) {
     parent[v] = root;
 }
 
-struct Names {
+struct Labels {
     u32* parent;  // Of compressed trees.
     u32* least;   // A value a tree, at its root: the greatest there is.
     const u32* positions;
@@ -30,7 +30,7 @@ struct Names {
 };
 
 // Finds the least position in each tree. Almost none is less than what is there.
-extern "C" __global__ void __launch_bounds__(THREADS) find_least(Names n) {
+extern "C" __global__ void __launch_bounds__(THREADS) find_least(Labels n) {
     u32 v = blockIdx.x * THREADS + threadIdx.x;
     if (v >= n.vertices) return;
     u32 position = n.positions[v];
@@ -38,8 +38,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_least(Names n) {
     if (position < *(volatile u32*)least) atomicMin(least, position);
 }
 
-// Calls every vertex by its tree's least position. CPU twin: analytics::components::named.
-extern "C" __global__ void __launch_bounds__(THREADS) name_by_least(Names n) {
+// Labels every vertex with its tree's least position.
+// CPU twin: analytics::components::canonical_labels.
+extern "C" __global__ void __launch_bounds__(THREADS) label_by_least(Labels n) {
     u32 v = blockIdx.x * THREADS + threadIdx.x;
     if (v < n.vertices) n.parent[v] = n.least[n.parent[v]];
 }

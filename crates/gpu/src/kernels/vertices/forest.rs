@@ -1,4 +1,4 @@
-//! Launches of `forest.cu`: union-find's trees.
+//! Launches of `forest.cu`: the trees of union-find.
 
 use tiergraph_core::Result;
 
@@ -16,7 +16,7 @@ shared! {
 }
 
 shared! {
-    struct NamesArguments as "Names" {
+    struct LabelsArguments as "Labels" {
         parent: DevicePtr<u32>,
         least: DevicePtr<u32>,
         positions: DevicePtr<u32>,
@@ -24,40 +24,40 @@ shared! {
     }
 }
 
-/// The compiled kernels.
+/// The compiled kernels for the trees of union-find, each a parent for every vertex.
 #[derive(Debug, Clone)]
 pub struct ForestKernels {
     plant: Kernel,
     compress: Kernel,
     find_least: Kernel,
-    name: Kernel,
+    label: Kernel,
 }
 
 pub(super) fn source() -> Source {
     Source::new("forest", &[TYPES, include_str!("forest.cu")])
         .sharing::<ForestArguments>()
-        .sharing::<NamesArguments>()
+        .sharing::<LabelsArguments>()
 }
 
 impl ForestKernels {
-    /// Compiles them.
+    /// Compiles the kernels.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(device: &Device) -> Result<Self> {
         let module = source().compile(device)?;
         Ok(Self {
             plant: module.kernel("plant")?,
             compress: module.kernel("compress")?,
             find_least: module.kernel("find_least")?,
-            name: module.kernel("name_by_least")?,
+            label: module.kernel("label_by_least")?,
         })
     }
 
     /// Makes every vertex a tree of its own.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn plant(&self, stream: &Stream, parent: &mut DeviceBuf<u32>) -> Result<()> {
         Self::launch(&self.plant, stream, parent)
     }
@@ -65,20 +65,20 @@ impl ForestKernels {
     /// Points every vertex at its root.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn compress(&self, stream: &Stream, parent: &mut DeviceBuf<u32>) -> Result<()> {
         Self::launch(&self.compress, stream, parent)
     }
 
-    /// Gives every vertex the least of `positions` in its tree instead of its root. All trees are
-    /// compressed; `least` holds [`u32::MAX`] for every vertex.
+    /// Replaces every vertex's root in `parent` by a label: the least of `positions` in its tree. All
+    /// trees are compressed; `least` is scratch that holds [`u32::MAX`] for every vertex.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If `least` or `parent` is shorter than `positions`.
-    pub fn name(
+    pub fn label(
         &self,
         stream: &Stream,
         parent: &mut DeviceBuf<u32>,
@@ -87,14 +87,14 @@ impl ForestKernels {
     ) -> Result<()> {
         let vertices = positions.len();
         assert!(parent.len().min(least.len()) >= vertices, "{vertices} positions");
-        let arguments = NamesArguments {
+        let arguments = LabelsArguments {
             parent: parent.ptr(),
             least: least.ptr(),
             positions: positions.ptr(),
             vertices: vertices as u32,
         };
-        for kernel in [&self.find_least, &self.name] {
-            // SAFETY: `Names` of the source; lengths were checked; dropping a buffer waits.
+        for kernel in [&self.find_least, &self.label] {
+            // SAFETY: `Labels` of the source; lengths were checked; dropping a buffer waits.
             unsafe {
                 kernel.launch(stream, Grid::over(vertices, THREADS), &[&arguments])?;
             }

@@ -1,4 +1,4 @@
-//! Launches of `levels.cu`: what a search asks of its vertices between two levels.
+//! Launches of `levels.cu`: which vertices a search has at a level, and which are unvisited.
 
 use tiergraph_core::Result;
 
@@ -22,34 +22,34 @@ shared! {
     }
 }
 
-/// Where the vertices of a level are.
+/// What finds the vertices of a level of a search, and where the result goes.
 #[derive(Debug)]
 pub struct Levels<'a> {
     /// Each vertex's depth; all ones where it is unvisited.
     pub depth: &'a DeviceBuf<u32>,
-    /// Each vertex's degree; without, arcs are not counted.
+    /// Each vertex's degree; `None` if arcs are not counted.
     pub degrees: Option<&'a DeviceBuf<u32>>,
-    /// A flag for every `2^log2` vertices: set if one of them is at the level.
+    /// Becomes a flag for every `2^log2` vertices: set if one of them is at the level.
     pub reached: &'a mut DeviceBuf<u8>,
-    /// A flag for every `2^log2` vertices: set if one of them is unvisited (and has arcs, where degrees
-    /// are given).
+    /// Becomes a flag for every `2^log2` vertices: set if one of them is unvisited (and has arcs, where
+    /// degrees are given).
     pub unvisited: &'a mut DeviceBuf<u8>,
-    /// Three counts: the level's vertices, their arcs, and the arcs of unvisited vertices.
+    /// Becomes three counts: the level's vertices, their arcs, and the arcs of unvisited vertices.
     pub counts: &'a mut DeviceBuf<u64>,
     /// The number of vertices; depths behind them are padding.
     pub vertices: usize,
-    /// The level.
+    /// The level whose vertices are found.
     pub level: u32,
     /// The binary logarithm of how many vertices share a flag; at least [`Levels::LEAST_LOG2`].
     pub log2: u32,
 }
 
 impl Levels<'_> {
-    /// The least `log2`: one warp looks at `2^LEAST_LOG2` vertices.
+    /// The least `log2` that is allowed: one warp looks at `2^LEAST_LOG2` vertices.
     pub const LEAST_LOG2: u32 = 10;
 }
 
-/// The compiled kernel.
+/// The compiled kernel that finds the vertices of a search's level.
 #[derive(Debug, Clone)]
 pub struct LevelKernel(Kernel);
 
@@ -59,22 +59,22 @@ pub(super) fn source() -> Source {
 }
 
 impl LevelKernel {
-    /// Compiles it.
+    /// Compiles the kernel.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(device: &Device) -> Result<Self> {
         let module = source().compile(device)?;
         module.kernel("find_level").map(Self)
     }
 
-    /// Finds a level: sets its flags and counts anew.
+    /// Finds the vertices of a level: sets its flags and counts anew, in order with the stream.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If a vector is shorter than the vertices need, or flags are for too few of them.
+    /// If a buffer is shorter than the vertices need, or `log2` is too small.
     pub fn find(&self, stream: &Stream, levels: Levels<'_>) -> Result<()> {
         let Levels { depth, degrees, reached, unvisited, counts, vertices, level, log2 } = levels;
         assert!(depth.len().min(degrees.map_or(vertices, DeviceBuf::len)) >= vertices);

@@ -1,4 +1,4 @@
-//! What algorithms do to their vertices before, between and after passes.
+//! What algorithms do to the state of their vertices before, between and after passes.
 
 mod forest;
 mod levels;

@@ -1,4 +1,4 @@
-//! Launches of `ranks.cu`: what PageRank does to its vertices after a pass.
+//! Launches of `ranks.cu`: how PageRank makes the next ranks of the sums of a pass.
 
 use tiergraph_core::Result;
 
@@ -33,34 +33,35 @@ shared! {
     }
 }
 
-/// The state of PageRank, and what an iteration adds to the sums of its pass.
+/// The state of PageRank's vertices after a pass, and what makes the next ranks of it.
 #[derive(Debug)]
 pub struct Ranks<'a> {
     /// How many vertices have ranks.
     pub vertices: usize,
-    /// A vertex's rank over its out-degree; its rank where that is 0.
+    /// Each vertex's rank over its out-degree; its rank where that is 0.
     pub x: &'a mut DeviceBuf<f32>,
-    /// Sums of the pass; set to zero.
+    /// The pass's sum of each vertex's in-neighbours, then the hubs' sums by lane; all become 0.
     pub y: &'a mut DeviceBuf<f64>,
-    /// So many of the first vertices have [`LANES`] sums each besides.
+    /// How many of the first vertices, the hubs, have [`LANES`] further sums each.
     pub hubs: u32,
-    /// Where in y those begin.
+    /// The index in `y` at which the hubs' sums by lane begin.
     pub by_lane: u32,
-    /// Out-degrees.
+    /// Each vertex's out-degree.
     pub degrees: &'a DeviceBuf<u32>,
-    /// Where a personalised walk restarts; none: everywhere alike.
+    /// The probability of each vertex that a personalised walk restarts there; `None` if walks restart
+    /// everywhere alike.
     pub teleport: Option<&'a DeviceBuf<f32>>,
-    /// The ranks of sinks and the change of all ranks are added here.
+    /// Two sums that are added to: the ranks of sinks, and the change of all ranks.
     pub sums: &'a mut DeviceBuf<f64>,
-    /// What lands on a vertex of probability 1.
+    /// The rank that restarts would give to a vertex of probability 1.
     pub jump: f64,
-    /// What lands on every vertex.
+    /// The rank that restarts give to every vertex, where they are everywhere alike.
     pub even: f64,
     /// The damping factor.
     pub damping: f64,
 }
 
-/// The compiled kernels.
+/// The compiled kernels that update PageRank's vertices.
 #[derive(Debug, Clone)]
 pub struct RankKernels {
     next: Kernel,
@@ -74,22 +75,22 @@ pub(super) fn source() -> Source {
 }
 
 impl RankKernels {
-    /// Compiles them.
+    /// Compiles the kernels.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(device: &Device) -> Result<Self> {
         let module = source().compile(device)?;
         Ok(Self { next: module.kernel("next_ranks")?, unscale: module.kernel("unscale")? })
     }
 
-    /// Makes the next ranks.
+    /// Replaces the ranks by the next ones, in order with the stream.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If the vectors are shorter than there are vertices.
+    /// If a buffer is shorter than the vertices need.
     pub fn next(&self, stream: &Stream, ranks: &Ranks<'_>) -> Result<()> {
         let vertices = ranks.vertices;
         assert!(ranks.x.len().min(ranks.y.len()).min(ranks.degrees.len()) >= vertices);
@@ -117,19 +118,20 @@ impl RankKernels {
         unsafe { self.next.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Multiplies the first `vertices` of `x`, ranks over out-degrees, by `degrees` where they are
-    /// not 0.
+    /// Makes ranks of the first `vertices` values of `x`, which are ranks over out-degrees: multiplies
+    /// them by `degrees` where those are not 0.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// If there are fewer of either.
+    /// If either buffer is shorter.
     pub fn unscale(
         &self,
         stream: &Stream,
-        (x, vertices): (&mut DeviceBuf<f32>, usize),
+        x: &mut DeviceBuf<f32>,
         degrees: &DeviceBuf<u32>,
+        vertices: usize,
     ) -> Result<()> {
         assert!(x.len().min(degrees.len()) >= vertices, "{vertices} vertices");
         let arguments =

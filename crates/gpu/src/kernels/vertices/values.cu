@@ -34,8 +34,8 @@ struct Move {
     u32 value_bytes;
 };
 
-// The row that value i of the panel belongs to, and where in the rows it is; none: nothing is there.
-static __device__ bool place_of(const Move& m, u64 i, u64* at) {
+// Whether value i of the panel has a place in the rows; `at` becomes its index there.
+static __device__ bool is_in_rows(const Move& m, u64 i, u64* at) {
     u32 v = (u32)(i >> m.width_log2), column = (u32)i & ((1u << m.width_log2) - 1);
     u32 row = m.positions ? m.positions[v] : v;
     *at = row * m.stride + m.first + column;
@@ -44,9 +44,9 @@ static __device__ bool place_of(const Move& m, u64 i, u64* at) {
 
 // Panel to rows: reads 8 bytes or more a value in order, and writes 4 or 8 anywhere.
 // CPU twin: Graph::to_user_order.
-extern "C" __global__ void __launch_bounds__(THREADS) place(Move m) {
+extern "C" __global__ void __launch_bounds__(THREADS) panel_to_rows(Move m) {
     u64 i = (u64)blockIdx.x * THREADS + threadIdx.x, at;
-    if (i >> m.width_log2 >= m.vertices || !place_of(m, i, &at)) return;
+    if (i >> m.width_log2 >= m.vertices || !is_in_rows(m, i, &at)) return;
     if (m.value_bytes == 4) {
         ((u32*)m.rows)[at] = ((const u32*)m.panel)[i];
     } else {
@@ -55,10 +55,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) place(Move m) {
 }
 
 // Rows to panel, zeros where there is no such column. CPU twin: Graph::from_user_order.
-extern "C" __global__ void __launch_bounds__(THREADS) take(Move m) {
+extern "C" __global__ void __launch_bounds__(THREADS) rows_to_panel(Move m) {
     u64 i = (u64)blockIdx.x * THREADS + threadIdx.x, at;
     if (i >> m.width_log2 >= m.vertices) return;
-    bool is_there = place_of(m, i, &at);
+    bool is_there = is_in_rows(m, i, &at);
     if (m.value_bytes == 4) {
         ((u32*)m.panel)[i] = is_there ? ((const u32*)m.rows)[at] : 0;
     } else {

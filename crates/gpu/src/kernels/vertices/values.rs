@@ -1,11 +1,11 @@
-//! Launches of `values.cu`: values are filled, moved between orders of vertices, and found.
+//! Launches of `values.cu`: values of vertices are set, moved between orders of vertices, and found.
 
 use bytemuck::{Pod, bytes_of};
 use tiergraph_core::Result;
 
 use crate::kernels::{Source, TYPES};
 use crate::shared::shared;
-use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Span, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, DeviceView, Grid, Kernel, Stream};
 
 const THREADS: u32 = 256;
 
@@ -42,30 +42,31 @@ shared! {
     }
 }
 
-/// Some columns of rows in the user's order, which a panel has of vertices in the graph's.
+/// The columns of rows that a panel holds: rows are in the user's order of vertices, the panel in the
+/// graph's.
 #[derive(Debug, Clone, Copy)]
 pub struct Columns<'a> {
-    /// The row of each vertex; none: that of its own number.
+    /// The row of each vertex; `None` if that is the vertex's number.
     pub positions: Option<&'a DeviceBuf<u32>>,
-    /// How many of the first vertices are moved.
+    /// How many vertices are moved, from the first on.
     pub vertices: usize,
-    /// Values of a row.
+    /// How many values a row has.
     pub stride: usize,
-    /// The first column.
+    /// The first column that the panel holds.
     pub first: usize,
-    /// How many columns.
+    /// How many columns the panel holds.
     pub columns: usize,
-    /// Values of a vertex in the panel, a power of two: at least the columns.
+    /// How many values the panel has room for at each vertex, a power of two: at least `columns`.
     pub width: usize,
 }
 
 impl Columns<'_> {
-    /// One value a vertex, one a row.
+    /// The only column of rows of one value each.
     pub fn single(positions: Option<&DeviceBuf<u32>>, vertices: usize) -> Columns<'_> {
         Columns { positions, vertices, stride: 1, first: 0, columns: 1, width: 1 }
     }
 
-    fn arguments<T: Pod>(&self, rows: Span<T>, panel: &DeviceBuf<T>) -> MoveArguments {
+    fn arguments<T: Pod>(&self, rows: DeviceView<T>, panel: &DeviceBuf<T>) -> MoveArguments {
         let Columns { positions, vertices, stride, first, columns, width } = *self;
         assert!(first + columns <= stride && columns <= width && width.is_power_of_two());
         assert!(panel.len() >= vertices * width, "{} values of {vertices} vertices", panel.len());
@@ -89,12 +90,12 @@ impl Columns<'_> {
     }
 }
 
-/// The compiled kernels.
+/// The compiled kernels that set, move and find values of vertices.
 #[derive(Debug, Clone)]
 pub struct ValueKernels {
     fill: Kernel,
-    place: Kernel,
-    take: Kernel,
+    panel_to_rows: Kernel,
+    rows_to_panel: Kernel,
     find: Kernel,
 }
 
@@ -106,25 +107,25 @@ pub(super) fn source() -> Source {
 }
 
 impl ValueKernels {
-    /// Compiles them.
+    /// Compiles the kernels.
     ///
     /// # Errors
-    /// No compiler, its log, whatever the driver gives.
+    /// No compiler, the compiler's log, any error of the driver.
     pub fn new(device: &Device) -> Result<Self> {
         let module = source().compile(device)?;
         let kernel = |name| module.kernel(name);
         Ok(Self {
             fill: kernel("fill")?,
-            place: kernel("place")?,
-            take: kernel("take")?,
+            panel_to_rows: kernel("panel_to_rows")?,
+            rows_to_panel: kernel("rows_to_panel")?,
             find: kernel("find")?,
         })
     }
 
-    /// Sets all values of `to`.
+    /// Sets all values of `to` to `value`, in order with the stream.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If values do not have 4 or 8 bytes.
@@ -142,49 +143,51 @@ impl ValueKernels {
         unsafe { self.fill.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Moves a panel's values to their columns of `rows`; what has no row there is left out.
+    /// Writes a panel's values to their columns of `rows`, in order with the stream; vertices that have no
+    /// row there are left out.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
     /// If values do not have 4 or 8 bytes, the panel or the positions are too short, or there are no
     /// such columns.
-    pub fn place<T: Pod>(
+    pub fn panel_to_rows<T: Pod>(
         &self,
         stream: &Stream,
         columns: &Columns<'_>,
         panel: &DeviceBuf<T>,
-        rows: Span<T>,
+        rows: DeviceView<T>,
     ) -> Result<()> {
         let arguments = columns.arguments(rows, panel);
         // SAFETY: `Move` of the source; lengths were checked; dropping a buffer waits.
-        unsafe { self.place.launch(stream, columns.grid(), &[&arguments]) }
+        unsafe { self.panel_to_rows.launch(stream, columns.grid(), &[&arguments]) }
     }
 
-    /// Fills a panel from its columns of `rows`, with zeros where there are none.
+    /// Fills a panel from its columns of `rows`, in order with the stream, and with zeros where `rows` has
+    /// nothing.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     ///
     /// # Panics
-    /// As [`place`](Self::place).
-    pub fn take<T: Pod>(
+    /// As [`panel_to_rows`](Self::panel_to_rows).
+    pub fn rows_to_panel<T: Pod>(
         &self,
         stream: &Stream,
         columns: &Columns<'_>,
-        rows: Span<T>,
+        rows: DeviceView<T>,
         panel: &mut DeviceBuf<T>,
     ) -> Result<()> {
         let arguments = columns.arguments(rows, panel);
-        // SAFETY: as `place`.
-        unsafe { self.take.launch(stream, columns.grid(), &[&arguments]) }
+        // SAFETY: as `panel_to_rows`.
+        unsafe { self.rows_to_panel.launch(stream, columns.grid(), &[&arguments]) }
     }
 
-    /// Where `value` is among `values`, each of which is there once; none if it is not.
+    /// The index of `value` among `values`, which are all different; `None` if it is not among them.
     ///
     /// # Errors
-    /// Whatever the driver gives.
+    /// Any error of the driver.
     pub fn find(
         &self,
         stream: &Stream,

@@ -3,7 +3,7 @@
 // A warp a segment walks its groups' headers. A full slice of a uniform group is passed over in a
 // few instructions; a jagged slice 32 steps at a time, a lane a step. What comes next is fetched 4
 // KiB ahead, because the walk is one chain of dependent loads. `count` gives the number of each
-// segment's slices; `list` writes them, 32 at a time, where `places` says, or, without places,
+// segment's slices; `list` writes them, 32 at a time, where `offsets` says, or, without offsets,
 // wherever `total` has room. CPU twin: kernels::walk.
 
 static const u32 THREADS = 128;
@@ -13,7 +13,7 @@ struct Arguments {
     Blocks blocks;
     const Segment* segments;
     u32* counts;
-    const u32* places;
+    const u32* offsets;
     u32* total;
     Slice* slices;
     u32 room;          // Of `slices`.
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(Arguments a) {
     if (i == ALL) return;
     Segment segment = a.segments[i];
     u32 slices = 0;
-    walk(block_at(a.blocks, place_of(a.blocks, segment.block)), segment.offset,
+    walk(block_at(a.blocks, index_of(a.blocks, segment.block)), segment.offset,
          segment.offset + segment.len, lane, [&](u32, u32, u32) { slices++; });
     if (lane == 0) a.counts[i] = slices;
 }
@@ -119,19 +119,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) list(Arguments a) {
     u32 i = own_segment(a), lane = threadIdx.x % WARP;
     if (i == ALL) return;
     Segment segment = a.segments[i];
-    u32 place = place_of(a.blocks, segment.block);
-    if (is_damaged(a.blocks, place)) return;
-    u32 slices = 0, to = a.places ? a.places[i] : 0;
+    u32 index = index_of(a.blocks, segment.block);
+    if (is_damaged(a.blocks, index)) return;
+    u32 slices = 0, to = a.offsets ? a.offsets[i] : 0;
     Slice own = 0;
     auto flush = [&](u32 held) {
-        if (!a.places) {
+        if (!a.offsets) {
             if (lane == 0) to = atomicAdd(a.total, held);
             to = __shfl_sync(ALL, to, 0);
         }
         if (lane < held && to + lane < a.room) a.slices[to + lane] = own;
         to += held;
     };
-    walk(block_at(a.blocks, place), segment.offset, segment.offset + segment.len, lane,
+    walk(block_at(a.blocks, index), segment.offset, segment.offset + segment.len, lane,
          [&](u32 at, u32 length, u32 lanes) {
              if (lane == slices % WARP) own = make_slice(at, length, lanes, i);
              if (++slices % WARP == 0) flush(WARP);
