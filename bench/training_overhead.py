@@ -23,7 +23,7 @@ from common.cgroup import MemoryGroup
 from common.child import UnavailableError
 from common.reporting import Record, median, say
 from tiergraph import _native
-from tiergraph.sizes import to_bytes
+from tiergraph.arguments.sizes import to_bytes
 from tiergraph.train import TrainOptions
 from tiergraph.train.models import build_model
 

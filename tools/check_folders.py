@@ -3,7 +3,7 @@
 An import counts wherever it stands, in a function too, but for those that only a type checker sees
 (`if TYPE_CHECKING:`). A package's `__init__` is a module like any other; what is imported from it
 counts as imported from there, unless it is a module of its own. Prints every circle and every
-folder of more than 20 sources, and exits 1; folders in `LATER` are printed only.
+folder of more than 20 sources, and exits 1.
 """
 
 from __future__ import annotations
@@ -25,24 +25,14 @@ MOST = 20
 TESTS = {"tests", "target"}
 """Folders that mirror sources, or are made from them."""
 
-LATER = {"python/tiergraph"}
-"""Folders that are told, not refused."""
-
 
 def main() -> int:
     """Checks the repository that this file is in."""
     faults = [f"circle of imports: {' → '.join(c)}" for p in PACKAGES for c in circles(ROOT / p)]
-    found = dict(crowded(ROOT / name for name in FOLDERS))
-    for folder in sorted(LATER - found.keys()):
-        print(
-            f"note: {folder}: {MOST} sources or fewer, it can leave LATER in {Path(__file__).name}"
-        )
-    for folder, count in found.items():
-        what = f"{folder}: {count} sources in one folder, more than {MOST}"
-        if folder in LATER:
-            print(f"note: {what}")
-        else:
-            faults.append(what)
+    faults += (
+        f"{folder}: {count} sources in one folder, more than {MOST}"
+        for folder, count in crowded(ROOT / name for name in FOLDERS)
+    )
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     if not faults:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph.arrays import to_endpoints, to_ids, to_weights
+from tiergraph.arguments.arrays import to_endpoints, to_ids, to_weights
 
 
 def test_ids_of_64_bits_are_taken_without_a_copy():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph import calls, features
+from tiergraph.arguments import calls
+from tiergraph.attached import features
 
 CLASSES = [
     tg.Graph,

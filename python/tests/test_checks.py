@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph.checks import one
+from tiergraph.arguments.checks import one
 
 KINDS = [7, np.int64(7), np.uint8(7), np.array(7)]
 

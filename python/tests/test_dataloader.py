@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph import dataloader, pyg
+from tiergraph import pyg
+from tiergraph.arguments import dataloader
 
 try:
     torch = pyg.torch()

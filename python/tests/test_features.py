@@ -330,7 +330,7 @@ def test_a_folder_of_ogb_is_a_whole_dataset(ring, x, tmp_path, arrays):
 
 def test_archives_are_streamed(x, tmp_path):
     """A member is read front to back, and what is missing is told."""
-    from tiergraph.archives import Member, members
+    from tiergraph.sources.archives import Member, members
 
     np.savez_compressed(tmp_path / "a.npz", x=x)
     assert members(tmp_path / "a.npz") == {"x"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph.sources import BATCH_EDGES, WAITING_EDGE_BYTES, batch_edges
+from tiergraph.sources.edges import BATCH_EDGES, WAITING_EDGE_BYTES, batch_edges
 
 MEMORY = 64 << 20
 

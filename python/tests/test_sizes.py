@@ -1,7 +1,7 @@
 import pytest
 
 from tiergraph import _native
-from tiergraph.sizes import to_bytes
+from tiergraph.arguments.sizes import to_bytes
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph.sources import as_batches, as_files
+from tiergraph.sources.edges import as_batches, as_files
 
 A, B = np.array([0, 1]), np.array([1, 2])
 

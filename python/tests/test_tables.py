@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
-from tiergraph.tables import read_batches, reader_bytes
+from tiergraph.sources.tables import read_batches, reader_bytes
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

@@ -10,7 +10,8 @@ import pytest
 import typer
 
 import tiergraph as tg
-from tiergraph import train, words
+from tiergraph import train
+from tiergraph.arguments import words
 from tiergraph.cli import app, main
 from tiergraph.errors import Error
 

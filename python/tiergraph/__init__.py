@@ -9,8 +9,10 @@
 """
 
 from ._native import __version__
+from .attached.edges import add_edge_values
+from .attached.features import add_features
+from .attached.ordering import order_features
 from .devices import CudaDevice, cuda_devices
-from .edges import add_edge_values
 from .errors import (
     BudgetError,
     DeviceError,
@@ -22,14 +24,12 @@ from .errors import (
     InternalError,
     IoError,
 )
-from .features import add_features
 from .graph import Graph, open
 from .hetero import HeteroGraph, open_hetero
 from .hetero.build import build_hetero
 from .loaders.hetero import HeteroNeighborLoader
 from .loaders.link import LinkNeighborLoader
 from .loaders.node import NeighborLoader
-from .ordering import order_features
 from .write import BuildOptions, build, generate
 
 __all__ = [

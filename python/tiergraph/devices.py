@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import _native
-from .calls import checked
+from .arguments.calls import checked
+from .arguments.sizes import to_bytes
 from .errors import DeviceError
-from .sizes import to_bytes
 
 
 class CudaDevice(NamedTuple):

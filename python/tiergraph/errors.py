@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from .words import in_callers_words
+from .arguments.words import in_callers_words
 
 HINT = "\n\nhint: "
 REPORT = (

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native
-from .arrays import to_numbers
-from .calls import checked, checked_class
-from .checks import arguments, count, truth, whole
+from .arguments.arrays import to_numbers
+from .arguments.calls import checked, checked_class
+from .arguments.checks import arguments, count, truth, whole
+from .attached.features import Arrays, Features
 from .errors import InputError
-from .features import Arrays, Features
 from .handles import without
 from .opening import Opening, Transfers
 from .tensors import is_on_gpu, propagate_tensor

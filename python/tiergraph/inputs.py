@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import to_ids
+from .arguments.arrays import to_ids
 from .errors import InputError
 from .graph import Graph, open
 

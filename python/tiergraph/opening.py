@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from . import _native
+from .arguments.sizes import to_bytes
 from .devices import options, resolve
 from .errors import InputError
 from .handles import Handle
-from .sizes import to_bytes
 
 Transfers: TypeAlias = Literal["async", "sync", "direct"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import pyg
-from .calls import checked, checked_class
+from .arguments.calls import checked, checked_class
 from .errors import InputError
 from .graph import Graph, open
 from .inputs import PathLike, positions_of

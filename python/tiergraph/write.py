@@ -7,20 +7,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from . import _native, datasets, edges
-from .arrays import to_endpoints, to_weights
-from .calls import checked, warn
-from .checks import arguments, choice, count, number, whole
-from .edges import Batch as EdgeBatch
-from .edges import EdgeStore
-from .edges import Values as EdgeValues
+from . import _native
+from .arguments.arrays import to_endpoints, to_weights
+from .arguments.calls import checked, warn
+from .arguments.checks import arguments, choice, count, number, whole
+from .arguments.sizes import to_bytes
+from .arguments.words import flag_of
+from .attached import edges
+from .attached.edges import Batch as EdgeBatch
+from .attached.edges import EdgeStore
+from .attached.edges import Values as EdgeValues
+from .attached.features import Attached, FeatureType
+from .attached.features import Source as FeatureSource
 from .errors import InputError, InputWarning
-from .features import Attached, FeatureType
-from .features import Source as FeatureSource
-from .sizes import to_bytes
-from .sources import Batch, Source, as_batches, as_files, batch_edges, waiting_bytes
-from .tables import TABLE_SUFFIXES, notes_of, read_batches, reader_bytes, tables_of
-from .words import flag_of
+from .sources import datasets
+from .sources.edges import Batch, Source, as_batches, as_files, batch_edges, waiting_bytes
+from .sources.tables import TABLE_SUFFIXES, notes_of, read_batches, reader_bytes, tables_of
 
 PathLike = str | os.PathLike[str]
 

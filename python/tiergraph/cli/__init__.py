@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from .._native import __version__
+from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from ..words import as_command_line
 from . import algorithms, bench, build, demo, edges, features, generate, inspect, train
 
 INTERRUPTED = 130

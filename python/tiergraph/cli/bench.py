@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from .. import _native
-from ..checks import one
-from ..sizes import to_bytes
+from ..arguments.checks import one
+from ..arguments.sizes import to_bytes
 from .options import Json, Threads
 from .output import print_json, print_table, readable
 

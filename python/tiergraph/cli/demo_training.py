@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import graph as tg
 from .. import write
+from ..attached.features import add_features
 from ..errors import InputError
-from ..features import add_features
 from ..pyg import geometric
 from ..train import Trainer, TrainOptions, curve
 from .output import print_fields, readable

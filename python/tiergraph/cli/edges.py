@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .. import edges as stored
+from ..attached import edges as stored
 from . import build_options as b
 from .options import GraphPath, Json, Memory
 from .output import print_fields, print_json

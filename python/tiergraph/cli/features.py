@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from .. import ordering
+from ..attached import ordering
 from ..errors import InputError
 from .options import GraphPath, Io, Json, Memory
 from .output import print_fields, print_json

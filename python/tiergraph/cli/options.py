@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..checks import MOST_THREADS
+from ..arguments.checks import MOST_THREADS
 
 GraphPath = Annotated[Path, typer.Argument(metavar="GRAPH.tg", help="A graph directory.")]
 OutPath = Annotated[Path, typer.Argument(metavar="OUT.tg", help="The graph to write.")]

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from ..arguments.sizes import to_bytes
 from ..errors import InputError
-from ..sizes import to_bytes
 from ..train import TrainOptions
 from .options import Memory
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import _native
-from ..calls import checked
-from ..checks import arguments, by_name, mapping
+from ..arguments.calls import checked
+from ..arguments.checks import arguments, by_name, mapping
+from ..arguments.sizes import to_bytes
+from ..attached.features import Attached
 from ..errors import InputError
-from ..features import Attached
-from ..sizes import to_bytes
-from ..sources import batch_edges, waiting_bytes
+from ..sources.edges import batch_edges, waiting_bytes
 from ..write import BuildOptions, encode_edges, push
 from .graph import EdgeType
 from .source import Batches, count_of, of_data, pairs_of, shifted

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from .. import _native
-from ..calls import checked, checked_class
+from ..arguments.calls import checked, checked_class
 from ..errors import InputError
 from ..graph import Graph, open
 from ..handles import was_closed

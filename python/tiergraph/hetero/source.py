@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import to_endpoints
-from ..calls import warn
-from ..datasets import is_split, split_name
+from ..arguments.arrays import to_endpoints
+from ..arguments.calls import warn
+from ..attached.features import Attached
 from ..errors import InputError, InputWarning
-from ..features import Attached
-from ..reading import mapped
-from ..sources import BATCH_EDGES, as_batches, as_files
-from ..tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes, tables_of
+from ..sources.datasets import is_split, split_name
+from ..sources.edges import BATCH_EDGES, as_batches, as_files
+from ..sources.reading import mapped
+from ..sources.tables import TABLE_SUFFIXES, open_table, read_batches, reader_bytes, tables_of
 from .graph import EdgeType
 
 Array = NDArray[Any]

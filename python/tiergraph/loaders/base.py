@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..calls import checked_class
+from ..arguments.calls import checked_class
 from ..errors import InputError
 from ..graph import Graph
 from ..handles import without

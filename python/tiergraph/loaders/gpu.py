@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, pyg
-from ..calls import warn
+from ..arguments.calls import warn
 from ..devices import find_libraries
 from ..errors import FallbackWarning
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..calls import taking
-from ..dataloader import take
+from ..arguments.calls import taking
+from ..arguments.dataloader import take
 from .node import NeighborLoader
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _native, pyg
-from ..arrays import to_ids
-from ..calls import taking
-from ..checks import one
-from ..dataloader import take
+from ..arguments.arrays import to_ids
+from ..arguments.calls import taking
+from ..arguments.checks import one
+from ..arguments.dataloader import take
 from ..errors import InputError
 from ..graph import Graph
 from ..inputs import Chosen, PathLike, Placement, check_sampling, graph_of, not_a_batch_size

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..arguments.sizes import to_bytes
 from ..errors import BudgetError
 from ..graph import Graph
 from ..handles import Handle
-from ..sizes import to_bytes
 from .collate import Collate
 from .gpu import GpuPart
 from .moving import Moved, fall_back

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import pyg
-from ..calls import warn
+from ..arguments.calls import warn
 from ..errors import FallbackWarning
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import pyg
-from ..calls import taking
-from ..checks import arguments
-from ..dataloader import take
+from ..arguments.calls import taking
+from ..arguments.checks import arguments
+from ..arguments.dataloader import take
 from ..graph import Graph
 from ..hetero import EdgeType, HeteroGraph, is_hetero
 from ..inputs import Chosen, PathLike, Placement, check_sampling

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..inputs import Chosen, Placement
-from ..sizes import to_bytes
 from .ranks import Rank
 
 

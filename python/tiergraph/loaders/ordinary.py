@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import one
+from ..arguments.checks import one
 from ..graph import Graph
 from ..handles import without
 from ..inputs import (

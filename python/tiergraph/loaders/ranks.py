@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import pyg
-from ..checks import one, whole
+from ..arguments.checks import one, whole
 from ..errors import InputError
 
 

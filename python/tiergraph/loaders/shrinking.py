@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..calls import warn
+from ..arguments.calls import warn
+from ..arguments.words import in_callers_words
 from ..errors import FallbackWarning
-from ..words import in_callers_words
 
 
 def notes_of(kept: dict[str, Any]) -> list[str]:

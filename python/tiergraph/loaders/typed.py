@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import one
+from ..arguments.checks import one
+from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..handles import without
 from ..hetero import EdgeType, HeteroGraph, open_hetero
 from ..inputs import Chosen, labels_of, not_a_batch_size, seeds_of
-from ..sizes import to_bytes
 from .collate import TypedCollate
 from .options import LoaderOptions, Sampling
 

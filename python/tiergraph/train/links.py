@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..graph import Graph
 from ..loaders.link import links_of
 from ..loaders.node import NeighborLoader
-from ..reading import reading
+from ..sources.reading import reading
 from .options import TrainOptions
 
 if TYPE_CHECKING:

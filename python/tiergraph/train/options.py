@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
-from ..checks import one
+from ..arguments.checks import one
+from ..arguments.sizes import to_bytes
 from ..errors import InputError
-from ..sizes import to_bytes
 
 TaskName: TypeAlias = Literal["node", "link"]
 ModelName: TypeAlias = Literal["sage", "gcn", "gat"]

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, pyg
-from ..calls import warn
+from ..arguments.calls import warn
+from ..arguments.words import in_callers_words
 from ..errors import BudgetError, FallbackWarning, InputError
 from ..graph import Graph, open
 from ..loaders.link import LinkNeighborLoader
 from ..loaders.node import NeighborLoader
 from ..loaders.shrinking import notes_of
-from ..words import in_callers_words
 from . import checkpoint, saved
 from .activations import Step, measured_bytes
 from .data import check_features, class_labels, class_weights, splits_of

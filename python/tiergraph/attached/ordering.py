@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _native
-from .calls import checked
-from .checks import arguments, choice, text
-from .graph import Graph, open
-from .inputs import seeds_of
-from .sizes import to_bytes
+from .. import _native
+from ..arguments.calls import checked
+from ..arguments.checks import arguments, choice, text
+from ..arguments.sizes import to_bytes
+from ..graph import Graph, open
+from ..inputs import seeds_of
 
 PathLike = str | os.PathLike[str]
 

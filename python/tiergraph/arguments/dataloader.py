@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import FallbackWarning, InputError
 from .calls import warn
-from .errors import FallbackWarning, InputError
 
 THREADS = "threads of this process prepare batches, as many as `threads` says"
 ON_A_GPU = '`device="cuda"` hands batches over on a GPU'

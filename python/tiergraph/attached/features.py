@@ -13,16 +13,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _native, datasets, rows
-from .archives import Member, members
-from .arrays import to_ids
-from .calls import checked, checked_class
-from .checks import arguments
-from .errors import InputError
-from .opening import Opening
-from .reading import mapped
-from .sizes import to_bytes
-from .tables import TABLE_SUFFIXES
+from .. import _native
+from ..arguments.arrays import to_ids
+from ..arguments.calls import checked, checked_class
+from ..arguments.checks import arguments
+from ..arguments.sizes import to_bytes
+from ..errors import InputError
+from ..opening import Opening
+from ..sources import datasets, rows
+from ..sources.archives import Member, members
+from ..sources.reading import mapped
+from ..sources.tables import TABLE_SUFFIXES
 
 PathLike = str | os.PathLike[str]
 Array = NDArray[Any]

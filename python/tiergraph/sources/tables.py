@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native
-from .errors import InputError, IoError
-from .sources import BATCH_EDGES, as_files
+from .. import _native
+from ..errors import InputError, IoError
+from .edges import BATCH_EDGES, as_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .sources import Array, Batch
+    from .edges import Array, Batch
 
 TABLE_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
 

@@ -15,8 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from .archives import Member, members
-from .errors import InputError
 from .reading import mapped, reading
 from .tables import TABLE_SUFFIXES, open_table
 

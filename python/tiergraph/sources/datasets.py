@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from .archives import Member, members
-from .errors import InputError
 from .reading import mapped
 from .rows import Rows, csv_batches, from_column, from_file, from_member, from_object
 

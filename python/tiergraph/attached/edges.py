@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _native, datasets
-from .arrays import to_endpoints
-from .calls import checked
-from .checks import arguments
-from .errors import InputError
+from .. import _native
+from ..arguments.arrays import to_endpoints
+from ..arguments.calls import checked
+from ..arguments.checks import arguments
+from ..arguments.sizes import to_bytes
+from ..errors import InputError
+from ..sources import datasets
+from ..sources.edges import BATCH_EDGES, as_batches, as_files
+from ..sources.rows import from_column
+from ..sources.tables import read_batches, tables_of
 from .features import Attached, FeatureType, Source
-from .rows import from_column
-from .sizes import to_bytes
-from .sources import BATCH_EDGES, as_batches, as_files
-from .tables import read_batches, tables_of
 
 PathLike = str | os.PathLike[str]
 Array = NDArray[Any]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import as_array
-from .errors import InputError
+from ..arguments.arrays import as_array
+from ..errors import InputError
 
 Array = NDArray[Any]
 Batch = tuple[Array, Array] | tuple[Array, Array, Array]

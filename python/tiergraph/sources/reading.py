@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BudgetError, Error, InputError, IoError
-from .words import shortened
+from ..arguments.words import shortened
+from ..errors import BudgetError, Error, InputError, IoError
 
 
 @contextmanager

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, words
+from .. import _native
+from ..errors import InputError
+from . import words
 from .arrays import as_array, to_ids
-from .errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Check = Callable[[Any], Any]

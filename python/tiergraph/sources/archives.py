@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from .errors import InputError
+from ..errors import InputError
 from .reading import reading
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from ..errors import InputError
 
 
 def to_ids(array: NDArray[Any], name: str) -> NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _native
+from .. import _native
 
 
 def to_bytes(size: int | str | None) -> int | None:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
+from ..errors import InputError
 from .checks import check_values
-from .errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,0 +1,1 @@
+"""Arguments of public calls: their names, checks, conversions, and words for messages."""
