@@ -27,7 +27,8 @@ SCRIPTS: dict[str, list[str]] = {
     "sampling": ["--scale", "21"],
     "training": ["--scale", "20", "--batches", "16"],
 }
-MARKS = ("seconds", "per_second", "ms", "arcs_s", "gb_s", "bandwidth")
+STAGES = ("prepare", "train", "apart", "together")
+MARKS = ("seconds", "per_second", "ms", "arcs_s", "gb_s", "bandwidth", *STAGES)
 """What the names of measured numbers have in them."""
 
 
