@@ -1,10 +1,10 @@
-//! Which ranges of vertices are active: what lets a pass skip tiles.
+//! Active tiles: ranges of vertices that a pass looks at; it skips the others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tiergraph_format::tiles::TilesIndex;
 
-/// A flag for every `2^log2` vertices, set by any worker.
+/// A flag for every `2^log2` vertices, the columns of a tile; any worker sets them.
 #[derive(Debug)]
 pub(crate) struct ActiveTiles {
     flags: Vec<AtomicBool>,
@@ -12,17 +12,18 @@ pub(crate) struct ActiveTiles {
 }
 
 impl ActiveTiles {
-    /// No vertex active, of `vertices`.
+    /// The flags of `vertices` vertices, none of which is active.
     pub(crate) fn none(vertices: usize, log2: u32) -> Self {
         let tiles = vertices.div_ceil(1 << log2);
         Self { flags: (0..tiles).map(|_| AtomicBool::new(false)).collect(), log2 }
     }
 
-    /// Active tiles from a GPU's flags, a byte a tile: active where it is not 0.
+    /// The flags of a GPU, a byte for each tile: set where that is not 0.
     pub(crate) fn of(flags: &[u8], log2: u32) -> Self {
         Self { flags: flags.iter().map(|&flag| AtomicBool::new(flag != 0)).collect(), log2 }
     }
 
+    /// Makes the tile of `vertex` active.
     #[inline]
     pub(crate) fn set(&self, vertex: u32) {
         let flag = &self.flags[(vertex >> self.log2) as usize];
@@ -37,20 +38,22 @@ impl ActiveTiles {
         self.flags[(vertex >> self.log2) as usize].load(Ordering::Relaxed)
     }
 
+    /// Makes all tiles inactive.
     pub(crate) fn clear(&self) {
         self.flags.iter().for_each(|f| f.store(false, Ordering::Relaxed));
     }
 
+    /// Whether any tile is active.
     pub(crate) fn any(&self) -> bool {
         self.flags.iter().any(|f| f.load(Ordering::Relaxed))
     }
 
-    /// Whether a column of the segment's tile is active. Tiles are as wide as flags.
+    /// Whether the segment's tile is active: one of its columns is.
     pub(crate) fn column(&self, entry: &TilesIndex) -> bool {
         self.flags[entry.column_tile as usize].load(Ordering::Relaxed)
     }
 
-    /// Whether a row of the segment's strip may be active.
+    /// Whether a row of the segment's strip may be active: it is in an active range.
     pub(crate) fn row(&self, entry: &TilesIndex) -> bool {
         let first = (entry.row_base >> self.log2) as usize;
         let last = ((entry.row_base + u64::from(entry.rows) - 1) >> self.log2) as usize;

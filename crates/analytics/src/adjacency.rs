@@ -29,13 +29,14 @@ pub(crate) struct Adjacency {
     _held: Reservation,
 }
 
-/// Neighbours, and the bits of their weights.
+/// The neighbours of all vertices, and the bits of the arcs' weights.
 #[derive(Debug)]
 enum Stored {
-    /// Every weight is 1.
+    /// Neighbours; every weight is 1.
     Plain(Array<AtomicU32>),
-    /// The weight in the upper half.
+    /// A neighbour in the lower half, its weight in the upper.
     F32(Array<AtomicU64>),
+    /// Neighbours, and their weights.
     F64(Array<AtomicU32>, Array<AtomicU64>),
 }
 
@@ -75,14 +76,14 @@ impl Stored {
 }
 
 impl Adjacency {
-    /// Bytes that are reserved while lists are made; 4 a vertex fewer from then on.
+    /// Bytes that lists take while they are made; they take 4 a vertex fewer from then on.
     pub(crate) fn bytes(graph: &Graph, weighted: bool) -> u64 {
         let arc_bytes = Stored::arc_bytes(weights(graph, weighted));
         graph.manifest().vertices * 8 + graph.manifest().arcs * arc_bytes
     }
 
-    /// Whether a run on a GPU goes on along lists: its steps took longer than making those does, and they
-    /// fit the memory beside `state_bytes`.
+    /// Whether it pays for a run on a GPU to go on along lists: its steps took longer than making lists
+    /// does, and these fit the memory beside `state_bytes`.
     pub(crate) fn pays(graph: &Graph, run: &Run<'_>, weighted: bool, state_bytes: u64) -> bool {
         run.steps() as u64 > STEPS + graph.manifest().arcs / ARCS_A_STEP
             && Self::bytes(graph, weighted) + state_bytes <= graph.budget().left()
@@ -118,12 +119,12 @@ impl Adjacency {
         Ok(Some(Self { ends: lists.ends, arcs: lists.arcs, _held: held }))
     }
 
-    /// How many arcs there are.
+    /// How many arcs all lists have.
     pub(crate) fn arcs(&self) -> usize {
         self.ends.last().map_or(0, |end| end.load(Ordering::Relaxed) as usize)
     }
 
-    /// How many arcs `v` has.
+    /// How many out-arcs `v` has.
     #[inline(always)]
     pub(crate) fn degree(&self, v: u32) -> usize {
         self.list(v).len()
@@ -172,7 +173,7 @@ impl Adjacency {
         }
     }
 
-    /// The weight of arc number `at` of all.
+    /// The weight of arc number `at`, counted list by list.
     pub(crate) fn weight(&self, at: usize) -> f64 {
         match &self.arcs {
             Stored::Plain(_) => 1.0,

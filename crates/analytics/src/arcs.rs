@@ -1,4 +1,4 @@
-//! One view of arcs, whatever the layout they come from.
+//! Arcs in memory, from tiles or from raw blocks, seen alike.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
@@ -6,7 +6,7 @@ use tiergraph_format::tiles::LANES;
 use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{MAX_STEPS, Slice};
 
-/// Arcs that are in memory now: column → row (source → destination).
+/// Arcs that a pass has in memory: column → row (source → destination).
 pub(crate) enum Arcs<'a> {
     /// A slice of a tile.
     Tile { row_base: u32, column_base: u32, slice: &'a Slice<'a> },
@@ -14,15 +14,15 @@ pub(crate) enum Arcs<'a> {
     Row { row: u32, columns: &'a [u32], weights: WeightSlice<'a> },
 }
 
-/// The arcs of one row that are in memory now: `(column, weight)`, weights 1 in a graph without.
+/// Those of the arcs in memory that lead to one row: columns and weights, which are 1 in a graph without.
 pub(crate) enum RowArcs<'a> {
     /// A lane of a slice, and for each step how many arcs of the slice come before it.
     Lane { column_base: u32, slice: &'a Slice<'a>, lane: usize, before: &'a [usize] },
-    /// A list.
+    /// A list of columns.
     List { columns: &'a [u32], weights: WeightSlice<'a> },
 }
 
-/// Where weights are, in a file without any.
+/// How many arcs come before each step, in a file whose weights nobody reads: none has any.
 static NO_WEIGHTS: [usize; MAX_STEPS] = [0; MAX_STEPS];
 
 /// For each step, how many arcs come before it.
@@ -59,7 +59,7 @@ impl Arcs<'_> {
 }
 
 impl RowArcs<'_> {
-    /// Calls `visit(column)` until it gives false.
+    /// Calls `visit(column)` for each arc until it returns false.
     #[inline(always)]
     pub(crate) fn columns(&self, mut visit: impl FnMut(u32) -> bool) {
         match *self {
@@ -103,12 +103,13 @@ impl RowArcs<'_> {
     }
 }
 
-/// Whether an undirected edge comes once, so that a visitor must look at it both ways.
+/// Whether undirected edges are stored once, so that a visitor must look at each both ways.
 pub(crate) fn stored_once(graph: &Graph) -> bool {
     graph.manifest().tiles.is_some_and(|t| t.stored_once)
 }
 
-/// Hands every arc of the selected tiles, or of the raw blocks, to `visit`.
+/// Hands every arc of the selected tiles, or of all raw blocks, to `visit`. Each worker has a state that
+/// `begin` makes of its number, and `end` takes when the worker's arcs are done.
 pub(crate) fn for_each_arc<W>(
     graph: &Graph,
     selection: &TileSelection,

@@ -1,7 +1,7 @@
 //! Weakly connected components: union-find in one pass over the arcs.
 //!
-//! Gives each vertex its component's smallest vertex (its position in the user's order), whatever
-//! the order of the passes, so results are identical from run to run. Lock-free union-find: a root
+//! Labels each vertex with its component's first vertex in the user's order, so that results are
+//! identical from run to run, whatever order arcs come in. Lock-free union-find: a root
 //! is hooked to a smaller one, paths are halved (Anderson and Woll, STOC 1991). In degree order the
 //! hubs' tiles come first, after which most arcs join nothing and cost one load from a cached tile.
 //! Bytes: one pass, less what is resident. 12 bytes of state a vertex, 4 of them while arcs are read.
@@ -15,7 +15,7 @@ use tiergraph_mem::{Array, MemoryPlan, vec_from_fn};
 use crate::arcs::{Arcs, for_each_arc};
 use crate::report::{Run, RunReport};
 
-/// Finds the weakly connected components.
+/// Labels every vertex, in the user's order, with the first position in its weakly connected component.
 ///
 /// # Errors
 /// State that does not fit the memory, any error of a pass.
@@ -30,11 +30,11 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     compress(&parents, graph.thread_pool())?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    Ok((named(graph, |v| parent(&parents, v as u32))?, report))
+    Ok((canonical_labels(graph, |v| parent(&parents, v as u32))?, report))
 }
 
-/// What a run and the names of its result hold: the trees, then the least position of each tree and
-/// the result, then, where ids are the user's own, these and the result in them.
+/// The memory of a run and of its result: first the trees, then the least position of each tree and the
+/// labels, then, where the graph has user ids, these and the labels as user ids.
 pub(crate) fn memory(graph: &Graph) -> MemoryPlan {
     let trees = graph.vertices() as u64 * 12;
     MemoryPlan::default().and("the components", trees.max(graph.names_bytes()))
@@ -100,9 +100,12 @@ fn compress(parents: &[AtomicU32], threads: &ThreadPool) -> Result<()> {
     Ok(())
 }
 
-/// Calls every vertex, in the user's order, by the first position there of its tree; `root` gives the
-/// least vertex of a vertex's tree.
-pub(crate) fn named(graph: &Graph, root: impl Fn(usize) -> u32 + Sync) -> Result<Vec<u32>> {
+/// The canonical label of every vertex, in the user's order: the first position in its tree. `root` returns
+/// the root of a vertex's tree, which is the tree's least vertex.
+pub(crate) fn canonical_labels(
+    graph: &Graph,
+    root: impl Fn(usize) -> u32 + Sync,
+) -> Result<Vec<u32>> {
     let n = graph.vertices();
     if !graph.is_reordered() {
         return Ok(vec_from_fn(n, root));
@@ -115,11 +118,11 @@ pub(crate) fn named(graph: &Graph, root: impl Fn(usize) -> u32 + Sync) -> Result
             least.fetch_min(position as u32, Ordering::Relaxed);
         }
     })?;
-    let names = vec_from_fn(n, |_| AtomicU32::new(0));
+    let labels = vec_from_fn(n, |_| AtomicU32::new(0));
     graph.for_each_position(n, |v, position| {
-        if let Some(name) = names.get(position) {
-            name.store(parent(&least, root(v)), Ordering::Relaxed);
+        if let Some(label) = labels.get(position) {
+            label.store(parent(&least, root(v)), Ordering::Relaxed);
         }
     })?;
-    Ok(names.into_iter().map(AtomicU32::into_inner).collect())
+    Ok(labels.into_iter().map(AtomicU32::into_inner).collect())
 }

@@ -1,7 +1,7 @@
 //! Algorithms as passes over the blocks of a graph: vertex state in memory, arcs from storage.
 //!
-//! One file an algorithm. Each takes an opened [`tiergraph_graph::Graph`], reserves its state from
-//! the graph's memory, leaves the rest to resident blocks, and gives its result in the user's order
+//! Each algorithm has a file. It takes an opened [`tiergraph_graph::Graph`], reserves its state from
+//! the graph's memory, leaves the rest to resident blocks, and returns its result in the user's order
 //! of vertices with a [`RunReport`]. Definitions are those of LDBC Graphalytics where it has one.
 #![forbid(unsafe_code)]
 
@@ -9,11 +9,11 @@ mod active;
 mod adjacency;
 mod arcs;
 mod bfs;
-mod bins;
 mod components;
 pub mod gpu;
 mod pagerank;
 mod propagate;
+mod propagation_blocking;
 mod pull;
 mod report;
 mod sizes;

@@ -20,16 +20,16 @@ use crate::pull::{PullSum, chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::state::Chunks;
 
-/// How to run PageRank.
+/// Options of PageRank.
 #[derive(Debug, Clone)]
 pub struct PageRank {
     /// The damping factor d, in 0 to 1.
     pub damping: f64,
-    /// The most iterations.
+    /// The most iterations that a run does.
     pub iterations: usize,
     /// Ends the run when the ranks change by less than this in sum; `None` for a fixed count.
     pub tolerance: Option<f64>,
-    /// The vertices (the graph's own) that the walk restarts from; empty for all.
+    /// The vertices, by internal ids, that the walk restarts from; empty for all.
     pub sources: Vec<u32>,
 }
 
@@ -40,10 +40,12 @@ impl Default for PageRank {
     }
 }
 
-/// Sums over all vertices that an iteration needs and makes.
+/// Sums over all vertices that an iteration makes, for the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
+    /// The ranks of vertices without out-arcs.
     pub sinks: f64,
+    /// The absolute changes of all ranks.
     pub change: f64,
 }
 
@@ -55,7 +57,7 @@ impl Add for Sums {
     }
 }
 
-/// Runs PageRank; the ranks come in the user's order of vertices and sum to 1.
+/// The PageRank of every vertex, in the user's order; all ranks sum to 1.
 ///
 /// # Errors
 /// A damping factor outside 0 to 1, a source that is no vertex, state that does not fit the
@@ -93,7 +95,8 @@ pub fn pagerank(
     Ok((ranks, report))
 }
 
-/// What a run holds whose walk restarts from all vertices, or from chosen ones (`personalised`).
+/// The memory that a run of PageRank reserves: one whose walk restarts from all vertices, or from chosen
+/// ones (`personalised`).
 ///
 /// # Errors
 /// Degrees that cannot be read, or are damaged.
@@ -102,7 +105,7 @@ pub fn pagerank_memory(graph: &Graph, personalised: bool) -> Result<MemoryPlan> 
     Ok(memory(graph, linked))
 }
 
-/// What a run holds where `linked` vertices have state.
+/// The memory of a run in which `linked` vertices have state.
 fn memory(graph: &Graph, linked: usize) -> MemoryPlan {
     let state = padded(graph, linked) as u64 * 16;
     MemoryPlan::default()
@@ -110,7 +113,7 @@ fn memory(graph: &Graph, linked: usize) -> MemoryPlan {
         .and("the workers' sums", PullSum::bytes(graph))
 }
 
-/// What a run is on any device: all but its passes and its vertices' state.
+/// A run of PageRank on any device: all but its passes and its vertices' state.
 pub(crate) struct Walk<'a> {
     options: &'a PageRank,
     teleport: Teleport,
@@ -139,14 +142,14 @@ impl<'a> Walk<'a> {
         &self.teleport
     }
 
-    /// As if all restarted before the first pass: the ranks that it begins with.
+    /// The restart of all walks, which makes the ranks that the first pass begins with.
     pub fn beginning(&self) -> Jump<'_> {
         Jump { jump: 1.0, damping: 0.0, teleport: &self.teleport }
     }
 
     /// Calls `step`, which passes over the arcs and makes the next ranks of the vertices that have
-    /// state, until the options are met; whether the ranks converged. `step` is told whether the
-    /// options will probably ask for another pass; `sums` are those of the ranks before the first.
+    /// state, until the options are met; returns whether the ranks converged. `step` is told whether
+    /// another pass will probably follow; `sums` are those of the ranks before the first pass.
     pub fn iterate(
         &mut self,
         run: &mut Run<'_>,
@@ -192,9 +195,11 @@ fn check(graph: &Graph, options: &PageRank) -> Result<()> {
     }
 }
 
-/// Where the walk restarts.
+/// Where the walk restarts, and with which probability.
 pub(crate) enum Teleport {
+    /// At every vertex with this probability.
     All(f64),
+    /// At each of these vertices with its probability.
     Sources(Vec<(u32, f64)>),
 }
 
@@ -210,7 +215,8 @@ impl Teleport {
         Self::Sources(runs.map(|run| (run[0], each * run.len() as f64)).collect())
     }
 
-    /// The probability of vertices `first..` of a chunk, added by `visit(place, probability)`.
+    /// Calls `visit(i, probability)` for those of the `len` vertices from `first` on, `first + i`, at which
+    /// the walk restarts.
     pub fn each(&self, first: usize, len: usize, mut visit: impl FnMut(usize, f64)) {
         match self {
             Self::All(p) => (0..len).for_each(|i| visit(i, *p)),
@@ -227,7 +233,7 @@ impl Teleport {
     }
 }
 
-/// Vertices without an arc, all of one rank.
+/// The vertices without an arc, which all have the same rank.
 struct Isolated {
     count: f64,
     rank: f64,
@@ -250,21 +256,22 @@ impl Isolated {
     }
 }
 
-/// What a vertex gets beside the ranks of its in-neighbours.
+/// The rank that a vertex gets by restarts, and how much it gets of its in-neighbours' ranks.
 pub(crate) struct Jump<'a> {
+    /// The rank that restarts would give to a vertex of probability 1.
     pub jump: f64,
     pub damping: f64,
     pub teleport: &'a Teleport,
 }
 
 impl Jump<'_> {
-    /// Of every vertex, in a run that is not personalised.
+    /// The rank that restarts give to every vertex, in a run that is not personalised.
     pub fn even(&self) -> f64 {
         if let Teleport::All(p) = self.teleport { self.jump * p } else { 0.0 }
     }
 }
 
-/// What `x` holds: a vertex's rank over its degree, or its rank where it has no out-arc.
+/// Fills `x` with each vertex's first rank over its degree, or its rank where it has no out-arc.
 fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
     let mut sinks = 0.0;
     teleport.each(0, degrees.len(), |v, p| {
@@ -315,19 +322,14 @@ fn update_part(
     if let Teleport::Sources(_) = jump.teleport {
         y.iter_mut().for_each(|y| *y *= jump.damping);
         jump.teleport.each(first, x.len(), |i, p| y[i] += jump.jump * p);
-        return widest(|| ranks_of_sums((0.0, 1.0), degrees, x, y));
+        return widest(|| ranks_of_sums(0.0, 1.0, degrees, x, y));
     }
-    widest(|| ranks_of_sums((jump.even(), jump.damping), degrees, x, y))
+    widest(|| ranks_of_sums(jump.even(), jump.damping, degrees, x, y))
 }
 
 /// Makes every `y` zero and `x` that of the rank `base + factor * y`.
 #[inline(always)]
-fn ranks_of_sums(
-    (base, factor): (f64, f64),
-    degrees: &[u32],
-    x: &mut [f32],
-    y: &mut [f64],
-) -> Sums {
+fn ranks_of_sums(base: f64, factor: f64, degrees: &[u32], x: &mut [f32], y: &mut [f64]) -> Sums {
     /// Sums that are made side by side, because additions in one order wait for each other.
     const WIDTH: usize = 16;
     let (mut change, mut sinks) = ([0.0; WIDTH], [0.0; WIDTH]);

@@ -1,4 +1,4 @@
-//! `y += A x`, float32 values summed in float64: the pass that PageRank is made of.
+//! `y += A x`, float32 values summed in float64: the pass of PageRank.
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::STRIP_ROWS;
@@ -6,39 +6,42 @@ use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
 use tiergraph_mem::Array;
 
-use crate::bins::Bins;
-use crate::state::{Chunks, PerWorker, StripBuffer};
+use crate::propagation_blocking::BlockedTiles;
+use crate::state::{Chunks, PerWorker, Scratch, StripBuffer};
 
-/// Length of a vector that tiles read: every tile and strip that begins in it ends in it.
+/// The length of a vector of `vertices` values that tiles read: every tile and strip that begins in it also
+/// ends in it.
 pub(crate) fn padded(graph: &Graph, vertices: usize) -> usize {
     let columns = graph.kernel().map_or(1, |k| k.options().columns());
     vertices.next_multiple_of(columns.max(STRIP_ROWS)) + STRIP_ROWS
 }
 
-/// The chunks that sums are locked by: a tile's columns.
+/// The binary logarithm of how many vertices' sums share a lock: the columns of a tile.
 pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
     graph.kernel().map_or(16, |k| k.options().columns_log2)
 }
 
-/// How tiles with few arcs are summed.
+/// How the sparse tiles of a directed graph are summed.
 enum Sparse<'a> {
-    /// With all others, until it is known which blocks stay.
-    AtFirst,
-    Binned(Bins<'a>),
+    /// Like all others, until it is known which blocks stay.
+    Undecided,
+    /// By propagation blocking.
+    Blocked(BlockedTiles<'a>),
+    /// Like all others.
     WithAll,
 }
 
 impl<'a> Sparse<'a> {
-    /// Begins a pass: the segments that it goes over besides those in bins.
+    /// Begins a pass; returns the segments that it goes over, which are those without a bin.
     fn begin(&mut self, graph: &Graph, x: &[f32]) -> Result<TileSelection> {
-        if let Self::Binned(bins) = self
-            && !bins.fill(x)?
+        if let Self::Blocked(tiles) = self
+            && !tiles.fill(x)?
         {
             *self = Self::WithAll;
         }
         Ok(match self {
-            Self::Binned(bins) => graph.select_tiles(|entry| !bins.has(entry)),
-            Self::AtFirst | Self::WithAll => graph.select_tiles(|_| true),
+            Self::Blocked(tiles) => graph.select_tiles(|entry| !tiles.has(entry)),
+            Self::Undecided | Self::WithAll => graph.select_tiles(|_| true),
         })
     }
 
@@ -52,25 +55,29 @@ impl<'a> Sparse<'a> {
         strips: &PerWorker<StripBuffer<f64>>,
     ) -> Result<()> {
         match self {
-            Self::Binned(bins) => bins.add_to(y, strips)?,
-            Self::AtFirst if next == NextPass::Same => {
-                *self = Bins::new(graph, *kernel)?.map_or(Self::WithAll, Self::Binned);
+            Self::Blocked(tiles) => tiles.add_to(y, strips)?,
+            Self::Undecided if next == NextPass::Same => {
+                *self = BlockedTiles::new(graph, *kernel)?.map_or(Self::WithAll, Self::Blocked);
             }
-            Self::AtFirst | Self::WithAll => (),
+            Self::Undecided | Self::WithAll => (),
         }
         Ok(())
     }
 }
 
-/// The pass, with what its workers keep from one to the next.
+/// The pass `y += A x` over a graph, with its workers' buffers.
 pub(crate) struct PullSum<'a> {
     graph: &'a Graph,
     way: Way<'a>,
 }
 
+/// How the arcs of a graph are summed.
 enum Way<'a> {
+    /// Lists of plain ids.
     Raw(PerWorker<StripBuffer<f64>>),
+    /// Tiles of directed arcs.
     Rows(Kernel, PerWorker<StripBuffer<f64>>, Sparse<'a>),
+    /// Tiles of undirected edges that are stored once.
     Both(Kernel, PerWorker<SymmetricStrip>),
 }
 
@@ -89,7 +96,7 @@ impl<'a> PullSum<'a> {
         let way = match graph.kernel() {
             None => Way::Raw(sums(workers)?),
             Some(kernel) if graph.manifest().directed => {
-                Way::Rows(kernel, sums(workers)?, Sparse::AtFirst)
+                Way::Rows(kernel, sums(workers)?, Sparse::Undecided)
             }
             Some(kernel) => {
                 Way::Both(kernel, SymmetricStrip::each(workers, kernel.options().columns())?)
@@ -158,8 +165,9 @@ fn both(
             strip.move_to(segment.row_base as usize, segment.rows as usize, x, y);
             let column = segment.column_base as usize;
             let x_columns = &x[column..column + columns];
-            let SymmetricStrip { rows, columns: aside, .. } = &mut **strip;
-            y.visit((column / columns, segment.len), (aside, 0.0), add, |y_columns| {
+            let SymmetricStrip { rows, columns: scratch, .. } = &mut **strip;
+            let scratch = Scratch { values: scratch, identity: 0.0 };
+            y.visit(column / columns, segment.len, scratch, add, |y_columns| {
                 kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
             })
         },
@@ -206,7 +214,7 @@ struct SymmetricStrip {
     first: usize,
     len: usize,
     rows: Array<RowState>,
-    /// Sums of a tile's columns that are not added yet.
+    /// Scratch for the sums of a tile's columns.
     columns: Array<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run did, in the names that every face of tiergraph uses.
+//! Reports of runs, whose names the command line, Python and the documents share.
 
 use std::time::Instant;
 
@@ -9,20 +9,20 @@ use tiergraph_mem::peak_rss_bytes;
 
 use crate::gpu::{Busy, GpuReport};
 
-/// One iteration or level, or several side by side that were done alike: a run of a million levels is
-/// reported in as many entries as one of a thousand.
+/// One iteration or level, or several in a row that were done alike: a run of a million levels is
+/// reported in as few entries as one of a thousand.
 #[derive(Debug, Clone, Serialize)]
 pub struct Iteration {
-    /// How many they are.
+    /// How many iterations the entry stands for.
     pub iterations: usize,
-    /// Wall-clock seconds.
+    /// Wall-clock seconds of these iterations.
     pub seconds: f64,
-    /// Bytes read from storage.
+    /// Bytes that these iterations read from storage.
     pub bytes_read: u64,
-    /// What the iteration did, where algorithms choose: `push`, `pull`, `tiles`, `memory`,
-    /// `lists`.
+    /// How these iterations were done, where algorithms choose: `push`, `pull`, `tiles`, `memory`,
+    /// `lists`, `pages`.
     pub how: &'static str,
-    /// What the algorithm counts, summed: active vertices, changed vertices, the ranks' change.
+    /// The sum of what the algorithm counts: vertices reached, distances that fell, the ranks' change.
     pub measure: f64,
 }
 
@@ -35,28 +35,28 @@ impl Iteration {
     }
 }
 
-/// A finished run. Bytes and seconds are plain numbers.
+/// The report of a finished run. Bytes and seconds are plain numbers.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
-    /// `pagerank`, `wcc`, …
+    /// The name of the algorithm: `pagerank`, `wcc`, …
     pub algorithm: &'static str,
     /// The graph's directory.
     pub graph: String,
-    /// |V|.
+    /// The number of vertices.
     pub vertices: u64,
-    /// |E| as the user counts it.
+    /// The number of edges as the user counts them.
     pub edges: u64,
-    /// Arcs that a pass over all edges visits.
+    /// The number of arcs that a pass over all edges visits.
     pub arcs: u64,
-    /// `cpu`, or the GPU's name.
+    /// Where the run computed: `cpu`, or the GPU's name.
     pub device: String,
-    /// The engine that read, and why it was chosen.
+    /// The engine that read.
     pub io_engine: &'static str,
-    /// See `io_engine`.
+    /// Why that engine was chosen.
     pub io_engine_why: String,
-    /// Workers.
+    /// The number of worker threads.
     pub threads: usize,
-    /// Iterations, levels or passes.
+    /// The number of iterations, levels or passes.
     pub iterations: usize,
     /// Wall-clock seconds of the run, loading on a GPU included.
     pub seconds: f64,
@@ -64,37 +64,37 @@ pub struct RunReport {
     pub seconds_per_iteration: f64,
     /// Edges visited a second, if every iteration visits all of them.
     pub edges_per_second: f64,
-    /// The same for arcs.
+    /// Arcs visited a second, if every iteration visits all of them.
     pub arcs_per_second: f64,
-    /// Bytes read from storage.
+    /// Bytes that the run read from storage.
     pub bytes_read: u64,
-    /// `bytes_read / seconds`.
+    /// Bytes read a second: `bytes_read / seconds`.
     pub read_bandwidth: f64,
     /// Bytes of the file that passes read.
     pub pass_bytes: u64,
-    /// `bytes_read / pass_bytes`.
+    /// How many times that file was read, as bytes: `bytes_read / pass_bytes`.
     pub passes: f64,
-    /// Bytes of blocks in memory at the end.
+    /// Bytes of blocks that are in host memory at the end.
     pub resident_bytes: u64,
-    /// Seconds that workers waited for reads, and processed blocks, summed over workers.
+    /// Seconds that workers waited for reads, summed over workers.
     pub wait_seconds: f64,
-    /// See `wait_seconds`.
+    /// Seconds that workers processed blocks, summed over workers.
     pub compute_seconds: f64,
     /// The process's largest resident set so far.
     pub peak_rss_bytes: u64,
     /// Whether the algorithm reached its own end and not a limit of iterations.
     pub converged: bool,
-    /// What a run on a GPU says beside.
+    /// The GPU's part of the report; `None` for a run on the CPU.
     #[serde(flatten)]
     pub gpu: Option<GpuReport>,
-    /// Every iteration, those after the first thousand together where they follow each other.
+    /// All iterations; those after the first thousand entries together where they were done alike.
     pub details: Vec<Iteration>,
 }
 
 /// Iterations are listed one by one up to this many entries.
 const ENTRIES: usize = 1000;
 
-/// Measures a run while it goes on.
+/// A run that goes on, and what was measured of it so far.
 pub(crate) struct Run<'a> {
     graph: &'a Graph,
     progress: &'a dyn Progress,
@@ -136,8 +136,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Says that the run is one on a GPU, and that the first iteration begins: blocks that stay there
-    /// have arrived.
+    /// Notes that the run is on a GPU, and that its first iteration begins: resident blocks are loaded.
     pub(crate) fn begin_on(&mut self, gpu: GpuReport) {
         self.gpu = Some(gpu);
         self.last = Instant::now();
@@ -149,7 +148,7 @@ impl<'a> Run<'a> {
         self.iterations(how, 1, measure);
     }
 
-    /// Notes the end of so many iterations that were done alike.
+    /// Notes the end of `count` iterations that were done alike.
     pub(crate) fn iterations(&mut self, how: &'static str, count: u32, measure: f64) {
         let stats = self.graph.stats();
         let bytes_read = stats.since(&self.last_stats).bytes_read;
@@ -167,11 +166,12 @@ impl<'a> Run<'a> {
         self.progress.update(self.algorithm, self.iterations as u64, self.expected, "iterations");
     }
 
-    /// Iterations so far.
+    /// How many iterations ended so far.
     pub(crate) fn steps(&self) -> usize {
         self.iterations
     }
 
+    /// Ends the run and makes its report.
     pub(crate) fn finish(self, converged: bool) -> Result<RunReport> {
         let graph = self.graph;
         let manifest = graph.manifest();

@@ -7,36 +7,37 @@ use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_mem::Array;
 
-/// How many components there are, and of which sizes.
+/// How many components a graph has, and how large they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComponentSizes {
-    /// Components.
+    /// The number of components.
     pub components: u64,
-    /// Vertices of the largest one; 0 where there is none.
+    /// The number of vertices of the largest component; 0 where there is none.
     pub largest_component: u64,
-    /// Components by size: place i counts those of 2^i to 2^(i + 1) - 1 vertices.
+    /// A histogram of sizes: entry i counts the components of 2^i to 2^(i + 1) - 1 vertices.
     pub component_sizes: Vec<u64>,
-    /// The largest components, by descending size and then by name: name and vertices.
+    /// The label and the number of vertices of each of the largest components, by descending size and then
+    /// by label.
     pub largest: Vec<(u64, u64)>,
 }
 
 impl ComponentSizes {
-    /// Counts the components that `names` has, the name of each vertex's component: that of the
-    /// component's first vertex. Lists the `most` largest. Holds 4 bytes a vertex.
+    /// Counts the components of a graph whose vertices have these `labels`: a component's label is its
+    /// first vertex. Lists the `most` largest. Takes 4 bytes a vertex while it counts.
     ///
     /// # Errors
     /// The system has no such amount of memory.
-    pub fn of(names: &[u32], most: usize) -> Result<Self> {
-        let mut sizes = Array::<u32>::zeroed(names.len())?;
-        names.iter().for_each(|&name| sizes[name as usize] += 1);
+    pub fn of(labels: &[u32], most: usize) -> Result<Self> {
+        let mut sizes = Array::<u32>::zeroed(labels.len())?;
+        labels.iter().for_each(|&label| sizes[label as usize] += 1);
         let mut component_sizes = Vec::new();
         let mut largest = BinaryHeap::new();
-        for (name, &size) in sizes.iter().enumerate().filter(|(_, size)| **size > 0) {
+        for (label, &size) in sizes.iter().enumerate().filter(|(_, size)| **size > 0) {
             let log2 = size.ilog2() as usize;
             component_sizes.resize(component_sizes.len().max(log2 + 1), 0);
             component_sizes[log2] += 1;
             // The least of those listed comes first.
-            let entry = Reverse((size, Reverse(name)));
+            let entry = Reverse((size, Reverse(label)));
             if largest.len() < most {
                 largest.push(entry);
             } else if let Some(mut least) = largest.peek_mut()
@@ -51,7 +52,7 @@ impl ComponentSizes {
             largest_component: sizes.iter().copied().max().unwrap_or(0).into(),
             component_sizes,
             largest: listed
-                .map(|Reverse((size, Reverse(name)))| (name as u64, size.into()))
+                .map(|Reverse((size, Reverse(label)))| (label as u64, size.into()))
                 .collect(),
         })
     }

@@ -13,7 +13,7 @@ use tiergraph_mem::Array;
 /// A segment of so many bytes keeps a worker for longer than adding a chunk's sums would.
 const LONG_BYTES: usize = 64 << 10;
 
-/// `len` values in chunks of `2^log2`; the last chunk is padded to its full length.
+/// The values of all vertices, in chunks of `2^log2` vertices; the last chunk is padded to its full length.
 #[derive(Debug)]
 pub(crate) struct Chunks<T> {
     chunks: Vec<Mutex<Array<T>>>,
@@ -22,7 +22,7 @@ pub(crate) struct Chunks<T> {
 }
 
 impl<T: Copy + Zeroable> Chunks<T> {
-    /// `len` vertices of `width` zeroes each.
+    /// The values of `len` vertices, `width` zeros each.
     ///
     /// # Errors
     /// The system has no such amount of memory.
@@ -50,16 +50,18 @@ impl<T: Copy + Zeroable> Chunks<T> {
         }
     }
 
-    /// Calls `work`, which goes over `bytes` of arcs, on the values of chunk `number`; or on `aside`, a
-    /// chunk of `identity`, which is then combined into them, if another worker has them or `work`
-    /// would keep them for long.
+    /// Calls `work`, which goes over `bytes` of arcs, on the values of chunk `number`; or, if another
+    /// worker has the chunk locked or `work` would lock it for long, on `scratch`, which is then merged
+    /// into the chunk.
     ///
-    /// Who waits for a chunk then waits for an addition of sums, not for a long segment's arcs. Arcs
-    /// that are fewer than a chunk's values, about a byte each, wait: adding would take longer.
+    /// A worker that waits for a chunk waits at most as long as one merge takes, not for a long segment's
+    /// arcs. Work on fewer arcs than a chunk has values, about a byte each, waits for the lock: merging
+    /// would take longer.
     pub(crate) fn visit(
         &self,
-        (number, bytes): (usize, usize),
-        (aside, identity): (&mut [T], T),
+        number: usize,
+        bytes: usize,
+        scratch: Scratch<'_, T>,
         merge: impl FnMut(&mut T, T),
         work: impl FnOnce(&mut [T]) -> Result<()>,
     ) -> Result<()> {
@@ -71,13 +73,14 @@ impl<T: Copy + Zeroable> Chunks<T> {
         if let Some(mut chunk) = chunk {
             return work(&mut chunk);
         }
-        aside.fill(identity);
-        work(aside)?;
-        self.merge(number << self.log2, aside.iter().copied(), merge);
+        let Scratch { values, identity } = scratch;
+        values.fill(identity);
+        work(values)?;
+        self.merge(number << self.log2, values.iter().copied(), merge);
         Ok(())
     }
 
-    /// Combines `values` into those of vertices `first` and on.
+    /// Merges `values` into those of the vertices from `first` on.
     pub(crate) fn merge(
         &self,
         first: usize,
@@ -96,12 +99,12 @@ impl<T: Copy + Zeroable> Chunks<T> {
         }
     }
 
-    /// The chunks, without locks.
+    /// The values of each chunk, without locks.
     pub(crate) fn chunks_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Array<T>> {
         self.chunks.iter_mut().map(|c| c.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Without locks: nobody adds any more.
+    /// The values without locks, once no worker adds to them any more.
     pub(crate) fn into_values(self) -> Values<T> {
         let open = |chunk: Mutex<_>| chunk.into_inner().unwrap_or_else(PoisonError::into_inner);
         let chunks = self.chunks.into_iter().map(open).collect();
@@ -109,7 +112,13 @@ impl<T: Copy + Zeroable> Chunks<T> {
     }
 }
 
-/// The values of [`Chunks`], to be read.
+/// One worker's scratch for a chunk's values, and the identity of `merge` that it begins with.
+pub(crate) struct Scratch<'a, T> {
+    pub(crate) values: &'a mut [T],
+    pub(crate) identity: T,
+}
+
+/// The values of [`Chunks`] without their locks, to be read.
 pub(crate) struct Values<T> {
     chunks: Vec<Array<T>>,
     log2: u32,
@@ -117,24 +126,24 @@ pub(crate) struct Values<T> {
 }
 
 impl<T> Values<T> {
-    /// Those of a vertex, and of some after it.
+    /// The values of `vertex`, followed by those of the vertices after it in its chunk.
     pub(crate) fn of(&self, vertex: usize) -> &[T] {
         let place = vertex % (1 << self.log2) * self.width;
         &self.chunks[vertex >> self.log2][place..]
     }
 }
 
-/// What each worker has for itself, kept from pass to pass.
+/// A state for each worker, which stays from pass to pass.
 #[derive(Debug)]
 pub(crate) struct PerWorker<S>(Vec<Mutex<S>>);
 
 impl<S> PerWorker<S> {
-    /// The first worker's, the second's, and so on.
+    /// The states of the first worker, the second, and so on.
     pub(crate) fn new(each: impl Iterator<Item = S>) -> Self {
         Self(each.map(Mutex::new).collect())
     }
 
-    /// That of `worker`, who alone asks for it.
+    /// The state of `worker`, which is its only user.
     pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, S> {
         self.0[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +161,7 @@ pub(crate) struct StripBuffer<T> {
 }
 
 impl<T: Copy + Zeroable> StripBuffer<T> {
-    /// One for each of `workers`.
+    /// A buffer for each of `workers`.
     ///
     /// # Errors
     /// The system has no such amount of memory.
@@ -164,7 +173,8 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
         Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS * width)?.into_iter().map(make)))
     }
 
-    /// Makes the buffer that of the strip of `rows` rows from `first`, merging what it held.
+    /// Makes this the buffer of the strip of `rows` rows from `first` on; merges the sums of the strip before
+    /// into `state`.
     pub(crate) fn move_to(
         &mut self,
         first: usize,
@@ -180,7 +190,7 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
         (self.first, self.rows) = (first, rows);
     }
 
-    /// Merges what the buffer holds and empties it.
+    /// Merges the buffer's sums into `state` and empties it.
     pub(crate) fn flush(&mut self, state: &Chunks<T>, merge: impl FnMut(&mut T, T)) {
         let used = self.rows * self.width;
         state.merge(self.first, self.values[..used].iter().copied(), merge);

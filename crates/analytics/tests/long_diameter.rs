@@ -44,7 +44,7 @@ fn path(len: u64) -> Vec<Edge> {
     (1..len).map(|i| (id(i - 1), id(i), (i % 97 + 1) as f64)).collect()
 }
 
-fn built(edges: &[Edge], (codec, directed): (Codec, bool)) -> Built {
+fn built(edges: &[Edge], codec: Codec, directed: bool) -> Built {
     let (weights, block_bytes) = (WeightChoice::F32, 64 << 10);
     let (columns_log2, strip_arcs) = (13, 1 << 16);
     let layout = Layout {
@@ -73,7 +73,7 @@ fn ways(report: &RunReport) -> Vec<&'static str> {
 #[test]
 fn resident_searches_go_over_to_lists_and_equal_the_verifier() {
     for how in LAYOUTS {
-        let built = built(&road(150, 150), how);
+        let built = built(&road(150, 150), how.0, how.1);
         let graph = open(&built, Some(256 << 20));
         for source in [0, 10_000] {
             let (hops, report) = bfs(&graph, source, &Silent).unwrap();
@@ -92,7 +92,7 @@ fn resident_searches_go_over_to_lists_and_equal_the_verifier() {
 #[test]
 fn a_path_is_reported_in_few_entries() {
     for how in LAYOUTS {
-        let built = built(&path(60_000), how);
+        let built = built(&path(60_000), how.0, how.1);
         let graph = open(&built, Some(256 << 20));
         let before = graph.budget().used();
         let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
@@ -108,7 +108,7 @@ fn a_path_is_reported_in_few_entries() {
 #[test]
 fn out_of_core_pages_are_read_about_once() {
     for directed in [true, false] {
-        let built = built(&road(3000, 100), (Codec::Packed, directed));
+        let built = built(&road(3000, 100), Codec::Packed, directed);
         let files = &open(&built, None).manifest().files.clone();
         let rows = files["out.rows"].bytes;
         let state = 3000 * 100 * 9;

@@ -19,10 +19,10 @@ pub enum Tier {
     Host,
 }
 
-/// What a chunk is made of.
+/// A kind of data that a memory tier holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Pages of neighbours.
+    /// Pages of neighbour lists.
     Topology,
     /// Rows of features.
     Features,
@@ -70,7 +70,7 @@ pub struct Chunk {
     pub saves: u64,
 }
 
-/// What it takes, and what it saves, to hold one item: what [`chunks`] cuts.
+/// One item that [`chunks`] cuts: how much memory it takes to hold it, and what that saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item {
     /// Bytes that the item takes in memory.
@@ -109,7 +109,7 @@ pub enum Placement {
     TopologyFirst,
     /// The hottest features, then topology in the room that is left.
     FeaturesFirst,
-    /// This share of the tier for features, from 0 to 1, the rest for topology.
+    /// The hottest features in this share of the tier, from 0 to 1, and the hottest topology in the rest.
     Hybrid(f64),
 }
 

@@ -296,12 +296,12 @@ impl Graph {
             let len = graph.vertices() * width;
             let report = match is_double {
                 true => {
-                    let xy = (DeviceView::<f64>::at(x, len), DeviceView::at(y, len));
-                    gpu::propagate_on_device(graph, gpu, xy, &how, progress)
+                    let (x, y) = (DeviceView::<f64>::at(x, len), DeviceView::at(y, len));
+                    gpu::propagate_on_device(graph, gpu, x, y, &how, progress)
                 }
                 false => {
-                    let xy = (DeviceView::<f32>::at(x, len), DeviceView::at(y, len));
-                    gpu::propagate_on_device(graph, gpu, xy, &how, progress)
+                    let (x, y) = (DeviceView::<f32>::at(x, len), DeviceView::at(y, len));
+                    gpu::propagate_on_device(graph, gpu, x, y, &how, progress)
                 }
             }?;
             Ok(((), report))

@@ -1,4 +1,4 @@
-//! A set of vertices as a bit each: what the hubs need of it fits the first cache.
+//! Sets of vertices, a bit for each: the bits of the hubs fit the first cache.
 
 use std::sync::atomic::Ordering;
 
@@ -6,9 +6,10 @@ use tiergraph_core::Result;
 
 use super::Search;
 
-/// Words that a thread takes at a time.
+/// How many words of bits a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
+/// A set of vertices.
 #[derive(Debug)]
 pub(super) struct Bits(Vec<u64>);
 
@@ -21,7 +22,7 @@ impl Bits {
 }
 
 impl Search<'_> {
-    /// The vertices whose depth is `wanted`.
+    /// The set of vertices whose depth is `wanted`.
     pub(super) fn bits(&self, wanted: impl Fn(u32) -> bool + Sync) -> Result<Bits> {
         let mut bits = vec![0; self.depth.len().div_ceil(64)];
         let chunks = bits.chunks_mut(CHUNK).zip(self.depth.chunks(CHUNK * 64));

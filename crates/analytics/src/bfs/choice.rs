@@ -1,4 +1,4 @@
-//! What a level costs, by reading and by looking at what was read.
+//! The choice of a level's plan, by what it costs to read and to look at what was read.
 //!
 //! Costs are in bytes that a drive reads, about a nanosecond each; the work on bytes that are
 //! there was measured on two cores in the same unit. What is cheapest decides the seconds only:
@@ -21,11 +21,11 @@ const LEAST_LIST: u64 = 2;
 /// Raw blocks are pushed from a frontier of fewer than one in so many vertices: how many arcs that has
 /// is not known, and one with many is found faster by those that look for it.
 const RAW_SHARE: usize = 256;
-/// How often rows that are not kept may be read, in eighths of the bytes of all tiles: a level on
+/// How often rows that do not stay in memory may be read, in eighths of the bytes of all tiles: a level on
 /// tiles and the levels after it then stay within one and a half passes.
 const ROWS_EIGHTHS: u64 = 10;
 
-/// How to do a level.
+/// How a level is done.
 pub(super) enum Plan {
     /// Claim the unvisited neighbours of the frontier.
     Push(RowSelection),
@@ -81,13 +81,14 @@ impl Search<'_> {
         best.1
     }
 
-    /// The pages of the unvisited vertices' in-neighbours.
+    /// The pages that have the in-neighbours of unvisited vertices; `None` if there are no such rows.
     pub(super) fn unvisited_rows(&self) -> Option<RowSelection> {
         let unvisited = |v| (v as usize) < self.with_arcs && self.depth(v) == UNREACHED;
         self.graph.select_rows_where(Direction::In, unvisited)
     }
 
-    /// Whether reading `rows` keeps the search within its passes, or brings what later searches use.
+    /// Whether reading `rows` keeps the search within one and a half passes, or the rows stay in memory for
+    /// later searches.
     fn may_read(&self, rows: &RowSelection) -> bool {
         let tiles = self.graph.tiles_bytes();
         let read = self.graph.stats().since(&self.before).bytes_read + rows.missing_bytes();

@@ -3,8 +3,8 @@
 //! A level that passes over rows or blocks wakes threads and selects what to read, whatever the
 //! frontier. Once a search has spent on such levels half of the time that lists in memory cost
 //! ([`Adjacency`]), those are made: so it takes at most a half longer than the better of the two ways.
-//! Where they do not fit the memory, small levels are read page by page, and pages that were read are kept
-//! ([`NearLists`]), because most vertices of a level are on the pages of the one before.
+//! Where they do not fit the memory, small levels are read page by page, and pages that were read stay in
+//! memory ([`NearLists`]), because most vertices of a level are on the pages of the one before.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,18 +23,20 @@ const SMALL_SHARE: usize = 32;
 const PATIENCE: Duration = Duration::from_nanos(8);
 /// Graphs with short diameters have fewer small levels than this, of which one may have read all blocks.
 const FEW_LEVELS: u32 = 8;
-/// Levels that are followed at a time.
+/// The most levels that are followed together.
 const AT_ONCE: u32 = 1 << 14;
-/// Pages that are kept take this part of the memory that is left.
+/// Pages take one part in so many of the memory that is left.
 const PAGES_SHARE: u64 = 8;
 
-/// Levels that were followed, one after the other.
-pub(super) struct Followed {
+/// Levels that were done, one or several small ones after the other.
+pub(super) struct LevelsDone {
+    /// How they were done, in a run's report.
     pub(super) how: &'static str,
+    /// How many levels they are.
     pub(super) levels: u32,
-    /// Vertices that they reached.
+    /// How many vertices they reached.
     pub(super) reached: usize,
-    /// The last one's.
+    /// The frontier behind the last one.
     pub(super) next: Frontier,
 }
 
@@ -62,17 +64,18 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// What small levels cost a search so far, and what they are followed with.
-pub(super) struct Small<'a> {
+/// The small levels of a search: what they cost so far, and the lists that they are followed with.
+pub(super) struct SmallLevels<'a> {
     lists: Lists<'a>,
-    /// The small levels before there were lists, and what they took.
+    /// How many small levels there were before the lists.
     levels: u32,
+    /// How long those levels took.
     spent: Duration,
     /// The memory of the least number of pages, until there are lists or pages.
     pages: Option<Reservation>,
 }
 
-impl<'a> Small<'a> {
+impl<'a> SmallLevels<'a> {
     /// The small levels of a search that begins, and has reserved the memory of the least number of `pages`.
     pub(super) fn new(pages: Reservation) -> Self {
         Self { lists: Lists::NotYet, levels: 0, spent: Duration::ZERO, pages: Some(pages) }
@@ -86,7 +89,7 @@ impl<'a> Small<'a> {
         Ok(Self { lists: Lists::new(graph)?, levels: 0, spent: Duration::ZERO, pages: None })
     }
 
-    /// Notes what a level took, and takes what small ones are followed with once that is enough.
+    /// Notes how long a level took, and makes the lists once small levels took long enough.
     pub(super) fn note(
         &mut self,
         search: &Search<'a>,
@@ -108,17 +111,17 @@ impl<'a> Small<'a> {
         Ok(())
     }
 
-    /// Follows small levels from `frontier` on; none if it is not small, or nothing to follow it with.
+    /// Follows small levels from `frontier` on; `None` if that is not small, or there are no lists.
     pub(super) fn follow(
         &mut self,
         search: &Search<'a>,
         frontier: &mut Frontier,
-    ) -> Result<Option<Followed>> {
+    ) -> Result<Option<LevelsDone>> {
         let most = search.with_arcs.max(1 << 10) / SMALL_SHARE;
         if search.residual.is_some() || frontier.count > most {
             return Ok(None);
         }
-        let followed = match &mut self.lists {
+        let done = match &mut self.lists {
             Lists::Made(lists) => search.follow_by(lists, search.sorted(frontier).to_vec())?,
             Lists::Pages(pages) => {
                 let list = search.sorted(frontier).to_vec();
@@ -126,12 +129,13 @@ impl<'a> Small<'a> {
             }
             Lists::NotYet | Lists::Never => return Ok(None),
         };
-        Ok(Some(followed).filter(|followed| followed.levels > 0))
+        Ok(Some(done).filter(|done| done.levels > 0))
     }
 }
 
 impl Search<'_> {
-    fn follow_by<N: Neighbors>(&self, neighbors: &mut N, mut now: Vec<u32>) -> Result<Followed> {
+    /// Follows levels from the vertices `now` on, as long as they are small.
+    fn follow_by<N: Neighbors>(&self, neighbors: &mut N, mut now: Vec<u32>) -> Result<LevelsDone> {
         let (mut next, mut levels, mut reached) = (Vec::new(), 0, 0);
         while !now.is_empty() && levels < AT_ONCE && self.unvisited > reached {
             if !neighbors.are_few(&mut now) {
@@ -150,11 +154,11 @@ impl Search<'_> {
             std::mem::swap(&mut now, &mut next);
             next.clear();
         }
-        Ok(Followed { how: N::HOW, levels, reached, next: now.into() })
+        Ok(LevelsDone { how: N::HOW, levels, reached, next: now.into() })
     }
 }
 
-/// What the neighbours of a small level are taken from.
+/// Lists of neighbours that small levels are followed with.
 trait Neighbors {
     /// The name of these lists in a run's report.
     const HOW: &'static str;
@@ -181,9 +185,10 @@ impl Neighbors for Adjacency {
     }
 }
 
-/// Pages that are kept, for frontiers of at most so many vertices.
+/// Lists on pages of which many are in memory.
 struct Pages<'s, 'g> {
     pages: &'s mut NearLists<'g>,
+    /// The most vertices of a frontier that is followed.
     most: usize,
 }
 

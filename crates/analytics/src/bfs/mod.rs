@@ -6,9 +6,9 @@
 //! neighbour in the frontier and stop at the first (`pull`), both on the pages of rows that hold
 //! those lists; or it passes over the tiles that join an active column to a strip with unvisited
 //! rows (`tiles`); or it needs no storage (`memory`): once the arcs between unvisited vertices fit
-//! a part of the memory, they are kept from a pulled level and the search ends among them. A search
+//! a part of the memory, they are collected by a pulled level and the search ends among them. A search
 //! with many small levels goes over to lists in memory (`lists`), where a level costs what it reaches, or
-//! to pages that are kept.
+//! to pages that stay in memory (`pages`).
 //! 4 bytes of state a vertex, and the frontier. Results are identical from run to run.
 
 mod bits;
@@ -29,16 +29,17 @@ use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
 use choice::Plan;
-use lists::{Followed, Small};
+use lists::{LevelsDone, SmallLevels};
 use residual::{ARC_BYTES, Residual};
 
-/// The distance of a vertex that cannot be reached.
+/// The distance of a vertex to which the source has no path.
 pub const UNREACHED: u32 = u32::MAX;
 
 /// A frontier is listed from the depths, and not sorted, if it has this share of the vertices.
 const LIST_SHARE: usize = 64;
 
-/// Searches from `source`, a vertex of the graph's own order.
+/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
+/// [`UNREACHED`] where there is no path.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.
@@ -65,24 +66,24 @@ fn search(
     let depth = graph.vertices_with_tiles().max(source as usize + 1);
     let depth = Array::from_fn(depth.min(n), |_| AtomicU32::new(UNREACHED))?;
     depth[source as usize].store(0, Ordering::Relaxed);
-    let (mut search, kept) = Search::new(graph, depth, 0)?;
+    let (mut search, residual) = Search::new(graph, depth, 0)?;
     let mut run = Run::start(graph, "bfs", 0, progress);
     search.unvisited = search.with_arcs.saturating_sub(1);
-    search.run(Small::new(pages), vec![source].into(), &mut run, how)?;
+    search.run(SmallLevels::new(pages), vec![source].into(), &mut run, how)?;
     let report = run.finish(true)?;
-    drop(kept);
+    drop(residual);
     let distances = in_user_order(graph, &search.depth)?;
     drop(state);
     Ok((distances, report))
 }
 
-/// Bytes of a search's distances and frontier.
+/// Bytes that a search's distances and frontier take.
 fn state_bytes(graph: &Graph) -> u64 {
     graph.vertices() as u64 * 8 + graph.vertices() as u64 / 4
 }
 
-/// Ends a search that a GPU began, whose levels are small and many: gives all distances, in the user's
-/// order. `depth` are those of the vertices that it reached, up to `level`.
+/// Ends a search that a GPU began, whose levels are small and many; returns all distances, in the user's
+/// order. `depth` has those of the vertices that the GPU reached, up to `level`.
 ///
 /// # Errors
 /// As [`bfs`], but where there is no memory for it.
@@ -95,10 +96,11 @@ pub(crate) fn finish(
     let reached = |v: &AtomicU32| v.load(Ordering::Relaxed) != UNREACHED;
     let frontier = depth.iter().filter(|v| v.load(Ordering::Relaxed) == level).count();
     let reached = depth.iter().filter(|v| reached(v)).count();
-    let (mut search, _kept) = Search::new(graph, depth, level)?;
+    let (mut search, _residual) = Search::new(graph, depth, level)?;
     search.unvisited = search.with_arcs.saturating_sub(reached);
     let frontier = Frontier { count: frontier, list: None };
-    search.run(Small::many(graph)?, frontier, run, |search, frontier| search.plan(frontier))?;
+    let small = SmallLevels::many(graph)?;
+    search.run(small, frontier, run, |search, frontier| search.plan(frontier))?;
     in_user_order(graph, &search.depth)
 }
 
@@ -114,11 +116,12 @@ fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
     Ok(out.into_iter().map(AtomicU32::into_inner).collect())
 }
 
-/// The vertices whose depth is the level. Most levels need no list of them.
+/// The frontier of a search: the vertices whose depth is the level. Most levels need no list of them.
 #[derive(Debug)]
 struct Frontier {
+    /// How many vertices there are.
     count: usize,
-    /// In any order.
+    /// The vertices in any order, if they are listed.
     list: Option<Vec<u32>>,
 }
 
@@ -128,26 +131,32 @@ impl From<Vec<u32>> for Frontier {
     }
 }
 
+/// The state of a search.
 struct Search<'a> {
     graph: &'a Graph,
-    /// What was counted before the search.
+    /// The graph's counters before the search.
     before: PassStats,
+    /// The distance of each vertex that a level reached, [`UNREACHED`] of others.
     depth: Array<AtomicU32>,
+    /// The level whose vertices have been reached last.
     level: u32,
     /// No vertex from this one on has an arc.
     with_arcs: usize,
-    /// Vertices with arcs that no level reached.
+    /// How many vertices with arcs no level reached.
     unvisited: usize,
+    /// Whether undirected edges are stored once.
     both: bool,
+    /// The arcs that later levels can still use, once they are few.
     residual: Option<Residual>,
+    /// The most arcs that `residual` may have.
     residual_limit: u64,
 }
 
 impl<'a> Search<'a> {
-    /// A search that is at `level`, and the memory of the arcs that it may keep.
+    /// A search that is at `level`, and the memory of the residual arcs that it may collect.
     fn new(graph: &'a Graph, depth: Array<AtomicU32>, level: u32) -> Result<(Self, Reservation)> {
         let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
-        let kept = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
+        let arcs = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
         graph.plan_residency();
         let search = Self {
             graph,
@@ -158,26 +167,26 @@ impl<'a> Search<'a> {
             unvisited: 0,
             both: stored_once(graph),
             residual: None,
-            residual_limit: kept.bytes() / ARC_BYTES / 2,
+            residual_limit: arcs.bytes() / ARC_BYTES / 2,
         };
-        Ok((search, kept))
+        Ok((search, arcs))
     }
 
-    /// Searches from `frontier` on.
+    /// Searches from `frontier` on; levels are done as `plan` says.
     fn run(
         &mut self,
-        mut small: Small<'a>,
+        mut small: SmallLevels<'a>,
         mut frontier: Frontier,
         run: &mut Run<'_>,
         plan: impl Fn(&Self, &mut Frontier) -> Plan,
     ) -> Result<()> {
         while frontier.count > 0 && self.unvisited > 0 {
-            let (how, levels, reached);
-            (how, levels, reached, frontier) = self.next(&mut small, frontier, &plan)?;
-            run.iterations(how, levels, reached as f64);
+            let done = self.next(&mut small, frontier, &plan)?;
+            run.iterations(done.how, done.levels, done.reached as f64);
             self.graph.cancel().check("search the graph")?;
-            self.unvisited = self.unvisited.saturating_sub(reached);
-            self.level += levels;
+            self.unvisited = self.unvisited.saturating_sub(done.reached);
+            self.level += done.levels;
+            frontier = done.next;
         }
         Ok(())
     }
@@ -187,7 +196,7 @@ impl<'a> Search<'a> {
         self.depth[v as usize].load(Ordering::Relaxed)
     }
 
-    /// Makes `v` one of the next level; false if another worker did.
+    /// Sets the depth of `v` to the next level; false if another worker did.
     #[inline(always)]
     fn claim(&self, v: u32) -> bool {
         let depth = &self.depth[v as usize];
@@ -196,25 +205,23 @@ impl<'a> Search<'a> {
             .is_ok()
     }
 
-    /// One level, or small ones that are followed together: how they were done, how many they are, how
-    /// many vertices they reached, and the next frontier.
+    /// Does one level, or several small ones that are followed together.
     fn next(
         &mut self,
-        small: &mut Small<'a>,
+        small: &mut SmallLevels<'a>,
         mut frontier: Frontier,
         plan: impl Fn(&Self, &mut Frontier) -> Plan,
-    ) -> Result<(&'static str, u32, usize, Frontier)> {
-        if let Some(followed) = small.follow(self, &mut frontier)? {
-            let Followed { how, levels, reached, next } = followed;
-            return Ok((how, levels, reached, next));
+    ) -> Result<LevelsDone> {
+        if let Some(done) = small.follow(self, &mut frontier)? {
+            return Ok(done);
         }
         let began = Instant::now();
         let (how, next) = self.level(frontier, plan)?;
         small.note(self, began.elapsed(), &next)?;
-        Ok((how, 1, next.count, next))
+        Ok(LevelsDone { how, levels: 1, reached: next.count, next })
     }
 
-    /// One level: how it was done, and the next frontier.
+    /// Does one level; returns how it was done, and the next frontier.
     fn level(
         &mut self,
         mut frontier: Frontier,
@@ -233,7 +240,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The frontier's vertices, ascending.
+    /// The vertices of the frontier in ascending order.
     fn sorted<'f>(&self, frontier: &'f mut Frontier) -> &'f [u32] {
         let small = frontier.count < self.with_arcs / LIST_SHARE;
         let list = match frontier.list.take() {
@@ -251,7 +258,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Adds up what workers counted.
+/// The sum of what workers counted.
 #[derive(Debug, Default)]
 struct Total(AtomicUsize);
 
@@ -261,7 +268,7 @@ impl Total {
         Ok(())
     }
 
-    /// A frontier of as many vertices, not listed.
+    /// The frontier of so many vertices, which are not listed.
     fn frontier(self) -> Frontier {
         Frontier { count: self.0.into_inner(), list: None }
     }

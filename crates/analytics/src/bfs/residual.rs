@@ -12,19 +12,23 @@ use tiergraph_core::ThreadPool;
 
 use super::UNREACHED;
 
-/// Bytes of one arc that is kept.
-pub(super) const ARC_BYTES: u64 = 8;
+/// Bytes of one arc.
+pub(super) const ARC_BYTES: u64 = size_of::<Arc>() as u64;
 
-/// `(source, target)`.
-type Arc = (u32, u32);
+/// An arc between vertices that no level reached; arcs are ordered by source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Arc {
+    source: u32,
+    target: u32,
+}
 
-/// A worker keeps arcs in lists of this length, and tells the others of each.
+/// A worker collects arcs in lists of this length; each full list counts towards the limit.
 const LIST: usize = 1 << 14;
 
-/// Levels that look at all arcs; then the rest are sorted, so that a level costs what it reaches.
+/// How many levels look at all arcs; then the rest are sorted, so that a level costs what it reaches.
 const SCANS: usize = 3;
 
-/// Collects arcs up to a limit; past it, nothing is kept.
+/// Collects the arcs of all workers up to a limit, and none at all past it.
 #[derive(Debug)]
 pub(super) struct Collector {
     limit: u64,
@@ -32,12 +36,14 @@ pub(super) struct Collector {
     lists: Mutex<Vec<Vec<Arc>>>,
 }
 
-/// One worker's arcs.
+/// The arcs that one worker collected.
 #[derive(Debug, Default)]
 pub(super) struct Part {
+    /// Lists that are full.
     lists: Vec<Vec<Arc>>,
     /// The list that grows.
     last: Vec<Arc>,
+    /// Whether all workers together are past the limit.
     full: bool,
 }
 
@@ -52,7 +58,7 @@ impl Collector {
         if part.full {
             return;
         }
-        part.last.push((source, target));
+        part.last.push(Arc { source, target });
         if part.last.len() == LIST {
             part.lists.push(std::mem::take(&mut part.last));
             let seen = self.seen.fetch_add(LIST as u64, Ordering::Relaxed) + LIST as u64;
@@ -85,17 +91,17 @@ impl Collector {
     }
 }
 
-/// The arcs that are left.
+/// The arcs between vertices that no level reached.
 #[derive(Debug)]
 pub(super) struct Residual {
-    /// In any order while they are scanned, then one list sorted by source.
+    /// Lists in any order while they are scanned, then one list sorted by source.
     lists: Vec<Vec<Arc>>,
     scans: usize,
 }
 
 impl Residual {
-    /// Gives the unvisited targets of the vertices whose depth is `level` the next, and lists them.
-    /// `frontier` are those vertices, if they are listed.
+    /// Sets the depth of unvisited targets of the vertices at `level` to the next level, and lists them.
+    /// `frontier` has the vertices at `level`, if they are listed.
     pub(super) fn level(
         &mut self,
         depth: &[AtomicU32],
@@ -114,7 +120,7 @@ impl Residual {
         self.scans += 1;
         let at = |v: u32| depth[v as usize].load(Ordering::Relaxed);
         let scan = |list: &mut Vec<Arc>, next: &mut Vec<u32>| {
-            list.retain(|&(source, target)| {
+            list.retain(|&Arc { source, target }| {
                 if at(target) != UNREACHED {
                     return false;
                 }
@@ -142,16 +148,16 @@ impl Residual {
         let mut next = Vec::new();
         for &source in frontier {
             for list in &self.lists {
-                let from = list.partition_point(|arc| arc.0 < source);
-                let arcs = list[from..].iter().take_while(|arc| arc.0 == source);
-                next.extend(arcs.map(|arc| arc.1).filter(|&v| claim(depth, v, level + 1)));
+                let from = list.partition_point(|arc| arc.source < source);
+                let arcs = list[from..].iter().take_while(|arc| arc.source == source);
+                next.extend(arcs.map(|arc| arc.target).filter(|&v| claim(depth, v, level + 1)));
             }
         }
         next
     }
 }
 
-/// Gives `v` its depth, unless it has one.
+/// Sets the depth of `v`, unless it has one; returns whether it was set.
 fn claim(depth: &[AtomicU32], v: u32, to: u32) -> bool {
     let depth = &depth[v as usize];
     depth.compare_exchange(UNREACHED, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()

@@ -1,4 +1,4 @@
-//! Levels on rows: pushed from the frontier, or pulled by the unvisited vertices.
+//! Levels over rows: pushed from the frontier, or pulled by the unvisited vertices.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use super::bits::Bits;
 use super::residual::{Collector, Part};
 use super::{Frontier, Search, Total, UNREACHED};
 
-/// What a worker makes of a pulled level.
+/// What a worker finds in a pulled level: how many vertices it claimed, and arcs for later levels.
 #[derive(Default)]
 struct Pulled {
     claimed: usize,

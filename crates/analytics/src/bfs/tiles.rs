@@ -1,4 +1,4 @@
-//! Levels on tiles, or on raw blocks: a pass over the arcs that can matter.
+//! Levels over tiles, or over raw blocks: a pass over the arcs that can matter.
 
 use tiergraph_core::Result;
 
@@ -10,6 +10,7 @@ use crate::arcs::{Arcs, RowArcs, for_each_arc};
 use crate::pull::chunk_log2;
 
 impl Search<'_> {
+    /// Claims the vertices of the next level in a pass over tiles, or over raw blocks.
     pub(super) fn tiles(&mut self) -> Result<Frontier> {
         let graph = self.graph;
         let log2 = chunk_log2(graph);
@@ -56,14 +57,14 @@ impl Search<'_> {
     }
 }
 
-/// What a worker makes of a pass.
+/// What a worker finds in a pass: how many vertices it claimed, and arcs for later levels.
 #[derive(Default)]
 struct Found {
     claimed: usize,
     part: Part,
 }
 
-/// A level as a pass. Its sets are those before the level, a bit a vertex.
+/// A level that is done as a pass, and the sets of vertices before it.
 struct Scan<'a> {
     search: &'a Search<'a>,
     frontier: Bits,

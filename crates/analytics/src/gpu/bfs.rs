@@ -20,7 +20,7 @@ use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_mem::Array;
 
 use super::Gpu;
-use super::pass::{Passes, zeroed};
+use super::pass::{ActiveFlags, Passes, zeroed};
 use super::vertices::Values;
 use crate::adjacency::Adjacency;
 use crate::bfs::{UNREACHED, finish};
@@ -32,7 +32,8 @@ use crate::source::check_source;
 /// at: Beamer, Asanović, Patterson, SC 2012.
 const PUSH_COST: u64 = 14;
 
-/// Searches from `source`, a vertex of the graph's own order.
+/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
+/// [`UNREACHED`] where there is no path.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the device, any error of a pass.
@@ -57,7 +58,8 @@ pub fn bfs(
             break;
         }
         let (how, program) = search.plan(&found, level);
-        passes.run(&[program], Some((&found.flags, &search.reached)), NextPass::Unknown)?;
+        let active = ActiveFlags { host: &found.flags, device: &search.reached };
+        passes.run(&[program], Some(active), NextPass::Unknown)?;
         found = search.find(&passes, level + 1)?;
         run.iteration(how, found.vertices as f64);
         let state = n as u64 * 8;
@@ -71,7 +73,7 @@ pub fn bfs(
         }
     }
     let report = run.finish(true)?;
-    Ok((passes.to_user_order(&search.depth, (n, UNREACHED))?, report))
+    Ok((passes.to_user_order(&search.depth, n, UNREACHED)?, report))
 }
 
 /// A search's state, on the device.
@@ -79,7 +81,7 @@ struct Search {
     vertices: usize,
     kernel: LevelKernel,
     depth: DeviceBuf<u32>,
-    /// Where rows can give as well as take.
+    /// Each vertex's degree, where rows can push as well as pull.
     degrees: Option<Values>,
     reached: DeviceBuf<u8>,
     unvisited: DeviceBuf<u8>,
@@ -88,13 +90,14 @@ struct Search {
     tiles: bool,
 }
 
-/// A level that was found.
+/// The vertices of a level, counted.
 struct Found {
     vertices: u64,
-    /// Their arcs, and those of unvisited vertices; 0 where they are not counted.
+    /// Arcs of the level's vertices; 0 where arcs are not counted.
     arcs: u64,
+    /// Arcs of unvisited vertices; 0 where arcs are not counted.
     unvisited_arcs: u64,
-    /// Which tiles have a vertex of it, if passes look at that.
+    /// A flag for every tile: whether it has a vertex of the level. Empty if passes do not look at it.
     flags: Vec<u8>,
 }
 
@@ -121,7 +124,7 @@ impl Search {
         })
     }
 
-    /// Whether rows can give as well as take: they list the neighbours of both directions.
+    /// Whether rows can push as well as pull: they list the neighbours of both directions.
     fn pushes(graph: &Graph) -> bool {
         !graph.has_tiles() && !graph.manifest().directed
     }
@@ -154,7 +157,7 @@ impl Search {
         })
     }
 
-    /// How to go on from a level.
+    /// The program that finds the level after `level`, and its name in the run's report.
     fn plan(&self, found: &Found, level: u32) -> (&'static str, Level) {
         let push =
             self.degrees.is_some() && found.arcs.saturating_mul(PUSH_COST) < found.unvisited_arcs;

@@ -10,11 +10,11 @@ use tiergraph_graph::{Direction, Graph, NextPass};
 use super::Gpu;
 use super::pass::Passes;
 use super::vertices::Order;
-use crate::components::{memory, named};
+use crate::components::{canonical_labels, memory};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
 
-/// Finds the weakly connected components.
+/// Labels every vertex, in the user's order, with the first position in its weakly connected component.
 ///
 /// # Errors
 /// State that does not fit the device, any error of a pass.
@@ -38,15 +38,15 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
     match passes.order(2 * size_of::<u32>())? {
         // A root is its tree's smallest vertex.
         Order::Same => {}
-        Order::Here(positions) => {
+        Order::ByDevice(positions) => {
             let mut least = DeviceBuf::new(&gpu.device, state)?;
             ValueKernels::new(&gpu.device)?.fill(&passes.stream, &mut least, u32::MAX)?;
             forest.label(&passes.stream, &mut parent, &positions, &mut least)?;
         }
-        Order::Elsewhere => {
+        Order::ByHost => {
             let roots = passes.download(&parent, n)?;
-            return Ok((named(graph, |v| roots[v])?, report));
+            return Ok((canonical_labels(graph, |v| roots[v])?, report));
         }
     }
-    Ok((passes.to_user_order(&parent, (n, 0))?, report))
+    Ok((passes.to_user_order(&parent, n, 0)?, report))
 }

@@ -1,15 +1,15 @@
 //! The same algorithms on a GPU: vertex state in its memory, blocks streaming in beside those that
 //! are resident there.
 //!
-//! A run prepares passes of its program, reserves its state, and gives the rest of the device's memory
+//! A run prepares passes of its program, reserves its state, and leaves the rest of the device's memory
 //! to blocks; a graph that fits stays there for the next run. Every pass computes over the resident
-//! blocks while the workers bring the others: a slot's read, copy and kernels follow each other on a
+//! blocks while the workers stream in the others: a slot's copy and kernels follow each other on a
 //! stream of its own, and no slot waits for another (RealGraphGPU++, "asynchronous CPU threads").
 
 mod bfs;
 mod blocks;
 mod components;
-mod kept;
+mod device_cache;
 mod pagerank;
 mod pass;
 mod propagate;
@@ -35,8 +35,8 @@ use tiergraph_gpu::kernels::ValueKernels;
 use tiergraph_gpu::{CuFile, Device, Stream};
 use tiergraph_graph::Graph;
 
-pub(crate) use blocks::LockedBlocks;
-use kept::Kept;
+pub(crate) use blocks::PinnedTier;
+use device_cache::DeviceCache;
 use staging::Staging;
 
 /// How blocks reach the device.
@@ -49,66 +49,66 @@ pub enum Transfers {
     /// A worker reads a block, copies it, computes on it, and then takes the next (RG-no).
     #[serde(rename = "sync")]
     Synchronous,
-    /// cuFile reads them into device memory, past this process's (RealGraphGPU++).
+    /// cuFile reads blocks into device memory, past this process's host memory (RealGraphGPU++).
     #[serde(rename = "direct")]
     Direct,
 }
 
-/// What a run on a GPU says beside what every run does.
+/// The part of a run's report that only runs on a GPU have.
 #[derive(Debug, Clone, Serialize)]
 pub struct GpuReport {
-    /// The product's name.
+    /// The GPU's product name.
     #[serde(skip)]
     pub name: String,
     /// How blocks reached the device.
     pub transfers: Transfers,
-    /// Which way cuFile reads, where it does; then it is the run's `io_engine`.
+    /// Which way cuFile reads, in words, where it is the run's `io_engine`.
     #[serde(skip)]
     pub direct: Option<String>,
-    /// Bytes of device memory that blocks were to have, after state and buffers.
+    /// Bytes of device memory that state and buffers left to blocks.
     pub device_blocks_planned_bytes: u64,
     /// Bytes of blocks that stayed in device memory.
     pub device_resident_bytes: u64,
-    /// Why those and not more.
+    /// Why so many bytes stayed in device memory, and not more.
     pub device_resident_why: String,
-    /// Bytes of blocks that stay in locked host memory, and go to the device in each pass.
+    /// Bytes of blocks that stay in pinned host memory, and go to the device in each pass.
     pub host_resident_bytes: u64,
-    /// Why so many.
+    /// Why so many bytes stay in pinned host memory, and not more.
     pub host_resident_why: String,
-    /// The memory of those blocks, which they fill while the run goes on.
+    /// The pinned memory of those blocks, which fills while the run goes on.
     #[serde(skip)]
-    pub(crate) locked: Option<Arc<LockedBlocks>>,
-    /// Bytes of blocks that were brought there before the first iteration; none of those that an
-    /// earlier run left on the device.
+    pub(crate) pinned: Option<Arc<PinnedTier>>,
+    /// Bytes of blocks that were loaded into device memory before the first iteration, without those
+    /// that an earlier run left there.
     pub loaded_bytes: u64,
-    /// How long that took: of the run's seconds those before its first iteration's.
+    /// Seconds that loading them took, before the run's first iteration.
     pub load_seconds: f64,
-    /// Where the time went; in a run that is traced.
+    /// Seconds in which each part of the machine was busy; `None` in a run that is not traced.
     #[serde(flatten)]
     pub busy: Option<Busy>,
 }
 
-/// Seconds of a run in which something was going on in each of its stages, at once or not.
+/// Seconds of a run in which storage, link and device were each busy, at once or not.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Busy {
-    /// Reads were in flight from storage to host memory.
+    /// Seconds in which reads from storage to host memory were in flight.
     pub storage_to_host_seconds: f64,
-    /// Blocks were being copied to the device.
+    /// Seconds in which blocks were being copied from host memory to the device.
     pub host_to_device_seconds: f64,
-    /// Reads were in flight from storage to the device, by cuFile.
+    /// Seconds in which cuFile's reads from storage to device memory were in flight.
     pub storage_to_device_seconds: f64,
-    /// The device was checking blocks or computing on them.
+    /// Seconds in which the device was checking blocks or computing on them.
     pub device_seconds: f64,
 }
 
 impl GpuReport {
     /// The report at the end of a run over `graph`.
     pub(crate) fn at_end(self, graph: &Graph, busy: Option<Busy>) -> Self {
-        match &self.locked {
+        match &self.pinned {
             None => Self { busy, ..self },
-            Some(locked) => Self {
+            Some(pinned) => Self {
                 host_resident_bytes: graph.resident_bytes(),
-                host_resident_why: locked.why(),
+                host_resident_why: pinned.why(),
                 busy,
                 ..self
             },
@@ -117,7 +117,7 @@ impl GpuReport {
 }
 
 impl Busy {
-    /// Since `begin`; none if `trace` is off.
+    /// What was busy since `begin`; `None` if `trace` is off.
     pub(crate) fn since(begin: Instant, trace: &Trace) -> Option<Self> {
         Some(Self {
             storage_to_host_seconds: trace.busy_seconds(Track::Storage, begin)?,
@@ -128,18 +128,18 @@ impl Busy {
     }
 }
 
-/// How to use a GPU.
+/// Options of runs on a GPU.
 #[derive(Debug, Clone)]
 pub struct GpuOptions {
-    /// Which GPU.
+    /// The number of the GPU, from 0.
     pub ordinal: usize,
-    /// Bytes of device memory to use; nine tenths of what is free if not set.
+    /// The most bytes of device memory to use; nine tenths of what is free if not set.
     pub memory: Option<u64>,
     /// How blocks reach the device.
     pub transfers: Transfers,
     /// Whether blocks may stay on the device from pass to pass.
     pub residency: bool,
-    /// Whether blocks are checked against their checksums, on the device, when they arrived.
+    /// Whether the device compares blocks that arrive with their checksums.
     pub checksums: bool,
 }
 
@@ -156,16 +156,17 @@ pub struct Gpu {
     device: Device,
     memory: u64,
     options: GpuOptions,
-    kept: Kept,
-    /// Once a run wants it.
+    cache: DeviceCache,
+    /// Pinned buffers, from the first run that needs them on.
     staging: Arc<OnceLock<Staging>>,
 }
 
 impl Gpu {
-    /// Opens it.
+    /// Opens the GPU that `options` names.
     ///
     /// # Errors
-    /// No driver, an old one, no such GPU, no cuFile where it is to read.
+    /// No driver, or one that is too old; no such GPU; no cuFile where it is to read; less free memory
+    /// than is to be used.
     pub fn open(options: GpuOptions) -> Result<Self> {
         let device = Device::open(options.ordinal)?;
         if options.transfers == Transfers::Direct {
@@ -179,20 +180,20 @@ impl Gpu {
                 .got(ByteSize(memory))
                 .hint("run with a smaller `--device-memory`"));
         }
-        Ok(Self { device, memory, options, kept: Kept::default(), staging: Arc::default() })
+        Ok(Self { device, memory, options, cache: DeviceCache::default(), staging: Arc::default() })
     }
 
-    /// The device.
+    /// The opened device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The graph's vertex that the user calls `id`: on the device, if it has the user's order.
+    /// The vertex that has the user id `id`. The device looks for it, if it has the user's order.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] if there is none, any error of the driver.
+    /// [`ErrorKind::Input`] if no vertex has that id, any error of the driver.
     pub fn find(&self, graph: &Graph, id: u64) -> Result<u32> {
-        if let Some(positions) = self.kept.positions(graph) {
+        if let Some(positions) = self.cache.positions(graph) {
             let stream = Stream::new(&self.device)?;
             let position = graph.positions_of(&[id])?[0] as u32;
             let found = ValueKernels::new(&self.device)?.find(&stream, &positions, position)?;
@@ -203,7 +204,7 @@ impl Gpu {
         Ok(graph.find(&[id])?[0])
     }
 
-    /// Pinned buffers for the threads of the first graph that a run is over.
+    /// Pinned buffers for as many threads as the graph of the first run has.
     fn staging(&self, graph: &Graph) -> Result<&Staging> {
         if let Some(staging) = self.staging.get() {
             return Ok(staging);

@@ -18,8 +18,8 @@ use crate::pagerank::{Jump, PageRank, Sums, Teleport, Walk};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
 
-/// Vertices that have a sum a lane, at most: 2 MiB of them. An eighth of them gains nearly as much,
-/// eight times as many no more (RMAT-24).
+/// The most hubs, each of which has a sum for every lane of a warp: 2 MiB of sums. An eighth of them gains
+/// nearly as much, eight times as many no more (RMAT-24).
 const HUBS: usize = 8192;
 
 /// Runs PageRank; the ranks come in the user's order of vertices and sum to 1.
@@ -39,28 +39,28 @@ pub fn pagerank(
     // Degrees are of all vertices.
     let state_bytes = len * 16 + graph.vertices() * 4 + hubs * LANES * size_of::<f64>();
     let mut passes: Passes<'_, Sum> = Passes::new(graph, gpu, Direction::In, state_bytes as u64)?;
-    let mut state = State::new(&passes, gpu, &walk, (len, hubs))?;
+    let mut state = State::new(&passes, gpu, &walk, len, hubs)?;
     let sums = state.update(&passes, &walk.beginning())?;
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     passes.load()?;
     run.begin_on(passes.report());
-    let converged = walk.iterate(&mut run, sums, |jump, then| {
-        passes.run(&[state.program()], None, then)?;
+    let converged = walk.iterate(&mut run, sums, |jump, next| {
+        passes.run(&[state.program()], None, next)?;
         state.update(&passes, jump)
     })?;
     let report = run.finish(converged)?;
     state.kernels.unscale(&passes.stream, &mut state.x, &state.degrees, linked)?;
-    Ok((passes.to_user_order(&state.x, (linked, walk.isolated_rank()))?, report))
+    Ok((passes.to_user_order(&state.x, linked, walk.isolated_rank())?, report))
 }
 
-/// How many of the `linked` vertices with arcs have a sum a lane: the first ones, which have the most
-/// arcs, where edges are stored once and so rows add to columns.
+/// How many of the `linked` vertices with arcs are hubs: the first ones, which have the most arcs, where
+/// edges are stored once and so rows add to columns.
 fn hubs(graph: &Graph, linked: usize) -> usize {
     // Kernels count sums by u32.
     if stored_once(graph) && linked < 1 << 31 { HUBS.min(linked / 64) } else { 0 }
 }
 
-/// What is on the device.
+/// The state of a run, on the device; [`Ranks`] says what each part is.
 struct State {
     x: DeviceBuf<f32>,
     y: DeviceBuf<f64>,
@@ -78,7 +78,8 @@ impl State {
         passes: &Passes<'_, Sum>,
         gpu: &Gpu,
         walk: &Walk<'_>,
-        (len, hubs): (usize, usize),
+        len: usize,
+        hubs: usize,
     ) -> Result<Self> {
         let stream = &passes.stream;
         let teleport = match walk.teleport() {
@@ -106,7 +107,7 @@ impl State {
         Sum { x: self.x.ptr(), y: self.y.ptr(), hubs: self.hubs, by_lane: self.by_lane }
     }
 
-    /// Makes the next ranks; gives the sums over all vertices here.
+    /// Makes the next ranks; returns the sums over the vertices that have state.
     fn update(&mut self, passes: &Passes<'_, Sum>, jump: &Jump<'_>) -> Result<Sums> {
         let stream = &passes.stream;
         stream.fill_bytes(&mut self.sums, 0)?;

@@ -10,42 +10,55 @@ use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, SliceIndex, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, NextPass};
 
-use super::blocks::{BlockReader, BlockStream, Resident, Shape, Tables, file_of};
-use super::kept::OnDevice;
+use super::blocks::{
+    BlockIndex, BlockReader, BlockStream, ResidentBlocks, Selection, SlotPlan, Work, file_of,
+};
+use super::device_cache::ResidentGraph;
 use super::staging::Staging;
 use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuReport};
 
-/// Which arcs a program sees, and what of them.
+/// The arcs that a program sees, and in which direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arcs {
-    /// Of raw blocks.
+    /// The direction of the arcs in raw blocks.
     pub direction: Direction,
-    /// Whether their weights, if they have any.
+    /// Whether the program sees the arcs' weights, if there are any.
     pub weights: bool,
-    /// Whether they are gone along from a tile's rows to its columns.
+    /// Whether messages go from a tile's rows to its columns.
     pub transposed: bool,
+}
+
+/// Flags that are set for ranges of `2^columns_log2` vertices: a pass skips tiles without an active one.
+#[derive(Clone, Copy)]
+pub(super) struct ActiveFlags<'a> {
+    /// The flags in host memory, where [`Passes::looks_at_flags`] says that they are needed.
+    pub host: &'a [u8],
+    /// The flags in device memory.
+    pub device: &'a DeviceBuf<u8>,
 }
 
 /// Passes of one program over one graph.
 pub(super) struct Passes<'a, P> {
     pub graph: &'a Graph,
     pub stream: Stream,
-    /// By which values get to the device and back.
+    /// The buffers through which values get to the device and back.
     pub staging: &'a Staging,
     gpu: &'a Gpu,
     kernel: EdgeMap<P>,
-    pub on_device: OnDevice,
-    /// None where all blocks are on the device, and before any are.
+    pub on_device: ResidentGraph,
+    /// Streams in the blocks that are not on the device; `None` where all are, and before loading.
     stream_in: Option<BlockStream>,
-    shape: Shape,
-    /// Of `stream`.
+    plan: SlotPlan,
+    /// When `stream` did what.
     timeline: Timeline,
     /// Bytes of device memory that state and slots leave to blocks.
     pub left: u64,
+    /// Why so many blocks are resident, and not more.
     resident_why: String,
-    /// How many blocks `load` brought, and how long that took.
-    loaded: (u32, Duration),
+    /// How many blocks were loaded before the first pass.
+    loaded_blocks: u32,
+    load_time: Duration,
 }
 
 impl<'a, P: Program> Passes<'a, P> {
@@ -60,7 +73,7 @@ impl<'a, P: Program> Passes<'a, P> {
         Self::over(graph, gpu, arcs, Vec::new(), state_bytes)
     }
 
-    /// As [`new`](Self::new), for a program that says by `options` what it is compiled for.
+    /// Prepares passes over `arcs`, of a program that is compiled with `options`.
     pub fn over(
         graph: &'a Graph,
         gpu: &'a Gpu,
@@ -75,28 +88,28 @@ impl<'a, P: Program> Passes<'a, P> {
         // Others may have taken memory since the graph came here.
         let is_room = state_bytes <= device.memory()?.free;
         let room = if is_room { gpu.memory.saturating_sub(state_bytes) } else { 0 };
-        let kept = gpu.kept.get(graph, file, room);
-        let resident_why = match kept {
+        let cached = gpu.cache.get(graph, file, room);
+        let resident_why = match cached {
             Some(_) => "all blocks are there from an earlier run",
             None => "there are no blocks",
         };
-        let on_device = match kept {
-            Some(kept) => kept,
-            None => OnDevice {
-                tables: Arc::new(Tables::new(graph, &stream, file, gpu.options.checksums)?),
-                resident: Arc::new(Resident::none(device)?),
+        let on_device = match cached {
+            Some(cached) => cached,
+            None => ResidentGraph {
+                index: Arc::new(BlockIndex::new(graph, &stream, file, gpu.options.checksums)?),
+                resident: Arc::new(ResidentBlocks::none(device)?),
                 direct: None,
                 vertices: Arc::default(),
             },
         };
-        let tables = &*on_device.tables;
+        let index = &*on_device.index;
         let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
-        let (layout, transposed) = (tables.layout, arcs.transposed);
+        let (layout, transposed) = (index.layout, arcs.transposed);
         let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
-        let room = gpu.memory.saturating_sub(state_bytes + tables.bytes());
-        let shape = Shape::of(gpu.options.transfers, graph.threads(), tables, room);
-        let buffers = tables.bytes()
-            + if on_device.is_whole() { 0 } else { BlockStream::device_bytes(shape, tables) };
+        let room = gpu.memory.saturating_sub(state_bytes + index.bytes());
+        let plan = SlotPlan::of(gpu.options.transfers, graph.threads(), index, room);
+        let buffers =
+            index.bytes() + if on_device.is_whole() { 0 } else { plan.device_bytes(index) };
         let left = gpu.memory.checked_sub(state_bytes + buffers).ok_or_else(|| {
             Error::new(ErrorKind::Device, "run on the GPU")
                 .expected(format!(
@@ -107,7 +120,7 @@ impl<'a, P: Program> Passes<'a, P> {
                 .got(ByteSize(gpu.memory))
                 .hint("run with a larger `--device-memory`, or `--device cpu`")
         })?;
-        let timeline = Timeline::new(graph.trace(), shape.lanes);
+        let timeline = Timeline::new(graph.trace(), plan.workers);
         Ok(Self {
             graph,
             stream,
@@ -116,23 +129,25 @@ impl<'a, P: Program> Passes<'a, P> {
             kernel,
             on_device,
             stream_in: None,
-            shape,
+            plan,
             timeline,
             left,
             resident_why: resident_why.into(),
-            loaded: (0, Duration::ZERO),
+            loaded_blocks: 0,
+            load_time: Duration::ZERO,
         })
     }
 
-    /// Fills the device's memory that is left with blocks, which every later pass finds there; if it
-    /// holds all of them, later runs too.
+    /// Fills the device memory that is left with blocks, which every later pass finds there; if it holds
+    /// all of them, later runs find them too.
     ///
-    /// Others may have taken memory since the GPU was opened: then fewer blocks stay.
+    /// Other processes may have taken memory since the GPU was opened: then fewer blocks stay.
     pub fn load(&mut self) -> Result<()> {
         self.fill(true)
     }
 
-    /// As [`load`](Self::load) if all blocks fit; else leaves them to the one pass that comes.
+    /// Fills the device memory that is left with blocks if it holds all of them; else leaves them to the
+    /// one pass that comes.
     pub fn load_whole(&mut self) -> Result<()> {
         self.fill(false)
     }
@@ -141,12 +156,12 @@ impl<'a, P: Program> Passes<'a, P> {
         if self.on_device.is_whole() {
             return Ok(());
         }
-        let (graph, device, shape) = (self.graph, self.stream.device(), self.shape);
-        let (tables, options) = (&*self.on_device.tables, &self.gpu.options);
-        let slots = BlockStream::device_bytes(shape, tables);
+        let (graph, device, plan) = (self.graph, self.stream.device(), self.plan);
+        let (index, options) = (&*self.on_device.index, &self.gpu.options);
+        let slots = plan.device_bytes(index);
         let free = device.memory()?.free.saturating_sub(slots) / 10 * 9;
-        let fit = Resident::blocks_in(tables, self.left.min(free));
-        let is_whole = options.residency && fit == tables.blocks;
+        let fit = ResidentBlocks::blocks_in(index, self.left.min(free));
+        let is_whole = options.residency && fit == index.blocks;
         let blocks = if is_whole || options.residency && in_part { fit } else { 0 };
         self.resident_why = match options.residency {
             false => "residency is off".into(),
@@ -160,33 +175,30 @@ impl<'a, P: Program> Passes<'a, P> {
             true => format!("{} of GPU memory are left to blocks", ByteSize(self.left)),
         };
         let begin = Instant::now();
-        let others = (tables.blocks - blocks) as usize;
-        let keeps = if options.residency && in_part { others } else { 0 };
-        let (by, how) = ((options.transfers, shape.lanes), (is_whole, keeps));
-        let mut reader = BlockReader::new(graph, device, tables, by, how)?;
+        let others = (index.blocks - blocks) as usize;
+        let pinned_blocks = if options.residency && in_part { others } else { 0 };
+        let mut reader = BlockReader::new(graph, device, index, plan, is_whole, pinned_blocks)?;
         if blocks > 0 {
-            let by = (shape.lanes, &mut reader);
-            let resident = Resident::load(graph, &self.stream, tables, blocks, by)?;
+            let resident = ResidentBlocks::load(graph, &self.stream, index, blocks, &mut reader)?;
             self.on_device.resident = Arc::new(resident);
         }
-        self.loaded = (blocks, begin.elapsed());
+        (self.loaded_blocks, self.load_time) = (blocks, begin.elapsed());
         if is_whole {
             self.on_device.direct = reader.direct();
-            self.gpu.kept.keep(graph, &self.on_device);
+            self.gpu.cache.insert(graph, &self.on_device);
             return Ok(());
         }
-        let how = (options.transfers, shape, tables);
-        self.stream_in = Some(BlockStream::new(graph, device, how, reader)?);
+        self.stream_in = Some(BlockStream::new(graph, device, index, plan, reader)?);
         Ok(())
     }
 
-    /// What the run's report says of the device.
+    /// The GPU's part of the run's report.
     pub fn report(&self) -> GpuReport {
-        let OnDevice { tables, resident, direct: kept, .. } = &self.on_device;
-        let bytes_of = |blocks| u64::from(blocks) * tables.block_bytes as u64;
+        let ResidentGraph { index, resident, direct: of_resident, .. } = &self.on_device;
+        let bytes_of = |blocks| u64::from(blocks) * index.block_bytes as u64;
         let direct = match &self.stream_in {
             Some(stream_in) => stream_in.direct(),
-            None => kept.clone(),
+            None => of_resident.clone(),
         };
         let host_why = match &self.stream_in {
             None => "all blocks are on the device",
@@ -202,65 +214,62 @@ impl<'a, P: Program> Passes<'a, P> {
             device_resident_why: self.resident_why.clone(),
             host_resident_bytes: 0,
             host_resident_why: host_why.into(),
-            locked: self.stream_in.as_ref().and_then(BlockStream::locked).cloned(),
-            loaded_bytes: bytes_of(self.loaded.0),
-            load_seconds: self.loaded.1.as_secs_f64(),
+            pinned: self.stream_in.as_ref().and_then(BlockStream::pinned).cloned(),
+            loaded_bytes: bytes_of(self.loaded_blocks),
+            load_seconds: self.load_time.as_secs_f64(),
             busy: None,
         }
     }
 
-    /// Runs each of `programs` over every block, or over those with a tile for which `active` has a
-    /// flag. A block is brought once for all.
+    /// Runs each of `programs` over every block, or over the blocks with a tile that is `active`. A block
+    /// is read once for all programs.
     ///
-    /// Where none is brought, nobody waits: what `stream` is given next finds it done.
-    ///
-    /// `active`: a flag for every `2^columns_log2` vertices, here (see [`looks_at_flags`]) and on the
-    /// device.
-    ///
-    /// [`looks_at_flags`]: Self::looks_at_flags
+    /// Where no block streams in, this returns before the end: work that `stream` is given next comes
+    /// after it.
     pub fn run(
         &mut self,
         programs: &[P],
-        active: Option<(&[u8], &DeviceBuf<u8>)>,
+        active: Option<ActiveFlags<'_>>,
         next: NextPass,
     ) -> Result<()> {
         if self.stream_in.is_some() {
             // Slots have streams of their own, which begin when the state is what it should be.
             self.stream.synchronize()?;
         }
-        let flags = active.map(|(_, device)| device);
+        let flags = active.map(|active| active.device);
         let origin = Origin::now(self.graph.trace(), &self.stream)?;
         programs.iter().try_for_each(|program| self.over_resident(program, flags))?;
-        let wanted = self.wanted(active.map(|(host, _)| host));
-        let (tables, origin) = (&*self.on_device.tables, origin.as_ref());
+        let wanted = self.wanted(active.map(|active| active.host));
+        let (index, origin) = (&*self.on_device.index, origin.as_ref());
         let stream_in = self.stream_in.as_mut().filter(|_| !wanted.is_empty());
         if let Some(stream_in) = stream_in {
-            let of = (tables, &*wanted);
-            stream_in.run(self.graph, of, (&self.kernel, programs, flags), next)?;
+            let selection = Selection { index, blocks: &wanted };
+            let work = Work { kernel: &self.kernel, programs, active: flags };
+            stream_in.run(self.graph, selection, work, next)?;
             self.stream.synchronize()?;
-            stream_in.tell(origin)?;
-            self.timeline.tell(origin)?;
-            return tables.damage(self.graph, &self.stream);
+            stream_in.record(origin)?;
+            self.timeline.record(origin)?;
+            return index.damage(self.graph, &self.stream);
         }
         if origin.is_some() {
             self.stream.synchronize()?;
         }
-        self.timeline.tell(origin)
+        self.timeline.record(origin)
     }
 
-    /// Whether [`run`](Self::run) looks at the flags that it is given here.
+    /// Whether [`run`](Self::run) looks at flags in host memory.
     pub fn looks_at_flags(&self) -> bool {
-        self.stream_in.is_some() && self.on_device.tables.tiles.is_some()
+        self.stream_in.is_some() && self.on_device.index.tiles.is_some()
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {
-        let Self { on_device: OnDevice { tables, resident, .. }, stream, kernel, .. } = self;
+        let Self { on_device: ResidentGraph { index, resident, .. }, stream, kernel, .. } = self;
         if resident.blocks() == 0 {
             return Ok(());
         }
-        let blocks = resident.addresses();
-        self.timeline.span((Track::Device, "edge_map, resident"), stream, || match &tables.tiles {
-            None => kernel.raw(stream, blocks, tables.block_bytes, program),
+        let blocks = resident.for_kernels();
+        self.timeline.span(Track::Device, "edge_map, resident", stream, || match &index.tiles {
+            None => kernel.raw(stream, blocks, index.block_bytes, program),
             Some(tiles) => {
                 let pass = tiles.pass(blocks, SliceIndex::Resident(resident.slices()), flags);
                 kernel.tiles(stream, &pass, program)
@@ -268,14 +277,14 @@ impl<'a, P: Program> Passes<'a, P> {
         })
     }
 
-    /// The blocks that are not on the device and hold something wanted.
+    /// The blocks that are not on the device and have an active tile.
     fn wanted(&self, flags: Option<&[u8]>) -> Vec<u32> {
-        let OnDevice { tables, resident, .. } = &self.on_device;
-        let missing = resident.blocks()..tables.blocks;
-        let (Some(tiles), Some(flags)) = (&tables.tiles, flags) else {
+        let ResidentGraph { index, resident, .. } = &self.on_device;
+        let missing = resident.blocks()..index.blocks;
+        let (Some(tiles), Some(flags)) = (&index.tiles, flags) else {
             return missing.collect();
         };
-        let stored_once = matches!(tables.layout, Layout::Tiles { stored_once: true });
+        let stored_once = matches!(index.layout, Layout::Tiles { stored_once: true });
         let log2 = tiles.columns_log2;
         let active = |entry: &TilesIndex| {
             let last = entry.row_base + u64::from(entry.rows.max(1)) - 1;
@@ -292,7 +301,7 @@ impl<'a, P: Program> Passes<'a, P> {
     }
 }
 
-/// Zeroed state of `len` values.
+/// A buffer of `len` zeros on `device`, in order with `stream`.
 pub(super) fn zeroed<T: bytemuck::Pod>(
     device: &Device,
     stream: &Stream,

@@ -1,4 +1,4 @@
-//! What passes were over and what they made, between the graph's order of vertices and the user's.
+//! Results of passes, brought from the graph's order of vertices to the user's.
 
 use bytemuck::Pod;
 use tiergraph_core::Result;
@@ -7,33 +7,34 @@ use tiergraph_gpu::{DeviceBuf, DeviceView};
 use tiergraph_mem::zeroed_vec;
 
 use super::pass::Passes;
+use super::staging::PerVertex;
 use super::vertices::{Order, Values};
 
 impl<P: Program> Passes<'_, P> {
-    /// Out-degrees, on the device.
+    /// The out-degree of each vertex, on the device.
     pub fn degrees(&self) -> Result<Values> {
         self.on_device.vertices.degrees(self.graph, &self.stream)
     }
 
-    /// How values get to the user's order, where `value_bytes` a vertex are wanted for that too. Only a
-    /// graph that is here whole brings its order.
+    /// How values get to the user's order, if that takes `value_bytes` of device memory a vertex beside the
+    /// order. The device has the order only of graphs that are there whole.
     pub fn order(&self, value_bytes: usize) -> Result<Order> {
         if !self.graph.is_reordered() {
             return Ok(Order::Same);
         }
         if !self.on_device.is_whole() {
-            return Ok(Order::Elsewhere);
+            return Ok(Order::ByHost);
         }
-        let left = self.left.saturating_sub(self.on_device.bytes_beside_tables());
+        let left = self.left.saturating_sub(self.on_device.bytes_beside_index());
         let room = left.min(self.stream.device().memory()?.free);
         match room.checked_sub((self.graph.vertices() * value_bytes) as u64) {
             Some(room) => self.on_device.vertices.order(self.graph, &self.stream, room),
-            None => Ok(Order::Elsewhere),
+            None => Ok(Order::ByHost),
         }
     }
 
-    /// How values that stay on the device get to the user's order: the device moves them, of a graph that
-    /// is here whole or in part, unless it is of an order that kernels do not take.
+    /// How values that stay on the device get to the user's order: the device moves them, whether the graph
+    /// is there whole or in part, unless kernels do not take the ids of its order.
     pub fn order_on_device(&self) -> Result<Order> {
         if !self.graph.is_reordered() {
             return Ok(Order::Same);
@@ -41,15 +42,16 @@ impl<P: Program> Passes<'_, P> {
         self.on_device.vertices.upload_order(self.graph, &self.stream)
     }
 
-    /// The first `count` of the vertices' `values`, and `rest` of all others, in the user's order.
+    /// The values of all vertices in the user's order: `values` of the first `count`, `rest` of all others.
     pub fn to_user_order<T: Pod + Send + Sync>(
         &self,
         values: &DeviceBuf<T>,
-        (count, rest): (usize, T),
+        count: usize,
+        rest: T,
     ) -> Result<Vec<T>> {
         let (graph, stream, vertices) = (self.graph, &self.stream, self.graph.vertices());
         let mut out = zeroed_vec(vertices);
-        let Order::Here(positions) = self.order(size_of::<T>())? else {
+        let Order::ByDevice(positions) = self.order(size_of::<T>())? else {
             self.download_to(values, &mut out[..count])?;
             out[count..].fill(rest);
             return graph.to_user_order(out, 1);
@@ -78,7 +80,9 @@ impl<P: Program> Passes<'_, P> {
 
     fn download_to<T: Pod + Send + Sync>(&self, from: &DeviceBuf<T>, to: &mut [T]) -> Result<()> {
         self.stream.synchronize()?;
-        self.staging.download(self.graph.thread_pool(), (from, 1), (to, 1), |from, to: &mut [T]| {
+        let from = PerVertex { values: from, width: 1 };
+        let to = PerVertex { values: to, width: 1 };
+        self.staging.download(self.graph.thread_pool(), from, to, |from, to: &mut [T]| {
             to.copy_from_slice(from);
         })
     }

@@ -9,7 +9,7 @@ use tiergraph_gpu::kernels::{Relax, ValueKernels};
 use tiergraph_graph::{Direction, Graph, NextPass};
 
 use super::Gpu;
-use super::pass::{Passes, zeroed};
+use super::pass::{ActiveFlags, Passes, zeroed};
 use crate::active::ActiveTiles;
 use crate::adjacency::Adjacency;
 use crate::pull::{chunk_log2, padded};
@@ -18,8 +18,8 @@ use crate::source::check_source;
 use crate::sssp::Distances;
 use crate::sssp::near::Near;
 
-/// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
-/// arc weighs 1.
+/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id; infinity
+/// where there is no path. Without weights, every arc weighs 1.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the device, any error of a pass.
@@ -49,7 +49,8 @@ pub fn sssp(
             count: flags.count.ptr(),
             log2,
         };
-        passes.run(&[program], Some((&flags.host, &flags.now)), NextPass::Unknown)?;
+        let active = ActiveFlags { host: &flags.host, device: &flags.now };
+        passes.run(&[program], Some(active), NextPass::Unknown)?;
         let lowered = flags.turn(&passes)?;
         run.iteration("tiles", f64::from(lowered));
         if lowered == 0 {
@@ -72,7 +73,7 @@ pub fn sssp(
         }
     }
     let report = run.finish(true)?;
-    Ok((passes.to_user_order(&distance, (n, f64::INFINITY))?, report))
+    Ok((passes.to_user_order(&distance, n, f64::INFINITY)?, report))
 }
 
 /// Which tiles are active now and next, and how many distances fell.
@@ -84,7 +85,7 @@ struct Flags {
 }
 
 impl Flags {
-    /// `tiles` flags, of which one is set.
+    /// Flags for `tiles` tiles, of which number `set` is active.
     fn new(passes: &Passes<'_, Relax>, gpu: &Gpu, tiles: usize, set: u32) -> Result<Self> {
         let mut host = vec![0u8; tiles];
         host[set as usize] = 1;
@@ -95,7 +96,7 @@ impl Flags {
         Ok(Self { host, now, next, count })
     }
 
-    /// Makes what was set next current; gives how many distances fell.
+    /// Makes the tiles active in which distances fell; returns how many distances that were.
     fn turn(&mut self, passes: &Passes<'_, Relax>) -> Result<u32> {
         let stream = &passes.stream;
         std::mem::swap(&mut self.now, &mut self.next);

@@ -1,6 +1,7 @@
-//! Values between the device and host memory of any kind: all threads empty and fill pinned buffers.
+//! Staging: values pass between the device and unpinned host memory through pinned buffers, which all
+//! threads fill and empty.
 //!
-//! The driver's own way has one thread, which is also the first to touch the memory of a result.
+//! The driver's own copy has one thread, which is also the first to touch the memory of a result.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,12 +11,18 @@ use tiergraph_gpu::{Device, DeviceBuf, DeviceView, StagingBuffer};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{HUGE_PAGE_BYTES, Reservation};
 
-/// Bytes of a buffer: what the link brings in ten microseconds.
+/// Bytes of a buffer: what the link moves in ten microseconds.
 pub(super) const BUFFER_BYTES: usize = 512 << 10;
 
 type Pair = [StagingBuffer; 2];
 
-/// Two pinned buffers a thread.
+/// Values of vertices: `width` values side by side for each vertex.
+pub(super) struct PerVertex<V> {
+    pub values: V,
+    pub width: usize,
+}
+
+/// Two pinned buffers for each thread: one is filled or emptied while the link is busy with the other.
 #[derive(Debug)]
 pub(super) struct Staging {
     pairs: Vec<Mutex<Pair>>,
@@ -23,7 +30,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// For the threads of `graph`, within its budget.
+    /// Buffers for the threads of `graph`, within its budget.
     pub fn new(graph: &Graph, device: &Device) -> Result<Self> {
         let count = 2 * graph.thread_pool().size();
         let held =
@@ -33,20 +40,22 @@ impl Staging {
         Ok(Self { pairs: std::iter::from_fn(pair).collect(), _held: held })
     }
 
-    /// The buffers of thread `number`; none if there are more threads.
+    /// The buffers of thread `number`; `None` if there are more threads than buffers.
     fn pair(&self, number: usize) -> Option<MutexGuard<'_, Pair>> {
         Some(self.pairs.get(number)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has `put` make `out` of the start of `from`, part by part: of `per` values of the first `per_out`
-    /// of the other. Work on `from` is done before.
+    /// Downloads as many vertices of `from` as `to` has, part by part: `put` makes the second part, of
+    /// `to`, of the first. Work on `from` has ended before.
     pub fn download<T: Pod + Sync, U: Send>(
         &self,
         threads: &ThreadPool,
-        (from, per): (&DeviceBuf<T>, usize),
-        (out, per_out): (&mut [U], usize),
+        from: PerVertex<&DeviceBuf<T>>,
+        to: PerVertex<&mut [U]>,
         put: impl Fn(&[T], &mut [U]) + Sync,
     ) -> Result<()> {
+        let PerVertex { values: from, width: per } = from;
+        let PerVertex { values: out, width: per_out } = to;
         let step = step::<T>(per);
         let done = threads.share(pieces(out, per_out), |number, pieces| {
             let Some(mut pair) = self.pair(number) else { return Ok(()) };
@@ -71,15 +80,16 @@ impl Staging {
         done.into_iter().collect()
     }
 
-    /// Has `put` make the start of `to` of `from`, part by part: of `per_from` values of it `per` of the
-    /// other.
+    /// Uploads all vertices of `from`, part by part: `put` makes the second part, of `to`, of the first.
     pub fn upload<T: Pod + Sync, U: Sync>(
         &self,
         threads: &ThreadPool,
-        (from, per_from): (&[U], usize),
-        (to, per): (DeviceView<T>, usize),
+        from: PerVertex<&[U]>,
+        to: PerVertex<DeviceView<T>>,
         put: impl Fn(&[U], &mut [T]) + Sync,
     ) -> Result<()> {
+        let PerVertex { values: from, width: per_from } = from;
+        let PerVertex { values: to, width: per } = to;
         let step = step::<T>(per);
         let done = threads.share(from.chunks(step * per_from).enumerate(), |number, parts| {
             let Some(mut pair) = self.pair(number) else { return Ok(()) };
@@ -96,15 +106,15 @@ impl Staging {
     }
 }
 
-/// How many times `per` values a buffer holds.
+/// How many vertices of `per` values a buffer holds.
 fn step<T>(per: usize) -> usize {
     let step = BUFFER_BYTES / (per * size_of::<T>());
     assert!(step > 0, "{per} values of {} bytes fit no buffer", size_of::<T>());
     step
 }
 
-/// `out` cut near the ends of huge pages, so that one thread is the first to touch one, with the number
-/// of the first `per` values of each piece.
+/// `out` cut near the ends of huge pages, so that each page is first touched by one thread. Each piece comes
+/// with the number of its first vertex, of `per` values each.
 fn pieces<U>(out: &mut [U], per: usize) -> impl Iterator<Item = (usize, &mut [U])> + Send
 where
     U: Send,

@@ -1,5 +1,5 @@
-//! What a device did when, for a run's trace: pairs of events on its streams, read when the pass is
-//! over, so that nothing waits for them. Without a trace, no event is made.
+//! Timelines: when a device did what, for a run's trace. Pairs of events on its streams are read when the
+//! pass is over, so that nothing waits for them. Without a trace, no event is made.
 
 use std::time::Instant;
 
@@ -7,14 +7,14 @@ use tiergraph_core::Result;
 use tiergraph_core::trace::{Trace, Track};
 use tiergraph_gpu::{Event, Stream};
 
-/// A moment that the clocks of the host and the device share, to some microseconds.
+/// A moment on both the host's and the device's clock, to some microseconds.
 pub(super) struct Origin {
     event: Event,
     at: Instant,
 }
 
 impl Origin {
-    /// Now, on a stream with nothing to do; none if `trace` is off.
+    /// The moment now, on a stream with nothing to do; `None` if `trace` is off.
     pub fn now(trace: &Trace, stream: &Stream) -> Result<Option<Self>> {
         if !trace.is_on() {
             return Ok(None);
@@ -25,14 +25,14 @@ impl Origin {
         Ok(Some(Self { event, at: before + before.elapsed() / 2 }))
     }
 
-    /// When `event` happened, before or after.
+    /// When `event` happened, before this moment or after it.
     fn at(&self, event: &Event) -> Result<Instant> {
         // Of the two times between them, one is none.
         Ok(self.at + event.since(&self.event)? - self.event.since(event)?)
     }
 }
 
-/// What the streams of one worker were given, and when they begin and end it.
+/// The work that one worker submitted to its streams, and when each piece of it began and ended.
 pub(super) struct Timeline {
     trace: Trace,
     worker: u32,
@@ -54,10 +54,11 @@ impl Timeline {
         Self { trace: trace.clone(), worker: worker as u32, spans, spare }
     }
 
-    /// Gives `stream` what `work` gives it, as a span.
+    /// Calls `work`, and notes what it submits to `stream` as a span called `name` on `track`.
     pub fn span<T>(
         &mut self,
-        (track, name): (Track, &'static str),
+        track: Track,
+        name: &'static str,
         stream: &Stream,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
@@ -80,9 +81,8 @@ impl Timeline {
         Ok(event)
     }
 
-    /// Tells the trace of all spans that have ended: of those that belong to the next pass some may
-    /// not have.
-    pub fn tell(&mut self, origin: Option<&Origin>) -> Result<()> {
+    /// Moves all spans that have ended to the trace; some of the next pass may not have ended.
+    pub fn record(&mut self, origin: Option<&Origin>) -> Result<()> {
         let Some(origin) = origin else { return Ok(()) };
         for span in std::mem::take(&mut self.spans) {
             if !span.end.happened()? {

@@ -1,4 +1,4 @@
-//! `propagate`: one pass that reduces neighbours' values, for users' own algorithms.
+//! `propagate`: one pass that reduces neighbours' values, of which users make their own algorithms.
 //!
 //! `y[v] = ⊕ w(u, v) · x[u]` over the arcs u → v (v's in-neighbours), or over v → u with
 //! `transpose`; ⊕ is a sum, a minimum or a maximum. Values are float32 or float64, a number or a
@@ -27,11 +27,11 @@ use step::{Max, Min, Sum};
 /// How values of several arcs become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduce {
-    /// Their sum.
+    /// The sum of all values.
     Sum,
-    /// The least.
+    /// The least value.
     Min,
-    /// The greatest.
+    /// The greatest value.
     Max,
 }
 
@@ -39,7 +39,7 @@ pub enum Reduce {
 pub trait Value:
     Pod + Default + Send + Sync + PartialOrd + Add<Output = Self> + Mul<Output = Self>
 {
-    /// Nearest value.
+    /// The value of this type that is nearest to `value`.
     fn from_f64(value: f64) -> Self;
 }
 
@@ -56,7 +56,7 @@ impl Value for f64 {
 }
 
 impl Reduce {
-    /// What a vertex without neighbours gets.
+    /// The reduction's identity, which a vertex without neighbours gets.
     pub(crate) fn identity<T: Value>(self) -> T {
         T::from_f64(match self {
             Self::Sum => 0.0,
@@ -66,16 +66,16 @@ impl Reduce {
     }
 }
 
-/// What to propagate.
+/// Options of [`propagate()`].
 #[derive(Debug, Clone, Copy)]
 pub struct Propagate {
-    /// How values become one.
+    /// How the values of a vertex's neighbours become one.
     pub reduce: Reduce,
-    /// From out-neighbours instead of in-neighbours.
+    /// Whether vertices get the values of their out-neighbours instead of their in-neighbours.
     pub transpose: bool,
     /// Whether values are multiplied by the arcs' weights.
     pub weights: bool,
-    /// Values a vertex.
+    /// How many values each vertex has.
     pub width: usize,
 }
 
@@ -92,8 +92,10 @@ pub fn propagate<T: Value>(
 ) -> Result<(Vec<T>, RunReport)> {
     let n = graph.vertices();
     check(graph, x.len(), how)?;
-    let _state = graph
-        .reserve(bytes::<T>(graph, how.width, aside_columns(graph, how.transpose)), "the values")?;
+    let _state = graph.reserve(
+        bytes::<T>(graph, how.width, scratch_columns(graph, how.transpose)),
+        "the values",
+    )?;
     let given = x;
     let mut x = Array::zeroed(padded(graph, n) * how.width)?;
     graph.into_graph_order(given, how.width, &mut x)?;
@@ -115,13 +117,13 @@ pub fn propagate<T: Value>(
     Ok((graph.in_user_order(how.width, |vertex| y.of(vertex))?, report))
 }
 
-/// The most bytes of state that [`propagate`] reserves for `width` values a vertex, transposed or not.
+/// The most bytes of state that [`propagate()`] reserves for `width` values a vertex, transposed or not.
 pub fn propagate_bytes<T>(graph: &Graph, width: usize) -> u64 {
-    bytes::<T>(graph, width, aside_columns(graph, true))
+    bytes::<T>(graph, width, scratch_columns(graph, true))
 }
 
-/// Columns of a tile whose values a worker holds aside: of directed graphs, only against the arcs.
-fn aside_columns(graph: &Graph, transpose: bool) -> usize {
+/// How many columns a worker has scratch for: those of a tile, or 0 for directed graphs along the arcs.
+fn scratch_columns(graph: &Graph, transpose: bool) -> usize {
     let needed = graph.kernel().filter(|_| transpose || !graph.manifest().directed);
     needed.map_or(0, |k| k.options().columns())
 }

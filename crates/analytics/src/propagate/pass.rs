@@ -1,6 +1,6 @@
-//! The pass that `propagate` is.
+//! The pass of `propagate` over a graph.
 //!
-//! Passes are compiled once a type of values, and what they do to arcs once a [`Step`].
+//! Passes are compiled once for each type of values, and what they do to arcs once for each [`Step`].
 
 use tiergraph_core::Result;
 use tiergraph_format::raw::WeightSlice;
@@ -11,24 +11,24 @@ use tiergraph_mem::Array;
 
 use super::slice::each_arc;
 use super::step::{Combine, Scalar, Step, Vector};
-use super::{Propagate, Value, aside_columns};
+use super::{Propagate, Value, scratch_columns};
 use crate::arcs::RowArcs;
-use crate::state::{Chunks, PerWorker, StripBuffer};
+use crate::state::{Chunks, PerWorker, Scratch, StripBuffer};
 
-/// Works off a segment's arcs into its strip's values and its tile's columns, the latter perhaps
-/// aside.
+/// Reduces a segment's arcs to its strip's values and its tile's columns, with scratch for the latter.
 type OfSegment<'a, T> = &'a (dyn Fn(&Segment<'_>, &mut [T], &mut [T]) -> Result<()> + Sync);
 
-/// Works off a list of arcs, with weights, into the value at a place.
+/// Reduces a list of arcs, with weights, to the value of the vertex at an index of a strip's values.
 type OfRow<'a, T> = &'a (dyn Fn(&mut [T], usize, &[u32], WeightSlice<'_>) + Sync);
 
+/// A pass: where values come from and go to, and its workers' buffers.
 pub(super) struct Pass<'a, T> {
     graph: &'a Graph,
     how: &'a Propagate,
     x: &'a [T],
     y: &'a Chunks<T>,
     strips: PerWorker<StripBuffer<T>>,
-    /// Values of a tile's columns that are not in `y` yet.
+    /// Scratch for the values of a tile's columns.
     columns: PerWorker<Array<T>>,
 }
 
@@ -39,7 +39,7 @@ impl<'a, T: Value> Pass<'a, T> {
         x: &'a [T],
         y: &'a Chunks<T>,
     ) -> Result<Self> {
-        let columns = aside_columns(graph, how.transpose) * how.width;
+        let columns = scratch_columns(graph, how.transpose) * how.width;
         let columns = PerWorker::new(Array::batch(graph.threads(), columns)?.into_iter());
         let strips = StripBuffer::each(graph.threads(), how.width, how.reduce.identity::<T>())?;
         Ok(Self { graph, how, x, y, strips, columns })
@@ -56,8 +56,9 @@ impl<'a, T: Value> Pass<'a, T> {
 
     fn run(&self, step: impl Step<T>) -> Result<()> {
         match self.graph.kernel() {
-            Some(kernel) => self
-                .tiles(&|segment, rows, aside| self.segment(&kernel, step, segment, rows, aside)),
+            Some(kernel) => self.tiles(&|segment, rows, scratch| {
+                self.segment(&kernel, step, segment, rows, scratch)
+            }),
             None => self.raw(&|to, at, columns, weights| {
                 let arcs = RowArcs::List { columns, weights };
                 arcs.weighted(|column, weight| step.arc(to, at, self.x, column as usize, weight));
@@ -90,14 +91,14 @@ impl<'a, T: Value> Pass<'a, T> {
         )
     }
 
-    /// Into `rows`, into the columns' `y`, or both.
+    /// Reduces a segment's arcs to `rows`, to the columns' `y`, or to both.
     fn segment(
         &self,
         kernel: &Kernel,
         step: impl Step<T>,
         segment: &Segment<'_>,
         rows: &mut [T],
-        aside: &mut [T],
+        scratch: &mut [T],
     ) -> Result<()> {
         let (row, column) = (segment.row_base as usize, segment.column_base as usize);
         let (x_rows, x_columns) =
@@ -105,17 +106,17 @@ impl<'a, T: Value> Pass<'a, T> {
         // One walk is compiled for all, not one for each step.
         let walk = |visit: &mut dyn FnMut(&Slice<'_>)| kernel.for_each(segment, visit);
         let directed = self.graph.manifest().directed;
-        let ask = |c| step.ask(x_columns, c);
+        let prefetch = |c| step.prefetch(x_columns, c);
         if directed && !self.how.transpose {
             return walk(&mut |slice| {
-                each_arc(step, slice, ask, |r, c, weight| {
+                each_arc(step, slice, prefetch, |r, c, weight| {
                     step.arc(rows, r, x_columns, c, weight);
                 });
             });
         }
-        let chunk = (column >> kernel.options().columns_log2, segment.len);
-        let aside = (aside, self.how.reduce.identity::<T>());
-        self.y.visit(chunk, aside, self.merge(), |y| match directed {
+        let chunk = column >> kernel.options().columns_log2;
+        let scratch = Scratch { values: scratch, identity: self.how.reduce.identity() };
+        self.y.visit(chunk, segment.len, scratch, self.merge(), |y| match directed {
             true => walk(&mut |slice| {
                 each_arc(step, slice, |_| (), |r, c, weight| step.arc(y, c, x_rows, r, weight));
             }),
@@ -127,7 +128,7 @@ impl<'a, T: Value> Pass<'a, T> {
                         step.arc(y, c, x_rows, r, weight);
                     }
                 };
-                each_arc(step, slice, ask, both);
+                each_arc(step, slice, prefetch, both);
             }),
         })
     }

@@ -5,19 +5,19 @@ use tiergraph_kernels::Slice;
 use super::step::Step;
 
 /// Calls `visit(row in the strip, column in the tile, weight)` for each arc of a slice; the weight is
-/// 1 if `step` does not want it. `ask` is called with the columns of a step before its arcs come.
+/// 1 if `step` does not use it. `prefetch` is called with the columns of a step before its arcs come.
 #[inline(always)]
 pub(super) fn each_arc<T, S: Step<T>>(
     _step: S,
     slice: &Slice<'_>,
-    ask: impl Fn(usize),
+    prefetch: impl Fn(usize),
     visit: impl FnMut(usize, usize, f64),
 ) {
     let weights = slice.weights;
     match slice.weight_bytes {
-        4 if S::WEIGHTED => weighted::<[u8; 4]>(slice, weights.as_chunks().0, ask, visit),
-        8 if S::WEIGHTED => weighted::<[u8; 8]>(slice, weights.as_chunks().0, ask, visit),
-        _ => weighted(slice, &[(); usize::MAX], ask, visit),
+        4 if S::WEIGHTED => weighted::<[u8; 4]>(slice, weights.as_chunks().0, prefetch, visit),
+        8 if S::WEIGHTED => weighted::<[u8; 8]>(slice, weights.as_chunks().0, prefetch, visit),
+        _ => weighted(slice, &[(); usize::MAX], prefetch, visit),
     }
 }
 
@@ -40,7 +40,7 @@ impl Weight for [u8; 8] {
     }
 }
 
-/// None is stored.
+/// The weight of an arc in a file without weights.
 impl Weight for () {
     #[inline(always)]
     fn value(&self) -> f64 {
@@ -52,17 +52,17 @@ impl Weight for () {
 fn weighted<W: Weight>(
     slice: &Slice<'_>,
     mut weights: &[W],
-    ask: impl Fn(usize),
+    prefetch: impl Fn(usize),
     mut visit: impl FnMut(usize, usize, f64),
 ) {
-    let ask_all = |k: usize| {
+    let prefetch_step = |k: usize| {
         let step = slice.columns.get(k).zip(slice.active.get(k));
         let columns = step.map_or(&[][..], |(step, &active)| &step[..usize::from(active)]);
-        columns.iter().for_each(|&column| ask(column as usize));
+        columns.iter().for_each(|&column| prefetch(column as usize));
     };
-    ask_all(0);
+    prefetch_step(0);
     for (k, (step, &active)) in slice.columns.iter().zip(slice.active).enumerate() {
-        ask_all(k + 1);
+        prefetch_step(k + 1);
         let Some((now, later)) = weights.split_at_checked(usize::from(active)) else { return };
         weights = later;
         for ((&row, &column), weight) in slice.rows.iter().zip(step).zip(now) {

@@ -9,13 +9,14 @@ use super::{Reduce, Value};
 
 /// `to[at] ⊕= weight · x[from]` for the values of two vertices.
 pub(super) trait Step<T>: Copy + Sync {
-    /// Whether the weight matters.
+    /// Whether values are multiplied by weights.
     const WEIGHTED: bool;
 
+    /// Combines the values of vertex `from`, in `x`, into those of vertex `at`, in `to`.
     fn arc(self, to: &mut [T], at: usize, x: &[T], from: usize, weight: f64);
 
-    /// Asks for a vertex's values, which an arc will soon want and the cache may not have.
-    fn ask(self, _x: &[T], _from: usize) {}
+    /// Prefetches a vertex's values, where the CPU would not by itself.
+    fn prefetch(self, _x: &[T], _from: usize) {}
 }
 
 /// How two values become one.
@@ -65,7 +66,7 @@ impl Reduce {
     }
 }
 
-/// A number a vertex.
+/// The step where each vertex has one value.
 #[derive(Clone, Copy)]
 pub(super) struct Scalar<C, const WEIGHTED: bool>(PhantomData<C>);
 
@@ -85,7 +86,7 @@ impl<T: Value, C: Combine, const WEIGHTED: bool> Step<T> for Scalar<C, WEIGHTED>
     }
 }
 
-/// A vector of so many numbers a vertex.
+/// The step where each vertex has a vector of so many values.
 #[derive(Clone, Copy)]
 pub(super) struct Vector<C, const WEIGHTED: bool>(usize, PhantomData<C>);
 
@@ -99,7 +100,7 @@ impl<T: Value, C: Combine, const WEIGHTED: bool> Step<T> for Vector<C, WEIGHTED>
     const WEIGHTED: bool = WEIGHTED;
 
     #[inline(always)]
-    fn ask(self, x: &[T], from: usize) {
+    fn prefetch(self, x: &[T], from: usize) {
         if let Some(values) = x.get(from * self.0..(from + 1) * self.0) {
             prefetch_all(cast_slice(values));
         }

@@ -1,4 +1,4 @@
-//! Vertices by distance: a queue of buckets that a vertex is in once, or not at all.
+//! A queue of vertices by distance: buckets, of which a vertex is in one or in none.
 //!
 //! Delta-stepping's buckets (Meyer, Sanders, J. Algorithms 49, 2003) as lists that are linked through
 //! the vertices' own state, 16 bytes a vertex, so that a distance, its place in a list and the
@@ -9,43 +9,44 @@
 use tiergraph_core::Result;
 use tiergraph_mem::Array;
 
-/// Buckets of a window. The last list is of what lies behind it.
+/// How many buckets the window has. One list more has the vertices behind the window.
 pub(super) const BUCKETS: usize = 1 << 12;
-/// Of the vertices behind the window, as many are looked at to choose the next one's width.
+/// How many of the vertices behind the window are looked at to choose the width of the next one's buckets.
 const SAMPLE: usize = 255;
-/// Not in a list.
+/// The neighbour in a list of a vertex that is in none.
 const NONE: u32 = u32::MAX;
 
-/// A vertex, or the head of a list, which is circular.
+/// A node of the circular lists: a vertex, or the head of a list.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable)]
-struct Place {
+struct Node {
     distance: f64,
     next: u32,
     before: u32,
 }
 
-/// Distances, and the vertices that are to tell theirs.
+/// The distances of all vertices, and the queue of those whose arcs are to be relaxed.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    /// Vertices, then heads.
-    places: Array<Place>,
+    /// All vertices, then the heads of all lists.
+    nodes: Array<Node>,
     vertices: usize,
-    /// The least width.
+    /// The least width of a bucket.
     delta: f64,
-    /// The window: where it begins, and how wide its buckets are.
+    /// The distance at which the window begins.
     start: f64,
+    /// How wide the window's buckets are.
     width: f64,
     /// The first bucket that may not be empty.
     current: usize,
 }
 
 impl Buckets {
-    /// Bytes that so many vertices take.
+    /// Bytes that a queue of so many vertices takes.
     pub(super) fn bytes(vertices: usize) -> u64 {
-        ((vertices + BUCKETS + 1) * size_of::<Place>()) as u64
+        ((vertices + BUCKETS + 1) * size_of::<Node>()) as u64
     }
 
-    /// Vertices at these distances, none of them in a bucket. Buckets are at least `delta` wide.
+    /// An empty queue of vertices at these distances. Buckets are at least `delta` wide.
     ///
     /// # Errors
     /// The system has no such amount of memory.
@@ -54,21 +55,21 @@ impl Buckets {
         delta: f64,
         distance: impl Fn(usize) -> f64,
     ) -> Result<Self> {
-        let places = Array::from_fn(vertices + BUCKETS + 1, |i| match i < vertices {
-            true => Place { distance: distance(i), next: NONE, before: NONE },
-            false => Place { distance: 0.0, next: i as u32, before: i as u32 },
+        let nodes = Array::from_fn(vertices + BUCKETS + 1, |i| match i < vertices {
+            true => Node { distance: distance(i), next: NONE, before: NONE },
+            false => Node { distance: 0.0, next: i as u32, before: i as u32 },
         })?;
-        Ok(Self { places, vertices, delta, start: 0.0, width: delta, current: BUCKETS })
+        Ok(Self { nodes, vertices, delta, start: 0.0, width: delta, current: BUCKETS })
     }
 
     #[inline(always)]
     pub(super) fn distance(&self, v: u32) -> f64 {
-        self.places[v as usize].distance
+        self.nodes[v as usize].distance
     }
 
     /// Puts `v` behind the window, if it is in no list.
     pub(super) fn push(&mut self, v: u32) {
-        if self.places[v as usize].before == NONE {
+        if self.nodes[v as usize].before == NONE {
             self.link(v, self.head(BUCKETS));
         }
     }
@@ -76,12 +77,12 @@ impl Buckets {
     /// Lowers the distance of `v` and puts it in its bucket; false if it is not lower.
     #[inline(always)]
     pub(super) fn lower(&mut self, v: u32, distance: f64) -> bool {
-        let place = &mut self.places[v as usize];
-        if place.distance <= distance {
+        let node = &mut self.nodes[v as usize];
+        if node.distance <= distance {
             return false;
         }
-        place.distance = distance;
-        if place.before != NONE {
+        node.distance = distance;
+        if node.before != NONE {
             self.unlink(v);
         }
         self.link(v, self.head(self.bucket(distance)));
@@ -93,7 +94,7 @@ impl Buckets {
     pub(super) fn pop(&mut self) -> Option<u32> {
         while self.current < BUCKETS {
             let head = self.head(self.current);
-            let v = self.places[head as usize].next;
+            let v = self.nodes[head as usize].next;
             if v != head {
                 self.unlink(v);
                 return Some(v);
@@ -149,26 +150,26 @@ impl Buckets {
 
     #[inline(always)]
     fn next(&self, v: u32) -> u32 {
-        self.places[v as usize].next
+        self.nodes[v as usize].next
     }
 
     /// Adds `v` at the end of a list: what comes first leaves first, so that a wide bucket's vertices
     /// are looked at as often as Bellman and Ford would.
     #[inline(always)]
     fn link(&mut self, v: u32, head: u32) {
-        let last = self.places[head as usize].before;
-        self.places[last as usize].next = v;
-        self.places[head as usize].before = v;
-        let place = &mut self.places[v as usize];
-        (place.next, place.before) = (head, last);
+        let last = self.nodes[head as usize].before;
+        self.nodes[last as usize].next = v;
+        self.nodes[head as usize].before = v;
+        let node = &mut self.nodes[v as usize];
+        (node.next, node.before) = (head, last);
     }
 
     #[inline(always)]
     fn unlink(&mut self, v: u32) {
-        let Place { next, before, .. } = self.places[v as usize];
-        self.places[before as usize].next = next;
-        self.places[next as usize].before = before;
-        self.places[v as usize].before = NONE;
+        let Node { next, before, .. } = self.nodes[v as usize];
+        self.nodes[before as usize].next = next;
+        self.nodes[next as usize].before = before;
+        self.nodes[v as usize].before = NONE;
     }
 }
 
@@ -186,7 +187,7 @@ mod tests {
             let distance = |v: usize| (v * 7919 % n) as f64 * spread;
             let mut buckets = Buckets::new(n, delta, |_| f64::INFINITY).unwrap();
             for v in 0..n {
-                buckets.places[v].distance = distance(v) * 2.0 + 1.0;
+                buckets.nodes[v].distance = distance(v) * 2.0 + 1.0;
                 buckets.push(v as u32);
                 buckets.push(v as u32);
             }

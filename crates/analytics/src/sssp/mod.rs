@@ -1,7 +1,7 @@
 //! Single-source shortest paths: Bellman-Ford over active tiles, in place, and delta-stepping along
 //! lists in memory (`near`) where those passes look at most arcs in vain.
 //!
-//! Gives each vertex the least sum of weights (float64, non-negative) of a path from the source,
+//! A vertex's distance is the least sum of weights (float64, non-negative) of a path from the source,
 //! or infinity. Distances are lowered in place while a pass goes on, so that a path advances by
 //! several arcs a pass where its tiles come in a good order; a pass reads only tiles with a column
 //! whose distance fell since the pass before. Ends when none fell. 8 bytes of state a vertex, and
@@ -22,10 +22,10 @@ use crate::arcs::{Arcs, for_each_arc, stored_once};
 use crate::pull::chunk_log2;
 use crate::report::{Run, RunReport};
 use crate::source::check_source;
-use near::Passed;
+use near::PassHistory;
 
-/// Finds the distances from `source`, a vertex of the graph's own order. Without weights, every
-/// arc weighs 1.
+/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id; infinity
+/// where there is no path. Without weights, every arc weighs 1.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.
@@ -41,7 +41,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     active.set(source);
     let both = stored_once(graph);
     let mut run = Run::start(graph, "sssp", 0, progress);
-    let mut passed = Passed::default();
+    let mut history = PassHistory::default();
     while active.any() {
         let wanted = graph.select_tiles(|e| active.column(e) || (both && active.row(e)));
         let relax = |lowered: &mut u64, arcs: &Arcs<'_>| {
@@ -62,7 +62,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
         run.iteration("tiles", lowered as f64);
         active.clear();
         std::mem::swap(&mut active, &mut next);
-        if let Some(near) = passed.note(graph, &wanted, lowered)? {
+        if let Some(near) = history.note(graph, &wanted, lowered)? {
             near.finish(graph, &distances, &active, &mut run)?;
             break;
         }
@@ -93,7 +93,7 @@ impl Distances {
         f64::from_bits(self.0[v as usize].load(Ordering::Relaxed))
     }
 
-    /// Lowers the distance of `v`; whether it fell.
+    /// Lowers the distance of `v`; returns whether it fell.
     #[inline(always)]
     fn lower(&self, v: u32, distance: f64) -> bool {
         distance < self.get(v)

@@ -34,20 +34,21 @@ const SAMPLE: usize = 1023;
 /// Vertices between two looks at whether the run is to end.
 const STEP: usize = 1 << 16;
 
-/// What passes did so far, and whether lists were asked for.
+/// What the passes of a run did so far, by which it is seen that lists would pay.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct PassHistory {
     /// Arcs that were looked at.
     arcs: u64,
     /// Distances that fell.
     lowered: u64,
     /// Distances that fell in the pass in which most did.
     peak: u64,
+    /// Whether lists were made, or found not to fit the memory.
     is_settled: bool,
 }
 
-impl Passed {
-    /// Notes a pass; gives what the rest needs once that is worth making and fits the memory.
+impl PassHistory {
+    /// Notes a pass; returns lists for the rest of the run once they pay and fit the memory.
     pub(super) fn note(
         &mut self,
         graph: &Graph,
@@ -74,7 +75,7 @@ impl Passed {
     }
 }
 
-/// What paths are followed with.
+/// All arcs as lists, and the memory for delta-stepping along them.
 pub(crate) struct Near {
     lists: Adjacency,
     /// The memory of the buckets.
@@ -82,7 +83,7 @@ pub(crate) struct Near {
 }
 
 impl Near {
-    /// `None` where there is no memory for it.
+    /// Makes the lists; `None` where the memory does not hold them.
     pub(crate) fn new(graph: &Graph) -> Result<Option<Self>> {
         let bytes = Buckets::bytes(graph.vertices());
         // Heads of buckets are numbered behind the vertices.
@@ -96,7 +97,7 @@ impl Near {
         Ok(Adjacency::read(graph, true)?.map(|lists| Self { lists, _held: held }))
     }
 
-    /// Finds the distances that are left, from those of `active` on.
+    /// Finds the final distances, starting from the vertices of `active` tiles.
     pub(crate) fn finish(
         self,
         graph: &Graph,
@@ -122,7 +123,7 @@ impl Near {
     }
 }
 
-/// Has every vertex of the window tell its distance; gives how many fell.
+/// Relaxes the arcs of every vertex in the window until that is empty; returns how many distances fell.
 fn empty_window(graph: &Graph, lists: &Adjacency, buckets: &mut Buckets) -> Result<u64> {
     let mut lowered = 0;
     loop {
@@ -137,7 +138,7 @@ fn empty_window(graph: &Graph, lists: &Adjacency, buckets: &mut Buckets) -> Resu
     }
 }
 
-/// How wide a bucket is: half of a usual weight, so that most vertices leave theirs once.
+/// How wide a bucket is: half of the median weight, so that most vertices leave theirs once.
 fn delta(lists: &Adjacency) -> f64 {
     let step = (lists.arcs() / SAMPLE).max(1);
     let mut sample: Vec<f64> = (0..lists.arcs()).step_by(step).map(|at| lists.weight(at)).collect();

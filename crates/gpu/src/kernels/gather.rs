@@ -74,9 +74,9 @@ pub struct Rows {
     pub location: Option<DeviceBuf<u32>>,
     /// How many rows are in device memory.
     pub device_count: u32,
-    /// Values of a row.
+    /// How many values a row has.
     pub dim: u32,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the start of the next.
     pub stride: u32,
 }
 
@@ -139,9 +139,9 @@ impl MissingRows {
 /// The layout of a [`Piece`]: the target of each row, a u32, and then the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceLayout {
-    /// The most rows of a piece.
+    /// How many rows a piece has room for.
     pub rows: usize,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the start of the next.
     pub stride: usize,
 }
 

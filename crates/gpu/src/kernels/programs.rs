@@ -8,7 +8,8 @@ use crate::shared::{Shared, shared};
 /// How many lanes (threads) a warp has.
 pub const LANES: usize = 32;
 
-/// What a pass does with arcs: a `struct Program` in CUDA, and its parameters here.
+/// A program: what a pass does with arcs. In CUDA it is a `struct Program`, whose fields, the program's
+/// parameters, a type here has too.
 pub trait Program: Shared + Copy + Sync + 'static {
     /// The program's name in messages.
     const NAME: &'static str;
@@ -84,7 +85,7 @@ program! {
         distance: DevicePtr<f64>,
         /// A flag for every `2^log2` vertices: set if the distance of one of them fell.
         lowered: DevicePtr<u8>,
-        /// How many distances fell.
+        /// A counter of the distances that fell.
         count: DevicePtr<u32>,
         /// The binary logarithm of how many vertices share a flag.
         log2: u32,

@@ -1,4 +1,4 @@
-//! Blocks in host memory that are being copied to the device, the oldest first.
+//! Copies of blocks from host memory to the device that are under way.
 
 use std::collections::VecDeque;
 
@@ -9,39 +9,49 @@ use tiergraph_io::pipeline::Block;
 
 use crate::gpu::timeline::Timeline;
 
-/// Copies of one worker.
+/// The copies that one worker started.
 #[derive(Default)]
 pub(in crate::gpu) struct Copies {
+    /// Copies that may not have ended, the oldest first.
     under_way: VecDeque<Copying<Vec<Block>>>,
     /// Events that can be recorded again.
     events: Vec<Event>,
 }
 
+/// Blocks in host memory, and where in device memory they are copied to.
+pub(in crate::gpu) struct BlockCopy<'a> {
+    pub blocks: Vec<Block>,
+    pub block_bytes: usize,
+    /// The blocks lie one after the other in `to`, from its byte `at` on.
+    pub to: &'a DeviceBuf<u8>,
+    pub at: usize,
+}
+
 impl Copies {
-    /// Starts copying the first `size` bytes of each of `blocks` on `stream`, to byte `at` of `to` and
-    /// behind it.
+    /// Starts a copy on `stream`.
     pub fn start(
         &mut self,
-        (stream, timeline): (&Stream, &mut Timeline),
-        (to, at): (&DeviceBuf<u8>, usize),
-        (blocks, size): (Vec<Block>, usize),
+        copy: BlockCopy<'_>,
+        stream: &Stream,
+        timeline: &mut Timeline,
     ) -> Result<()> {
         let event = match self.events.pop() {
             Some(event) => event,
             None => Event::new(stream.device())?,
         };
-        let copy = || stream.start_upload(blocks, size, to, at, event);
-        let copying = timeline.span((Track::Link, "copy"), stream, copy)?;
+        let BlockCopy { blocks, block_bytes, to, at } = copy;
+        let upload = || stream.start_upload(blocks, block_bytes, to, at, event);
+        let copying = timeline.span(Track::Link, "copy", stream, upload)?;
         self.under_way.push_back(copying);
         Ok(())
     }
 
-    /// Whether all that were started have ended.
+    /// Whether all copies have ended.
     pub fn are_done(&self) -> Result<bool> {
         self.under_way.back().map_or(Ok(true), Copying::is_done)
     }
 
-    /// The blocks of copies that ended; with `wait`, at least those of the oldest.
+    /// Appends the blocks of copies that have ended to `back`; with `wait`, waits for the oldest copy.
     pub fn give_back(&mut self, back: &mut Vec<Block>, wait: bool) -> Result<()> {
         let mut wait = wait;
         while let Some(oldest) = self.under_way.pop_front() {
@@ -57,7 +67,7 @@ impl Copies {
         Ok(())
     }
 
-    /// The blocks of all copies, when they have ended.
+    /// Waits for all copies and appends their blocks to `back`.
     pub fn finish(&mut self, back: &mut Vec<Block>) -> Result<()> {
         while !self.under_way.is_empty() {
             self.give_back(back, true)?;

@@ -1,15 +1,16 @@
-//! A graph's blocks: which stay on the device or in locked host memory, and how the others get there.
+//! The blocks of a graph on their way to a GPU: which stay in its memory or in pinned host memory, and
+//! how the others stream in.
 
 mod copies;
-mod locked;
+mod index;
+mod pinned_tier;
 mod residency;
-mod shape;
+mod slot_plan;
 mod slots;
 mod stream;
-mod tables;
 
-pub(crate) use locked::LockedBlocks;
-pub(super) use residency::Resident;
-pub(super) use shape::Shape;
-pub(super) use stream::{BlockReader, BlockStream};
-pub(super) use tables::{Tables, file_of};
+pub(super) use index::{BlockIndex, file_of};
+pub(crate) use pinned_tier::PinnedTier;
+pub(super) use residency::ResidentBlocks;
+pub(super) use slot_plan::SlotPlan;
+pub(super) use stream::{BlockReader, BlockStream, Selection, Work};

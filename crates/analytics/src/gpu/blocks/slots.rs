@@ -7,72 +7,75 @@ use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_core::trace::Track;
-use tiergraph_gpu::kernels::{Blocks, CountedSlices, EdgeMap, MAX_BATCH, Program, SliceIndex};
+use tiergraph_gpu::kernels::{Blocks, CountedSlices, MAX_BATCH, Program, SliceIndex};
 use tiergraph_gpu::{CuFile, Device, DeviceBuf, DeviceSpan, Event, Stream};
 use tiergraph_io::pipeline::{Block, Bytes, Consumer, Room};
 
-use super::copies::Copies;
-use super::shape::Shape;
-use super::tables::Tables;
+use super::copies::{BlockCopy, Copies};
+use super::index::BlockIndex;
+use super::slot_plan::SlotPlan;
+use super::stream::{Selection, Work};
 use crate::gpu::timeline::Timeline;
 
-/// Slots that one worker fills in turn.
+/// The slots that one worker fills in turn.
 pub(in crate::gpu) struct Slots {
-    /// To the slots, which therefore drop after them.
+    /// Copies to the slots, which are declared, and so dropped, after them.
     copies: Copies,
     slots: Vec<Slot>,
     /// The slot that is being filled.
     next: usize,
-    /// What is to be copied to the next slot, together: on a link that gives 55 GB/s, copies of 1 MiB
-    /// get 48, of 4 MiB 53 and of 8 MiB 54.
+    /// Blocks that will be copied to the next slot together: on a link that gives 55 GB/s, copies of
+    /// 1 MiB get 48, of 4 MiB 53 and of 8 MiB 54.
     gathered: Vec<Block>,
-    /// Blocks that are computed on together.
+    /// How many blocks a slot holds, which are computed on together.
     batch_size: usize,
     timeline: Timeline,
+    /// Whether one block comes after the other, and nothing overlaps.
     synchronous: bool,
     /// Whether blocks are read into slots, past host memory.
     direct: bool,
-    /// Why cuFile does not know them, where it was to.
+    /// Why the slots are not registered with cuFile, where they were to be.
     unregistered: Option<String>,
 }
 
-/// Room for a batch of blocks, and the stream that brings it and computes on it: what the stream is
-/// given next waits for what it was given before, so a slot is free when its turn comes.
+/// Room for a batch of blocks, and the stream that copies it there and computes on it: work on a stream
+/// waits for the work before it, so a slot is free when its turn comes.
 struct Slot {
     stream: Stream,
-    /// The last batch was computed on; what was copied since may be under way.
+    /// Happens when the last batch was computed on; copies since then may be under way.
     computed: Event,
     bytes: Arc<DeviceBuf<u8>>,
-    /// The requests whose blocks are here or being read here, in this order.
+    /// Numbers of the requests whose blocks are in the slot or being read into it, in their order there.
     batch: Vec<usize>,
-    /// Blocks that were read here, and are being computed on once all of the batch are.
+    /// Blocks that were read into the slot; once all of the batch are, they are computed on.
     arrived: Vec<Block>,
     is_computing: bool,
-    /// Which of them are damaged.
+    /// For each block of the batch, 1 if it is damaged.
     damaged: DeviceBuf<u32>,
     /// Where the blocks' slices begin, where blocks are packed.
     slices: Option<CountedSlices>,
 }
 
 impl Slots {
-    /// One lane's slots, registered with `cufile` if they are read into.
+    /// One worker's slots, registered with `cufile` if that reads into them.
     pub fn new(
         device: &Device,
-        Shape { slots: count, batch: batch_size, .. }: Shape,
-        tables: &Tables,
-        (cufile, synchronous): (Option<&'static CuFile>, bool),
+        plan: SlotPlan,
+        index: &BlockIndex,
+        cufile: Option<&'static CuFile>,
         timeline: Timeline,
     ) -> Result<Self> {
+        let SlotPlan { slots: count, batch: batch_size, .. } = plan;
         let mut unregistered = None;
         let slot = |_| {
-            let mut bytes = DeviceBuf::new(device, batch_size * tables.block_bytes)?;
+            let mut bytes = DeviceBuf::new(device, batch_size * index.block_bytes)?;
             if let Some(Err(error)) = cufile.map(|cufile| bytes.register(cufile)) {
                 unregistered = Some(error.to_string());
             }
-            let slices = tables
+            let slices = index
                 .tiles
                 .as_ref()
-                .map(|_| CountedSlices::new(device, batch_size, tables.block_bytes));
+                .map(|_| CountedSlices::new(device, batch_size, index.block_bytes));
             Ok(Slot {
                 stream: Stream::new(device)?,
                 computed: Event::new(device)?,
@@ -93,19 +96,19 @@ impl Slots {
             gathered,
             batch_size,
             timeline,
-            synchronous,
+            synchronous: plan.is_synchronous(),
             direct,
             unregistered,
         })
     }
 
-    /// These slots, for one pass of some programs over `wanted` blocks.
+    /// The consumer of one pass, which does `work` in these slots.
     pub fn for_pass<'a, P: Program>(
         &'a mut self,
-        (tables, wanted): (&'a Tables, &'a [u32]),
-        (kernel, programs, active): (&'a EdgeMap<P>, &'a [P], Option<&'a DeviceBuf<u8>>),
+        selection: Selection<'a>,
+        work: Work<'a, P>,
     ) -> Computing<'a, P> {
-        Computing { slots: self, tables, wanted, kernel, programs, active, is_over: false }
+        Computing { slots: self, selection, work, is_over: false }
     }
 
     /// Whether the next slot takes another block.
@@ -113,48 +116,46 @@ impl Slots {
         self.slots[self.next].batch.len() + self.gathered.len() < self.batch_size
     }
 
-    /// Why cuFile does not know them, where it was to.
+    /// Why the slots are not registered with cuFile, where they were to be.
     pub fn unregistered(&self) -> Option<&str> {
         self.unregistered.as_deref()
     }
 
-    /// When they did what.
+    /// When the slots did what.
     pub fn timeline(&mut self) -> &mut Timeline {
         &mut self.timeline
     }
 
-    /// Waits until all that programs were given is done.
+    /// Waits until all batches were computed on.
     pub fn synchronize(&self) -> Result<()> {
         self.slots.iter().try_for_each(|slot| slot.computed.synchronize())
     }
 }
 
-/// Slots that programs compute in.
+/// The consumer of a pass's blocks: fills a worker's slots and computes in them.
 pub(in crate::gpu) struct Computing<'a, P> {
     slots: &'a mut Slots,
-    tables: &'a Tables,
-    /// The blocks of the pass's requests.
-    wanted: &'a [u32],
-    kernel: &'a EdgeMap<P>,
-    programs: &'a [P],
-    active: Option<&'a DeviceBuf<u8>>,
-    /// The pass is: what comes now is for the one after it, and only copied.
+    /// The blocks of the pass: request number i is for block `blocks[i]`.
+    selection: Selection<'a>,
+    work: Work<'a, P>,
+    /// Whether the pass is over: blocks that arrive now are for the next one, and only copied.
     is_over: bool,
 }
 
 impl<P: Program> Computing<'_, P> {
     /// Starts copying what was gathered; once a batch is there, starts computing.
     fn copy(&mut self) -> Result<()> {
-        let (slots, size) = (&mut *self.slots, self.tables.block_bytes);
+        let (slots, block_bytes) = (&mut *self.slots, self.selection.index.block_bytes);
         if slots.gathered.is_empty() {
             return Ok(());
         }
         slots.gathered.sort_unstable_by_key(|block| block.as_ref().as_ptr());
-        let Slot { stream, bytes, batch, .. } = &mut slots.slots[slots.next];
-        let at = batch.len() * size;
+        let Slot { stream, bytes: to, batch, .. } = &mut slots.slots[slots.next];
+        let at = batch.len() * block_bytes;
         batch.extend(slots.gathered.iter().map(|block| block.number));
-        let on = (&*stream, &mut slots.timeline);
-        slots.copies.start(on, (bytes, at), (std::mem::take(&mut slots.gathered), size))?;
+        let blocks = std::mem::take(&mut slots.gathered);
+        let copy = BlockCopy { blocks, block_bytes, to, at };
+        slots.copies.start(copy, stream, &mut slots.timeline)?;
         self.compute_full()
     }
 
@@ -176,33 +177,36 @@ impl<P: Program> Computing<'_, P> {
         }
         let Slot { stream, computed, bytes, batch, is_computing, damaged, slices, .. } =
             &mut slots.slots[number];
-        let numbers: Vec<u32> = batch.drain(..).map(|request| self.wanted[request]).collect();
+        let Selection { index, blocks } = self.selection;
+        let Work { kernel, programs, active } = self.work;
+        let numbers: Vec<u32> = batch.drain(..).map(|request| blocks[request]).collect();
         *is_computing = true;
         let (stream, timeline) = (&*stream, &mut slots.timeline);
-        let (size, tables) = (self.tables.block_bytes, self.tables);
+        let size = index.block_bytes;
         let mut batch = Blocks::batch(bytes, size, &numbers);
-        if let Some(checks) = &tables.checks {
+        if let Some(checks) = &index.checks {
             let count = numbers.len() as u32;
-            timeline.span((Track::Device, "checksum"), stream, || {
+            timeline.span(Track::Device, "checksum", stream, || {
                 stream.fill_bytes(damaged, 0)?;
                 checks.checksum.check(stream, batch, count, damaged, &checks.first_damaged)
             })?;
             batch = batch.without(damaged);
         }
-        let edge_map = (Track::Device, "edge_map");
-        match (&tables.tiles, slices) {
+        match (&index.tiles, slices) {
             (Some(tiles), Some(slices)) => {
-                timeline.span((Track::Device, "index slices"), stream, || {
+                timeline.span(Track::Device, "index slices", stream, || {
                     let ranges = numbers.iter().map(|&block| tiles.segments_of(block));
                     tiles.indexer.index_batch(stream, batch, &tiles.segments, ranges, slices)
                 })?;
-                let pass = tiles.pass(batch, SliceIndex::Batch(slices), self.active);
-                let run = |program| self.kernel.tiles(stream, &pass, program);
-                timeline.span(edge_map, stream, || self.programs.iter().try_for_each(run))?;
+                let pass = tiles.pass(batch, SliceIndex::Batch(slices), active);
+                let run = |program| kernel.tiles(stream, &pass, program);
+                let run_all = || programs.iter().try_for_each(run);
+                timeline.span(Track::Device, "edge_map", stream, run_all)?;
             }
             _ => {
-                let run = |program| self.kernel.raw(stream, batch, size, program);
-                timeline.span(edge_map, stream, || self.programs.iter().try_for_each(run))?;
+                let run = |program| kernel.raw(stream, batch, size, program);
+                let run_all = || programs.iter().try_for_each(run);
+                timeline.span(Track::Device, "edge_map", stream, run_all)?;
             }
         }
         computed.record(stream)?;
@@ -212,8 +216,8 @@ impl<P: Program> Computing<'_, P> {
     /// Takes a block that was read into its slot; once all of the batch are there, starts computing.
     fn arrive(&mut self, block: Block) -> Result<()> {
         let slots = &mut *self.slots;
-        let place = slots.slots.iter().position(|slot| slot.batch.contains(&block.number));
-        let Some(slot) = place else { return Ok(()) };
+        let slot = slots.slots.iter().position(|slot| slot.batch.contains(&block.number));
+        let Some(slot) = slot else { return Ok(()) };
         slots.slots[slot].arrived.push(block);
         let is_full = slots.slots[slot].arrived.len() == slots.batch_size;
         if is_full { self.compute(slot) } else { Ok(()) }
@@ -235,7 +239,8 @@ impl<P: Program> Consumer for Computing<'_, P> {
         if *is_computing || batch.len() == slots.batch_size {
             return Ok(Room::None);
         }
-        let (at, size) = (batch.len() * self.tables.block_bytes, self.tables.block_bytes);
+        let size = self.selection.index.block_bytes;
+        let at = batch.len() * size;
         batch.push(number);
         Ok(Room::Device(DeviceSpan::new(bytes, at..at + size)))
     }

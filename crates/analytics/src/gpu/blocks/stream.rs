@@ -1,4 +1,4 @@
-//! How blocks reach the device from elsewhere: the workers that read them, and the slots that they fill.
+//! How blocks stream to the device: the workers that read them, and the slots that these fill.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tiergraph_io::engine::{ReaderThreads, Retry, RetrySettings};
 use tiergraph_io::pipeline::{Buffers, Consumer, NextPass, ReadWorkers};
 use tiergraph_io::{CuFiles, EnginePool, EngineReport};
 
-use super::locked::LockedBlocks;
-use super::shape::Shape;
+use super::index::BlockIndex;
+use super::pinned_tier::PinnedTier;
+use super::slot_plan::SlotPlan;
 use super::slots::Slots;
-use super::tables::Tables;
 use crate::gpu::Transfers;
 use crate::gpu::timeline::{Origin, Timeline};
 
@@ -28,76 +28,111 @@ const BUFFERS: RangeInclusive<usize> = 2..=16;
 /// Reads of cuFile in flight of each worker: calls that wait, each on a thread.
 const CUFILE_DEPTH: usize = 4;
 
-/// What reads a graph's blocks for the device.
+/// The blocks that a pass goes over.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Selection<'a> {
+    /// The index of the file that has the blocks.
+    pub index: &'a BlockIndex,
+    /// The blocks' numbers.
+    pub blocks: &'a [u32],
+}
+
+/// What a pass computes: each program over every block, or over the tiles that are active.
+pub(in crate::gpu) struct Work<'a, P> {
+    pub kernel: &'a EdgeMap<P>,
+    pub programs: &'a [P],
+    /// A flag for every `2^columns_log2` vertices; tiles without an active column are skipped.
+    pub active: Option<&'a DeviceBuf<u8>>,
+}
+
+impl<P> Clone for Work<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Work<'_, P> {}
+
+/// The workers that read a graph's blocks for the device.
 pub(in crate::gpu) struct BlockReader {
     workers: ReadWorkers,
-    /// Where blocks stay in host memory; none where none may.
-    locked: Option<Arc<LockedBlocks>>,
+    worker_count: usize,
+    /// The pinned memory that blocks may stay in; `None` where none may.
+    pinned: Option<Arc<PinnedTier>>,
     /// The files, where cuFile reads them.
     cufile: Option<Arc<CuFiles>>,
 }
 
 impl BlockReader {
-    /// A reader of a graph's blocks, by as many workers as there are lanes of slots; whether each comes
-    /// `once`; `keeps` as many of them in host memory.
+    /// A reader with the workers of `plan`, of blocks that each come `once` or in every pass. Up to
+    /// `pinned_blocks` of them may stay in pinned memory.
     pub fn new(
         graph: &Graph,
         device: &Device,
-        tables: &Tables,
-        (transfers, workers): (Transfers, usize),
-        (once, keeps): (bool, usize),
+        index: &BlockIndex,
+        plan: SlotPlan,
+        once: bool,
+        pinned_blocks: usize,
     ) -> Result<Self> {
-        let threads = Arc::new(ThreadPool::new(workers));
-        if transfers == Transfers::Direct {
+        let worker_count = plan.workers;
+        let threads = Arc::new(ThreadPool::new(worker_count));
+        if plan.transfers == Transfers::Direct {
             let files = Arc::new(CuFiles::new(graph.files(), device)?);
             let engines = cufile_engines(graph, &files);
             let workers = ReadWorkers::new(threads, engines, |_| Buffers::locked(Vec::new(), None));
-            return Ok(Self { workers, locked: None, cufile: Some(files) });
+            return Ok(Self { workers, worker_count, pinned: None, cufile: Some(files) });
         }
         let bytes = if once { BUFFERS_ONCE_BYTES } else { BUFFERS_BYTES };
         let (least, most) = BUFFERS.into_inner();
-        let share = (bytes / (workers * tables.block_bytes)).clamp(least, most);
-        let mut buffers = PinnedPool::buffers(device, workers * share, tables.block_bytes)?;
-        let shares: Vec<_> =
-            (0..workers).map(|_| Mutex::new(buffers.split_off(buffers.len() - share))).collect();
-        let keeps = if transfers == Transfers::Synchronous { 0 } else { keeps };
-        let locked = (keeps > 0)
-            .then(|| Arc::new(LockedBlocks::new(graph, device, tables.block_bytes, keeps)));
-        let spare = locked.clone();
+        let each = (bytes / (worker_count * index.block_bytes)).clamp(least, most);
+        let mut buffers = PinnedPool::buffers(device, worker_count * each, index.block_bytes)?;
+        let of_workers: Vec<_> = (0..worker_count)
+            .map(|_| Mutex::new(buffers.split_off(buffers.len() - each)))
+            .collect();
+        let pinned_blocks = if plan.is_synchronous() { 0 } else { pinned_blocks };
+        let pinned = (pinned_blocks > 0)
+            .then(|| Arc::new(PinnedTier::new(graph, device, index.block_bytes, pinned_blocks)));
+        let spare = pinned.clone();
         let own = move |number: usize| {
-            let free = std::mem::take(&mut *lock(&shares[number]));
+            let free = std::mem::take(&mut *lock(&of_workers[number]));
             let spare = spare.clone();
             Buffers::locked(free, spare.map(|spare| Arc::new(move || spare.next()) as _))
         };
         let workers = ReadWorkers::new(threads, Arc::clone(graph.engines()), own);
-        Ok(Self { workers, locked, cufile: None })
+        Ok(Self { workers, worker_count, pinned, cufile: None })
     }
 
-    /// Which way it reads, if without host memory.
+    /// How many workers read.
+    pub fn workers(&self) -> usize {
+        self.worker_count
+    }
+
+    /// Which way cuFile reads, in words; `None` where blocks pass through host memory.
     pub fn direct(&self) -> Option<String> {
         self.cufile.as_ref().map(|files| files.how())
     }
 
-    /// What device memory that is read into is registered with.
+    /// The cuFile that device memory is registered with; `None` where blocks pass through host memory.
     pub fn cufile(&self) -> Option<&'static CuFile> {
         self.cufile.as_ref().map(|files| files.cufile())
     }
 
-    /// Where blocks stay in host memory; none where none may.
-    pub fn locked(&self) -> Option<&Arc<LockedBlocks>> {
-        self.locked.as_ref()
+    /// The pinned memory that blocks may stay in; `None` where none may.
+    pub fn pinned(&self) -> Option<&Arc<PinnedTier>> {
+        self.pinned.as_ref()
     }
 
-    /// Hands `blocks` of the graph's file to `consumers`, one a worker; blocks may stay in locked memory
-    /// if they `may_stay`.
+    /// Reads the blocks of `selection` and hands them to `consumers`, one for each worker; blocks may stay
+    /// in pinned memory if they `may_stay`.
     pub fn pass(
         &mut self,
         graph: &Graph,
-        (tables, blocks): (&Tables, &[u32]),
-        (next, may_stay): (NextPass, bool),
+        selection: Selection<'_>,
+        next: NextPass,
+        may_stay: bool,
         consumers: &[Mutex<impl Consumer + Send>],
     ) -> Result<()> {
-        let requests = graph.block_requests(tables.file, blocks)?;
+        let requests = graph.block_requests(selection.index.file, selection.blocks)?;
         let mut around = graph.surroundings();
         around.residency = around.residency.filter(|_| may_stay);
         self.workers.pass(&requests, next, around, |number| lock(&consumers[number]))
@@ -124,63 +159,57 @@ fn cufile_engines(graph: &Graph, files: &Arc<CuFiles>) -> Arc<EnginePool> {
 pub(in crate::gpu) struct BlockStream {
     reader: BlockReader,
     slots: Vec<Slots>,
-    /// Whether reads, copies and computing overlap; else one block comes after the other.
-    is_ahead: bool,
+    /// Whether a pass may begin to read for the next one: reads, copies and computing overlap, and no
+    /// read goes into a slot that is computed on.
+    reads_ahead: bool,
 }
 
 impl BlockStream {
-    /// Bytes of device memory that it takes.
-    pub fn device_bytes(shape: Shape, tables: &Tables) -> u64 {
-        (shape.lanes * shape.slots * shape.batch) as u64 * tables.slot_bytes()
-    }
-
-    /// The slots of `shape`, which `reader` fills.
+    /// The slots of `plan` for the blocks of `index`, which `reader` fills.
     pub fn new(
         graph: &Graph,
         device: &Device,
-        (transfers, shape, tables): (Transfers, Shape, &Tables),
+        index: &BlockIndex,
+        plan: SlotPlan,
         reader: BlockReader,
     ) -> Result<Self> {
-        let is_ahead = transfers != Transfers::Synchronous;
-        let how = (reader.cufile(), !is_ahead);
+        let cufile = reader.cufile();
         let slots =
-            |lane| Slots::new(device, shape, tables, how, Timeline::new(graph.trace(), lane));
-        let slots = (0..shape.lanes).map(slots).collect::<Result<_>>()?;
-        Ok(Self { reader, slots, is_ahead })
+            |worker| Slots::new(device, plan, index, cufile, Timeline::new(graph.trace(), worker));
+        let slots = (0..plan.workers).map(slots).collect::<Result<_>>()?;
+        Ok(Self { reads_ahead: !plan.is_synchronous() && cufile.is_none(), reader, slots })
     }
 
-    /// Which way direct reads go.
+    /// Which way cuFile reads, in words; `None` where blocks pass through host memory.
     pub fn direct(&self) -> Option<String> {
         let unregistered = self.slots.iter().find_map(Slots::unregistered);
         let slots = unregistered.map_or_else(String::new, |why| format!("; {why}"));
         self.reader.direct().map(|how| format!("{how}{slots}"))
     }
 
-    /// Where blocks stay in host memory; none where none may.
-    pub fn locked(&self) -> Option<&Arc<LockedBlocks>> {
-        self.reader.locked()
+    /// The pinned memory that blocks may stay in; `None` where none may.
+    pub fn pinned(&self) -> Option<&Arc<PinnedTier>> {
+        self.reader.pinned()
     }
 
-    /// Runs `programs` over `blocks`, and waits.
+    /// Does `work` on the blocks of `selection`, and waits for its end.
     pub fn run<P: Program>(
         &mut self,
         graph: &Graph,
-        (tables, blocks): (&Tables, &[u32]),
-        (kernel, programs, active): (&EdgeMap<P>, &[P], Option<&DeviceBuf<u8>>),
+        selection: Selection<'_>,
+        work: Work<'_, P>,
         next: NextPass,
     ) -> Result<()> {
-        // Nothing is read ahead where one block comes after the other, nor into slots that are computed on.
-        let is_ahead = self.is_ahead && self.reader.cufile.is_none();
-        let next = if is_ahead { next } else { NextPass::Unknown };
-        let pass = |slots| Slots::for_pass(slots, (tables, blocks), (kernel, programs, active));
+        let next = if self.reads_ahead { next } else { NextPass::Unknown };
+        let pass = |slots| Slots::for_pass(slots, selection, work);
         let slots: Vec<_> = self.slots.iter_mut().map(pass).map(Mutex::new).collect();
-        self.reader.pass(graph, (tables, blocks), (next, true), &slots)?;
+        self.reader.pass(graph, selection, next, true, &slots)?;
         drop(slots);
         self.slots.iter().try_for_each(Slots::synchronize)
     }
 
-    /// Tells a run's trace when the slots did what.
-    pub fn tell(&mut self, origin: Option<&Origin>) -> Result<()> {
-        self.slots.iter_mut().try_for_each(|slots| slots.timeline().tell(origin))
+    /// Adds to a run's trace when the slots did what.
+    pub fn record(&mut self, origin: Option<&Origin>) -> Result<()> {
+        self.slots.iter_mut().try_for_each(|slots| slots.timeline().record(origin))
     }
 }

@@ -42,15 +42,16 @@ pub fn propagate<T: Value>(
     Ok((rows.into_result(graph)?, report))
 }
 
-/// As [`propagate`] of values that are in the device's memory: writes the result to `y`, which may
-/// be `x`. All that was to write `x` or read `y` has ended before; this returns when `y` is written.
+/// Reduces `x` to `y`, both in the device's memory and `width` values for each vertex in the user's order;
+/// `y` may be `x`. Work that writes `x` or reads `y` has ended before; `y` is written on return.
 ///
 /// # Errors
-/// As [`propagate`]; an order of vertices that does not fit the device beside the state.
+/// As [`propagate`], and an order of vertices that does not fit the device beside the state.
 pub fn propagate_on_device<T: Value>(
     graph: &Graph,
     gpu: &Gpu,
-    (x, y): (DeviceView<T>, DeviceView<T>),
+    x: DeviceView<T>,
+    y: DeviceView<T>,
     how: &Propagate,
     progress: &dyn Progress,
 ) -> Result<RunReport> {
@@ -81,24 +82,26 @@ fn reduce<T: Value>(
     if at_once < all { passes.load() } else { passes.load_whole() }?;
     run.begin_on(passes.report());
     let order = rows.order(&passes)?;
-    reduce_columns(&mut passes, panels, (rows, &order), how, &mut run)?;
+    reduce_columns(&mut passes, panels, rows, &order, how, &mut run)?;
     run.finish(true)
 }
 
+/// Goes over the columns of `rows`, as many at a time as `panels` hold.
 fn reduce_columns<T: Value>(
     passes: &mut Passes<'_, Fold<T>>,
     mut panels: Panels<T>,
-    (rows, order): (&mut impl Rows<T>, &Order),
+    rows: &mut impl Rows<T>,
+    order: &Order,
     how: &Propagate,
     run: &mut Run<'_>,
 ) -> Result<()> {
     for first in (0..how.width).step_by(panels.columns()) {
         let columns = first..(first + panels.columns()).min(how.width);
         let from = rows.begin(passes, order, columns.clone())?;
-        panels.take(&passes.stream, order, from, how.reduce)?;
+        panels.load(&passes.stream, order, from, how.reduce)?;
         let next = if columns.end == how.width { NextPass::Unknown } else { NextPass::Same };
         passes.run(&panels.programs(columns.len(), how.reduce), None, next)?;
-        panels.place(&passes.stream, order, rows.target(columns.clone()))?;
+        panels.store(&passes.stream, order, rows.target(columns.clone()))?;
         passes.stream.synchronize()?;
         rows.end(passes, columns)?;
         run.iteration("pass", 0.0);
@@ -106,7 +109,7 @@ fn reduce_columns<T: Value>(
     Ok(())
 }
 
-/// As the CPU's passes go: an undirected graph's arcs have both directions.
+/// The arcs that values are propagated along, as on the CPU: an undirected graph's have both directions.
 fn arcs(graph: &Graph, how: &Propagate) -> Arcs {
     let direction = if how.transpose { Direction::Out } else { Direction::In };
     let transposed = how.transpose && graph.manifest().directed;

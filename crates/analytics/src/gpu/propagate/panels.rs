@@ -1,4 +1,4 @@
-//! Panels: the columns of a pass, those of a vertex side by side so that one load brings them.
+//! Panels: the columns of a pass, those of a vertex side by side so that one load has them.
 
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{Columns, Fold, Operation, Panel, ValueKernels};
@@ -13,15 +13,20 @@ use crate::pull::padded;
 
 /// Columns of all vertices' values on the device, in the graph's order of vertices.
 pub(super) struct Panels<T> {
-    /// x and y of each panel.
-    panels: Vec<(DeviceBuf<T>, DeviceBuf<T>)>,
+    panels: Vec<PanelBuffers<T>>,
     width: usize,
     vertices: usize,
     kernels: ValueKernels,
 }
 
+/// The values of a panel that are reduced, and what they are reduced to.
+struct PanelBuffers<T> {
+    x: DeviceBuf<T>,
+    y: DeviceBuf<T>,
+}
+
 impl<T: Value> Panels<T> {
-    /// Bytes of device memory of a panel.
+    /// Bytes of device memory that a panel takes.
     pub fn bytes(graph: &Graph, panel: Panel) -> usize {
         2 * padded(graph, graph.vertices()) * panel.width() * size_of::<T>()
     }
@@ -31,7 +36,9 @@ impl<T: Value> Panels<T> {
         let (device, width) = (stream.device(), panel.width());
         let len = padded(graph, graph.vertices()) * width;
         // What kernels see of padding is zero.
-        let panel = |_| Ok((zeroed(device, stream, len)?, DeviceBuf::new(device, len)?));
+        let panel = |_| {
+            Ok(PanelBuffers { x: zeroed(device, stream, len)?, y: DeviceBuf::new(device, len)? })
+        };
         Ok(Self {
             panels: (0..count).map(panel).collect::<Result<_>>()?,
             width,
@@ -45,8 +52,8 @@ impl<T: Value> Panels<T> {
         self.panels.len() * self.width
     }
 
-    /// Takes columns of x, and sets y to what a reduction begins with.
-    pub fn take(
+    /// Fills x from columns of rows, and y with the identity of the reduction.
+    pub fn load(
         &mut self,
         stream: &Stream,
         order: &Order,
@@ -55,7 +62,7 @@ impl<T: Value> Panels<T> {
     ) -> Result<()> {
         for panel in 0..from.columns.len().div_ceil(self.width) {
             let columns = self.of_panel(order, panel, &from);
-            let (x, y) = &mut self.panels[panel];
+            let PanelBuffers { x, y } = &mut self.panels[panel];
             self.kernels.rows_to_panel(stream, &columns, from.rows, x)?;
             self.kernels.fill(stream, y, reduce.identity())?;
         }
@@ -63,15 +70,15 @@ impl<T: Value> Panels<T> {
     }
 
     /// Writes y to columns of rows.
-    pub fn place(&self, stream: &Stream, order: &Order, to: ColumnsOf<T>) -> Result<()> {
+    pub fn store(&self, stream: &Stream, order: &Order, to: ColumnsOf<T>) -> Result<()> {
         for panel in 0..to.columns.len().div_ceil(self.width) {
             let columns = self.of_panel(order, panel, &to);
-            self.kernels.panel_to_rows(stream, &columns, &self.panels[panel].1, to.rows)?;
+            self.kernels.panel_to_rows(stream, &columns, &self.panels[panel].y, to.rows)?;
         }
         Ok(())
     }
 
-    /// The columns of `rows` that panel number `panel` has.
+    /// Those of the columns `of` some rows that panel number `panel` holds.
     fn of_panel<'o>(&self, order: &'o Order, panel: usize, of: &ColumnsOf<T>) -> Columns<'o> {
         let first = of.columns.start + panel * self.width;
         Columns {
@@ -84,7 +91,7 @@ impl<T: Value> Panels<T> {
         }
     }
 
-    /// The programs that reduce so many columns, one a panel.
+    /// The programs that reduce so many columns, one for each panel.
     pub fn programs(&self, columns: usize, reduce: Reduce) -> Vec<Fold<T>> {
         let operation = match reduce {
             Reduce::Sum => Operation::Sum,
@@ -92,7 +99,7 @@ impl<T: Value> Panels<T> {
             Reduce::Max => Operation::Max,
         };
         let program =
-            |(x, y): &(DeviceBuf<T>, DeviceBuf<T>)| Fold { x: x.ptr(), y: y.ptr(), operation };
+            |panel: &PanelBuffers<T>| Fold { x: panel.x.ptr(), y: panel.y.ptr(), operation };
         self.panels[..columns.div_ceil(self.width)].iter().map(program).collect()
     }
 }

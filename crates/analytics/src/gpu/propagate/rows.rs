@@ -1,4 +1,4 @@
-//! Rows: all values of each vertex in the user's order, in host or in device memory.
+//! Rows: the values of each vertex side by side, in the user's order, in host or in device memory.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::zeroed_vec;
 
 use crate::gpu::pass::Passes;
-use crate::gpu::staging::BUFFER_BYTES;
+use crate::gpu::staging::{BUFFER_BYTES, PerVertex};
 use crate::gpu::vertices::Order;
 use crate::propagate::Value;
 
@@ -22,7 +22,7 @@ pub(super) struct ColumnsOf<T> {
     pub columns: Range<usize>,
 }
 
-/// Where the values of a call lie.
+/// The rows x and y of a call, wherever they are.
 pub(super) trait Rows<T: Value> {
     /// Bytes of device memory that `columns` columns take beside their panels.
     fn bytes(&self, graph: &Graph, columns: usize) -> usize;
@@ -33,13 +33,13 @@ pub(super) trait Rows<T: Value> {
     /// The most columns that can be taken at once.
     fn most_columns(&self) -> usize;
 
-    /// Makes room for `columns` columns at a time.
+    /// Makes room on the device for `columns` columns at a time.
     fn prepare(&mut self, passes: &Passes<'_, Fold<T>>, columns: usize) -> Result<()>;
 
     /// How values get from the user's order of vertices to the graph's.
     fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order>;
 
-    /// Has `columns` of x in device memory.
+    /// Brings `columns` of x to device memory, and returns where they are.
     fn begin(
         &mut self,
         passes: &Passes<'_, Fold<T>>,
@@ -47,10 +47,10 @@ pub(super) trait Rows<T: Value> {
         columns: Range<usize>,
     ) -> Result<ColumnsOf<T>>;
 
-    /// Where `columns` of y go.
+    /// Where in device memory `columns` of y are to be written.
     fn target(&mut self, columns: Range<usize>) -> ColumnsOf<T>;
 
-    /// Takes `columns` of y from there, once they are written.
+    /// Brings `columns` of y from there to their rows, once they are written.
     fn end(&mut self, passes: &Passes<'_, Fold<T>>, columns: Range<usize>) -> Result<()>;
 }
 
@@ -60,18 +60,18 @@ pub(super) struct HostRows<'x, T: Value> {
     y: Vec<T>,
     width: usize,
     on_device: Option<DeviceBuf<T>>,
-    /// Whether y is in the graph's order, and for the host to move.
+    /// Whether y is in the graph's order, from which the host moves it.
     is_moved: bool,
 }
 
 impl<'x, T: Value> HostRows<'x, T> {
-    /// Rows of `width` values.
+    /// Rows of `width` values each.
     pub fn new(x: &'x [T], width: usize) -> Self {
         let (x, y) = (Cow::Borrowed(x), zeroed_vec(x.len()));
         Self { x, y, width, on_device: None, is_moved: false }
     }
 
-    /// y in the user's order.
+    /// The rows y, in the user's order.
     pub fn into_result(self, graph: &Graph) -> Result<Vec<T>> {
         if self.is_moved { graph.to_user_order(self.y, self.width) } else { Ok(self.y) }
     }
@@ -103,7 +103,7 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
 
     fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order> {
         let order = passes.order(0)?;
-        if let Order::Elsewhere = order {
+        if let Order::ByHost = order {
             self.x = Cow::Owned(passes.graph.from_user_order(&self.x, self.width)?);
             self.is_moved = true;
         }
@@ -116,18 +116,14 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
         _order: &Order,
         columns: Range<usize>,
     ) -> Result<ColumnsOf<T>> {
-        let to = self.target(columns.clone());
-        let from = (&*self.x, self.width);
-        passes.staging.upload(
-            passes.graph.thread_pool(),
-            from,
-            (to.rows, to.stride),
-            |rows, to| {
-                let rows = rows.chunks_exact(self.width).zip(to.chunks_exact_mut(columns.len()));
-                rows.for_each(|(row, to)| to.copy_from_slice(&row[columns.clone()]));
-            },
-        )?;
-        Ok(to)
+        let target = self.target(columns.clone());
+        let from = PerVertex { values: &*self.x, width: self.width };
+        let to = PerVertex { values: target.rows, width: target.stride };
+        passes.staging.upload(passes.graph.thread_pool(), from, to, |rows, to| {
+            let rows = rows.chunks_exact(self.width).zip(to.chunks_exact_mut(columns.len()));
+            rows.for_each(|(row, to)| to.copy_from_slice(&row[columns.clone()]));
+        })?;
+        Ok(target)
     }
 
     fn target(&mut self, columns: Range<usize>) -> ColumnsOf<T> {
@@ -137,15 +133,16 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
     fn end(&mut self, passes: &Passes<'_, Fold<T>>, columns: Range<usize>) -> Result<()> {
         let (width, stride) = (self.width, columns.len());
         let Some(from) = &self.on_device else { return Ok(()) };
-        let to = (&mut *self.y, width);
-        passes.staging.download(passes.graph.thread_pool(), (from, stride), to, |from, rows| {
+        let from = PerVertex { values: from, width: stride };
+        let to = PerVertex { values: &mut *self.y, width };
+        passes.staging.download(passes.graph.thread_pool(), from, to, |from, rows| {
             let rows = rows.chunks_exact_mut(width).zip(from.chunks_exact(stride));
             rows.for_each(|(row, from)| row[columns.clone()].copy_from_slice(from));
         })
     }
 }
 
-/// Rows in device memory that the caller keeps.
+/// Rows in device memory that the caller owns.
 pub(super) struct DeviceRows<T> {
     x: DeviceView<T>,
     y: DeviceView<T>,
@@ -153,7 +150,7 @@ pub(super) struct DeviceRows<T> {
 }
 
 impl<T: Value> DeviceRows<T> {
-    /// Rows of `width` values.
+    /// Rows of `width` values each.
     pub fn new(x: DeviceView<T>, y: DeviceView<T>, width: usize) -> Self {
         Self { x, y, width }
     }
@@ -178,7 +175,7 @@ impl<T: Value> Rows<T> for DeviceRows<T> {
 
     fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order> {
         match passes.order_on_device()? {
-            Order::Elsewhere => Err(Error::new(ErrorKind::Device, "propagate values on the GPU")
+            Order::ByHost => Err(Error::new(ErrorKind::Device, "propagate values on the GPU")
                 .expected("an order of vertices in 32-bit numbers")
                 .got("one in 64-bit numbers")
                 .hint("pass values in host memory")),

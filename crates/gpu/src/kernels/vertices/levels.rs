@@ -22,7 +22,7 @@ shared! {
     }
 }
 
-/// What finds the vertices of a level of a search, and where the result goes.
+/// A request for the vertices of one level of a search, and the buffers that become its result.
 #[derive(Debug)]
 pub struct Levels<'a> {
     /// Each vertex's depth; all ones where it is unvisited.

@@ -1,4 +1,4 @@
-//! What kernels need to know of a graph's blocks, in device memory.
+//! The block index: where in a graph's blocks kernels find segments, and how they decode them.
 
 use std::ops::Range;
 
@@ -10,28 +10,31 @@ use tiergraph_gpu::kernels::{
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{BlockFile, Direction, Graph};
 
-/// What kernels need of a graph's blocks.
-pub(in crate::gpu) struct Tables {
+/// What kernels need to know of the blocks of one of a graph's files.
+pub(in crate::gpu) struct BlockIndex {
     pub layout: Layout,
     pub file: BlockFile,
+    /// How many blocks the file has.
     pub blocks: u32,
     pub block_bytes: usize,
-    /// The packed layout's; none for raw blocks.
-    pub tiles: Option<TileTables>,
-    /// What checks blocks on the device; none if they are not checked.
+    /// The segments of packed tiles; `None` for raw blocks.
+    pub tiles: Option<TileIndex>,
+    /// What compares blocks with their checksums; `None` if nothing is compared.
     pub checks: Option<Checks>,
 }
 
+/// The kernels that compare blocks with their checksums, and what they found.
 pub(in crate::gpu) struct Checks {
     pub checksum: Checksum,
     /// The least number of a damaged block.
     pub first_damaged: DeviceBuf<u32>,
 }
 
-pub(in crate::gpu) struct TileTables {
+/// The segments of a graph's tiles, on the device, and what finds the slices in them.
+pub(in crate::gpu) struct TileIndex {
     pub indexer: SliceIndexer,
     pub segments: DeviceBuf<Segment>,
-    /// The first segment of each block, and their number at the end.
+    /// The number of each block's first segment, then the number of all segments.
     pub first_segment: Vec<u32>,
     pub columns_log2: u32,
     pub min_gap: u32,
@@ -42,12 +45,13 @@ pub(in crate::gpu) fn file_of(graph: &Graph, direction: Direction) -> BlockFile 
     match (graph.has_tiles(), graph.manifest().directed) {
         (true, _) => BlockFile::Tiles,
         (false, true) => BlockFile::Raw(direction),
-        // The same file either way, and so one name for what is kept of it.
+        // The same file either way, and so one name for what is cached of it.
         (false, false) => BlockFile::Raw(Direction::Out),
     }
 }
 
-impl Tables {
+impl BlockIndex {
+    /// The index of `file`; blocks are compared with their checksums if `checked`.
     pub fn new(graph: &Graph, stream: &Stream, file: BlockFile, checked: bool) -> Result<Self> {
         let blocks = graph.blocks_of(file)?;
         let manifest = graph.manifest();
@@ -62,17 +66,17 @@ impl Tables {
             return Ok(Self { layout, file, blocks, block_bytes, tiles: None, checks });
         };
         let stored_once = manifest.tiles.is_some_and(|t| t.stored_once);
-        let tiles = Some(TileTables::new(graph, stream, &options, blocks)?);
+        let tiles = Some(TileIndex::new(graph, stream, &options, blocks)?);
         let layout = Layout::Tiles { stored_once };
         Ok(Self { layout, file, blocks, block_bytes, tiles, checks })
     }
 
-    /// Bytes of device memory that grow with the graph.
+    /// Bytes of device memory that the index takes, as far as they grow with the graph.
     pub fn bytes(&self) -> u64 {
         self.tiles.as_ref().map_or(0, |tiles| tiles.segments.bytes() as u64)
     }
 
-    /// Bytes of device memory that a block takes in a slot, with the list of its slices.
+    /// Bytes of device memory that a block takes in a slot, with the index of its slices.
     pub fn slot_bytes(&self) -> u64 {
         let slices = self.tiles.as_ref().map_or(0, |_| CountedSlices::bytes(self.block_bytes));
         (self.block_bytes + slices) as u64
@@ -86,7 +90,7 @@ impl Tables {
     }
 }
 
-impl TileTables {
+impl TileIndex {
     fn new(graph: &Graph, stream: &Stream, options: &TileOptions, blocks: u32) -> Result<Self> {
         let entries = graph.segments();
         let segment = |e: &TilesIndex| Segment {
@@ -113,6 +117,7 @@ impl TileTables {
         self.first_segment[block as usize]..self.first_segment[block as usize + 1]
     }
 
+    /// A pass over `slices`, which lie in `blocks`; segments without a column that is `active` are skipped.
     pub fn pass<'a>(
         &'a self,
         blocks: Blocks,

@@ -1,4 +1,5 @@
-//! Locked host memory for blocks that the device has no room for and host memory has.
+//! The pinned tier: blocks that the device has no room for stay in pinned host memory, as far as the
+//! graph's budget holds them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,13 +8,13 @@ use tiergraph_gpu::{Device, PinnedPool};
 use tiergraph_graph::Graph;
 use tiergraph_mem::AlignedBuf;
 
-/// Bytes that are locked at a time.
+/// Bytes of memory that are pinned at a time.
 const PIECE_BYTES: usize = 32 << 20;
 
-/// Buffers of a block each, locked when they are needed: in them, blocks stay from pass to pass and from
-/// run to run.
+/// Pinned buffers of a block each, which are made when they are needed. Blocks stay in them from pass to
+/// pass and from run to run.
 #[derive(Debug)]
-pub(crate) struct LockedBlocks {
+pub(crate) struct PinnedTier {
     device: Device,
     block_bytes: usize,
     room: Mutex<Room>,
@@ -21,16 +22,17 @@ pub(crate) struct LockedBlocks {
 
 #[derive(Debug)]
 struct Room {
-    /// Buffers that are locked and not used yet, the first in memory last.
+    /// Buffers that are pinned and not used yet, the first in memory last.
     spare: Vec<AlignedBuf>,
-    /// Blocks that may still be locked.
+    /// How many further buffers may be pinned.
     left: usize,
+    /// Why no more blocks stay in the tier.
     why: String,
 }
 
-impl LockedBlocks {
-    /// Room for blocks in locked memory, `wanted` in all: as many as the graph's budget holds, beside those
-    /// that an earlier run left there.
+impl PinnedTier {
+    /// A tier for `wanted` blocks, or as many of them as the graph's budget holds, those included that an
+    /// earlier run left in it.
     pub fn new(graph: &Graph, device: &Device, block_bytes: usize, wanted: usize) -> Self {
         let bytes = graph.plan_locked_residency();
         let missing = wanted.saturating_sub(graph.resident_bytes() as usize / block_bytes);
@@ -48,7 +50,7 @@ impl LockedBlocks {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another buffer; none where the budget, or the system, gives no more.
+    /// Another pinned buffer; `None` where the budget, or the system, allows no more.
     pub fn next(&self) -> Option<AlignedBuf> {
         let mut room = self.lock();
         if room.spare.is_empty() && room.left > 0 {
@@ -66,7 +68,7 @@ impl LockedBlocks {
         room.spare.pop()
     }
 
-    /// Why no more blocks stay in locked memory.
+    /// Why no more blocks stay in the tier.
     pub fn why(&self) -> String {
         self.lock().why.clone()
     }

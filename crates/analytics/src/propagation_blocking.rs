@@ -1,10 +1,10 @@
-//! Sparse tiles of directed graphs, by propagation blocking (Beamer, Asanović and Patterson, IPDPS
-//! 2017).
+//! Propagation blocking (Beamer, Asanović and Patterson, IPDPS 2017) of the sparse tiles of directed
+//! graphs.
 //!
 //! The arcs of such a tile read values that lie far apart: each brings a cache line from memory for
 //! four bytes of it. Where their blocks are resident and memory is left over, a pass goes over them
 //! in two steps instead. Column by column of tiles, whose values the cache then holds, the sum of
-//! each row of each slice is put aside. Strip by strip these sums, which lie in that order, are
+//! each row of each slice is written to a bin. Strip by strip these sums, which lie in that order, are
 //! added to their rows. (Where edges are stored once a third step, for their other direction, costs
 //! what the two gain.)
 
@@ -22,34 +22,42 @@ use crate::state::{Chunks, PerWorker, StripBuffer};
 /// A sparse segment has less than one arc for so many columns.
 const COLUMNS_PER_ARC: usize = 2;
 
-/// The sparse segments, each with the sums of its rows.
-pub(crate) struct Bins<'a> {
+/// The sparse segments of a graph, each with a bin.
+pub(crate) struct BlockedTiles<'a> {
     graph: &'a Graph,
     kernel: Kernel,
-    /// Column by column of tiles.
+    /// The bins, column by column of tiles.
     columns: Vec<Vec<Mutex<Bin>>>,
-    /// Strip by strip, each segment's place in `columns`.
-    strips: Vec<Vec<(usize, usize)>>,
-    /// Of each block, whether its sparse segments are here.
+    /// The same bins, strip by strip.
+    strips: Vec<Vec<BinIndex>>,
+    /// For each block, whether its sparse segments have bins.
     blocks: Vec<bool>,
     _memory: Reservation,
 }
 
-/// A segment and a sum for each row of each slice.
+/// Where a bin is: the index of its column of tiles, and its own in that column.
+#[derive(Clone, Copy)]
+struct BinIndex {
+    column: usize,
+    bin: usize,
+}
+
+/// A segment and a sum for each row of each of its slices.
 struct Bin {
     entry: TilesIndex,
-    /// The rows in the strip.
+    /// The row of each sum, counted from the strip's first.
     rows: Vec<u16>,
     sums: Vec<f32>,
 }
 
-impl<'a> Bins<'a> {
-    /// Bins for what is resident now; `None` where nothing is sparse or memory is short.
+impl<'a> BlockedTiles<'a> {
+    /// Bins for the sparse segments that are resident now; `None` where nothing is sparse or memory is
+    /// short.
     ///
     /// # Errors
     /// A damaged segment.
     pub(crate) fn new(graph: &'a Graph, kernel: Kernel) -> Result<Option<Self>> {
-        // Asked once a block: all of its sparse segments are here, or none.
+        // Asked once a block: all of its sparse segments get bins, or none.
         let of_blocks = graph.segments().chunk_by(|a, b| a.block == b.block);
         let resident = of_blocks.filter(|of_block| graph.is_resident(&of_block[0]));
         let sparse = resident.flatten().filter(|entry| is_sparse(&kernel, entry));
@@ -82,13 +90,13 @@ impl<'a> Bins<'a> {
         Ok(Some(Self { graph, kernel, columns, strips, blocks, _memory: memory }))
     }
 
-    /// Whether a segment is here.
+    /// Whether a segment has a bin.
     pub(crate) fn has(&self, entry: &TilesIndex) -> bool {
-        let is_here = self.blocks.get(entry.block as usize).is_some_and(|&here| here);
-        is_here && is_sparse(&self.kernel, entry)
+        let is_blocked = self.blocks.get(entry.block as usize).is_some_and(|&blocked| blocked);
+        is_blocked && is_sparse(&self.kernel, entry)
     }
 
-    /// Puts the sums of `x` over the rows' columns aside; false if a block is not resident any
+    /// Writes the sums of `x` over the rows' columns to the bins; false if a block is not resident any
     /// more.
     ///
     /// # Errors
@@ -106,7 +114,7 @@ impl<'a> Bins<'a> {
         filled.into_iter().try_fold(true, |all, one| Ok(all && one?))
     }
 
-    /// Adds the sums to their rows' `y`, which has `strips` to do it in.
+    /// Adds the sums in the bins to their rows in `y`; `strips` are the workers' buffers.
     ///
     /// # Errors
     /// The system gives no more threads.
@@ -118,8 +126,8 @@ impl<'a> Bins<'a> {
         let add = |to: &mut f64, value: f64| *to += value;
         self.share(self.strips.len(), |worker, numbers| {
             let mut strip = strips.of(worker);
-            for &(column, place) in numbers.flat_map(|number| &self.strips[number]) {
-                let bin = lock(&self.columns[column][place]);
+            for &BinIndex { column, bin } in numbers.flat_map(|number| &self.strips[number]) {
+                let bin = lock(&self.columns[column][bin]);
                 strip.move_to(bin.entry.row_base as usize, bin.entry.rows as usize, y, add);
                 bin.add_to(&mut strip.values);
             }
@@ -128,7 +136,7 @@ impl<'a> Bins<'a> {
         Ok(())
     }
 
-    /// Calls `work(worker, its share of 0 to len)` on all threads.
+    /// Calls `work` on all threads, with the worker's number and its part of the numbers below `len`.
     fn share<R: Send>(
         &self,
         len: usize,
@@ -147,7 +155,7 @@ impl<'a> Bins<'a> {
 impl Bin {
     const BYTES_PER_ROW: u64 = (size_of::<u16>() + size_of::<f32>()) as u64;
 
-    /// `None` if the segment is not resident any more.
+    /// The bin of a segment; `None` if that is not resident any more.
     fn new(graph: &Graph, kernel: &Kernel, entry: &TilesIndex) -> Result<Option<Self>> {
         let mut rows = Vec::with_capacity(entry.arcs as usize);
         let of_slice = |slice: &Slice<'_>| {
@@ -181,12 +189,13 @@ fn is_sparse(kernel: &Kernel, entry: &TilesIndex) -> bool {
     (entry.arcs as usize) < kernel.options().columns() / COLUMNS_PER_ARC
 }
 
-/// The places of all segments, strip by strip.
-fn strips(columns: &[Vec<Bin>]) -> Vec<Vec<(usize, usize)>> {
-    let places =
-        |(column, bins): (usize, &Vec<Bin>)| (0..bins.len()).map(move |place| (column, place));
-    let mut all: Vec<_> = columns.iter().enumerate().flat_map(places).collect();
-    let strip = |&(column, place): &(usize, usize)| columns[column][place].entry.row_base;
+/// Where all bins are, strip by strip.
+fn strips(columns: &[Vec<Bin>]) -> Vec<Vec<BinIndex>> {
+    let mut all = Vec::new();
+    for (column, bins) in columns.iter().enumerate() {
+        all.extend((0..bins.len()).map(|bin| BinIndex { column, bin }));
+    }
+    let strip = |at: &BinIndex| columns[at.column][at.bin].entry.row_base;
     all.sort_by_key(strip);
     all.chunk_by(|a, b| strip(a) == strip(b)).map(<[_]>::to_vec).collect()
 }
@@ -246,14 +255,14 @@ mod tests {
         let graph = Graph::open(&path, &options).unwrap();
         graph.plan_residency();
         let kernel = graph.kernel().unwrap();
-        assert!(Bins::new(&graph, kernel).unwrap().is_none(), "nothing is resident yet");
+        assert!(BlockedTiles::new(&graph, kernel).unwrap().is_none(), "nothing is resident yet");
         read_all(&graph);
-        let bins = Bins::new(&graph, kernel).unwrap().unwrap();
+        let blocked = BlockedTiles::new(&graph, kernel).unwrap().unwrap();
         let x: Vec<f32> = (0..1 << 17).map(|i| (i % 97) as f32).collect();
-        assert!(bins.fill(&x).unwrap());
+        assert!(blocked.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
-        bins.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap()).unwrap();
-        let sparse: Vec<_> = graph.segments().iter().filter(|e| bins.has(e)).collect();
+        blocked.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap()).unwrap();
+        let sparse: Vec<_> = graph.segments().iter().filter(|e| blocked.has(e)).collect();
         assert!(!sparse.is_empty() && sparse.len() < graph.segments().len());
         // Small integers, so that the order of additions does not matter.
         let mut expected = vec![0.0; VERTICES as usize + STRIP_ROWS];
