@@ -87,8 +87,8 @@ impl<T> DevicePtr<T> {
     /// The null pointer.
     pub const NULL: Self = Self::at(0);
 
-    /// The pointer to what is at `address`.
-    pub(crate) const fn at(address: Address) -> Self {
+    /// The pointer to what is at `address` in device memory, as PyTorch's `data_ptr` says it.
+    pub const fn at(address: u64) -> Self {
         Self { address, values: PhantomData }
     }
 
@@ -144,17 +144,15 @@ fn no_room(device: &Device, bytes: u64) -> Error {
 /// Values in device memory that somebody else owns: a [`DeviceBuf`], or PyTorch's allocator.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceView<T> {
-    address: Address,
+    start: DevicePtr<T>,
     len: usize,
-    values: PhantomData<T>,
 }
 
 impl<T: Pod> DeviceView<T> {
-    /// The `len` values from `address` on. The caller keeps the memory until all work that uses the view
-    /// has ended; a wrong address is an error of the device at the next call, out of reach of host
-    /// memory.
-    pub fn at(address: u64, len: usize) -> Self {
-        Self { address, len, values: PhantomData }
+    /// The `len` values from `start` on. The caller keeps the memory until all work that uses the view
+    /// has ended; a wrong pointer is an error of the device at the next call, out of reach of host memory.
+    pub fn at(start: DevicePtr<T>, len: usize) -> Self {
+        Self { start, len }
     }
 
     /// The number of values.
@@ -169,18 +167,18 @@ impl<T: Pod> DeviceView<T> {
 
     /// The address of the first value, as the driver takes it.
     pub(crate) fn address(&self) -> Address {
-        self.address
+        self.start.address
     }
 
     /// The pointer to the first value, as kernels take it.
     pub fn ptr(&self) -> DevicePtr<T> {
-        DevicePtr::at(self.address)
+        self.start
     }
 }
 
 impl<T: Pod> From<&mut DeviceBuf<T>> for DeviceView<T> {
     fn from(buffer: &mut DeviceBuf<T>) -> Self {
-        Self::at(buffer.start, buffer.len)
+        Self::at(buffer.ptr(), buffer.len)
     }
 }
 

@@ -8,6 +8,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
+use tiergraph_gpu::DevicePtr;
 use tiergraph_graph::Graph;
 use tiergraph_sampler::gpu::{
     GpuBatch, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers, Outputs, Ready,
@@ -188,7 +189,13 @@ fn begin(
     let Some(((nodes, edges), input_id)) = sampled else { return Ok(false) };
     let buffers = allocate.call1(py, (nodes, edges, input_id.into_pyarray(py)))?;
     let (n_id, edge_index, e_id, x) = buffers.getattr(py, "addresses")?.extract(py)?;
-    let (to, owner) = (Outputs { nodes: n_id, edge_index, e_id, x }, buffers.clone_ref(py));
+    let to = Outputs {
+        nodes: DevicePtr::at(n_id),
+        edge_index: DevicePtr::at(edge_index),
+        e_id: DevicePtr::at(e_id),
+        x: DevicePtr::at(x),
+    };
+    let owner = buffers.clone_ref(py);
     detached(py, || batches.fill(owner, &to))?;
     buffers.call_method0(py, "filled")?;
     Ok(true)

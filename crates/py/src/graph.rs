@@ -19,7 +19,7 @@ use tiergraph_analytics::{
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
-use tiergraph_gpu::DeviceView;
+use tiergraph_gpu::{DevicePtr, DeviceView};
 use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
 use tiergraph_io::EngineChoice;
 
@@ -296,12 +296,12 @@ impl Graph {
             let len = graph.vertices() * width;
             let report = match is_double {
                 true => {
-                    let (x, y) = (DeviceView::<f64>::at(x, len), DeviceView::at(y, len));
-                    gpu::propagate_on_device(graph, gpu, x, y, &how, progress)
+                    let values = |address| DeviceView::<f64>::at(DevicePtr::at(address), len);
+                    gpu::propagate_on_device(graph, gpu, values(x), values(y), &how, progress)
                 }
                 false => {
-                    let (x, y) = (DeviceView::<f32>::at(x, len), DeviceView::at(y, len));
-                    gpu::propagate_on_device(graph, gpu, x, y, &how, progress)
+                    let values = |address| DeviceView::<f32>::at(DevicePtr::at(address), len);
+                    gpu::propagate_on_device(graph, gpu, values(x), values(y), &how, progress)
                 }
             }?;
             Ok(((), report))

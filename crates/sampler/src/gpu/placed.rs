@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tiergraph_core::Result;
-use tiergraph_gpu::{Device, Stream};
+use tiergraph_gpu::{Device, DevicePtr, Stream};
 
 use super::StorageReads;
 
@@ -58,17 +58,17 @@ pub struct Placed {
     pub multiprocessors_why: Option<String>,
 }
 
-/// Where a batch's arrays go: addresses in device memory, as long as [`Sampled`] says.
+/// The arrays in device memory that a batch is written to; each is as long as [`Sampled`] says.
 #[derive(Debug, Clone, Copy)]
 pub struct Outputs {
-    /// int64, each node's place in the user's order.
-    pub nodes: u64,
-    /// int64, sources and then destinations.
-    pub edge_index: u64,
-    /// int64, the edges' arcs.
-    pub e_id: u64,
-    /// float32, a row a node; 0 without features.
-    pub x: u64,
+    /// Each node's position in the user's order.
+    pub nodes: DevicePtr<i64>,
+    /// The sources of all edges, then their destinations.
+    pub edge_index: DevicePtr<i64>,
+    /// The number of each edge's arc.
+    pub e_id: DevicePtr<i64>,
+    /// A row of features for each node; null without features.
+    pub x: DevicePtr<f32>,
 }
 
 /// What a loader did so far.

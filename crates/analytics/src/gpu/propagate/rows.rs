@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::Fold;
-use tiergraph_gpu::{DeviceBuf, DeviceView};
+use tiergraph_gpu::{DeviceBuf, DevicePtr, DeviceView};
 use tiergraph_graph::Graph;
 use tiergraph_mem::zeroed_vec;
 
@@ -78,7 +78,7 @@ impl<'x, T: Value> HostRows<'x, T> {
 
     /// The rows on the device, which `prepare` made.
     fn rows(&mut self) -> DeviceView<T> {
-        self.on_device.as_mut().map_or(DeviceView::at(0, 0), DeviceView::from)
+        self.on_device.as_mut().map_or(DeviceView::at(DevicePtr::NULL, 0), DeviceView::from)
     }
 }
 
