@@ -172,13 +172,11 @@ impl Graph {
         let all = column.pages(0..column.arcs).end;
         for first in (0..all).step_by(PAGES_AT_ONCE as usize) {
             let pages: Vec<u64> = (first..all.min(first + PAGES_AT_ONCE)).collect();
-            let visit = |first: u64, bytes: &[u8]| {
-                for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-                    column.check_page(number, page)?;
-                    let to = &mut values[number as usize * PAGE_BYTES..];
-                    let count = to.len().min(PAGE_BYTES);
-                    to[..count].copy_from_slice(&page[..count]);
-                }
+            let visit = |number: u64, page: &[u8]| {
+                column.check_page(number, page)?;
+                let to = &mut values[number as usize * PAGE_BYTES..];
+                let count = to.len().min(PAGE_BYTES);
+                to[..count].copy_from_slice(&page[..count]);
                 Ok(())
             };
             reader.read(column.file, &pages, || Ok(false), visit)?;

@@ -287,11 +287,9 @@ impl Graph {
         let numbers: BTreeSet<u64> = vertices.iter().flat_map(|&v| features.page_span(v)).collect();
         let numbers: Vec<u64> = numbers.into_iter().collect();
         let mut pages = BTreeMap::new();
-        let visit = |first: u64, bytes: &[u8]| {
-            for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-                features.check_page(number, page)?;
-                pages.insert(number, page.into());
-            }
+        let visit = |number: u64, page: &[u8]| {
+            features.check_page(number, page)?;
+            pages.insert(number, page.into());
             Ok(())
         };
         reader.read(features.file(), &numbers, || Ok(false), visit)?;

@@ -126,10 +126,9 @@ impl PageReader {
     }
 
     /// Reads each of `pages` (ascending) of `file` as often as it is there, and calls
-    /// `visit(first page, bytes)` for every read, in the order of completion. `bytes` are whole
-    /// pages, unchecked. Pages side by side come in one read, up to 64 KiB. While reads are in
-    /// flight, `meanwhile` is called for a small piece of other work until it says that there is
-    /// no more; it may not be called at all.
+    /// `visit(page, bytes)` for it, in the order of completion; the bytes are unchecked. Pages side
+    /// by side come in one read, up to 64 KiB. While reads are in flight, `meanwhile` is called for a
+    /// small piece of other work until it says that there is no more; it may not be called at all.
     ///
     /// # Errors
     /// A failed read, a page past the file's end, what `visit` and `meanwhile` give, cancellation.
@@ -203,7 +202,8 @@ where
 
     fn take(&mut self, block: Block, back: &mut Vec<Block>) -> Result<()> {
         let first = self.plan.request(block.number).offset / PAGE_BYTES as u64;
-        let visited = (self.visit)(first, &block.bytes.as_slice()[..block.len]);
+        let mut pages = block.bytes.as_slice()[..block.len].chunks_exact(PAGE_BYTES).zip(first..);
+        let visited = pages.try_for_each(|(page, number)| (self.visit)(number, page));
         back.push(block);
         visited
     }

@@ -108,17 +108,14 @@ impl NearRows<'_> {
             *file,
             &missing,
             || Ok(false),
-            |first, bytes| {
-                for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-                    check_page(page, name, number, *salt)?;
-                    slots.get_or(number, |slot| {
-                        slot.copy_from_slice(page);
-                        Ok(())
-                    })?;
-                    let own = on_page(rows, number, vertices);
-                    walk(&RowsPage::parse(page)?, own, visit)?;
-                }
-                Ok(())
+            |number, page| {
+                check_page(page, name, number, *salt)?;
+                slots.get_or(number, |slot| {
+                    slot.copy_from_slice(page);
+                    Ok(())
+                })?;
+                let own = on_page(rows, number, vertices);
+                walk(&RowsPage::parse(page)?, own, visit)
             },
         )?;
         graph.totals().read_pages(read.bytes, read.reads);

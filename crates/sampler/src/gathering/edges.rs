@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{ArcColumn, Features, Graph, PageReader, PagesRead};
-use tiergraph_mem::{PAGE_BYTES, Reservation};
+use tiergraph_mem::Reservation;
 
 use crate::gathering::gather::{GatherReads, Wanted, gather};
 use crate::gathering::matrix::{Delivery, Matrix};
@@ -126,17 +126,15 @@ pub(crate) fn read_numbers(
     pages.dedup();
     let mut numbers: Vec<Vec<u64>> =
         batches.iter().map(|batch| vec![0; batch.e_id.len()]).collect();
-    let arrived = |first: u64, bytes: &[u8]| {
-        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-            column.check_page(number, page)?;
-            let from = requests.partition_point(|&(arc, _)| arc < number * per_page);
-            let here = requests[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
-            for &(arc, target) in here {
-                let at = (arc % per_page) as usize * column.width();
-                let value = page[at..at + column.width()].iter().rev();
-                let value = value.fold(0, |value, &byte| value << 8 | u64::from(byte));
-                numbers[(target >> 32) as usize][target as u32 as usize] = value;
-            }
+    let arrived = |number: u64, page: &[u8]| {
+        column.check_page(number, page)?;
+        let from = requests.partition_point(|&(arc, _)| arc < number * per_page);
+        let here = requests[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
+        for &(arc, target) in here {
+            let at = (arc % per_page) as usize * column.width();
+            let value = page[at..at + column.width()].iter().rev();
+            let value = value.fold(0, |value, &byte| value << 8 | u64::from(byte));
+            numbers[(target >> 32) as usize][target as u32 as usize] = value;
         }
         Ok(())
     };

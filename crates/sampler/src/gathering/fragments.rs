@@ -1,7 +1,10 @@
 //! Rows by the pages that they are on: whatever a page holds for anybody is copied while it is there.
 
-use tiergraph_graph::Features;
+use tiergraph_core::Result;
+use tiergraph_graph::{Features, PageReader, PagesRead};
 use tiergraph_mem::PAGE_BYTES;
+
+use crate::options::Sharing;
 
 /// The part of a wanted row that is on one page.
 #[derive(Debug, Clone, Copy)]
@@ -41,30 +44,31 @@ impl Fragments {
         Self(all)
     }
 
-    /// The different pages, ascending.
-    pub(crate) fn pages(&self) -> Vec<u64> {
-        let mut pages = self.page_of_each();
-        pages.dedup();
-        pages
-    }
-
-    /// Each fragment's page, ascending: as often as it is wanted.
-    pub(crate) fn page_of_each(&self) -> Vec<u64> {
-        self.0.iter().map(|fragment| fragment.page).collect()
-    }
-
-    /// What lies on `page`, whose bytes these are: for each fragment its target, its place in the
-    /// row, and its bytes.
-    pub(crate) fn on<'a>(
-        &'a self,
-        page: u64,
-        bytes: &'a [u8],
-    ) -> impl Iterator<Item = (u64, usize, &'a [u8])> {
-        let from = self.0.partition_point(|fragment| fragment.page < page);
-        let here = self.0[from..].iter().take_while(move |fragment| fragment.page == page);
-        here.map(|part| {
-            let source = &bytes[usize::from(part.at_in_page)..][..usize::from(part.bytes)];
-            (part.target, part.at_in_row as usize, source)
-        })
+    /// Reads their pages, and calls `copy(target, place in the row, bytes)` for each fragment. A page
+    /// is read once, or, where `sharing` says so, once for each fragment. `meanwhile` is as for
+    /// [`PageReader::read`].
+    pub(crate) fn read(
+        &self,
+        features: &Features,
+        reader: &mut PageReader,
+        sharing: Sharing,
+        meanwhile: impl FnMut() -> Result<bool>,
+        mut copy: impl FnMut(u64, usize, &[u8]),
+    ) -> Result<PagesRead> {
+        let mut pages: Vec<u64> = self.0.iter().map(|fragment| fragment.page).collect();
+        if sharing == Sharing::Pages {
+            pages.dedup();
+        }
+        let arrived = |number: u64, page: &[u8]| {
+            features.check_page(number, page)?;
+            let from = self.0.partition_point(|fragment| fragment.page < number);
+            let here = self.0[from..].iter().take_while(|fragment| fragment.page == number);
+            for part in here {
+                let bytes = &page[usize::from(part.at_in_page)..][..usize::from(part.bytes)];
+                copy(part.target, part.at_in_row as usize, bytes);
+            }
+            Ok(())
+        };
+        reader.read(features.file(), &pages, meanwhile, arrived)
     }
 }

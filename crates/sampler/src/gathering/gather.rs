@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Features, PageReader, PagesRead};
-use tiergraph_mem::{PAGE_BYTES, prefetch_all};
+use tiergraph_mem::prefetch_all;
 
 use crate::gathering::fragments::Fragments;
 use crate::gathering::matrix::{Delivery, Matrix};
@@ -73,26 +73,15 @@ pub fn gather(
     reads.missed_rows = misses.len() as u64;
     reads.bytes_host -= reads.missed_rows * row_bytes as u64;
     let fragments = Fragments::new(features, misses.into_iter());
-    let pages = match sharing {
-        Sharing::Pages => fragments.pages(),
-        Sharing::Nothing => fragments.page_of_each(),
-    };
     let mut hits = Hits { store, row_bytes, batch: 0, row: 0 };
     let batches = RefCell::new(batches);
-    let arrived = |first: u64, bytes: &[u8]| -> Result<()> {
-        let mut batches = batches.borrow_mut();
-        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-            features.check_page(number, page)?;
-            for (target, at, part) in fragments.on(number, page) {
-                let at = (target as u32) as usize * row_bytes + at;
-                let rows = &mut batches[(target >> 32) as usize].rows;
-                rows[at..at + part.len()].copy_from_slice(part);
-            }
-        }
-        Ok(())
+    let copy = |target: u64, at: usize, part: &[u8]| {
+        let at = (target as u32) as usize * row_bytes + at;
+        let rows = &mut batches.borrow_mut()[(target >> 32) as usize].rows;
+        rows[at..at + part.len()].copy_from_slice(part);
     };
     let meanwhile = || Ok(hits.copy(&mut batches.borrow_mut(), PIECE));
-    reads.read = reader.read(features.file(), &pages, meanwhile, arrived)?;
+    reads.read = fragments.read(features, reader, sharing, meanwhile, copy)?;
     while hits.copy(&mut batches.borrow_mut(), usize::MAX) {}
     Ok(reads)
 }

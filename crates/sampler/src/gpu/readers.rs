@@ -8,9 +8,10 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use tiergraph_core::{Cancel, Result, threads};
 use tiergraph_gpu::kernels::{MissingRow, PieceLayout};
 use tiergraph_graph::{Features, Graph, PageReader, PagesRead};
-use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+use tiergraph_mem::AlignedBuf;
 
 use crate::gathering::fragments::Fragments;
+use crate::options::Sharing;
 
 /// Rows of one batch to read into one buffer.
 pub(super) struct Job {
@@ -104,16 +105,10 @@ fn read_rows(
     let targets = targets.chunks_exact_mut(size_of::<u32>());
     targets.zip(&job.rows).for_each(|(to, row)| to.copy_from_slice(&row.target.to_le_bytes()));
     let wanted = job.rows.iter().map(|row| row.vertex).zip(0..);
-    let fragments = Fragments::new(features, wanted);
-    let arrived = |first: u64, bytes: &[u8]| {
-        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-            features.check_page(number, page)?;
-            for (row, at, part) in fragments.on(number, page) {
-                let at = row as usize * layout.stride + at;
-                rows[at..at + part.len()].copy_from_slice(part);
-            }
-        }
-        Ok(())
+    let copy = |row: u64, at: usize, part: &[u8]| {
+        let at = row as usize * layout.stride + at;
+        rows[at..at + part.len()].copy_from_slice(part);
     };
-    reader.read(features.file(), &fragments.pages(), || Ok(false), arrived)
+    let fragments = Fragments::new(features, wanted);
+    fragments.read(features, reader, Sharing::Pages, || Ok(false), copy)
 }

@@ -71,12 +71,9 @@ impl Topology {
         mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut reader = graph.page_reader()?;
-        let each = |first: u64, bytes: &[u8]| {
-            for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-                self.check(number, page)?;
-                visit(number, page)?;
-            }
-            Ok(())
+        let each = |number: u64, page: &[u8]| {
+            self.check(number, page)?;
+            visit(number, page)
         };
         reader.read(self.file(), pages, || Ok(false), each).map(|_| ())
     }

@@ -2,10 +2,11 @@
 
 use tiergraph_cache::RankedSet;
 use tiergraph_core::Result;
-use tiergraph_graph::{Features, Graph, PageReader};
-use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
+use tiergraph_graph::{Features, Graph};
+use tiergraph_mem::{AlignedBuf, Reservation};
 
 use crate::gathering::fragments::Fragments;
+use crate::options::Sharing;
 
 /// Rows of one feature file in memory, as they are stored, one behind the other.
 ///
@@ -38,7 +39,13 @@ impl RowStore {
         let mut store =
             Self { set, bytes: AlignedBuf::zeroed(bytes as usize)?, row_bytes, _held: held };
         if !store.set.is_empty() {
-            store.read(features, &mut graph.page_reader()?)?;
+            let wanted = store.set.iter().map(|vertex| vertex as u32).zip(0..);
+            let copy = |rank: u64, at: usize, part: &[u8]| {
+                let at = rank as usize * row_bytes + at;
+                store.bytes[at..at + part.len()].copy_from_slice(part);
+            };
+            let (fragments, reader) = (Fragments::new(features, wanted), &mut graph.page_reader()?);
+            fragments.read(features, reader, Sharing::Pages, || Ok(false), copy)?;
         }
         Ok(store)
     }
@@ -46,24 +53,6 @@ impl RowStore {
     /// Bytes that keeping so many rows of a graph takes.
     pub fn bytes_of(kept: u64, vertices: u64, row_bytes: usize) -> u64 {
         RankedSet::bytes_below(vertices) + kept * row_bytes as u64
-    }
-
-    fn read(&mut self, features: &Features, reader: &mut PageReader) -> Result<()> {
-        let wanted = self.set.iter().map(|vertex| vertex as u32).zip(0..);
-        let fragments = Fragments::new(features, wanted);
-        let pages = fragments.pages();
-        let (bytes, row_bytes) = (&mut self.bytes, self.row_bytes);
-        let arrived = |first: u64, read: &[u8]| {
-            for (page, number) in read.chunks_exact(PAGE_BYTES).zip(first..) {
-                features.check_page(number, page)?;
-                for (rank, at, part) in fragments.on(number, page) {
-                    let at = rank as usize * row_bytes + at;
-                    bytes[at..at + part.len()].copy_from_slice(part);
-                }
-            }
-            Ok(())
-        };
-        reader.read(features.file(), &pages, || Ok(false), arrived).map(|_| ())
     }
 
     /// The bytes of a vertex's row, if it is kept.

@@ -10,7 +10,6 @@
 //! A step has at most [`STEP_PAGES`] of a column, or the pages of one vertex where that has more:
 //! [`step_bytes`](crate::residency::columns::step_bytes) is what the longest list of arcs makes of it.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use tiergraph_core::Result;
@@ -151,14 +150,10 @@ impl Sampler {
                 columns.read_to_choose().into_iter().zip(parts)
             {
                 let Some(column) = column else { continue };
-                let arrived = RefCell::new((pages, retained));
-                let visit = |first: u64, bytes: &[u8]| {
-                    let (pages, retained) = &mut *arrived.borrow_mut();
-                    for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-                        column.check_page(number, page)?;
-                        pages.put(number, page);
-                        retained.put(number, page, limit / 2);
-                    }
+                let visit = |number: u64, page: &[u8]| {
+                    column.check_page(number, page)?;
+                    pages.put(number, page);
+                    retained.put(number, page, limit / 2);
                     Ok(())
                 };
                 reads.read += reader.read(column.file(), missing, || choose(PIECE), visit)?;

@@ -278,16 +278,14 @@ pub(crate) fn look_up(
         left = later;
         Ok(!left.is_empty())
     };
-    let arrived = |first: u64, bytes: &[u8]| -> Result<()> {
-        for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..) {
-            topology.check(number, page)?;
-            let from = misses.partition_point(|request| request.page < number);
-            for &request in misses[from..].iter().take_while(|request| request.page == number) {
-                hop.borrow_mut().resolve(request, page)?;
-            }
-            // `resolve_hits` looks only at pages of earlier hops, which stay where they are.
-            retained.borrow_mut().put(number, page, limit);
+    let arrived = |number: u64, page: &[u8]| -> Result<()> {
+        topology.check(number, page)?;
+        let from = misses.partition_point(|request| request.page < number);
+        for &request in misses[from..].iter().take_while(|request| request.page == number) {
+            hop.borrow_mut().resolve(request, page)?;
         }
+        // `resolve_hits` looks only at pages of earlier hops, which stay where they are.
+        retained.borrow_mut().put(number, page, limit);
         Ok(())
     };
     reads.read += reader.read(topology.file(), &pages, || resolve_hits(PIECE), arrived)?;
