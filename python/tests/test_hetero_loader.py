@@ -106,7 +106,7 @@ def check(data, twin):
 SOME = {t: [2, 0, 1] if t[1] == "cites" else [0, -1, 3] for t in EDGES}
 
 
-SMALL = [([3, 2], "40.4MiB"), ([3, 2], "41MiB"), ([-1, 2], "42MiB"), (SOME, "42MiB")]
+SMALL = [([3, 2], "39.4MiB"), ([3, 2], "41MiB"), ([-1, 2], "42MiB"), (SOME, "42MiB")]
 """Memory that keeps few neighbours, or none."""
 
 may_shrink = pytest.mark.filterwarnings("ignore::tiergraph.errors.FallbackWarning")
@@ -169,7 +169,7 @@ def test_e_id_is_the_place_by_destination_and_source(path, edges):
     [
         {"threads": 1, "window": 1},
         {"threads": 4, "window": 3},
-        {"threads": 2, "memory": "45MiB"},
+        {"threads": 2, "memory": "44MiB"},
         {"threads": 1, "memory": "41MiB", "placement": "features", "window": 2},
         {"threads": 1, "memory": "41MiB", "share_pages": False, "io": "posix"},
     ],

@@ -94,9 +94,10 @@ impl<'a> Sizes<'a> {
             if hashed { 4 * slot * (extent.nodes[node_type] + edges.sum::<u64>()) } else { 0 }
         });
         let most_edges = extent.edges.iter().max().copied().unwrap_or(0);
-        (tables.sum::<u64>() + 8 * most_edges + LIST_BYTES, self.places(extent))
+        let fanouts = self.options.sample.iter().flat_map(|sample| &sample.fanouts);
+        let fanout = fanouts.map(|fanout| fanout.most()).max().unwrap_or(0).min(most_edges);
+        // A list that grows is up to twice as long as what is in it.
+        let list = 2 * 8 * Topology::most_unpacked(fanout);
+        (tables.sum::<u64>() + 8 * most_edges + list, self.places(extent))
     }
 }
-
-/// Neighbours of one page while they are looked up.
-const LIST_BYTES: u64 = 1 << 20;

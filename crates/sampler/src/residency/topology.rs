@@ -23,6 +23,10 @@ use crate::sampling::weighted::Weighted;
 
 /// A list of at most this many neighbours is unpacked whole, a longer one where it is needed.
 const WHOLE_LIST: u64 = 64;
+/// A list is unpacked whole too where one in so many of its neighbours is looked up.
+const FEW_SKIPPED: u64 = 4;
+/// The most neighbours of a list on one page: sixteen equal ones take a byte.
+const MOST_ON_PAGE: u64 = 16 * PAGE_BYTES as u64;
 
 /// Which of a graph's vertices have neighbours, and which are neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,7 +245,7 @@ impl Topology {
             return Err(self.damaged(vertex, "as many neighbours as its degree", piece.degree));
         }
         let here = piece.first..piece.first + piece.len;
-        let whole = piece.len <= WHOLE_LIST || piece.len <= 4 * arcs.len() as u64;
+        let whole = piece.len <= WHOLE_LIST || piece.len <= FEW_SKIPPED * arcs.len() as u64;
         if whole {
             list.clear();
             page.neighbors(vertex.into(), list)?;
@@ -257,6 +261,11 @@ impl Topology {
             }
         }
         Ok(())
+    }
+
+    /// The most neighbours that are unpacked together where `arcs` of a vertex are looked up.
+    pub(crate) fn most_unpacked(arcs: u64) -> u64 {
+        FEW_SKIPPED.saturating_mul(arcs).clamp(WHOLE_LIST, MOST_ON_PAGE)
     }
 
     /// As [`resolve`](Self::resolve), with whichever pages `arcs` are on, all of them kept.

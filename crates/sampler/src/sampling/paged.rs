@@ -20,10 +20,9 @@ use crate::gathering::edges::EdgeValues;
 use crate::residency::columns::{Column, Columns, STEP_PAGES, negative};
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
-use crate::sampling::philox::Stream;
 use crate::sampling::retained::Retained;
 use crate::sampling::sampler::{Sampler, TypeHop};
-use crate::sampling::weighted::{Choice, Values};
+use crate::sampling::weighted::Values;
 
 /// Vertices that are chosen for between two polls.
 const PIECE: usize = 32;
@@ -177,7 +176,7 @@ impl Sampler {
         chosen: &mut Chosen,
     ) -> Result<()> {
         let (batch, node) = (&batches[request.batch as usize], request.node as usize);
-        let TypeHop { topology, key, edge_type, hop } = of;
+        let TypeHop { topology, edge_type, .. } = of;
         let columns = topology.columns();
         let arcs = topology.offsets().arcs(request.vertex);
         let [weights, times] = &step.pages;
@@ -187,13 +186,8 @@ impl Sampler {
             strategy: columns.strategy,
         };
         self.check_weights(edge_type, &values, request.vertex)?;
-        let nodes = &batch.nodes[self.ends(edge_type).destination];
-        let tree = nodes.tree.get(node).copied().unwrap_or(0);
-        let until = batch.seed_time.get(tree as usize).copied();
-        let stream = Stream { batch: batch.number, hop: hop as u32, vertex: request.vertex, tree };
-        let choice = Choice { arcs: arcs.clone(), most: self.most(edge_type, hop), until };
         let first = chosen.arcs.len();
-        self.choose_one(&values, (key, stream), choice, &mut chosen.arcs)?;
+        self.choose_one(of, batch, node, &values, &mut chosen.arcs)?;
         let at = chosen.arcs[first..].iter().map(|arc| (arc - arcs.start) as usize);
         if let (Some(to), Some(from)) = (&mut chosen.values.weights, values.weights) {
             to.extend(at.clone().map(|at| from[at]));
@@ -201,7 +195,7 @@ impl Sampler {
         if let (Some(to), Some(from)) = (&mut chosen.values.times, values.times) {
             to.extend(at.map(|at| from[at]));
         }
-        let frontier = nodes.frontier().start;
+        let frontier = batch.nodes[self.ends(edge_type).destination].frontier().start;
         chosen.places[request.batch as usize][node - frontier] = first..chosen.arcs.len();
         Ok(())
     }

@@ -18,10 +18,11 @@ use crate::options::{SampleOptions, check_fanouts, check_times};
 use crate::pipeline::types::Ends;
 use crate::residency::columns::Column;
 use crate::residency::topology::Topology;
-use crate::sampling::batch::{BatchShape, MiniBatch, SampledEdges, Seeds};
+use crate::residency::offsets::Offsets;
+use crate::sampling::batch::{BatchShape, MiniBatch, Seeds};
 use crate::sampling::choose::Chooser;
-use crate::sampling::philox::{EpochKey, Stream};
-use crate::sampling::steps::{BLOCK, Draw, Frontier, check_places, choose_evenly, resolve};
+use crate::sampling::philox::EpochKey;
+use crate::sampling::steps::{BLOCK, Draw, choose_evenly, resolve};
 use crate::sampling::table::{Table, TableKind};
 use crate::sampling::weighted::{Choice, Values, Weighted};
 
@@ -224,62 +225,61 @@ impl Sampler {
         block: Range<usize>,
         batch: &mut MiniBatch,
     ) -> Result<Range<usize>> {
+        let destination = self.ends[of.edge_type].destination;
+        let mut edges = std::mem::take(&mut batch.edges[of.edge_type]);
+        let first = edges.e_id.len();
+        let mut chosen = Ok(());
         if of.topology.columns().are_weighted_or_timed() {
-            return self.choose_by_values(of, block, batch);
+            let columns = of.topology.columns();
+            let weights = columns.weights.as_ref().and_then(Column::resident);
+            let times = columns.times.as_ref().and_then(Column::resident);
+            let mut nodes = block;
+            chosen = nodes.try_for_each(|node| {
+                let arcs = of.topology.offsets().arcs(batch.nodes[destination].n_id[node]);
+                let places = arcs.start as usize..arcs.end as usize;
+                let values = Values {
+                    weights: weights.map(|all| &all[places.clone()]),
+                    times: times.map(|all| &all[places]),
+                    strategy: columns.strategy,
+                };
+                self.choose_one(of, batch, node, &values, &mut edges.e_id)?;
+                edges.col.resize(edges.e_id.len(), node as u32);
+                Ok(())
+            });
+        } else {
+            let (draw, expanded) = (self.draw(of, batch), (&batch.nodes[destination], block));
+            let chooser = &mut self.chooser;
+            match of.topology.offsets() {
+                Offsets::Narrow(sums) => choose_evenly(chooser, sums, draw, expanded, &mut edges),
+                Offsets::Wide(sums) => choose_evenly(chooser, sums, draw, expanded, &mut edges),
+            }
         }
-        let TypeHop { topology, key, edge_type, hop } = of;
-        let most = self.most(edge_type, hop);
-        let draw = Draw { key, batch: batch.number, hop: hop as u32, most };
-        let nodes = &batch.nodes[self.ends[edge_type].destination];
-        let frontier = Frontier { n_id: &nodes.n_id, tree: &nodes.tree, nodes: block };
-        let SampledEdges { e_id, col, .. } = &mut batch.edges[edge_type];
-        let first = e_id.len();
-        choose_evenly(&mut self.chooser, topology.offsets(), draw, frontier, e_id, col);
-        Ok(first..e_id.len())
+        let taken = first..edges.e_id.len();
+        batch.edges[of.edge_type] = edges;
+        chosen.map(|()| taken)
     }
 
-    /// As [`choose`](Self::choose), by weights and times that are in memory.
-    fn choose_by_values(
-        &mut self,
-        of: TypeHop<'_>,
-        block: Range<usize>,
-        batch: &mut MiniBatch,
-    ) -> Result<Range<usize>> {
-        let TypeHop { topology, key, edge_type, hop } = of;
-        let (most, columns) = (self.most(edge_type, hop), topology.columns());
-        let weights = columns.weights.as_ref().and_then(Column::resident);
-        let times = columns.times.as_ref().and_then(Column::resident);
-        let nodes = &batch.nodes[self.ends[edge_type].destination];
-        let SampledEdges { e_id, col, .. } = &mut batch.edges[edge_type];
-        let first = e_id.len();
-        for node in block {
-            let vertex = nodes.n_id[node];
-            let tree = nodes.tree.get(node).copied().unwrap_or(0);
-            let until = batch.seed_time.get(tree as usize).copied();
-            let stream = Stream { batch: batch.number, hop: hop as u32, vertex, tree };
-            let arcs = topology.offsets().arcs(vertex);
-            let places = arcs.start as usize..arcs.end as usize;
-            let values = Values {
-                weights: weights.map(|all| &all[places.clone()]),
-                times: times.map(|all| &all[places]),
-                strategy: columns.strategy,
-            };
-            let choice = Choice { arcs, most, until };
-            self.weighted.choose(&mut self.chooser, &values, (key, stream), choice, e_id)?;
-            col.resize(e_id.len(), node as u32);
-        }
-        Ok(first..e_id.len())
+    /// What is drawn for each node of a batch in a hop.
+    fn draw(&self, of: TypeHop<'_>, batch: &MiniBatch) -> Draw {
+        let most = self.sample[of.edge_type].fanouts[of.hop].most();
+        Draw { key: of.key, batch: batch.number, hop: of.hop as u32, most }
     }
 
-    /// Appends what is taken of one vertex's arcs, whose values are at hand.
+    /// Appends what is taken of the arcs of one node, by the arcs' values.
     pub(crate) fn choose_one(
         &mut self,
+        of: TypeHop<'_>,
+        batch: &MiniBatch,
+        node: usize,
         values: &Values<'_>,
-        of: (EpochKey, Stream),
-        choice: Choice,
         out: &mut Vec<u64>,
     ) -> Result<()> {
-        self.weighted.choose(&mut self.chooser, values, of, choice, out)
+        let draw = self.draw(of, batch);
+        let stream = draw.stream(&batch.nodes[self.ends[of.edge_type].destination], node);
+        let until = batch.seed_time.get(stream.tree as usize).copied();
+        let arcs = of.topology.offsets().arcs(stream.vertex);
+        let choice = Choice { arcs, most: draw.most, until };
+        self.weighted.choose(&mut self.chooser, values, (of.key, stream), choice, out)
     }
 
     /// What was read of the values of the edges of the last window's batches, to choose them: by
@@ -299,11 +299,6 @@ impl Sampler {
         all
     }
 
-    /// The most neighbours of a node that a hop takes along an edge type.
-    pub(crate) fn most(&self, edge_type: usize, hop: usize) -> u64 {
-        self.sample[edge_type].fanouts[hop].most()
-    }
-
     /// Gives the neighbours of the last edges of a type their places among the source's nodes.
     pub(crate) fn relabel(
         &mut self,
@@ -312,7 +307,6 @@ impl Sampler {
         neighbors: &[u32],
     ) -> Result<()> {
         let ends = self.ends[edge_type];
-        check_places(batch.nodes[ends.source].n_id.len(), neighbors.len())?;
         self.tables[ends.source].relabel(batch, edge_type, ends, neighbors)
     }
 }

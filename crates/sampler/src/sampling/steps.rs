@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_mem::prefetch;
 
-use crate::residency::offsets::{Offset, Offsets};
+use crate::residency::offsets::Offset;
 use crate::residency::topology::Topology;
+use crate::sampling::batch::{SampledEdges, SampledNodes};
 use crate::sampling::choose::Chooser;
 use crate::sampling::philox::{EpochKey, Stream};
-use crate::sampling::relabel::MAX_PLACES;
 
 /// Nodes that go through the three steps together: so many fit the L2 cache.
 pub(crate) const BLOCK: usize = 128;
@@ -29,13 +29,13 @@ pub(crate) struct Draw {
     pub(crate) most: u64,
 }
 
-/// Nodes that are expanded: places in the batch's list.
-#[derive(Debug, Clone)]
-pub(crate) struct Frontier<'a> {
-    pub(crate) n_id: &'a [u32],
-    /// Of disjoint batches, each node's tree; else empty.
-    pub(crate) tree: &'a [u32],
-    pub(crate) nodes: Range<usize>,
+impl Draw {
+    /// The draws of one of `nodes`.
+    #[inline]
+    pub(crate) fn stream(&self, nodes: &SampledNodes, node: usize) -> Stream {
+        let tree = nodes.tree.get(node).copied().unwrap_or(0);
+        Stream { batch: self.batch, hop: self.hop, vertex: nodes.n_id[node], tree }
+    }
 }
 
 /// Edges that were chosen, side by side for each node that was expanded.
@@ -59,47 +59,29 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// Chooses arcs of the frontier's nodes evenly and appends them.
-pub(crate) fn choose_evenly(
-    chooser: &mut Chooser,
-    offsets: &Offsets,
-    draw: Draw,
-    frontier: Frontier<'_>,
-    e_id: &mut Vec<u64>,
-    col: &mut Vec<u32>,
-) {
-    match offsets {
-        Offsets::Narrow(sums) => choose_among(chooser, sums, draw, frontier, e_id, col),
-        Offsets::Wide(sums) => choose_among(chooser, sums, draw, frontier, e_id, col),
-    }
-}
-
-fn choose_among<T: Offset>(
+/// Chooses arcs of the nodes `block` evenly and appends them. `sums` are the vertices' offsets.
+pub(crate) fn choose_evenly<T: Offset>(
     chooser: &mut Chooser,
     sums: &[T],
     draw: Draw,
-    frontier: Frontier<'_>,
-    e_id: &mut Vec<u64>,
-    col: &mut Vec<u32>,
+    (nodes, block): (&SampledNodes, Range<usize>),
+    edges: &mut SampledEdges,
 ) {
-    let Draw { key, batch, hop, most } = draw;
-    let Frontier { n_id, tree, nodes } = frontier;
-    for node in nodes.clone().take(AHEAD) {
+    let (n_id, SampledEdges { e_id, col, .. }) = (&nodes.n_id, edges);
+    for node in block.clone().take(AHEAD) {
         prefetch(sums, n_id[node] as usize);
     }
-    for node in nodes.clone() {
-        if node + AHEAD < nodes.end {
+    for node in block.clone() {
+        if node + AHEAD < block.end {
             prefetch(sums, n_id[node + AHEAD] as usize);
         }
-        let vertex = n_id[node];
-        let (begin, end) = (sums[vertex as usize].into(), sums[vertex as usize + 1].into());
+        let vertex = n_id[node] as usize;
+        let (begin, end) = (sums[vertex].into(), sums[vertex + 1].into());
         let (degree, at): (u64, usize) = (end - begin, e_id.len());
-        let taken = degree.min(most) as usize;
+        let taken = degree.min(draw.most) as usize;
         e_id.resize(at + taken, 0);
         col.resize(at + taken, node as u32);
-        let tree = tree.get(node).copied().unwrap_or(0);
-        let stream = Stream { batch, hop, vertex, tree };
-        chooser.choose(key, stream, degree, begin, &mut e_id[at..]);
+        chooser.choose(draw.key, draw.stream(nodes, node), degree, begin, &mut e_id[at..]);
     }
 }
 
@@ -147,14 +129,4 @@ fn resolve_on_pages(
         topology.resolve_resident(taken.vertex(run), arcs, out, list)?;
     }
     Ok(())
-}
-
-/// Refuses more nodes than have places.
-pub(crate) fn check_places(nodes: usize, neighbors: usize) -> Result<()> {
-    if nodes + neighbors < MAX_PLACES {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Input, "sample a batch")
-        .expected(format!("fewer than {MAX_PLACES} nodes"))
-        .hint("use a smaller batch or smaller fanouts"))
 }

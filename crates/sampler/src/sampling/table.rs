@@ -1,10 +1,10 @@
 //! A batch's nodes and their places: one of three tables.
 
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::pipeline::types::Ends;
 use crate::sampling::batch::{MiniBatch, SampledNodes};
-use crate::sampling::relabel::{Dense, Hashed, Labels};
+use crate::sampling::relabel::{Dense, Hashed, Labels, MAX_PLACES};
 use crate::sampling::steps::AHEAD;
 
 /// Dense tables are used for graphs of up to so many vertices: 64 MiB a worker.
@@ -19,55 +19,11 @@ pub enum TableKind {
     Hashed,
 }
 
-/// The places of vertices in a batch's list.
-#[derive(Debug)]
-pub(crate) enum Places {
-    Dense(Dense),
-    Hashed(Hashed<u32>),
-}
-
-impl Places {
-    pub(crate) fn new(vertices: usize, kind: TableKind) -> Result<Self> {
-        Ok(match kind {
-            TableKind::Dense => Self::Dense(Dense::new(vertices)?),
-            TableKind::Hashed => Self::Hashed(Hashed::default()),
-        })
-    }
-
-    /// Bytes in memory.
-    pub(crate) fn resident_bytes(&self) -> u64 {
-        match self {
-            Self::Dense(table) => table.resident_bytes(),
-            Self::Hashed(table) => table.resident_bytes(),
-        }
-    }
-
-    /// Enters all of `nodes`, and forgets those of the batch before.
-    pub(crate) fn enter(&mut self, nodes: &[u32]) -> Result<()> {
-        match self {
-            Self::Dense(table) => enter(table, nodes.len(), |i| nodes[i]),
-            Self::Hashed(table) => enter(table, nodes.len(), |i| nodes[i]),
-        }
-    }
-
-    /// Appends the places of `neighbors` to `row`, and the new ones among them to `n_id`.
-    pub(crate) fn relabel(
-        &mut self,
-        n_id: &mut Vec<u32>,
-        row: &mut Vec<u32>,
-        neighbors: &[u32],
-    ) -> Result<()> {
-        match self {
-            Self::Dense(table) => relabel_flat(table, n_id, row, neighbors),
-            Self::Hashed(table) => relabel_flat(table, n_id, row, neighbors),
-        }
-    }
-}
-
 /// The places of the nodes of one type in a batch: each node once, or once a tree.
 #[derive(Debug)]
 pub(crate) enum Table {
-    Flat(Places),
+    Dense(Dense),
+    Hashed(Hashed<u32>),
     Trees(Hashed<u64>),
 }
 
@@ -80,32 +36,37 @@ impl TableKind {
 
 impl Table {
     pub(crate) fn new(vertices: usize, disjoint: bool, kind: TableKind) -> Result<Self> {
-        Ok(match disjoint {
-            true => Self::Trees(Hashed::default()),
-            false => Self::Flat(Places::new(vertices, kind)?),
+        Ok(match kind {
+            _ if disjoint => Self::Trees(Hashed::default()),
+            TableKind::Dense => Self::Dense(Dense::new(vertices)?),
+            TableKind::Hashed => Self::Hashed(Hashed::default()),
         })
     }
 
     /// Bytes in memory.
     pub(crate) fn resident_bytes(&self) -> u64 {
         match self {
-            Self::Flat(places) => places.resident_bytes(),
+            Self::Dense(table) => table.resident_bytes(),
+            Self::Hashed(table) => table.resident_bytes(),
             Self::Trees(table) => table.resident_bytes(),
         }
     }
 
     /// Enters all of a batch's nodes of a type, and forgets those of the batch before.
     pub(crate) fn enter(&mut self, nodes: &SampledNodes) -> Result<()> {
+        let SampledNodes { n_id, tree, .. } = nodes;
         match self {
-            Self::Flat(places) => places.enter(&nodes.n_id),
-            Self::Trees(table) => {
-                enter(table, nodes.n_id.len(), |i| tree_key(nodes.tree[i], nodes.n_id[i]))
-            }
+            Self::Dense(table) => enter(table, n_id.len(), |i| n_id[i]),
+            Self::Hashed(table) => enter(table, n_id.len(), |i| n_id[i]),
+            Self::Trees(table) => enter(table, n_id.len(), |i| tree_key(tree[i], n_id[i])),
         }
     }
 
     /// Appends the places of `neighbors`, which the last edges of a type lead to, and the new ones
     /// among them.
+    ///
+    /// # Errors
+    /// More nodes than have places.
     pub(crate) fn relabel(
         &mut self,
         batch: &mut MiniBatch,
@@ -113,12 +74,16 @@ impl Table {
         ends: Ends,
         neighbors: &[u32],
     ) -> Result<()> {
+        let n_id = &mut batch.nodes[ends.source].n_id;
+        if n_id.len() + neighbors.len() >= MAX_PLACES {
+            return Err(Error::new(ErrorKind::Input, "sample a batch")
+                .expected(format!("fewer than {MAX_PLACES} nodes"))
+                .hint("use a smaller batch or smaller fanouts"));
+        }
+        let row = &mut batch.edges[edge_type].row;
         match self {
-            Self::Flat(places) => {
-                let (n_id, row) =
-                    (&mut batch.nodes[ends.source].n_id, &mut batch.edges[edge_type].row);
-                places.relabel(n_id, row, neighbors)
-            }
+            Self::Dense(table) => relabel_flat(table, n_id, row, neighbors),
+            Self::Hashed(table) => relabel_flat(table, n_id, row, neighbors),
             Self::Trees(table) => relabel_trees(table, batch, edge_type, ends, neighbors),
         }
     }
