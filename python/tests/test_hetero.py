@@ -91,13 +91,11 @@ def test_what_is_no_graph_of_types_is_refused(tmp_path):
     refused(tmp_path, "`count`: expected one of vertices", nodes={"author": {"count": 3}}, edges={})
     refused(tmp_path, "use the edge type `writes`", edges={"writes": ([], [])})
     refused(tmp_path, r"shape \(2, E\)", edges={CITES: np.zeros((3, 5), dtype=int)})
-    weighted = (np.array([0]), np.array([0]), np.array([1.0]))
-    refused(tmp_path, "`paper cites paper`: expected pairs", edges={CITES: weighted})
     refused(tmp_path, "`paper cites paper`: expected arrays", edges={CITES: "cites.txt"})
 
 
 def test_options_of_ordinary_graphs_are_not_taken(tmp_path):
-    for options in ({"stripe": [str(tmp_path)]}, {"ids": "map"}, {"order": "degree"}):
+    for options in ({"ids": "map"}, {"order": "degree"}, {"undirected": True}):
         with pytest.raises(TypeError, match="it has path, data, nodes, edges, memory, threads"):
             tg.build_hetero(tmp_path / "h.tg", **typed(), **options)
     with pytest.raises(tg.InputError, match="`data`, or `nodes` and `edges`"):

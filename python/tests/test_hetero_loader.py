@@ -91,7 +91,7 @@ def same(a, b):
 
 def check(data, twin):
     """Compares a batch with the twin's."""
-    n_id, nodes, edges = twin
+    n_id, _, nodes, edges = twin
     for name in NODES:
         assert data[name].n_id.tolist() == n_id[name], name
         assert data[name].num_sampled_nodes == nodes[name], name
@@ -264,8 +264,12 @@ def test_pygs_data_gives_the_graph_of_its_arrays(path, edges, x, tmp_path):
         ({"input_nodes": "venue"}, "got venue"),
         ({"input_nodes": ("paper", [900])}, "`900`: expected one of 900 nodes of type `paper`"),
         ({"input_nodes": ("paper", "holdout")}, "`holdout`: expected one of train"),
-        ({"disjoint": True}, "with disjoint"),
-        ({"weight_attr": "w"}, "with `weight_attr`: expected none"),
+        ({"direction": "out"}, "with direction `out`"),
+        ({"weight_attr": "w"}, "weights `w`: expected a graph whose edges have some"),
+        ({"time_attr": "t"}, "times `t`: expected a graph whose edges have some"),
+        ({"edge_features": "e"}, "features of edges `e`: expected a graph whose edges have some"),
+        ({"input_time": np.zeros(100, int)}, "got one without the other"),
+        ({"input_time": 64}, "goes by its name"),
         ({"device_memory": "1GiB"}, "with `device_memory`: expected none"),
         ({"multiprocessors": 8}, "with `multiprocessors`: expected none"),
         ({"features": "z"}, "features `z`"),

@@ -171,7 +171,7 @@ class NodesOfType(TypedDict):
     position: NDArray[np.int64]
     """Places in the user's order."""
     degree: NDArray[np.int64] | None
-    """Neighbours in the whole graph, in the sampled direction, where it has one type of edges."""
+    """Neighbours in the whole graph, in the sampled direction, where it has one type of each."""
     batch: NDArray[np.int64]
     """Disjoint batches: each node's seed. Else empty."""
     x: NDArray[np.float32] | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -76,6 +76,12 @@ def features_of(graph: Graph, chosen: Chosen) -> str | None:
 def edge_features_of(graph: Graph, chosen: Chosen) -> str | None:
     """Which features of edges batches come with: those asked for, or `edge_attr`."""
     return _chosen(chosen, "edge_attr", graph.info()["edge_features"])
+
+
+def edge_features_in(info: Mapping[str, Any], chosen: Chosen) -> str | None:
+    """As `edge_features_of`, of an edge type, which may lack those asked for."""
+    name = _chosen(chosen, "edge_attr", info["edge_features"])
+    return name if name in info["edge_features"] else None
 
 
 def _chosen(chosen: Chosen, usual: str, there: Container[str]) -> str | None:

@@ -8,7 +8,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::features::{FOLDERS, NewFiles, make_folder};
 use crate::journal::recover;
-use crate::leftovers::{BUILD_ID, remove_leftovers, remove_stripes};
+use crate::leftovers::{BUILD_ID, remove_leftovers, remove_whole};
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::place::{Place, refuse, sync};
 use crate::salt::Salt;
@@ -184,7 +184,6 @@ impl Building {
                 .try_for_each(|dir| sync(&dir))
                 .map_err(|e| io(place, e))?;
         }
-        let replaced = Manifest::read(path).ok();
         // The directory with the manifest last: it is what makes a graph, and its stripes are
         // nobody's before.
         for (done, place) in self.places.iter().rev().enumerate() {
@@ -193,12 +192,7 @@ impl Building {
                 return Err(io(place, e));
             }
         }
-        for place in &self.places {
-            let _ = fs::remove_dir_all(&place.old);
-        }
-        if let Some(replaced) = replaced {
-            remove_stripes(&replaced);
-        }
+        self.places.iter().for_each(|place| remove_whole(&place.old));
         Ok(GraphDir { path: path.clone(), manifest })
     }
 }

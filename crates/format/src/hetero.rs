@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::leftovers::{remove_leftovers, remove_stripes};
+use crate::leftovers::{remove_leftovers, remove_whole};
 use crate::manifest::Manifest;
 use crate::place::{Existing, Place, refuse, sync};
 use crate::seal::{FORMAT_VERSION, damaged, parse_sealed, write_sealed};
@@ -248,18 +248,14 @@ impl HeteroBuilding {
         refuse(&path, self.existing)?;
         let io = |e| Error::io("rename into place", path.display(), e);
         sync(self.folder()).map_err(io)?;
-        let replaced = Manifest::read(&path).ok();
         self.place.swap_in().map_err(io)?;
-        let _ = std::fs::remove_dir_all(&self.place.old);
-        if let Some(replaced) = replaced {
-            remove_stripes(&replaced);
-        }
+        remove_whole(&self.place.old);
         Ok(path)
     }
 }
 
 impl Drop for HeteroBuilding {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.place.building);
+        remove_whole(&self.place.building);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn remove_leftovers(place: &Place) {
 }
 
 /// Removes the stripes of a replaced graph.
-pub(crate) fn remove_stripes(replaced: &Manifest) {
+fn remove_stripes(replaced: &Manifest) {
     for stripe in &replaced.stripes {
         // Never more than what is provably its own.
         let own = fs::read_to_string(stripe.join(BUILD_ID)).is_ok_and(|id| id == replaced.build_id);
@@ -46,11 +46,14 @@ fn unlocked(place: &Place, role: &str) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).filter(free).collect()
 }
 
-/// Removes a directory that nobody can open as a graph any more, and its stripes if it has a
-/// manifest that says where they are.
-fn remove_whole(directory: &Path) {
-    if let Ok(manifest) = Manifest::read(directory) {
-        remove_stripes(&manifest);
+/// Removes a directory that nobody can open as a graph any more, and its stripes if manifests, its own
+/// or those of the graphs in it, say where they are.
+pub(crate) fn remove_whole(directory: &Path) {
+    let parts = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    for graph in parts.chain([directory.to_owned()]) {
+        if let Ok(manifest) = Manifest::read(&graph) {
+            remove_stripes(&manifest);
+        }
     }
     let _ = fs::remove_dir_all(directory);
 }

@@ -15,12 +15,17 @@ use tiergraph_sampler::{
 
 use crate::rows::{to_array, to_index};
 
-/// Bytes of the arrays of a batch: of a node its position, id and degree; of an edge its ends. Edges'
-/// numbers are handed over as they are.
-pub(crate) const HANDED_OVER: HandedOver = HandedOver { node_bytes: 3 * 8, edge_bytes: 2 * 8 };
+/// Bytes of the arrays of a batch: of a node its position, id and degree, and in disjoint batches its
+/// tree; of an edge its ends. Edges' numbers are handed over as they are.
+pub(crate) fn handed_over(disjoint: bool) -> HandedOver {
+    HandedOver { node_bytes: (3 + u64::from(disjoint)) * 8, edge_bytes: 2 * 8 }
+}
 
-/// Bytes of the arrays of a batch of several types, whose nodes have an id alone.
-pub(crate) const TYPED_HANDED_OVER: HandedOver = HandedOver { node_bytes: 8, edge_bytes: 2 * 8 };
+/// Bytes of the arrays of a batch of several types: as [`handed_over`], of nodes without id and degree
+/// beside their position.
+pub(crate) fn typed_handed_over(disjoint: bool) -> HandedOver {
+    HandedOver { node_bytes: (1 + u64::from(disjoint)) * 8, edge_bytes: 2 * 8 }
+}
 
 /// What the user calls the graph's vertices.
 pub(crate) struct Names {
@@ -155,8 +160,9 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("batch_size", batch.batch_size())?;
     dict.set_item("input_id", widen(&prepared.input_id).into_pyarray(py))?;
     dict.set_item("seed_time", batch.seed_time.into_pyarray(py))?;
-    let offsets = match topologies {
-        [one] => Some(one.offsets()),
+    // Of several types of nodes, those of a source have no neighbours of their own.
+    let offsets = match (topologies, names) {
+        ([one], [_]) => Some(one.offsets()),
         _ => None,
     };
     let of_nodes = PyList::empty(py);

@@ -11,7 +11,7 @@ use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::hetero::{EdgeType, HeteroBuilding as Building, HeteroManifest, NodeType};
 
 use crate::errors::{detached, from_json, raise, to_json};
-use crate::info::{attached, bytes};
+use crate::info::{attached, bytes, node_times, of_edges};
 
 /// Whether there is a heterogeneous graph at `path`.
 #[pyfunction]
@@ -31,28 +31,27 @@ fn describe(path: &Path) -> Result<Value> {
     let graphs = types.graphs().map(|graph| GraphDir::open(&path.join(graph)));
     let graphs = graphs.collect::<Result<Vec<GraphDir>>>()?;
     types.check(&graphs.iter().map(GraphDir::manifest).collect::<Vec<_>>())?;
-    let (of_nodes, of_edges) = graphs.split_at(types.node_types.len());
-    let nodes = types.node_types.iter().zip(of_nodes).map(|(t, graph)| {
+    let (node_graphs, edge_graphs) = graphs.split_at(types.node_types.len());
+    let nodes = types.node_types.iter().zip(node_graphs).map(|(t, graph)| {
         let mut node_type = json!({
             "name": t.name,
             "vertices": t.vertices,
             "graph": t.graph,
+            "node_times": node_times(graph.manifest()),
             "bytes": bytes(graph.manifest()),
         });
-        if let (Value::Object(all), Value::Object(more)) =
-            (&mut node_type, attached(graph.manifest()))
-        {
-            all.extend(more);
-        }
+        extend(&mut node_type, attached(graph.manifest()));
         node_type
     });
-    let edges = types.edge_types.iter().zip(of_edges).map(|(t, graph)| {
-        json!({
+    let edges = types.edge_types.iter().zip(edge_graphs).map(|(t, graph)| {
+        let mut edge_type = json!({
             "name": [t.source, t.relation, t.destination],
             "edges": t.edges,
             "graph": t.graph,
             "bytes": bytes(graph.manifest()),
-        })
+        });
+        extend(&mut edge_type, of_edges(graph.manifest()));
+        edge_type
     });
     Ok(json!({
         "graph": path,
@@ -61,6 +60,13 @@ fn describe(path: &Path) -> Result<Value> {
         "bytes": graphs.iter().map(|graph| bytes(graph.manifest())).sum::<u64>(),
         "format_version": types.format_version,
     }))
+}
+
+/// Adds what `more` says to an object.
+fn extend(object: &mut Value, more: Value) {
+    if let (Value::Object(all), Value::Object(more)) = (object, more) {
+        all.extend(more);
+    }
 }
 
 /// A heterogeneous graph whose parts are being built.

@@ -70,9 +70,14 @@ pub(crate) fn of_edges(manifest: &Manifest) -> Value {
         .map(|(name, kind)| (name.into(), json!(kind.to_string())))
         .collect();
     let features: Map<String, Value> = manifest.edge_features.iter().map(describe_rows).collect();
-    let options = manifest.provenance.options.keys();
-    let node_times: Vec<&str> = options.filter_map(|name| name.strip_prefix(NODE_TIMES)).collect();
+    let node_times = node_times(manifest);
     json!({ "edge_values": columns, "edge_features": features, "node_times": node_times })
+}
+
+/// The names of the labels that are times of the vertices.
+pub(crate) fn node_times(manifest: &Manifest) -> Vec<&str> {
+    let options = manifest.provenance.options.keys();
+    options.filter_map(|name| name.strip_prefix(NODE_TIMES)).collect()
 }
 
 fn describe_rows((name, entry): (&String, &FeaturesEntry)) -> (String, Value) {

@@ -6,10 +6,10 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::hetero::HeteroManifest;
 use tiergraph_graph::{Direction, OpenOptions};
 use tiergraph_sampler::{
-    Fanout, LoaderOptions, Plan, SampleOptions, Sharing, Strategy, Times, TypedOptions,
+    Fanout, LoaderOptions, Plan, Resident, SampleOptions, Sharing, Strategy, Times, TypedOptions,
 };
 
-use crate::batch::{HANDED_OVER, TYPED_HANDED_OVER};
+use crate::batch::{handed_over, typed_handed_over};
 use crate::build::options::cores;
 
 /// The options of `tiergraph.NeighborLoader`; what is not given has its default.
@@ -50,8 +50,18 @@ struct Typed {
     fanouts: Vec<Vec<i64>>,
     /// Of each node type.
     node_features: Vec<Option<String>>,
+    /// Of each edge type, which of its columns and features are used.
+    edges: Vec<TypedEdges>,
     /// The node type of the seeds.
     input: String,
+}
+
+/// Which values of an edge type's edges are used, by name.
+#[derive(Deserialize)]
+struct TypedEdges {
+    weight_attr: Option<String>,
+    time_attr: Option<String>,
+    features: Option<String>,
 }
 
 /// A placement by name, or the share of memory that features get.
@@ -80,7 +90,7 @@ impl Options {
             fanouts,
             disjoint: self.disjoint,
             weights: self.weight_attr.clone(),
-            times: self.times()?,
+            times: self.times(self.time_attr.as_deref())?,
         };
         let defaults = LoaderOptions::new(sample);
         let threads = self.threads.unwrap_or_else(cores);
@@ -110,7 +120,7 @@ impl Options {
             },
             edge_features: self.edge_features.clone(),
             seeds_vary: self.seeds_vary,
-            handed_over: HANDED_OVER,
+            handed_over: handed_over(self.disjoint),
             ..defaults
         })
     }
@@ -120,7 +130,12 @@ impl Options {
         let batches = self.loader()?;
         let (Some(typed), Some(types)) = (&self.typed, types) else { return Ok(batches.into()) };
         let fanouts = typed.fanouts.iter().map(|hops| hops.iter().map(|&k| fanout(k)).collect());
-        let fanouts = fanouts.collect::<Result<_>>()?;
+        let fanouts: Vec<Vec<Fanout>> = fanouts.collect::<Result<_>>()?;
+        let sample = fanouts.into_iter().zip(&typed.edges).map(|(fanouts, of)| {
+            let (disjoint, weights) = (self.disjoint, of.weight_attr.clone());
+            let times = self.times(of.time_attr.as_deref())?;
+            Ok(SampleOptions { fanouts, disjoint, weights, times })
+        });
         let input = types.node_type(&typed.input).ok_or_else(|| {
             let names: Vec<&str> = types.node_types.iter().map(|t| t.name.as_str()).collect();
             Error::new(ErrorKind::Input, "sample nodes of the type")
@@ -128,14 +143,18 @@ impl Options {
                 .expected(format!("one of {}", names.join(", ")))
         })?;
         Ok(TypedOptions {
+            sample: sample.collect::<Result<_>>()?,
+            resident: vec![Resident::ALL; typed.edges.len()],
             features: typed.node_features.clone(),
-            batches: LoaderOptions { handed_over: TYPED_HANDED_OVER, ..batches },
-            ..TypedOptions::new(fanouts, types.node_types.len(), input)
+            edge_features: typed.edges.iter().map(|of| of.features.clone()).collect(),
+            input,
+            batches: LoaderOptions { handed_over: typed_handed_over(self.disjoint), ..batches },
         })
     }
 
-    fn times(&self) -> Result<Option<Times>> {
-        let Some(name) = self.time_attr.clone() else { return Ok(None) };
+    /// Sampling by the times `name`, where there are such.
+    fn times(&self, name: Option<&str>) -> Result<Option<Times>> {
+        let Some(name) = name.map(str::to_owned) else { return Ok(None) };
         let strategy = match self.temporal_strategy.as_deref() {
             Some("uniform") | None => Strategy::Uniform,
             Some("last") => Strategy::Last,

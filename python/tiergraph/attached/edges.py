@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,8 @@ PathLike = str | os.PathLike[str]
 Array = NDArray[Any]
 Values = Mapping[str, ArrayLike | PathLike]
 Batch = tuple[Array, ...]
+Kind: TypeAlias = Literal["f32", "i64"]
+"""Of a column of values: floats, such as weights, or integers, such as times."""
 
 WEIGHT = "weight"
 """What the third column of a table or of batches is called."""
@@ -37,11 +39,13 @@ WEIGHT = "weight"
 class EdgeStore:
     """What is to be stored with the edges of one graph."""
 
-    values: dict[str, Array] | None
-    """Numbers by name, one an edge; None for the edges' own third column."""
+    values: dict[str, Array]
+    """Numbers by name, one an edge."""
     features: Attached
     node_times: dict[str, Array]
     """Times of vertices by name, in the order of their ids: each arc has its neighbour's."""
+    own: dict[str, Kind] = field(default_factory=dict)
+    """What batches of edges have themselves, in the columns behind their ends: type by name."""
 
     @classmethod
     def of(
@@ -50,12 +54,13 @@ class EdgeStore:
         features: Source | None,
         feature_dtype: FeatureType | None = None,
         node_times: Values | None = None,
+        own: dict[str, Kind] | None = None,
     ) -> EdgeStore:
         """Values and features as users give them."""
         named = features if isinstance(features, Mapping) else {"edge_attr": features}
-        arrays = None if values is None else {n: _column(n, given) for n, given in values.items()}
-        times = {n: _times(n, given) for n, given in (node_times or {}).items()}
-        return cls(arrays, Attached(named, feature_dtype=feature_dtype), times)
+        arrays = {n: _column(n, given) for n, given in (values or {}).items()}
+        times = {n: times_of(n, given) for n, given in (node_times or {}).items()}
+        return cls(arrays, Attached(named, feature_dtype=feature_dtype), times, own or {})
 
     def vertices(self) -> int | None:
         """How many vertices have times, if any have."""
@@ -65,12 +70,10 @@ class EdgeStore:
         """The vertices' times as the native part takes them."""
         return list(self.node_times.items())
 
-    def options(self, weighted: bool = False, **more: Any) -> str:
-        """What the native part is told before the edges come; `weighted` if they have weights."""
-        kinds = {name: _kind(array) for name, array in (self.values or {}).items()}
-        if self.values is None and weighted:
-            kinds = {WEIGHT: "f32"}
-        return json.dumps({"columns": list(kinds.items()), **more})
+    def options(self, **more: Any) -> str:
+        """What the native part is told before the edges come."""
+        kinds = [(name, _kind(array)) for name, array in self.values.items()]
+        return json.dumps({"columns": [*kinds, *self.own.items()], **more})
 
     def push(
         self,
@@ -84,11 +87,11 @@ class EdgeStore:
             pieces = _pieces(batches)
             for src, dst, *own in pieces:
                 end = done + len(src)
-                if any(len(array) < end for array in (self.values or {}).values()):
+                if any(len(array) < end for array in self.values.values()):
                     self._check(end + sum(len(src) for src, *_ in pieces))
-                columns = [_native_values(a[done:end]) for a in (self.values or {}).values()]
-                if self.values is None and own:
-                    columns = [_native_values(own[0], "f")]
+                columns = [_native_values(a[done:end], _kind(a)) for a in self.values.values()]
+                # What is not stored of them is left out.
+                columns += map(_native_values, own, self.own.values())
                 native.push(to_endpoints(src, "src"), to_endpoints(dst, "dst"), columns)
                 done = end
             self._check(done)
@@ -100,7 +103,7 @@ class EdgeStore:
 
     def _check(self, edges: int) -> None:
         """Refuses values of more or fewer edges."""
-        for name, array in (self.values or {}).items():
+        for name, array in self.values.items():
             if len(array) != edges:
                 raise InputError.of(
                     "store values of edges",
@@ -146,14 +149,12 @@ def add_edge_values(
     dataset = datasets.find(source)
     if values is None and features is None and node_times is None and dataset is not None:
         values, features = dataset.edge_values, dataset.edge_features
-    given = EdgeStore.of(values, features, feature_dtype, node_times)
     batches = reader(source, columns, {"format": format})()
     first = next(batches, None)
-    options = given.options(
-        weighted=first is not None and len(first) == 3,
-        memory=to_bytes(memory),
-        overwrite=overwrite,
-    )
+    weighted = values is None and first is not None and len(first) == 3
+    own: dict[str, Kind] = {WEIGHT: "f32"} if weighted else {}
+    given = EdgeStore.of(values, features, feature_dtype, node_times, own)
+    options = given.options(memory=to_bytes(memory), overwrite=overwrite)
     native = _native.EdgeValues(os.fspath(path), options, given.times())
     return given.push(native, _chain(first, batches), progress)
 
@@ -228,21 +229,20 @@ def _column(name: str, given: ArrayLike | PathLike) -> Array:
     return array
 
 
-def _times(name: str, given: ArrayLike | PathLike) -> NDArray[np.int64]:
-    """An integer a vertex."""
+def times_of(name: str, given: ArrayLike | PathLike) -> NDArray[np.int64]:
+    """An integer a vertex, as int64 of shape (N,). Raises `InputError` for anything else."""
     array = _column(name, given)
     if array.dtype.kind not in "iu":
         raise InputError.of("store the nodes' times", name, expected="integers", got=array.dtype)
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def _kind(array: Array) -> str:
+def _kind(array: Array) -> Kind:
     return "f32" if array.dtype.kind == "f" else "i64"
 
 
-def _native_values(array: Array, kind: str | None = None) -> Array:
+def _native_values(array: Array, kind: Kind) -> Array:
     """A part of a column, as the native part takes it."""
-    floats = (kind or array.dtype.kind) == "f"
     # What overflows becomes infinite, which is refused with its place.
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32 if floats else np.int64)
+        return np.ascontiguousarray(array, dtype=np.float32 if kind == "f32" else np.int64)

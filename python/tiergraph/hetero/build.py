@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .. import _native
 from ..arguments.calls import checked
 from ..arguments.checks import arguments, by_name, mapping
 from ..arguments.sizes import to_bytes
+from ..attached.edges import EdgeStore, times_of
 from ..attached.features import Attached
 from ..errors import InputError
 from ..sources.edges import batch_edges, waiting_bytes
-from ..write import BuildOptions, encode_edges, push
+from ..write import BuildOptions, WithEdges, encode_edges, push
+from .edges import TypeEdges, TypeEnds
 from .graph import EdgeType
-from .source import Batches, count_of, of_data, pairs_of, shifted
+from .source import Array, count_of, of_data
 
 PathLike = str | os.PathLike[str]
+Times = dict[str, NDArray[np.int64]]
 
 MOST_NODES = 2**32 - 1
 """At both ends of an edge type together."""
@@ -36,49 +42,59 @@ def build_hetero(
     memory: int | str | None = None,
     threads: int | None = None,
     dedup: bool | None = None,
+    stripe: list[str] | None = None,
+    scratch: PathLike | None = None,
     block_bytes: int | str | None = None,
     overwrite: bool | None = None,
     progress: _native.Progress | None = None,
 ) -> dict[str, Any]:
     """Writes the heterogeneous graph `path`; returns `nodes` and `edges`, their counts by type.
 
-    From PyG's `HeteroData` (`x`, `y`, masks and `edge_index` of each type; other attributes are not
-    stored), or from `nodes` and `edges`:
+    From PyG's `HeteroData` (`x`, `y`, masks and integer `time` of each type of nodes, `edge_index`,
+    `edge_attr` and numbers of each type of edges; other attributes are not stored, and with `dedup`
+    none of edges), or from `nodes` and `edges`:
 
     - `nodes` has a dictionary for each type: `vertices`, its number of nodes (without it, the rows
-      of its features or labels), and `features`, `labels`, `splits`, `feature_dtype`,
-      `feature_columns` and `allow_nan`, as `tiergraph.build` takes them.
+      of its features or labels), and `features`, `labels`, `splits`, `node_times`,
+      `feature_dtype`, `feature_columns` and `allow_nan`, as `tiergraph.build` takes them.
     - `edges` has for each `(source, relation, destination)` arrays `(src, dst)`, an array of shape
       (2, E), batches of such pairs, or tables (`cites.parquet`): nodes of the source's type and of
-      the destination's, each numbered from 0.
+      the destination's, each numbered from 0. A third column is stored as `weight`. For further
+      values it has a dictionary: `edges`, which are these, and `edge_values`, `edge_features`
+      and `feature_dtype`, as `tiergraph.build` takes them, in the order of the edges.
 
-    `memory`, `threads`, `dedup` (of equal edges of a type), `block_bytes` and `overwrite` are
-    `tiergraph.BuildOptions`'. Edges are streamed and sorted within `memory`, type by type.
-    The graph appears at `path` whole, or not at all. Raises `InputError` for what cannot be used,
-    naming the type.
+    Edges with values, and those from nodes with times, are read twice. `memory`, `threads`, `dedup`
+    (of equal edges of a type, which then have no values), `stripe`, `scratch`, `block_bytes` and
+    `overwrite` are `tiergraph.BuildOptions`'. Edges are streamed and sorted within `memory`, type
+    by type. The graph appears at `path` whole, or not at all. Raises `InputError` for what cannot
+    be used, naming the type.
     """
     options: BuildOptions = {
         "memory": memory,
         "threads": threads,
         "dedup": dedup,
+        "stripe": stripe,
+        "scratch": None if scratch is None else os.fspath(scratch),
         "block_bytes": block_bytes,
     }
     if data is not None:
         if nodes is not None or edges is not None:
             raise InputError.of("build from", "data", expected="`data`, or `nodes` and `edges`")
-        nodes, edges = of_data(data)
+        nodes, edges = of_data(data, without_values=bool(dedup))
     given = {name: dict(spec) for name, spec in (nodes or {}).items()}
     counts = {name: count_of(name, spec) for name, spec in given.items()}
     _check_types(counts, edges or {})
+    times = {name: _times_of(name, counts[name], spec) for name, spec in given.items()}
+    _check_names(times, edges or {})
     building = _native.HeteroBuilding(os.fspath(path), bool(overwrite))
     try:
         parts = _Parts(Path(building.folder()), options, progress)
         node_types = [
-            parts.nodes(number, name, counts[name], spec)
+            parts.nodes(number, name, counts[name], spec, times[name])
             for number, (name, spec) in enumerate(given.items())
         ]
         edge_types = [
-            parts.edges(number, edge_type, source, counts)
+            parts.edges(number, edge_type, source, _ends_of(edge_type, counts, times))
             for number, (edge_type, source) in enumerate((edges or {}).items())
         ]
         types = {"node_types": node_types, "edge_types": edge_types}
@@ -110,25 +126,24 @@ class _Parts:
         self._most = batch_edges(to_bytes(options.get("memory")))
 
     def nodes(
-        self, number: int, name: str, vertices: int, spec: Mapping[str, Any]
+        self, number: int, name: str, vertices: int, spec: Mapping[str, Any], times: Times
     ) -> dict[str, Any]:
         """The graph of a node type: no edges, and what goes with the nodes."""
-        attached = Attached(**{key: value for key, value in spec.items() if key != "vertices"})
+        others = ("vertices", "node_times")
+        attached = Attached(**{key: value for key, value in spec.items() if key not in others})
         graph = f"node-{number}.tg"
-        self._build(graph, iter(()), vertices, 0, attached)
+        stored = (EdgeStore.of(None, None, node_times=times), lambda: iter(())) if times else None
+        self._build(graph, iter(()), vertices, 0, attached, stored)
         return {"name": name, "vertices": vertices, "graph": graph}
 
-    def edges(
-        self, number: int, edge_type: EdgeType, source: Any, counts: Mapping[str, int]
-    ) -> dict[str, Any]:
+    def edges(self, number: int, edge_type: EdgeType, given: Any, ends: TypeEnds) -> dict[str, Any]:
         """The graph of an edge type: the destination's nodes come before the source's."""
         from_type, relation, to_type = edge_type
-        base = 0 if from_type == to_type else counts[to_type]
-        batches, held = pairs_of(edge_type, source, self._most)
-        moved = shifted(edge_type, batches, (counts[from_type], counts[to_type]), base)
-        vertices = counts[to_type] if from_type == to_type else base + counts[from_type]
-        graph = f"edge-{number}.tg"
-        stats = self._build(graph, moved, vertices, held, Attached())
+        edges = TypeEdges(edge_type, given, ends, self._most)
+        graph, held = f"edge-{number}.tg", edges.held_bytes
+        stored = (edges.store, edges.with_values) if edges.has_values else None
+        with edges.naming():
+            stats = self._build(graph, edges.pairs(), ends.vertices, held, Attached(), stored)
         return {
             "source": from_type,
             "relation": relation,
@@ -138,7 +153,13 @@ class _Parts:
         }
 
     def _build(
-        self, graph: str, batches: Batches, vertices: int, held: int, attached: Attached
+        self,
+        graph: str,
+        batches: Iterator[tuple[Array, Array]],
+        vertices: int,
+        held: int,
+        attached: Attached,
+        with_edges: WithEdges | None,
     ) -> dict[str, Any]:
         options = {
             **self._options,
@@ -150,7 +171,44 @@ class _Parts:
         }
         encoded = encode_edges(options)
         folder = self._folder / graph
-        return push(batches, self._most, folder, encoded, attached, None, self._progress)
+        return push(batches, self._most, folder, encoded, attached, with_edges, self._progress)
+
+
+def _times_of(name: str, vertices: int, spec: Mapping[str, Any]) -> Times:
+    """The times of the nodes of a type, by name: one a node."""
+    times = {key: times_of(key, given) for key, given in (spec.get("node_times") or {}).items()}
+    for key, array in times.items():
+        if len(array) != vertices:
+            raise InputError.of(
+                "store the nodes' times",
+                key,
+                expected=f"a time for each of {vertices} nodes of `{name}`",
+                got=len(array),
+            )
+    return times
+
+
+def _check_names(times: Mapping[str, Times], edges: Mapping[EdgeType, Any]) -> None:
+    """Refuses values of edges that are called like times of nodes: a name says which is meant."""
+    of_nodes = {key for named in times.values() for key in named}
+    for edge_type, given in edges.items():
+        values = given.get("edge_values") if isinstance(given, Mapping) else None
+        for name in of_nodes & (values or {}).keys():
+            raise InputError.of(
+                "build the edges",
+                " ".join(edge_type),
+                expected="other names in `edge_values` than those of `node_times`",
+                got=f"`{name}` in both",
+            )
+
+
+def _ends_of(
+    edge_type: EdgeType, counts: Mapping[str, int], times: Mapping[str, Times]
+) -> TypeEnds:
+    """The nodes between which the edges of a type lead."""
+    source, _, destination = edge_type
+    base = 0 if source == destination else counts[destination]
+    return TypeEnds(counts[source], counts[destination], base, times[source])
 
 
 def _check_types(counts: Mapping[str, int], edges: Mapping[EdgeType, Any]) -> None:

@@ -93,6 +93,14 @@ class HeteroGraph:
         names = ", ".join(self.node_types)
         raise InputError.of("find the node type", node_type, expected=f"one of {names}")
 
+    def edge_info(self, edge_type: EdgeType) -> dict[str, Any]:
+        """What the manifests say of an edge type: counts, values and features of its edges."""
+        for info in self._info["edge_types"]:
+            if tuple(info["name"]) == tuple(edge_type):
+                return dict(info)
+        names = ", ".join(map(str, self.edge_types))
+        raise InputError.of("find the edge type", edge_type, expected=f"one of {names}")
+
     @cached_property
     def node_types(self) -> list[str]:
         """The types of nodes."""

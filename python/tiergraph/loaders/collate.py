@@ -63,8 +63,13 @@ class TypedCollate:
     edge_types: Sequence[tuple[str, str, str]]
     labels: Mapping[str, NDArray[Any]]
     """By node type."""
+    node_times: Mapping[str, NDArray[Any]]
+    """By node type, where times are those of nodes."""
     input_type: str
     """The type of the seeds."""
+    disjoint: bool
+    weight_attr: str | None
+    time_attr: str | None
 
     def __call__(self, native: _native.Batch) -> HeteroData:
         """PyG's `HeteroData` over the arrays of a batch."""
@@ -78,11 +83,24 @@ class TypedCollate:
                 store.x = tensor(nodes["x"])
             if name in self.labels:
                 store.y = tensor(self.labels[name][nodes["n_id"]])
+            if name in self.node_times:
+                store[self.time_attr] = tensor(self.node_times[name][nodes["n_id"]])
+            if self.disjoint:
+                store.batch = tensor(nodes["batch"])
             store.num_sampled_nodes = nodes["num_sampled_nodes"]
         for edge_type, edges in zip(self.edge_types, native["edges"], strict=True):
             store = data[edge_type]
             store.edge_index, store.e_id = tensor(edges["edge_index"]), tensor(edges["e_id"])
+            if edges["edge_attr"] is not None:
+                store.edge_attr = tensor(edges["edge_attr"])
+            if edges["weight"] is not None:
+                store[self.weight_attr] = tensor(edges["weight"])
+            if edges["time"] is not None and not self.node_times:
+                store[self.time_attr] = tensor(edges["time"])
             store.num_sampled_edges = edges["num_sampled_edges"]
-        data[self.input_type].input_id = tensor(native["input_id"])
-        data[self.input_type].batch_size = native["batch_size"]
+        seeds = data[self.input_type]
+        seeds.input_id = tensor(native["input_id"])
+        seeds.batch_size = native["batch_size"]
+        if self.time_attr is not None:
+            seeds.seed_time = tensor(native["seed_time"])
         return data

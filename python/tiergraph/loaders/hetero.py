@@ -20,12 +20,18 @@ class HeteroNeighborLoader(NeighborLoader):
     A hop takes, for each edge type, neighbours of those nodes of the destination's type that the
     hop before found. A batch has, by node type, `x`, `y`, `n_id`, `num_nodes` and
     `num_sampled_nodes` (hops + 1 numbers); by edge type, `edge_index` (local to each end's type),
-    `num_sampled_edges` (by hop) and `e_id`: the edge's place among those of its type in ascending
-    order of (destination, source). The seeds' type has `batch_size` and `input_id`.
+    `num_sampled_edges` (by hop) and `e_id`: the edge's place among those of its type as they were
+    given, where values of them are stored, or else in ascending order of (destination, source). The
+    seeds' type has `batch_size` and `input_id`.
 
     Features named `x` and labels named `y` are taken from all types that have them; `features` and
-    `labels` name others. Uniform sampling on the CPU only (`device="cuda"` moves the batches): no
-    weights, times or disjoint batches.
+    `labels` name others. So it is with values of edges: `weight_attr` and `time_attr` are used in
+    the edge types that have values of this name, of the others neighbours are drawn evenly;
+    `edge_features` become `edge_attr`. Where `time_attr` names times of nodes, neighbours of the
+    types that have some are not later than their seed, and `input_time` is by default the seeds'
+    own. Batches by time and disjoint ones have `batch` in every node type, and `seed_time` in that
+    of the seeds; weights and times come under their own names. On the CPU only: `device="cuda"`
+    moves the batches.
     Epochs, order, memory and errors are `NeighborLoader`'s, which gives the same batches of such a
     graph; this takes no other.
     """

@@ -32,13 +32,18 @@ class Sampling:
         given = {**given, "rank": Rank(given["rank"], given["world_size"])} | other
         return cls(**{field.name: given[field.name] for field in fields(cls)})
 
+    @property
+    def has_trees(self) -> bool:
+        """Whether each seed has a tree of its own, as it must have where it has a time."""
+        return self.disjoint or self.time_attr is not None
+
     def native(self) -> dict[str, Any]:
         """What the native part is told of it, beside the fanouts."""
         return {
             "batch_size": self.batch_size,
             "shuffle": self.shuffle,
             "drop_last": self.drop_last,
-            "disjoint": self.disjoint or self.time_attr is not None,
+            "disjoint": self.has_trees,
             "weight_attr": self.weight_attr,
             "time_attr": self.time_attr,
             "temporal_strategy": self.temporal_strategy,

@@ -14,16 +14,16 @@ from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..handles import without
 from ..hetero import EdgeType, HeteroGraph, open_hetero
-from ..inputs import Chosen, labels_of, not_a_batch_size, seeds_of
+from ..inputs import Chosen, labels_of, not_a_batch_size, seeds_of, times_of
 from .collate import TypedCollate
 from .options import LoaderOptions, Sampling
+from .values import ValuesUsed
 
 
 class TypedInput:
     """A heterogeneous graph, the seeds of one of its types, and what batches of them have."""
 
     not_on_gpu = "the GPU's sampler has no graphs of several types yet"
-    times = None
 
     def __init__(
         self,
@@ -33,16 +33,19 @@ class TypedInput:
         how: Sampling,
         options: LoaderOptions,
     ) -> None:
-        _check_supported(input_time, how, options)
-        self._how, self._options = how, options
+        _check_supported(options)
+        if input_time is not None and np.ndim(input_time) == 0:
+            raise not_a_batch_size("input_time", "None", input_time)
+        self._how, self._options, self._input_time = how, options, input_time
         self._owned = not isinstance(graph, HeteroGraph)
         self.typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
+        self._values = ValuesUsed.of(self.typed, how, options)
         self.input_type, self._input_nodes = _input(self.typed, input_nodes)
         self.graph = self.typed[self.input_type]
         if not isinstance(self._input_nodes, str | None):
             self._input_nodes = self.seeds
         # What cannot be loaded is told at once.
-        _ = self.seeds, self.collate
+        _ = self.seeds, self.collate, self.times
 
     @property
     def path(self) -> str:
@@ -57,8 +60,25 @@ class TypedInput:
     @cached_property
     def collate(self) -> TypedCollate:
         """What makes PyG's data of a batch's arrays."""
-        labels = _labels(self.typed, self._options.labels)
-        return TypedCollate(self.typed.node_types, self.typed.edge_types, labels, self.input_type)
+        how, typed = self._how, self.typed
+        return TypedCollate(
+            typed.node_types,
+            typed.edge_types,
+            labels=_labels(typed, self._options.labels),
+            node_times=_node_times(typed, how.time_attr, self._values.timed),
+            input_type=self.input_type,
+            disjoint=how.has_trees,
+            weight_attr=how.weight_attr,
+            time_attr=how.time_attr,
+        )
+
+    @cached_property
+    def times(self) -> NDArray[np.int64] | None:
+        """The seeds' times: those given, or their own where nodes have times."""
+        times, own = self._input_time, self.collate.node_times.get(self.input_type)
+        if times is None and own is not None:
+            times = own.take(self.seeds.astype(np.int64), mode="clip")
+        return times_of(self._how.time_attr, times, len(self.seeds))
 
     def native(self) -> dict[str, Any]:
         """What the native part is told."""
@@ -73,6 +93,7 @@ class TypedInput:
                 "typed": {
                     "fanouts": fanouts_of(self._how.num_neighbors, self.typed.edge_types),
                     "node_features": _features(self.typed, self._options.features),
+                    "edges": [used.native() for used in self._values.of_edges],
                     "input": self.input_type,
                 },
                 "memory": to_bytes(self.typed.memory if memory is None else memory),
@@ -85,7 +106,7 @@ class TypedInput:
             self.typed.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return without(self.__dict__, "seeds", "collate")
+        return without(self.__dict__, "seeds", "collate", "times")
 
 
 def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
@@ -137,25 +158,13 @@ def _input(graph: HeteroGraph, given: Any) -> tuple[str, Any]:
     return node_type, chosen
 
 
-def _check_supported(input_time: Any, how: Sampling, options: LoaderOptions) -> None:
+def _check_supported(options: LoaderOptions) -> None:
     """Refuses what means nothing for graphs of several types."""
-    usual = {
-        "disjoint": (how.disjoint, False),
-        "temporal_strategy": (how.temporal_strategy, "uniform"),
-        "direction": (options.direction, "in"),
-    }
-    for name, (given, default) in usual.items():
-        if given not in (None, default):
-            raise InputError.of(
-                f"sample a heterogeneous graph with {name}", given, expected=str(default)
-            )
-    if input_time is not None and np.ndim(input_time) == 0:
-        raise not_a_batch_size("input_time", "None", input_time)
+    if options.direction not in (None, "in"):
+        raise InputError.of(
+            "sample a heterogeneous graph with direction", options.direction, expected="in"
+        )
     nothing = {
-        "weight_attr": how.weight_attr,
-        "time_attr": how.time_attr,
-        "input_time": input_time,
-        "edge_features": None if options.edge_features is True else options.edge_features,
         "device_memory": options.device_memory,
         "multiprocessors": options.multiprocessors,
     }
@@ -171,6 +180,13 @@ def _features(graph: HeteroGraph, chosen: Chosen) -> list[str | None]:
     if isinstance(chosen, str) and not any(has):
         raise InputError.of("use the features", name, expected="those of a node type", got="none")
     return [name if here and chosen else None for here in has]
+
+
+def _node_times(
+    graph: HeteroGraph, name: str | None, timed: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """The times of the nodes of the types that have some of this name."""
+    return {} if name is None else {t: np.asarray(graph[t].labels[name]) for t in timed}
 
 
 def _labels(graph: HeteroGraph, name: str | None) -> dict[str, NDArray[Any]]:

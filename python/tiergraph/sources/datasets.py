@@ -66,7 +66,7 @@ def from_data(data: Any) -> Dataset:
     names = list(data.keys()) if callable(getattr(data, "keys", None)) else list(vars(data))
     x, y = getattr(data, "x", None), getattr(data, "y", None)
     vertices = getattr(data, "num_nodes", None)
-    values, features = _of_edges(data, names)
+    values, features = of_edges(data, names)
     return Dataset(
         edges=_pairs(np.asarray(data.edge_index)),
         vertices=None if vertices is None else int(vertices),
@@ -78,8 +78,8 @@ def from_data(data: Any) -> Dataset:
     )
 
 
-def _of_edges(data: Any, names: list[str]) -> tuple[dict[str, Array], dict[str, Rows]]:
-    """What PyG's `Data` has of its edges: numbers by name, and matrices by name."""
+def of_edges(data: Any, names: list[str]) -> tuple[dict[str, Array], dict[str, Rows]]:
+    """What PyG's `Data`, or a type of `HeteroData`, has of its edges: numbers and rows, by name."""
     edges = int(np.shape(data.edge_index)[-1])
     is_of_edges = getattr(data, "is_edge_attr", lambda name: name.startswith("edge_"))
     values, features = {}, {}
