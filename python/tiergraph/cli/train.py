@@ -12,8 +12,9 @@ import typer
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from ..errors import FallbackWarning, InputError, IoError
+from ..hetero import is_hetero
 from ..results import check_suffix
-from ..train import LinkTrainer, Trainer, TrainOptions, curve, predictions
+from ..train import LinkTrainer, Trainer, TrainOptions, TypedTrainer, curve, predictions
 from ..train.runs import train_seeds
 from ..train.trainer import Progress, Watch
 from .flags import with_flags_of
@@ -92,7 +93,8 @@ def train(
         }
         if task == "link":
             return LinkTrainer(str(graph), with_seed, links=links, **kept)
-        return Trainer(str(graph), with_seed, **kept)
+        kind = TypedTrainer if is_hetero(graph) else Trainer
+        return kind(str(graph), with_seed, **kept)
 
     with Steps(options.epochs, seeds) as steps, warnings.catch_warnings():
         # They are notes of the report.

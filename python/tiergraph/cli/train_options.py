@@ -65,6 +65,10 @@ def data_flags(
             metavar="A,B,C", help="Splits to train on, validate, test; B, C may be empty."
         ),
     ] = ",".join(DEFAULTS.splits),
+    node_type: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Of a graph of several types: which is classified."),
+    ] = None,
     class_weights: Annotated[
         str | None,
         typer.Option(metavar="W,W", help="What classes count for in the loss, or `balanced`."),
@@ -82,6 +86,7 @@ def data_flags(
         raise InputError.of("use the splits", splits, expected="up to three names: train,val,test")
     return {
         "splits": (*names, "", "")[:3],
+        "node_type": node_type,
         "class_weights": _weights(class_weights),
         "links": draw_links,
         "negatives": negatives,

@@ -7,5 +7,14 @@ from .options import TrainOptions
 from .runs import train_seeds
 from .saved import SavedModel, load
 from .trainer import Trainer
+from .typed_trainer import TypedTrainer
 
-__all__ = ["LinkTrainer", "SavedModel", "TrainOptions", "Trainer", "load", "train_seeds"]
+__all__ = [
+    "LinkTrainer",
+    "SavedModel",
+    "TrainOptions",
+    "Trainer",
+    "TypedTrainer",
+    "load",
+    "train_seeds",
+]

@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..graph import Graph
+from ..hetero import HeteroGraph
 from ..inputs import positions_of
-from .options import ClassWeights
+from .options import ClassWeights, TrainOptions
+from .typed_models import TypedShape
 
 UNLABELLED = -1
 
@@ -106,3 +108,42 @@ def check_features(graph: Graph, name: str) -> int:
             hint="`tiergraph build --features x.npy` stores them with a graph",
         )
     return graph.features[name].shape[1]
+
+
+def target_of(graph: HeteroGraph, options: TrainOptions) -> str:
+    """The type of the nodes that are classified.
+
+    Raises `InputError` where none may be meant, or several.
+    """
+    if options.node_type is not None:
+        return str(graph.node_info(options.node_type)["name"])
+    infos = graph.info()["node_types"]
+    train = options.splits[0]
+    found = [
+        info["name"]
+        for info in infos
+        if options.labels in info["labels"] and train in info["splits"]
+    ]
+    if len(found) != 1:
+        raise InputError.of(
+            "train on labels",
+            options.labels,
+            expected=f"one type of nodes with them and the split `{train}`",
+            got=", ".join(found) or "none",
+            hint="`--node-type` says which is classified" if found else None,
+        )
+    return str(found[0])
+
+
+def shape_of(graph: HeteroGraph, target: str, features: str) -> TypedShape:
+    """What a model of this graph takes. Raises `InputError` where no type has the features."""
+    infos = {info["name"]: info["features"] for info in graph.info()["node_types"]}
+    widths = {
+        name: int(has[features]["dim"]) if features in has else 0 for name, has in infos.items()
+    }
+    if not any(widths.values()):
+        known = sorted({name for has in infos.values() for name in has})
+        raise InputError.of(
+            "train on features", features, expected=f"one of {', '.join(known) or 'none'}"
+        )
+    return TypedShape(widths, graph.edge_types, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from . import layers
 from .models import forward, prepare
 from .options import TrainOptions
 from .shares import Part, quarter
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Logits = NDArray[np.float32]
 Positions = NDArray[np.integer[Any]]
@@ -42,7 +45,8 @@ class Evaluator:
     On the GPU, features are those that `loader`'s loader, which trains, keeps there.
     """
 
-    how: Literal["layers on the GPU", "layers", "neighbours"]
+    how: Literal["layers on the GPU", "layers", "neighbours", "sampled"]
+    _how_batches: Literal["neighbours", "sampled"] = "neighbours"
 
     def __init__(
         self,
@@ -172,11 +176,16 @@ class Evaluator:
 
     def _make_batches(self, positions: Positions, batch_size: int, memory: int | None) -> int:
         self._passes = self._loader = None
-        self.how = "neighbours"
+        self.how = self._how_batches
         if len(positions) == 0:
             return 0
+        self._loader = self._make_parts(positions, batch_size, memory)
+        return int(self._loader.kept()["enough_bytes"])
+
+    def _make_parts(self, positions: Positions, batch_size: int, memory: int | None) -> Parts:
+        """A loader for any of the vertices `positions`."""
         options = self._options
-        self._loader = Parts(
+        return Parts(
             self._graph,
             [-1] * len(options.fanout),
             batch_size=batch_size,
@@ -188,7 +197,10 @@ class Evaluator:
             threads=options.threads,
             window=options.window,
         )
-        return int(self._loader.kept()["enough_bytes"])
+
+    def _forward(self, model: Any, batch: Any) -> Tensor:
+        """What a model gives for the seeds of a batch."""
+        return forward(model, batch, prepare(batch.x, self._options), self._options)
 
     def kept(self) -> dict[str, Any] | None:
         """What the loader of batches keeps, and how large they are; None where there is none."""
@@ -218,8 +230,7 @@ class Evaluator:
             found = self._loader.batches_of(self._graph.ids[positions])
             for done, batch in enumerate(found, 1):
                 moved = batch.to(pyg.device(options.device))
-                logits = forward(model, moved, prepare(moved.x, options), options)
-                yield logits.cpu().numpy()
+                yield self._forward(model, moved).cpu().numpy()
                 if watch is not None:
                     watch(done, batches)
 

@@ -11,9 +11,10 @@ import numpy as np
 from .. import pyg
 from ..errors import BudgetError, InputError
 from ..graph import Graph
+from ..hetero import is_hetero
 from ..loaders.link import LinkNeighborLoader
 from .links import draw_links, read_links, scores_of, without_answers
-from .models import forward, prepare
+from .models import dropped, forward, prepare
 from .options import TrainOptions
 from .scores import roc_auc
 from .shares import Part, Shares, share
@@ -43,6 +44,13 @@ class LinkTrainer(Trainer):
         # What drawing links takes.
         self._least = 0
         super().__init__(path, options, checkpoint=checkpoint, resume=resume, predicts=predicts)
+
+    def _open(self, path: str) -> Graph:
+        if is_hetero(path):
+            raise InputError.of(
+                "predict links of", path, expected="a graph of one type", got="a heterogeneous one"
+            )
+        return super()._open(path)
 
     def _prepare(self, graph: Graph) -> int:
         given = self._file
@@ -128,10 +136,7 @@ class LinkTrainer(Trainer):
         """A number for each of a batch's pairs, positive for links."""
         asked = without_answers(batch, self._directed)
         asked.batch_size = asked.num_sampled_nodes[0]
-        x = prepare(asked.x, self.options)
-        if self.options.input_dropout > 0:
-            dropout = pyg.torch().nn.functional.dropout
-            x = dropout(x, self.options.input_dropout, training=model.training)
+        x = dropped(prepare(asked.x, self.options), self.options, model.training)
         return scores_of(forward(model, asked, x, self.options), asked)
 
     def _loss(self, model: Any, batch: Any) -> tuple[Any, int, int]:

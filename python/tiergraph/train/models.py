@@ -130,6 +130,14 @@ def gcn_edges(batch: Data) -> tuple[Tensor, Tensor, list[int]]:
     return torch.cat(places, dim=1), torch.cat(weights), counts
 
 
+def dropped(x: Tensor, options: TrainOptions, training: bool) -> Tensor:
+    """Features after the dropout that they have in training."""
+    if options.input_dropout == 0:
+        return x
+    out: Tensor = pyg.torch().nn.functional.dropout(x, options.input_dropout, training)
+    return out
+
+
 def prepare(x: Tensor, options: TrainOptions) -> Tensor:
     """Features as the model takes them."""
     if not options.normalize:

@@ -94,6 +94,9 @@ class TrainOptions:
     """Which of its labels are the classes: one a vertex, -1 for none."""
     splits: tuple[str, str, str] = ("train", "val", "test")
     """The splits that are trained on, validated and tested."""
+    node_type: str | None = None
+    """Of a heterogeneous graph, the type of the nodes that are classified; None: the only one that
+    has the labels and the split that is trained on."""
     device: str = "cpu"
     """Where batches are made and trained on: `cpu`, `cuda` or `cuda:N`."""
 

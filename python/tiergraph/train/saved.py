@@ -14,13 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from .. import pyg
 from ..errors import FormatError, InputError
 from ..graph import Graph, open
+from ..hetero import HeteroGraph, open_hetero
 from ..inputs import seeds_of
 from . import checkpoint
-from .data import check_features
+from .data import check_features, shape_of
 from .evaluate import Evaluator, Logits
 from .models import build_model
 from .options import TrainOptions
 from .shares import Part, share
+from .typed_evaluate import TypedEvaluator
+from .typed_models import TypedShape, build_typed_model
 
 KIND = "model"
 
@@ -41,22 +44,52 @@ class SavedModel:
     """The graph that it was trained on: `vertices`, `edges`, `directed`, `source`."""
     score: float | None
     """Of the validation split, as it was chosen by; None where there was none."""
+    types: TypedShape | None = None
+    """The types of the heterogeneous graphs that it takes; None of a model of ordinary ones."""
 
     def logits(
         self,
-        graph: Graph | str | os.PathLike[str],
+        graph: Graph | HeteroGraph | str | os.PathLike[str],
         vertices: ArrayLike | str | None = None,
         *,
         memory: int | None = None,
     ) -> Logits:
         """What the model gives for vertices of a graph, of which all neighbours count.
 
-        `vertices` are ids, a mask, a split's name, or None for all in the order of `graph.ids`.
-        float32 of shape (n, outputs). The graph may be another than the model's. Raises
-        `InputError` if its features have another width, `BudgetError` where `memory` is too small.
+        Of a heterogeneous graph, for nodes of the type that is classified, of whose neighbours as
+        many count as were trained with. `vertices` are ids, a mask, a split's name, or None for all
+        in the order of `graph.ids`. float32 of shape (n, outputs). The graph may be another than
+        the model's. Raises `InputError` if its types or widths of features are others,
+        `BudgetError` where `memory` is too small.
         """
+        options = replace(self.options, memory=memory, device="cpu")
+        opened, evaluator = self._opened(graph, options)
+        ids = np.asarray(opened.ids)
+        wanted = seeds_of(opened, vertices)
+        positions = np.searchsorted(ids, wanted)
+        if (ids.take(positions, mode="clip") != wanted).any():
+            raise InputError.of("evaluate the model on", "vertices", expected="ids of the graph")
+        held = 8 * self.outputs * len(positions)
+        nothing = Part(lambda _memory: 0)
+        share(memory, held, nothing, evaluator.ways([positions]))
+        return evaluator.logits(self.model, positions)
+
+    def _opened(self, graph: Any, options: TrainOptions) -> tuple[Graph, Evaluator]:
+        """The graph of the vertices that are evaluated, and what does it."""
+        if self.types is not None:
+            typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
+            shape = shape_of(typed, self.types.target, options.features)
+            if shape != self.types:
+                raise InputError.of(
+                    "evaluate the model on",
+                    typed.path,
+                    expected=f"types and features as {self.types}",
+                    got=shape,
+                )
+            evaluator = TypedEvaluator(typed, shape.target, options, self.outputs)
+            return typed[shape.target], evaluator
         opened = graph if isinstance(graph, Graph) else open(graph, threads=1)
-        width = check_features(opened, self.options.features)
+        width = check_features(opened, options.features)
         if width != self.features:
             raise InputError.of(
                 "evaluate the model on",
@@ -64,17 +97,7 @@ class SavedModel:
                 expected=f"{self.features} features",
                 got=width,
             )
-        ids = np.asarray(opened.ids)
-        wanted = seeds_of(opened, vertices)
-        positions = np.searchsorted(ids, wanted)
-        if (ids.take(positions, mode="clip") != wanted).any():
-            raise InputError.of("evaluate the model on", "vertices", expected="ids of the graph")
-        options = replace(self.options, memory=memory, device="cpu")
-        evaluator = Evaluator(opened, options, self.outputs)
-        held = 8 * self.outputs * len(positions)
-        nothing = Part(lambda _memory: 0)
-        share(memory, held, nothing, evaluator.ways([positions]))
-        return evaluator.logits(self.model, positions)
+        return opened, Evaluator(opened, options, self.outputs)
 
 
 def save(path: Path, state: dict[str, Any], options: TrainOptions, shape: dict[str, Any]) -> None:
@@ -99,13 +122,17 @@ def load(path: str | os.PathLike[str]) -> SavedModel:
     known = {field.name for field in fields(TrainOptions)}
     given = {name: value for name, value in state["options"].items() if name in known}
     options = TrainOptions(**given)
-    model = build_model(options, state["features"], state["outputs"])
+    types = TypedShape(**state["types"]) if "types" in state else None
+    if types is None:
+        model = build_model(options, state["features"], state["outputs"])
+    else:
+        model = build_typed_model(options, types, state["outputs"])
     try:
         model.load_state_dict(state["model"])
     except RuntimeError as error:
         raise FormatError.of("read the model", path, got=error) from error
     names = ("features", "outputs", "graph", "score")
-    return SavedModel(model.eval(), options, **{name: state[name] for name in names})
+    return SavedModel(model.eval(), options, **{name: state[name] for name in names}, types=types)
 
 
 def classified(parts: Iterator[Logits], rows: int) -> tuple[NDArray[Any], NDArray[Any]]:

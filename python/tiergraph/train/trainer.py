@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -23,10 +24,10 @@ from ..loaders.link import LinkNeighborLoader
 from ..loaders.node import NeighborLoader
 from ..loaders.shrinking import notes_of
 from . import checkpoint, saved
-from .activations import Step, measured_bytes
+from .activations import Step, made_up, measured_bytes
 from .data import check_features, class_labels, class_weights, splits_of
 from .evaluate import Evaluator
-from .models import build_model, forward, prepare
+from .models import build_model, dropped, forward, prepare
 from .options import TrainOptions
 from .schedule import rate
 from .scores import accuracy, score, score_name
@@ -85,17 +86,17 @@ class Trainer:
         self._train: Chosen
         self._val: Chosen
         self._test: Chosen
-        # It runs no passes: loaders open it for themselves.
-        graph = self.graph = open(path, threads=1)
-        self.width = check_features(graph, options.features)
+        graph = self.graph = self._open(path)
+        self.width = self._width(graph)
         self.outputs = self._prepare(graph)
         self._choose_batch_size()
         options = self.options
         torch.manual_seed(options.seed)
-        self.model = build_model(options, self.width, self.outputs).to(self.device)
+        self.model = self._build_model().to(self.device)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
+        self._evaluator: Evaluator
         self.loader: NeighborLoader | LinkNeighborLoader
         with warnings.catch_warnings():
             # Of loaders that gave way to others, too; `_tell_what_shrank` has those that stay.
@@ -110,6 +111,18 @@ class Trainer:
         self._loss_so_far = math.nan
         if resume and checkpoint is not None:
             self._restore(checkpoint)
+
+    def _open(self, path: str) -> Graph:
+        """The graph of what is predicted. It runs no passes: loaders open it for themselves."""
+        return open(path, threads=1)
+
+    def _width(self, graph: Graph) -> int:
+        """Columns of the features that the model takes, the most where types have others."""
+        return check_features(graph, self.options.features)
+
+    def _build_model(self) -> Any:
+        """The model, before its first step."""
+        return build_model(self.options, self.width, self.outputs)
 
     def _prepare(self, graph: Graph) -> int:
         """Reads what is predicted; returns how many values the model gives."""
@@ -138,13 +151,16 @@ class Trainer:
         positions = [self._val, self._test]
         if predicts:
             positions.append(np.arange(self.graph.vertices))
-        self._evaluator = Evaluator(
-            self.graph, self.options, self.classes, lambda: self.__dict__.get("loader")
-        )
+        self._evaluator = self._make_evaluator()
         logits = 8 * self.classes * max(map(len, positions[:2]))
         held = self._held_bytes() + logits + (16 * self.graph.vertices if predicts else 0)
         ways = self._evaluator.ways(positions)
         return share(self.options.memory_bytes, held, Part(self._make_loader), ways)
+
+    def _make_evaluator(self) -> Evaluator:
+        """What evaluates the model, not made for any vertices yet."""
+        loader = partial(self.__dict__.get, "loader")
+        return Evaluator(self.graph, self.options, self.classes, loader)
 
     def _held_bytes(self) -> int:
         """Bytes of labels, ids and splits."""
@@ -181,8 +197,13 @@ class Trainer:
         if memory is None:
             return {}
 
+        row_bytes = 4 * max(self.width, options.hidden)
+
         def measured(step: Step, kept: Record) -> int:
-            return measured_bytes(self.model, step, options, self.width, kept)
+            if options.device != "cpu":
+                # An accelerator has memory of its own.
+                return 0
+            return measured_bytes(self.model, step, row_bytes, kept, self._made_up)
 
         pytorch = measured(self._try_step, self.loader.kept())
         evaluating = self._evaluation_kept()
@@ -211,6 +232,10 @@ class Trainer:
             hint=f"run with `--memory {possible}MiB`, or {smaller}" if fits else f"use {smaller}",
         )
 
+    def _made_up(self, kept: Record, part: int) -> Any:
+        """A batch of one in `part` of the nodes and edges of the largest of a loader."""
+        return made_up(kept, self.options, self.width, part)
+
     def _evaluation_kept(self) -> Record | None:
         """What evaluation's loader tells of its largest batch; None without one."""
         return self._evaluator.kept()
@@ -224,7 +249,7 @@ class Trainer:
     def _try_forward(self, model: Any, batch: Any) -> None:
         """An evaluation on a copy of the model."""
         with pyg.torch().no_grad():
-            forward(model.eval(), batch, prepare(batch.x, self.options), self.options)
+            self._logits(model.eval(), batch)
 
     def _loader(self, graph: Graph, memory: int | None) -> NeighborLoader | LinkNeighborLoader:
         options = self.options
@@ -283,14 +308,17 @@ class Trainer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the best epoch's model to `path`, for `tiergraph.train.load`."""
         self._take_best()
-        info = self.graph.info()
-        shape = {
-            "features": self.width,
+        shape = self._saved() | {
             "outputs": self.outputs,
-            "graph": {name: info[name] for name in ("vertices", "edges", "directed", "source")},
             "score": None if math.isinf(self.best["score"]) else self.best["score"],
         }
         saved.save(Path(path), self.model.state_dict(), self.options, shape)
+
+    def _saved(self) -> Record:
+        """What a saved model tells of its graph."""
+        info = self.graph.info()
+        names = ("vertices", "edges", "directed", "source")
+        return {"features": self.width, "graph": {name: info[name] for name in names}}
 
     def logits(self, positions: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """What the best epoch's model gives for vertices: float32 of shape (n, classes).
@@ -362,15 +390,21 @@ class Trainer:
 
     def _loss(self, model: Any, batch: Any) -> tuple[Any, int, int]:
         """A batch's mean loss as a tensor, how many were right, and of how many."""
-        torch, options = pyg.torch(), self.options
-        x = prepare(batch.x, options)
-        if options.input_dropout > 0:
-            x = torch.nn.functional.dropout(x, options.input_dropout)
-        labels = batch.y[: batch.batch_size].reshape(-1).long()
-        logits = forward(model, batch, x, options)
-        loss = torch.nn.functional.cross_entropy(logits, labels, self._weights)
+        seeds = self._seeds(batch)
+        labels = seeds.y[: seeds.batch_size].reshape(-1).long()
+        logits = self._logits(model, batch)
+        loss = pyg.torch().nn.functional.cross_entropy(logits, labels, self._weights)
         hits = int((logits.argmax(dim=1) == labels).sum())
-        return loss, hits, batch.batch_size
+        return loss, hits, seeds.batch_size
+
+    def _seeds(self, batch: Any) -> Any:
+        """What has the labels of a batch's seeds, and their number."""
+        return batch
+
+    def _logits(self, model: Any, batch: Any) -> Any:
+        """What the model gives for a batch's seeds: of shape (seeds, classes)."""
+        x = dropped(prepare(batch.x, self.options), self.options, model.training)
+        return forward(model, batch, x, self.options)
 
     def _tell_evaluated(self, done: int, total: int) -> None:
         """Tells who watches that an evaluation goes on."""
@@ -446,5 +480,6 @@ NOT_VALIDATED: Record = {"accuracy": None, "validated": False, "seconds_evaluate
 
 def _moved_bytes(batch: Any) -> int:
     """Bytes of a batch on an accelerator."""
-    tensors = (value for value in batch.to_dict().values() if hasattr(value, "element_size"))
+    values = (value for store in batch.stores for value in store.values())
+    tensors = (value for value in values if hasattr(value, "element_size"))
     return sum(t.numel() * t.element_size() for t in tensors if t.device.type != "cpu")
