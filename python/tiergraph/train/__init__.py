@@ -7,7 +7,7 @@ from .options import TrainOptions
 from .runs import train_seeds
 from .saved import SavedModel, load
 from .trainer import Trainer
-from .typed_trainer import TypedTrainer
+from .typed.trainer import TypedTrainer
 
 __all__ = [
     "LinkTrainer",

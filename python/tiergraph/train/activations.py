@@ -14,7 +14,7 @@ from typing import Any
 from .. import pyg
 from ..hetero import EdgeType, HeteroGraph
 from .options import TrainOptions
-from .typed_models import TypedShape
+from .typed.models import TypedShape
 
 Step = Callable[[Any, Any], object]
 """A step of `(model, batch)`."""

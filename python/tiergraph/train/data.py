@@ -10,7 +10,7 @@ from ..graph import Graph
 from ..hetero import HeteroGraph
 from ..inputs import positions_of
 from .options import ClassWeights, TrainOptions
-from .typed_models import TypedShape
+from .typed.models import TypedShape
 
 UNLABELLED = -1
 

@@ -22,8 +22,8 @@ from .evaluate import Evaluator, Logits
 from .models import build_model
 from .options import TrainOptions
 from .shares import Part, share
-from .typed_evaluate import TypedEvaluator
-from .typed_models import TypedShape, build_typed_model
+from .typed.evaluate import TypedEvaluator
+from .typed.models import TypedShape, build_typed_model
 
 KIND = "model"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..graph import Graph
-from ..hetero import open_hetero
-from ..loaders.node import NeighborLoader
-from .activations import made_up_of_types
-from .data import shape_of, target_of
-from .evaluate import Evaluator
-from .trainer import Record, Trainer
-from .typed_evaluate import TypedEvaluator
-from .typed_models import build_typed_model
+from ...graph import Graph
+from ...hetero import open_hetero
+from ...loaders.node import NeighborLoader
+from ..activations import made_up_of_types
+from ..data import shape_of, target_of
+from ..evaluate import Evaluator
+from ..trainer import Record, Trainer
+from .evaluate import TypedEvaluator
+from .models import build_typed_model
 
 
 class TypedTrainer(Trainer):

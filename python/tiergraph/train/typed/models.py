@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .. import pyg
-from ..errors import InputError
-from ..hetero import EdgeType
-from .models import dropped, prepare
-from .options import TrainOptions
+from ... import pyg
+from ...errors import InputError
+from ...hetero import EdgeType
+from ..models import dropped, prepare
+from ..options import TrainOptions
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..hetero import HeteroGraph
-from .evaluate import Evaluator, Parts, Positions
-from .options import TrainOptions
-from .shares import Part
+from ...hetero import HeteroGraph
+from ..evaluate import Evaluator, Parts, Positions
+from ..options import TrainOptions
+from ..shares import Part
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,0 +1,1 @@
+"""Training on heterogeneous graphs: models, evaluation and the trainer by type."""
