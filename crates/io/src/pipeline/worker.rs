@@ -75,12 +75,6 @@ struct Taken {
     arrived: VecDeque<Done>,
 }
 
-impl Taken {
-    fn is_empty(&self) -> bool {
-        self.waiting.is_none() && self.in_flight == 0 && self.arrived.is_empty()
-    }
-}
-
 /// A worker's engine and buffers, and what it has begun.
 pub struct Worker {
     number: usize,
@@ -206,13 +200,11 @@ impl Worker {
         (is_reading, is_resident_waiting): (bool, bool),
     ) -> Result<()> {
         let since = Instant::now();
-        let must_wait = !is_reading || is_resident_waiting;
-        let given = self.take_back(pass, consumer, must_wait)?;
-        if given == 0 && must_wait && !is_reading {
-            return Err(stuck());
-        }
-        if given == 0 && is_reading {
-            self.poll(pass, Wait::One)?;
+        let given = self.take_back(pass, consumer, !is_reading || is_resident_waiting)?;
+        match (given, is_reading) {
+            (0, true) => self.poll(pass, Wait::One)?,
+            (0, false) => return Err(stuck()),
+            _ => {}
         }
         pass.around.totals.waited(since);
         pass.around.trace.span("wait", "read", self.number as u32, since);
@@ -443,9 +435,9 @@ impl Worker {
         consumer.idle().map(|_| ())
     }
 
-    /// Whether nothing of any pass is in flight or waits here.
+    /// Whether no read of any pass is in flight.
     pub fn is_idle(&self) -> bool {
-        self.engine.in_flight() == 0 && self.now.is_empty() && self.later.is_empty()
+        self.engine.in_flight() == 0
     }
 
     /// Waits for every read in flight and takes all buffers back: what is left of one pass must not

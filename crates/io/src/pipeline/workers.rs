@@ -132,7 +132,7 @@ impl ReadWorkers {
     /// their reads, if it is on.
     fn complete(&mut self, trace: &Trace) -> Result<()> {
         if !trace.is(&self.trace) {
-            self.drain(&Totals::default())?;
+            self.drain()?;
             self.workers.clear();
             self.trace = trace.clone();
         }
@@ -154,17 +154,17 @@ impl ReadWorkers {
         Ok(())
     }
 
-    /// Ends all reads in flight.
+    /// Ends all reads in flight, whose bytes nobody will have.
     ///
     /// # Errors
     /// The system gives no threads.
-    pub fn drain(&mut self, totals: &Totals) -> Result<()> {
+    fn drain(&mut self) -> Result<()> {
         self.ahead = None;
         // Most passes leave nothing, and then nobody needs to be woken.
         if self.workers.iter().all(|worker| lock(worker).is_idle()) {
             return Ok(());
         }
-        self.on_all(|_, worker| worker.drain(totals))
+        self.on_all(|_, worker| worker.drain(&Totals::default()))
     }
 
     /// Calls `work` with every worker, each on its thread.
@@ -177,7 +177,7 @@ impl ReadWorkers {
 impl Drop for ReadWorkers {
     fn drop(&mut self) {
         // An engine that is dropped on another thread leaks what it reads into.
-        let _ = self.drain(&Totals::default());
+        let _ = self.drain();
     }
 }
 
