@@ -185,6 +185,7 @@ mod tests {
         cache.set_capacity(2 * 4096 + 100);
         let left: Vec<u64> = (0..5).filter(|&b| cache.contains(key(b))).collect();
         assert_eq!(left, [0, 1]);
-        assert_eq!(cache.resident_bytes(), 8192);
+        assert_eq!((cache.resident_bytes(), cache.left()), (8192, 100));
+        assert_eq!(cache.capacity(), 2 * 4096 + 100);
     }
 }

@@ -262,14 +262,33 @@ mod tests {
         assert_eq!(chosen(Placement::Hybrid(0.3)), these(&[0, 1], &[0]));
         assert_eq!(chosen(Placement::Hybrid(7.0)), these(&[], &[0, 1]));
         assert_eq!(choose(Placement::Unified, &[], &[], 1000), Chosen::default());
+        // With more room, the one that saves nothing is still left out.
+        let chosen = |placement| choose(placement, &t, &f, 450);
+        assert_eq!(chosen(Placement::TopologyFirst), these(&[0, 1, 2], &[0]));
+        assert_eq!(chosen(Placement::FeaturesFirst), these(&[0, 1], &[0, 1]));
+        for placement in [Placement::Unified, Placement::TopologyFirst, Placement::Hybrid(0.5)] {
+            assert_eq!(choose(placement, &t, &f, 1000), these(&[0, 1, 2], &[0, 1]));
+        }
+        assert_eq!(choose(Placement::TopologyFirst, &t, &f, 300), these(&[0, 1, 2], &[]));
+    }
+
+    #[test]
+    fn chunks_of_different_sizes_are_compared_by_what_a_byte_saves() {
+        let chunk = |kind, bytes, saves| chunks(kind, [Item { bytes, saves }].into_iter(), bytes);
+        let (t, f) = (chunk(Kind::Topology, 1000, 30), chunk(Kind::Features, 100, 20));
+        let chosen = |capacity| {
+            let Chosen { topology, features } = choose(Placement::Unified, &t, &f, capacity);
+            (topology.len(), features.len())
+        };
+        assert_eq!((chosen(1050), chosen(1100)), ((0, 1), (1, 1)));
     }
 
     #[test]
     fn chunks_hold_as_many_items_as_fit() {
         let item = |bytes| Item { bytes, saves: 1 };
         let cut = chunks(Kind::Features, [60, 40, 1, 500, 2].map(item).into_iter(), 100);
-        let found: Vec<_> = cut.iter().map(|c| (c.items.clone(), c.bytes)).collect();
-        assert_eq!(found, [(0..2, 100), (2..3, 1), (3..4, 500), (4..5, 2)]);
+        let found: Vec<_> = cut.iter().map(|c| (c.items.clone(), c.bytes, c.saves)).collect();
+        assert_eq!(found, [(0..2, 100, 2), (2..3, 1, 1), (3..4, 500, 1), (4..5, 2, 1)]);
     }
 
     #[test]

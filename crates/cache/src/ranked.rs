@@ -95,7 +95,7 @@ mod tests {
         for bound in [0, 1, 63, 64, 65, 1000] {
             let members: Vec<u64> = (0..bound).filter(|n| n % 7 == 0 || n % 64 == 63).collect();
             let set = RankedSet::new(bound, members.iter().rev().copied().chain([bound]));
-            assert_eq!(set.len(), members.len() as u64);
+            assert_eq!((set.len(), set.is_empty()), (members.len() as u64, bound == 0));
             assert_eq!(set.resident_bytes(), RankedSet::bytes_below(bound));
             for number in 0..bound + 70 {
                 let rank = members.binary_search(&number).ok().map(|rank| rank as u64);

@@ -49,15 +49,15 @@ impl<T> Slots<T> {
     }
 }
 
-/// Hands up to `room` of `reads` to `inner`, each with its slot's number for a tag; the slots hold what
-/// `entry` makes of them.
+/// Hands up to `room` of `reads`, no more than there are free slots, to `inner`, each with its slot's
+/// number for a tag; the slots hold what `entry` makes of them.
 pub(crate) fn submit_numbered<T>(
     inner: &mut impl ReadEngine,
     slots: &mut Slots<T>,
     (reads, room): (&mut VecDeque<Read>, usize),
     entry: impl Fn(&Read) -> T,
 ) {
-    let room = room.min(slots.capacity() - slots.used()).min(reads.len());
+    let room = room.min(reads.len());
     let mut below: VecDeque<Read> = VecDeque::with_capacity(room);
     let mut tags = Vec::with_capacity(room);
     for read in reads.drain(..room) {
@@ -76,7 +76,32 @@ pub(crate) fn submit_numbered<T>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tiergraph_mem::AlignedBuf;
+
     use super::*;
+    use crate::engine::Null;
+    use crate::{FileSet, Wait};
+
+    #[test]
+    fn reads_that_the_engine_below_has_no_room_for_come_back_as_they_were() {
+        let mut files = FileSet::new();
+        let file = files.open("/dev/null".as_ref()).unwrap();
+        let read = |tag| {
+            let to = AlignedBuf::zeroed(4096).unwrap().into();
+            Read { file, offset: 0, len: 4096, to, at: 0, tag }
+        };
+        let (mut inner, mut slots) = (Null::new(Arc::new(files), 2), Slots::new(8));
+        let mut reads: VecDeque<Read> = (70..75).map(read).collect();
+        submit_numbered(&mut inner, &mut slots, (&mut reads, 4), |read| read.tag);
+        assert_eq!(reads.iter().map(|read| read.tag).collect::<Vec<_>>(), [72, 73, 74]);
+        assert_eq!(slots.used(), 2);
+        let mut done = Vec::new();
+        inner.poll(&mut done, Wait::All).unwrap();
+        let tags: Vec<u64> = done.iter().map(|done| slots.remove(done.tag).unwrap()).collect();
+        assert_eq!(tags, [70, 71]);
+    }
 
     #[test]
     fn a_slot_is_used_again_only_after_it_was_emptied() {

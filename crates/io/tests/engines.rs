@@ -11,8 +11,10 @@ use proptest::prelude::*;
 use tiergraph_core::ErrorKind;
 use tiergraph_io::engine::{Posix, ReaderThreads, Uring, uring};
 use tiergraph_io::{
-    Access, EngineChoice, Extent, FileSet, Opening, ReadEngine, StripeSource, Wait, open_engine,
+    Access, Destination, EngineChoice, EngineFactory, EnginePool, Extent, FileSet, Opening,
+    ReadEngine, StripeSource, Wait, open_engine,
 };
+use tiergraph_mem::AlignedBuf;
 
 const CHOICES: [EngineChoice; 4] =
     [EngineChoice::Auto, EngineChoice::Posix, EngineChoice::PosixPool, EngineChoice::Null];
@@ -98,6 +100,7 @@ fn a_full_engine_gives_the_read_back_and_a_polled_one_takes_it() {
     for mut engine in test.engines(2) {
         let mut reads: VecDeque<_> =
             (0..3).map(|i| test.read(i * PAGE, PAGE, i as u64 + 1)).collect();
+        engine.submit(&mut reads);
         engine.submit(&mut reads);
         let refused = &reads[0];
         assert_eq!((reads.len(), refused.tag, refused.to.len()), (1, 3, PAGE), "{}", engine.name());
@@ -213,6 +216,17 @@ fn engines_are_named_in_reports() {
         Ok(()) => assert_eq!(report.why, "io_uring works here"),
         Err(reason) => assert_eq!((report.engine, report.why), ("posix-pool", reason)),
     }
+    for engine in test.engines(2) {
+        let reads_when_polled = engine.name() == "posix";
+        assert_eq!(engine.reads_when_polled(), reads_when_polled, "{}", engine.name());
+        assert_eq!(Box::new(engine).reads_when_polled(), reads_when_polled);
+    }
+    for (choice, reads_when_polled) in [(EngineChoice::Posix, true), (EngineChoice::Null, false)] {
+        let factory: EngineFactory = Arc::new(move |files| open_engine(choice, files, 2));
+        let engines = EnginePool::new(Arc::clone(&test.files), factory, 1);
+        assert!(Arc::ptr_eq(engines.files(), &test.files));
+        assert_eq!(engines.lease().unwrap().reads_when_polled(), reads_when_polled);
+    }
     assert_eq!(Posix::new(Arc::clone(&test.files), 0).capacity(), 1);
     assert_eq!(ReaderThreads::posix(&test.files, 12).unwrap().capacity(), 12);
 }
@@ -253,4 +267,10 @@ fn extents_of_a_device_are_read_as_one_file() {
         let error = FileSet::new().open_extents(&[source(wrong)], PAGE as u64).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Format, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_destination_without_bytes_is_empty() {
+    let destination = |bytes| Destination::from(AlignedBuf::zeroed(bytes).unwrap());
+    assert!(destination(0).is_empty() && !destination(PAGE).is_empty());
 }

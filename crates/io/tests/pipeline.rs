@@ -241,6 +241,7 @@ fn every_consumer_of_every_engine_gets_each_block_once() {
     use NextPass::{Same, Unknown};
     let all: Vec<usize> = (0..BLOCKS).collect();
     let some: Vec<usize> = (0..BLOCKS).filter(|block| block % 5 == 0).collect();
+    let reversed: Vec<usize> = (0..BLOCKS).rev().collect();
     let manners =
         [(Manner::AtOnce, 1), (Manner::AtOnce, 3), (Manner::Later, 2), (Manner::Ahead, 2)];
     for kind in kinds() {
@@ -257,6 +258,10 @@ fn every_consumer_of_every_engine_gets_each_block_once() {
                     assert_eq!(bytes, ((BLOCKS - here) * BLOCK) as u64, "{what}, pass {pass}");
                 }
                 assert_eq!(set.cache.resident_bytes(), (resident * BLOCK) as u64, "{what}");
+                // What was resident when the next pass began is read again where it is so no more.
+                set.pass(&all, Same, &mut takers).unwrap();
+                set.cache.set_capacity(0);
+                assert_eq!(set.pass(&all, Unknown, &mut takers).unwrap().0, all, "{what}");
                 // What was begun for a pass that does not come is forgotten.
                 set.pass(&all, Same, &mut takers).unwrap();
                 for taker in &mut takers {
@@ -264,6 +269,12 @@ fn every_consumer_of_every_engine_gets_each_block_once() {
                 }
                 let (got, _) = set.pass(&some, Unknown, &mut takers).unwrap();
                 assert_eq!(got, some, "{what}");
+                // Another order, in which as many must be read.
+                let mut set = Setting::new(kind, threads, 0);
+                let mut takers = set.takers(manner, &all, &never);
+                set.pass(&all, Same, &mut takers).unwrap();
+                takers.iter_mut().for_each(|taker| taker.get_mut().unwrap().blocks = &reversed);
+                assert_eq!(set.pass(&reversed, Unknown, &mut takers).unwrap().0, all, "{what}");
             }
         }
     }

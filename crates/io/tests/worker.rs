@@ -177,6 +177,7 @@ impl Consumer for Holder {
 struct Scene {
     test: TestFile,
     calls: Calls,
+    engines: Arc<EnginePool>,
     workers: ReadWorkers,
     cache: BlockCache,
     totals: Totals,
@@ -199,9 +200,12 @@ impl Scene {
             Ok((Box::new(engine) as _, report))
         });
         let engines = EnginePool::new(Arc::clone(&test.files), factory, 1);
-        let workers = ReadWorkers::new(Arc::new(ThreadPool::new(1)), engines, move |_| buffers());
+        let workers =
+            ReadWorkers::new(Arc::new(ThreadPool::new(1)), Arc::clone(&engines), move |_| {
+                buffers()
+            });
         let (cache, totals) = (BlockCache::new(0), Totals::default());
-        Self { test, calls, workers, cache, totals, len }
+        Self { test, calls, engines, workers, cache, totals, len }
     }
 
     fn holder(&self, keeps: usize) -> Holder {
@@ -480,4 +484,41 @@ fn as_many_locked_buffers_become_resident_as_there_are_others_in_their_place() {
     }
     // Resident neighbours go out in the order of their addresses.
     assert!(holder.addresses[..3].is_sorted() || holder.addresses[3..].is_sorted());
+}
+
+/// Reads that were given to the engine.
+fn submitted(calls: &str) -> usize {
+    calls.split(", ").filter_map(|call| call.strip_prefix("submit ")?.parse::<usize>().ok()).sum()
+}
+
+#[test]
+fn the_next_pass_is_read_ahead_once_no_more_blocks_become_resident() {
+    for (room, submits) in [(0, [6, 3, 3]), (1, [3, 4, 2]), (3, [3, 0, 0])] {
+        let mut scene = Scene::new(script(Completes::Awaited, 4), LARGE, buffers(4));
+        scene.cache.set_capacity((room * LARGE) as u64);
+        let mut holder = scene.holder(0);
+        let calls = [(); 3].map(|()| submitted(&scene.calls(3, NextPass::Same, &mut holder)));
+        assert_eq!(calls, submits, "{room} blocks may become resident");
+    }
+    // Room that no buffer can be spared for keeps nothing.
+    let mut scene = Scene::new(script(Completes::Awaited, 4), LARGE, locked(4, 0));
+    scene.cache.set_capacity(1 << 30);
+    let mut holder = scene.holder(0);
+    assert_eq!(submitted(&scene.calls(3, NextPass::Same, &mut holder)), 6);
+    let mut scene = Scene::new(script(Completes::Awaited, 4), LARGE, locked(4, 1));
+    scene.cache.set_capacity(1 << 30);
+    let mut holder = scene.holder(0);
+    assert_eq!(submitted(&scene.calls(3, NextPass::Same, &mut holder)), 3);
+}
+
+#[test]
+fn an_engine_that_failed_does_not_come_back_to_its_pool() {
+    for (completes, idle) in [(Completes::AtOnce, 1), (Completes::Never, 0)] {
+        let scene = Scene::new(script(completes, 2), LARGE, buffers(2));
+        let mut engine = scene.engines.lease().unwrap();
+        let polls = [Wait::No, Wait::No].map(|wait| engine.poll(&mut Vec::new(), wait).is_ok());
+        assert_eq!(polls, [idle == 1; 2]);
+        drop(engine);
+        assert_eq!(format!("{:?}", scene.engines), format!("EnginePool({idle} idle)"));
+    }
 }

@@ -151,3 +151,79 @@ impl fmt::Debug for Buffers {
         write!(f, "Buffers({small} small, {large} large free)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 4 * SMALL_READ_BYTES;
+
+    fn taken(buffers: &mut Buffers, len: usize, is_idle: bool) -> Option<usize> {
+        buffers.take(len, is_idle).unwrap().map(|buffer| buffer.len())
+    }
+
+    #[test]
+    fn reads_up_to_64_kib_have_small_buffers_and_others_large_ones() {
+        let mut buffers = Buffers::of_blocks(BLOCK, 1, 1);
+        assert_eq!(taken(&mut buffers, 64 * 1024 + 4096, true), Some(BLOCK));
+        assert_eq!(taken(&mut buffers, 64 * 1024, true), Some(64 * 1024));
+        assert_eq!((taken(&mut buffers, BLOCK, true), taken(&mut buffers, 1, true)), (None, None));
+        // A block that is smaller than that has buffers of its size.
+        assert_eq!(taken(&mut Buffers::of_blocks(8192, 1, 1), 4096, true), Some(8192));
+    }
+
+    #[test]
+    fn large_buffers_are_made_in_pairs_and_a_single_one_only_where_nothing_is_in_flight() {
+        let mut buffers = Buffers::of_blocks(BLOCK, 3, 0);
+        assert_eq!(taken(&mut buffers, BLOCK, false), Some(BLOCK));
+        assert_eq!(buffers.free_bytes(), BLOCK as u64);
+        assert_eq!(format!("{buffers:?}"), "Buffers(0 small, 1 large free)");
+        assert_eq!(taken(&mut buffers, BLOCK, false), Some(BLOCK));
+        assert_eq!((taken(&mut buffers, BLOCK, false), buffers.free_bytes()), (None, 0));
+        assert_eq!(taken(&mut buffers, BLOCK, true), Some(BLOCK));
+        assert_eq!(taken(&mut buffers, BLOCK, true), None);
+        let mut pair = Buffers::of_blocks(BLOCK, 4, 0);
+        assert_eq!(
+            [(); 5].map(|()| taken(&mut pair, BLOCK, false).is_some()).map(u8::from),
+            [1, 1, 1, 1, 0]
+        );
+    }
+
+    #[test]
+    fn in_place_of_a_resident_buffer_one_of_its_size_may_be_made() {
+        let mut buffers = Buffers::of_blocks(BLOCK, 0, 0);
+        assert!(!buffers.is_by_address() && buffers.may_replace() && buffers.can_replace());
+        buffers.replace(BLOCK);
+        assert_eq!(taken(&mut buffers, 4096, true), None);
+        assert_eq!(taken(&mut buffers, BLOCK, true), Some(BLOCK));
+        buffers.replace(SMALL_READ_BYTES);
+        assert_eq!(taken(&mut buffers, BLOCK, true), None);
+        assert_eq!(taken(&mut buffers, 4096, true), Some(SMALL_READ_BYTES));
+        assert_eq!(taken(&mut buffers, 4096, true), None);
+    }
+
+    #[test]
+    fn locked_buffers_are_replaced_while_there_are_others() {
+        let none = Buffers::locked(AlignedBuf::batch(2, 4096).unwrap(), None);
+        assert!(none.is_by_address() && !none.may_replace());
+        let spares = std::sync::Mutex::new(AlignedBuf::batch(1, 4096).unwrap());
+        let next = move || spares.lock().unwrap().pop();
+        let mut buffers = Buffers::locked(Vec::new(), Some(Arc::new(next)));
+        assert!(buffers.may_replace() && buffers.can_replace() && buffers.can_replace());
+        buffers.replace(4096);
+        assert_eq!(buffers.free_bytes(), 4096);
+        // Whether there is a second one is known once it is asked for.
+        assert!(buffers.may_replace() && !buffers.can_replace() && !buffers.may_replace());
+        assert_eq!(buffers.free_bytes(), 4096);
+    }
+
+    #[test]
+    fn locked_buffers_are_taken_in_the_order_of_their_addresses() {
+        let mut free = AlignedBuf::batch(4, 4096).unwrap();
+        free.swap(0, 2);
+        let mut buffers = Buffers::locked(free, None);
+        let mut address = || buffers.take(4096, true).unwrap().unwrap().as_ptr();
+        let addresses = [(); 4].map(|()| address());
+        assert!(addresses.is_sorted(), "{addresses:?}");
+    }
+}

@@ -94,10 +94,8 @@ impl Shares {
     pub(super) fn next(&self, worker: usize) -> Option<usize> {
         let workers = self.0.len();
         (0..workers).map(|i| &self.0[(worker + i) % workers]).find_map(|(next, end)| {
-            if next.load(Ordering::Relaxed) >= *end {
-                return None;
-            }
-            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|i| i < end)
+            let after = |i: usize| (i < *end).then_some(i + 1);
+            next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).ok()
         })
     }
 
