@@ -192,7 +192,7 @@ fn weights(graph: &Graph, weighted: bool) -> Weights {
 
 /// Lists that all threads add to.
 struct Filling {
-    /// For each vertex, the place in `arcs` of the next arc that is added to its list.
+    /// For each vertex, the index in `arcs` of the next arc that is added to its list.
     ends: Array<AtomicU32>,
     arcs: Stored,
 }
@@ -224,7 +224,7 @@ impl Filling {
         if fits.into_inner() { Ok(()) } else { Err(other_degrees(graph)) }
     }
 
-    /// Adds an arc; false where there is no place for it.
+    /// Adds an arc; false where there is no room for it.
     #[inline(always)]
     fn put(&self, from: u32, to: u32, weight: f64) -> bool {
         let Some(end) = self.ends.get(from as usize) else { return false };

@@ -128,8 +128,8 @@ pub(crate) struct Values<T> {
 impl<T> Values<T> {
     /// The values of `vertex`, followed by those of the vertices after it in its chunk.
     pub(crate) fn of(&self, vertex: usize) -> &[T] {
-        let place = vertex % (1 << self.log2) * self.width;
-        &self.chunks[vertex >> self.log2][place..]
+        let first = vertex % (1 << self.log2) * self.width;
+        &self.chunks[vertex >> self.log2][first..]
     }
 }
 

@@ -47,7 +47,7 @@ impl Event {
         Ok(Self { device: device.clone(), handle })
     }
 
-    /// Places the event behind all work that `stream` was given so far.
+    /// Puts the event behind all work that was submitted to `stream` so far.
     ///
     /// # Errors
     /// Any error of the driver.
@@ -109,7 +109,7 @@ pub struct Copying<B: Default = AlignedBuf> {
 }
 
 impl<B: Default> Copying<B> {
-    /// The work that `stream` was given so far, which reads `buffers`.
+    /// The work that was submitted to `stream` so far, which reads `buffers`.
     pub(crate) fn until(event: Event, stream: &Stream, buffers: B) -> Result<Self> {
         match event.record(stream) {
             Ok(()) => Ok(Self { buffers, event: Some(event) }),

@@ -53,7 +53,7 @@ impl Module {
     }
 }
 
-/// A kernel of a module, which streams can be given.
+/// A kernel of a module, to be submitted to streams.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// The device that has the module.
@@ -113,7 +113,7 @@ impl Kernel {
     /// Submits the kernel with its `parameters` to `stream`.
     ///
     /// # Errors
-    /// Any error of the driver; what fails in the kernel is given by a later call.
+    /// Any error of the driver; an error inside the kernel is reported by a later call.
     ///
     /// # Safety
     /// The kernel takes parameters of this number and these layouts. Every address in them is of

@@ -1,9 +1,9 @@
 //! CUDA, found at run time: a machine without it loses nothing, and nothing links against it.
 //!
 //! [`Device`] is a GPU's primary context; [`DeviceBuf`] its memory, [`PinnedPool`] host memory that
-//! it copies from at full speed, [`Stream`] an order of work, [`DirectFile`] a file that is read
+//! it copies from at full speed, [`Stream`] a queue of work, [`DirectFile`] a file that is read
 //! straight into device memory. Kernels are CUDA C++ in `kernels/`, compiled by NVRTC for the device
-//! that is there and kept on disk ([`cubins`]); each family has its launcher in the Rust file of the
+//! that is there and cached on disk ([`cubins`]); each family has its launcher in the Rust file of the
 //! same stem, with the shapes checked before a launch.
 #![allow(unsafe_code)]
 

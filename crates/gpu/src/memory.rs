@@ -76,7 +76,7 @@ impl<T: Pod> DeviceBuf<T> {
 /// A pointer as kernels have it: the address of a `T`, or of the first of several side by side, in
 /// memory that they reach.
 ///
-/// Nothing keeps the memory: a [`DeviceBuf`] that drops waits for the kernels that were given before.
+/// It does not own the memory: a [`DeviceBuf`] that drops first waits for the kernels that use it.
 #[repr(transparent)]
 pub struct DevicePtr<T> {
     address: Address,

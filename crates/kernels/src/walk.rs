@@ -265,7 +265,7 @@ impl Steps {
         Some((self.lanes, nibble_width(nibble)))
     }
 
-    /// Unpacks the next steps, at most [`MAX_STEPS`], and tells how many.
+    /// Unpacks the next steps, at most [`MAX_STEPS`], and returns how many.
     ///
     /// # Safety
     /// As [`walk`].

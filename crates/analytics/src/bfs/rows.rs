@@ -66,7 +66,7 @@ impl Search<'_> {
     }
 
     /// Claims the unvisited vertices, whose pages `rows` has, that have a neighbour in the
-    /// frontier. The others' arcs from unvisited vertices are kept, if they are few enough.
+    /// frontier. Arcs from unvisited vertices to the others are collected, if they are few enough.
     pub(super) fn pull(&mut self, rows: &RowSelection) -> Result<Frontier> {
         let (claimed, collector) = (Total::default(), Collector::new(self.residual_limit));
         let frontier = self.bits(|depth| depth == self.level)?;
@@ -111,7 +111,7 @@ impl Look<'_> {
                 !reached
             })?;
             if !reached {
-                self.keep(pulled, page, v)?;
+                self.collect(pulled, page, v)?;
             } else if v > vertices.start && v + 1 < vertices.end {
                 search.depth[v as usize].store(search.level + 1, Ordering::Relaxed);
                 pulled.claimed += 1;
@@ -123,9 +123,9 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Notes the arcs from unvisited vertices to `v`, which is far from the frontier.
+    /// Collects the arcs from unvisited vertices to `v`, which has no neighbour in the frontier.
     #[inline(never)]
-    fn keep(&self, pulled: &mut Pulled, page: &RowsPage<'_>, v: u32) -> Result<()> {
+    fn collect(&self, pulled: &mut Pulled, page: &RowsPage<'_>, v: u32) -> Result<()> {
         page.walk(u64::from(v), |u| {
             if self.unvisited.has(u) {
                 self.collector.note(&mut pulled.part, u as u32, v);

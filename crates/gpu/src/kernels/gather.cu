@@ -9,7 +9,7 @@ static const u32 NOT_RESIDENT = 0xffffffff;  // The location of a row that is in
 static const u32 AHEAD = 4;  // Loads of a lane that are in flight together.
 
 struct Arguments {
-    const u8* device_rows;  // Rows that are kept here, `stride` bytes apart.
+    const u8* device_rows;  // Rows in device memory, `stride` bytes apart.
     const u8* host_rows;    // Rows in mapped host memory.
     const u32* location;    // Of each vertex's row: below `device_count` in device memory,
                             // NOT_RESIDENT in neither memory, else in host memory, minus

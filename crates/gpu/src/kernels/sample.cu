@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
         }
         return;
     }
-    u64 kept[MOST];
+    u64 chosen[MOST];
     // Larger choices are compared where they are written; `e_id` has them plus `begin`.
     bool fits = h.fanout <= MOST;
     for (u32 k = 0; k < h.fanout; k += 2) {
@@ -189,8 +189,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
             u64 draw = (u64)words[2 * half + 1] << 32 | words[2 * half];
             u64 j = degree - h.fanout + draw_number, position = __umul64hi(draw, j + 1);
             if (fits) {
-                if (taken(kept, draw_number, position)) position = j;
-                kept[draw_number] = position;
+                if (taken(chosen, draw_number, position)) position = j;
+                chosen[draw_number] = position;
             } else {
                 if (taken(h.e_id + to, draw_number, begin + position)) position = j;
             }
@@ -198,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
         }
     }
     for (u32 k = 0; k < h.fanout; k++) {
-        u64 arc = fits ? begin + kept[k] : h.e_id[to + k];
+        u64 arc = fits ? begin + chosen[k] : h.e_id[to + k];
         h.col[to + k] = node;
         h.neighbor[to + k] = h.graph.neighbors[arc];
     }

@@ -12,7 +12,7 @@ use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 const THREADS: u32 = 128;
 const WARP: u32 = 32;
-/// A slice's place in its block has 27 bits, its segment's number too.
+/// An entry has 27 bits for the slice's first byte in its block, and as many for its segment's number.
 const LIMIT: usize = 1 << 27;
 
 /// An entry of `tiles.index`, as kernels read it: a tile's part in one block.

@@ -1,6 +1,6 @@
 // y[row] = ⊕ weight · x[column], where ⊕ is a sum, a minimum or a maximum: Graph.propagate's pass.
 //
-// A vertex has WIDTH values side by side: one, or as many as one load of 16 bytes brings. Minima and
+// A vertex has WIDTH values side by side: one, or as many as one load of 16 bytes has. Minima and
 // maxima are the CPU's bit for bit; sums are the CPU's but for their order. NaN is never the least
 // or the greatest. CPU twin: analytics::propagate. Reads 4 to 16 bytes of x an arc, and adds as many
 // of y a row of a slice.

@@ -8,7 +8,7 @@ struct Program {
     const u8* unvisited;  // Whether one of them has no depth; it may have got one in this pass.
     u32 level;
     u32 log2;
-    u32 push;  // Of rows of raw blocks, whether those at the level give, or the unvisited take.
+    u32 push;  // Over raw blocks, whether rows at the level push, or unvisited ones pull.
 
     static const bool SELECTIVE = true;
 

@@ -1,4 +1,4 @@
-// What a search asks of its vertices between two levels.
+// Which vertices a search has at a level, and which are unvisited.
 
 struct Levels {
     const u32* depth;
