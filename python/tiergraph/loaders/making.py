@@ -4,66 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
+from .. import _native, pyg
+from ..arguments.calls import warn
 from ..arguments.sizes import to_bytes
-from ..errors import BudgetError
-from ..graph import Graph
+from ..errors import BudgetError, FallbackWarning
 from ..handles import Handle
 from .collate import Collate
 from .gpu import GpuPart
-from .moving import Moved, fall_back
+from .moving import Moved
 from .options import LoaderOptions
-from .shrinking import warn_of_shrinking
-from .source import Collated, Source
+from .ordinary import OrdinaryInput
+from .shrinking import notes_of
+from .source import Source
+from .typed import TypedInput
 
 if TYPE_CHECKING:
     import torch
-
-
-class LoaderInput(Protocol):
-    """A graph of some kind, and what batches of it have."""
-
-    @property
-    def graph(self) -> Graph:
-        """The graph of the seeds."""
-
-    @property
-    def path(self) -> str:
-        """Where the graph is."""
-
-    @property
-    def not_on_gpu(self) -> str | None:
-        """What of this kernels do not sample; None if they do all."""
-
-    @property
-    def seeds(self) -> NDArray[np.uint64]:
-        """The seeds of an epoch."""
-
-    @property
-    def times(self) -> NDArray[np.int64] | None:
-        """The seeds' times."""
-
-    @property
-    def collate(self) -> Any:
-        """What makes PyG's data of a batch's arrays."""
-
-    def native(self) -> dict[str, Any]:
-        """What the native part is told."""
-
-    def close(self) -> None:
-        """Lets go of what this opened."""
 
 
 class BatchMaker:
     """Makes the batches of `given` where `options` say: on the CPU, or on a GPU if it can there."""
 
     def __init__(
-        self, given: LoaderInput, options: LoaderOptions, seeds_vary: bool = False
+        self,
+        given: OrdinaryInput | TypedInput,
+        options: LoaderOptions,
+        seeds_vary: bool = False,
     ) -> None:
         self._given, self._options, self._seeds_vary = given, options, seeds_vary
         self._handle: Handle[_native.Loader | GpuPart] = Handle("loader", given.path)
@@ -84,9 +55,12 @@ class BatchMaker:
             self._handle.device = device
             if isinstance(made, GpuPart):
                 return made
-            self._device, self._why = fall_back(device, made), made
+            self._device, self._why = pyg.device(device), made
+            text = f"batches for {device} are made on the CPU and moved there: {made}"
+            warn(text, FallbackWarning)
         loaded = _native.Loader(given.path, json.dumps(native), given.seeds, given.times)
-        warn_of_shrinking(json.loads(loaded.kept()))
+        for note in notes_of(json.loads(loaded.kept())):
+            warn(note, FallbackWarning)
         return loaded
 
     def _open_on(self, device: str, native: dict[str, Any]) -> GpuPart | str:
@@ -94,6 +68,7 @@ class BatchMaker:
         given = self._given
         if given.not_on_gpu is not None:
             return given.not_on_gpu
+        assert isinstance(given, OrdinaryInput), "graphs of several types are not on GPUs"
         memory = to_bytes(self._options.device_memory)
         labels = given.collate.labels
         try:
@@ -107,8 +82,8 @@ class BatchMaker:
         """The batches of an epoch; `transformed` gets each."""
         part = self.open()
         collate = part.collate if isinstance(part, GpuPart) else self._given.collate
-        batches = part.epoch(epoch, first, *rank)
-        return self._placed(Collated(batches, lambda native: transformed(collate(native))))
+        native = part.epoch(epoch, first, *rank)
+        return self._placed(Source.collated(native, lambda batch: transformed(collate(batch))))
 
     def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
         """The features of all vertices where batches are made on a GPU; None where they are not."""
@@ -127,12 +102,14 @@ class BatchMaker:
         """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
         part = self.open()
         assert isinstance(part, _native.Loader), "the GPU has no batches of any sizes"
-        batches = part.epoch_of(epoch, seeds, bounds, first, *rank)
-        return self._placed(Collated(batches, collate))
+        native = part.epoch_of(epoch, seeds, bounds, first, *rank)
+        return self._placed(Source.collated(native, collate))
 
-    def _placed(self, batches: Source) -> Source:
+    def _placed(self, source: Source) -> Source:
         """The batches, where they are to be handed over."""
-        return batches if self._device is None else Moved(batches, self._device)
+        if self._device is not None:
+            source.next = Moved(source.next, self._device).next
+        return source
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory, and why batches are not made on a GPU where that was asked."""

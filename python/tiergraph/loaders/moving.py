@@ -6,23 +6,20 @@ prepared by the CPU's loader; each batch moves while the one before is trained o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import pyg
-from ..arguments.calls import warn
-from ..errors import FallbackWarning
 
 if TYPE_CHECKING:
     import torch
 
-    from .source import Source
-
 
 class Moved:
-    """The batches of one epoch, with tensors on `device`."""
+    """The batches that `take` gives, with tensors on `device`."""
 
-    def __init__(self, source: Source, device: torch.device) -> None:
-        self._source, self._device = source, device
+    def __init__(self, take: Callable[[], Any | None], device: torch.device) -> None:
+        self._take, self._device = take, device
         self._stream = pyg.torch().cuda.Stream(device)
         self._ahead: tuple[Any, torch.cuda.Event] | None = None
         """The batch that moves while the one before is trained on."""
@@ -40,18 +37,9 @@ class Moved:
         data.apply(lambda tensor: tensor.record_stream(stream) or tensor)
         return data
 
-    def stats(self) -> dict[str, Any]:
-        """What was done so far: bytes by tier, pages, seconds by stage."""
-        return self._source.stats()
-
-    def close(self) -> None:
-        """Stops what prepares further batches."""
-        self._ahead = None
-        self._source.close()
-
     def _begin(self) -> tuple[Any, torch.cuda.Event] | None:
         """Starts moving the next batch, on a stream of its own."""
-        data = self._source.next()
+        data = self._take()
         if data is None:
             return None
         torch = pyg.torch()
@@ -63,10 +51,3 @@ class Moved:
             event = torch.cuda.Event()
             event.record(self._stream)
         return data, event
-
-
-def fall_back(device: str, why: str) -> torch.device:
-    """Says that batches for `device` are made on the CPU, and gives PyTorch's name of it."""
-    to: torch.device = pyg.device(device)
-    warn(f"batches for {device} are made on the CPU and moved there: {why}", FallbackWarning)
-    return to

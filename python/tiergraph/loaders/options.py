@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
+from ..handles import without
 from ..inputs import Chosen, Placement
 from .ranks import Rank
 
@@ -78,19 +79,8 @@ class LoaderOptions:
 
     def native(self) -> dict[str, Any]:
         """What the native part is told of it; None is its default."""
-        return {
-            "seed": self.seed,
-            "memory": to_bytes(self.memory),
-            "threads": self.threads,
-            "window": self.window,
-            "prefetch": self.prefetch,
-            "placement": self.placement,
-            "share_pages": self.share_pages,
-            "presample": self.presample,
-            "direction": self.direction,
-            "io": self.io,
-            "multiprocessors": self.multiprocessors,
-        }
+        others = ("features", "labels", "edge_features", "device", "device_memory")
+        return without(vars(self), *others) | {"memory": to_bytes(self.memory)}
 
 
 def check_device(device: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments.calls import warn
 from ..arguments.words import in_callers_words
-from ..errors import FallbackWarning
 
 
 def notes_of(kept: dict[str, Any]) -> list[str]:
@@ -17,9 +15,3 @@ def notes_of(kept: dict[str, Any]) -> list[str]:
     batches = "1 batch is" if window == 1 else f"{window} batches are"
     note = f"{batches} prepared together in place of {asked}, and more pages may be read"
     return [in_callers_words(f"{note}: a larger `--memory` holds more batches")]
-
-
-def warn_of_shrinking(kept: dict[str, Any]) -> None:
-    """A `FallbackWarning` for each of `notes_of`."""
-    for note in notes_of(kept):
-        warn(note, FallbackWarning)

@@ -6,23 +6,40 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Self
 
 from .. import _native
 from ..errors import InputError
 
 
-class Source(Protocol):
-    """What gives the batches of an epoch."""
+@dataclass
+class Source:
+    """A native epoch, and what takes its next batch as it is handed over; None after the last."""
 
-    def next(self) -> Any | None:
-        """The next batch; None after the last."""
+    native: _native.Epoch | _native.GpuEpoch
+    next: Callable[[], Any | None]
+
+    @classmethod
+    def collated(
+        cls, native: _native.Epoch | _native.GpuEpoch, collate: Callable[[Any], Any]
+    ) -> Source:
+        """Batches whose arrays `collate` makes PyG's data of."""
+
+        def next_batch() -> Any | None:
+            batch = native.next()
+            return None if batch is None else collate(batch)
+
+        return cls(native, next_batch)
 
     def stats(self) -> dict[str, Any]:
         """What was done so far: bytes by tier, pages, seconds by stage."""
+        stats: dict[str, Any] = json.loads(self.native.stats())
+        return stats
 
     def close(self) -> None:
         """Stops what prepares further batches."""
+        self.next = lambda: None
+        self.native.close()
 
 
 @dataclass
@@ -89,26 +106,3 @@ class Batches:
             got=got,
             hint="hand over the loader: `loader.batches(first)` begins its next epoch there",
         )
-
-
-class Collated:
-    """The batches of a native epoch; `collate` makes PyG's data of a batch's arrays."""
-
-    def __init__(
-        self, native: _native.Epoch | _native.GpuEpoch, collate: Callable[[Any], Any]
-    ) -> None:
-        self._native, self._collate = native, collate
-
-    def next(self) -> Any | None:
-        """The next batch; None after the last."""
-        batch = self._native.next()
-        return None if batch is None else self._collate(batch)
-
-    def stats(self) -> dict[str, Any]:
-        """What was done so far: bytes by tier, pages, seconds by stage."""
-        stats: dict[str, Any] = json.loads(self._native.stats())
-        return stats
-
-    def close(self) -> None:
-        """Stops what prepares further batches."""
-        self._native.close()
