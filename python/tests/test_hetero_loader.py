@@ -106,7 +106,7 @@ def check(data, twin):
 SOME = {t: [2, 0, 1] if t[1] == "cites" else [0, -1, 3] for t in EDGES}
 
 
-SMALL = [([3, 2], "39.4MiB"), ([3, 2], "41MiB"), ([-1, 2], "42MiB"), (SOME, "42MiB")]
+SMALL = [([3, 2], "39.4MiB"), ([3, 2], "41MiB"), ([-1, 2], "40.4MiB"), (SOME, "41MiB")]
 """Memory that keeps few neighbours, or none."""
 
 may_shrink = pytest.mark.filterwarnings("ignore::tiergraph.errors.FallbackWarning")
