@@ -90,7 +90,7 @@ impl GpuLoader {
     ) -> PyResult<GpuEpoch> {
         let begun = detached(py, || {
             let rank = Rank::new(rank, ranks)?;
-            let inputs = Inputs { seeds: &self.seeds, times: None, rank };
+            let inputs = Inputs { seeds: &self.seeds, times: None, rank, bounds: None };
             EngineEpoch::start(self.engine.here()?, number, inputs, first)
         })?;
         Ok(GpuEpoch::new(begun, allocate))

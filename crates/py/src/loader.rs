@@ -73,7 +73,7 @@ impl Seeded {
     }
 
     fn inputs<'a>(&'a self, times: Option<&'a [i64]>, rank: Rank) -> Inputs<'a> {
-        Inputs { seeds: &self.seeds, times, rank }
+        Inputs { seeds: &self.seeds, times, rank, bounds: None }
     }
 }
 
@@ -184,7 +184,9 @@ impl Loader {
         let seeds = seeds.as_slice()?;
         let begun = detached(py, || {
             let seeds = opened.graph.seeds_of.find(seeds)?;
-            opened.engine.epoch_of(number, &seeds, bounds, Rank::new(rank, ranks)?, first)
+            let rank = Rank::new(rank, ranks)?;
+            let inputs = Inputs { seeds: &seeds, times: None, rank, bounds: Some(&bounds) };
+            opened.engine.epoch(number, inputs, first)
         })?;
         Ok(opened.started(begun))
     }

@@ -218,7 +218,7 @@ proptest! {
             };
             let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
             let of_seeds: Vec<i64> = (0..seeds.len() as u64).map(time).collect();
-            let inputs = Inputs { seeds: &seeds, times: Some(&of_seeds), rank: Rank::default() };
+            let inputs = Inputs { seeds: &seeds, times: Some(&of_seeds), rank: Rank::default(), bounds: None };
             for prepared in loader.epoch(3, inputs, 0).unwrap() {
                 let prepared = prepared.unwrap();
                 let batch = &prepared.batch;
@@ -373,14 +373,14 @@ fn values_that_cannot_be_stored_or_used_are_refused() {
     assert!(text.contains("expected a time for each seed, got none"), "{text}");
     let text = refused(timed.epoch(
         0,
-        Inputs { seeds: &[1, 2], times: Some(&[1]), rank: Rank::default() },
+        Inputs { seeds: &[1, 2], times: Some(&[1]), rank: Rank::default(), bounds: None },
         0,
     ));
     assert!(text.contains("expected a time for each of 2 seeds, got 1"), "{text}");
     let plain = load(&graph, sampled(None, None, false), None).unwrap();
     let text = refused(plain.epoch(
         0,
-        Inputs { seeds: &[1], times: Some(&[1]), rank: Rank::default() },
+        Inputs { seeds: &[1], times: Some(&[1]), rank: Rank::default(), bounds: None },
         0,
     ));
     assert!(text.contains("expected times of edges"), "{text}");

@@ -56,7 +56,8 @@ type Known = (MiniBatch, Option<Vec<u64>>, Option<Vec<f32>>, Option<Vec<i64>>);
 fn epoch(loader: &Loader, seeds: &[u32]) -> tiergraph_core::Result<(Vec<Known>, EpochStats)> {
     let timed = loader.options().sample[0].times.is_some();
     let times: Vec<i64> = seeds.iter().map(|&seed| time(seed.into()) + 300).collect();
-    let inputs = Inputs { seeds, times: timed.then_some(&times), rank: Rank::default() };
+    let inputs =
+        Inputs { seeds, times: timed.then_some(&times), rank: Rank::default(), bounds: None };
     let mut epoch = loader.epoch(2, inputs, 0)?;
     let batches = epoch.by_ref().map(|prepared| {
         let prepared = prepared?;
@@ -178,7 +179,7 @@ proptest! {
         let graph = sample.open_as(&OpenOptions { memory, ..small() });
         let timed = options.sample.times.is_some();
         let until: Vec<i64> = vec![0; seeds.len()];
-        let inputs = Inputs { seeds: &seeds, times: timed.then_some(&until), rank: Rank::default() };
+        let inputs = Inputs { seeds: &seeds, times: timed.then_some(&until), rank: Rank::default(), bounds: None };
         let (loader, fitted) =
             Loader::planned(&graph, &options, inputs, &Plan::default(), 4).unwrap();
         let (found, _) = epoch(&loader, &seeds).unwrap();
@@ -199,7 +200,7 @@ fn less_memory_keeps_fewer_columns_and_changes_no_batch() {
     let sample = with_values(&Layout { vertices: 2000, edges, ..layout(true) });
     let seeds: Vec<u32> = (0..100).collect();
     let times = vec![500; seeds.len()];
-    let inputs = Inputs { seeds: &seeds, times: Some(&times), rank: Rank::default() };
+    let inputs = Inputs { seeds: &seeds, times: Some(&times), rank: Rank::default(), bounds: None };
     let way = LoaderOptions {
         batch_size: 10,
         window: 1,

@@ -7,7 +7,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{ArcColumn, Features, Graph, PageReader, PagesRead};
 use tiergraph_mem::Reservation;
 
-use crate::gathering::gather::{GatherReads, Wanted, gather};
+use crate::gathering::gather::{GatherReads, gather_matrices};
 use crate::gathering::matrix::{Delivery, Matrix};
 use crate::options::Sharing;
 use crate::residency::columns::{Column, Columns, Numbers};
@@ -43,11 +43,12 @@ impl Held {
 }
 
 impl EdgeValues {
-    /// Nothing yet of what edges are chosen by.
+    /// Nothing yet of what edges are chosen by, where some of that is read: then all of it is kept.
     pub(crate) fn to_choose(columns: &Columns) -> Self {
+        let read = !columns.choose_in_memory();
         Self {
-            weights: columns.weights.as_ref().map(|_| Vec::new()),
-            times: columns.times.as_ref().map(|_| Vec::new()),
+            weights: (read && columns.weights.is_some()).then(Vec::new),
+            times: (read && columns.times.is_some()).then(Vec::new),
             ..Self::default()
         }
     }
@@ -156,19 +157,9 @@ pub(crate) fn gather_features(
         one.numbers.iter().flatten().map(|&number| number as u32).collect()
     };
     let edges: Vec<Vec<u32>> = all.iter().map(narrow).collect();
-    let matrices = edges.iter().map(|edges| Matrix::stored(features, edges.len()));
-    let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
-    let mut wanted: Vec<Wanted<'_>> = edges
-        .iter()
-        .zip(&mut matrices)
-        .map(|(vertices, matrix)| {
-            let bytes = vertices.len() * features.row_bytes();
-            Wanted { vertices, rows: &mut matrix.bytes[..bytes] }
-        })
-        .collect();
-    let reads = gather(store, features, reader, &mut wanted, Sharing::Pages)?;
-    for (one, matrix) in all.iter_mut().zip(matrices) {
-        one.features = Some(matrix.into_floats(features)?);
-    }
+    let edges: Vec<&[u32]> = edges.iter().map(Vec::as_slice).collect();
+    let (sharing, delivery) = (Sharing::Pages, Delivery::Floats);
+    let (matrices, reads) = gather_matrices(store, features, reader, &edges, sharing, delivery)?;
+    all.iter_mut().zip(matrices).for_each(|(one, matrix)| one.features = Some(matrix));
     Ok(reads)
 }

@@ -13,7 +13,7 @@ use tiergraph_mem::prefetch_all;
 
 use crate::gathering::fragments::Fragments;
 use crate::gathering::matrix::{Delivery, Matrix};
-use crate::options::{LoaderOptions, Sharing};
+use crate::options::Sharing;
 use crate::residency::rows::RowStore;
 
 /// Rows that are copied between two polls.
@@ -86,13 +86,14 @@ pub fn gather(
     Ok(reads)
 }
 
-/// The rows of the `nodes` of each batch, in memory of their own and as `options` deliver them.
+/// The rows that each batch requests, in memory of their own.
 pub(crate) fn gather_matrices(
     store: &RowStore,
     features: &Features,
     reader: &mut PageReader,
     nodes: &[&[u32]],
-    options: &LoaderOptions,
+    sharing: Sharing,
+    delivery: Delivery,
 ) -> Result<(Vec<Matrix>, GatherReads)> {
     let matrices = nodes.iter().map(|nodes| Matrix::stored(features, nodes.len()));
     let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
@@ -103,8 +104,8 @@ pub(crate) fn gather_matrices(
             rows: &mut matrix.bytes[..vertices.len() * features.row_bytes()],
         })
         .collect();
-    let reads = gather(store, features, reader, &mut wanted, options.sharing)?;
-    if options.delivery == Delivery::Floats {
+    let reads = gather(store, features, reader, &mut wanted, sharing)?;
+    if delivery == Delivery::Floats {
         let floats = matrices.into_iter().map(|matrix| matrix.into_floats(features));
         matrices = floats.collect::<Result<_>>()?;
     }

@@ -28,6 +28,7 @@ use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
 use rows::RowTiers;
+use storage::Storage;
 
 pub use epoch::{GpuBatch, GpuEpoch, GpuEpochStats, Ready};
 pub use placed::{Done, GpuTiers, Outputs, Placed};
@@ -127,15 +128,15 @@ impl GpuLoader {
         let threads = self.options.threads;
         let rows =
             RowTiers::new(graph, name, (&self.stream, &self.sampler), &order, left, threads)?;
-        self.placed.device_rows = rows.device_rows();
-        self.placed.host_rows = rows.host_rows();
-        self.placed.storage_rows = vertices as u64 - rows.device_rows() - rows.host_rows();
+        let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
+        (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
+        self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
         self.rows = Some(rows);
         Ok(())
     }
 
     fn count_bytes(&mut self, arcs: u64, working: u64) {
-        let stride = self.rows.as_ref().map_or(0, RowTiers::stride);
+        let stride = self.rows.as_ref().map_or(0, |rows| u64::from(rows.rows.stride));
         let placed = &mut self.placed;
         placed.device_bytes = working + placed.device_rows * stride;
         placed.host_bytes = placed.host_rows * stride;
@@ -173,7 +174,7 @@ impl GpuLoader {
 
     /// Values of a row of features; 0 without.
     pub fn dim(&self) -> usize {
-        self.rows.as_ref().map_or(0, RowTiers::dim)
+        self.rows.as_ref().map_or(0, |rows| rows.rows.dim as usize)
     }
 
     /// The order of an epoch's seeds.
@@ -231,11 +232,9 @@ impl GpuLoader {
     pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
-        let ticket = match &mut self.rows {
-            // First of all: the stream has nothing else to wait for yet.
-            Some(rows) => rows.begin(stream, x)?,
-            None => None,
-        };
+        let storage = self.rows.as_mut().and_then(|rows| rows.storage.as_mut());
+        // First of all: the stream has nothing else to wait for yet.
+        let ticket = storage.map(|storage| storage.begin(stream, x)).transpose()?;
         let outputs = BatchOutputs {
             positions: self.positions.as_ref(),
             nodes: DeviceView::at(to.nodes, nodes),
@@ -261,13 +260,15 @@ impl GpuLoader {
 
     /// Forgets a batch that was filled and will not be finished.
     pub fn give_up(&mut self, ticket: u64) {
-        self.rows.iter_mut().for_each(|rows| rows.give_up(ticket));
+        let storage = self.rows.as_mut().and_then(|rows| rows.storage.as_mut());
+        storage.into_iter().for_each(|storage| storage.give_up(ticket));
     }
 
     /// What was read from storage, and given to the GPU, so far.
     pub fn done(&self) -> Done {
         let given = self.stream.device().submissions();
-        let reads = self.rows.as_ref().map(RowTiers::reads).unwrap_or_default();
+        let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
+        let reads = storage.map(Storage::reads).unwrap_or_default();
         Done { reads, submissions: given.count, seconds_submit: given.host_time.as_secs_f64() }
     }
 }

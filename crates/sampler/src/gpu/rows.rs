@@ -9,16 +9,18 @@ use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
-use super::storage::{Storage, StorageReads};
+use super::storage::Storage;
 use super::tiers;
 
 /// Rows by tier, and what brings them to a batch.
 pub(super) struct RowTiers {
     gather: Gather,
-    rows: Rows,
-    host_rows: u64,
+    /// Those in device memory and in host memory.
+    pub rows: Rows,
+    /// How many are in host memory.
+    pub host_rows: u64,
     /// Those that are in no memory.
-    storage: Option<Storage>,
+    pub storage: Option<Storage>,
     _held: Reservation,
 }
 
@@ -52,37 +54,12 @@ impl RowTiers {
         Ok(Self { gather, rows, host_rows, storage, _held: held })
     }
 
-    pub fn device_rows(&self) -> u64 {
-        self.rows.device_count.into()
-    }
-
-    pub fn host_rows(&self) -> u64 {
-        self.host_rows
-    }
-
-    pub fn dim(&self) -> usize {
-        self.rows.dim as usize
-    }
-
-    pub fn stride(&self) -> u64 {
-        self.rows.stride.into()
-    }
-
-    pub fn reads(&self) -> StorageReads {
-        self.storage.as_ref().map(Storage::reads).unwrap_or_default()
-    }
-
     /// Starts finding which rows of a sampler's last batch are in no memory.
     pub fn start_finding(&mut self, stream: &Stream, sampler: &Sampler) -> Result<()> {
         match &mut self.storage {
             Some(storage) => storage.start_finding(stream, (&self.gather, &self.rows), sampler),
             None => Ok(()),
         }
-    }
-
-    /// Begins to read those for the batch whose rows go to `x`; gives its ticket.
-    pub fn begin(&mut self, stream: &Stream, x: DeviceView<f32>) -> Result<Option<u64>> {
-        self.storage.as_mut().map(|storage| storage.begin(stream, x)).transpose()
     }
 
     /// Gathers the rows that are in memory, of the first `nodes` of `n_id`.
@@ -103,9 +80,5 @@ impl RowTiers {
             Some(storage) => storage.finish(stream, spread, ticket, patience),
             None => Ok(true),
         }
-    }
-
-    pub fn give_up(&mut self, ticket: u64) {
-        self.storage.iter_mut().for_each(|storage| storage.give_up(ticket));
     }
 }

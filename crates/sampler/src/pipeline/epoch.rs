@@ -2,7 +2,6 @@
 //!
 //! What the threads do is in [`queue`](crate::pipeline::queue).
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -68,28 +67,11 @@ impl Epoch {
     ) -> Result<Self> {
         let batches = order.batches();
         let first = first.min(batches);
-        let state = QueueState {
-            claimed: first,
-            reserving: first,
-            taken: first,
-            waiting: false,
-            ready: BTreeMap::new(),
-            failure: None,
-            stop: false,
-            told: false,
-            stats: EpochStats::default(),
-        };
+        let state =
+            QueueState { claimed: first, reserving: first, taken: first, ..QueueState::default() };
         let threads = shared.options.batches.threads.min(batches - first);
-        let (changed, halt) = (Condvar::new(), Cancel::default());
-        let queue = Arc::new(PrefetchQueue {
-            shared,
-            epoch,
-            order,
-            batches,
-            state: Mutex::new(state),
-            changed,
-            halt,
-        });
+        let (state, changed, halt) = (Mutex::new(state), Condvar::new(), Cancel::default());
+        let queue = Arc::new(PrefetchQueue { shared, epoch, order, batches, state, changed, halt });
         let mut this = Self { queue, workers: Vec::new() };
         for number in 0..threads {
             let queue = Arc::clone(&this.queue);

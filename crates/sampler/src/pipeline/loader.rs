@@ -8,7 +8,6 @@ use tiergraph_mem::Reservation;
 
 use crate::gathering::edges;
 use crate::options::{LoaderOptions, TypedOptions};
-use crate::pipeline::cut::Rank;
 use crate::pipeline::epoch::Epoch;
 use crate::pipeline::order::Inputs;
 use crate::pipeline::scratch::ScratchPool;
@@ -149,8 +148,9 @@ impl Loader {
     /// a run that is resumed was.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many; what the system
-    /// refuses threads for.
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many, and for bounds of
+    /// batches that do not cut the seeds or belong to a loader that shuffles; what the system refuses
+    /// threads for.
     pub fn epoch<'a>(
         &self,
         epoch: u64,
@@ -159,22 +159,6 @@ impl Loader {
     ) -> Result<Epoch> {
         let order = self.0.order(epoch, seeds.into())?;
         Epoch::start(Arc::clone(&self.0), epoch, order, first)
-    }
-
-    /// As [`epoch`](Self::epoch), with batches of any sizes: batch i of the rank has the seeds from
-    /// `bounds[i]` to `bounds[i + 1]`.
-    ///
-    /// # Errors
-    /// As [`epoch`](Self::epoch); bounds that do not cut the seeds, a loader that shuffles.
-    pub fn epoch_of(
-        &self,
-        epoch: u64,
-        seeds: &[u32],
-        bounds: Vec<usize>,
-        rank: Rank,
-        first: usize,
-    ) -> Result<Epoch> {
-        Epoch::start(Arc::clone(&self.0), epoch, self.0.order_of(seeds, bounds, rank)?, first)
     }
 
     /// Counts what the batches of an epoch want, without their features: `batches` of them, or all.

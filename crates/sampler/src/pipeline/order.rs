@@ -19,11 +19,14 @@ pub struct Inputs<'a> {
     pub times: Option<&'a [i64]>,
     /// Who takes the batches.
     pub rank: Rank,
+    /// Where each of the rank's batches begins among the seeds, and the last one ends; without, they
+    /// are cut by the batch size and by rank.
+    pub bounds: Option<&'a [usize]>,
 }
 
 impl<'a> From<&'a [u32]> for Inputs<'a> {
     fn from(seeds: &'a [u32]) -> Self {
-        Self { seeds, times: None, rank: Rank::default() }
+        Self { seeds, times: None, rank: Rank::default(), bounds: None }
     }
 }
 
@@ -61,6 +64,23 @@ enum Batches {
     Bounds(Vec<usize>, Rank),
 }
 
+impl Batches {
+    /// Batches of any sizes: batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
+    fn bounded(
+        options: &LoaderOptions,
+        seeds: usize,
+        bounds: &[usize],
+        rank: Rank,
+    ) -> Result<Self> {
+        let ascending = bounds.is_sorted() && bounds.first() == Some(&0);
+        if options.shuffle || !ascending || bounds.last() != Some(&seeds) {
+            return Err(Error::new(ErrorKind::Input, "load batches of several sizes")
+                .expected("unshuffled seeds, and where each batch begins among them"));
+        }
+        Ok(Self::Bounds(bounds.to_vec(), rank))
+    }
+}
+
 impl SeedOrder {
     /// The order of an epoch over seeds among so many vertices.
     pub(crate) fn new(
@@ -69,7 +89,7 @@ impl SeedOrder {
         epoch: u64,
         inputs: Inputs<'_>,
     ) -> Result<Self> {
-        let Inputs { seeds, times, rank } = inputs;
+        let Inputs { seeds, times, rank, bounds } = inputs;
         if let Some(seed) = seeds.iter().find(|&&seed| seed as usize >= vertices) {
             return Err(Error::new(ErrorKind::Input, "sample from seed")
                 .object(seed)
@@ -78,22 +98,30 @@ impl SeedOrder {
         let count = u32::try_from(seeds.len()).map_err(|_| {
             Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
         })?;
-        let cut = Cut::new(seeds.len(), options.batch_size, options.drop_last, rank);
-        if !options.shuffle && cut.places() <= seeds.len() {
+        let cut = match bounds {
+            Some(bounds) => Batches::bounded(options, seeds.len(), bounds, rank)?,
+            None => {
+                Batches::Cut(Cut::new(seeds.len(), options.batch_size, options.drop_last, rank))
+            }
+        };
+        let count_places = match &cut {
+            Batches::Cut(cut) => cut.places(),
+            Batches::Bounds(..) => seeds.len(),
+        };
+        if !options.shuffle && count_places <= seeds.len() {
             let times = times.map(<[i64]>::to_vec);
-            let cut = Batches::Cut(cut);
             return Ok(Self { places: None, seeds: seeds.to_vec(), times, cut });
         }
         let mut places = match options.shuffle {
             true => permutation(EpochKey::new(options.seed, epoch, Purpose::Shuffle), count),
             false => (0..count).collect(),
         };
-        for place in seeds.len()..cut.places() {
+        for place in seeds.len()..count_places {
             places.push(places[place % seeds.len()]);
         }
         let seeds = places.iter().map(|&place| seeds[place as usize]).collect();
         let times = times.map(|all| places.iter().map(|&place| all[place as usize]).collect());
-        Ok(Self { places: Some(places), seeds, times, cut: Batches::Cut(cut) })
+        Ok(Self { places: Some(places), seeds, times, cut })
     }
 
     /// Batches that the rank has.
@@ -118,24 +146,6 @@ impl SeedOrder {
             Batches::Cut(cut) => cut.range(batch),
             Batches::Bounds(bounds, _) => bounds[batch]..bounds[batch + 1],
         }
-    }
-
-    /// The order of a rank's batches of any sizes: batch i has the seeds from `bounds[i]` to
-    /// `bounds[i + 1]`.
-    pub(crate) fn bounded(
-        options: &LoaderOptions,
-        vertices: usize,
-        seeds: &[u32],
-        bounds: Vec<usize>,
-        rank: Rank,
-    ) -> Result<Self> {
-        let ascending = bounds.is_sorted() && bounds.first() == Some(&0);
-        if options.shuffle || !ascending || bounds.last() != Some(&seeds.len()) {
-            return Err(Error::new(ErrorKind::Input, "load batches of several sizes")
-                .expected("unshuffled seeds, and where each batch begins among them"));
-        }
-        let all = Self::new(options, vertices, 0, seeds.into())?;
-        Ok(Self { cut: Batches::Bounds(bounds, rank), ..all })
     }
 
     /// The seeds of the rank's batch `batch`.

@@ -11,6 +11,7 @@ use tiergraph_mem::Reservation;
 use crate::gathering::edges::{EdgeValues, gather_features, read_numbers};
 use crate::gathering::gather::{GatherReads, gather_matrices};
 use crate::gathering::matrix::Matrix;
+use crate::options::LoaderOptions;
 use crate::pipeline::epoch::Prepared;
 use crate::pipeline::queue::PrefetchQueue;
 use crate::pipeline::scratch::Scratch;
@@ -48,8 +49,7 @@ impl PrefetchQueue {
         )?;
         let mut stats =
             EpochStats::of(&reads, &GatherReads::default(), (since.elapsed().as_secs_f64(), 0.0));
-        let edge_types = self.shared.topologies.len();
-        sampled.edges = scratch.sampler.take_values(sampled.batches.len(), edge_types);
+        sampled.edges = std::mem::take(&mut scratch.sampler.values);
         let sizes = Sizes::of(&self.shared.types, &self.shared.topologies, &self.shared.options)?;
         let mut left = window;
         while !left.is_empty() {
@@ -135,9 +135,10 @@ impl PrefetchQueue {
             };
             let nodes: Vec<&[u32]> =
                 batches.iter().map(|batch| batch.nodes[node_type].n_id.as_slice()).collect();
-            let options = &self.shared.options.batches;
+            let LoaderOptions { sharing, delivery, .. } = self.shared.options.batches;
+            let reader = &mut scratch.reader;
             let (matrices, read) =
-                gather_matrices(rows, features, &mut scratch.reader, &nodes, options)?;
+                gather_matrices(rows, features, reader, &nodes, sharing, delivery)?;
             reads += read;
             all.iter_mut().zip(matrices).for_each(|(x, matrix)| x.push(Some(matrix)));
         }

@@ -23,7 +23,7 @@ use crate::pipeline::stats::EpochStats;
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How far the workers and the caller are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct QueueState {
     /// The next batch to be claimed.
     pub(crate) claimed: usize,

@@ -6,7 +6,6 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Features, Graph};
 
 use crate::options::TypedOptions;
-use crate::pipeline::cut::Rank;
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::pipeline::scratch::{Scratch, ScratchPool};
 use crate::pipeline::types::GraphTypes;
@@ -46,22 +45,19 @@ impl Shared {
 
     /// The features of a node type that batches come with.
     pub(crate) fn features(&self, node_type: usize) -> Result<Option<(&Features, &RowStore)>> {
-        match (&self.options.features[node_type], &self.rows[node_type]) {
-            (Some(name), Some(rows)) => {
-                Ok(Some((self.types.nodes[node_type].features(name)?, rows)))
-            }
-            _ => Ok(None),
-        }
+        let named = self.options.features[node_type].as_ref().zip(self.rows[node_type].as_ref());
+        let found =
+            |(name, rows): (&String, _)| Ok((self.types.nodes[node_type].features(name)?, rows));
+        named.map(found).transpose()
     }
 
     /// The features of an edge type that batches come with.
     pub(crate) fn edge_features(&self, edge_type: usize) -> Result<Option<(&Features, &RowStore)>> {
-        match (&self.options.edge_features[edge_type], &self.edge_rows[edge_type]) {
-            (Some(name), Some(rows)) => {
-                Ok(Some((self.types.edges[edge_type].edge_features(name)?, rows)))
-            }
-            _ => Ok(None),
-        }
+        let name = self.options.edge_features[edge_type].as_ref();
+        let found = |(name, rows): (&String, _)| {
+            Ok((self.types.edges[edge_type].edge_features(name)?, rows))
+        };
+        name.zip(self.edge_rows[edge_type].as_ref()).map(found).transpose()
     }
 
     /// Whether anything is read, so that the batches of a window share reads.
@@ -80,24 +76,8 @@ impl Shared {
     /// The order of an epoch's seeds.
     pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
         self.check_times(inputs.seeds.len(), inputs.times)?;
-        SeedOrder::new(&self.options.batches, self.inputs(), epoch, inputs)
-    }
-
-    /// The order of a rank's batches of any sizes: batch i has the seeds from `bounds[i]` to
-    /// `bounds[i + 1]`.
-    pub(crate) fn order_of(
-        &self,
-        seeds: &[u32],
-        bounds: Vec<usize>,
-        rank: Rank,
-    ) -> Result<SeedOrder> {
-        self.check_times(seeds.len(), None)?;
-        SeedOrder::bounded(&self.options.batches, self.inputs(), seeds, bounds, rank)
-    }
-
-    /// Nodes that may be seeds.
-    fn inputs(&self) -> usize {
-        self.types.nodes[self.options.input].vertices()
+        let vertices = self.types.nodes[self.options.input].vertices();
+        SeedOrder::new(&self.options.batches, vertices, epoch, inputs)
     }
 
     /// Refuses seeds without times where edges have some, and the other way round.

@@ -110,13 +110,12 @@ pub(crate) struct Paged<'a> {
 
 impl Sampler {
     /// Chooses arcs of the frontiers of all `batches` and appends them, and their weights and times
-    /// to `values`.
+    /// to the sampler's values.
     pub(crate) fn choose_paged(
         &mut self,
         paged: Paged<'_>,
         reader: &mut PageReader,
         batches: &mut [MiniBatch],
-        values: &mut [EdgeValues],
     ) -> Result<()> {
         let Paged { of, reads, limit } = paged;
         let TypeHop { topology, edge_type, .. } = of;
@@ -163,7 +162,7 @@ impl Sampler {
         for &request in before.requests {
             self.choose_from(of, batches, request, &before, &mut chosen)?;
         }
-        chosen.append_to(batches, edge_type, destination, values);
+        chosen.append_to(batches, edge_type, destination, &mut self.values);
         Ok(())
     }
 
@@ -332,14 +331,14 @@ impl Chosen {
         batches: &mut [MiniBatch],
         edge_type: usize,
         destination: usize,
-        values: &mut [EdgeValues],
+        values: &mut [Vec<EdgeValues>],
     ) {
         for ((batch, places), values) in batches.iter_mut().zip(&self.places).zip(values) {
             let edges = &mut batch.edges[edge_type];
             for (node, place) in batch.nodes[destination].frontier().zip(places) {
                 edges.e_id.extend_from_slice(&self.arcs[place.clone()]);
                 edges.col.resize(edges.e_id.len(), node as u32);
-                values.extend(&self.values, place);
+                values[edge_type].extend(&self.values, place);
             }
         }
     }

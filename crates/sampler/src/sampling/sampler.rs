@@ -22,7 +22,7 @@ use crate::residency::topology::Topology;
 use crate::sampling::batch::{BatchShape, MiniBatch, Seeds};
 use crate::sampling::choose::Chooser;
 use crate::sampling::philox::EpochKey;
-use crate::sampling::steps::{BLOCK, Draw, choose_evenly, resolve};
+use crate::sampling::steps::{BLOCK, Draw, Expanded, choose_evenly, resolve};
 use crate::sampling::table::{Table, TableKind};
 use crate::sampling::weighted::{Choice, Values, Weighted};
 
@@ -53,8 +53,8 @@ pub struct Sampler {
     /// The neighbours of the arcs that were chosen last.
     neighbors: Vec<u32>,
     list: Vec<u64>,
-    /// What was read of the values of edges to choose them, in the last window: by edge type, then by
-    /// batch.
+    /// What was read of the values of edges to choose them, in the last window: by batch, then by edge
+    /// type.
     pub(crate) values: Vec<Vec<EdgeValues>>,
 }
 
@@ -247,7 +247,8 @@ impl Sampler {
                 Ok(())
             });
         } else {
-            let (draw, expanded) = (self.draw(of, batch), (&batch.nodes[destination], block));
+            let draw = self.draw(of, batch);
+            let expanded = Expanded { nodes: &batch.nodes[destination], block };
             let chooser = &mut self.chooser;
             match of.topology.offsets() {
                 Offsets::Narrow(sums) => choose_evenly(chooser, sums, draw, expanded, &mut edges),
@@ -280,23 +281,6 @@ impl Sampler {
         let arcs = of.topology.offsets().arcs(stream.vertex);
         let choice = Choice { arcs, most: draw.most, until };
         self.weighted.choose(&mut self.chooser, values, (of.key, stream), choice, out)
-    }
-
-    /// What was read of the values of the edges of the last window's batches, to choose them: by
-    /// batch, then by edge type.
-    pub(crate) fn take_values(
-        &mut self,
-        batches: usize,
-        edge_types: usize,
-    ) -> Vec<Vec<EdgeValues>> {
-        let mut by_type = std::mem::take(&mut self.values).into_iter().map(Vec::into_iter);
-        let mut all = Vec::new();
-        all.resize_with(batches, Vec::new);
-        for _ in 0..edge_types {
-            let mut of_type = by_type.next().into_iter().flatten();
-            all.iter_mut().for_each(|one| one.push(of_type.next().unwrap_or_default()));
-        }
-        all
     }
 
     /// Gives the neighbours of the last edges of a type their places among the source's nodes.

@@ -59,14 +59,24 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// Chooses arcs of the nodes `block` evenly and appends them. `sums` are the vertices' offsets.
+/// Nodes of a batch that are expanded together.
+#[derive(Debug, Clone)]
+pub(crate) struct Expanded<'a> {
+    /// All nodes of their type.
+    pub(crate) nodes: &'a SampledNodes,
+    /// Their places among these.
+    pub(crate) block: Range<usize>,
+}
+
+/// Chooses arcs of nodes evenly and appends them. `sums` are the vertices' offsets.
 pub(crate) fn choose_evenly<T: Offset>(
     chooser: &mut Chooser,
     sums: &[T],
     draw: Draw,
-    (nodes, block): (&SampledNodes, Range<usize>),
+    expanded: Expanded<'_>,
     edges: &mut SampledEdges,
 ) {
+    let Expanded { nodes, block } = expanded;
     let (n_id, SampledEdges { e_id, col, .. }) = (&nodes.n_id, edges);
     for node in block.clone().take(AHEAD) {
         prefetch(sums, n_id[node] as usize);

@@ -125,7 +125,8 @@ impl Sampler {
         seeds: &[Seeds<'_>],
         batches: &mut [MiniBatch],
     ) -> Result<SampleReads> {
-        self.values.clear();
+        let values = || source.topologies.iter().map(|all| EdgeValues::to_choose(all.columns()));
+        self.values = seeds.iter().map(|_| values().collect()).collect();
         if source.topologies.iter().all(Topology::samples_in_memory) {
             for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
                 self.sample(source.topologies, source.keys, seeds, batch)?;
@@ -135,21 +136,11 @@ impl Sampler {
         for (&seeds, batch) in seeds.iter().zip(&mut *batches) {
             self.begin(source.topologies, seeds, batch)?;
         }
-        let to_choose = |topology: &Topology| {
-            let mut values = Vec::new();
-            values.resize_with(batches.len(), || match topology.columns().choose_in_memory() {
-                true => EdgeValues::default(),
-                false => EdgeValues::to_choose(topology.columns()),
-            });
-            values
-        };
-        let mut values: Vec<Vec<EdgeValues>> = source.topologies.iter().map(to_choose).collect();
         let mut pages = WindowPages::new(source.topologies.len());
         for hop in 0..self.hops() {
-            let found = self.take_hop(source, reader, hop, batches, &mut values, &mut pages)?;
+            let found = self.take_hop(source, reader, hop, batches, &mut pages)?;
             self.relabel_hop(batches, &found)?;
         }
-        self.values = values;
         Ok(pages.into_reads())
     }
 
@@ -161,7 +152,6 @@ impl Sampler {
         reader: &mut PageReader,
         hop: usize,
         batches: &mut [MiniBatch],
-        values: &mut [Vec<EdgeValues>],
         pages: &mut WindowPages,
     ) -> Result<Vec<Vec<Vec<u32>>>> {
         let limit = source.limit(hop + 1 < self.hops());
@@ -177,7 +167,7 @@ impl Sampler {
                 }
             } else {
                 let stored = Paged { of, reads: &mut pages.values[edge_type], limit: limit.values };
-                self.choose_paged(stored, reader, batches, &mut values[edge_type])?;
+                self.choose_paged(stored, reader, batches)?;
             }
             let edges = batches.iter().zip(firsts).map(|(batch, first)| {
                 let edges = first..batch.edges[edge_type].e_id.len();
