@@ -32,6 +32,16 @@ impl Default for RetrySettings {
     }
 }
 
+impl RetrySettings {
+    /// The pause before a read that failed so many times in a row is repeated.
+    fn pause_after(&self, failures: u32) -> Duration {
+        match failures {
+            0 => Duration::ZERO,
+            _ => self.first_pause * (1 << (failures - 1).min(16)),
+        }
+    }
+}
+
 /// An engine whose reads are whole, or errors.
 #[derive(Debug)]
 pub struct Retry<E> {
@@ -89,11 +99,7 @@ impl<E: ReadEngine> Retry<E> {
         let Some(pending) = self.slots.get_mut(slot) else { return };
         match pending.advance(below, &self.files, self.settings.attempts) {
             Outcome::Again(read) => {
-                let doublings = pending.failures.saturating_sub(1).min(16);
-                let pause = match pending.failures {
-                    0 => Duration::ZERO,
-                    _ => self.settings.first_pause * (1 << doublings),
-                };
+                let pause = self.settings.pause_after(pending.failures);
                 self.paused.push((Instant::now() + pause, read));
             }
             Outcome::Finished(to, result) => {
@@ -241,5 +247,17 @@ impl<E: ReadEngine> ReadEngine for Retry<E> {
 
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_from_failure_to_failure_up_to_a_bound() {
+        let settings = RetrySettings::default();
+        let pauses = [0, 1, 2, 3, 17, 18, 1000].map(|n| settings.pause_after(n).as_millis());
+        assert_eq!(pauses, [0, 1, 2, 4, 1 << 16, 1 << 16, 1 << 16]);
     }
 }

@@ -128,3 +128,25 @@ impl<E: ReadEngine> ReadEngine for Throttle<E> {
         "modelled"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_serves_one_read_after_the_other_and_answers_after_its_latency() {
+        let seconds = Duration::from_secs;
+        let drive = ModelledDrive::new(4096.0, 0.5 + 0.5, seconds(7)).unwrap();
+        let now = Instant::now() + seconds(100);
+        let answers = |drive: &ModelledDrive, reads: &[(usize, u64)]| -> Vec<u64> {
+            let answer = |&(bytes, at)| drive.answer_at(bytes, now + seconds(at)) - now;
+            reads.iter().map(|read| answer(read).as_secs()).collect()
+        };
+        // By its bandwidth, by its reads a second, and after it was idle.
+        assert_eq!(
+            answers(&drive, &[(2 * 4096, 0), (4096, 0), (100, 1), (4 * 4096, 50)]),
+            [9, 10, 11, 61]
+        );
+        assert_eq!(answers(&drive.clone(), &[(4096, 50)]), [62], "a clone is the same drive");
+    }
+}

@@ -1,0 +1,247 @@
+//! What engines that wrap another ask of it, call by call.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{PAGE, TestFile};
+use tiergraph_core::trace::Trace;
+use tiergraph_core::{Error, Result};
+use tiergraph_io::engine::{
+    Fault, FaultSettings, ModelledDrive, Retry, RetrySettings, Throttle, Traced,
+};
+use tiergraph_io::{Done, Read, ReadEngine, Wait};
+
+/// What becomes of a read.
+#[derive(Clone, Copy)]
+enum Outcome {
+    /// So many pages were read.
+    Pages(usize),
+    /// The system's error.
+    Fails(i32),
+}
+use Outcome::{Fails, Pages};
+
+/// An engine that ends one read at a time when it is waited for, as it was told, and writes its calls down.
+struct Scripted {
+    outcomes: VecDeque<Outcome>,
+    reads: VecDeque<Read>,
+    calls: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scripted {
+    fn new(outcomes: &[Outcome]) -> Self {
+        let outcomes = outcomes.iter().copied().collect();
+        Self { outcomes, reads: VecDeque::new(), calls: Arc::default() }
+    }
+}
+
+impl ReadEngine for Scripted {
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        while self.reads.len() < 3
+            && let Some(read) = reads.pop_front()
+        {
+            let pages = [read.offset as usize, read.len, read.at].map(|bytes| bytes / PAGE);
+            self.calls
+                .lock()
+                .unwrap()
+                .push(format!("read {} {} to {}", pages[0], pages[1], pages[2]));
+            self.reads.push_back(read);
+        }
+    }
+
+    fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
+        self.calls.lock().unwrap().push(format!("{wait:?}"));
+        if wait == Wait::No {
+            return Ok(());
+        }
+        if let Some(Read { tag, to, .. }) = self.reads.pop_front() {
+            let result = match self.outcomes.pop_front().unwrap() {
+                Pages(pages) => Ok(pages * PAGE),
+                Fails(code) => {
+                    let cause = io::Error::from_raw_os_error(code);
+                    Err(Error::io("read", "it", cause))
+                }
+            };
+            done.push(Done { tag, to, result });
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.reads.len()
+    }
+
+    fn capacity(&self) -> usize {
+        3
+    }
+
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+}
+
+/// The tags and results of the reads that an engine ends at a poll.
+fn ended(engine: &mut impl ReadEngine, wait: Wait) -> Vec<(u64, Option<usize>)> {
+    let mut done = Vec::new();
+    engine.poll(&mut done, wait).unwrap();
+    done.into_iter().map(|done| (done.tag, done.result.ok().map(|bytes| bytes / PAGE))).collect()
+}
+
+/// An hour, which no test waits for.
+const HOUR: Duration = Duration::from_secs(3600);
+
+struct Scene {
+    test: TestFile,
+    calls: Arc<Mutex<Vec<String>>>,
+    engine: Retry<Scripted>,
+}
+
+impl Scene {
+    fn new(outcomes: &[Outcome], attempts: u32, first_pause: Duration) -> Self {
+        let test = TestFile::new(8 * PAGE, 1, PAGE);
+        let inner = Scripted::new(outcomes);
+        let calls = Arc::clone(&inner.calls);
+        let settings = RetrySettings { attempts, first_pause };
+        let engine = Retry::new(inner, Arc::clone(&test.files), settings);
+        Self { test, calls, engine }
+    }
+
+    fn submit(&mut self, pages: usize, tag: u64) {
+        self.engine.submit(&mut [self.test.read(0, pages * PAGE, tag)].into());
+    }
+
+    fn calls(&self) -> String {
+        std::mem::take(&mut *self.calls.lock().unwrap()).join(", ")
+    }
+}
+
+#[test]
+fn a_short_read_goes_on_at_once_where_it_ended_as_long_as_there_is_more() {
+    let mut scene = Scene::new(&[Pages(1), Pages(2), Pages(1)], 2, HOUR);
+    scene.submit(4, 5);
+    assert_eq!(ended(&mut scene.engine, Wait::All), [(5, Some(4))]);
+    assert_eq!(scene.calls(), "read 0 4 to 0, One, read 1 3 to 1, One, read 3 1 to 3, One");
+}
+
+#[test]
+fn a_read_that_failed_is_repeated_when_its_pause_has_passed() {
+    let pause = Duration::from_millis(5);
+    let mut scene = Scene::new(&[Fails(libc::EIO), Pages(1)], 3, pause);
+    scene.submit(1, 5);
+    assert_eq!(ended(&mut scene.engine, Wait::One), [(5, Some(1))]);
+    // It sleeps until then: the engine below is polled no more often.
+    assert_eq!(scene.calls(), "read 0 1 to 0, One, read 0 1 to 0, One");
+    let mut scene = Scene::new(&[Fails(libc::EIO), Pages(1)], 3, HOUR);
+    scene.submit(1, 5);
+    scene.submit(1, 6);
+    assert_eq!(ended(&mut scene.engine, Wait::One), [(6, Some(1))]);
+    scene.calls();
+    assert_eq!(ended(&mut scene.engine, Wait::No), []);
+    assert_eq!((scene.calls().as_str(), scene.engine.in_flight()), ("No", 1));
+}
+
+#[test]
+fn an_error_that_stays_is_not_repeated() {
+    for code in [libc::EBADF, libc::EINVAL, libc::ENXIO] {
+        let mut scene = Scene::new(&[Fails(code)], 3, Duration::ZERO);
+        scene.submit(1, 5);
+        assert_eq!(ended(&mut scene.engine, Wait::All), [(5, None)]);
+        assert_eq!(scene.calls(), "read 0 1 to 0, One");
+    }
+    for code in [libc::EIO, libc::EAGAIN, libc::EINTR] {
+        let mut scene = Scene::new(&[Fails(code); 3], 3, Duration::ZERO);
+        scene.submit(1, 5);
+        assert_eq!(ended(&mut scene.engine, Wait::All), [(5, None)]);
+        assert_eq!(scene.calls().matches("read").count(), 3);
+    }
+}
+
+#[test]
+fn who_waits_for_one_read_gets_one() {
+    let mut scene = Scene::new(&[Pages(1); 3], 3, HOUR);
+    assert_eq!((scene.engine.capacity(), scene.engine.reads_when_polled()), (3, false));
+    (1..4).for_each(|tag| scene.submit(1, tag));
+    assert_eq!(ended(&mut scene.engine, Wait::One), [(1, Some(1))]);
+    assert_eq!(ended(&mut scene.engine, Wait::All), [(2, Some(1)), (3, Some(1))]);
+    assert_eq!(ended(&mut scene.engine, Wait::One), []);
+}
+
+#[test]
+fn a_modelled_drive_holds_back_what_is_not_due_and_has_no_room_meanwhile() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let drive = |latency| ModelledDrive::new(f64::INFINITY, f64::INFINITY, latency).unwrap();
+    let reads = || -> VecDeque<Read> { (1..5).map(|tag| test.read(0, PAGE, tag)).collect() };
+    let mut engine = Throttle::new(Scripted::new(&[Pages(1); 3]), drive(HOUR));
+    let mut all = reads();
+    engine.submit(&mut all);
+    assert_eq!((all.len(), engine.in_flight(), engine.capacity()), (1, 3, 3));
+    assert_eq!(ended(&mut engine, Wait::No), []);
+    engine.submit(&mut all);
+    assert_eq!((all.len(), engine.in_flight()), (1, 3));
+    // Those that are due come, one to who waits for one.
+    let mut engine = Throttle::new(Scripted::new(&[Pages(1); 3]), drive(Duration::ZERO));
+    engine.submit(&mut reads());
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    assert_eq!(ended(&mut engine, Wait::All), [(2, Some(1)), (3, Some(1))]);
+    assert_eq!((ended(&mut engine, Wait::One), engine.in_flight()), (vec![], 0));
+}
+
+#[test]
+fn a_modelled_drive_sleeps_until_the_next_read_is_due() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let latency = Duration::from_millis(5);
+    let drive = ModelledDrive::new(f64::INFINITY, f64::INFINITY, latency).unwrap();
+    let inner = Scripted::new(&[Pages(1)]);
+    let calls = Arc::clone(&inner.calls);
+    let mut engine = Throttle::new(inner, drive);
+    engine.submit(&mut [test.read(0, PAGE, 1)].into());
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    let calls = calls.lock().unwrap().join(", ");
+    // It may be due at the first poll, where this thread was kept waiting.
+    assert!("read 0 1 to 0, One, No".starts_with(&calls), "{calls}");
+}
+
+#[test]
+fn faults_wait_below_only_while_they_hold_nothing_back() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let inner = Scripted::new(&[Pages(1); 3]);
+    let calls = Arc::clone(&inner.calls);
+    let mut engine = Fault::new(inner, Arc::clone(&test.files), FaultSettings::default());
+    assert_eq!((engine.capacity(), engine.in_flight(), engine.name()), (3, 0, "fault"));
+    engine.submit(&mut (1..4).map(|tag| test.read(0, PAGE, tag)).collect());
+    assert_eq!((ended(&mut engine, Wait::No), engine.in_flight()), (vec![], 3));
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    assert_eq!(ended(&mut engine, Wait::All), [(2, Some(1)), (3, Some(1))]);
+    assert_eq!(ended(&mut engine, Wait::One), []);
+    let reads = "read 0 1 to 0, read 0 1 to 0, read 0 1 to 0";
+    assert_eq!(calls.lock().unwrap().join(", "), format!("{reads}, No, One, All, All, One"));
+}
+
+#[test]
+fn each_read_that_ended_is_a_span_of_its_worker() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let trace = Trace::on();
+    let mut engine = Traced::new(Scripted::new(&[Pages(1), Fails(libc::EIO)]), trace.clone(), 9);
+    assert_eq!((engine.capacity(), engine.name()), (3, "scripted"));
+    let mut reads: VecDeque<Read> = (1..5).map(|tag| test.read(0, PAGE, tag)).collect();
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (1, 3));
+    let spans = || {
+        let path = test.directory.path().join("trace.json");
+        trace.write(&path).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        (text.matches("\"name\":\"read\"").count(), text.matches("\"tid\":9").count())
+    };
+    assert_eq!(ended(&mut engine, Wait::No), []);
+    assert_eq!(spans(), (0, 0));
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    assert_eq!(spans(), (1, 1));
+    assert_eq!(ended(&mut engine, Wait::One), [(2, None)]);
+    assert_eq!(spans(), (2, 2));
+}
