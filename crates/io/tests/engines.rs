@@ -228,7 +228,9 @@ fn engines_are_named_in_reports() {
         assert_eq!(engines.lease().unwrap().reads_when_polled(), reads_when_polled);
     }
     assert_eq!(Posix::new(Arc::clone(&test.files), 0).capacity(), 1);
-    assert_eq!(ReaderThreads::posix(&test.files, 12).unwrap().capacity(), 12);
+    let threads = ReaderThreads::posix(&test.files, 12).unwrap();
+    assert_eq!((threads.capacity(), threads.name()), (12, "posix-pool"));
+    assert_eq!(format!("{threads:?}"), "ReaderThreads(posix-pool, 0 in flight)");
 }
 
 #[test]
@@ -273,4 +275,14 @@ fn extents_of_a_device_are_read_as_one_file() {
 fn a_destination_without_bytes_is_empty() {
     let destination = |bytes| Destination::from(AlignedBuf::zeroed(bytes).unwrap());
     assert!(destination(0).is_empty() && !destination(PAGE).is_empty());
+}
+
+#[test]
+fn reader_threads_have_ended_when_their_engine_is_dropped() {
+    let test = TestFile::new(16 << 20, 1, PAGE);
+    let mut engine = ReaderThreads::posix(&test.files, 16).unwrap();
+    engine.submit(&mut (0..16).map(|i| test.read((i << 20) as usize, 1 << 20, i)).collect());
+    assert!(Arc::strong_count(&test.files) > 1);
+    drop(engine);
+    assert_eq!(Arc::strong_count(&test.files), 1, "a thread has the files");
 }

@@ -13,7 +13,7 @@ use common::{PAGE, TestFile};
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, Result};
 use tiergraph_io::engine::{
-    Fault, FaultSettings, ModelledDrive, Retry, RetrySettings, Throttle, Traced,
+    Fault, FaultSettings, ModelledDrive, Posix, Retry, RetrySettings, Throttle, Traced,
 };
 use tiergraph_io::{Done, Read, ReadEngine, Wait};
 
@@ -229,6 +229,9 @@ fn each_read_that_ended_is_a_span_of_its_worker() {
     let trace = Trace::on();
     let mut engine = Traced::new(Scripted::new(&[Pages(1), Fails(libc::EIO)]), trace.clone(), 9);
     assert_eq!((engine.capacity(), engine.name()), (3, "scripted"));
+    assert!(!engine.reads_when_polled());
+    let posix = Posix::new(Arc::clone(&test.files), 1);
+    assert!(Traced::new(posix, trace.clone(), 1).reads_when_polled());
     let mut reads: VecDeque<Read> = (1..5).map(|tag| test.read(0, PAGE, tag)).collect();
     engine.submit(&mut reads);
     assert_eq!((reads.len(), engine.in_flight()), (1, 3));
