@@ -233,8 +233,18 @@ impl Scene {
         }
     }
 
-    /// A pass over the first blocks.
+    /// A pass over the first blocks, to a holder.
     fn pass(&mut self, blocks: usize, next: NextPass, holder: &mut Holder) -> Result<()> {
+        holder.is_over = false;
+        self.pass_to(blocks, next, holder)
+    }
+
+    fn pass_to<C: Consumer + Send>(
+        &mut self,
+        blocks: usize,
+        next: NextPass,
+        consumer: &mut C,
+    ) -> Result<()> {
         let (file, len) = (self.test.file, self.len);
         let request = |block| Request {
             file,
@@ -251,9 +261,8 @@ impl Scene {
             residency: Some(&self.cache),
             op: "read",
         };
-        holder.is_over = false;
-        let holder = Mutex::new(holder);
-        self.workers.pass(&requests, next, around, |_| Lent(holder.lock().unwrap()))
+        let consumer = Mutex::new(consumer);
+        self.workers.pass(&requests, next, around, |_| Lent(consumer.lock().unwrap()))
     }
 
     /// The calls of a pass that goes well.
@@ -264,18 +273,18 @@ impl Scene {
 }
 
 /// A consumer behind a lock and a reference.
-struct Lent<'a, 'b>(MutexGuard<'a, &'b mut Holder>);
+struct Lent<'a, 'b, C>(MutexGuard<'a, &'b mut C>);
 
-impl Deref for Lent<'_, '_> {
-    type Target = Holder;
+impl<C> Deref for Lent<'_, '_, C> {
+    type Target = C;
 
-    fn deref(&self) -> &Holder {
+    fn deref(&self) -> &C {
         &self.0
     }
 }
 
-impl DerefMut for Lent<'_, '_> {
-    fn deref_mut(&mut self) -> &mut Holder {
+impl<C> DerefMut for Lent<'_, '_, C> {
+    fn deref_mut(&mut self) -> &mut C {
         &mut self.0
     }
 }
@@ -521,4 +530,29 @@ fn an_engine_that_failed_does_not_come_back_to_its_pool() {
         drop(engine);
         assert_eq!(format!("{:?}", scene.engines), format!("EnginePool({idle} idle)"));
     }
+}
+
+/// A consumer that has only what every consumer must have; counts blocks.
+struct Counter(usize);
+
+impl Consumer for Counter {
+    const ACTIVITY: &'static str = "count";
+
+    fn take(&mut self, block: Block, back: &mut Vec<Block>) -> Result<()> {
+        self.0 += 1;
+        back.push(block);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_consumer_has_no_other_work_and_no_room_ahead_unless_it_says_so() {
+    let mut counter = Counter(0);
+    // Other work without end would leave no time to wait for a read.
+    let mut scene = Scene::new(script(Completes::Awaited, 2), LARGE, buffers(2));
+    scene.pass_to(3, NextPass::Unknown, &mut counter).unwrap();
+    assert_eq!(counter.0, 3);
+    let mut scene = Scene::new(script(Completes::AtOnce, 2), LARGE, buffers(2));
+    scene.pass_to(3, NextPass::Same, &mut counter).unwrap();
+    assert_eq!(counter.0, 6);
 }
