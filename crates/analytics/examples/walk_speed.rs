@@ -52,7 +52,7 @@ fn main() -> Result<()> {
 
 /// Vertices with arcs, spread over the graph's order: hubs and leaves.
 fn sources(graph: &Graph) -> Result<Vec<u32>> {
-    let degrees = graph.degrees(Direction::Out)?;
+    let degrees = graph.degrees().of(Direction::Out)?;
     let with_arcs: Vec<u32> =
         (0..degrees.len() as u32).filter(|&v| degrees[v as usize] > 0).collect();
     Ok((0..SOURCES).filter_map(|i| with_arcs.get(with_arcs.len() * i / SOURCES).copied()).collect())

@@ -86,7 +86,7 @@ impl Adjacency {
     /// does, and these fit the memory beside `state_bytes`.
     pub(crate) fn pays(graph: &Graph, run: &Run<'_>, weighted: bool, state_bytes: u64) -> bool {
         run.steps() as u64 > STEPS + graph.manifest().arcs / ARCS_A_STEP
-            && Self::bytes(graph, weighted) + state_bytes <= graph.budget().left()
+            && Self::bytes(graph, weighted) + state_bytes <= graph.memory().budget().left()
     }
 
     /// Makes the lists, with weights if `weighted`; `None` where there is no memory for them, or where
@@ -97,14 +97,14 @@ impl Adjacency {
     pub(crate) fn read(graph: &Graph, weighted: bool) -> Result<Option<Self>> {
         let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
         let (weights, bytes) = (weights(graph, weighted), Self::bytes(graph, weighted));
-        if u32::try_from(arcs).is_err() || bytes > graph.budget().left() {
+        if u32::try_from(arcs).is_err() || bytes > graph.memory().budget().left() {
             return Ok(None);
         }
         // Another run may have been faster.
-        let Some(mut held) = graph.reserve_if_left(bytes, "the arcs as lists")? else {
+        let Some(mut held) = graph.memory().reserve_if_left(bytes, "the arcs as lists")? else {
             return Ok(None);
         };
-        let degrees = graph.degrees(Direction::Out)?;
+        let degrees = graph.degrees().of(Direction::Out)?;
         let mut begin = 0u32;
         let ends = Array::from_fn(degrees.len(), |v| {
             let own = begin;
@@ -199,8 +199,8 @@ struct Filling {
 
 impl Filling {
     fn fill(&self, graph: &Graph) -> Result<()> {
-        let all = graph.select_tiles(|_| true);
-        let (tiles, once) = (graph.has_tiles(), stored_once(graph));
+        let all = graph.tiles().select(|_| true);
+        let (tiles, once) = (graph.tiles().is_stored(), stored_once(graph));
         // Of an undirected graph's raw blocks, a row is a whole list.
         let whole = !tiles && !graph.manifest().directed;
         let fits = AtomicBool::new(true);

@@ -117,13 +117,13 @@ pub(crate) fn for_each_arc<W>(
     visit: impl Fn(&mut W, &Arcs<'_>) + Sync,
     end: impl Fn(W) -> Result<()> + Sync,
 ) -> Result<()> {
-    let Some(kernel) = graph.kernel() else {
+    let Some(kernel) = graph.tiles().kernel() else {
         let one = |w: &mut W, row: &tiergraph_graph::RawRow<'_>| {
             let (columns, weights) = (row.neighbors, row.weights);
             visit(w, &Arcs::Row { row: row.vertex as u32, columns, weights });
             Ok(())
         };
-        return graph.raw_pass(Direction::In, NextPass::Unknown, begin, one, end);
+        return graph.raw(Direction::In).pass(NextPass::Unknown, begin, one, end);
     };
     let (vertices, unchecked) = (graph.vertices() as u64, graph.is_unchecked());
     let one = |w: &mut W, _: &_, segment: &tiergraph_format::tiles::Segment<'_>| {
@@ -139,7 +139,7 @@ pub(crate) fn for_each_arc<W>(
         })?;
         is_sound.then_some(()).ok_or_else(no_vertices)
     };
-    graph.tile_pass(selection, NextPass::Unknown, begin, one, end)
+    graph.tiles().pass(selection, NextPass::Unknown, begin, one, end)
 }
 
 /// Whether all of a slice's rows and columns are below these.

@@ -21,11 +21,11 @@ use crate::report::{Run, RunReport};
 /// State that does not fit the memory, any error of a pass.
 pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
-    let _state = graph.reserve_all(&memory(graph))?;
+    let _state = graph.memory().reserve_all(&memory(graph))?;
     let parents = Array::from_fn(n, |v| AtomicU32::new(v as u32))?;
-    graph.plan_residency();
+    graph.memory().plan_residency();
     let mut run = Run::start(graph, "wcc", 1, progress);
-    let selection = graph.select_tiles(|_| true);
+    let selection = graph.tiles().select(|_| true);
     for_each_arc(graph, &selection, |_| (), |(), arcs| join_all(&parents, arcs), |()| Ok(()))?;
     compress(&parents, graph.thread_pool())?;
     run.iteration("pass", 0.0);
@@ -37,7 +37,7 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
 /// labels, then, where the graph has user ids, these and the labels as user ids.
 pub(crate) fn memory(graph: &Graph) -> MemoryPlan {
     let trees = graph.vertices() as u64 * 12;
-    MemoryPlan::default().and("the components", trees.max(graph.names_bytes()))
+    MemoryPlan::default().and("the components", trees.max(graph.ids().of_positions_bytes()))
 }
 
 fn parent(parents: &[AtomicU32], v: u32) -> u32 {
@@ -107,11 +107,11 @@ pub(crate) fn canonical_labels(
     root: impl Fn(usize) -> u32 + Sync,
 ) -> Result<Vec<u32>> {
     let n = graph.vertices();
-    if !graph.is_reordered() {
+    if !graph.order().is_reordered() {
         return Ok(vec_from_fn(n, root));
     }
     let least = vec_from_fn(n, |_| AtomicU32::new(u32::MAX));
-    graph.for_each_position(n, |v, position| {
+    graph.order().for_each_position(n, |v, position| {
         let least = &least[root(v) as usize];
         // Almost none is less than what is there.
         if (position as u32) < least.load(Ordering::Relaxed) {
@@ -119,7 +119,7 @@ pub(crate) fn canonical_labels(
         }
     })?;
     let labels = vec_from_fn(n, |_| AtomicU32::new(0));
-    graph.for_each_position(n, |v, position| {
+    graph.order().for_each_position(n, |v, position| {
         if let Some(label) = labels.get(position) {
             label.store(parent(&least, root(v)), Ordering::Relaxed);
         }

@@ -69,14 +69,14 @@ pub fn pagerank(
 ) -> Result<(Vec<f32>, RunReport)> {
     let mut walk = Walk::new(graph, options)?;
     let (linked, len) = (walk.linked, padded(graph, walk.linked));
-    let _state = graph.reserve_all(&memory(graph, linked))?;
-    let mut degrees = graph.degrees(Direction::Out)?;
+    let _state = graph.memory().reserve_all(&memory(graph, linked))?;
+    let mut degrees = graph.degrees().of(Direction::Out)?;
     degrees.truncate(linked);
     degrees.shrink_to_fit();
     let mut x = Array::zeroed(len)?;
     let mut y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
     let mut pull = PullSum::new(graph)?;
-    graph.plan_residency();
+    graph.memory().plan_residency();
     let sums = start(&mut x, &degrees, &walk.teleport);
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     let converged = walk.iterate(&mut run, sums, |jump, next| {
@@ -90,8 +90,9 @@ pub fn pagerank(
         *rank *= degree.max(1) as f32;
     }
     let isolated = walk.isolated_rank();
-    let ranks =
-        graph.in_user_order(1, |vertex| slice::from_ref(ranks.get(vertex).unwrap_or(&isolated)))?;
+    let ranks = graph
+        .order()
+        .in_user(1, |vertex| slice::from_ref(ranks.get(vertex).unwrap_or(&isolated)))?;
     Ok((ranks, report))
 }
 
@@ -101,7 +102,8 @@ pub fn pagerank(
 /// # Errors
 /// Degrees that cannot be read, or are damaged.
 pub fn pagerank_memory(graph: &Graph, personalised: bool) -> Result<MemoryPlan> {
-    let linked = if personalised { graph.vertices() } else { graph.vertices_with_arcs()? };
+    let linked =
+        if personalised { graph.vertices() } else { graph.degrees().vertices_with_arcs()? };
     Ok(memory(graph, linked))
 }
 
@@ -130,7 +132,7 @@ impl<'a> Walk<'a> {
         let vertices = graph.vertices();
         let teleport = Teleport::new(vertices, &options.sources);
         let linked = match teleport {
-            Teleport::All(_) => graph.vertices_with_arcs()?,
+            Teleport::All(_) => graph.degrees().vertices_with_arcs()?,
             Teleport::Sources(_) => vertices,
         };
         let isolated = Isolated::new(vertices - linked, &teleport);

@@ -58,17 +58,17 @@ impl<'a> BlockedTiles<'a> {
     /// A damaged segment.
     pub(crate) fn new(graph: &'a Graph, kernel: Kernel) -> Result<Option<Self>> {
         // Asked once a block: all of its sparse segments get bins, or none.
-        let of_blocks = graph.segments().chunk_by(|a, b| a.block == b.block);
-        let resident = of_blocks.filter(|of_block| graph.is_resident(&of_block[0]));
+        let of_blocks = graph.tiles().segments().chunk_by(|a, b| a.block == b.block);
+        let resident = of_blocks.filter(|of_block| graph.tiles().is_resident(&of_block[0]));
         let sparse = resident.flatten().filter(|entry| is_sparse(&kernel, entry));
         let mut here: Vec<TilesIndex> = sparse.copied().collect();
         // Every arc may be a row of its own.
         let most: u64 = here.iter().map(|e| u64::from(e.arcs)).sum();
         let bytes = most * Bin::BYTES_PER_ROW;
-        if here.is_empty() || bytes > graph.spare_bytes() {
+        if here.is_empty() || bytes > graph.memory().spare_bytes() {
             return Ok(None);
         }
-        let mut memory = graph.reserve(bytes, "the sums of sparse tiles")?;
+        let mut memory = graph.memory().reserve(bytes, "the sums of sparse tiles")?;
         let mut blocks = vec![false; 1 + here[here.len() - 1].block as usize];
         here.iter().for_each(|e| blocks[e.block as usize] = true);
         here.sort_by_key(|e| e.column_tile);
@@ -162,14 +162,15 @@ impl Bin {
             let used = &slice.rows[..usize::from(slice.active[0])];
             rows.extend(used.iter().map(|&row| row as u16));
         };
-        let read = graph.resident_segment(entry, |segment| kernel.for_each(segment, of_slice));
+        let read =
+            graph.tiles().resident_segment(entry, |segment| kernel.for_each(segment, of_slice));
         rows.shrink_to_fit();
         let sums = vec![0.0; rows.len()];
         Ok(read.transpose()?.map(|()| Self { entry: *entry, rows, sums }))
     }
 
     fn fill(&mut self, graph: &Graph, kernel: &Kernel, x: &[f32]) -> Result<bool> {
-        let summed = graph.resident_segment(&self.entry, |segment| {
+        let summed = graph.tiles().resident_segment(&self.entry, |segment| {
             let x = &x[segment.column_base as usize..][..kernel.options().columns()];
             kernel.sum_slice_rows(segment, x, &mut self.sums)
         });
@@ -242,8 +243,11 @@ mod tests {
 
     /// Goes over everything, so that it becomes resident.
     fn read_all(graph: &Graph) {
-        let all = graph.select_tiles(|_| true);
-        graph.tile_pass(&all, NextPass::Unknown, |_| (), |(), _, _| Ok(()), |()| Ok(())).unwrap();
+        let all = graph.tiles().select(|_| true);
+        graph
+            .tiles()
+            .pass(&all, NextPass::Unknown, |_| (), |(), _, _| Ok(()), |()| Ok(()))
+            .unwrap();
     }
 
     #[test]
@@ -253,8 +257,8 @@ mod tests {
         built(&path);
         let options = OpenOptions { threads: Some(2), ..OpenOptions::default() };
         let graph = Graph::open(&path, &options).unwrap();
-        graph.plan_residency();
-        let kernel = graph.kernel().unwrap();
+        graph.memory().plan_residency();
+        let kernel = graph.tiles().kernel().unwrap();
         assert!(BlockedTiles::new(&graph, kernel).unwrap().is_none(), "nothing is resident yet");
         read_all(&graph);
         let blocked = BlockedTiles::new(&graph, kernel).unwrap().unwrap();
@@ -262,8 +266,8 @@ mod tests {
         assert!(blocked.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
         blocked.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap()).unwrap();
-        let sparse: Vec<_> = graph.segments().iter().filter(|e| blocked.has(e)).collect();
-        assert!(!sparse.is_empty() && sparse.len() < graph.segments().len());
+        let sparse: Vec<_> = graph.tiles().segments().iter().filter(|e| blocked.has(e)).collect();
+        assert!(!sparse.is_empty() && sparse.len() < graph.tiles().segments().len());
         // Small integers, so that the order of additions does not matter.
         let mut expected = vec![0.0; VERTICES as usize + STRIP_ROWS];
         for entry in sparse {
@@ -271,7 +275,7 @@ mod tests {
                 let y = &mut expected[segment.row_base as usize..];
                 kernel.sum_rows(segment, &x[segment.column_base as usize..], y)
             };
-            graph.resident_segment(entry, sum).unwrap().unwrap();
+            graph.tiles().resident_segment(entry, sum).unwrap().unwrap();
         }
         let y = y.into_values();
         assert!((0..VERTICES as usize).all(|v| y.of(v)[0] == expected[v]));

@@ -12,13 +12,13 @@ use crate::state::{Chunks, PerWorker, Scratch, StripBuffer};
 /// The length of a vector of `vertices` values that tiles read: every tile and strip that begins in it also
 /// ends in it.
 pub(crate) fn padded(graph: &Graph, vertices: usize) -> usize {
-    let columns = graph.kernel().map_or(1, |k| k.options().columns());
+    let columns = graph.tiles().kernel().map_or(1, |k| k.options().columns());
     vertices.next_multiple_of(columns.max(STRIP_ROWS)) + STRIP_ROWS
 }
 
 /// The binary logarithm of how many vertices' sums share a lock: the columns of a tile.
 pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
-    graph.kernel().map_or(16, |k| k.options().columns_log2)
+    graph.tiles().kernel().map_or(16, |k| k.options().columns_log2)
 }
 
 /// How the sparse tiles of a directed graph are summed.
@@ -40,8 +40,8 @@ impl<'a> Sparse<'a> {
             *self = Self::WithAll;
         }
         Ok(match self {
-            Self::Blocked(tiles) => graph.select_tiles(|entry| !tiles.has(entry)),
-            Self::Undecided | Self::WithAll => graph.select_tiles(|_| true),
+            Self::Blocked(tiles) => graph.tiles().select(|entry| !tiles.has(entry)),
+            Self::Undecided | Self::WithAll => graph.tiles().select(|_| true),
         })
     }
 
@@ -84,16 +84,17 @@ enum Way<'a> {
 impl<'a> PullSum<'a> {
     /// Bytes that [`PullSum::new`] allocates.
     pub(crate) fn bytes(graph: &Graph) -> u64 {
-        let once = graph.kernel().filter(|_| !graph.manifest().directed);
+        let once = graph.tiles().kernel().filter(|_| !graph.manifest().directed);
         let columns = once.map_or(0, |k| k.options().columns());
-        (graph.threads() * (STRIP_ROWS + columns) * size_of::<f64>()) as u64
+        (graph.thread_pool().size() * (STRIP_ROWS + columns) * size_of::<f64>()) as u64
     }
 
     /// # Errors
     /// The system has no memory for the workers' strips.
     pub(crate) fn new(graph: &'a Graph) -> Result<Self> {
-        let (workers, sums) = (graph.threads(), |workers| StripBuffer::each(workers, 1, 0f64));
-        let way = match graph.kernel() {
+        let (workers, sums) =
+            (graph.thread_pool().size(), |workers| StripBuffer::each(workers, 1, 0f64));
+        let way = match graph.tiles().kernel() {
             None => Way::Raw(sums(workers)?),
             Some(kernel) if graph.manifest().directed => {
                 Way::Rows(kernel, sums(workers)?, Sparse::Undecided)
@@ -131,7 +132,7 @@ fn rows<'a>(
 ) -> Result<()> {
     let selection = sparse.begin(graph, x)?;
     let columns = kernel.options().columns();
-    graph.tile_pass(
+    graph.tiles().pass(
         &selection,
         next,
         |worker| strips.of(worker),
@@ -157,8 +158,8 @@ fn both(
     y: &Chunks<f64>,
 ) -> Result<()> {
     let columns = kernel.options().columns();
-    graph.tile_pass(
-        &graph.select_tiles(|_| true),
+    graph.tiles().pass(
+        &graph.tiles().select(|_| true),
         next,
         |worker| strips.of(worker),
         |strip, _, segment| {
@@ -185,8 +186,7 @@ fn raw(
     x: &[f32],
     y: &Chunks<f64>,
 ) -> Result<()> {
-    graph.raw_lists_pass(
-        Direction::In,
+    graph.raw(Direction::In).lists_pass(
         next,
         |worker| strips.of(worker),
         |strip, lists| {

@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
         expected: u64,
         progress: &'a dyn Progress,
     ) -> Self {
-        let (now, stats) = (Instant::now(), graph.stats());
+        let (now, stats) = (Instant::now(), graph.totals().get());
         let (before, last_stats) = (stats, stats);
         let details = Vec::new();
         let (start, last) = (now, now);
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
     pub(crate) fn begin_on(&mut self, gpu: GpuReport) {
         self.gpu = Some(gpu);
         self.last = Instant::now();
-        self.last_stats = self.graph.stats();
+        self.last_stats = self.graph.totals().get();
     }
 
     /// Notes the end of an iteration.
@@ -150,10 +150,10 @@ impl<'a> Run<'a> {
 
     /// Notes the end of `count` iterations that were done alike.
     pub(crate) fn iterations(&mut self, how: &'static str, count: u32, measure: f64) {
-        let stats = self.graph.stats();
+        let stats = self.graph.totals().get();
         let bytes_read = stats.since(&self.last_stats).bytes_read;
         let seconds = self.last.elapsed().as_secs_f64();
-        self.graph.trace().span("stage", how, self.graph.threads() as u32, self.last);
+        self.graph.trace().span("stage", how, self.graph.thread_pool().size() as u32, self.last);
         let entry = Iteration { iterations: count as usize, seconds, bytes_read, how, measure };
         let is_full = self.details.len() >= ENTRIES;
         match self.details.last_mut().filter(|last| is_full && last.how == how) {
@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
         let manifest = graph.manifest();
         let seconds = self.start.elapsed().as_secs_f64();
         let iterations = self.iterations;
-        let stats = graph.stats().since(&self.before);
+        let stats = graph.totals().get().since(&self.before);
         let pass_bytes =
             graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
         let busy = Busy::since(self.start, graph.trace());
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
             device: self.gpu.as_ref().map_or_else(|| "cpu".to_owned(), |gpu| gpu.name.clone()),
             io_engine: engine.0,
             io_engine_why: engine.1,
-            threads: graph.threads(),
+            threads: graph.thread_pool().size(),
             iterations,
             seconds,
             seconds_per_iteration: (seconds - load_seconds) / iterations.max(1) as f64,
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
             read_bandwidth: stats.bytes_read as f64 / seconds,
             pass_bytes,
             passes: stats.bytes_read as f64 / pass_bytes.max(1) as f64,
-            resident_bytes: graph.resident_bytes(),
+            resident_bytes: graph.memory().resident_bytes(),
             wait_seconds: stats.wait_seconds,
             compute_seconds: stats.compute_seconds,
             peak_rss_bytes: peak_rss_bytes()?,

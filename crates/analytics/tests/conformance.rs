@@ -19,7 +19,7 @@ use tiergraph_io::EngineChoice;
 
 /// The graph's vertex at `position` of the user's order.
 fn vertex(graph: &Graph, built: &Built, position: usize) -> Result<u32> {
-    Ok(graph.find(&[built.reference.ids[position]])?[0])
+    Ok(graph.ids().find(&[built.reference.ids[position]])?[0])
 }
 
 fn check_components(built: &Built, running: &Running) {

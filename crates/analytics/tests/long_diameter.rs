@@ -8,7 +8,7 @@ use common::{Built, Edge, Layout};
 use tiergraph_analytics::{RunReport, bfs, sssp};
 use tiergraph_core::Silent;
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{Direction, Graph, OpenOptions};
+use tiergraph_graph::{Direction, Graph, NearLists, OpenOptions};
 use tiergraph_ingest::build::WeightChoice;
 
 const LAYOUTS: [(Codec, bool); 4] =
@@ -94,13 +94,13 @@ fn a_path_is_reported_in_few_entries() {
     for how in LAYOUTS {
         let built = built(&path(60_000), how.0, how.1);
         let graph = open(&built, Some(256 << 20));
-        let before = graph.budget().used();
+        let before = graph.memory().budget().used();
         let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
         assert_eq!(hops, built.reference.hops(0), "{how:?}");
         assert_eq!(report.iterations, 59_999, "{how:?}");
         let counted: usize = report.details.iter().map(|step| step.iterations).sum();
         assert!(counted == 59_999 && report.details.len() < 1100, "{how:?}");
-        assert_eq!(graph.budget().used(), before, "{how:?}");
+        assert_eq!(graph.memory().budget().used(), before, "{how:?}");
     }
 }
 
@@ -112,7 +112,7 @@ fn out_of_core_pages_are_read_about_once() {
         let files = &open(&built, None).manifest().files.clone();
         let rows = files["out.rows"].bytes;
         let state = 3000 * 100 * 9;
-        let needed = open(&built, None).budget().used() + state;
+        let needed = open(&built, None).memory().budget().used() + state;
         // Less than the rows, which are smaller than tiles and lists.
         let graph = open(&built, Some(needed + rows / 2));
         let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
@@ -133,7 +133,9 @@ fn out_of_core_raw_blocks_are_read_about_once() {
         let layout = Layout { codec: Codec::Raw, directed, block_bytes, ..Layout::default() };
         let built = Built::new(&edges, &layout);
         let graph = open(&built, None);
-        let needed = graph.budget().used() + len * 9 + graph.near_lists_bytes(Direction::Out);
+        let needed = graph.memory().budget().used()
+            + len * 9
+            + NearLists::least_bytes(&graph, Direction::Out);
         let graph = open(&built, Some(needed));
         let (hops, report) = bfs(&graph, 0, &Silent).unwrap();
         assert_eq!(hops, built.reference.hops(0));

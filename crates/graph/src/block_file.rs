@@ -21,14 +21,28 @@ pub enum BlockFile {
     Raw(Direction),
 }
 
+/// A file of blocks of one graph, as [`Graph::blocks`] gives it.
+#[derive(Clone, Copy)]
+pub struct Blocks<'g> {
+    graph: &'g Graph,
+    file: BlockFile,
+}
+
 impl Graph {
+    /// The blocks of `file`, for passes over a device's memory.
+    pub fn blocks(&self, file: BlockFile) -> Blocks<'_> {
+        Blocks { graph: self, file }
+    }
+}
+
+impl Blocks<'_> {
     /// How many blocks a file has.
     ///
     /// # Errors
     /// The graph has no such file.
-    pub fn blocks_of(&self, file: BlockFile) -> Result<u32> {
-        let (_, name) = self.block_file(file)?;
-        Ok(self.dir().entry(&name)?.blocks as u32)
+    pub fn count(self) -> Result<u32> {
+        let (_, name) = self.find()?;
+        Ok(self.graph.dir().entry(&name)?.blocks as u32)
     }
 
     /// The requests of whole `blocks` of a file, for workers that a device's consumers have. The device
@@ -36,14 +50,14 @@ impl Graph {
     ///
     /// # Errors
     /// The graph has no such file.
-    pub fn block_requests(&self, file: BlockFile, blocks: &[u32]) -> Result<Vec<Request>> {
-        let (id, _) = self.block_file(file)?;
-        let file = match file {
+    pub fn requests(self, blocks: &[u32]) -> Result<Vec<Request>> {
+        let (id, _) = self.find()?;
+        let file = match self.file {
             BlockFile::Tiles => tiergraph_cache::BlockFile::TilesForDevice,
             BlockFile::Raw(Direction::Out) => tiergraph_cache::BlockFile::OutBlocksForDevice,
             BlockFile::Raw(Direction::In) => tiergraph_cache::BlockFile::InBlocksForDevice,
         };
-        let len = self.block_bytes();
+        let len = self.graph.block_bytes();
         let request = |&block: &u32| {
             let key = Some(BlockKey { file, block: block.into() });
             Request { file: id, offset: u64::from(block) * len as u64, len, key }
@@ -55,27 +69,32 @@ impl Graph {
     ///
     /// # Errors
     /// The graph has no such file.
-    pub fn salt_of(&self, file: BlockFile) -> Result<Salt> {
-        let (_, name) = self.block_file(file)?;
-        Ok(self.manifest().salt(&name))
+    pub fn salt(self) -> Result<Salt> {
+        let (_, name) = self.find()?;
+        Ok(self.graph.manifest().salt(&name))
     }
 
-    pub(crate) fn block_file(&self, file: BlockFile) -> Result<(FileId, String)> {
-        let found = match file {
-            BlockFile::Tiles => self.tiles.as_ref().map(|t| (t.file(), "tiles.blocks".to_owned())),
+    fn find(self) -> Result<(FileId, String)> {
+        let found = match self.file {
+            BlockFile::Tiles => {
+                self.graph.tile_file.as_ref().map(|tiles| (tiles.file(), "tiles.blocks".to_owned()))
+            }
             BlockFile::Raw(direction) => {
-                self.raw_file(direction).map(|(d, raw)| (raw.file, format!("{d}.blocks")))
+                let raw = self.graph.raw(direction);
+                raw.file().map(|file| (file.file, raw.name()))
             }
         };
-        found.ok_or_else(|| self.missing_layout("pass over the blocks of", "tiles or raw blocks"))
+        found.ok_or_else(|| {
+            self.graph.missing_layout("pass over the blocks of", "tiles or raw blocks")
+        })
     }
 
     /// The error of a block that arrived damaged, from reading it again.
-    pub fn damaged_block(&self, file: BlockFile, block: u32) -> Error {
+    pub fn damaged(self, block: u32) -> Error {
         let read = || -> Result<Error> {
-            let (_, name) = self.block_file(file)?;
-            let paths = self.dir().paths(&name)?;
-            let size = self.block_bytes() as u64;
+            let (_, name) = self.find()?;
+            let paths = self.graph.dir().paths(&name)?;
+            let size = self.graph.block_bytes() as u64;
             let (stripe, unit) =
                 (block as usize % paths.len(), u64::from(block) / paths.len() as u64);
             let mut bytes = vec![0; size as usize];
@@ -84,8 +103,8 @@ impl Graph {
                 file.read_exact_at(&mut bytes[..left as usize], unit * size)
             });
             opened.map_err(|e| Error::io("read", paths[stripe].display(), e))?;
-            let salt = self.manifest().salt(&name);
-            let name = self.file_name(&name);
+            let salt = self.graph.manifest().salt(&name);
+            let name = self.graph.file_name(&name);
             Ok(match block::check(&bytes, &name, block.into(), salt) {
                 Err(error) => error,
                 Ok(_) => Error::new(ErrorKind::Device, format!("compute on block {block} of"))

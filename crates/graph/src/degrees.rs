@@ -5,28 +5,41 @@ use tiergraph_format::flat;
 
 use crate::{Direction, Graph};
 
+/// The degrees of a graph's vertices, as [`Graph::degrees`] gives them.
+#[derive(Clone, Copy)]
+pub struct Degrees<'g> {
+    graph: &'g Graph,
+}
+
 impl Graph {
+    /// How many arcs vertices have.
+    pub fn degrees(&self) -> Degrees<'_> {
+        Degrees { graph: self }
+    }
+}
+
+impl Degrees<'_> {
     /// No vertex from this one on has an arc: in degree order, where isolated vertices come last,
     /// far fewer than all (almost half of an R-MAT graph's are isolated).
     ///
     /// # Errors
     /// Degrees that cannot be read, or are damaged.
-    pub fn vertices_with_arcs(&self) -> Result<usize> {
-        if self.has_tiles() {
-            return Ok(self.vertices_with_tiles());
+    pub fn vertices_with_arcs(self) -> Result<usize> {
+        if self.graph.tiles().is_stored() {
+            return Ok(self.graph.tiles().vertices());
         }
-        if let Some(&known) = self.vertices_with_arcs.get() {
+        if let Some(&known) = self.graph.vertices_with_arcs.get() {
             return Ok(known);
         }
-        let last = |direction| self.last_with_degree(&self.degrees_name(direction));
+        let last = |direction| self.last_with_degree(&self.file(direction));
         let outgoing = last(Direction::Out)?;
-        let incoming = if self.manifest().directed { last(Direction::In)? } else { outgoing };
-        Ok(*self.vertices_with_arcs.get_or_init(|| outgoing.max(incoming)))
+        let incoming = if self.graph.manifest().directed { last(Direction::In)? } else { outgoing };
+        Ok(*self.graph.vertices_with_arcs.get_or_init(|| outgoing.max(incoming)))
     }
 
     /// Degrees in the graph's order. In an undirected graph both directions are one.
-    pub fn degrees(&self, direction: Direction) -> Result<Vec<u32>> {
-        self.read_array(&self.degrees_name(direction))
+    pub fn of(self, direction: Direction) -> Result<Vec<u32>> {
+        self.graph.read_array(&self.file(direction))
     }
 
     /// Vertices by the number of binary digits of their degrees: place 0 counts degree 0, place i
@@ -34,9 +47,9 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Self::vertices_with_arcs`].
-    pub fn degree_histogram(&self, direction: Direction) -> Result<Vec<u64>> {
-        let name = self.degrees_name(direction);
-        let (path, entry) = (self.dir().path().join(&name), self.dir().entry(&name)?);
+    pub fn histogram(self, direction: Direction) -> Result<Vec<u64>> {
+        let name = self.file(direction);
+        let (path, entry) = (self.graph.dir().path().join(&name), self.graph.dir().entry(&name)?);
         let mut counts = Vec::new();
         for chunk in 0..entry.blocks {
             let degrees: Vec<u32> = flat::read_chunk(&path, entry, chunk)?;
@@ -49,14 +62,14 @@ impl Graph {
         Ok(counts)
     }
 
-    fn degrees_name(&self, direction: Direction) -> String {
-        let wanted = if self.manifest().directed { direction } else { Direction::Out };
+    fn file(self, direction: Direction) -> String {
+        let wanted = if self.graph.manifest().directed { direction } else { Direction::Out };
         format!("{wanted}.degrees")
     }
 
     /// One more than the last vertex with a degree, found from the file's end, a chunk at a time.
-    fn last_with_degree(&self, name: &str) -> Result<usize> {
-        let (path, entry) = (self.dir().path().join(name), self.dir().entry(name)?);
+    fn last_with_degree(self, name: &str) -> Result<usize> {
+        let (path, entry) = (self.graph.dir().path().join(name), self.graph.dir().entry(name)?);
         for chunk in (0..entry.blocks).rev() {
             let degrees: Vec<u32> = flat::read_chunk(&path, entry, chunk)?;
             if let Some(last) = degrees.iter().rposition(|&degree| degree > 0) {

@@ -14,7 +14,7 @@ use tiergraph_format::pages::{PAGE_BYTES, check_page};
 use tiergraph_io::{FileId, FileSet};
 use tiergraph_mem::Reservation;
 
-use crate::{Direction, Features, Graph};
+use crate::{Direction, Features, Graph, PageReader};
 
 /// Pages that are asked for at a time where a whole column is read.
 const PAGES_AT_ONCE: u64 = 1 << 16;
@@ -108,20 +108,33 @@ impl EdgeNumbers {
     }
 }
 
+/// The values and features of a graph's edges, as [`Graph::edge_values`] gives them.
+#[derive(Clone, Copy)]
+pub struct EdgeValues<'g> {
+    graph: &'g Graph,
+}
+
 impl Graph {
+    /// Weights, times, features and numbers of edges, as far as they are stored.
+    pub fn edge_values(&self) -> EdgeValues<'_> {
+        EdgeValues { graph: self }
+    }
+}
+
+impl<'g> EdgeValues<'g> {
     /// The columns of values that the edges have, by name.
-    pub fn edge_columns(&self) -> Vec<(&str, ValueType)> {
-        columns(self.manifest().files.keys().map(String::as_str))
+    pub fn columns(self) -> Vec<(&'g str, ValueType)> {
+        columns(self.graph.manifest().files.keys().map(String::as_str))
     }
 
     /// The names of the edges' features, ascending.
-    pub fn edge_feature_names(&self) -> impl Iterator<Item = &str> {
-        self.manifest().edge_features.keys().map(String::as_str)
+    pub fn feature_names(self) -> impl Iterator<Item = &'g str> {
+        self.graph.manifest().edge_features.keys().map(String::as_str)
     }
 
     /// Whether it is known which of the user's edges arcs are of.
-    pub fn has_edge_numbers(&self, direction: Direction) -> bool {
-        self.manifest().files.contains_key(&numbers_file(self.side(direction)))
+    pub fn has_numbers(self, direction: Direction) -> bool {
+        self.graph.manifest().files.contains_key(&numbers_file(self.side(direction)))
     }
 
     /// The edges of the arcs of rows in this direction; `None` where they are not stored. Reserves
@@ -129,31 +142,26 @@ impl Graph {
     ///
     /// # Errors
     /// What reading gives; [`ErrorKind::Format`] for damage.
-    pub fn arc_numbers(&self, direction: Direction) -> Result<Option<ArcColumn>> {
-        if !self.has_edge_numbers(direction) {
+    pub fn number_column(self, direction: Direction) -> Result<Option<ArcColumn>> {
+        if !self.has_numbers(direction) {
             return Ok(None);
         }
         let file = numbers_file(self.side(direction));
-        let bytes = self.dir().entry(&file)?.bytes;
-        let wide = bytes > column_bytes(self.manifest().arcs, 4);
-        self.column(&file, if wide { 8 } else { 4 }).map(Some)
+        let bytes = self.graph.dir().entry(&file)?.bytes;
+        let wide = bytes > column_bytes(self.graph.manifest().arcs, 4);
+        self.open_column(&file, if wide { 8 } else { 4 }).map(Some)
     }
 
     /// The column `name` of the arcs of rows in this direction. Reserves its checksums.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] where the graph has no such column; what reading gives.
-    pub fn arc_column(
-        &self,
-        direction: Direction,
-        name: &str,
-        kind: ValueType,
-    ) -> Result<ArcColumn> {
+    pub fn column(self, direction: Direction, name: &str, kind: ValueType) -> Result<ArcColumn> {
         let file = column_file(self.side(direction), name, kind);
-        if self.manifest().files.contains_key(&file) {
-            return self.column(&file, kind.bytes());
+        if self.graph.manifest().files.contains_key(&file) {
+            return self.open_column(&file, kind.bytes());
         }
-        let columns = self.edge_columns().into_iter().filter(|&(_, of)| of == kind);
+        let columns = self.columns().into_iter().filter(|&(_, of)| of == kind);
         let names = columns.map(|(name, _)| name).collect();
         Err(self.no_values(&format!("{kind} column"), name, names))
     }
@@ -165,10 +173,13 @@ impl Graph {
     ///
     /// # Panics
     /// When `values` has not [`ArcColumn::bytes`].
-    pub fn read_column(&self, column: &ArcColumn, values: &mut [u8]) -> Result<()> {
+    pub fn read_column(self, column: &ArcColumn, values: &mut [u8]) -> Result<()> {
         assert_eq!(values.len() as u64, column.bytes(), "room for the column");
-        let mut reader = self.page_reader()?;
-        let _held = self.reserve(reader.resident_bytes(), "buffers for a column of edges")?;
+        let mut reader = PageReader::new(self.graph)?;
+        let _held = self
+            .graph
+            .memory()
+            .reserve(reader.resident_bytes(), "buffers for a column of edges")?;
         let all = column.pages(0..column.arcs).end;
         for first in (0..all).step_by(PAGES_AT_ONCE as usize) {
             let pages: Vec<u64> = (first..all.min(first + PAGES_AT_ONCE)).collect();
@@ -188,8 +199,8 @@ impl Graph {
     ///
     /// # Errors
     /// As [`arc_numbers`](Self::arc_numbers).
-    pub fn edge_numbers(&self, direction: Direction) -> Result<Option<EdgeNumbers>> {
-        let Some(column) = self.arc_numbers(direction)? else { return Ok(None) };
+    pub fn numbers(self, direction: Direction) -> Result<Option<EdgeNumbers>> {
+        let Some(column) = self.number_column(direction)? else { return Ok(None) };
         Ok(Some(match column.width {
             4 => EdgeNumbers::Narrow(self.values(&column)?),
             _ => EdgeNumbers::Wide(self.values(&column)?),
@@ -201,60 +212,60 @@ impl Graph {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] where the graph has no such column; what reading gives.
-    pub fn edge_floats(&self, direction: Direction, name: &str) -> Result<Vec<f32>> {
-        self.values(&self.arc_column(direction, name, ValueType::F32)?)
+    pub fn floats(self, direction: Direction, name: &str) -> Result<Vec<f32>> {
+        self.values(&self.column(direction, name, ValueType::F32)?)
     }
 
     /// As [`edge_floats`](Self::edge_floats), of 64-bit integers.
     ///
     /// # Errors
     /// As [`edge_floats`](Self::edge_floats).
-    pub fn edge_integers(&self, direction: Direction, name: &str) -> Result<Vec<i64>> {
-        self.values(&self.arc_column(direction, name, ValueType::I64)?)
+    pub fn integers(self, direction: Direction, name: &str) -> Result<Vec<i64>> {
+        self.values(&self.column(direction, name, ValueType::I64)?)
     }
 
     /// The features `name` of edges, whose rows are by the edges' numbers.
     ///
     /// # Errors
-    /// As [`Graph::features`].
-    pub fn edge_features(&self, name: &str) -> Result<&Features> {
-        match self.edge_features.iter().find(|of| of.name == name) {
-            Some(of) => of.get(self),
-            None => Err(self.no_values("features", name, self.edge_feature_names().collect())),
+    /// As [`crate::FeatureSet::get`].
+    pub fn features(self, name: &str) -> Result<&'g Features> {
+        match self.graph.edge_feature_files.iter().find(|of| of.name == name) {
+            Some(of) => of.get(self.graph),
+            None => Err(self.no_values("features", name, self.feature_names().collect())),
         }
     }
 
-    fn column(&self, path: &str, width: usize) -> Result<ArcColumn> {
-        let file = *self.columns.get(path).ok_or_else(|| {
+    fn open_column(self, path: &str, width: usize) -> Result<ArcColumn> {
+        let file = *self.graph.columns.get(path).ok_or_else(|| {
             Error::new(ErrorKind::Format, "use").object(path).expected("a column of edges")
         })?;
         let crc = crc_file(path);
-        let entry = self.dir().entry(&crc)?;
-        let held = self.reserve(entry.bytes, "the checksums of values of edges")?;
-        let crcs = flat::read(&self.dir().path().join(&crc), entry)?;
-        let arcs = self.manifest().arcs;
+        let entry = self.graph.dir().entry(&crc)?;
+        let held = self.graph.memory().reserve(entry.bytes, "the checksums of values of edges")?;
+        let crcs = flat::read(&self.graph.dir().path().join(&crc), entry)?;
+        let arcs = self.graph.manifest().arcs;
         Ok(ArcColumn { path: path.to_owned(), file, width, arcs, crcs, _held: held })
     }
 
-    fn values<T: Pod>(&self, column: &ArcColumn) -> Result<Vec<T>> {
+    fn values<T: Pod>(self, column: &ArcColumn) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); column.arcs as usize];
         self.read_column(column, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
 
     /// The rows file that a direction is read from.
-    fn side(&self, direction: Direction) -> Side {
+    fn side(self, direction: Direction) -> Side {
         match direction {
-            Direction::In if self.manifest().directed => Side::In,
+            Direction::In if self.graph.manifest().directed => Side::In,
             _ => Side::Out,
         }
     }
 
-    fn no_values(&self, what: &str, name: &str, names: Vec<&str>) -> Error {
+    fn no_values(self, what: &str, name: &str, names: Vec<&str>) -> Error {
         let error = Error::new(ErrorKind::Input, format!("use the edges' {what}")).object(name);
         match names.is_empty() {
             true => error
-                .expected(format!("one in `{}`", self.dir().path().display()))
+                .expected(format!("one in `{}`", self.graph.dir().path().display()))
                 .got("none")
                 .hint("`tiergraph edges add` stores them with a graph"),
             false => error.expected(format!("one of {}", names.join(", "))),

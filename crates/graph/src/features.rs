@@ -3,7 +3,7 @@
 //!
 //! A sampler asks [`Features::pages`] what to read of [`Features::file`], checks each page that it
 //! read by [`Features::check_page`], and turns a row's bytes into floats by [`Features::decode`].
-//! [`Graph::read_features`] does all of that for a list of vertices, for users who look things up.
+//! [`FeatureSet::read`] does all of that for a list of vertices, for users who look things up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +20,7 @@ use tiergraph_mem::Reservation;
 
 use crate::{Graph, PageReader};
 
-/// Pages that [`Graph::read_features`] holds at a time.
+/// Pages that [`FeatureSet::read`] holds at a time.
 const PAGES_AT_ONCE: usize = 1 << 10;
 
 /// A file of feature rows, opened; its resident part is read when somebody first asks.
@@ -117,7 +117,7 @@ impl Features {
         self.entry.rows
     }
 
-    /// The file of the rows, among [`Graph::files`]. A read of it must stay inside one block
+    /// The file of the rows, among [`EnginePool::files`](tiergraph_io::EnginePool::files). A read of it must stay inside one block
     /// (`block_bytes` of the manifest) where the graph is striped.
     pub fn file(&self) -> FileId {
         self.file
@@ -184,7 +184,7 @@ impl Features {
         let ids = dir.manifest().files.get(&files.ids);
         let crc = dir.entry(&files.crc)?;
         let bytes = crc.bytes + ids.map_or(0, |entry| entry.bytes);
-        let held = graph.reserve(bytes, "the checksums of feature pages")?;
+        let held = graph.memory().reserve(bytes, "the checksums of feature pages")?;
         let crcs = flat::read(&dir.path().join(&files.crc), crc)?;
         let ids = ids.map(|entry| flat::read(&dir.path().join(&files.ids), entry)).transpose()?;
         check_rows(ids.as_deref(), of.entry.rows, &files.ids)?;
@@ -211,10 +211,23 @@ fn check_rows(ids: Option<&[u32]>, rows: u64, file: &str) -> Result<()> {
     }
 }
 
+/// The features of a graph's vertices by name, as [`Graph::features`] gives them.
+#[derive(Clone, Copy)]
+pub struct FeatureSet<'g> {
+    graph: &'g Graph,
+}
+
 impl Graph {
+    /// The features that are stored with the vertices.
+    pub fn features(&self) -> FeatureSet<'_> {
+        FeatureSet { graph: self }
+    }
+}
+
+impl<'g> FeatureSet<'g> {
     /// The names of the graph's features, ascending.
-    pub fn feature_names(&self) -> impl Iterator<Item = &str> {
-        self.features.iter().map(|of| of.name.as_str())
+    pub fn names(self) -> impl Iterator<Item = &'g str> {
+        self.graph.feature_files.iter().map(|of| of.name.as_str())
     }
 
     /// The features `name`. The first call reads and reserves their resident part.
@@ -222,19 +235,19 @@ impl Graph {
     /// # Errors
     /// [`ErrorKind::Input`] where the graph has none of that name, [`ErrorKind::Budget`] where the
     /// resident part does not fit, [`ErrorKind::Format`] where it is damaged.
-    pub fn features(&self, name: &str) -> Result<&Features> {
-        let Some(of) = self.features.iter().find(|of| of.name == name) else {
+    pub fn get(self, name: &str) -> Result<&'g Features> {
+        let Some(of) = self.graph.feature_files.iter().find(|of| of.name == name) else {
             return Err(self.no_features(name));
         };
-        of.get(self)
+        of.get(self.graph)
     }
 
-    fn no_features(&self, name: &str) -> Error {
-        let names: Vec<&str> = self.feature_names().collect();
+    fn no_features(self, name: &str) -> Error {
+        let names: Vec<&str> = self.names().collect();
         let error = Error::new(ErrorKind::Input, "use the features").object(name);
         match names.is_empty() {
             true => error
-                .expected(format!("features in `{}`", self.dir().path().display()))
+                .expected(format!("features in `{}`", self.graph.dir().path().display()))
                 .got("none")
                 .hint("`tiergraph build --features x.npy` stores them with a graph"),
             false => error.expected(format!("one of {}", names.join(", "))),
@@ -247,22 +260,22 @@ impl Graph {
     /// Reads each page once for every 4 MiB of pages, checks it, and keeps nothing.
     ///
     /// # Errors
-    /// As [`Graph::features`]; [`ErrorKind::Input`] for a vertex that the graph does not have;
+    /// As [`Self::get`]; [`ErrorKind::Input`] for a vertex that the graph does not have;
     /// [`ErrorKind::Io`] and [`ErrorKind::Format`] for pages that cannot be read or are damaged.
-    pub fn read_features(&self, name: &str, vertices: &[u32]) -> Result<Vec<f32>> {
-        let features = self.features(name)?;
-        if let Some(vertex) = vertices.iter().find(|&&v| v as usize >= self.vertices()) {
+    pub fn read(self, name: &str, vertices: &[u32]) -> Result<Vec<f32>> {
+        let features = self.get(name)?;
+        if let Some(vertex) = vertices.iter().find(|&&v| v as usize >= self.graph.vertices()) {
             return Err(Error::new(ErrorKind::Input, "read the features of vertex")
                 .object(vertex)
-                .expected(format!("one of {} vertices", self.vertices())));
+                .expected(format!("one of {} vertices", self.graph.vertices())));
         }
         let dim = features.dim();
         let mut values = vec![0.0; vertices.len() * dim];
         let pages_a_row = features.row_bytes().div_ceil(PAGE_BYTES) + 1;
         let rows = (PAGES_AT_ONCE / pages_a_row).max(1);
-        let mut reader = self.page_reader()?;
+        let mut reader = PageReader::new(self.graph)?;
         let most = reader.resident_bytes() + (PAGES_AT_ONCE.max(pages_a_row) * PAGE_BYTES) as u64;
-        let _held = self.reserve(most, "the pages of feature rows")?;
+        let _held = self.graph.memory().reserve(most, "the pages of feature rows")?;
         let mut row = Vec::with_capacity(pages_a_row * PAGE_BYTES);
         for (vertices, values) in vertices.chunks(rows).zip(values.chunks_mut(rows * dim)) {
             let pages = Self::read_feature_pages(&mut reader, features, vertices)?;

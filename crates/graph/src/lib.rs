@@ -1,7 +1,7 @@
 //! An opened graph: the format's files, read by the I/O engines, kept by the cache.
 //!
-//! [`Graph::tile_pass`] and [`Graph::raw_pass`] hand every wanted piece of the adjacency to a
-//! visitor, once each, in any order, on all threads; [`Graph::row_pass`] does so for the
+//! [`Tiles::pass`] and [`RawBlocks::pass`] hand every wanted piece of the adjacency to a
+//! visitor, once each, in any order, on all threads; [`Rows::pass`] does so for the
 //! pages that hold the neighbours of chosen vertices. All three run the same loop
 //! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
 #![forbid(unsafe_code)]
@@ -12,7 +12,8 @@ mod degrees;
 mod edges;
 mod features;
 mod hetero;
-mod names;
+mod ids;
+mod memory;
 mod near;
 mod open;
 mod order;
@@ -23,16 +24,20 @@ mod reads;
 mod rows;
 mod tiles;
 
-pub use block_file::BlockFile;
-pub use edges::{ArcColumn, EdgeNumbers};
-pub use features::Features;
+pub use block_file::{BlockFile, Blocks};
+pub use degrees::Degrees;
+pub use edges::{ArcColumn, EdgeNumbers, EdgeValues};
+pub use features::{FeatureSet, Features};
 pub use hetero::HeteroGraph;
+pub use ids::Ids;
+pub use memory::Memory;
 pub use near::NearLists;
 pub use open::{Graph, OpenOptions};
+pub use order::VertexOrder;
 pub use pages::{PageReader, PagesRead, RowPages};
-pub use raw::{RawLists, RawRow};
+pub use raw::{RawBlocks, RawLists, RawRow};
 pub use raw_rows::RawSelection;
-pub use rows::{Direction, RowSelection};
+pub use rows::{Direction, RowSelection, Rows};
 pub use tiergraph_core::metrics::{PassStats, Totals};
 pub use tiergraph_io::pipeline::NextPass;
-pub use tiles::TileSelection;
+pub use tiles::{TileSelection, Tiles};

@@ -6,24 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tiergraph_cache::BlockCache;
-use tiergraph_core::metrics::{PassStats, Totals};
+use tiergraph_core::metrics::Totals;
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Cancel, Error, ErrorKind, Result, ThreadPool};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::Manifest;
-use tiergraph_format::tiles::TileOptions;
 use tiergraph_io::pipeline::{Buffers, ReadWorkers};
 use tiergraph_io::{
     EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet, open_engine,
 };
-use tiergraph_kernels::{Isa, Kernel};
-use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation, available_memory_bytes};
+use tiergraph_mem::{Budget, MemoryPlan, Reservation, available_memory_bytes};
 
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
 use crate::raw_rows::RawFile;
-use crate::rows::{Direction, Rows};
-use crate::tiles::Tiles;
+use crate::rows::{Direction, RowFile};
+use crate::tiles::TileFile;
 
 /// Blocks in flight a worker.
 const BLOCKS_IN_FLIGHT: usize = 8;
@@ -59,36 +57,35 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 pub struct Graph {
     number: u64,
     dir: GraphDir,
-    files: Arc<FileSet>,
     engines: Arc<EnginePool>,
     threads: Arc<ThreadPool>,
-    budget: Budget,
-    cache: BlockCache,
-    residency: bool,
+    pub(crate) budget: Budget,
+    pub(crate) cache: BlockCache,
+    pub(crate) residency: bool,
     unchecked: bool,
     workers: Mutex<ReadWorkers>,
     engine: EngineReport,
     totals: Totals,
     cancel: Cancel,
     trace: Trace,
-    pub(crate) tiles: Option<Tiles>,
-    pub(crate) rows: Vec<(Direction, Rows)>,
-    pub(crate) raw: Vec<(Direction, RawFile)>,
-    pub(crate) features: Vec<FeaturesFile>,
-    pub(crate) edge_features: Vec<FeaturesFile>,
+    pub(crate) tile_file: Option<TileFile>,
+    pub(crate) row_files: Vec<(Direction, RowFile)>,
+    pub(crate) raw_files: Vec<(Direction, RawFile)>,
+    pub(crate) feature_files: Vec<FeaturesFile>,
+    pub(crate) edge_feature_files: Vec<FeaturesFile>,
     /// Files with a value an arc, by name.
     pub(crate) columns: BTreeMap<String, FileId>,
     /// Found when it is first asked for.
     pub(crate) vertices_with_arcs: OnceLock<usize>,
     /// What the graphs that were opened together hold from then on, and its reservation.
-    opened: Arc<(MemoryPlan, Reservation)>,
+    pub(crate) opened: Arc<(MemoryPlan, Reservation)>,
 }
 
 /// What a directory holds, opened.
 struct Opened {
     dir: GraphDir,
-    tiles: Option<Tiles>,
-    rows: Vec<(Direction, Rows)>,
+    tiles: Option<TileFile>,
+    rows: Vec<(Direction, RowFile)>,
     raw: Vec<(Direction, RawFile)>,
     features: Vec<FeaturesFile>,
     edge_features: Vec<FeaturesFile>,
@@ -105,12 +102,12 @@ impl Opened {
                 false => Ok(None),
             }
         };
-        let tiles = open("tiles.blocks")?.map(|file| Tiles::open(&dir, file)).transpose()?;
+        let tiles = open("tiles.blocks")?.map(|file| TileFile::open(&dir, file)).transpose()?;
         let mut rows = Vec::new();
         let mut raw = Vec::new();
         for direction in [Direction::Out, Direction::In] {
             if let Some(file) = open(&format!("{direction}.rows"))? {
-                rows.push((direction, Rows::open(&dir, direction, file)?));
+                rows.push((direction, RowFile::open(&dir, direction, file)?));
             }
             if let Some(file) = open(&format!("{direction}.blocks"))? {
                 let blocks = dir.entry(&format!("{direction}.blocks"))?.blocks;
@@ -125,7 +122,7 @@ impl Opened {
 
     /// Bytes of the resident indexes.
     fn index_bytes(&self) -> u64 {
-        self.tiles.as_ref().map_or(0, Tiles::resident_bytes)
+        self.tiles.as_ref().map_or(0, TileFile::resident_bytes)
             + self.rows.iter().map(|(_, rows)| rows.resident_bytes()).sum::<u64>()
             + self.raw.iter().map(|(_, raw)| raw.resident_bytes()).sum::<u64>()
     }
@@ -187,7 +184,6 @@ impl Graph {
             let workers = ReadWorkers::new(Arc::clone(&threads), Arc::clone(&engines), buffers);
             Self {
                 number: NUMBERS.fetch_add(1, Ordering::Relaxed),
-                files: Arc::clone(&files),
                 engines: Arc::clone(&engines),
                 cache: BlockCache::new(0),
                 residency: options.residency.unwrap_or(true),
@@ -199,11 +195,11 @@ impl Graph {
                 totals: Totals::default(),
                 cancel: Cancel::default(),
                 trace: Trace::off(),
-                tiles: opened.tiles,
-                rows: opened.rows,
-                raw: opened.raw,
-                features: opened.features,
-                edge_features: opened.edge_features,
+                tile_file: opened.tiles,
+                row_files: opened.rows,
+                raw_files: opened.raw,
+                feature_files: opened.features,
+                edge_feature_files: opened.edge_features,
                 columns: opened.columns,
                 vertices_with_arcs: OnceLock::new(),
                 opened: Arc::clone(&reserved),
@@ -233,11 +229,6 @@ impl Graph {
         self.manifest().vertices as usize
     }
 
-    /// Workers.
-    pub fn threads(&self) -> usize {
-        self.threads.size()
-    }
-
     /// The workers' threads, for loops between passes.
     pub fn thread_pool(&self) -> &ThreadPool {
         &self.threads
@@ -253,19 +244,9 @@ impl Graph {
         &self.engines
     }
 
-    /// The memory that the graph and its algorithms share.
-    pub fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
     /// Counts since the graph was opened.
     pub fn totals(&self) -> &Totals {
         &self.totals
-    }
-
-    /// What was counted so far.
-    pub fn stats(&self) -> PassStats {
-        self.totals.get()
     }
 
     /// Stops running passes when set.
@@ -288,90 +269,11 @@ impl Graph {
         self.cancel = cancel;
     }
 
-    /// The files that are read by the engines.
-    pub fn files(&self) -> &Arc<FileSet> {
-        &self.files
-    }
-
     /// The main file of passes, for measuring its device: tiles, or the raw blocks.
     pub fn pass_file(&self) -> Option<&'static str> {
         ["tiles.blocks", "in.blocks", "out.blocks", "out.rows", "in.rows"]
             .into_iter()
             .find(|name| self.manifest().files.contains_key(*name))
-    }
-
-    /// Gives blocks all the memory that is not reserved. Called by an algorithm after it reserved
-    /// its state.
-    pub fn plan_residency(&self) {
-        let capacity = if self.residency { self.budget.left() } else { 0 };
-        self.cache.retain(|block| !block.is_locked());
-        self.cache.set_capacity(capacity);
-    }
-
-    /// As [`plan_residency`](Self::plan_residency), for blocks in memory that is locked for a device; the
-    /// bytes of all of them.
-    pub fn plan_locked_residency(&self) -> u64 {
-        let capacity = if self.residency { self.budget.left() } else { 0 };
-        self.cache.retain(AlignedBuf::is_locked);
-        self.cache.set_capacity(capacity);
-        capacity
-    }
-
-    /// Refuses memory that does not hold what the opened graph holds: indexes and buffers.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Budget`] where [`OpenOptions::refuse_later`] put this off.
-    pub fn check_memory(&self) -> Result<()> {
-        let nothing = MemoryPlan::default();
-        match self.budget.used() > self.budget.limit() {
-            true => Err(self.opened.0.refused(&Budget::new(self.budget.limit()), &nothing)),
-            false => Ok(()),
-        }
-    }
-
-    /// Reserves `bytes` of state for `what`; resident blocks make room.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Budget`] when the state does not fit the memory.
-    pub fn reserve(&self, bytes: u64, what: &str) -> Result<Reservation> {
-        self.reserve_all(&MemoryPlan::default().and(what.to_owned(), bytes))
-    }
-
-    /// As [`reserve`](Self::reserve), for what a run can do without: `None` where there is no memory for it.
-    ///
-    /// # Errors
-    /// As [`reserve`](Self::reserve), but for the memory.
-    pub fn reserve_if_left(&self, bytes: u64, what: &str) -> Result<Option<Reservation>> {
-        match self.reserve(bytes, what) {
-            Err(error) if error.kind() == ErrorKind::Budget => Ok(None),
-            reserved => reserved.map(Some),
-        }
-    }
-
-    /// Reserves all that a run will hold; resident blocks make room.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Budget`] when it does not fit the memory beside what the opened graph holds, with
-    /// the parts of both and the memory to open the graph with.
-    pub fn reserve_all(&self, plan: &MemoryPlan) -> Result<Reservation> {
-        let reservation = plan.reserve(&self.budget, &self.opened.0)?;
-        self.cache.set_capacity(self.cache.capacity().min(self.budget.left()));
-        Ok(reservation)
-    }
-
-    /// Bytes that can be reserved without a resident block making room.
-    pub fn spare_bytes(&self) -> u64 {
-        self.budget.left().saturating_sub(self.cache.resident_bytes())
-    }
-
-    /// Bytes of resident blocks.
-    pub fn resident_bytes(&self) -> u64 {
-        self.cache.resident_bytes()
-    }
-
-    /// The loops for this graph's tiles.
-    pub fn kernel(&self) -> Option<Kernel> {
-        TileOptions::of(self.manifest()).map(|options| Kernel::new(options, Isa::detect()))
     }
 
     pub(crate) fn cache(&self) -> &BlockCache {

@@ -11,31 +11,44 @@ use crate::Graph;
 
 const ORDER: &str = "order.ids";
 
+/// The order of a graph's vertices on disk beside the user's, as [`Graph::order`] gives it.
+#[derive(Clone, Copy)]
+pub struct VertexOrder<'g> {
+    graph: &'g Graph,
+}
+
 impl Graph {
+    /// The order of the vertices on disk, and how values move between it and the user's order.
+    pub fn order(&self) -> VertexOrder<'_> {
+        VertexOrder { graph: self }
+    }
+}
+
+impl VertexOrder<'_> {
     /// The numbers of the order's chunks; none if the orders agree.
-    pub(crate) fn chunks(&self) -> Range<u64> {
-        0..self.manifest().files.get(ORDER).map_or(0, |entry| entry.chunks.len() as u64)
+    pub(crate) fn chunks(self) -> Range<u64> {
+        0..self.graph.manifest().files.get(ORDER).map_or(0, |entry| entry.chunks.len() as u64)
     }
 
-    fn has_wide_order(&self) -> bool {
-        let bytes = self.manifest().files.get(ORDER).map_or(0, |entry| entry.bytes);
-        bytes == self.manifest().vertices * 8
+    fn has_wide_order(self) -> bool {
+        let bytes = self.graph.manifest().files.get(ORDER).map_or(0, |entry| entry.bytes);
+        bytes == self.graph.manifest().vertices * 8
     }
 
     /// Vertices of a chunk of the order.
-    fn chunk_vertices(&self) -> usize {
+    fn chunk_vertices(self) -> usize {
         flat::CHUNK_BYTES / if self.has_wide_order() { 8 } else { 4 }
     }
 
     /// Calls `place(vertex, position)` for every vertex of chunk `number` of the order: where it
     /// stands in the user's order.
     pub(crate) fn place_chunk(
-        &self,
+        self,
         number: u64,
         mut place: impl FnMut(usize, usize),
     ) -> Result<()> {
-        let entry = self.dir().entry(ORDER)?;
-        let path = self.dir().path().join(ORDER);
+        let entry = self.graph.dir().entry(ORDER)?;
+        let path = self.graph.dir().path().join(ORDER);
         let first = number as usize * self.chunk_vertices();
         if self.has_wide_order() {
             let positions: Vec<u64> = flat::read_chunk(&path, entry, number)?;
@@ -52,14 +65,14 @@ impl Graph {
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
-    pub fn for_each_position(&self, end: usize, place: impl Fn(usize, usize) + Sync) -> Result<()> {
+    pub fn for_each_position(self, end: usize, place: impl Fn(usize, usize) + Sync) -> Result<()> {
         if !self.is_reordered() {
             (0..end).for_each(|v| place(v, v));
             return Ok(());
         }
         let least = flat::CHUNK_BYTES / size_of::<u64>();
         let chunks = 0..self.chunks().end.min(end.div_ceil(least) as u64);
-        let placed = self.thread_pool().share(chunks, |_, numbers| {
+        let placed = self.graph.thread_pool().share(chunks, |_, numbers| {
             for number in numbers {
                 self.place_chunk(number, &place)?;
             }
@@ -69,46 +82,46 @@ impl Graph {
     }
 
     /// Whether vertices were re-ordered.
-    pub fn is_reordered(&self) -> bool {
-        self.manifest().files.contains_key(ORDER)
+    pub fn is_reordered(self) -> bool {
+        self.graph.manifest().files.contains_key(ORDER)
     }
 
     /// Where each vertex stands in the user's order; none if the orders agree, or ids are wide.
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
-    pub fn positions(&self) -> Result<Option<Vec<u32>>> {
+    pub fn positions(self) -> Result<Option<Vec<u32>>> {
         if !self.is_reordered() || self.has_wide_order() {
             return Ok(None);
         }
-        self.read_array(ORDER).map(Some)
+        self.graph.read_array(ORDER).map(Some)
     }
 
     /// Moves `values`, `width` for each vertex, from the graph's order to the user's.
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
-    pub fn to_user_order<T: Copy + Zeroable + Send + Sync>(
-        &self,
+    pub fn to_user<T: Copy + Zeroable + Send + Sync>(
+        self,
         values: Vec<T>,
         width: usize,
     ) -> Result<Vec<T>> {
         if !self.is_reordered() {
             return Ok(values);
         }
-        self.in_user_order(width, |vertex| &values[vertex * width..])
+        self.in_user(width, |vertex| &values[vertex * width..])
     }
 
     /// The values of all vertices in the user's order: the first `width` of what `values` has of each.
     ///
     /// # Errors
-    /// As [`Graph::to_user_order`].
-    pub fn in_user_order<'v, T: Copy + Zeroable + Send + Sync + 'v>(
-        &self,
+    /// As [`Self::to_user`].
+    pub fn in_user<'v, T: Copy + Zeroable + Send + Sync + 'v>(
+        self,
         width: usize,
         values: impl Fn(usize) -> &'v [T] + Sync,
     ) -> Result<Vec<T>> {
-        let mut out = zeroed_vec(self.vertices() * width);
+        let mut out = zeroed_vec(self.graph.vertices() * width);
         if !self.is_reordered() {
             for (vertex, to) in out.chunks_mut(width).enumerate() {
                 to.copy_from_slice(&values(vertex)[..width]);
@@ -116,9 +129,9 @@ impl Graph {
             return Ok(out);
         }
         // Every part looks through the whole order: no more looks than values that move.
-        let parts = self.threads().min(width);
-        let vertices = self.vertices().div_ceil(parts).max(1);
-        let placed = self.thread_pool().share(
+        let parts = self.graph.thread_pool().size().min(width);
+        let vertices = self.graph.vertices().div_ceil(parts).max(1);
+        let placed = self.graph.thread_pool().share(
             out.chunks_mut(vertices * width).enumerate(),
             |_, parts| {
                 for (part, out) in parts {
@@ -142,23 +155,23 @@ impl Graph {
     /// Moves `values`, `width` for each vertex, from the user's order to the graph's.
     ///
     /// # Errors
-    /// As [`Graph::to_user_order`].
-    pub fn from_user_order<T: Copy + Zeroable + Send + Sync>(
-        &self,
+    /// As [`Self::to_user`].
+    pub fn from_user<T: Copy + Zeroable + Send + Sync>(
+        self,
         values: &[T],
         width: usize,
     ) -> Result<Vec<T>> {
-        let mut out = zeroed_vec(self.vertices() * width);
-        self.into_graph_order(values, width, &mut out)?;
+        let mut out = zeroed_vec(self.graph.vertices() * width);
+        self.from_user_into(values, width, &mut out)?;
         Ok(out)
     }
 
-    /// As [`from_user_order`](Self::from_user_order), to the start of `out`.
+    /// As [`from_user`](Self::from_user), to the start of `out`.
     ///
     /// # Errors
-    /// As [`Graph::to_user_order`].
-    pub fn into_graph_order<T: Copy + Zeroable + Send + Sync>(
-        &self,
+    /// As [`Self::to_user`].
+    pub fn from_user_into<T: Copy + Zeroable + Send + Sync>(
+        self,
         values: &[T],
         width: usize,
         out: &mut [T],
@@ -167,9 +180,9 @@ impl Graph {
             out[..values.len()].copy_from_slice(values);
             return Ok(());
         }
-        let out = &mut out[..self.vertices() * width];
+        let out = &mut out[..self.graph.vertices() * width];
         let chunks = self.chunks().zip(out.chunks_mut(self.chunk_vertices() * width));
-        let placed = self.thread_pool().share(chunks, |_, chunks| {
+        let placed = self.graph.thread_pool().share(chunks, |_, chunks| {
             for (number, out) in chunks {
                 let first = number as usize * self.chunk_vertices();
                 self.place_chunk(number, |vertex, position| {

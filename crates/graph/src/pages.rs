@@ -14,7 +14,7 @@ use tiergraph_io::pipeline::{Block, Buffers, Consumer, Pass, Plan, Request, Surr
 use tiergraph_io::{FileId, FileSet, ReadEngine};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-use crate::{Direction, Graph};
+use crate::Graph;
 
 /// The longest read: adjacent pages up to this size come as one.
 const READ_BYTES: usize = 64 << 10;
@@ -66,50 +66,38 @@ pub struct PageReader {
     trace: Trace,
 }
 
-impl Graph {
-    /// The pages of the rows in this direction; `None` without rows. An undirected graph has one
-    /// file for both.
-    pub fn row_pages(&self, direction: Direction) -> Option<RowPages<'_>> {
-        let rows = self.rows(direction)?;
-        let file = format!("{}.rows", rows.direction);
-        let salt = self.manifest().salt(&file);
-        Some(RowPages { file: rows.file, name: self.file_name(&file), salt, index: &rows.index })
-    }
-
-    /// A reader of pages for the calling thread, or the one that it is moved to. Its buffers take
-    /// [`PageReader::resident_bytes`], which the caller reserves.
+impl PageReader {
+    /// A reader of a graph's pages for the calling thread, or the one that it is moved to. Its buffers take
+    /// [`resident_bytes`](Self::resident_bytes), which the caller reserves.
     ///
     /// # Errors
     /// When the system refuses a further engine.
-    pub fn page_reader(&self) -> Result<PageReader> {
-        self.page_reader_of(usize::MAX)
+    pub fn new(graph: &Graph) -> Result<Self> {
+        Self::with_reads(graph, usize::MAX)
     }
 
     /// The most bytes of the buffers of a reader with at most `reads` reads in flight.
-    pub(crate) fn page_reader_bytes(&self, reads: usize) -> u64 {
-        (reads * READ_BYTES.min(self.block_bytes())) as u64
+    pub(crate) fn most_bytes(graph: &Graph, reads: usize) -> u64 {
+        (reads * READ_BYTES.min(graph.block_bytes())) as u64
     }
 
-    /// As [`page_reader`](Self::page_reader), with at most so many reads in flight, each of which has a
-    /// buffer.
-    pub(crate) fn page_reader_of(&self, reads: usize) -> Result<PageReader> {
-        let engine = self.engines().lease()?;
-        let (reads, bytes) = (engine.capacity().min(reads), READ_BYTES.min(self.block_bytes()));
+    /// As [`new`](Self::new), with at most so many reads in flight, each of which has a buffer.
+    pub(crate) fn with_reads(graph: &Graph, reads: usize) -> Result<Self> {
+        let engine = graph.engines().lease()?;
+        let (reads, bytes) = (engine.capacity().min(reads), READ_BYTES.min(graph.block_bytes()));
         let buffers = Buffers::of_pages(AlignedBuf::batch(reads, bytes)?, bytes);
-        Ok(PageReader {
+        Ok(Self {
             worker: Worker::new(0, Box::new(engine), buffers),
-            files: Arc::clone(self.files()),
-            pages_per_block: (self.block_bytes() / PAGE_BYTES) as u64,
+            files: Arc::clone(graph.engines().files()),
+            pages_per_block: (graph.block_bytes() / PAGE_BYTES) as u64,
             requests: Vec::new(),
             calls: 0,
-            cancel: self.cancel().clone(),
+            cancel: graph.cancel().clone(),
             stop: Cancel::default(),
             trace: Trace::off(),
         })
     }
-}
 
-impl PageReader {
     /// Bytes of the reader's buffers.
     pub fn resident_bytes(&self) -> u64 {
         self.worker.buffers().free_bytes()

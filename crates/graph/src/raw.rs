@@ -95,31 +95,52 @@ impl<'a> RawLists<'a> {
     }
 }
 
+/// The neighbour lists of one direction as plain ids, as [`Graph::raw`] gives them: `out.blocks` or
+/// `in.blocks` of codec `raw`.
+#[derive(Clone, Copy)]
+pub struct RawBlocks<'g> {
+    pub(crate) graph: &'g Graph,
+    /// The direction that the file is named after.
+    direction: Direction,
+    file: Option<&'g RawFile>,
+}
+
 impl Graph {
-    pub(crate) fn raw_file(&self, direction: Direction) -> Option<(Direction, &RawFile)> {
-        // An undirected graph has one file for both.
-        let wanted = if self.manifest().directed { direction } else { Direction::Out };
-        self.raw.iter().find(|(d, _)| *d == wanted).map(|(d, raw)| (*d, raw))
+    /// The blocks of plain ids of this direction. An undirected graph has one file for both directions.
+    pub fn raw(&self, direction: Direction) -> RawBlocks<'_> {
+        let direction = if self.manifest().directed { direction } else { Direction::Out };
+        let file = self.raw_files.iter().find(|(d, _)| *d == direction).map(|(_, raw)| raw);
+        RawBlocks { graph: self, direction, file }
+    }
+}
+
+impl<'g> RawBlocks<'g> {
+    /// The file, and where its blocks begin as far as that is known; `None` in a graph without.
+    pub(crate) fn file(self) -> Option<&'g RawFile> {
+        self.file
     }
 
-    /// Whether the graph has plain ids.
-    pub fn has_raw(&self) -> bool {
-        !self.raw.is_empty()
+    /// The name of the file in the graph's directory.
+    pub(crate) fn name(self) -> String {
+        format!("{}.blocks", self.direction)
     }
 
-    /// Bytes of the plain ids of one direction.
-    pub fn raw_bytes(&self, direction: Direction) -> u64 {
-        let name = self.raw_file(direction).map(|(d, _)| format!("{d}.blocks"));
-        name.and_then(|n| self.manifest().files.get(&n)).map_or(0, |f| f.bytes)
+    /// Whether the graph has these blocks.
+    pub fn is_stored(self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Bytes of the blocks; 0 without.
+    pub fn bytes(self) -> u64 {
+        self.graph.manifest().files.get(&self.name()).map_or(0, |file| file.bytes)
     }
 
     /// Hands the neighbours of every vertex to `visit`, vertex by vertex.
     ///
     /// # Errors
-    /// As [`Graph::raw_lists_pass`].
-    pub fn raw_pass<W>(
-        &self,
-        direction: Direction,
+    /// As [`Self::lists_pass`].
+    pub fn pass<W>(
+        self,
         next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
@@ -128,67 +149,70 @@ impl Graph {
         let lists = |state: &mut W, lists: &RawLists<'_>| {
             lists.rows().try_for_each(|row| visit(state, &row))
         };
-        self.raw_lists_pass(direction, next, begin, lists, end)
+        self.lists_pass(next, begin, lists, end)
     }
 
     /// Hands the neighbours of every vertex to `visit`, block by block.
     ///
     /// # Errors
-    /// As [`Graph::tile_pass`]; ids of 2³² and more do not fit the vertex state in memory.
-    pub fn raw_lists_pass<W>(
-        &self,
-        direction: Direction,
+    /// As [`Tiles::pass`]; ids of 2³² and more do not fit the vertex state in memory.
+    pub fn lists_pass<W>(
+        self,
         next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let Some((direction, raw)) = self.raw_file(direction) else {
-            return Err(self.missing_layout("pass over", "raw blocks"));
-        };
-        let blocks = self.dir().entry(&format!("{direction}.blocks"))?.blocks;
+        let raw = self.stored()?;
         let requests: Vec<Request> =
-            (0..blocks).map(|block| self.want_raw(direction, raw, block)).collect();
-        self.raw_wants_pass(direction, &requests, next, begin, visit, end)
+            (0..raw.blocks()).map(|block| self.request(raw, block)).collect();
+        self.requests_pass(&requests, next, begin, visit, end)
     }
 
-    /// A block of the file that [`Graph::raw_file`] gave.
-    pub(crate) fn want_raw(&self, direction: Direction, raw: &RawFile, block: u64) -> Request {
-        let len = self.block_bytes();
-        let key = Some(BlockKey { file: direction.blocks_file(), block });
+    /// The file.
+    fn stored(self) -> Result<&'g RawFile> {
+        self.file.ok_or_else(|| self.graph.missing_layout("pass over", "raw blocks"))
+    }
+
+    /// The request of one whole block of `raw`, these blocks' file.
+    pub(crate) fn request(self, raw: &RawFile, block: u64) -> Request {
+        let len = self.graph.block_bytes();
+        let key = Some(BlockKey { file: self.direction.blocks_file(), block });
         Request { file: raw.file, offset: block * len as u64, len, key }
     }
 
-    /// Hands the lists of the wanted blocks to `visit`.
-    pub(crate) fn raw_wants_pass<W>(
-        &self,
-        direction: Direction,
+    /// Hands the lists of the blocks that `requests` read to `visit`.
+    pub(crate) fn requests_pass<W>(
+        self,
         requests: &[Request],
         next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawLists<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let Some((_, raw)) = self.raw_file(direction) else {
-            return Err(self.missing_layout("pass over", "raw blocks"));
-        };
-        let name = format!("{direction}.blocks");
-        let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
+        let (raw, name) = (self.stored()?, self.name());
+        let (salt, name) = (self.graph.manifest().salt(&name), self.graph.file_name(&name));
         let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
-            let number = requests[i].offset / self.block_bytes() as u64;
-            if fresh && !self.is_unchecked() {
+            let number = requests[i].offset / self.graph.block_bytes() as u64;
+            if fresh && !self.graph.is_unchecked() {
                 block::check(bytes, &name, number, salt)?;
             }
             // What is resident was looked at when it arrived.
             let block = if fresh { RawBlock::parse(bytes)? } else { RawBlock::parse_again(bytes)? };
             raw.see(number, block.header().first_vertex);
             let lists = RawLists::of(&block, narrow)?;
-            if fresh && self.is_unchecked() && !lists.are_below(self.vertices()) {
+            if fresh && self.graph.is_unchecked() && !lists.are_below(self.graph.vertices()) {
                 return Err(strange(&name, number));
             }
             visit(state, &lists)
         };
-        self.read_all(requests, next, |w| (begin(w), Vec::new()), one, |(state, _)| end(state))
+        self.graph.read_all(
+            requests,
+            next,
+            |w| (begin(w), Vec::new()),
+            one,
+            |(state, _)| end(state),
+        )
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tiergraph_core::Result;
 use tiergraph_io::FileId;
 
-use crate::raw::RawRow;
-use crate::{Direction, Graph};
+use crate::Direction;
+use crate::raw::{RawBlocks, RawRow};
 use tiergraph_io::pipeline::Request;
 
 /// A block that no pass has seen.
@@ -87,7 +87,6 @@ fn partition(blocks: std::ops::Range<u64>, holds: impl Fn(u64) -> bool) -> u64 {
 /// The raw blocks that hold the neighbours of some vertices.
 #[derive(Debug)]
 pub struct RawSelection {
-    direction: Direction,
     requests: Vec<Request>,
     missing_bytes: u64,
 }
@@ -104,19 +103,19 @@ impl RawSelection {
     }
 }
 
-impl Graph {
+impl RawBlocks<'_> {
     /// Plans to read the neighbours of `vertices`, which ascend, from raw blocks; `None` without.
     ///
     /// What is read stays only if there is room for the files of both directions: whole passes are
     /// over the other one.
-    pub fn select_raw(&self, direction: Direction, vertices: &[u32]) -> Option<RawSelection> {
-        let (direction, raw) = self.raw_file(direction)?;
-        let bytes: u64 = [Direction::Out, Direction::In].map(|d| self.raw_bytes(d)).iter().sum();
-        let is_kept = !self.manifest().directed || self.cache().capacity() >= bytes;
-        let mut selection = RawSelection { direction, requests: Vec::new(), missing_bytes: 0 };
+    pub fn select(self, vertices: &[u32]) -> Option<RawSelection> {
+        let (raw, graph) = (self.file()?, self.graph);
+        let bytes: u64 = [Direction::Out, Direction::In].map(|d| graph.raw(d).bytes()).iter().sum();
+        let is_kept = !graph.manifest().directed || graph.cache().capacity() >= bytes;
+        let mut selection = RawSelection { requests: Vec::new(), missing_bytes: 0 };
         for block in raw.blocks_of(vertices) {
-            let want = self.want_raw(direction, raw, block);
-            let resident = want.key.is_some_and(|key| self.cache().contains(key));
+            let want = self.request(raw, block);
+            let resident = want.key.is_some_and(|key| graph.cache().contains(key));
             let key = want.key.filter(|_| is_kept || resident);
             selection.missing_bytes += if resident { 0 } else { want.len as u64 };
             selection.requests.push(Request { key, ..want });
@@ -128,19 +127,17 @@ impl Graph {
     /// often as there are blocks with a part of its list.
     ///
     /// # Errors
-    /// As [`Graph::raw_lists_pass`].
-    pub fn raw_rows_pass<W>(
-        &self,
+    /// As [`Self::lists_pass`].
+    pub fn selected_pass<W>(
+        self,
         selection: &RawSelection,
         vertices: &[u32],
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let RawSelection { direction, requests, .. } = selection;
-        self.raw_wants_pass(
-            *direction,
-            requests,
+        self.requests_pass(
+            &selection.requests,
             crate::NextPass::Unknown,
             begin,
             |state, lists| {

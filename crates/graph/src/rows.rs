@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::Range;
 
 use tiergraph_cache::{BlockFile, BlockKey};
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
 use tiergraph_format::rows::{PAGE_BYTES, RowsIndex, RowsPage, check_page};
 use tiergraph_io::FileId;
 use tiergraph_mem::prefetch_all;
 
-use crate::Graph;
+use crate::{Graph, RowPages};
 
 use tiergraph_io::pipeline::{NextPass, Request, SMALL_READ_BYTES};
 
@@ -57,14 +57,14 @@ impl Direction {
 
 /// The resident index of a `*.rows` file.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct RowFile {
     pub(crate) direction: Direction,
     pub(crate) file: FileId,
     bytes: u64,
     pub(crate) index: RowsIndex,
 }
 
-impl Rows {
+impl RowFile {
     pub(crate) fn open(dir: &GraphDir, direction: Direction, file: FileId) -> Result<Self> {
         let name = format!("{direction}.rows.index");
         let words: Vec<u64> = flat::read(&dir.path().join(&name), dir.entry(&name)?)?;
@@ -141,27 +141,52 @@ impl Runs {
     }
 }
 
+/// The neighbour lists of one direction by pages, as [`Graph::rows`] gives them: `out.rows` or `in.rows`.
+#[derive(Clone, Copy)]
+pub struct Rows<'g> {
+    graph: &'g Graph,
+    file: Option<&'g RowFile>,
+}
+
 impl Graph {
-    pub(crate) fn rows(&self, direction: Direction) -> Option<&Rows> {
-        // An undirected graph has one file for both.
+    /// The neighbour lists in this direction, of which single ones can be read. An undirected graph has one
+    /// file for both directions.
+    pub fn rows(&self, direction: Direction) -> Rows<'_> {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
-        self.rows.iter().find(|(d, _)| *d == wanted).map(|(_, rows)| rows)
+        let file = self.row_files.iter().find(|(d, _)| *d == wanted).map(|(_, rows)| rows);
+        Rows { graph: self, file }
+    }
+}
+
+impl<'g> Rows<'g> {
+    /// The file and its index; `None` in a graph without.
+    pub(crate) fn file(self) -> Option<&'g RowFile> {
+        self.file
     }
 
     /// Whether there is room for a whole file of rows, or was when a pass over it began.
-    fn is_roomy(&self, rows: &Rows) -> bool {
-        self.cache().capacity() >= self.cache().resident_bytes() + rows.bytes
-            || self.cache().contains(BlockKey { file: rows.direction.rows_file(), block: 0 })
+    fn is_roomy(self, rows: &RowFile) -> bool {
+        self.graph.cache().capacity() >= self.graph.cache().resident_bytes() + rows.bytes
+            || self.graph.cache().contains(BlockKey { file: rows.direction.rows_file(), block: 0 })
     }
 
-    /// Whether neighbours in this direction can be read vertex by vertex.
-    pub fn has_rows(&self, direction: Direction) -> bool {
-        self.rows(direction).is_some()
+    /// Whether the graph has these lists.
+    pub fn is_stored(self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The pages of the lists; `None` without.
+    pub fn pages(self) -> Option<RowPages<'g>> {
+        let rows = self.file?;
+        let file = format!("{}.rows", rows.direction);
+        let salt = self.graph.manifest().salt(&file);
+        let name = self.graph.file_name(&file);
+        Some(RowPages { file: rows.file, name, salt, index: &rows.index })
     }
 
     /// Plans to read the neighbours of `vertices`, which ascend; `None` without rows.
-    pub fn select_rows(&self, direction: Direction, vertices: &[u32]) -> Option<RowSelection> {
-        let rows = self.rows(direction)?;
+    pub fn select(self, vertices: &[u32]) -> Option<RowSelection> {
+        let rows = self.file?;
         let mut wanted = Runs::default();
         let mut from = 0;
         for &vertex in vertices {
@@ -176,16 +201,12 @@ impl Graph {
     /// Plans to read the neighbours of all vertices for which `wanted` holds; `None` without rows.
     /// [`RowSelection::list_bytes`] counts all lists of the pages. Costs a look at each vertex whose
     /// page has none before it.
-    pub fn select_rows_where(
-        &self,
-        direction: Direction,
-        wanted: impl Fn(u32) -> bool,
-    ) -> Option<RowSelection> {
-        let rows = self.rows(direction)?;
+    pub fn select_where(self, wanted: impl Fn(u32) -> bool) -> Option<RowSelection> {
+        let rows = self.file?;
         let mut runs = Runs::default();
         for page in 0..rows.index.len() as u64 {
             let vertices = rows.index.vertices_on(page);
-            let end = vertices.end.min(self.manifest().vertices);
+            let end = vertices.end.min(self.graph.manifest().vertices);
             if (vertices.start..end).any(|v| wanted(v as u32)) {
                 runs.add(page..page + 1);
                 runs.list_bytes += PAGE_BYTES as u64;
@@ -194,7 +215,7 @@ impl Graph {
         Some(self.want_runs(rows, runs))
     }
 
-    fn want_runs(&self, rows: &Rows, wanted: Runs) -> RowSelection {
+    fn want_runs(self, rows: &RowFile, wanted: Runs) -> RowSelection {
         let file = rows.direction.rows_file();
         let roomy = self.is_roomy(rows);
         let mut to = RowSelection {
@@ -206,7 +227,7 @@ impl Graph {
             list_bytes: wanted.list_bytes,
             kept: roomy,
         };
-        let per_block = (self.block_bytes() / PAGE_BYTES) as u64;
+        let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
         for run in wanted.runs {
             let mut page = run.start;
             while page < run.end {
@@ -221,11 +242,11 @@ impl Graph {
     }
 
     /// Wants pages of one block: the block where it may be resident, else runs of small reads.
-    fn want_rows(&self, rows: &Rows, key: BlockKey, pages: Range<u64>, to: &mut RowSelection) {
+    fn want_rows(self, rows: &RowFile, key: BlockKey, pages: Range<u64>, to: &mut RowSelection) {
         let same_block = to.requests.last().is_some_and(|want| want.key == Some(key));
         let piece = |pages: &Range<u64>| pages.start / PIECE_PAGES;
         let same_piece = to.pages.last().is_some_and(|last| piece(last) == piece(&pages));
-        let resident = !(same_block && same_piece) && self.cache().contains(key);
+        let resident = !(same_block && same_piece) && self.graph.cache().contains(key);
         if same_block && !resident {
             to.pages.push(pages);
             to.ends.pop();
@@ -234,7 +255,7 @@ impl Graph {
         }
         if to.kept || resident {
             // The last block ends with the file; what is read of it is filled up with zeros.
-            let len = self.block_bytes();
+            let len = self.graph.block_bytes();
             let offset = key.block * len as u64;
             to.missing_bytes += if resident { 0 } else { len as u64 };
             to.requests.push(Request { file: rows.file, offset, len, key: Some(key) });
@@ -254,25 +275,36 @@ impl Graph {
         }
     }
 
+    /// The error of a list that has other ids than those of vertices: its page is damaged, and nobody compared
+    /// the checksum.
+    pub fn damaged_list(vertex: u32) -> Error {
+        Error::new(ErrorKind::Format, "use the neighbours of vertex")
+            .object(vertex)
+            .expected("ids of vertices")
+            .got("others: their page is damaged")
+            .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+    }
+
     /// Hands every page of `selection` to `visit`, once each and in any order, on all threads. A
-    /// page may have vertices that were not selected; a list may span pages.
+    /// page may have vertices that were not selected; a list may span pages. Where checksums are not compared
+    /// ([`Graph::is_unchecked`]), a damaged page may have vertices and neighbours that the graph does not.
     ///
     /// # Errors
-    /// As [`Graph::tile_pass`].
-    pub fn row_pass<W>(
-        &self,
+    /// As [`Tiles::pass`].
+    pub fn pass<W>(
+        self,
         selection: &RowSelection,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &RowsPage<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
         let name = format!("{}.rows", selection.direction);
-        let (salt, name) = (self.manifest().salt(&name), self.file_name(&name));
-        let in_file = self.rows(selection.direction).map_or(0, |rows| rows.index.len() as u64);
+        let (salt, name) = (self.graph.manifest().salt(&name), self.graph.file_name(&name));
+        let in_file = self.file.map_or(0, |rows| rows.index.len() as u64);
         let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| {
             let want = &selection.requests[i];
             let first = want.offset / PAGE_BYTES as u64;
-            if fresh {
+            if fresh && !self.graph.is_unchecked() {
                 // All of a block that may become resident, because later passes do not check.
                 for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..in_file) {
                     check_page(page, &name, number, salt)?;
@@ -289,7 +321,7 @@ impl Graph {
             }
             Ok(())
         };
-        self.read_all(&selection.requests, NextPass::Unknown, begin, one, end)
+        self.graph.read_all(&selection.requests, NextPass::Unknown, begin, one, end)
     }
 }
 

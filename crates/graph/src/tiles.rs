@@ -7,6 +7,7 @@ use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
 use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
 use tiergraph_io::FileId;
+use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::Graph;
@@ -18,13 +19,13 @@ const MERGE_BYTES: usize = 16 << 10;
 
 /// The resident index of `tiles.blocks`.
 #[derive(Debug)]
-pub(crate) struct Tiles {
+pub(crate) struct TileFile {
     file: FileId,
     index: Vec<TilesIndex>,
     options: TileOptions,
 }
 
-impl Tiles {
+impl TileFile {
     pub(crate) fn open(dir: &GraphDir, file: FileId) -> Result<Self> {
         let path = dir.path().join("tiles.index");
         let words: Vec<u64> = flat::read(&path, dir.entry("tiles.index")?)?;
@@ -89,49 +90,73 @@ fn tile_key(entry: &TilesIndex) -> BlockKey {
     BlockKey { file: BlockFile::Tiles, block: u64::from(entry.block) }
 }
 
+/// The tiles of a graph, as [`Graph::tiles`] gives them: `tiles.blocks`, over which whole-graph passes go.
+#[derive(Clone, Copy)]
+pub struct Tiles<'g> {
+    graph: &'g Graph,
+}
+
 impl Graph {
+    /// The tiles of the adjacency; without any in a graph of codec `raw`.
+    pub fn tiles(&self) -> Tiles<'_> {
+        Tiles { graph: self }
+    }
+
+    /// The path of a file of the graph, for messages.
+    pub(crate) fn file_name(&self, name: &str) -> String {
+        self.dir().path().join(name).display().to_string()
+    }
+}
+
+impl<'g> Tiles<'g> {
     /// Whether the graph has tiles.
-    pub fn has_tiles(&self) -> bool {
-        self.tiles.is_some()
+    pub fn is_stored(self) -> bool {
+        self.graph.tile_file.is_some()
     }
 
     /// Every segment of the tiles, in the order of blocks; none in a graph without.
-    pub fn segments(&self) -> &[TilesIndex] {
-        self.tiles.as_ref().map_or(&[], |tiles| &tiles.index)
+    pub fn segments(self) -> &'g [TilesIndex] {
+        self.graph.tile_file.as_ref().map_or(&[], |tiles| &tiles.index)
+    }
+
+    /// The CPU's inner loops over these tiles; `None` without tiles.
+    pub fn kernel(self) -> Option<Kernel> {
+        TileOptions::of(self.graph.manifest()).map(|options| Kernel::new(options, Isa::detect()))
     }
 
     /// Bytes of `tiles.blocks`.
-    pub fn tiles_bytes(&self) -> u64 {
-        self.manifest().files.get("tiles.blocks").map_or(0, |f| f.bytes)
+    pub fn bytes(self) -> u64 {
+        self.graph.manifest().files.get("tiles.blocks").map_or(0, |f| f.bytes)
     }
 
     /// Bytes of `tiles.blocks` that are not resident.
-    pub fn missing_tiles_bytes(&self) -> u64 {
-        let size = self.block_bytes() as u64;
-        let blocks = self.tiles_bytes().div_ceil(size);
+    pub fn missing_bytes(self) -> u64 {
+        let size = self.graph.block_bytes() as u64;
+        let blocks = self.bytes().div_ceil(size);
         let missing =
-            |&block: &u64| !self.cache().contains(BlockKey { file: BlockFile::Tiles, block });
+            |&block: &u64| !self.graph.cache().contains(BlockKey { file: BlockFile::Tiles, block });
         (0..blocks).filter(missing).count() as u64 * size
     }
 
-    /// No vertex from this one on is in a tile.
-    pub fn vertices_with_tiles(&self) -> usize {
-        let Some(tiles) = &self.tiles else { return self.vertices() };
+    /// One more than the last vertex that is in a tile; all vertices in a graph without tiles.
+    pub fn vertices(self) -> usize {
+        let Some(tiles) = &self.graph.tile_file else { return self.graph.vertices() };
         let columns = tiles.options.columns() as u64;
         let row_end = |e: &TilesIndex| e.row_base + u64::from(e.rows);
         let column_end = |e: &TilesIndex| (u64::from(e.column_tile) + 1) * columns;
         let end = tiles.index.iter().map(|e| row_end(e).max(column_end(e))).max().unwrap_or(0);
-        (end as usize).min(self.vertices())
+        (end as usize).min(self.graph.vertices())
     }
 
     /// Plans a pass over the segments for which `wanted` holds.
     ///
     /// A block of which at least half is wanted, or that is or can become resident, is read whole;
     /// of others only the pages of the wanted segments are.
-    pub fn select_tiles(&self, wanted: impl Fn(&TilesIndex) -> bool) -> TileSelection {
+    pub fn select(self, wanted: impl Fn(&TilesIndex) -> bool) -> TileSelection {
         let mut selection = TileSelection::default();
-        let Some(tiles) = &self.tiles else { return selection };
-        let roomy = self.cache().capacity() >= self.cache().resident_bytes() + self.tiles_bytes();
+        let Some(tiles) = &self.graph.tile_file else { return selection };
+        let roomy =
+            self.graph.cache().capacity() >= self.graph.cache().resident_bytes() + self.bytes();
         let mut begin = 0;
         for of_block in tiles.index.chunk_by(|a, b| a.block == b.block) {
             let first = begin;
@@ -144,10 +169,10 @@ impl Graph {
             let bytes = |i: &u32| tiles.index[*i as usize].len as usize;
             let wanted_bytes: usize = picked.iter().map(bytes).sum();
             let key = tile_key(&of_block[0]);
-            let whole = 2 * wanted_bytes >= self.block_bytes()
+            let whole = 2 * wanted_bytes >= self.graph.block_bytes()
                 || picked.len() == of_block.len()
                 || roomy
-                || self.cache().contains(key);
+                || self.graph.cache().contains(key);
             if whole {
                 self.want_block(tiles, key, &picked, &mut selection);
             } else {
@@ -158,28 +183,28 @@ impl Graph {
     }
 
     /// How many arcs the selected segments have.
-    pub fn arcs_of(&self, selection: &TileSelection) -> u64 {
+    pub fn arcs_of(self, selection: &TileSelection) -> u64 {
         let arcs = |&segment: &u32| u64::from(self.segments()[segment as usize].arcs);
         selection.segments.iter().map(arcs).sum()
     }
 
-    fn want_block(&self, tiles: &Tiles, key: BlockKey, picked: &[u32], to: &mut TileSelection) {
-        let len = self.block_bytes();
+    fn want_block(self, tiles: &TileFile, key: BlockKey, picked: &[u32], to: &mut TileSelection) {
+        let len = self.graph.block_bytes();
         let offset = key.block * len as u64;
         to.requests.push(Request { file: tiles.file, offset, len, key: Some(key) });
         to.segments.extend_from_slice(picked);
         to.ends.push(to.segments.len());
     }
 
-    fn want_pages(&self, tiles: &Tiles, picked: &[u32], to: &mut TileSelection) {
+    fn want_pages(self, tiles: &TileFile, picked: &[u32], to: &mut TileSelection) {
         let entry = |i: u32| &tiles.index[i as usize];
         let end_of = |i: u32| (entry(i).offset + entry(i).len) as usize;
         let near = |a: &u32, b: &u32| entry(*b).offset as usize <= end_of(*a) + MERGE_BYTES;
         for run in picked.chunk_by(near) {
             let begin = entry(run[0]).offset as usize / PAGE_BYTES * PAGE_BYTES;
             let end = (end_of(run[run.len() - 1]) + SLACK).next_multiple_of(PAGE_BYTES);
-            let len = end.min(self.block_bytes()) - begin;
-            let block = u64::from(entry(run[0]).block) * self.block_bytes() as u64;
+            let len = end.min(self.graph.block_bytes()) - begin;
+            let block = u64::from(entry(run[0]).block) * self.graph.block_bytes() as u64;
             to.requests.push(Request {
                 file: tiles.file,
                 offset: block + begin as u64,
@@ -193,18 +218,18 @@ impl Graph {
 
     /// Hands a segment to `visit`; `None` where its block is not resident.
     pub fn resident_segment<R>(
-        &self,
+        self,
         entry: &TilesIndex,
         visit: impl FnOnce(&Segment<'_>) -> Result<R>,
     ) -> Option<Result<R>> {
-        let columns_log2 = self.tiles.as_ref()?.options.columns_log2;
-        let block = self.cache().get(tile_key(entry))?;
+        let columns_log2 = self.graph.tile_file.as_ref()?.options.columns_log2;
+        let block = self.graph.cache().get(tile_key(entry))?;
         Some(entry.segment(&block, 0, columns_log2).and_then(|segment| visit(&segment)))
     }
 
     /// Whether the block of a segment is resident.
-    pub fn is_resident(&self, entry: &TilesIndex) -> bool {
-        self.cache().contains(tile_key(entry))
+    pub fn is_resident(self, entry: &TilesIndex) -> bool {
+        self.graph.cache().contains(tile_key(entry))
     }
 
     /// Hands every selected segment to `visit`, once each. Segments of one read come in order.
@@ -213,26 +238,27 @@ impl Graph {
     ///
     /// # Errors
     /// A read that fails for good, a checksum that does not match, whatever `visit` gives.
-    pub fn tile_pass<W>(
-        &self,
+    pub fn pass<W>(
+        self,
         selection: &TileSelection,
         next: NextPass,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        let Some(tiles) = &self.tiles else {
-            return Err(self.missing_layout("pass over", "tiles"));
+        let Some(tiles) = &self.graph.tile_file else {
+            return Err(self.graph.missing_layout("pass over", "tiles"));
         };
-        let salt = self.manifest().salt("tiles.blocks");
+        let salt = self.graph.manifest().salt("tiles.blocks");
         let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| -> Result<()> {
             let want = &selection.requests[i];
             let whole = want.key.is_some();
-            let is_new = fresh && !self.is_unchecked();
+            let is_new = fresh && !self.graph.is_unchecked();
             if is_new && let Some(key) = want.key {
-                block::check(bytes, &self.file_name("tiles.blocks"), key.block, salt)?;
+                block::check(bytes, &self.graph.file_name("tiles.blocks"), key.block, salt)?;
             }
-            let at = if whole { 0 } else { (want.offset % self.block_bytes() as u64) as usize };
+            let at =
+                if whole { 0 } else { (want.offset % self.graph.block_bytes() as u64) as usize };
             for &i in selection.segments(i) {
                 let entry = &tiles.index[i as usize];
                 let segment = entry.segment(bytes, at, tiles.options.columns_log2)?;
@@ -243,17 +269,14 @@ impl Graph {
             }
             Ok(())
         };
-        self.read_all(&selection.requests, next, begin, one, end)
+        self.graph.read_all(&selection.requests, next, begin, one, end)
     }
 
-    pub(crate) fn file_name(&self, name: &str) -> String {
-        self.dir().path().join(name).display().to_string()
-    }
-
-    fn damaged_segment(&self, entry: &TilesIndex) -> Error {
-        let offset = u64::from(entry.block) * self.block_bytes() as u64 + u64::from(entry.offset);
+    fn damaged_segment(self, entry: &TilesIndex) -> Error {
+        let offset =
+            u64::from(entry.block) * self.graph.block_bytes() as u64 + u64::from(entry.offset);
         Error::new(ErrorKind::Format, format!("use block {} (offset {offset}) of", entry.block))
-            .object(self.file_name("tiles.blocks"))
+            .object(self.graph.file_name("tiles.blocks"))
             .expected(format!("a segment with CRC-32C {:08x}", entry.crc32c))
             .got("other bytes")
             .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")

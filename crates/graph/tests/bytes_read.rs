@@ -16,13 +16,14 @@ fn pass(graph: &Graph) -> (PassStats, u64) {
 }
 
 fn pass_then(graph: &Graph, next: NextPass) -> (PassStats, u64) {
-    let before = graph.stats();
+    let before = graph.totals().get();
     let arcs = AtomicU64::new(0);
     let count = |n: u64| arcs.fetch_add(n, Ordering::Relaxed);
-    match graph.has_tiles() {
+    match graph.tiles().is_stored() {
         true => graph
-            .tile_pass(
-                &graph.select_tiles(|_| true),
+            .tiles()
+            .pass(
+                &graph.tiles().select(|_| true),
                 next,
                 |_| (),
                 |(), entry, _| {
@@ -33,8 +34,8 @@ fn pass_then(graph: &Graph, next: NextPass) -> (PassStats, u64) {
             )
             .unwrap(),
         false => graph
-            .raw_pass(
-                Direction::In,
+            .raw(Direction::In)
+            .pass(
                 next,
                 |_| (),
                 |(), row| {
@@ -45,7 +46,7 @@ fn pass_then(graph: &Graph, next: NextPass) -> (PassStats, u64) {
             )
             .unwrap(),
     }
-    (graph.stats().since(&before), arcs.into_inner())
+    (graph.totals().get().since(&before), arcs.into_inner())
 }
 
 fn file_bytes(graph: &Graph) -> u64 {
@@ -72,7 +73,7 @@ fn without_residency_every_pass_reads_the_file_once() {
         let sample = Sample::new(layout);
         for threads in 1..=3 {
             let graph = sample.open(&cold(threads)).unwrap();
-            graph.plan_residency();
+            graph.memory().plan_residency();
             for _ in 0..2 {
                 let (stats, arcs) = pass(&graph);
                 assert_eq!(stats.bytes_read, file_bytes(&graph), "{layout:?}");
@@ -90,10 +91,11 @@ fn what_is_resident_is_not_read_again() {
         let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(2) }).unwrap();
         let bytes = file_bytes(&graph);
         let half = bytes / 2;
-        let held = graph.reserve(graph.budget().left() - half, "all but half").unwrap();
-        graph.plan_residency();
+        let held =
+            graph.memory().reserve(graph.memory().budget().left() - half, "all but half").unwrap();
+        graph.memory().plan_residency();
         assert_eq!(pass(&graph).0.bytes_read, bytes, "{layout:?}");
-        let resident = graph.resident_bytes();
+        let resident = graph.memory().resident_bytes();
         let block = u64::from(layout.block_bytes);
         assert!(resident <= half && resident + block > half, "{resident} of {half} {layout:?}");
         for _ in 0..2 {
@@ -102,12 +104,13 @@ fn what_is_resident_is_not_read_again() {
             assert_eq!(found, (bytes - resident, resident, graph.manifest().arcs), "{layout:?}");
         }
         drop(held);
-        graph.plan_residency();
+        graph.memory().plan_residency();
         assert_eq!(pass(&graph).0.bytes_read, bytes - resident);
         assert_eq!(pass(&graph).0.bytes_read, 0);
         // State that a run needs takes the room of blocks.
-        let held = graph.reserve(graph.budget().left() - half, "all but half").unwrap();
-        assert!(graph.resident_bytes() <= half);
+        let held =
+            graph.memory().reserve(graph.memory().budget().left() - half, "all but half").unwrap();
+        assert!(graph.memory().resident_bytes() <= half);
         let (stats, arcs) = pass(&graph);
         assert_eq!(arcs, graph.manifest().arcs);
         assert!(stats.bytes_read >= half);
@@ -124,21 +127,28 @@ fn reads_that_were_begun_early_count_once() {
             let how = OpenOptions { residency: Some(residency), ..cold(threads) };
             let graph = sample.open(&how).unwrap();
             let (bytes, arcs) = (file_bytes(&graph), graph.manifest().arcs);
-            let held = graph.reserve(graph.budget().left() - bytes / 2, "all but half").unwrap();
-            graph.plan_residency();
-            assert_eq!(pass_then(&graph, NextPass::Same), (graph.stats(), arcs), "{layout:?}");
-            let missing = bytes - graph.resident_bytes();
+            let held = graph
+                .memory()
+                .reserve(graph.memory().budget().left() - bytes / 2, "all but half")
+                .unwrap();
+            graph.memory().plan_residency();
+            assert_eq!(
+                pass_then(&graph, NextPass::Same),
+                (graph.totals().get(), arcs),
+                "{layout:?}"
+            );
+            let missing = bytes - graph.memory().resident_bytes();
             for _ in 0..3 {
                 let (stats, visited) = pass_then(&graph, NextPass::Same);
                 assert_eq!((stats.bytes_read, visited), (missing, arcs), "{layout:?}");
             }
-            let before = graph.stats();
+            let before = graph.totals().get();
             let (_, visited) = pass(&graph);
-            assert_eq!((graph.stats().since(&before).bytes_read, visited), (missing, arcs));
+            assert_eq!((graph.totals().get().since(&before).bytes_read, visited), (missing, arcs));
             // Other blocks are resident now: what was begun is of no use.
             pass_then(&graph, NextPass::Same);
             drop(held);
-            graph.plan_residency();
+            graph.memory().plan_residency();
             let (stats, visited) = pass(&graph);
             assert_eq!(visited, arcs);
             assert!(stats.bytes_read >= missing, "{layout:?}");
@@ -151,22 +161,28 @@ fn reads_that_were_begun_early_count_once() {
 fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
     let sample = Sample::new(Layout { block_bytes: 64 << 10, edges: 100_000, ..PACKED });
     let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(1) }).unwrap();
-    graph.plan_residency();
+    graph.memory().plan_residency();
     pass(&graph);
     let arcs = AtomicU64::new(0);
     graph
-        .tile_pass(
-            &graph.select_tiles(|_| true),
+        .tiles()
+        .pass(
+            &graph.tiles().select(|_| true),
             NextPass::Unknown,
             |_| (),
             |(), entry, _| {
                 arcs.fetch_add(u64::from(entry.arcs), Ordering::Relaxed);
-                drop(graph.reserve(graph.budget().left(), "another run's state").unwrap());
+                drop(
+                    graph
+                        .memory()
+                        .reserve(graph.memory().budget().left(), "another run's state")
+                        .unwrap(),
+                );
                 Ok(())
             },
             |()| Ok(()),
         )
         .unwrap();
-    assert_eq!(graph.resident_bytes(), 0);
+    assert_eq!(graph.memory().resident_bytes(), 0);
     assert_eq!(arcs.into_inner(), graph.manifest().arcs);
 }

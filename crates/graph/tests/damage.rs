@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Job, Layout, PACKED, Sample, cold, mix, sound_answers};
-use tiergraph_core::ErrorKind;
+use tiergraph_core::{Error, ErrorKind};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::OpenOptions;
+use tiergraph_graph::{Direction, Graph, NearLists, OpenOptions};
 
 /// Every file of a graph, stripes included.
 fn files(directory: &Path) -> Vec<PathBuf> {
@@ -113,7 +113,10 @@ fn flipped_bits_of_packed_graphs() {
 fn flip_bits_unchecked(layout: Layout) {
     let sample = Sample::new(layout);
     let jobs = Job::all(layout.codec);
-    let blocks = |file: &PathBuf| file.extension().is_some_and(|e| e == "blocks");
+    let blocks = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".blocks") || name == "out.rows" || name == "in.rows"
+    };
     let mut answers = 0;
     for (seed, file) in (1u64..).zip(files(sample.directory.path()).into_iter().filter(blocks)) {
         let sound = fs::read(&file).unwrap();
@@ -144,6 +147,52 @@ fn flipped_bits_of_unchecked_graphs() {
     flip_bits_unchecked(PACKED);
     flip_bits_unchecked(Layout { directed: false, ..PACKED });
     flip_bits_unchecked(Layout { codec: Codec::Raw, ..PACKED });
+}
+
+/// The bytes of `file`, each 4 KiB page with another checksum, which are its first bytes.
+fn with_other_checksums(file: &Path) -> Vec<u8> {
+    let mut pages = fs::read(file).unwrap();
+    pages.chunks_mut(4096).for_each(|page| page[0] ^= 1);
+    pages
+}
+
+#[test]
+fn unchecked_passes_over_rows_do_not_look_at_checksums() {
+    let sample = Sample::new(PACKED);
+    let jobs = [Job::Neighbors(Direction::Out), Job::Neighbors(Direction::In), Job::Hops];
+    let expected = sound_answers(&sample, &jobs);
+    for name in ["out.rows", "in.rows"] {
+        let file = sample.path.join(name);
+        fs::write(&file, with_other_checksums(&file)).unwrap();
+    }
+    for residency in [false, true] {
+        let options = OpenOptions { residency: Some(residency), ..cold(1) };
+        let checked = jobs[0].run(&sample.open(&options).unwrap());
+        assert_eq!(checked.unwrap_err().kind(), ErrorKind::Format);
+        let graph = sample.open(&OpenOptions { unchecked: true, ..options }).unwrap();
+        for (job, expected) in jobs.iter().zip(&expected) {
+            assert_eq!(&job.run(&graph).unwrap(), expected, "{job:?}");
+        }
+    }
+}
+
+/// Reads single pages, of a graph of which a search has few vertices a level.
+#[test]
+fn unchecked_lists_of_few_vertices_do_not_look_at_checksums() {
+    let sample = Sample::new(PACKED);
+    let file = sample.path.join("out.rows");
+    let of_first = |graph: &Graph| {
+        let mut lists = NearLists::new(graph, Direction::Out, 16 << 20)?.unwrap();
+        let mut neighbors = Vec::new();
+        lists.visit(&[0, 1, 2], |v, u| neighbors.push((v, u)))?;
+        Ok::<_, Error>(neighbors)
+    };
+    let expected = of_first(&sample.open(&cold(1)).unwrap()).unwrap();
+    assert!(!expected.is_empty());
+    fs::write(&file, with_other_checksums(&file)).unwrap();
+    assert_eq!(of_first(&sample.open(&cold(1)).unwrap()).unwrap_err().kind(), ErrorKind::Format);
+    let options = OpenOptions { unchecked: true, ..cold(1) };
+    assert_eq!(of_first(&sample.open(&options).unwrap()).unwrap(), expected);
 }
 
 #[test]

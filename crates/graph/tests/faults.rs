@@ -223,7 +223,7 @@ fn budget_errors_name_what_does_not_fit() {
     assert_eq!(error.kind(), ErrorKind::Budget);
     assert!(error.to_string().contains("(the process 24.0 MiB, buffers of 1 workers"), "{error}");
     let graph = sample.open(&cold(1)).unwrap();
-    let held = graph.reserve(graph.budget().left(), "everything").unwrap();
+    let held = graph.memory().reserve(graph.memory().budget().left(), "everything").unwrap();
     let names = [
         (Job::PageRank, "`the ranks, the workers' sums`"),
         (Job::Components, "`the components`"),
@@ -237,7 +237,7 @@ fn budget_errors_name_what_does_not_fit() {
         assert!(error.to_string().contains(name), "{error}");
     }
     drop(held);
-    let used = graph.budget().used();
+    let used = graph.memory().budget().used();
     Job::Hops.run(&graph).unwrap();
-    assert_eq!(graph.budget().used(), used, "the run gave its memory back");
+    assert_eq!(graph.memory().budget().used(), used, "the run gave its memory back");
 }

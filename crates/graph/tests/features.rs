@@ -110,7 +110,7 @@ fn check(sample: &Sample, dtype: FeatureType) {
     let n = graph.vertices() as u64;
     let positions: Vec<u64> = (0..2 * n).map(|i| mix(i) % n).collect();
     let ids: Vec<u64> = positions.iter().map(|position| position * 10).collect();
-    let read = graph.read_features("x", &graph.find(&ids).unwrap()).unwrap();
+    let read = graph.features().read("x", &graph.ids().find(&ids).unwrap()).unwrap();
     assert_eq!(read.len(), ids.len() * sample.dim);
     for (row, position) in read.chunks(sample.dim).zip(positions) {
         let wanted = &sample.values[position as usize * sample.dim..][..sample.dim];
@@ -169,7 +169,7 @@ fn a_vertex_is_where_the_file_has_its_bytes() {
     for dim in [7, 700, 1433, 3703] {
         let sample = sample(&Case { vertices: 20, dim, order: OrderChoice::None, ..PLAIN });
         let graph = open(&sample.path);
-        let features = graph.features("x").unwrap();
+        let features = graph.features().get("x").unwrap();
         let bytes = fs::read(sample.path.join("features/x.rows")).unwrap();
         assert_eq!(bytes.len() as u64, features.page_count() * 4096);
         let mut row = vec![0.0; dim];
@@ -191,11 +191,11 @@ fn a_vertex_is_where_the_file_has_its_bytes() {
 fn the_resident_part_is_counted_when_it_is_first_used() {
     let sample = sample(&PLAIN);
     let graph = open(&sample.path);
-    let before = graph.budget().used();
-    let pages = graph.features("x").unwrap().page_count();
-    assert_eq!(graph.budget().used() - before, 4 * pages);
-    graph.features("x").unwrap();
-    assert_eq!(graph.budget().used() - before, 4 * pages);
+    let before = graph.memory().budget().used();
+    let pages = graph.features().get("x").unwrap().page_count();
+    assert_eq!(graph.memory().budget().used() - before, 4 * pages);
+    graph.features().get("x").unwrap();
+    assert_eq!(graph.memory().budget().used() - before, 4 * pages);
 }
 
 #[test]
@@ -206,8 +206,8 @@ fn a_damaged_page_is_named_by_file_page_and_offset() {
     bytes[5 * 4096 + 17] ^= 4;
     fs::write(&file, bytes).unwrap();
     let graph = open(&sample.path);
-    graph.read_features("x", &[4, 6]).unwrap();
-    let error = graph.read_features("x", &[4, 5]).unwrap_err();
+    graph.features().read("x", &[4, 6]).unwrap();
+    let error = graph.features().read("x", &[4, 5]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Format);
     let text = error.to_string();
     assert!(text.starts_with("cannot use page 5 (offset 20480) of `features/x.rows`: "), "{text}");
@@ -223,7 +223,7 @@ fn damaged_checksums_are_found_before_they_are_used() {
     let mut bytes = fs::read(&file).unwrap();
     bytes[0] ^= 1;
     fs::write(&file, bytes).unwrap();
-    let error = open(&sample.path).read_features("x", &[0]).unwrap_err();
+    let error = open(&sample.path).features().read("x", &[0]).unwrap_err();
     assert!(error.to_string().contains("features/x.crc"), "{error}");
     let report = verify(&sample.path, &Silent, &Cancel::default()).unwrap();
     assert_eq!(report.damage.len(), 1, "{:?}", report.damage);
@@ -233,9 +233,9 @@ fn damaged_checksums_are_found_before_they_are_used() {
 fn what_is_not_there_is_told_with_what_is() {
     let sample = sample(&PLAIN);
     let graph = open(&sample.path);
-    let error = graph.features("z").unwrap_err().to_string();
+    let error = graph.features().get("z").unwrap_err().to_string();
     assert_eq!(error, "cannot use the features `z`: expected one of x");
-    let error = graph.read_features("x", &[300]).unwrap_err().to_string();
+    let error = graph.features().read("x", &[300]).unwrap_err().to_string();
     assert!(error.contains("expected one of 300 vertices"), "{error}");
 }
 

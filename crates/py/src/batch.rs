@@ -41,13 +41,13 @@ impl Names {
     pub(crate) fn of(graph: &Graph) -> Result<Self> {
         let vertices = graph.vertices();
         let mapped = graph.manifest().files.contains_key("user.ids");
-        let bytes = 4 * u64::from(graph.is_reordered()) + 8 * u64::from(mapped);
-        let held = graph.reserve(bytes * vertices as u64, "the vertices' ids")?;
-        let positions = match graph.is_reordered() {
-            true => Some(graph.from_user_order(&(0..vertices as u32).collect::<Vec<_>>(), 1)?),
+        let bytes = 4 * u64::from(graph.order().is_reordered()) + 8 * u64::from(mapped);
+        let held = graph.memory().reserve(bytes * vertices as u64, "the vertices' ids")?;
+        let positions = match graph.order().is_reordered() {
+            true => Some(graph.order().from_user(&(0..vertices as u32).collect::<Vec<_>>(), 1)?),
             false => None,
         };
-        Ok(Self { positions, ids: graph.user_ids()?, _held: held })
+        Ok(Self { positions, ids: graph.ids().all()?, _held: held })
     }
 
     /// Places in the user's order.

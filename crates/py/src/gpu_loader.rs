@@ -48,11 +48,11 @@ impl GpuLoader {
             let open = options.open()?;
             let mut graph = Graph::open(&path, &open)?;
             graph.set_cancel(call.cancel.clone());
-            let seeds = graph.find(seeds)?;
-            let places: Option<Vec<u32>> = match graph.is_reordered() {
+            let seeds = graph.ids().find(seeds)?;
+            let places: Option<Vec<u32>> = match graph.order().is_reordered() {
                 true => {
                     let all: Vec<u32> = (0..graph.vertices() as u32).collect();
-                    Some(graph.from_user_order(&all, 1)?)
+                    Some(graph.order().from_user(&all, 1)?)
                 }
                 false => None,
             };

@@ -85,7 +85,7 @@ impl Graph {
     /// Refuses memory that does not hold what the opened graph holds.
     fn check_memory(&self, py: Python<'_>) -> PyResult<()> {
         let graph = self.lock(py)?;
-        graph.check_memory().map_err(|e| raise(py, &e))
+        graph.memory().check().map_err(|e| raise(py, &e))
     }
 
     /// What the manifest says, and bytes an edge by file, as JSON.
@@ -97,7 +97,7 @@ impl Graph {
     /// The user's ids, ascending; None when they are 0 to |V| - 1.
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
         let graph = self.lock(py)?;
-        let ids = Call::new(None).run(py, || graph.user_ids())?;
+        let ids = Call::new(None).run(py, || graph.ids().all())?;
         Ok(ids.map(|ids| ids.into_pyarray(py)))
     }
 
@@ -109,7 +109,7 @@ impl Graph {
         stop: u64,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let graph = self.lock(py)?;
-        let ids = Call::new(None).run(py, || graph.user_ids_of(start..stop))?;
+        let ids = Call::new(None).run(py, || graph.ids().in_range(start..stop))?;
         Ok(ids.into_pyarray(py))
     }
 
@@ -122,9 +122,10 @@ impl Graph {
         let graph = self.lock(py)?;
         let degrees = Call::new(None).run(py, || {
             let direction = direction_of(direction)?;
-            let copies = if graph.is_reordered() { 2 } else { 1 };
-            let _held = graph.reserve(graph.vertices() as u64 * 4 * copies, "the degrees")?;
-            graph.to_user_order(graph.degrees(direction)?, 1)
+            let copies = if graph.order().is_reordered() { 2 } else { 1 };
+            let _held =
+                graph.memory().reserve(graph.vertices() as u64 * 4 * copies, "the degrees")?;
+            graph.order().to_user(graph.degrees().of(direction)?, 1)
         })?;
         Ok(degrees.into_pyarray(py))
     }
@@ -132,7 +133,7 @@ impl Graph {
     /// Vertices by the number of binary digits of their degrees.
     fn degree_histogram(&self, py: Python<'_>, direction: &str) -> PyResult<Vec<u64>> {
         let graph = self.lock(py)?;
-        Call::new(None).run(py, || graph.degree_histogram(direction_of(direction)?))
+        Call::new(None).run(py, || graph.degrees().histogram(direction_of(direction)?))
     }
 
     /// The feature rows of the vertices that the user calls `ids`, as float32 of shape (n, D).
@@ -145,8 +146,8 @@ impl Graph {
         let graph = self.lock(py)?;
         let ids = ids.as_slice()?;
         let (values, dim) = Call::new(None).run(py, || {
-            let values = graph.read_features(name, &graph.find(ids)?)?;
-            Ok((values, graph.features(name)?.dim()))
+            let values = graph.features().read(name, &graph.ids().find(ids)?)?;
+            Ok((values, graph.features().get(name)?.dim()))
         })?;
         Ok(values.into_pyarray(py).reshape([ids.len(), dim])?.into_any())
     }
@@ -175,9 +176,9 @@ impl Graph {
         let (ranks, report) = self.run(py, trace, progress, |graph, progress| {
             if self.gpu.here()?.is_none() && !sources.is_empty() {
                 // To find many ids takes memory too, but less.
-                drop(graph.reserve_all(&pagerank_memory(graph, true)?)?);
+                drop(graph.memory().reserve_all(&pagerank_memory(graph, true)?)?);
             }
-            let sources = graph.find(&sources)?;
+            let sources = graph.ids().find(&sources)?;
             let options = PageRank { damping, iterations: limits.0, tolerance: limits.1, sources };
             match self.gpu.here()? {
                 Some(gpu) => gpu::pagerank(graph, gpu, &options, progress),
@@ -202,7 +203,7 @@ impl Graph {
                 None => wcc(graph, progress)?,
             };
             let sizes = largest.map(|most| ComponentSizes::of(&positions, most)).transpose()?;
-            let names = graph.user_names(positions)?;
+            let names = graph.ids().of_positions(positions)?;
             let sizes = sizes.map(|mut sizes| {
                 let named = sizes.largest.iter_mut();
                 named.for_each(|(name, _)| *name = names[*name as usize]);
@@ -369,7 +370,7 @@ impl Graph {
     fn find(&self, graph: &Opened, id: u64) -> Result<u32> {
         match self.gpu.here()? {
             Some(gpu) => gpu.find(graph, id),
-            None => Ok(graph.find(&[id])?[0]),
+            None => Ok(graph.ids().find(&[id])?[0]),
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn describe(graph: &Graph) -> Value {
         "bytes": bytes(manifest),
         "bytes_per_edge": edge_bytes as f64 / edges,
         "bytes_per_edge_by_file": by_file,
-        "reserved_bytes": graph.budget().used(),
+        "reserved_bytes": graph.memory().budget().used(),
         "source": manifest.provenance.source,
         "format_version": manifest.format_version,
     });

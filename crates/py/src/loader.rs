@@ -66,7 +66,7 @@ impl Seeded {
         }
         let mut graph = Graph::open(path, open)?;
         graph.set_cancel(cancel.clone());
-        let (options, seeds) = (options.of_types(None)?, graph.find(seeds)?);
+        let (options, seeds) = (options.of_types(None)?, graph.ids().find(seeds)?);
         let names = Arc::from([Names::of(&graph)?]);
         let graph = Arc::new(graph);
         Ok(Self { types: (&graph).into(), seeds_of: graph, options, seeds, names })
@@ -183,7 +183,7 @@ impl Loader {
         let opened = self.here(py)?;
         let seeds = seeds.as_slice()?;
         let begun = detached(py, || {
-            let seeds = opened.graph.seeds_of.find(seeds)?;
+            let seeds = opened.graph.seeds_of.ids().find(seeds)?;
             let rank = Rank::new(rank, ranks)?;
             let inputs = Inputs { seeds: &seeds, times: None, rank, bounds: Some(&bounds) };
             opened.engine.epoch(number, inputs, first)

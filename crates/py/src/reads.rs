@@ -80,17 +80,17 @@ pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Resu
             .object(graph.dir().path().display())
             .expected("a graph with edges")
     })?;
-    let round = (graph.threads() * block_bytes) as u64;
-    let depth = (graph.budget().left() / round).clamp(1, CEILING_DEPTH);
+    let round = (graph.thread_pool().size() * block_bytes) as u64;
+    let depth = (graph.memory().budget().left() / round).clamp(1, CEILING_DEPTH);
     // One block a worker is read even where nothing is left: what a run needs is the run's to say.
-    let _reserved = graph.budget().count(round * depth);
+    let _reserved = graph.memory().budget().count(round * depth);
     let mut files = FileSet::new();
     files.open_striped(&graph.dir().paths(name)?, block_bytes as u64)?;
     let workload = Workload {
         engine,
         block_bytes,
         depth: depth as usize,
-        threads: graph.threads(),
+        threads: graph.thread_pool().size(),
         pattern: Pattern::Sequential,
         duration: duration(seconds)?,
         bytes: u64::MAX,

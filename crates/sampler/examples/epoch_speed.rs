@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     };
     let batches = number(4).unwrap_or(100.0) as usize;
     let graph = Arc::new(Graph::open(Path::new(&arguments[0]), &OpenOptions::default())?);
-    let row_bytes = graph.features("x")?.row_bytes();
+    let row_bytes = graph.features().get("x")?.row_bytes();
     let fanouts = vec![Fanout::Most(25), Fanout::Most(10)];
     let options = LoaderOptions {
         window: window as usize,

@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     })?;
     let threads = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(2);
     let graph = Graph::open(Path::new(&path), &OpenOptions::default())?;
-    let pages = graph.row_pages(Direction::In).map_or(0, |rows| rows.index.len() as u64);
+    let pages = graph.rows(Direction::In).pages().map_or(0, |rows| rows.index.len() as u64);
     for (name, keep) in
         [("decoded", Residency::Decoded), ("pages", Residency::Pages((0..pages).collect()))]
     {
@@ -38,9 +38,9 @@ fn main() -> Result<()> {
             }
         }
     }
-    if graph.feature_names().any(|name| name == "x") {
+    if graph.features().names().any(|name| name == "x") {
         let all = 0..graph.vertices() as u32;
-        let store = RowStore::load(&graph, graph.features("x")?, all.clone())?;
+        let store = RowStore::load(&graph, graph.features().get("x")?, all.clone())?;
         for rows in [150_000, 600_000] {
             let bandwidth = gathered(&store, all.end, rows, threads)?;
             println!("gather {rows} rows of {} bytes: {bandwidth:.2} GB/s", store.row_bytes());

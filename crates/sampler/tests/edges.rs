@@ -14,7 +14,7 @@ use tiergraph_core::{Cancel, ErrorKind, Result, Silent};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::edges::ValueType;
 use tiergraph_format::verify::verify;
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_graph::{Direction, Graph, PageReader};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
@@ -26,7 +26,7 @@ use values::{DIM, add, announced, time, weight, with_values};
 /// The user's id of each vertex.
 fn user_ids(graph: &Graph) -> Vec<u64> {
     let users: Vec<u32> = (0..graph.vertices() as u32).collect();
-    let vertices = graph.find(&users.iter().map(|&u| u.into()).collect::<Vec<_>>()).unwrap();
+    let vertices = graph.ids().find(&users.iter().map(|&u| u.into()).collect::<Vec<_>>()).unwrap();
     let mut ids = vec![0; users.len()];
     vertices.iter().zip(users).for_each(|(&vertex, user)| ids[vertex as usize] = user.into());
     ids
@@ -43,9 +43,9 @@ fn every_arc_has_the_values_of_its_edge() {
             let ids = user_ids(&graph);
             for direction in [Direction::In, Direction::Out] {
                 let (lists, _) = adjacency(&graph, direction);
-                let numbers = graph.edge_numbers(direction).unwrap().unwrap();
-                let weights = graph.edge_floats(direction, "w").unwrap();
-                let times = graph.edge_integers(direction, "time").unwrap();
+                let numbers = graph.edge_values().numbers(direction).unwrap().unwrap();
+                let weights = graph.edge_values().floats(direction, "w").unwrap();
+                let times = graph.edge_values().integers(direction, "time").unwrap();
                 let mut seen = vec![0; layout.edges.len()];
                 let (mut arc, mut before) = (0, (0, 0, 0));
                 for (row, list) in lists.iter().enumerate() {
@@ -168,7 +168,7 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
         let columns = Columns::load(&graph, direction, options, resident).unwrap();
         let topology = Topology::open(&graph, direction, &keep).unwrap().with_columns(columns);
         let mut sampler = Sampler::new(graph.vertices(), options).unwrap();
-        let mut reader = graph.page_reader().unwrap();
+        let mut reader = PageReader::new(&graph).unwrap();
         for retain_bytes in [0, 1 << 20] {
             let mut found = [MiniBatch::default()];
             let topologies = std::slice::from_ref(&topology);
@@ -183,7 +183,7 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
 fn batches_are_those_of_the_definition() {
     for directed in [true, false] {
         let sample = with_values(&Layout { dim: 0, ..Layout::mixed(directed) });
-        let hub = sample.open().find(&[7]).unwrap()[0];
+        let hub = sample.open().ids().find(&[7]).unwrap()[0];
         let mut seeds: Vec<u32> = (0..40).map(|i| (i * 73) % 3000).collect();
         seeds.extend([hub, hub, 2999]);
         for fanouts in [vec![Fanout::Most(10), Fanout::Most(5)], vec![Fanout::All]] {
@@ -301,7 +301,9 @@ fn edges_that_are_not_the_graphs_are_refused() {
     let text = with(&[(3000, 1)]);
     assert!(text.contains("of vertex `3000`: expected a vertex of the graph"), "{text}");
     let graph = sample.open();
-    assert!(!graph.has_edge_numbers(Direction::In) && graph.edge_columns().is_empty());
+    assert!(
+        !graph.edge_values().has_numbers(Direction::In) && graph.edge_values().columns().is_empty()
+    );
     add(&sample, &layout.edges, 999, Existing::Refuse, 64 << 20).unwrap();
     let text = with(&layout.edges);
     assert!(text.contains("`--overwrite` replaces it"), "{text}");
@@ -316,7 +318,9 @@ fn edges_that_are_not_the_graphs_are_refused() {
     addition.push(&EdgeBatch { ends, weights: None }, &[]).unwrap();
     addition.finish(vec![], &Silent, &Cancel::default()).unwrap();
     let graph = sample.open();
-    assert!(graph.edge_columns().is_empty() && graph.edge_features("attr").is_err());
+    assert!(
+        graph.edge_values().columns().is_empty() && graph.edge_values().features("attr").is_err()
+    );
     assert!(!sample.path.join("edges/in.w.f32").exists());
     assert_eq!(verify(&sample.path, &Silent, &Cancel::default()).unwrap().damage, []);
 }
@@ -385,7 +389,7 @@ fn values_that_cannot_be_stored_or_used_are_refused() {
     ));
     assert!(text.contains("expected times of edges"), "{text}");
     let tight = sample.open_as(&tiergraph_graph::OpenOptions { memory: Some(25 << 20), ..small() });
-    let held = tight.reserve(tight.budget().left(), "everything").unwrap();
+    let held = tight.memory().reserve(tight.memory().budget().left(), "everything").unwrap();
     let error = load(&tight, sampled(Some("w"), None, false), None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Budget);
     drop(held);

@@ -85,7 +85,7 @@ fn batches(loader: &Loader, seeds: &[u32]) -> Vec<MiniBatch> {
 /// What every type keeps: `keep` tells by the type's number and its pages.
 fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Residency) -> Residents {
     let pages = |edge_type: usize| {
-        graph.edges()[edge_type].row_pages(Direction::In).unwrap().index.len() as u64
+        graph.edges()[edge_type].rows(Direction::In).pages().unwrap().index.len() as u64
     };
     let neighbors = (0..EDGES.len()).map(|edge_type| keep(edge_type, pages(edge_type)));
     Residents { neighbors: neighbors.collect(), rows: vec![Vec::new(); NODES.len()] }
@@ -95,7 +95,7 @@ fn kept(graph: &HeteroGraph, keep: impl Fn(usize, u64) -> Residency) -> Resident
 fn batches_are_the_same_whatever_each_type_keeps() {
     let (_folder, path) = sample();
     let graph = open(&path);
-    assert!(graph.edges()[3].row_pages(Direction::In).unwrap().index.len() > 3, "cut lists");
+    assert!(graph.edges()[3].rows(Direction::In).pages().unwrap().index.len() > 3, "cut lists");
     let half = |pages: u64| (0..pages).filter(|&page| mix(page).is_multiple_of(2)).collect();
     for (input, &(_, count)) in NODES.iter().enumerate() {
         let seeds: Vec<u32> = (0..count.min(33) as u32).rev().collect();

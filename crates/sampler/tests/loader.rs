@@ -53,7 +53,7 @@ fn run(loader: &Loader, seeds: &[u32]) -> (Vec<Prepared>, EpochStats) {
 /// Every row of `x` is the user's.
 fn assert_rows(graph: &Graph, prepared: &Prepared, dim: usize, bound: f32) {
     let user: Vec<u32> = (0..graph.vertices() as u32).collect();
-    let order = graph.to_user_order(user, 1).unwrap();
+    let order = graph.order().to_user(user, 1).unwrap();
     let mut position = vec![0u64; order.len()];
     order.iter().zip(0..).for_each(|(&vertex, user)| position[vertex as usize] = user);
     let x = prepared.x[0].as_ref().unwrap();
@@ -133,8 +133,8 @@ fn dropping_an_epoch_does_not_wait_for_its_window() {
 
 /// The pages that a window of batches wants and that are not in memory, counted plainly.
 fn missed_pages(graph: &Graph, window: &[Prepared], kept_pages: &HashSet<u64>) -> (u64, u64) {
-    let features = graph.features("x").unwrap();
-    let index = graph.row_pages(Direction::In).unwrap().index;
+    let features = graph.features().get("x").unwrap();
+    let index = graph.rows(Direction::In).pages().unwrap().index;
     let (mut rows, mut pages) = (HashSet::new(), HashSet::new());
     let (_, firsts) = common::adjacency(graph, Direction::In);
     for Prepared { batch, .. } in window {
@@ -273,13 +273,13 @@ fn an_epoch_that_is_dropped_gives_everything_back() {
             Loader::new(Arc::clone(&graph), options(), &Residency::Nothing, some_rows()).unwrap();
         let seeds = seeds();
         run(&loader, &seeds);
-        let used = graph.budget().used();
+        let used = graph.memory().budget().used();
         for taken in 0..15 {
             let mut epoch = loader.epoch(EPOCH, &seeds, 0).unwrap();
             let held: Vec<Prepared> = epoch.by_ref().take(taken).map(Result::unwrap).collect();
             drop(epoch);
             drop(held);
-            assert_eq!(graph.budget().used(), used, "after {taken} batches");
+            assert_eq!(graph.memory().budget().used(), used, "after {taken} batches");
         }
     });
 }
@@ -312,12 +312,12 @@ fn too_little_memory_is_an_error_and_enough_for_one_window_is_enough() {
         let graph = sample.open_as(&OpenOptions { memory: Some(96 << 20), ..small() });
         let options = LoaderOptions { window: 2, prefetch: 50, threads: 3, ..options() };
         let loader = Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap();
-        let left = graph.budget().left();
-        let rest = graph.reserve(left - (14 << 20), "all but a few batches").unwrap();
+        let left = graph.memory().budget().left();
+        let rest = graph.memory().reserve(left - (14 << 20), "all but a few batches").unwrap();
         let count = loader.epoch(EPOCH, &seeds(), 0).unwrap().map(|p| drop(p.unwrap())).count();
         assert!(count > 10, "{count}");
         drop(rest);
-        let rest = graph.reserve(left - (1 << 20), "all but less than a window").unwrap();
+        let rest = graph.memory().reserve(left - (1 << 20), "all but less than a window").unwrap();
         let error = loader.epoch(EPOCH, &seeds(), 0).unwrap().find_map(Result::err).unwrap();
         assert_eq!(error.kind(), ErrorKind::Budget, "{error}");
         assert!(error.to_string().contains("`batch "), "{error}");
@@ -343,7 +343,7 @@ fn a_cancelled_epoch_ends() {
 fn bytes_of(sample: &Sample, loader: Loader, how: &Plan, capacity: u64) -> EpochStats {
     let seeds = seeds();
     let hotness = loader.presample(EPOCH + 10, &seeds, usize::MAX).unwrap();
-    let row_bytes = sample.open().features("x").unwrap().row_bytes();
+    let row_bytes = sample.open().features().get("x").unwrap().row_bytes();
     let kept = hotness.place(how, &[row_bytes], capacity);
     let bytes = kept.pages[0].len() * 4096 + kept.rows[0].len() * row_bytes;
     // Only a fixed share may leave memory empty.
@@ -380,7 +380,7 @@ fn scores_of_any_origin_can_say_what_is_hot() {
     let sample = Layout { dim: 128, ..Layout::mixed(true) }.build();
     let graph = sample.open();
     let topology = Topology::open(&graph, Direction::In, &Residency::Nothing).unwrap();
-    let degrees = graph.degrees(Direction::Out).unwrap();
+    let degrees = graph.degrees().of(Direction::Out).unwrap();
     let hotness = Hotness::from_scores(&topology, |vertex| degrees[vertex as usize]);
     let kept = hotness.place(&Plan { chunk_bytes: 512, ..Plan::default() }, &[512], 100 * 512);
     let least = kept.rows[0].iter().map(|&v| degrees[v as usize]).min().unwrap();

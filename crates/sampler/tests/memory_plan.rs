@@ -40,7 +40,7 @@ fn more_memory_keeps_more_and_changes_no_batch() {
             let (loader, fitted) =
                 Loader::planned(&graph, options(true), &seeds, &Plan::default(), usize::MAX)
                     .unwrap();
-            assert!(graph.budget().used() <= memory);
+            assert!(graph.memory().budget().used() <= memory);
             assert_eq!((fitted.rows, fitted.kept_pages <= fitted.pages), (3000, true));
             let epoch = loader.epoch(1, &seeds, 0).unwrap();
             let found: Vec<MiniBatch> = epoch.map(|prepared| prepared.unwrap().batch).collect();
@@ -103,9 +103,9 @@ fn threads_that_do_not_fit_are_counted_together() {
     let open = |memory| sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
     let make = |graph| Loader::new(graph, options.clone(), &Residency::Nothing, []);
     let roomy = open(160 << 20);
-    let opened = roomy.budget().used();
+    let opened = roomy.memory().budget().used();
     let loader = make(Arc::clone(&roomy)).unwrap();
-    let needed = roomy.budget().used();
+    let needed = roomy.memory().budget().used();
     drop(loader);
     let error = make(open(opened.midpoint(needed))).unwrap_err();
     assert!(error.to_string().contains("the tables and buffers of 5 more samplers"), "{error}");
@@ -125,7 +125,7 @@ fn memory_that_is_too_little_is_said_for_all_parts_at_once() {
                 let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
                 Loader::planned(&graph, &options, &seeds, &Plan::default(), usize::MAX)
             };
-            let opened = sample.open().budget().used();
+            let opened = sample.open().memory().budget().used();
             let error = fit(opened + (256 << 10)).unwrap_err();
             let enough = error.enough_bytes().unwrap_or_else(|| panic!("{error}"));
             assert!(fit(enough).is_ok(), "{threads} threads, {error}");

@@ -138,21 +138,24 @@ fn a_hub_of_many_pages_is_chosen_from() {
     let layout = Layout { vertices: 3000, edges, ..layout(true) };
     let sample = with_values(&layout);
     let graph = sample.open();
-    let hub = graph.find(&[0]).unwrap();
+    let hub = graph.ids().find(&[0]).unwrap();
     for way in ways() {
         let load = |resident| {
             let options = LoaderOptions { resident, ..options(way.clone()) };
             Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap()
         };
         let (expected, _) = epoch(&load(Resident::ALL), &hub).unwrap();
-        let before = graph.budget().used();
+        let before = graph.memory().budget().used();
         let loader = load(Resident::NONE);
         let (found, stats) = epoch(&loader, &hub).unwrap();
         assert!(found == expected, "{way:?}");
         assert_eq!(stats.repeated_pages, 0);
         let columns = 4 * u64::from(way.weights.is_some()) + 8 * u64::from(way.times.is_some());
         let whole = columns * layout.edges.len() as u64;
-        assert!(graph.budget().used() >= before + 2 * whole, "a hub's values are accounted for");
+        assert!(
+            graph.memory().budget().used() >= before + 2 * whole,
+            "a hub's values are accounted for"
+        );
     }
 }
 
@@ -184,7 +187,7 @@ proptest! {
             Loader::planned(&graph, &options, inputs, &Plan::default(), 4).unwrap();
         let (found, _) = epoch(&loader, &seeds).unwrap();
         prop_assert!(found == expected, "{fitted:?}");
-        prop_assert!(graph.budget().used() <= mebibytes << 20);
+        prop_assert!(graph.memory().budget().used() <= mebibytes << 20);
         let keep = vec![Residency::Decoded, Residency::Pages(vec![0]), Residency::Nothing].swap_remove(keep);
         let resident = Resident { weights, times, numbers };
         let options = LoaderOptions { resident, retain_bytes, ..options };
@@ -218,7 +221,7 @@ fn less_memory_keeps_fewer_columns_and_changes_no_batch() {
         assert!(&found == expected.get_or_insert_with(|| found.clone()), "{fitted:?}");
         let all = fitted.kept_values_bytes == fitted.values_bytes;
         assert_eq!(all, stats.bytes_ssd_values == 0);
-        assert!(graph.budget().used() <= memory);
+        assert!(graph.memory().budget().used() <= memory);
         kept.push(fitted.kept_values_bytes);
     }
     assert!(kept[0] < kept[1] && kept[1] < kept[2], "{kept:?}");
@@ -301,7 +304,7 @@ fn weights_below_zero_end_the_epoch_that_meets_them() {
     addition.push(&EdgeBatch { ends, weights: None }, &[Column::F32(&[1.0, -0.5])]).unwrap();
     addition.finish(vec![], &Silent, &Cancel::default()).unwrap();
     let graph = sample.open();
-    let sound = graph.find(&[1]).unwrap();
+    let sound = graph.ids().find(&[1]).unwrap();
     assert!(epoch(&stored(Arc::clone(&graph), by(true, None)), &sound).is_ok());
     let error = epoch(&stored(graph, by(true, None)), &[0, 1, 2]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Input);

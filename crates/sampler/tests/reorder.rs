@@ -55,7 +55,7 @@ fn values(path: &Path) -> Vec<f32> {
     let options =
         OpenOptions { memory: Some(64 << 20), threads: Some(1), ..OpenOptions::default() };
     let graph = Graph::open(path, &options).unwrap();
-    graph.read_features("x", &(0..VERTICES).collect::<Vec<_>>()).unwrap()
+    graph.features().read("x", &(0..VERTICES).collect::<Vec<_>>()).unwrap()
 }
 
 fn assert_sound(path: &Path) {

@@ -8,7 +8,7 @@ use common::{Layout, Sample, adjacency, mix, plain_batch, small};
 use proptest::prelude::*;
 use std::slice::from_ref;
 use tiergraph_core::ErrorKind;
-use tiergraph_graph::{Direction, Graph, OpenOptions};
+use tiergraph_graph::{Direction, Graph, OpenOptions, PageReader};
 use tiergraph_sampler::{
     EpochKey, Fanout, MiniBatch, Purpose, Residency, SampleOptions, Sampler, Seeds, TableKind,
     Topology, WindowSource,
@@ -18,7 +18,7 @@ const TABLES: [TableKind; 2] = [TableKind::Dense, TableKind::Hashed];
 
 /// Everything, half of the pages, and nothing in memory.
 fn keeps(graph: &Graph, direction: Direction) -> Vec<Residency> {
-    let pages = graph.row_pages(direction).unwrap().index.len() as u64;
+    let pages = graph.rows(direction).pages().unwrap().index.len() as u64;
     vec![
         Residency::Decoded,
         Residency::Pages((0..pages).collect()),
@@ -45,7 +45,7 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, batches
         let topology = Topology::open(&graph, direction, &keep).unwrap();
         for table in TABLES {
             let mut sampler = Sampler::with_table(graph.vertices(), options, table).unwrap();
-            let mut reader = graph.page_reader().unwrap();
+            let mut reader = PageReader::new(&graph).unwrap();
             for retain_bytes in [0, 8 << 10, 1 << 20] {
                 let seeds: Vec<Seeds<'_>> = batches
                     .iter()
@@ -79,7 +79,7 @@ fn batches_are_those_of_the_definition() {
         for stripes in [0, 3] {
             let sample = Layout { stripes, dim: 0, ..Layout::mixed(directed) }.build();
             let graph = sample.open();
-            let hub = graph.find(&[7]).unwrap()[0];
+            let hub = graph.ids().find(&[7]).unwrap()[0];
             let batches: Vec<Vec<u32>> = vec![
                 (0..40).map(|i| (i * 73) % 3000).collect(),
                 vec![hub, 2999, 1, 0],
@@ -176,7 +176,7 @@ fn every_neighbour_is_equally_likely() {
     let edges = (1..=50).map(|v| (v, 0)).collect();
     let sample = Layout { vertices: 51, edges, dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
-    let hub = graph.find(&[0]).unwrap()[0];
+    let hub = graph.ids().find(&[0]).unwrap()[0];
     let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10]), ..SampleOptions::default() };
     let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
@@ -212,7 +212,7 @@ fn what_cannot_be_sampled_is_said() {
     let error = Sampler::new(10, &large).unwrap_err();
     assert!(error.to_string().contains("at most 33554432 neighbours"), "{error}");
     let full = sample.open_as(&OpenOptions { memory: Some(25 << 20), ..small() });
-    let held = full.reserve(full.budget().left(), "everything").unwrap();
+    let held = full.memory().reserve(full.memory().budget().left(), "everything").unwrap();
     let error = Topology::open(&full, Direction::In, &Residency::Decoded).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Budget);
     drop(held);

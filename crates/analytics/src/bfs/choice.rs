@@ -43,26 +43,26 @@ impl Search<'_> {
     pub(super) fn plan(&self, frontier: &mut Frontier) -> Plan {
         let graph = self.graph;
         let mut best = (u64::MAX, Plan::Tiles);
-        if graph.has_tiles() {
-            best.0 = graph.missing_tiles_bytes() + graph.tiles_bytes() * TILES_COST;
-        } else if graph.has_raw() {
-            best.0 = graph.raw_bytes(Direction::In) * TILES_COST;
+        if graph.tiles().is_stored() {
+            best.0 = graph.tiles().missing_bytes() + graph.tiles().bytes() * TILES_COST;
+        } else if graph.raw(Direction::In).is_stored() {
+            best.0 = graph.raw(Direction::In).bytes() * TILES_COST;
         }
         let pull_work = self.unvisited as u64 * PULL_COST;
-        let can_pull = graph.has_rows(Direction::In);
+        let can_pull = graph.rows(Direction::In).is_stored();
         let push_bound = if can_pull { best.0.min(pull_work * 8) } else { best.0 };
-        if graph.has_rows(Direction::Out)
+        if graph.rows(Direction::Out).is_stored()
             && frontier.count as u64 * LEAST_LIST * PUSH_COST < push_bound
-            && let Some(rows) = graph.select_rows(Direction::Out, self.sorted(frontier))
+            && let Some(rows) = graph.rows(Direction::Out).select(self.sorted(frontier))
         {
             let cost = rows.missing_bytes() * RANDOM_COST + rows.list_bytes() * PUSH_COST;
             if cost < best.0 && self.may_read(&rows) {
                 best = (cost, Plan::Push(rows));
             }
         }
-        if !graph.has_tiles()
+        if !graph.tiles().is_stored()
             && frontier.count < self.with_arcs / RAW_SHARE
-            && let Some(raw) = graph.select_raw(Direction::Out, self.sorted(frontier))
+            && let Some(raw) = graph.raw(Direction::Out).select(self.sorted(frontier))
         {
             let cost = raw.missing_bytes() + frontier.count as u64 * PULL_COST;
             if cost < best.0 {
@@ -84,14 +84,14 @@ impl Search<'_> {
     /// The pages that have the in-neighbours of unvisited vertices; `None` if there are no such rows.
     pub(super) fn unvisited_rows(&self) -> Option<RowSelection> {
         let unvisited = |v| (v as usize) < self.with_arcs && self.depth(v) == UNREACHED;
-        self.graph.select_rows_where(Direction::In, unvisited)
+        self.graph.rows(Direction::In).select_where(unvisited)
     }
 
     /// Whether reading `rows` keeps the search within one and a half passes, or the rows stay in memory for
     /// later searches.
     fn may_read(&self, rows: &RowSelection) -> bool {
-        let tiles = self.graph.tiles_bytes();
-        let read = self.graph.stats().since(&self.before).bytes_read + rows.missing_bytes();
+        let tiles = self.graph.tiles().bytes();
+        let read = self.graph.totals().get().since(&self.before).bytes_read + rows.missing_bytes();
         tiles == 0 || rows.is_kept() || read <= tiles * ROWS_EIGHTHS / 8
     }
 }

@@ -57,9 +57,9 @@ impl<'a> Lists<'a> {
         if let Some(lists) = Adjacency::read(graph, false)? {
             return Ok(Self::Made(lists));
         }
-        let bytes = graph.budget().left() / PAGES_SHARE;
-        let bytes = bytes.max(graph.near_lists_bytes(Direction::Out));
-        let pages = graph.near_lists(Direction::Out, bytes)?;
+        let bytes = graph.memory().budget().left() / PAGES_SHARE;
+        let bytes = bytes.max(NearLists::least_bytes(graph, Direction::Out));
+        let pages = NearLists::new(graph, Direction::Out, bytes)?;
         Ok(pages.map_or(Self::Never, |pages| Self::Pages(Box::new(pages))))
     }
 }
@@ -102,7 +102,7 @@ impl<'a> SmallLevels<'a> {
         }
         let graph = search.graph;
         (self.levels, self.spent) = (self.levels + 1, self.spent + took);
-        let fit = Adjacency::bytes(graph, false) <= graph.budget().left();
+        let fit = Adjacency::bytes(graph, false) <= graph.memory().budget().left();
         let patience = u128::from(graph.manifest().arcs) * PATIENCE.as_nanos();
         if !fit || (self.levels >= FEW_LEVELS && self.spent.as_nanos() > patience) {
             self.pages = None;

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use tiergraph_core::{Progress, Result};
-use tiergraph_graph::{Direction, Graph, PassStats};
+use tiergraph_graph::{Direction, Graph, NearLists, PassStats};
 use tiergraph_mem::{Array, MemoryPlan, Reservation, vec_from_fn};
 
 use crate::arcs::stored_once;
@@ -56,14 +56,15 @@ fn search(
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
-    let (state_bytes, pages_bytes) = (state_bytes(graph), graph.near_lists_bytes(Direction::Out));
+    let (state_bytes, pages_bytes) =
+        (state_bytes(graph), NearLists::least_bytes(graph, Direction::Out));
     let plan = MemoryPlan::default()
         .and("the distances and the frontier", state_bytes)
         .and("the pages of small levels", pages_bytes);
-    let mut state = graph.reserve_all(&plan)?;
+    let mut state = graph.memory().reserve_all(&plan)?;
     state.shrink_to(state_bytes);
-    let pages = graph.budget().count(pages_bytes);
-    let depth = graph.vertices_with_tiles().max(source as usize + 1);
+    let pages = graph.memory().budget().count(pages_bytes);
+    let depth = graph.tiles().vertices().max(source as usize + 1);
     let depth = Array::from_fn(depth.min(n), |_| AtomicU32::new(UNREACHED))?;
     depth[source as usize].store(0, Ordering::Relaxed);
     let (mut search, residual) = Search::new(graph, depth, 0)?;
@@ -107,7 +108,7 @@ pub(crate) fn finish(
 /// Distances in the user's order; vertices beyond `depth` have no arcs.
 fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
     let out = vec_from_fn(graph.vertices(), |_| AtomicU32::new(UNREACHED));
-    graph.for_each_position(depth.len(), |v, position| {
+    graph.order().for_each_position(depth.len(), |v, position| {
         let distance = depth.get(v).map_or(UNREACHED, |depth| depth.load(Ordering::Relaxed));
         if let Some(to) = out.get(position).filter(|_| distance != UNREACHED) {
             to.store(distance, Ordering::Relaxed);
@@ -156,14 +157,16 @@ impl<'a> Search<'a> {
     /// A search that is at `level`, and the memory of the residual arcs that it may collect.
     fn new(graph: &'a Graph, depth: Array<AtomicU32>, level: u32) -> Result<(Self, Reservation)> {
         let most = (graph.manifest().arcs / 64 * ARC_BYTES * 2).max(1 << 20);
-        let arcs = graph.reserve((graph.budget().left() / 8).min(most), "the arcs left")?;
-        graph.plan_residency();
+        let arcs = graph
+            .memory()
+            .reserve((graph.memory().budget().left() / 8).min(most), "the arcs left")?;
+        graph.memory().plan_residency();
         let search = Self {
             graph,
-            before: graph.stats(),
+            before: graph.totals().get(),
             depth,
             level,
-            with_arcs: graph.vertices_with_tiles(),
+            with_arcs: graph.tiles().vertices(),
             unvisited: 0,
             both: stored_once(graph),
             residual: None,
@@ -317,7 +320,7 @@ mod tests {
                 depths
             };
             let push = done("push", &|search, frontier| {
-                Plan::Push(graph.select_rows(Direction::Out, search.sorted(frontier)).unwrap())
+                Plan::Push(graph.rows(Direction::Out).select(search.sorted(frontier)).unwrap())
             });
             assert!(push.iter().filter(|&&depth| depth != UNREACHED).count() > 1000);
             let pull = done("pull", &|search, _| Plan::Pull(search.unvisited_rows().unwrap()));

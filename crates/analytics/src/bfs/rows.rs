@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tiergraph_core::Result;
 use tiergraph_format::rows::RowsPage;
-use tiergraph_graph::{RawSelection, RowSelection};
+use tiergraph_graph::{Direction, RawSelection, RowSelection, Rows};
 
 use super::bits::Bits;
 use super::residual::{Collector, Part};
@@ -23,17 +23,25 @@ impl Search<'_> {
     /// Claims the unvisited neighbours of the frontier, whose pages `rows` has.
     pub(super) fn push(&self, rows: &RowSelection) -> Result<Vec<u32>> {
         let all = Mutex::new(Vec::new());
-        self.graph.row_pass(
+        self.graph.rows(Direction::Out).pass(
             rows,
             |_| Vec::new(),
             |next, page| {
                 for v in self.vertices(page).filter(|&v| self.depth(v) == self.level) {
+                    let mut is_sound = true;
                     page.walk(u64::from(v), |u| {
-                        if self.depth(u as u32) == UNREACHED && self.claim(u as u32) {
+                        let depth = self.depth.get(u as usize);
+                        is_sound = depth.is_some();
+                        if depth.is_some_and(|depth| depth.load(Ordering::Relaxed) == UNREACHED)
+                            && self.claim(u as u32)
+                        {
                             next.push(u as u32);
                         }
-                        true
+                        is_sound
                     })?;
+                    if !is_sound {
+                        return Err(Rows::damaged_list(v));
+                    }
                 }
                 Ok(())
             },
@@ -48,7 +56,7 @@ impl Search<'_> {
     /// Claims the unvisited neighbours of the frontier, whose raw blocks `raw` has.
     pub(super) fn push_raw(&self, raw: &RawSelection, frontier: &[u32]) -> Result<Vec<u32>> {
         let all = Mutex::new(Vec::new());
-        self.graph.raw_rows_pass(
+        self.graph.raw(Direction::Out).selected_pass(
             raw,
             frontier,
             |_| Vec::new(),
@@ -72,7 +80,7 @@ impl Search<'_> {
         let frontier = self.bits(|depth| depth == self.level)?;
         let unvisited = self.bits(|depth| depth == UNREACHED)?;
         let look = Look { search: self, frontier, unvisited, collector: &collector };
-        self.graph.row_pass(
+        self.graph.rows(Direction::In).pass(
             rows,
             |_| Pulled::default(),
             |pulled, page| look.page(pulled, page),

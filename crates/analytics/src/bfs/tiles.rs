@@ -28,7 +28,7 @@ impl Search<'_> {
         let collector = collect.then(|| Collector::new(self.residual_limit));
         // Tiles between unvisited vertices are read too for the arcs that are left.
         let from = |set: bool, other: bool| set || (collect && other);
-        let selection = graph.select_tiles(|e| {
+        let selection = graph.tiles().select(|e| {
             let (row, column) = (unvisited.row(e), unvisited.column(e));
             (row && from(active.column(e), column))
                 || (self.both && column && from(active.row(e), row))

@@ -45,7 +45,7 @@ pub fn bfs(
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
-    let _host = graph.reserve(n as u64 * 8, "the distances")?;
+    let _host = graph.memory().reserve(n as u64 * 8, "the distances")?;
     let state = Search::device_bytes(graph);
     let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state)?;
     let mut search = Search::new(graph, gpu, &passes, source)?;
@@ -66,7 +66,7 @@ pub fn bfs(
         if found.vertices > 0 && Adjacency::pays(graph, &run, false, state) {
             let depth = passes.download(&search.depth, n)?;
             drop((passes, search));
-            let _lists = graph.reserve(state, "the distances and the frontier")?;
+            let _lists = graph.memory().reserve(state, "the distances and the frontier")?;
             let depth = Array::from_fn(n, |v| AtomicU32::new(depth[v]))?;
             let distances = finish(graph, depth, level + 1, &mut run)?;
             return Ok((distances, run.finish(true)?));
@@ -103,7 +103,8 @@ struct Found {
 
 impl Search {
     fn new(graph: &Graph, gpu: &Gpu, passes: &Passes<'_, Level>, source: u32) -> Result<Self> {
-        let (vertices, tiles, stream) = (graph.vertices(), graph.has_tiles(), &passes.stream);
+        let (vertices, tiles, stream) =
+            (graph.vertices(), graph.tiles().is_stored(), &passes.stream);
         let log2 = if tiles { chunk_log2(graph) } else { Levels::LEAST_LOG2 };
         let state = padded(graph, vertices);
         let mut depth = DeviceBuf::new(&gpu.device, state)?;
@@ -126,7 +127,7 @@ impl Search {
 
     /// Whether rows can push as well as pull: they list the neighbours of both directions.
     fn pushes(graph: &Graph) -> bool {
-        !graph.has_tiles() && !graph.manifest().directed
+        !graph.tiles().is_stored() && !graph.manifest().directed
     }
 
     fn device_bytes(graph: &Graph) -> u64 {

@@ -21,7 +21,7 @@ use crate::report::{Run, RunReport};
 pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
     let state = padded(graph, n);
-    let _host = graph.reserve_all(&memory(graph))?;
+    let _host = graph.memory().reserve_all(&memory(graph))?;
     let mut passes: Passes<'_, Join> = Passes::new(graph, gpu, Direction::In, state as u64 * 4)?;
     let forest = ForestKernels::new(&gpu.device)?;
     let mut parent = DeviceBuf::new(&gpu.device, state)?;

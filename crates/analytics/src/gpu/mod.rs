@@ -107,7 +107,7 @@ impl GpuReport {
         match &self.pinned {
             None => Self { busy, ..self },
             Some(pinned) => Self {
-                host_resident_bytes: graph.resident_bytes(),
+                host_resident_bytes: graph.memory().resident_bytes(),
                 host_resident_why: pinned.why(),
                 busy,
                 ..self
@@ -195,13 +195,13 @@ impl Gpu {
     pub fn find(&self, graph: &Graph, id: u64) -> Result<u32> {
         if let Some(positions) = self.cache.positions(graph) {
             let stream = Stream::new(&self.device)?;
-            let position = graph.positions_of(&[id])?[0] as u32;
+            let position = graph.ids().positions(&[id])?[0] as u32;
             let found = ValueKernels::new(&self.device)?.find(&stream, &positions, position)?;
             if let Some(vertex) = found {
                 return Ok(vertex);
             }
         }
-        Ok(graph.find(&[id])?[0])
+        Ok(graph.ids().find(&[id])?[0])
     }
 
     /// Pinned buffers for as many threads as the graph of the first run has.

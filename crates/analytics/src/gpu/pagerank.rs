@@ -34,7 +34,7 @@ pub fn pagerank(
 ) -> Result<(Vec<f32>, RunReport)> {
     let mut walk = Walk::new(graph, options)?;
     let (linked, len) = (walk.linked, padded(graph, walk.linked));
-    let _host = graph.reserve(graph.vertices() as u64 * 8, "the ranks")?;
+    let _host = graph.memory().reserve(graph.vertices() as u64 * 8, "the ranks")?;
     let hubs = hubs(graph, linked);
     // Degrees are of all vertices.
     let state_bytes = len * 16 + graph.vertices() * 4 + hubs * LANES * size_of::<f64>();

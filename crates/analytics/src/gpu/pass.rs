@@ -107,7 +107,7 @@ impl<'a, P: Program> Passes<'a, P> {
         let (layout, transposed) = (index.layout, arcs.transposed);
         let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
         let room = gpu.memory.saturating_sub(state_bytes + index.bytes());
-        let plan = SlotPlan::of(gpu.options.transfers, graph.threads(), index, room);
+        let plan = SlotPlan::of(gpu.options.transfers, graph.thread_pool().size(), index, room);
         let buffers =
             index.bytes() + if on_device.is_whole() { 0 } else { plan.device_bytes(index) };
         let left = gpu.memory.checked_sub(state_bytes + buffers).ok_or_else(|| {
@@ -292,7 +292,7 @@ impl<'a, P: Program> Passes<'a, P> {
             flags[entry.column_tile as usize] != 0
                 || stored_once && flags[rows].iter().any(|&f| f != 0)
         };
-        let segments = self.graph.segments();
+        let segments = self.graph.tiles().segments();
         let of_block = |b: u32| {
             &segments[tiles.first_segment[b as usize] as usize
                 ..tiles.first_segment[b as usize + 1] as usize]

@@ -19,7 +19,7 @@ impl<P: Program> Passes<'_, P> {
     /// How values get to the user's order, if that takes `value_bytes` of device memory a vertex beside the
     /// order. The device has the order only of graphs that are there whole.
     pub fn order(&self, value_bytes: usize) -> Result<Order> {
-        if !self.graph.is_reordered() {
+        if !self.graph.order().is_reordered() {
             return Ok(Order::Same);
         }
         if !self.on_device.is_whole() {
@@ -36,7 +36,7 @@ impl<P: Program> Passes<'_, P> {
     /// How values that stay on the device get to the user's order: the device moves them, whether the graph
     /// is there whole or in part, unless kernels do not take the ids of its order.
     pub fn order_on_device(&self) -> Result<Order> {
-        if !self.graph.is_reordered() {
+        if !self.graph.order().is_reordered() {
             return Ok(Order::Same);
         }
         self.on_device.vertices.upload_order(self.graph, &self.stream)
@@ -54,7 +54,7 @@ impl<P: Program> Passes<'_, P> {
         let Order::ByDevice(positions) = self.order(size_of::<T>())? else {
             self.download_to(values, &mut out[..count])?;
             out[count..].fill(rest);
-            return graph.to_user_order(out, 1);
+            return graph.order().to_user(out, 1);
         };
         let (kernels, mut ordered) =
             (ValueKernels::new(stream.device())?, DeviceBuf::new(stream.device(), vertices)?);

@@ -32,7 +32,7 @@ pub fn sssp(
     let n = graph.vertices();
     check_source(graph, "find paths from vertex", source)?;
     let (state, log2) = (padded(graph, n), chunk_log2(graph));
-    let _host = graph.reserve(n as u64 * 16, "the distances")?;
+    let _host = graph.memory().reserve(n as u64 * 16, "the distances")?;
     let mut passes: Passes<'_, Relax> = Passes::new(graph, gpu, Direction::In, state as u64 * 8)?;
     let mut distance = DeviceBuf::new(&gpu.device, state)?;
     let values = ValueKernels::new(&gpu.device)?;
@@ -69,7 +69,7 @@ pub fn sssp(
             let report = run.finish(true)?;
             let reached = distances.to_vec();
             drop(distances);
-            return Ok((graph.to_user_order(reached, 1)?, report));
+            return Ok((graph.order().to_user(reached, 1)?, report));
         }
     }
     let report = run.finish(true)?;

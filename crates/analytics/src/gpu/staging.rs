@@ -33,8 +33,9 @@ impl Staging {
     /// Buffers for the threads of `graph`, within its budget.
     pub fn new(graph: &Graph, device: &Device) -> Result<Self> {
         let count = 2 * graph.thread_pool().size();
-        let held =
-            graph.reserve((count * BUFFER_BYTES) as u64, "what passes to and from the GPU")?;
+        let held = graph
+            .memory()
+            .reserve((count * BUFFER_BYTES) as u64, "what passes to and from the GPU")?;
         let mut buffers = StagingBuffer::several(device, count, BUFFER_BYTES)?.into_iter();
         let pair = || Some(Mutex::new([buffers.next()?, buffers.next()?]));
         Ok(Self { pairs: std::iter::from_fn(pair).collect(), _held: held })

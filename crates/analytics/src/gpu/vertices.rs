@@ -51,8 +51,8 @@ impl Vertices {
         if let Some(degrees) = self.degrees.get() {
             return Ok(Arc::clone(degrees));
         }
-        let _host = graph.reserve(graph.vertices() as u64 * 4, "the degrees")?;
-        let degrees = Arc::new(stream.uploaded(&graph.degrees(Direction::Out)?)?);
+        let _host = graph.memory().reserve(graph.vertices() as u64 * 4, "the degrees")?;
+        let degrees = Arc::new(stream.uploaded(&graph.degrees().of(Direction::Out)?)?);
         Ok(Arc::clone(self.degrees.get_or_init(|| degrees)))
     }
 
@@ -62,7 +62,7 @@ impl Vertices {
         if let Some(positions) = self.positions.get() {
             return Ok(Order::ByDevice(Arc::clone(positions)));
         }
-        if graph.vertices() as u64 * 4 > room.min(graph.budget().left()) {
+        if graph.vertices() as u64 * 4 > room.min(graph.memory().budget().left()) {
             return Ok(Order::ByHost);
         }
         self.upload_order(graph, stream)
@@ -74,8 +74,8 @@ impl Vertices {
         if let Some(positions) = self.positions.get() {
             return Ok(Order::ByDevice(Arc::clone(positions)));
         }
-        let _host = graph.reserve(graph.vertices() as u64 * 4, "the order of vertices")?;
-        let Some(positions) = graph.positions()? else { return Ok(Order::ByHost) };
+        let _host = graph.memory().reserve(graph.vertices() as u64 * 4, "the order of vertices")?;
+        let Some(positions) = graph.order().positions()? else { return Ok(Order::ByHost) };
         let positions = Arc::new(stream.uploaded(&positions)?);
         Ok(Order::ByDevice(Arc::clone(self.positions.get_or_init(|| positions))))
     }

@@ -92,17 +92,17 @@ pub fn propagate<T: Value>(
 ) -> Result<(Vec<T>, RunReport)> {
     let n = graph.vertices();
     check(graph, x.len(), how)?;
-    let _state = graph.reserve(
+    let _state = graph.memory().reserve(
         bytes::<T>(graph, how.width, scratch_columns(graph, how.transpose)),
         "the values",
     )?;
     let given = x;
     let mut x = Array::zeroed(padded(graph, n) * how.width)?;
-    graph.into_graph_order(given, how.width, &mut x)?;
+    graph.order().from_user_into(given, how.width, &mut x)?;
     let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
     y.fill(how.reduce.identity::<T>());
     let pass = Pass::new(graph, how, &x, &y)?;
-    graph.plan_residency();
+    graph.memory().plan_residency();
     let mut run = Run::start(graph, "propagate", 1, progress);
     match how.reduce {
         Reduce::Sum => pass.reduce::<Sum>()?,
@@ -114,7 +114,7 @@ pub fn propagate<T: Value>(
     let report = run.finish(true)?;
     drop(x);
     let y = y.into_values();
-    Ok((graph.in_user_order(how.width, |vertex| y.of(vertex))?, report))
+    Ok((graph.order().in_user(how.width, |vertex| y.of(vertex))?, report))
 }
 
 /// The most bytes of state that [`propagate()`] reserves for `width` values a vertex, transposed or not.
@@ -124,12 +124,12 @@ pub fn propagate_bytes<T>(graph: &Graph, width: usize) -> u64 {
 
 /// How many columns a worker has scratch for: those of a tile, or 0 for directed graphs along the arcs.
 fn scratch_columns(graph: &Graph, transpose: bool) -> usize {
-    let needed = graph.kernel().filter(|_| transpose || !graph.manifest().directed);
+    let needed = graph.tiles().kernel().filter(|_| transpose || !graph.manifest().directed);
     needed.map_or(0, |k| k.options().columns())
 }
 
 fn bytes<T>(graph: &Graph, width: usize, columns: usize) -> u64 {
-    let workers = graph.threads() * (STRIP_ROWS + columns);
+    let workers = graph.thread_pool().size() * (STRIP_ROWS + columns);
     ((2 * padded(graph, graph.vertices()) + workers) * width * size_of::<T>()) as u64
 }
 

@@ -40,8 +40,10 @@ impl<'a, T: Value> Pass<'a, T> {
         y: &'a Chunks<T>,
     ) -> Result<Self> {
         let columns = scratch_columns(graph, how.transpose) * how.width;
-        let columns = PerWorker::new(Array::batch(graph.threads(), columns)?.into_iter());
-        let strips = StripBuffer::each(graph.threads(), how.width, how.reduce.identity::<T>())?;
+        let columns =
+            PerWorker::new(Array::batch(graph.thread_pool().size(), columns)?.into_iter());
+        let strips =
+            StripBuffer::each(graph.thread_pool().size(), how.width, how.reduce.identity::<T>())?;
         Ok(Self { graph, how, x, y, strips, columns })
     }
 
@@ -55,7 +57,7 @@ impl<'a, T: Value> Pass<'a, T> {
     }
 
     fn run(&self, step: impl Step<T>) -> Result<()> {
-        match self.graph.kernel() {
+        match self.graph.tiles().kernel() {
             Some(kernel) => self.tiles(&|segment, rows, scratch| {
                 self.segment(&kernel, step, segment, rows, scratch)
             }),
@@ -73,8 +75,8 @@ impl<'a, T: Value> Pass<'a, T> {
 
     fn tiles(&self, visit: OfSegment<'_, T>) -> Result<()> {
         let to_rows = !(self.graph.manifest().directed && self.how.transpose);
-        self.graph.tile_pass(
-            &self.graph.select_tiles(|_| true),
+        self.graph.tiles().pass(
+            &self.graph.tiles().select(|_| true),
             NextPass::Unknown,
             |worker| (self.strips.of(worker), self.columns.of(worker)),
             |(strip, columns), _, segment| {
@@ -135,8 +137,7 @@ impl<'a, T: Value> Pass<'a, T> {
 
     fn raw(&self, visit: OfRow<'_, T>) -> Result<()> {
         let direction = if self.how.transpose { Direction::Out } else { Direction::In };
-        self.graph.raw_pass(
-            direction,
+        self.graph.raw(direction).pass(
             NextPass::Unknown,
             |worker| self.strips.of(worker),
             |strip, row| {

@@ -33,9 +33,9 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     let n = graph.vertices();
     check_source(graph, "find paths from vertex", source)?;
     // Those in the graph's order, and the result.
-    let _state = graph.reserve(n as u64 * 16, "the distances")?;
+    let _state = graph.memory().reserve(n as u64 * 16, "the distances")?;
     let distances = Distances::new(n, |v| if v == source as usize { 0.0 } else { f64::INFINITY })?;
-    graph.plan_residency();
+    graph.memory().plan_residency();
     let log2 = chunk_log2(graph);
     let (mut active, mut next) = (ActiveTiles::none(n, log2), ActiveTiles::none(n, log2));
     active.set(source);
@@ -43,7 +43,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     let mut run = Run::start(graph, "sssp", 0, progress);
     let mut history = PassHistory::default();
     while active.any() {
-        let wanted = graph.select_tiles(|e| active.column(e) || (both && active.row(e)));
+        let wanted = graph.tiles().select(|e| active.column(e) || (both && active.row(e)));
         let relax = |lowered: &mut u64, arcs: &Arcs<'_>| {
             *lowered += distances.relax(arcs, both, &next);
         };
@@ -70,7 +70,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     let report = run.finish(true)?;
     let reached = distances.to_vec();
     drop(distances);
-    Ok((graph.to_user_order(reached, 1)?, report))
+    Ok((graph.order().to_user(reached, 1)?, report))
 }
 
 /// Distances as the bits of non-negative floats, which order as the floats do.

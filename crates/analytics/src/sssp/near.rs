@@ -56,7 +56,8 @@ impl PassHistory {
         lowered: u64,
     ) -> Result<Option<Near>> {
         let all = graph.manifest().arcs;
-        let looked_at = if graph.has_tiles() { graph.arcs_of(selection) } else { all };
+        let looked_at =
+            if graph.tiles().is_stored() { graph.tiles().arcs_of(selection) } else { all };
         self.arcs += looked_at + PASS_COST;
         self.lowered += lowered;
         self.peak = self.peak.max(lowered);
@@ -88,12 +89,14 @@ impl Near {
         let bytes = Buckets::bytes(graph.vertices());
         // Heads of buckets are numbered behind the vertices.
         let fits = graph.vertices() + BUCKETS < u32::MAX as usize;
-        if !fits || bytes + Adjacency::bytes(graph, true) > graph.budget().left() {
+        if !fits || bytes + Adjacency::bytes(graph, true) > graph.memory().budget().left() {
             return Ok(None);
         }
         // Another run may have been faster.
         let what = "the order of vertices by distance";
-        let Some(held) = graph.reserve_if_left(bytes, what)? else { return Ok(None) };
+        let Some(held) = graph.memory().reserve_if_left(bytes, what)? else {
+            return Ok(None);
+        };
         Ok(Adjacency::read(graph, true)?.map(|lists| Self { lists, _held: held }))
     }
 

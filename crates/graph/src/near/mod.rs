@@ -1,6 +1,6 @@
 //! Neighbours of a few vertices at a time, on the calling thread, from what is kept.
 //!
-//! A [`row_pass`](Graph::row_pass) is for many vertices: it wakes all threads, and what is not resident
+//! A [pass over rows](crate::Rows::pass) is for many vertices: it wakes all threads, and what is not resident
 //! is read again by the next one. A search of a graph with a long diameter asks for a few vertices
 //! thousands of times, and most are on the pages of those before.
 
@@ -29,12 +29,12 @@ enum Lists<'a> {
     Raw(NearRaw<'a>),
 }
 
-impl Graph {
-    /// The least memory, in bytes, of a reader that [`near_lists`](Self::near_lists) makes.
-    pub fn near_lists_bytes(&self, direction: Direction) -> u64 {
-        match self.rows(direction) {
-            Some(_) => NearRows::least_bytes(self, direction),
-            None => NearRaw::least_bytes(self, direction),
+impl<'g> NearLists<'g> {
+    /// The least memory, in bytes, of a reader of the lists of this direction.
+    pub fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
+        match graph.rows(direction).is_stored() {
+            true => NearRows::least_bytes(graph, direction),
+            false => NearRaw::least_bytes(graph, direction),
         }
     }
 
@@ -43,16 +43,14 @@ impl Graph {
     ///
     /// # Errors
     /// When the system refuses a further engine, or memory.
-    pub fn near_lists(&self, direction: Direction, bytes: u64) -> Result<Option<NearLists<'_>>> {
-        let lists = match self.rows(direction) {
-            Some(_) => NearRows::new(self, direction, bytes)?.map(Lists::Rows),
-            None => NearRaw::new(self, direction, bytes)?.map(Lists::Raw),
+    pub fn new(graph: &'g Graph, direction: Direction, bytes: u64) -> Result<Option<Self>> {
+        let lists = match graph.rows(direction).is_stored() {
+            true => NearRows::new(graph, direction, bytes)?.map(Lists::Rows),
+            false => NearRaw::new(graph, direction, bytes)?.map(Lists::Raw),
         };
-        Ok(lists.map(NearLists))
+        Ok(lists.map(Self))
     }
-}
 
-impl NearLists<'_> {
     /// Whether what is to be read for `vertices`, which ascend, is read sooner here than by a pass over
     /// everything: a pass has all threads and deeper queues.
     pub fn is_near(&self, vertices: &[u32]) -> bool {

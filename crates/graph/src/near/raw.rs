@@ -9,7 +9,7 @@ use tiergraph_mem::Reservation;
 
 use super::slots::Slots;
 use super::{KEPT, READS, fewest};
-use crate::raw::{RawLists, strange};
+use crate::raw::{RawBlocks, RawLists, strange};
 use crate::raw_rows::RawFile;
 use crate::{Direction, Graph, PageReader};
 
@@ -19,7 +19,7 @@ const FEW: u64 = 2;
 /// Reads neighbours, and keeps the blocks that it read last.
 pub(super) struct NearRaw<'a> {
     graph: &'a Graph,
-    direction: Direction,
+    blocks: RawBlocks<'a>,
     raw: &'a RawFile,
     name: String,
     salt: Salt,
@@ -31,28 +31,29 @@ pub(super) struct NearRaw<'a> {
 impl<'a> NearRaw<'a> {
     /// The least bytes of a reader; 0 without raw blocks.
     pub(super) fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
-        let Some((_, raw)) = graph.raw_file(direction) else { return 0 };
+        let Some(raw) = graph.raw(direction).file() else { return 0 };
         let slot_bytes = Slots::slot_bytes(graph.block_bytes());
         fewest(graph, graph.block_bytes(), raw.blocks(), FEW) * slot_bytes
-            + graph.page_reader_bytes(READS)
+            + PageReader::most_bytes(graph, READS)
     }
 
     /// A reader that takes at most `bytes`; `None` without raw blocks, or where that memory is not left.
     pub(super) fn new(graph: &'a Graph, direction: Direction, bytes: u64) -> Result<Option<Self>> {
-        let Some((direction, raw)) = graph.raw_file(direction) else { return Ok(None) };
+        let blocks = graph.raw(direction);
+        let Some(raw) = blocks.file() else { return Ok(None) };
         let slot_bytes = Slots::slot_bytes(graph.block_bytes());
-        let most = bytes.saturating_sub(graph.page_reader_bytes(READS)) / slot_bytes;
-        let blocks = most.min(raw.blocks());
-        if blocks < fewest(graph, graph.block_bytes(), raw.blocks(), FEW) || blocks == 0 {
+        let most = bytes.saturating_sub(PageReader::most_bytes(graph, READS)) / slot_bytes;
+        let count = most.min(raw.blocks());
+        if count < fewest(graph, graph.block_bytes(), raw.blocks(), FEW) || count == 0 {
             return Ok(None);
         }
-        let reader = graph.page_reader_of(READS)?;
-        let needed = blocks * slot_bytes + reader.resident_bytes();
-        let Some(held) = graph.reserve_if_left(needed, KEPT)? else { return Ok(None) };
-        let name = format!("{direction}.blocks");
+        let reader = PageReader::with_reads(graph, READS)?;
+        let needed = count * slot_bytes + reader.resident_bytes();
+        let Some(held) = graph.memory().reserve_if_left(needed, KEPT)? else { return Ok(None) };
+        let name = blocks.name();
         let (salt, name) = (graph.manifest().salt(&name), graph.file_name(&name));
-        let slots = Slots::new(blocks as usize, graph.block_bytes())?;
-        Ok(Some(Self { graph, direction, raw, name, salt, reader, slots, _held: held }))
+        let slots = Slots::new(count as usize, graph.block_bytes())?;
+        Ok(Some(Self { graph, blocks, raw, name, salt, reader, slots, _held: held }))
     }
 }
 
@@ -61,7 +62,7 @@ impl NearRaw<'_> {
     /// bytes of all blocks.
     pub(super) fn missing_bytes(&self, vertices: &[u32]) -> (u64, u64) {
         let is_here = |number: u64| {
-            let key = self.graph.want_raw(self.direction, self.raw, number).key;
+            let key = self.blocks.request(self.raw, number).key;
             self.slots.get(number).is_some()
                 || key.is_some_and(|key| self.graph.cache().contains(key))
         };
@@ -77,7 +78,7 @@ impl NearRaw<'_> {
         visit: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         for number in self.raw.blocks_of(vertices) {
-            let key = self.graph.want_raw(self.direction, self.raw, number).key;
+            let key = self.blocks.request(self.raw, number).key;
             match key.and_then(|key| self.graph.cache().get(key)) {
                 Some(resident) => walk(&RawBlock::parse_again(&resident)?, vertices, visit),
                 None => walk(&RawBlock::parse_again(self.kept(number)?)?, vertices, visit),

@@ -11,8 +11,8 @@ use tiergraph_mem::Reservation;
 
 use super::slots::Slots;
 use super::{KEPT, READS, fewest};
-use crate::rows::Rows;
-use crate::{Direction, Graph, PageReader};
+use crate::rows::RowFile;
+use crate::{Direction, Graph, PageReader, Rows};
 
 /// Fewer pages than this are never worth a reader.
 const FEW: u64 = 64;
@@ -22,7 +22,7 @@ const SLOT_BYTES: u64 = Slots::slot_bytes(PAGE_BYTES);
 /// Reads neighbours, and keeps the pages that it read last.
 pub(super) struct NearRows<'a> {
     graph: &'a Graph,
-    rows: &'a Rows,
+    rows: &'a RowFile,
     file: FileId,
     name: String,
     salt: Salt,
@@ -34,22 +34,22 @@ pub(super) struct NearRows<'a> {
 impl<'a> NearRows<'a> {
     /// The least bytes of a reader; 0 without rows.
     pub(super) fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
-        let Some(rows) = graph.rows(direction) else { return 0 };
+        let Some(rows) = graph.rows(direction).file() else { return 0 };
         fewest(graph, PAGE_BYTES, rows.index.len() as u64, FEW) * SLOT_BYTES
-            + graph.page_reader_bytes(READS)
+            + PageReader::most_bytes(graph, READS)
     }
 
     /// A reader that takes at most `bytes`; `None` without rows, or where that memory is not left.
     pub(super) fn new(graph: &'a Graph, direction: Direction, bytes: u64) -> Result<Option<Self>> {
-        let Some(rows) = graph.rows(direction) else { return Ok(None) };
-        let most = bytes.saturating_sub(graph.page_reader_bytes(READS)) / SLOT_BYTES;
+        let Some(rows) = graph.rows(direction).file() else { return Ok(None) };
+        let most = bytes.saturating_sub(PageReader::most_bytes(graph, READS)) / SLOT_BYTES;
         let pages = most.min(rows.index.len() as u64);
         if pages < fewest(graph, PAGE_BYTES, rows.index.len() as u64, FEW) || pages == 0 {
             return Ok(None);
         }
-        let reader = graph.page_reader_of(READS)?;
+        let reader = PageReader::with_reads(graph, READS)?;
         let needed = pages * SLOT_BYTES + reader.resident_bytes();
-        let Some(held) = graph.reserve_if_left(needed, KEPT)? else { return Ok(None) };
+        let Some(held) = graph.memory().reserve_if_left(needed, KEPT)? else { return Ok(None) };
         let name = format!("{}.rows", rows.direction);
         let (salt, name) = (graph.manifest().salt(&name), graph.file_name(&name));
         let (file, slots) = (rows.file, Slots::new(pages as usize, PAGE_BYTES)?);
@@ -109,13 +109,15 @@ impl NearRows<'_> {
             &missing,
             || Ok(false),
             |number, page| {
-                check_page(page, name, number, *salt)?;
+                if !graph.is_unchecked() {
+                    check_page(page, name, number, *salt)?;
+                }
                 slots.get_or(number, |slot| {
                     slot.copy_from_slice(page);
                     Ok(())
                 })?;
                 let own = on_page(rows, number, vertices);
-                walk(&RowsPage::parse(page)?, own, visit)
+                walk(graph, &RowsPage::parse(page)?, own, visit)
             },
         )?;
         graph.totals().read_pages(read.bytes, read.reads);
@@ -126,29 +128,42 @@ impl NearRows<'_> {
     fn here(&self, page: u64, vertices: &[u32], visit: &mut impl FnMut(u32, u64)) -> Result<bool> {
         let own = on_page(self.rows, page, vertices);
         if let Some(bytes) = self.slots.get(page) {
-            walk(&RowsPage::parse(bytes)?, own, visit)?;
+            walk(self.graph, &RowsPage::parse(bytes)?, own, visit)?;
             return Ok(true);
         }
         let Some(block) = self.graph.cache().get(self.key(page)) else { return Ok(false) };
         let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
         let at = (page % per_block) as usize * PAGE_BYTES;
-        walk(&RowsPage::parse(&block[at..at + PAGE_BYTES])?, own, visit)?;
+        walk(self.graph, &RowsPage::parse(&block[at..at + PAGE_BYTES])?, own, visit)?;
         Ok(true)
     }
 }
 
 /// Those of `vertices`, which ascend, that may have neighbours on `page`.
-fn on_page<'v>(rows: &Rows, page: u64, vertices: &'v [u32]) -> &'v [u32] {
+fn on_page<'v>(rows: &RowFile, page: u64, vertices: &'v [u32]) -> &'v [u32] {
     let Range { start, end } = rows.index.vertices_on(page);
     let below = |bound: u64| vertices.partition_point(|&v| u64::from(v) < bound);
     &vertices[below(start)..below(end)]
 }
 
-fn walk(page: &RowsPage<'_>, vertices: &[u32], visit: &mut impl FnMut(u32, u64)) -> Result<()> {
+/// Visits the neighbours of `vertices` that are on `page`; refuses those that are no vertices, which a page
+/// may have that nobody checked.
+fn walk(
+    graph: &Graph,
+    page: &RowsPage<'_>,
+    vertices: &[u32],
+    visit: &mut impl FnMut(u32, u64),
+) -> Result<()> {
+    let count = graph.manifest().vertices;
     vertices.iter().try_for_each(|&v| {
+        let mut is_sound = true;
         page.walk(v.into(), |u| {
-            visit(v, u);
-            true
-        })
+            is_sound = u < count;
+            if is_sound {
+                visit(v, u);
+            }
+            is_sound
+        })?;
+        if is_sound { Ok(()) } else { Err(Rows::damaged_list(v)) }
     })
 }

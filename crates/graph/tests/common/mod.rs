@@ -124,7 +124,7 @@ impl Job {
 
     /// The answer in the user's order, as numbers.
     pub fn run(self, graph: &Graph) -> Result<Vec<f64>> {
-        let source = graph.find(&[10 * 1009])?[0];
+        let source = graph.ids().find(&[10 * 1009])?[0];
         let numbers = |values: Vec<u32>| values.into_iter().map(f64::from).collect();
         Ok(match self {
             Self::PageRank => {
@@ -140,7 +140,9 @@ impl Job {
                 let x: Vec<f64> = (0..graph.vertices()).map(|v| v as f64).collect();
                 propagate(graph, &x, &how, &Silent)?.0
             }
-            Self::Degrees(direction) => numbers(graph.to_user_order(graph.degrees(direction)?, 1)?),
+            Self::Degrees(direction) => {
+                numbers(graph.order().to_user(graph.degrees().of(direction)?, 1)?)
+            }
             Self::Neighbors(direction) => neighbor_sums(graph, direction)?,
         })
     }
@@ -156,13 +158,14 @@ impl Job {
 /// For every vertex, the sum of its neighbours, read from rows.
 fn neighbor_sums(graph: &Graph, direction: Direction) -> Result<Vec<f64>> {
     let vertices: Vec<u32> = (0..graph.vertices() as u32).collect();
-    let selection = graph.select_rows(direction, &vertices).unwrap();
+    let selection = graph.rows(direction).select(&vertices).unwrap();
     let sums = std::sync::Mutex::new(vec![0.0; vertices.len()]);
-    graph.row_pass(
+    graph.rows(direction).pass(
         &selection,
         |_| (),
         |(), page| {
-            for v in page.vertices() {
+            // Pages that nobody checks may be of vertices that the graph does not have.
+            for v in page.vertices().filter(|&v| v < graph.vertices() as u64) {
                 let mut sum = 0.0;
                 page.walk(v, |u| {
                     sum += u as f64 + 1.0;
@@ -174,7 +177,7 @@ fn neighbor_sums(graph: &Graph, direction: Direction) -> Result<Vec<f64>> {
         },
         |()| Ok(()),
     )?;
-    graph.to_user_order(sums.into_inner().unwrap(), 1)
+    graph.order().to_user(sums.into_inner().unwrap(), 1)
 }
 
 /// Options that keep nothing in memory, so that every pass reads.

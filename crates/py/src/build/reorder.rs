@@ -102,16 +102,16 @@ fn choose(
             Direction::In => Direction::Out,
             Direction::Out => Direction::In,
         };
-        return Ok((Some(by_degree(&graph.degrees(direction)?)), None));
+        return Ok((Some(by_degree(&graph.degrees().of(direction)?)), None));
     }
     let Some(layout) = graph.manifest().features.get(name).map(|entry| entry.layout) else {
         return Err(Error::new(ErrorKind::Input, "order the features")
             .object(name)
             .expected("features that the graph has"));
     };
-    let seeds = graph.find(seeds)?;
+    let seeds = graph.ids().find(seeds)?;
     let graph = Arc::new(graph);
-    let keep = Residency::all_within(&graph, loader.direction, graph.budget().left() / 2);
+    let keep = Residency::all_within(&graph, loader.direction, graph.memory().budget().left() / 2);
     let loader = Loader::new(graph, LoaderOptions { threads: 1, ..loader }, &keep, [])?;
     let batches = options.presample.unwrap_or(usize::MAX);
     let mut reordered = loader.reorder_rows(layout, 0, &seeds, batches)?;

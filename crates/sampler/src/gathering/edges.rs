@@ -93,7 +93,7 @@ impl EdgeValues {
 
 /// Refuses features of edges that cannot be looked up.
 pub(crate) fn check(graph: &Graph, name: &str, columns: &Columns) -> Result<()> {
-    let rows = graph.edge_features(name)?.rows();
+    let rows = graph.edge_values().features(name)?.rows();
     let error = || Error::new(ErrorKind::Input, "load the edges' features").object(name);
     if columns.numbers.is_none() {
         return Err(error()

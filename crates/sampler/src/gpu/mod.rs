@@ -119,7 +119,7 @@ impl GpuLoader {
         seeds: &[u32],
         presample: usize,
     ) -> Result<()> {
-        let (vertices, stride) = (graph.vertices(), graph.features(name)?.row_bytes() as u64);
+        let (vertices, stride) = (graph.vertices(), graph.features().get(name)?.row_bytes() as u64);
         // Where all rows fit the device, nobody needs to know which are hot.
         let order = match vertices as u64 * stride <= left {
             true => (0..vertices as u32).collect(),

@@ -47,12 +47,12 @@ impl RowReaders {
         layout: PieceLayout,
         threads: usize,
     ) -> Result<Self> {
-        graph.features(name)?;
+        graph.features().get(name)?;
         let ((jobs, to_do), (send, ended)) = (unbounded::<Job>(), unbounded());
         let stop = Cancel::default();
         let mut readers = Self { jobs: Some(jobs), ended, threads: Vec::new(), stop };
         for number in 0..threads {
-            let mut reader = graph.page_reader()?;
+            let mut reader = PageReader::new(graph)?;
             reader.stop_by(readers.stop.clone());
             let (graph, name, to_do, send) =
                 (Arc::clone(graph), name.to_owned(), to_do.clone(), send.clone());
@@ -100,7 +100,7 @@ fn read_rows(
     reader: &mut PageReader,
     job: &mut Job,
 ) -> Result<PagesRead> {
-    let features: &Features = graph.features(name)?;
+    let features: &Features = graph.features().get(name)?;
     let (targets, rows) = job.buffer.split_at_mut(layout.rows_at());
     let targets = targets.chunks_exact_mut(size_of::<u32>());
     targets.zip(&job.rows).for_each(|(to, row)| to.copy_from_slice(&row.target.to_le_bytes()));

@@ -35,7 +35,7 @@ impl RowTiers {
         left: u64,
         threads: usize,
     ) -> Result<Self> {
-        let features = graph.features(name)?;
+        let features = graph.features().get(name)?;
         let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
         let counts = |left: u64| {
             let device = (left / stride).min(all);

@@ -94,15 +94,15 @@ impl Storage {
         sampler: &Sampler,
         threads: usize,
     ) -> Result<Self> {
-        let features = graph.features(name)?;
+        let features = graph.features().get(name)?;
         let stride = features.row_bytes();
         let pieces = PIECES * threads;
-        let room = graph.budget().left() / PIECES_SHARE / pieces as u64;
+        let room = graph.memory().budget().left() / PIECES_SHARE / pieces as u64;
         let rows = room.clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end()) as usize / stride;
         let layout = PieceLayout { rows: rows.max(1), stride };
         let bytes = pieces as u64 * layout.bytes().next_multiple_of(PAGE_BYTES) as u64
             + threads as u64 * READER_BYTES;
-        let held = graph.reserve(bytes, "reading feature rows")?;
+        let held = graph.memory().reserve(bytes, "reading feature rows")?;
         let device = stream.device();
         Ok(Self {
             graph: Arc::clone(graph),
@@ -144,7 +144,7 @@ impl Storage {
     /// Whatever the driver gives.
     pub fn begin(&mut self, stream: &Stream, to: DeviceView<f32>) -> Result<u64> {
         let missing = self.missing.get(stream)?;
-        let features = self.graph.features(&self.name)?;
+        let features = self.graph.features().get(&self.name)?;
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
         let pieces = adjacent(features, &missing, self.layout.rows);

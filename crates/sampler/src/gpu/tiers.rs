@@ -19,7 +19,7 @@ const PIECE_SHARE: u64 = 16;
 
 /// How many rows of host memory there is room for, beside those on their way to it.
 pub(super) fn host_rows(graph: &Graph, features: &Features) -> u64 {
-    let (left, stride) = (graph.budget().left(), features.row_bytes());
+    let (left, stride) = (graph.memory().budget().left(), features.row_bytes());
     let on_the_way = RowStore::bytes_of(1, graph.manifest().vertices, stride) + left / PIECE_SHARE;
     left.saturating_sub(on_the_way) / stride as u64
 }
@@ -51,7 +51,7 @@ pub(super) fn lists(
         let neighbors = Neighbors::Device(stream.uploaded(decoded)?);
         return Ok((Lists { offsets, neighbors }, None));
     }
-    let held = graph.reserve(bytes as u64, "the neighbours in pinned memory")?;
+    let held = graph.memory().reserve(bytes as u64, "the neighbours in pinned memory")?;
     let mut mapped = MappedMemory::zeroed(stream.device(), bytes)?;
     mapped.bytes_mut()[..bytes].copy_from_slice(bytemuck::cast_slice(decoded));
     Ok((Lists { offsets, neighbors: Neighbors::Host(mapped) }, Some(held)))
@@ -84,7 +84,7 @@ pub(super) fn rows(
         stream.upload_at(&mut device, first * stride, bytes)
     })?;
     let bytes = (others.len() * stride) as u64;
-    let held = graph.reserve(bytes, "feature rows in pinned memory")?;
+    let held = graph.memory().reserve(bytes, "feature rows in pinned memory")?;
     let mut host = MappedMemory::zeroed(stream.device(), bytes as usize)?;
     each_piece(graph, features, others, |first, vertices, bytes| {
         let begin = (device_count + first) as u32;
@@ -112,7 +112,7 @@ fn each_piece(
     mut visit: impl FnMut(usize, &[u32], &[u8]) -> Result<()>,
 ) -> Result<()> {
     let set = RowStore::bytes_of(0, graph.manifest().vertices, features.row_bytes());
-    let room = graph.budget().left().saturating_sub(set).min(PIECE_BYTES);
+    let room = graph.memory().budget().left().saturating_sub(set).min(PIECE_BYTES);
     let per_piece = (room as usize / features.row_bytes()).max(1);
     for (number, piece) in vertices.chunks(per_piece).enumerate() {
         let mut sorted = piece.to_vec();

@@ -115,7 +115,7 @@ impl Loader {
             edge_rows.push(match &options.edge_features[edge_type] {
                 Some(name) => {
                     edges::check(graph, name, &columns)?;
-                    Some(RowStore::load(graph, graph.edge_features(name)?, [])?)
+                    Some(RowStore::load(graph, graph.edge_values().features(name)?, [])?)
                 }
                 None => None,
             });
@@ -123,7 +123,7 @@ impl Loader {
         }
         for ((graph, name), kept) in types.nodes.iter().zip(&options.features).zip(residents.rows) {
             rows.push(match name {
-                Some(name) => Some(RowStore::load(graph, graph.features(name)?, kept)?),
+                Some(name) => Some(RowStore::load(graph, graph.features().get(name)?, kept)?),
                 None => None,
             });
         }
@@ -184,7 +184,7 @@ impl Loader {
         let nodes = types.vertices();
         let pages = topologies.iter().map(|topology| topology.map().pages()).sum();
         let bytes = Hotness::bytes_of(pages, nodes.iter().sum::<usize>() as u64);
-        let held = self.0.any().reserve(bytes, "the counts of what batches want")?;
+        let held = self.0.any().memory().reserve(bytes, "the counts of what batches want")?;
         Ok((Hotness::new(topologies, &types.ends, &nodes), held))
     }
 

@@ -181,7 +181,7 @@ impl PrefetchQueue {
                 let what = format!(
                     "batch {number} (a smaller `--batch-size`, `--window` or `--fanout` needs less)"
                 );
-                match self.shared.any().reserve(bytes, &what) {
+                match self.shared.any().memory().reserve(bytes, &what) {
                     Ok(held) => return Ok(Some(held)),
                     Err(error) if state.waiting && state.taken >= first => {
                         return if may_wait { Ok(None) } else { Err(error) };

@@ -171,7 +171,7 @@ impl Loader {
         let (graph, topology) = (self.0.any(), self.only_topology()?);
         let topologies = std::slice::from_ref(topology);
         let vertices = graph.vertices();
-        let held = graph.reserve(20 * vertices as u64, "the order of feature rows")?;
+        let held = graph.memory().reserve(20 * vertices as u64, "the order of feature rows")?;
         let mut counts = RowCounts {
             hotness: Hotness::of_one(topology),
             windows: 0,

@@ -34,7 +34,8 @@ impl Scratch {
         let held = self.held_bytes();
         let bytes = table_bytes + self.reader.resident_bytes() + retained;
         if bytes > held {
-            self.held.push(graph.reserve(bytes - held, "the tables and buffers of a sampler")?);
+            self.held
+                .push(graph.memory().reserve(bytes - held, "the tables and buffers of a sampler")?);
         }
         Ok(())
     }
@@ -57,7 +58,7 @@ impl ScratchPool {
         let others = threads as u64 - 1;
         let what =
             format!("the tables and buffers of {others} more samplers (fewer threads need less)");
-        drop(graph.reserve(others * first.held_bytes(), &what)?);
+        drop(graph.memory().reserve(others * first.held_bytes(), &what)?);
         self.give(first);
         (0..others).try_for_each(|_| make().map(|scratch| self.give(scratch)))
     }

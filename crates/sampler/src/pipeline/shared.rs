@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_graph::{Features, Graph};
+use tiergraph_graph::{Features, Graph, PageReader};
 
 use crate::options::TypedOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
@@ -46,8 +46,9 @@ impl Shared {
     /// The features of a node type that batches come with.
     pub(crate) fn features(&self, node_type: usize) -> Result<Option<(&Features, &RowStore)>> {
         let named = self.options.features[node_type].as_ref().zip(self.rows[node_type].as_ref());
-        let found =
-            |(name, rows): (&String, _)| Ok((self.types.nodes[node_type].features(name)?, rows));
+        let found = |(name, rows): (&String, _)| {
+            Ok((self.types.nodes[node_type].features().get(name)?, rows))
+        };
         named.map(found).transpose()
     }
 
@@ -55,7 +56,7 @@ impl Shared {
     pub(crate) fn edge_features(&self, edge_type: usize) -> Result<Option<(&Features, &RowStore)>> {
         let name = self.options.edge_features[edge_type].as_ref();
         let found = |(name, rows): (&String, _)| {
-            Ok((self.types.edges[edge_type].edge_features(name)?, rows))
+            Ok((self.types.edges[edge_type].edge_values().features(name)?, rows))
         };
         name.zip(self.edge_rows[edge_type].as_ref()).map(found).transpose()
     }
@@ -140,7 +141,7 @@ impl Shared {
         let TypedOptions { sample, input, .. } = &self.options;
         let (vertices, ends) = (self.types.vertices(), &self.types.ends[..]);
         let types = SampledTypes { vertices: &vertices, ends, sample, input: *input };
-        let mut scratch = Scratch::new(Sampler::of_types(&types)?, self.any().page_reader()?);
+        let mut scratch = Scratch::new(Sampler::of_types(&types)?, PageReader::new(self.any())?);
         let growth = self.options.batches.per_thread.growth_bytes;
         let tables = scratch.sampler.resident_bytes() + growth;
         scratch.reserve_growth(self.any(), tables, self.retained_bytes())?;

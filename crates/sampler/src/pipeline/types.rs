@@ -67,7 +67,7 @@ impl GraphTypes {
     /// Pages of the neighbours of each edge type.
     pub(crate) fn pages(&self, direction: Direction) -> Vec<u64> {
         let pages = |graph: &Arc<Graph>| {
-            graph.row_pages(direction).map_or(0, |rows| rows.index.len() as u64)
+            graph.rows(direction).pages().map_or(0, |rows| rows.index.len() as u64)
         };
         self.edges.iter().map(pages).collect()
     }

@@ -25,9 +25,11 @@ impl<T: Pod> Column<T> {
         let mut column = Self { values: None, stored };
         if resident {
             let bytes = column.stored.bytes();
-            let held = graph.reserve(bytes, what)?;
+            let held = graph.memory().reserve(bytes, what)?;
             let mut values = Array::zeroed(bytes as usize / size_of::<T>())?;
-            graph.read_column(&column.stored, bytemuck::cast_slice_mut(&mut values))?;
+            graph
+                .edge_values()
+                .read_column(&column.stored, bytemuck::cast_slice_mut(&mut values))?;
             column.values = Some((values, held));
         }
         Ok(column)
@@ -118,11 +120,11 @@ impl Columns {
         resident: Resident,
     ) -> Result<Self> {
         let mut columns = Self::default();
-        if let Some(stored) = graph.arc_numbers(direction)? {
+        if let Some(stored) = graph.edge_values().number_column(direction)? {
             columns.numbers = Some(Numbers::open(graph, stored, resident.numbers)?);
         }
         if let Some(name) = &options.weights {
-            let stored = graph.arc_column(direction, name, ValueType::F32)?;
+            let stored = graph.edge_values().column(direction, name, ValueType::F32)?;
             let weights =
                 Column::open(graph, stored, resident.weights, "the weights of the edges")?;
             if let Some(all) = weights.resident()
@@ -135,7 +137,7 @@ impl Columns {
             columns.weights = Some(weights);
         }
         if let Some(times) = &options.times {
-            let stored = graph.arc_column(direction, &times.name, ValueType::I64)?;
+            let stored = graph.edge_values().column(direction, &times.name, ValueType::I64)?;
             let what = "the times of the edges";
             columns.times = Some(Column::open(graph, stored, resident.times, what)?);
             columns.strategy = times.strategy;

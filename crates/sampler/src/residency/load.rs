@@ -3,7 +3,7 @@
 use tiergraph_cache::RankedSet;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::rows::RowsPage;
-use tiergraph_graph::Graph;
+use tiergraph_graph::{Graph, PageReader};
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES};
 
 use crate::residency::topology::{Store, Topology};
@@ -70,7 +70,7 @@ impl Topology {
         pages: &[u64],
         mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let mut reader = graph.page_reader()?;
+        let mut reader = PageReader::new(graph)?;
         let each = |number: u64, page: &[u8]| {
             self.check(number, page)?;
             visit(number, page)

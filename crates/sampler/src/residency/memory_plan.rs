@@ -92,7 +92,7 @@ impl Loader {
     ) -> Result<(Self, MemoryPlan)> {
         let (types, options, seeds) = (types.into(), options.into(), seeds.into());
         options.check(types.nodes.len(), types.edges.len())?;
-        let opened = types.any().budget().used();
+        let opened = types.any().memory().budget().used();
         let bounded = |error: Error| match error.enough_bytes() {
             Some(enough) => match bounded_bytes(&types, &options, seeds) {
                 Ok(bytes) => error.enough(enough.max(opened + bytes)),
@@ -118,7 +118,7 @@ impl Loader {
     ) -> Result<u64> {
         let (types, options) = (types.into(), options.into());
         options.check(types.nodes.len(), types.edges.len())?;
-        let least = types.any().budget().used() + least_bytes(&types, &options)?;
+        let least = types.any().memory().budget().used() + least_bytes(&types, &options)?;
         let mut planner = Planner::begin(&types, &options, seeds.into(), presample)?;
         planner.count_all()?;
         let batch = planner.batch_bytes(&planner.most())?;
@@ -157,7 +157,7 @@ impl<'a> Planner<'a> {
         seeds: Inputs<'a>,
         presample: usize,
     ) -> Result<Self> {
-        let (budget, mut options) = (types.any().budget(), options.clone());
+        let (budget, mut options) = (types.any().memory().budget(), options.clone());
         let (opened, before) = (budget.used(), budget.left());
         let threads = options.batches.threads;
         let most = (before / PAGES_SHARE) as usize / threads.max(1);
@@ -184,7 +184,8 @@ impl<'a> Planner<'a> {
         let mut edge_sets = 0;
         for (graph, name) in types.edges.iter().zip(&options.edge_features) {
             if let Some(name) = name {
-                let rows = graph.edge_features(name)?.rows().max(graph.manifest().vertices);
+                let rows =
+                    graph.edge_values().features(name)?.rows().max(graph.manifest().vertices);
                 edge_sets += RankedSet::bytes_below(rows);
             }
         }
@@ -302,7 +303,7 @@ impl<'a> Planner<'a> {
         let most = ByteSize(batch.most);
         let what =
             format!("batches of up to {most} (a smaller `--batch-size` or `--fanout` needs less)");
-        let budget = self.types.any().budget();
+        let budget = self.types.any().memory().budget();
         let error = budget.refusal(InFlight::least().bytes(batch), room, &what);
         Err(error.enough(self.enough_bytes(batch)))
     }

@@ -1,7 +1,7 @@
 //! The bytes that a loader's parts take, before there is a loader.
 
 use tiergraph_core::Result;
-use tiergraph_graph::ArcColumn;
+use tiergraph_graph::{ArcColumn, PageReader};
 
 use crate::options::{Resident, TypedOptions};
 use crate::pipeline::order::Inputs;
@@ -34,7 +34,7 @@ impl FeatureRows {
         let nodes = types.nodes.iter().zip(&options.features);
         let of = nodes.map(|(graph, name)| match name {
             Some(name) => {
-                let row_bytes = graph.features(name)?.row_bytes();
+                let row_bytes = graph.features().get(name)?.row_bytes();
                 let rows = if row_bytes > 0 { graph.manifest().vertices } else { 0 };
                 Ok(Self { rows, row_bytes })
             }
@@ -68,8 +68,8 @@ pub(crate) fn least_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<
     let rows = FeatureRows::of(types, options)?;
     let (ends, sample) = (&types.ends[..], &options.sample[..]);
     let sampled = SampledTypes { vertices: &vertices, ends, sample, input: options.input };
-    let thread =
-        Sampler::of_types(&sampled)?.resident_bytes() + types.any().page_reader()?.resident_bytes();
+    let thread = Sampler::of_types(&sampled)?.resident_bytes()
+        + PageReader::new(types.any())?.resident_bytes();
     let all_vertices = vertices.iter().sum::<usize>() as u64;
     let least = neighbors.sum::<u64>()
         + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>()
@@ -90,7 +90,7 @@ pub(crate) fn bounded_bytes(
     let columns = open_columns(types, options)?;
     let vertices = types.vertices();
     let offsets = types.edges.iter().zip(&types.ends).map(|(graph, ends)| {
-        let degrees = graph.degrees(direction)?;
+        let degrees = graph.degrees().of(direction)?;
         let expanded = degrees.len().min(vertices[ends.destination]);
         Offsets::new(&degrees[..expanded], graph.manifest().arcs)
     });

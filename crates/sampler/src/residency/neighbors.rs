@@ -20,7 +20,7 @@ impl Residency {
     /// The fastest that keeps all neighbours of `graph` in at most `bytes`; nothing where they do
     /// not fit, or there are none in this direction.
     pub fn all_within(graph: &Graph, direction: Direction, bytes: u64) -> Self {
-        let pages = graph.row_pages(direction).map_or(0, |rows| rows.index.len() as u64);
+        let pages = graph.rows(direction).pages().map_or(0, |rows| rows.index.len() as u64);
         let arcs = graph.manifest().arcs;
         let choices = [Self::Decoded, Self::Pages((0..pages).collect())];
         let fits = |keep: &Self| keep.bytes(pages, arcs) <= bytes;

@@ -2,7 +2,7 @@
 
 use tiergraph_cache::RankedSet;
 use tiergraph_core::Result;
-use tiergraph_graph::{Features, Graph};
+use tiergraph_graph::{Features, Graph, PageReader};
 use tiergraph_mem::{AlignedBuf, Reservation};
 
 use crate::gathering::fragments::Fragments;
@@ -34,8 +34,9 @@ impl RowStore {
         let set = RankedSet::new(universe, vertices.into_iter().map(u64::from));
         let row_bytes = features.row_bytes();
         let bytes = set.len() * row_bytes as u64;
-        let held =
-            graph.reserve(bytes + set.resident_bytes(), "the feature rows that stay in memory")?;
+        let held = graph
+            .memory()
+            .reserve(bytes + set.resident_bytes(), "the feature rows that stay in memory")?;
         let mut store =
             Self { set, bytes: AlignedBuf::zeroed(bytes as usize)?, row_bytes, _held: held };
         if !store.set.is_empty() {
@@ -44,7 +45,8 @@ impl RowStore {
                 let at = rank as usize * row_bytes + at;
                 store.bytes[at..at + part.len()].copy_from_slice(part);
             };
-            let (fragments, reader) = (Fragments::new(features, wanted), &mut graph.page_reader()?);
+            let (fragments, reader) =
+                (Fragments::new(features, wanted), &mut PageReader::new(graph)?);
             fragments.read(features, reader, Sharing::Pages, || Ok(false), copy)?;
         }
         Ok(store)

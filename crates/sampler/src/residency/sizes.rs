@@ -38,11 +38,13 @@ impl<'a> Sizes<'a> {
     ) -> Result<Self> {
         let nodes = types.nodes.iter().zip(&options.features);
         let features = nodes
-            .map(|(graph, name)| name.as_ref().map(|name| graph.features(name)).transpose())
+            .map(|(graph, name)| name.as_ref().map(|name| graph.features().get(name)).transpose())
             .collect::<Result<_>>()?;
         let edges = types.edges.iter().zip(&options.edge_features);
         let edge_features = edges
-            .map(|(graph, name)| name.as_ref().map(|name| graph.edge_features(name)).transpose())
+            .map(|(graph, name)| {
+                name.as_ref().map(|name| graph.edge_values().features(name)).transpose()
+            })
             .collect::<Result<_>>()?;
         Ok(Self { types, features, edge_features, columns, options })
     }

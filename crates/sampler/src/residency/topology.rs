@@ -87,7 +87,7 @@ impl Topology {
         sides: Sides,
         keep: &Residency,
     ) -> Result<Self> {
-        let Some(rows) = graph.row_pages(direction) else {
+        let Some(rows) = graph.rows(direction).pages() else {
             let needs = format!("the layout `{direction}.rows`");
             return Err(graph.missing_layout("sample neighbours", &needs));
         };
@@ -95,11 +95,13 @@ impl Topology {
         let pages = rows.index.len() as u64;
         let fixed =
             Offsets::bytes_of(sides.expanded.into(), arcs) + PageMap::bytes_of(pages, vertices);
-        let held =
-            graph.reserve(fixed + keep.bytes(pages, arcs), "the neighbours that stay in memory")?;
+        let held = graph
+            .memory()
+            .reserve(fixed + keep.bytes(pages, arcs), "the neighbours that stay in memory")?;
         let (offsets, longest) = {
-            let _degrees = graph.reserve(vertices * 4, "the degrees, while they are summed")?;
-            let degrees = graph.degrees(direction)?;
+            let _degrees =
+                graph.memory().reserve(vertices * 4, "the degrees, while they are summed")?;
+            let degrees = graph.degrees().of(direction)?;
             let longest = degrees.iter().copied().max().unwrap_or(0);
             let expanded = degrees.len().min(sides.expanded as usize);
             (Offsets::new(&degrees[..expanded], arcs)?, longest.into())

@@ -120,7 +120,7 @@ impl Sample {
 /// The graph's neighbours and the number of each vertex's first arc, by a pass over its rows.
 pub fn adjacency(graph: &Graph, direction: Direction) -> (Vec<Vec<u32>>, Vec<u64>) {
     let vertices: Vec<u32> = (0..graph.vertices() as u32).collect();
-    let selection = graph.select_rows(direction, &vertices).unwrap();
+    let selection = graph.rows(direction).select(&vertices).unwrap();
     let lists = std::sync::Mutex::new(vec![Vec::new(); vertices.len()]);
     let visit = |list: &mut Vec<u64>, page: &RowsPage<'_>| {
         let mut lists = lists.lock().unwrap();
@@ -131,7 +131,7 @@ pub fn adjacency(graph: &Graph, direction: Direction) -> (Vec<Vec<u32>>, Vec<u64
         }
         Ok(())
     };
-    graph.row_pass(&selection, |_| Vec::new(), visit, |_| Ok(())).unwrap();
+    graph.rows(direction).pass(&selection, |_| Vec::new(), visit, |_| Ok(())).unwrap();
     let mut lists = lists.into_inner().unwrap();
     // Pages of a hub may have come in any order.
     lists.iter_mut().for_each(|list| list.sort_unstable());

@@ -42,7 +42,7 @@ pub(in crate::gpu) struct TileIndex {
 
 /// The file that has the arcs of a direction.
 pub(in crate::gpu) fn file_of(graph: &Graph, direction: Direction) -> BlockFile {
-    match (graph.has_tiles(), graph.manifest().directed) {
+    match (graph.tiles().is_stored(), graph.manifest().directed) {
         (true, _) => BlockFile::Tiles,
         (false, true) => BlockFile::Raw(direction),
         // The same file either way, and so one name for what is cached of it.
@@ -53,11 +53,11 @@ pub(in crate::gpu) fn file_of(graph: &Graph, direction: Direction) -> BlockFile 
 impl BlockIndex {
     /// The index of `file`; blocks are compared with their checksums if `checked`.
     pub fn new(graph: &Graph, stream: &Stream, file: BlockFile, checked: bool) -> Result<Self> {
-        let blocks = graph.blocks_of(file)?;
+        let blocks = graph.blocks(file).count()?;
         let manifest = graph.manifest();
         let block_bytes = manifest.block_bytes as usize;
         let checks = || -> Result<_> {
-            let checksum = Checksum::new(stream, block_bytes, graph.salt_of(file)?.on(0))?;
+            let checksum = Checksum::new(stream, block_bytes, graph.blocks(file).salt()?.on(0))?;
             Ok(Checks { checksum, first_damaged: stream.uploaded(&[u32::MAX])? })
         };
         let checks = checked.then(checks).transpose()?;
@@ -86,13 +86,13 @@ impl BlockIndex {
     pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
         let Some(checks) = &self.checks else { return Ok(()) };
         let block = stream.download(&checks.first_damaged, 1)?[0];
-        if block == u32::MAX { Ok(()) } else { Err(graph.damaged_block(self.file, block)) }
+        if block == u32::MAX { Ok(()) } else { Err(graph.blocks(self.file).damaged(block)) }
     }
 }
 
 impl TileIndex {
     fn new(graph: &Graph, stream: &Stream, options: &TileOptions, blocks: u32) -> Result<Self> {
-        let entries = graph.segments();
+        let entries = graph.tiles().segments();
         let segment = |e: &TilesIndex| Segment {
             block: e.block,
             offset: e.offset,

@@ -34,10 +34,10 @@ impl PinnedTier {
     /// A tier for `wanted` blocks, or as many of them as the graph's budget holds, those included that an
     /// earlier run left in it.
     pub fn new(graph: &Graph, device: &Device, block_bytes: usize, wanted: usize) -> Self {
-        let bytes = graph.plan_locked_residency();
-        let missing = wanted.saturating_sub(graph.resident_bytes() as usize / block_bytes);
-        let left =
-            (bytes.saturating_sub(graph.resident_bytes()) as usize / block_bytes).min(missing);
+        let bytes = graph.memory().plan_locked_residency();
+        let missing = wanted.saturating_sub(graph.memory().resident_bytes() as usize / block_bytes);
+        let left = (bytes.saturating_sub(graph.memory().resident_bytes()) as usize / block_bytes)
+            .min(missing);
         let why = match left < missing {
             true => format!("`--memory` leaves {} to blocks", ByteSize(bytes)),
             false => "all others fit".into(),

@@ -77,7 +77,7 @@ impl BlockReader {
         let worker_count = plan.workers;
         let threads = Arc::new(ThreadPool::new(worker_count));
         if plan.transfers == Transfers::Direct {
-            let files = Arc::new(CuFiles::new(graph.files(), device)?);
+            let files = Arc::new(CuFiles::new(graph.engines().files(), device)?);
             let engines = cufile_engines(graph, &files);
             let workers = ReadWorkers::new(threads, engines, |_| Buffers::locked(Vec::new(), None));
             return Ok(Self { workers, worker_count, pinned: None, cufile: Some(files) });
@@ -132,7 +132,7 @@ impl BlockReader {
         may_stay: bool,
         consumers: &[Mutex<impl Consumer + Send>],
     ) -> Result<()> {
-        let requests = graph.block_requests(selection.index.file, selection.blocks)?;
+        let requests = graph.blocks(selection.index.file).requests(selection.blocks)?;
         let mut around = graph.surroundings();
         around.residency = around.residency.filter(|_| may_stay);
         self.workers.pass(&requests, next, around, |number| lock(&consumers[number]))
@@ -145,14 +145,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Engines that read a graph's files into device memory.
 fn cufile_engines(graph: &Graph, files: &Arc<CuFiles>) -> Arc<EnginePool> {
-    let (files, of_graph) = (Arc::clone(files), Arc::clone(graph.files()));
+    let (files, of_graph) = (Arc::clone(files), Arc::clone(graph.engines().files()));
     let open = move |_: &Arc<_>| {
         let engine = ReaderThreads::cufile(&files, CUFILE_DEPTH)?;
         let engine = Retry::new(engine, Arc::clone(&of_graph), RetrySettings::default());
         let report = EngineReport { engine: "cufile", why: files.how(), depth: CUFILE_DEPTH };
         Ok((Box::new(engine) as _, report))
     };
-    EnginePool::new(Arc::clone(graph.files()), Arc::new(open), 0)
+    EnginePool::new(Arc::clone(graph.engines().files()), Arc::new(open), 0)
 }
 
 /// A reader and the slots that it fills.

@@ -36,7 +36,7 @@ pub fn propagate<T: Value>(
     progress: &dyn Progress,
 ) -> Result<(Vec<T>, RunReport)> {
     check(graph, x.len(), how)?;
-    let _host = graph.reserve(3 * size_of_val(x) as u64, "the values")?;
+    let _host = graph.memory().reserve(3 * size_of_val(x) as u64, "the values")?;
     let mut rows = HostRows::new(x, how.width);
     let report = reduce(graph, gpu, &mut rows, how, progress)?;
     Ok((rows.into_result(graph)?, report))

@@ -73,7 +73,7 @@ impl<'x, T: Value> HostRows<'x, T> {
 
     /// The rows y, in the user's order.
     pub fn into_result(self, graph: &Graph) -> Result<Vec<T>> {
-        if self.is_moved { graph.to_user_order(self.y, self.width) } else { Ok(self.y) }
+        if self.is_moved { graph.order().to_user(self.y, self.width) } else { Ok(self.y) }
     }
 
     /// The rows on the device, which `prepare` made.
@@ -104,7 +104,7 @@ impl<T: Value> Rows<T> for HostRows<'_, T> {
     fn order(&mut self, passes: &Passes<'_, Fold<T>>) -> Result<Order> {
         let order = passes.order(0)?;
         if let Order::ByHost = order {
-            self.x = Cow::Owned(passes.graph.from_user_order(&self.x, self.width)?);
+            self.x = Cow::Owned(passes.graph.order().from_user(&self.x, self.width)?);
             self.is_moved = true;
         }
         Ok(order)
@@ -162,7 +162,7 @@ impl<T: Value> Rows<T> for DeviceRows<T> {
     }
 
     fn order_bytes(&self, graph: &Graph) -> u64 {
-        if graph.is_reordered() { graph.vertices() as u64 * 4 } else { 0 }
+        if graph.order().is_reordered() { graph.vertices() as u64 * 4 } else { 0 }
     }
 
     fn most_columns(&self) -> usize {

@@ -14,24 +14,40 @@ const USER: &str = "user.ids";
 /// Ids of a chunk of the file.
 const CHUNK_IDS: u64 = (flat::CHUNK_BYTES / size_of::<u64>()) as u64;
 
+/// The user's ids of a graph's vertices, as [`Graph::ids`] gives them.
+///
+/// A vertex has an id, which the user chose; a position, its rank among all ids; and an internal number, which
+/// the graph's order chose.
+#[derive(Clone, Copy)]
+pub struct Ids<'g> {
+    graph: &'g Graph,
+}
+
 impl Graph {
+    /// The user's ids of the vertices.
+    pub fn ids(&self) -> Ids<'_> {
+        Ids { graph: self }
+    }
+}
+
+impl<'g> Ids<'g> {
     /// The user's ids in the user's order, ascending; `None` when they are 0 … |V| − 1.
     ///
     /// # Errors
     /// Ids that cannot be read, or are damaged.
-    pub fn user_ids(&self) -> Result<Option<Vec<u64>>> {
-        self.names().map(|_| self.read_array(USER)).transpose()
+    pub fn all(self) -> Result<Option<Vec<u64>>> {
+        self.file().map(|_| self.graph.read_array(USER)).transpose()
     }
 
     /// The user's ids of the vertices at positions `wanted` of the user's order. Reads the chunks
     /// that hold them, and holds one.
     ///
     /// # Errors
-    /// As [`Graph::user_ids`].
-    pub fn user_ids_of(&self, wanted: Range<u64>) -> Result<Vec<u64>> {
-        let wanted = wanted.start..wanted.end.min(self.manifest().vertices).max(wanted.start);
-        let Some(entry) = self.names() else { return Ok(wanted.collect()) };
-        let path = self.dir().path().join(USER);
+    /// As [`Self::all`].
+    pub fn in_range(self, wanted: Range<u64>) -> Result<Vec<u64>> {
+        let wanted = wanted.start..wanted.end.min(self.graph.manifest().vertices).max(wanted.start);
+        let Some(entry) = self.file() else { return Ok(wanted.collect()) };
+        let path = self.graph.dir().path().join(USER);
         let mut ids = Vec::with_capacity((wanted.end - wanted.start) as usize);
         for chunk in wanted.start / CHUNK_IDS..wanted.end.div_ceil(CHUNK_IDS) {
             let in_chunk = flat::read_chunk::<u64>(&path, entry, chunk)?;
@@ -43,25 +59,25 @@ impl Graph {
 
     /// The user's ids of vertices at `positions` of the user's order.
     ///
-    /// Holds [`names_bytes`](Self::names_bytes) at its worst moment.
+    /// Holds [`of_positions_bytes`](Self::of_positions_bytes) at its worst moment.
     ///
     /// # Errors
-    /// As [`Graph::user_ids`].
+    /// As [`Self::all`].
     ///
     /// # Panics
     /// If there is no such position.
-    pub fn user_names(&self, positions: Vec<u32>) -> Result<Vec<u64>> {
+    pub fn of_positions(self, positions: Vec<u32>) -> Result<Vec<u64>> {
         const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
         let mut names: Vec<u64> = zeroed_vec(positions.len());
         let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
-        self.thread_pool().share(parts, |_, parts| {
+        self.graph.thread_pool().share(parts, |_, parts| {
             for (positions, names) in parts {
                 names.iter_mut().zip(positions).for_each(|(name, &at)| *name = at.into());
             }
         })?;
         drop(positions);
-        if let Some(ids) = self.user_ids()? {
-            self.thread_pool().share(names.chunks_mut(PART), |_, parts| {
+        if let Some(ids) = self.all()? {
+            self.graph.thread_pool().share(names.chunks_mut(PART), |_, parts| {
                 for name in parts.flatten() {
                     *name = ids[*name as usize];
                 }
@@ -70,21 +86,21 @@ impl Graph {
         Ok(names)
     }
 
-    /// Bytes that [`user_names`](Self::user_names) of all vertices holds, its result included.
-    pub fn names_bytes(&self) -> u64 {
-        self.manifest().vertices * if self.names().is_some() { 16 } else { 12 }
+    /// Bytes that [`of_positions`](Self::of_positions) of all vertices holds, its result included.
+    pub fn of_positions_bytes(self) -> u64 {
+        self.graph.manifest().vertices * if self.file().is_some() { 16 } else { 12 }
     }
 
     /// Where `ids` stand in the user's order.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for an id that the graph does not have, ids that cannot be read.
-    pub fn positions_of(&self, ids: &[u64]) -> Result<Vec<u64>> {
-        let vertices = self.manifest().vertices;
+    pub fn positions(self, ids: &[u64]) -> Result<Vec<u64>> {
+        let vertices = self.graph.manifest().vertices;
         let none = |id: &u64, expected: String| {
             Error::new(ErrorKind::Input, "find vertex").object(id).expected(expected)
         };
-        let Some(entry) = self.names() else {
+        let Some(entry) = self.file() else {
             let position = |id: &u64| match *id < vertices {
                 true => Ok(*id),
                 false => Err(none(id, format!("an id below {vertices}"))),
@@ -96,11 +112,11 @@ impl Graph {
         let few =
             ids.len() == 1 || ids.len() as u64 * u64::from(chunks.max(1).ilog2() + 1) < chunks;
         let held = if few { 0 } else { vertices * size_of::<u64>() as u64 };
-        let _held = self.reserve(held, "the vertices' ids")?;
-        let names = if few { Vec::new() } else { self.read_array(USER)? };
+        let _held = self.graph.memory().reserve(held, "the vertices' ids")?;
+        let names = if few { Vec::new() } else { self.graph.read_array(USER)? };
         let position = |id: &u64| -> Result<u64> {
             let found = match few {
-                true => self.search_names(entry, *id)?,
+                true => self.search(entry, *id)?,
                 false => names.binary_search(id).ok().map(|at| at as u64),
             };
             found.ok_or_else(|| none(id, format!("one of the graph's {vertices} ids")))
@@ -111,13 +127,13 @@ impl Graph {
     /// The graph's vertices that the user calls `ids`, in that order.
     ///
     /// # Errors
-    /// As [`Graph::positions_of`].
-    pub fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
+    /// As [`Self::positions`].
+    pub fn find(self, ids: &[u64]) -> Result<Vec<u32>> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let positions = self.positions_of(ids)?;
-        if !self.is_reordered() {
+        let positions = self.positions(ids)?;
+        if !self.graph.order().is_reordered() {
             return Ok(positions.into_iter().map(|p| p as u32).collect());
         }
         let mut places: Vec<(usize, usize)> =
@@ -136,10 +152,11 @@ impl Graph {
                 left.fetch_sub(1, Ordering::Relaxed);
             }
         };
-        let searched = self.thread_pool().share(self.chunks(), |_, numbers| {
+        let order = self.graph.order();
+        let searched = self.graph.thread_pool().share(order.chunks(), |_, numbers| {
             while left.load(Ordering::Relaxed) > 0 {
                 let Some(number) = numbers.next() else { break };
-                self.place_chunk(number, place)?;
+                order.place_chunk(number, place)?;
             }
             Ok(())
         })?;
@@ -148,13 +165,13 @@ impl Graph {
     }
 
     /// The file of the ids, where they are not 0 … |V| − 1.
-    fn names(&self) -> Option<&FileEntry> {
-        self.manifest().files.get(USER)
+    fn file(self) -> Option<&'g FileEntry> {
+        self.graph.manifest().files.get(USER)
     }
 
     /// Where `id` is among the ids of `entry`.
-    fn search_names(&self, entry: &FileEntry, id: u64) -> Result<Option<u64>> {
-        let path = self.dir().path().join(USER);
+    fn search(self, entry: &FileEntry, id: u64) -> Result<Option<u64>> {
+        let path = self.graph.dir().path().join(USER);
         let (mut low, mut high) = (0, entry.blocks);
         while low < high {
             let middle = low.midpoint(high);
