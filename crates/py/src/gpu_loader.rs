@@ -11,7 +11,8 @@ use pyo3::types::PyDict;
 use tiergraph_gpu::DevicePtr;
 use tiergraph_graph::Graph;
 use tiergraph_sampler::gpu::{
-    GpuBatch, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers, Outputs, Ready,
+    Filled, GpuBatch, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers,
+    Outputs,
 };
 use tiergraph_sampler::{Inputs, Rank};
 
@@ -202,9 +203,10 @@ fn begin(
 }
 
 /// Hands a batch to Python, as `GpuBatch` in `_native.pyi`.
-fn to_dict<'py>(py: Python<'py>, ready: Ready<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
-    let Ready { batch, buffers, rows_came_late } = ready;
-    if rows_came_late {
+fn to_dict<'py>(py: Python<'py>, filled: Filled<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+    let late_rows = filled.has_late_rows();
+    let Filled { batch, buffers, .. } = filled;
+    if late_rows {
         buffers.call_method0(py, "filled")?;
     }
     let dict = PyDict::new(py);

@@ -26,23 +26,22 @@ pub struct GpuBatch {
     pub input_id: Vec<u32>,
 }
 
-/// A batch that is being filled, in arrays that `B` owns.
-struct Begun<B> {
-    batch: GpuBatch,
-    buffers: B,
-    /// The ticket of the rows that are still read from storage.
-    ticket: Option<u64>,
-}
-
-/// A batch that is handed over.
+/// A batch that is being filled, or handed over.
 #[derive(Debug)]
-pub struct Ready<B> {
+pub struct Filled<B> {
     /// Its sizes and seeds.
     pub batch: GpuBatch,
     /// What owns its arrays.
     pub buffers: B,
+    /// The ticket of the rows that are read from storage.
+    ticket: Option<u64>,
+}
+
+impl<B> Filled<B> {
     /// Whether rows came from storage: these are spread after all that the fill gave to the stream.
-    pub rows_came_late: bool,
+    pub fn has_late_rows(&self) -> bool {
+        self.ticket.is_some()
+    }
 }
 
 /// What an epoch did so far.
@@ -111,7 +110,7 @@ pub struct GpuEpoch<B> {
     ahead: usize,
     /// The batch whose arrays are being allocated, and since when.
     sampled: Option<(GpuBatch, Instant)>,
-    begun: VecDeque<Begun<B>>,
+    begun: VecDeque<Filled<B>>,
     stats: GpuEpochStats,
     /// What the loader had done before.
     before: Done,
@@ -189,7 +188,7 @@ impl<B> GpuEpoch<B> {
         };
         let ticket = lock(&self.loader).fill(&batch.sampled, to);
         let ticket = self.over_if_failed(ticket)?;
-        self.begun.push_back(Begun { batch, buffers, ticket });
+        self.begun.push_back(Filled { batch, buffers, ticket });
         self.stats.seconds_fill += since.elapsed().as_secs_f64();
         Ok(())
     }
@@ -199,7 +198,7 @@ impl<B> GpuEpoch<B> {
     ///
     /// # Errors
     /// A row that cannot be read or is damaged, whatever the driver gives. The epoch is over then.
-    pub fn poll(&mut self, patience: Duration) -> Result<Option<Ready<B>>> {
+    pub fn poll(&mut self, patience: Duration) -> Result<Option<Filled<B>>> {
         let Some(first) = self.begun.front() else { return Ok(None) };
         let (since, ticket) = (Instant::now(), first.ticket);
         let finished = match ticket {
@@ -207,14 +206,8 @@ impl<B> GpuEpoch<B> {
             None => Ok(true),
         };
         self.stats.seconds_gather += since.elapsed().as_secs_f64();
-        match self.over_if_failed(finished)? {
-            true => Ok(self.begun.pop_front().map(|Begun { batch, buffers, .. }| Ready {
-                batch,
-                buffers,
-                rows_came_late: ticket.is_some(),
-            })),
-            false => Ok(None),
-        }
+        let finished = self.over_if_failed(finished)?;
+        Ok(if finished { self.begun.pop_front() } else { None })
     }
 
     /// Whether every batch was handed over, or the epoch failed.

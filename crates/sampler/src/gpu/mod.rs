@@ -30,7 +30,7 @@ use crate::sampling::philox::{EpochKey, Purpose};
 use rows::RowTiers;
 use storage::Storage;
 
-pub use epoch::{GpuBatch, GpuEpoch, GpuEpochStats, Ready};
+pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
 pub use placed::{Done, GpuTiers, Outputs, Placed};
 pub use storage::StorageReads;
 

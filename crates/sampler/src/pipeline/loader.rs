@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
@@ -148,9 +148,9 @@ impl Loader {
     /// a run that is resumed was.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many, and for bounds of
-    /// batches that do not cut the seeds or belong to a loader that shuffles; what the system refuses
-    /// threads for.
+    /// [`ErrorKind::Input`](tiergraph_core::ErrorKind::Input) for a seed that the graph does not have,
+    /// or too many, and for bounds of batches that do not cut the seeds or belong to a loader that
+    /// shuffles; what the system refuses threads for.
     pub fn epoch<'a>(
         &self,
         epoch: u64,
@@ -223,16 +223,5 @@ impl Loader {
         drop(self);
         let neighbors = placed.pages.into_iter().map(Residency::Pages).collect();
         Self::of_types(types, options, Residents { neighbors, rows: placed.rows })
-    }
-
-    /// The one topology of a graph with one type.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`] for a graph with several.
-    pub(crate) fn only_topology(&self) -> Result<&Topology> {
-        match self.topologies() {
-            [one] => Ok(one),
-            _ => Err(Error::new(ErrorKind::Input, "reorder rows").expected("a graph of one type")),
-        }
     }
 }

@@ -168,8 +168,12 @@ impl Loader {
                 .expected("seeds")
                 .got("none"));
         }
-        let (graph, topology) = (self.0.any(), self.only_topology()?);
-        let topologies = std::slice::from_ref(topology);
+        let (graph, topologies) = (self.0.any(), self.topologies());
+        let [topology] = topologies else {
+            return Err(
+                Error::new(ErrorKind::Input, "reorder rows").expected("a graph of one type")
+            );
+        };
         let vertices = graph.vertices();
         let held = graph.memory().reserve(20 * vertices as u64, "the order of feature rows")?;
         let mut counts = RowCounts {
