@@ -108,14 +108,17 @@ class By:
 def batch(node_types, adjacency, fanouts, input_type, seeds, number, seed, epoch, by=None):
     """`n_id`, `tree` and counts by node type, `row`, `col`, `e_id` and counts by edge type.
 
-    `adjacency` has `lists_of` each edge type, in the graph's order.
+    `adjacency` has `lists_of` each edge type, in the graph's order. `seeds` are of the input type,
+    or a list by node type.
     """
     by = by or By()
-    n_id = {t: list(seeds) if t == input_type else [] for t in node_types}
+    seeds = seeds if isinstance(seeds, dict) else {input_type: seeds}
+    n_id = {t: list(seeds.get(t, [])) for t in node_types}
     trees = {t: list(range(len(n_id[t]))) if by.disjoint else [0] * len(n_id[t]) for t in n_id}
     places = {t: {} for t in node_types}
-    for place, node in enumerate(seeds):
-        places[input_type].setdefault((trees[input_type][place], node), place)
+    for t, nodes in n_id.items():
+        for place, node in enumerate(nodes):
+            places[t].setdefault((trees[t][place], node), place)
     nodes = {t: [len(n_id[t])] for t in node_types}
     edges = {t: {"row": [], "col": [], "e_id": [], "counts": []} for t in adjacency}
     for hop in range(len(next(iter(fanouts.values())))):

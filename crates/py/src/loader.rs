@@ -38,8 +38,7 @@ struct Opened {
 
 /// A graph that is open for a loader, and the seeds as it numbers them.
 struct Seeded {
-    /// The graph of the seeds' type.
-    seeds_of: Arc<Graph>,
+    names_of_seeds: SeedNames,
     types: GraphTypes,
     options: TypedOptions,
     seeds: Vec<u32>,
@@ -58,18 +57,19 @@ impl Seeded {
         if HeteroManifest::is_at(path) {
             let graph = HeteroGraph::open(path, open, cancel)?;
             let options = options.of_types(Some(graph.manifest()))?;
-            let seeds = nodes(seeds, graph.manifest(), options.input)?;
+            let names_of_seeds = SeedNames::of_types(graph.manifest(), &options.inputs);
+            let seeds = names_of_seeds.find(seeds)?;
             let names = graph.nodes().iter().map(|graph| Names::of(graph));
             let names = names.collect::<Result<_>>()?;
-            let seeds_of = Arc::clone(&graph.nodes()[options.input]);
-            return Ok(Self { seeds_of, types: (&graph).into(), options, seeds, names });
+            return Ok(Self { names_of_seeds, types: (&graph).into(), options, seeds, names });
         }
         let mut graph = Graph::open(path, open)?;
         graph.set_cancel(cancel.clone());
         let (options, seeds) = (options.of_types(None)?, graph.ids().find(seeds)?);
         let names = Arc::from([Names::of(&graph)?]);
         let graph = Arc::new(graph);
-        Ok(Self { types: (&graph).into(), seeds_of: graph, options, seeds, names })
+        let types = (&graph).into();
+        Ok(Self { types, names_of_seeds: SeedNames::Graph(graph), options, seeds, names })
     }
 
     fn inputs<'a>(&'a self, times: Option<&'a [i64]>, rank: Rank) -> Inputs<'a> {
@@ -77,17 +77,36 @@ impl Seeded {
     }
 }
 
-/// Seeds as nodes of their type.
-fn nodes(ids: &[u64], types: &HeteroManifest, input: usize) -> Result<Vec<u32>> {
-    let NodeType { name, vertices, .. } = &types.node_types[input];
-    let node = |&id: &u64| {
-        u32::try_from(id).ok().filter(|_| id < *vertices).ok_or_else(|| {
-            Error::new(ErrorKind::Input, "sample from seed")
-                .object(id)
-                .expected(format!("one of {vertices} nodes of type `{name}`"))
-        })
-    };
-    ids.iter().map(node).collect()
+/// What the user calls seeds.
+enum SeedNames {
+    /// The ids of a graph's vertices.
+    Graph(Arc<Graph>),
+    /// Nodes of some types, numbered through.
+    Types { nodes: u64, names: String },
+}
+
+impl SeedNames {
+    fn of_types(types: &HeteroManifest, inputs: &[usize]) -> Self {
+        let types = inputs.iter().map(|&input| &types.node_types[input]);
+        let names: Vec<&str> = types.clone().map(|NodeType { name, .. }| name.as_str()).collect();
+        Self::Types { nodes: types.map(|of| of.vertices).sum(), names: names.join("` or `") }
+    }
+
+    /// Seeds as loaders number them.
+    fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
+        let (nodes, names) = match self {
+            Self::Graph(graph) => return graph.find(ids),
+            Self::Types { nodes, names } => (nodes, names),
+        };
+        let node = |&id: &u64| {
+            u32::try_from(id).ok().filter(|_| id < *nodes).ok_or_else(|| {
+                Error::new(ErrorKind::Input, "sample from seed")
+                    .object(id)
+                    .expected(format!("one of {nodes} nodes of type `{names}`"))
+            })
+        };
+        ids.iter().map(node).collect()
+    }
 }
 
 #[pymethods]
@@ -183,7 +202,7 @@ impl Loader {
         let opened = self.here(py)?;
         let seeds = seeds.as_slice()?;
         let begun = detached(py, || {
-            let seeds = opened.graph.seeds_of.ids().find(seeds)?;
+            let seeds = opened.graph.names_of_seeds.find(seeds)?;
             let rank = Rank::new(rank, ranks)?;
             let inputs = Inputs { seeds: &seeds, times: None, rank, bounds: Some(&bounds) };
             opened.engine.epoch(number, inputs, first)

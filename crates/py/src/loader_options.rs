@@ -52,8 +52,8 @@ struct Typed {
     node_features: Vec<Option<String>>,
     /// Of each edge type, which of its columns and features are used.
     edges: Vec<TypedEdges>,
-    /// The node type of the seeds.
-    input: String,
+    /// The node types of the seeds.
+    inputs: Vec<String>,
 }
 
 /// Which values of an edge type's edges are used, by name.
@@ -136,18 +136,20 @@ impl Options {
             let times = self.times(of.time_attr.as_deref())?;
             Ok(SampleOptions { fanouts, disjoint, weights, times })
         });
-        let input = types.node_type(&typed.input).ok_or_else(|| {
-            let names: Vec<&str> = types.node_types.iter().map(|t| t.name.as_str()).collect();
-            Error::new(ErrorKind::Input, "sample nodes of the type")
-                .object(&typed.input)
-                .expected(format!("one of {}", names.join(", ")))
-        })?;
+        let inputs = typed.inputs.iter().map(|name| {
+            types.node_type(name).ok_or_else(|| {
+                let names: Vec<&str> = types.node_types.iter().map(|t| t.name.as_str()).collect();
+                Error::new(ErrorKind::Input, "sample nodes of the type")
+                    .object(name)
+                    .expected(format!("one of {}", names.join(", ")))
+            })
+        });
         Ok(TypedOptions {
             sample: sample.collect::<Result<_>>()?,
             resident: vec![Resident::ALL; typed.edges.len()],
             features: typed.node_features.clone(),
             edge_features: typed.edges.iter().map(|of| of.features.clone()).collect(),
-            input,
+            inputs: inputs.collect::<Result<_>>()?,
             batches: LoaderOptions { handed_over: typed_handed_over(self.disjoint), ..batches },
         })
     }

@@ -191,8 +191,9 @@ pub struct TypedOptions {
     pub features: Vec<Option<String>>,
     /// The features of edges that batches come with, by edge type.
     pub edge_features: Vec<Option<String>>,
-    /// The type of the seeds, by its place among the node types.
-    pub input: usize,
+    /// The types of the seeds, by their places among the node types. Seeds of several are numbered
+    /// through: the nodes of the first type, then those of the next.
+    pub inputs: Vec<usize>,
     /// Sizes, order, threads and memory. What is sampled and gathered is said above: `sample`,
     /// `resident`, `features` and `edge_features` are not looked at.
     pub batches: LoaderOptions,
@@ -206,7 +207,7 @@ impl From<LoaderOptions> for TypedOptions {
             resident: vec![batches.resident],
             features: vec![batches.features.take()],
             edge_features: vec![batches.edge_features.take()],
-            input: 0,
+            inputs: vec![0],
             batches,
         }
     }
@@ -229,7 +230,7 @@ impl TypedOptions {
             resident: vec![Resident::ALL; edge_types],
             features: vec![None; node_types],
             edge_features: vec![None; edge_types],
-            input,
+            inputs: vec![input],
             batches: LoaderOptions::new(SampleOptions::default()),
         }
     }
@@ -269,12 +270,14 @@ impl TypedOptions {
                 .expected("all edge types or none to be disjoint"));
         }
         let of_edges = [self.resident.len(), self.edge_features.len()];
+        let none = self.inputs.is_empty();
         if self.features.len() != node_types
-            || self.input >= node_types
+            || none
+            || self.inputs.iter().any(|&input| input >= node_types)
             || of_edges != [edge_types; 2]
         {
-            return Err(Error::new(ErrorKind::Input, "sample nodes of the type")
-                .object(self.input)
+            return Err(Error::new(ErrorKind::Input, "sample nodes of the types")
+                .object(format!("{:?}", self.inputs))
                 .expected(format!("one of {node_types} types, and whose features for each")));
         }
         Ok(())

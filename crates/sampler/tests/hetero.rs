@@ -183,6 +183,47 @@ fn trees_of_several_types_share_no_node() {
 }
 
 #[test]
+fn seeds_of_several_types_are_numbered_through_them() {
+    let (_folder, path) = sample();
+    let graph = open(&path);
+    let first = NODES[1].1 as u32;
+    let mut options = options(0);
+    options.inputs = vec![1, 0];
+    options.sample.iter_mut().for_each(|sample| sample.disjoint = true);
+    let last = first + NODES[0].1 as u32 - 1;
+    let seeds = [last, 0, first, first - 1, last];
+    let new = |keep: Residency| {
+        Loader::of_types(&*graph, options.clone(), kept(&graph, |_, _| keep.clone())).unwrap()
+    };
+    let found = batches(&new(Residency::Decoded), &seeds);
+    assert_eq!(found, batches(&new(Residency::Nothing), &seeds));
+    let [batch] = &found[..] else { panic!("{} batches", found.len()) };
+    assert_eq!(batch.batch_size(), 5);
+    assert_eq!(
+        (&batch.nodes[0].n_id[..3], batch.nodes[0].num_sampled[0]),
+        (&[last - first, 0, last - first][..], 3)
+    );
+    assert_eq!(
+        (&batch.nodes[1].n_id[..2], batch.nodes[1].num_sampled[0]),
+        (&[0, first - 1][..], 2)
+    );
+    assert_eq!(
+        (&batch.nodes[0].tree[..3], &batch.nodes[1].tree[..2]),
+        (&[0, 2, 4][..], &[1, 3][..])
+    );
+    let error = new(Residency::Nothing).epoch(0, &[last + 1], 0).unwrap_err();
+    assert!(error.to_string().contains(&format!("expected one of {} ", last + 1)), "{error}");
+    let planned = Loader::planned(&*graph, options.clone(), &seeds, &Plan::default(), 2).unwrap();
+    assert!(
+        planned.1.most_nodes >= batch.node_count() && planned.1.most_edges >= batch.edge_count()
+    );
+    assert_eq!(batches(&planned.0, &seeds), found);
+    options.inputs.clear();
+    let none = Loader::of_types(&*graph, options, kept(&graph, |_, _| Residency::Nothing));
+    assert_eq!(none.unwrap_err().kind(), ErrorKind::Input);
+}
+
+#[test]
 fn what_makes_no_batches_is_said() {
     let (_folder, path) = sample();
     let graph = open(&path);

@@ -7,7 +7,7 @@ their ends. The ends become the seeds of a `NeighborLoader`, each once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -15,19 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _native, pyg
-from ..arguments.arrays import to_ids
 from ..arguments.calls import taking
 from ..arguments.checks import one
 from ..arguments.dataloader import take
 from ..errors import InputError
 from ..graph import Graph
+from ..hetero import EdgeType, HeteroGraph, is_hetero, open_hetero
 from ..inputs import Chosen, PathLike, Placement, check_sampling, graph_of, not_a_batch_size
 from .base import Loader, places_of
+from .ends import LinkEnds, links_of, typed_links_of
 from .making import BatchMaker
-from .options import LoaderOptions, Sampling, check_device
+from .options import Fanouts, LoaderOptions, Sampling, check_device
 from .ordinary import OrdinaryInput
 from .ranks import Rank
 from .source import Source
+from .typed import TypedInput
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Batch
@@ -102,6 +104,12 @@ class LinkNeighborLoader(Loader):
     - with triplets, `src_index`, `dst_pos_index`, and `dst_neg_index` of shape (l,) or (l, amount).
     - `input_id`: which of the links given.
 
+    Of a heterogeneous graph, `edge_label_index` is `(edge type, nodes of shape (2, L))`, numbered
+    within the types of its ends. Batches are `HeteroData`, `num_neighbors` is as in
+    `HeteroNeighborLoader`; the edge type has `edge_label_index`, `edge_label` and `input_id`, the
+    type of its sources `src_index`, that of its targets `dst_pos_index` and `dst_neg_index`. Ends
+    of negative links are drawn from the nodes of their type.
+
     Ends of negative links are drawn uniformly from all vertices, so that a few may be links. They
     follow from (seed, epoch, batch) alone: NumPy's Philox under the key (seed, 2^32 epoch +
     batch), whose words' upper halves are scaled to the number of vertices. Links themselves are
@@ -112,9 +120,9 @@ class LinkNeighborLoader(Loader):
 
     def __init__(
         self,
-        graph: Graph | PathLike,
-        num_neighbors: Sequence[int],
-        edge_label_index: ArrayLike,
+        graph: Graph | HeteroGraph | PathLike,
+        num_neighbors: Fanouts,
+        edge_label_index: Any,
         edge_label: ArrayLike | None = None,
         edge_label_time: None = None,
         replace: bool = False,
@@ -152,21 +160,40 @@ class LinkNeighborLoader(Loader):
         given = locals()
         check_sampling(replace, subgraph_type)
         _check_no_times(edge_label_time, time_attr, temporal_strategy)
-        self._owns_graph = not isinstance(graph, Graph)
         self._negatives = Negatives.of(neg_sampling, neg_sampling_ratio)
-        self._links = links_of(edge_label_index)
+        self._owned: Graph | HeteroGraph | None = None
+        """The graph, where this opened it."""
+        self._edge_type: EdgeType | None = None
+        """Of a heterogeneous graph: what the links are of."""
+        typed: HeteroGraph | None = None
+        if not isinstance(graph, Graph) and is_hetero(graph):
+            typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
+            self._owned = None if typed is graph else typed
+            self._edge_type, self._links = typed_links_of(typed, edge_label_index)
+            self._between = LinkEnds.of_types(typed, self._edge_type)
+            of_seeds = typed[self._edge_type[0]]
+        else:
+            of_seeds = graph_of(graph)
+            self._owned = None if of_seeds is graph else of_seeds
+            self._links = links_of(edge_label_index)
+            self._between = LinkEnds.of_graph(of_seeds)
         self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
         self._shuffle, self._disjoint = shuffle, disjoint
         self._options = LoaderOptions.of(given)
         pyg.geometric("data")
         check_device(self._options.device or "cpu")
         share = Rank(rank, world_size)
-        super().__init__(graph_of(graph), batch_size, drop_last, share, transform)
+        super().__init__(of_seeds, batch_size, drop_last, share, transform)
         seeds, _ = self._seeds_of(0, self._order(0), self._cut())
         own = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
         ends = Sampling.of(given, **own, rank=Rank(0, 1))
-        why = "the GPU's sampler has no batches of links yet"
-        self._ends = OrdinaryInput(self.graph, seeds, None, ends, self._options, why)
+        self._ends: OrdinaryInput | TypedInput
+        if typed is not None and self._edge_type is not None:
+            types = list(dict.fromkeys(self._edge_type[::2]))
+            self._ends = TypedInput(typed, seeds, None, ends, self._options, types)
+        else:
+            why = "the GPU's sampler has no batches of links yet"
+            self._ends = OrdinaryInput(self.graph, seeds, None, ends, self._options, why)
         self._maker = BatchMaker(self._ends, self._options, seeds_vary=True)
 
     @property
@@ -202,12 +229,12 @@ class LinkNeighborLoader(Loader):
         if self._negatives is not None:
             each = 2 if self._negatives.mode == "binary" else 1
             ends += each * math.ceil(links * self._negatives.amount)
-        return ends if self._disjoint else max(1, min(ends, self.graph.vertices))
+        return ends if self._disjoint else max(1, min(ends, self._between.vertices))
 
     def _release(self) -> None:
         self._maker.close()
-        if self._owns_graph:
-            self.graph.close()
+        if self._owned is not None:
+            self._owned.close()
 
     def _order(self, epoch: int) -> Places:
         """The links' numbers in the order of an epoch."""
@@ -229,16 +256,23 @@ class LinkNeighborLoader(Loader):
             count = math.ceil(len(chosen) * self._negatives.amount)
             ends = 2 if self._negatives.mode == "binary" else 1
             words = self._draws(epoch, cut.number(batch), ends * count) >> np.uint64(32)
-            drawn = (words * np.uint64(self.graph.vertices)) >> np.uint64(32)
-            drawn = self.graph.ids[drawn.astype(np.int64)].reshape(ends, count)
-            target = np.concatenate([target, drawn[-1]])
+            words = words.reshape(ends, count)
+            target = np.concatenate([target, self._drawn(1, words[-1])])
             if ends == 2:
-                source = np.concatenate([source, drawn[0]])
-        seeds = np.concatenate([source, target])
+                source = np.concatenate([source, self._drawn(0, words[0])])
+        base = np.uint64(self._between.base)
+        seeds = np.concatenate([source, target + base])
         places: Places = np.arange(len(seeds))
         if not self._disjoint:
             seeds, places = np.unique(seeds, return_inverse=True)
-        return Links(seeds, places[: len(source)], places[len(source) :], chosen)
+        # Targets of a type of their own are counted from 0.
+        others = np.count_nonzero(seeds < base)
+        return Links(seeds, places[: len(source)], places[len(source) :] - others, chosen)
+
+    def _drawn(self, end: int, words: Ids) -> Ids:
+        """Sources (`end` 0) or targets (1) of links that are made up, by 32 random bits each."""
+        places = self._between.drawn(end, words)
+        return places if self._edge_type is not None else self.graph.ids[places.astype(np.int64)]
 
     def _seeds_of(self, epoch: int, order: Places, cut: _native.Cut) -> tuple[Ids, list[int]]:
         """The seeds of the rank's batches, one behind the other, and where each begins."""
@@ -248,22 +282,29 @@ class LinkNeighborLoader(Loader):
 
     def _to_data(self, native: _native.Batch, links: Links) -> Batch:
         tensor = pyg.torch().from_numpy
-        data: Batch = self._ends.collate(native)
+        data: Any = self._ends.collate(native)
         positives = len(links.positives)
-        del data.batch_size
-        data.input_id = tensor(links.positives)
+        # Where the links, their sources and their targets are told of.
+        of_links, sources, targets = data, data, data
+        if self._edge_type is not None:
+            source, _, target = self._edge_type
+            of_links, sources, targets = data[self._edge_type], data[source], data[target]
+            del sources.input_id
+        del sources.batch_size
+        of_links.input_id = tensor(links.positives)
         if self._disjoint:
-            data.batch = data.batch % max(positives, 1)
+            for store in data.node_stores:
+                store.batch = store.batch % max(positives, 1)
         if self._negatives is not None and self._negatives.mode == "triplet":
-            data.src_index = tensor(links.source)
-            data.dst_pos_index = tensor(links.target[:positives])
+            sources.src_index = tensor(links.source)
+            targets.dst_pos_index = tensor(links.target[:positives])
             wrong = links.target[positives:].reshape(positives, -1)
-            data.dst_neg_index = tensor(wrong).squeeze(-1)
+            targets.dst_neg_index = tensor(wrong).squeeze(-1)
         else:
-            data.edge_label_index = tensor(np.stack([links.source, links.target]))
+            of_links.edge_label_index = tensor(np.stack([links.source, links.target]))
             label = self._label(links)
             if label is not None:
-                data.edge_label = tensor(label)
+                of_links.edge_label = tensor(label)
         return self._transformed(data)
 
     def _label(self, links: Links) -> NDArray[Any] | None:
@@ -289,16 +330,6 @@ def _check_no_times(edge_label_time: Any, time_attr: Any, temporal_strategy: str
             expected="no `edge_label_time` and `time_attr`",
             hint="`NeighborLoader` samples by time, around nodes",
         )
-
-
-def links_of(given: ArrayLike) -> Ids:
-    """Vertex ids of shape (2, L), row by row."""
-    links = np.asarray(given)
-    if links.ndim != 2 or links.shape[0] != 2:
-        raise InputError.of(
-            "use", "edge_label_index", expected="vertex ids of shape (2, L)", got=links.shape
-        )
-    return to_ids(links.reshape(-1), "edge_label_index").reshape(2, -1)
 
 
 def labels_of(

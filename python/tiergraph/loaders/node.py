@@ -7,7 +7,7 @@ forked, and nothing is pickled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -18,19 +18,17 @@ from ..arguments.calls import taking
 from ..arguments.checks import arguments
 from ..arguments.dataloader import take
 from ..graph import Graph
-from ..hetero import EdgeType, HeteroGraph, is_hetero
+from ..hetero import HeteroGraph, is_hetero
 from ..inputs import Chosen, PathLike, Placement, check_sampling
 from .base import Loader
 from .making import BatchMaker
-from .options import LoaderOptions, Sampling, check_device
+from .options import Fanouts, LoaderOptions, Sampling, check_device
 from .ordinary import OrdinaryInput
 from .source import Source
 from .typed import TypedInput
 
 if TYPE_CHECKING:
     import torch
-
-Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
 
 TypedSeeds: TypeAlias = tuple[str, ArrayLike | str | None]
 

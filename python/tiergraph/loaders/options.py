@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..handles import without
+from ..hetero import EdgeType
 from ..inputs import Chosen, Placement
 from .ranks import Rank
+
+Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
+"""Neighbours a hop, of all edge types or by edge type."""
 
 
 @dataclass(frozen=True)

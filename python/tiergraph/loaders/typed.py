@@ -32,7 +32,9 @@ class TypedInput:
         input_time: Any,
         how: Sampling,
         options: LoaderOptions,
+        ends: Sequence[str] = (),
     ) -> None:
+        """`ends` are the types of seeds that are numbered through them, and not told by a type."""
         _check_supported(options)
         if input_time is not None and np.ndim(input_time) == 0:
             raise not_a_batch_size("input_time", "None", input_time)
@@ -40,9 +42,12 @@ class TypedInput:
         self._owned = not isinstance(graph, HeteroGraph)
         self.typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
         self._values = ValuesUsed.of(self.typed, how, options)
-        self.input_type, self._input_nodes = _input(self.typed, input_nodes)
+        self._ends = list(ends)
+        self.input_type, self._input_nodes = (
+            (self._ends[0], input_nodes) if ends else _input(self.typed, input_nodes)
+        )
         self.graph = self.typed[self.input_type]
-        if not isinstance(self._input_nodes, str | None):
+        if not ends and not isinstance(self._input_nodes, str | None):
             self._input_nodes = self.seeds
         # What cannot be loaded is told at once.
         _ = self.seeds, self.collate, self.times
@@ -55,6 +60,8 @@ class TypedInput:
     @cached_property
     def seeds(self) -> NDArray[np.uint64]:
         """The seeds of an epoch, as nodes of their type."""
+        if self._ends:
+            return np.ascontiguousarray(self._input_nodes, dtype=np.uint64)
         return seeds_of(self.graph, self._input_nodes)
 
     @cached_property
@@ -94,7 +101,7 @@ class TypedInput:
                     "fanouts": fanouts_of(self._how.num_neighbors, self.typed.edge_types),
                     "node_features": _features(self.typed, self._options.features),
                     "edges": [used.native() for used in self._values.of_edges],
-                    "input": self.input_type,
+                    "inputs": self._ends or [self.input_type],
                 },
                 "memory": to_bytes(self.typed.memory if memory is None else memory),
             }

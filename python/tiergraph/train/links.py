@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import pyg
 from ..errors import InputError
 from ..graph import Graph
-from ..loaders.link import links_of
+from ..loaders.ends import links_of
 from ..loaders.node import NeighborLoader
 from ..sources.reading import reading
 from .options import TrainOptions

@@ -77,7 +77,8 @@ impl Shared {
     /// The order of an epoch's seeds.
     pub(crate) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
         self.check_times(inputs.seeds.len(), inputs.times)?;
-        let vertices = self.types.nodes[self.options.input].vertices();
+        let nodes = |&input: &usize| self.types.nodes[input].vertices();
+        let vertices = self.options.inputs.iter().map(nodes).sum();
         SeedOrder::new(&self.options.batches, vertices, epoch, inputs)
     }
 
@@ -138,9 +139,9 @@ impl Shared {
     }
 
     pub(crate) fn new_scratch(&self) -> Result<Scratch> {
-        let TypedOptions { sample, input, .. } = &self.options;
+        let TypedOptions { sample, inputs, .. } = &self.options;
         let (vertices, ends) = (self.types.vertices(), &self.types.ends[..]);
-        let types = SampledTypes { vertices: &vertices, ends, sample, input: *input };
+        let types = SampledTypes { vertices: &vertices, ends, sample, inputs };
         let mut scratch = Scratch::new(Sampler::of_types(&types)?, PageReader::new(self.any())?);
         let growth = self.options.batches.per_thread.growth_bytes;
         let tables = scratch.sampler.resident_bytes() + growth;

@@ -69,7 +69,8 @@ impl Extent {
             };
             let count = offsets.vertices() as u32;
             let all = Degrees::of((0..count).map(degree));
-            let of_seeds = (ends.destination == options.input && !varying).then(|| {
+            let only = options.inputs == [ends.destination];
+            let of_seeds = (only && !varying).then(|| {
                 Degrees::of(seeds.iter().filter(|&&seed| seed < count).map(|&seed| degree(seed)))
             });
             (all, of_seeds)
@@ -77,7 +78,8 @@ impl Extent {
         let degrees: Vec<(Degrees, Option<Degrees>)> = degrees.collect();
         let (mut nodes, mut edges) = (vec![0u64; vertices.len()], vec![0u64; degrees.len()]);
         let mut frontier = vec![0u64; vertices.len()];
-        frontier[options.input] = batch;
+        // All seeds may be of any of their types.
+        options.inputs.iter().for_each(|&input| frontier[input] = batch);
         for hop in 0..options.hops() {
             let mut found = vec![0u64; vertices.len()];
             for (edge_type, (all, of_seeds)) in degrees.iter().enumerate() {
@@ -99,7 +101,7 @@ impl Extent {
         }
         for (node_type, nodes) in nodes.iter_mut().enumerate() {
             *nodes = (*nodes).min(vertices[node_type].saturating_mul(trees));
-            if node_type == options.input {
+            if options.inputs.contains(&node_type) {
                 *nodes = nodes.saturating_add(batch);
             }
         }
@@ -110,7 +112,7 @@ impl Extent {
             let most = fanouts.map(|fanout| fanout.most()).max().unwrap_or(0);
             // No node is expanded twice in a tree.
             let once = all.largest(vertices[destination], most).saturating_mul(trees);
-            let again = match destination == options.input {
+            let again = match options.inputs.contains(&destination) {
                 true => of_seeds.as_ref().unwrap_or(all).largest(batch, most),
                 false => 0,
             };

@@ -67,7 +67,7 @@ pub(crate) fn least_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<
     });
     let rows = FeatureRows::of(types, options)?;
     let (ends, sample) = (&types.ends[..], &options.sample[..]);
-    let sampled = SampledTypes { vertices: &vertices, ends, sample, input: options.input };
+    let sampled = SampledTypes { vertices: &vertices, ends, sample, inputs: &options.inputs };
     let thread = Sampler::of_types(&sampled)?.resident_bytes()
         + PageReader::new(types.any())?.resident_bytes();
     let all_vertices = vertices.iter().sum::<usize>() as u64;

@@ -10,7 +10,7 @@ use crate::sampling::steps::Taken;
 pub struct Seeds<'a> {
     /// The batch's number in its epoch.
     pub number: u32,
-    /// Its seeds, nodes of the input type.
+    /// Its seeds: nodes of the input type, numbered through where there are several.
     pub vertices: &'a [u32],
     /// The time of each, where edges have times; else none.
     pub times: &'a [i64],
@@ -59,12 +59,27 @@ pub struct SampledEdges {
 
 /// What a batch begins with, beside its seeds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchShape {
-    pub(crate) node_types: usize,
+pub(crate) struct BatchShape<'a> {
+    /// Nodes of each type.
+    pub(crate) vertices: &'a [usize],
     pub(crate) edge_types: usize,
-    /// The type of the seeds.
-    pub(crate) input: usize,
+    /// The types of the seeds.
+    pub(crate) inputs: &'a [usize],
     pub(crate) disjoint: bool,
+}
+
+impl BatchShape<'_> {
+    /// The type of a seed, and which of its nodes it is; `None` for a number that no seed has.
+    pub(crate) fn node(&self, seed: u32) -> Option<(usize, u32)> {
+        let mut left = seed as usize;
+        for &input in self.inputs {
+            match left.checked_sub(self.vertices[input]) {
+                None => return Some((input, left as u32)),
+                Some(rest) => left = rest,
+            }
+        }
+        None
+    }
 }
 
 impl MiniBatch {
@@ -95,18 +110,20 @@ impl MiniBatch {
     }
 
     /// Begins anew with `seeds`, keeping the memory.
-    pub(crate) fn begin(&mut self, shape: BatchShape, seeds: Seeds<'_>) {
+    pub(crate) fn begin(&mut self, shape: BatchShape<'_>, seeds: Seeds<'_>) {
         self.number = seeds.number;
         self.seed_time.clear();
         self.seed_time.extend_from_slice(seeds.times);
-        self.nodes.resize_with(shape.node_types, SampledNodes::default);
+        self.nodes.resize_with(shape.vertices.len(), SampledNodes::default);
         self.edges.resize_with(shape.edge_types, SampledEdges::default);
         self.nodes.iter_mut().for_each(SampledNodes::clear);
         self.edges.iter_mut().for_each(SampledEdges::clear);
-        let input = &mut self.nodes[shape.input];
-        input.n_id.extend_from_slice(seeds.vertices);
-        if shape.disjoint {
-            input.tree.extend(0..seeds.vertices.len() as u32);
+        for (&seed, tree) in seeds.vertices.iter().zip(0..) {
+            let Some((input, node)) = shape.node(seed) else { continue };
+            self.nodes[input].n_id.push(node);
+            if shape.disjoint {
+                self.nodes[input].tree.push(tree);
+            }
         }
         for nodes in &mut self.nodes {
             nodes.num_sampled.push(nodes.n_id.len());

@@ -35,8 +35,8 @@ pub struct SampledTypes<'a> {
     pub ends: &'a [Ends],
     /// What is sampled of each edge type.
     pub sample: &'a [SampleOptions],
-    /// The type of the seeds.
-    pub input: usize,
+    /// The types of the seeds.
+    pub inputs: &'a [usize],
 }
 
 /// Samples batches on one thread; keeps its tables from batch to batch.
@@ -45,7 +45,7 @@ pub struct Sampler {
     ends: Vec<Ends>,
     sample: Vec<SampleOptions>,
     vertices: Vec<usize>,
-    input: usize,
+    inputs: Vec<usize>,
     chooser: Chooser,
     weighted: Weighted,
     /// The places of the nodes of each type.
@@ -82,7 +82,7 @@ impl Sampler {
     /// As [`of_types`](Self::of_types).
     pub fn with_table(vertices: usize, options: &SampleOptions, table: TableKind) -> Result<Self> {
         let (vertices, sample) = (&[vertices], std::slice::from_ref(options));
-        let types = SampledTypes { vertices, ends: &[Ends::SAME], sample, input: 0 };
+        let types = SampledTypes { vertices, ends: &[Ends::SAME], sample, inputs: &[0] };
         Self::with_tables(&types, |_| table)
     }
 
@@ -96,7 +96,7 @@ impl Sampler {
     }
 
     fn with_tables(types: &SampledTypes<'_>, kind: impl Fn(usize) -> TableKind) -> Result<Self> {
-        let SampledTypes { vertices, ends, sample, input } = *types;
+        let SampledTypes { vertices, ends, sample, inputs } = *types;
         for options in sample {
             check_fanouts(&options.fanouts)?;
             check_times(options)?;
@@ -107,7 +107,7 @@ impl Sampler {
             ends: ends.to_vec(),
             sample: sample.to_vec(),
             vertices: vertices.to_vec(),
-            input,
+            inputs: inputs.to_vec(),
             chooser: Chooser::default(),
             weighted: Weighted::default(),
             tables: vertices.iter().map(table).collect::<Result<_>>()?,
@@ -188,8 +188,14 @@ impl Sampler {
         seeds: Seeds<'_>,
         batch: &mut MiniBatch,
     ) -> Result<()> {
-        let vertices = self.vertices[self.input];
-        if let Some(seed) = seeds.vertices.iter().find(|&&seed| seed as usize >= vertices) {
+        let shape = BatchShape {
+            vertices: &self.vertices,
+            edge_types: self.ends.len(),
+            inputs: &self.inputs,
+            disjoint: self.sample.first().is_some_and(|options| options.disjoint),
+        };
+        if let Some(seed) = seeds.vertices.iter().find(|&&seed| shape.node(seed).is_none()) {
+            let vertices: usize = self.inputs.iter().map(|&input| self.vertices[input]).sum();
             let what = if self.vertices.len() > 1 { "nodes of its type" } else { "vertices" };
             return Err(Error::new(ErrorKind::Input, "sample from seed")
                 .object(seed)
@@ -202,12 +208,6 @@ impl Sampler {
                 .expected(format!("{expected} times of seeds"))
                 .got(seeds.times.len()));
         }
-        let shape = BatchShape {
-            node_types: self.vertices.len(),
-            edge_types: self.ends.len(),
-            input: self.input,
-            disjoint: self.sample.first().is_some_and(|options| options.disjoint),
-        };
         batch.begin(shape, seeds);
         Ok(())
     }
