@@ -95,7 +95,7 @@ impl SeedNames {
     /// Seeds as loaders number them.
     fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
         let (nodes, names) = match self {
-            Self::Graph(graph) => return graph.find(ids),
+            Self::Graph(graph) => return graph.ids().find(ids),
             Self::Types { nodes, names } => (nodes, names),
         };
         let node = |&id: &u64| {
