@@ -189,6 +189,7 @@ fn seeds_of_several_types_are_numbered_through_them() {
     let first = NODES[1].1 as u32;
     let mut options = options(0);
     options.inputs = vec![1, 0];
+    options.batches.shuffle = false;
     options.sample.iter_mut().for_each(|sample| sample.disjoint = true);
     let last = first + NODES[0].1 as u32 - 1;
     let seeds = [last, 0, first, first - 1, last];
