@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import statistics
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import _arguments
 import numpy as np
 import torch
+from _batches import per_batch
 from torch_geometric.nn.models import GraphSAGE
 
 import tiergraph as tg
@@ -129,18 +129,6 @@ def trainer(model: torch.nn.Module) -> Callable[[Any], None]:
 def median(measured: Callable[[], float]) -> float:
     """The median of a few runs."""
     return statistics.median(measured() for _ in range(TURNS))
-
-
-def per_batch(batches: Iterator[Any], work: Callable[[Any], None]) -> float:
-    """Seconds a batch from the second one on."""
-    work(next(batches))
-    torch.cuda.synchronize()
-    start, count = time.perf_counter(), 0
-    for batch in batches:
-        work(batch)
-        count += 1
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / count
 
 
 if __name__ == "__main__":

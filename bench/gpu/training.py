@@ -19,7 +19,6 @@ import contextlib
 import itertools
 import json
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from typing import Any
 import _arguments
 import numpy as np
 import torch
+from _batches import per_batch
 from torch_geometric.nn.models import GAT, GCN, GraphSAGE
 
 import tiergraph as tg
@@ -196,18 +196,6 @@ def take(loader: tg.NeighborLoader, batches: int) -> Iterator[Any]:
     """The first batches of an epoch, which ends then: it is `loader.last_epoch`."""
     with contextlib.closing(iter(loader)) as epoch:
         yield from itertools.islice(epoch, batches)
-
-
-def per_batch(batches: Iterator[Any], work: Callable[[Any], None]) -> float:
-    """Seconds a batch from the second one on."""
-    work(next(batches))
-    torch.cuda.synchronize()
-    start, count = time.perf_counter(), 0
-    for batch in batches:
-        work(batch)
-        count += 1
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / count
 
 
 if __name__ == "__main__":

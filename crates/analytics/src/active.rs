@@ -43,7 +43,7 @@ impl ActiveTiles {
         self.flags.iter().for_each(|f| f.store(false, Ordering::Relaxed));
     }
 
-    /// Whether any tile is active.
+    /// Whether a pass with these flags has any tile to visit.
     pub(crate) fn any(&self) -> bool {
         self.flags.iter().any(|f| f.load(Ordering::Relaxed))
     }

@@ -90,7 +90,7 @@ impl<'a> BlockedTiles<'a> {
         Ok(Some(Self { graph, kernel, columns, strips, blocks, _memory: memory }))
     }
 
-    /// Whether a segment has a bin.
+    /// Whether the sums of a segment are put in a bin.
     pub(crate) fn has(&self, entry: &TilesIndex) -> bool {
         let is_blocked = self.blocks.get(entry.block as usize).is_some_and(|&blocked| blocked);
         is_blocked && is_sparse(&self.kernel, entry)
@@ -190,7 +190,7 @@ fn is_sparse(kernel: &Kernel, entry: &TilesIndex) -> bool {
     (entry.arcs as usize) < kernel.options().columns() / COLUMNS_PER_ARC
 }
 
-/// Where all bins are, strip by strip.
+/// The index of each bin, by the strip that it belongs to.
 fn strips(columns: &[Vec<Bin>]) -> Vec<Vec<BinIndex>> {
     let mut all = Vec::new();
     for (column, bins) in columns.iter().enumerate() {

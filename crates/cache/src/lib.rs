@@ -93,7 +93,7 @@ impl BlockCache {
         self.lock().blocks.get(&key).cloned()
     }
 
-    /// Whether the block of `key` is resident.
+    /// Whether the cache holds the block that `key` names.
     pub fn contains(&self, key: BlockKey) -> bool {
         self.lock().blocks.contains_key(&key)
     }

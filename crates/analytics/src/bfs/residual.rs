@@ -43,7 +43,7 @@ pub(super) struct Part {
     lists: Vec<Vec<Arc>>,
     /// The list that grows.
     last: Vec<Arc>,
-    /// Whether all workers together are past the limit.
+    /// Whether the residual arcs that all workers have found are more than the limit.
     full: bool,
 }
 

@@ -9,7 +9,7 @@ use super::{Reduce, Value};
 
 /// `to[at] ⊕= weight · x[from]` for the values of two vertices.
 pub(super) trait Step<T>: Copy + Sync {
-    /// Whether values are multiplied by weights.
+    /// Whether a step multiplies the values that go along arcs by their weights.
     const WEIGHTED: bool;
 
     /// Combines the values of vertex `from`, in `x`, into those of vertex `at`, in `to`.

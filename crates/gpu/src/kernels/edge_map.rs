@@ -32,7 +32,7 @@ pub enum Layout {
     },
     /// Packed tiles: codec `packed`.
     Tiles {
-        /// Whether undirected edges are stored once.
+        /// Whether the tiles hold one arc of each undirected edge, and not both.
         stored_once: bool,
     },
 }

@@ -46,7 +46,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Whether all copies have ended.
+    /// Whether every copy to the device that was started has ended.
     pub fn are_done(&self) -> Result<bool> {
         self.under_way.back().map_or(Ok(true), Copying::is_done)
     }
