@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from tiergraph import _native
-
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 from common.cgroup import MemoryGroup
 
@@ -24,11 +22,19 @@ MODULES = "tiergraph.cli, numpy, pyarrow.parquet, pyarrow.dataset"
 """What a command has loaded before it begins, and what the promise of `--memory` is beside."""
 
 PEAK = """
-import re
+import ctypes, re, tiergraph
 def peak():
+    path, page = tiergraph._native.__file__, 4096
+    with open("/proc/self/maps") as maps:
+        mapped = [line.split()[:2] for line in maps if line.rstrip().endswith(path)]
+    for span, rights in mapped:
+        begin, end = (int(number, 16) for number in span.split("-"))
+        for address in range(begin, end if "r" in rights else begin, page):
+            ctypes.string_at(address, 1)
     with open("/proc/self/status") as status:
         return int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) * 1024
 """
+"""Most memory of a process, with the native part's code, all of which may come to run."""
 
 
 @dataclass
@@ -69,7 +75,7 @@ def tiergraph(*arguments: Any, limit: int) -> Limited:
 
 @cache
 def loaded_bytes(modules: str = MODULES) -> int:
-    """What a process takes that does nothing but load `modules`."""
+    """What a process takes that does nothing but load `modules`, its native code included."""
     done = subprocess.run(
         [sys.executable, "-c", f"import {modules}\n{PEAK}\nprint(peak())"],
         capture_output=True,
@@ -77,8 +83,3 @@ def loaded_bytes(modules: str = MODULES) -> int:
         check=True,
     )
     return int(done.stdout)
-
-
-def code_bytes() -> int:
-    """Bytes of the native part's file: its pages become resident as they run."""
-    return Path(_native.__file__).stat().st_size

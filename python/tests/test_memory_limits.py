@@ -74,7 +74,7 @@ def test_propagate_says_once_with_what_a_graph_is_to_be_opened(graphs, shape, tr
     opened = own(graph, 1 << 20, what, 1 << 40)["enough"]
     memory = own(graph, opened, what, 1 << 40)["enough"]
     x = tg.open(graph).vertices * 4 * 4
-    limit = memory + memory // 10 + limits.loaded_bytes("tiergraph, torch") + x
+    limit = memory + memory // 10 + limits.loaded_bytes("tiergraph, numpy") + x
     done = own(graph, memory, what, limit)
     assert "peak" in done, done
     assert done["peak"] <= limit
