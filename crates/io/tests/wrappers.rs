@@ -122,6 +122,12 @@ impl Scene {
 }
 
 #[test]
+fn who_repeats_reads_is_called_what_reads_them() {
+    let scene = Scene::new(&[], 1, HOUR);
+    assert_eq!((scene.engine.name(), scene.engine.capacity()), ("scripted", 3));
+}
+
+#[test]
 fn a_short_read_goes_on_at_once_where_it_ended_as_long_as_there_is_more() {
     let mut scene = Scene::new(&[Pages(1), Pages(2), Pages(1)], 2, HOUR);
     scene.submit(4, 5);
