@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import warnings
 
 import numpy as np
@@ -228,14 +229,9 @@ def same(moved, expected):
 
 @pytest.mark.parametrize(
     ("options", "memory"),
-    [({"disjoint": True}, None), ({"edge_features": "edge_attr"}, None), ({}, "16KiB")],
+    [({"disjoint": True, "features": None}, None), ({}, "16KiB")],
 )
-def test_what_is_not_sampled_there_is_moved_there(path, tmp_path, options, memory):
-    if "edge_features" in options:
-        pairs = np.random.default_rng(3).integers(0, 50, (2, 400))
-        values = np.arange(400, dtype=np.float32)[:, None]
-        path = tmp_path / "attr.tg"
-        tg.build(tuple(pairs), path, edge_features=values)
+def test_what_is_neither_sampled_nor_gathered_there_is_moved_there(path, options, memory):
     shape = {"num_neighbors": [4, 3], "batch_size": 16, "shuffle": True} | options
     with pytest.warns(tg.FallbackWarning, match="made on the CPU and moved there"):
         loader = tg.NeighborLoader(path, **shape, device="cuda", device_memory=memory)
@@ -246,7 +242,63 @@ def test_what_is_not_sampled_there_is_moved_there(path, tmp_path, options, memor
         same(*pair)
 
 
-@pytest.mark.filterwarnings("ignore::tiergraph.FallbackWarning")
+def valued(folder, attribute):
+    """A graph with features, and weights and times of edges or features of edges."""
+    rng = np.random.default_rng(6)
+    pairs, path = tuple(rng.integers(0, 600, (2, 6000))), folder / "valued.tg"
+    given = {"features": rng.normal(size=(600, DIM)).astype(np.float32)}
+    if attribute == "edge_attr":
+        given["edge_features"] = rng.random((6000, 3), dtype=np.float32)
+    tg.build(pairs, path, order="degree", labels=rng.integers(0, 7, 600), **given)
+    if attribute != "edge_attr":
+        values = {"weight": rng.random(6000, dtype=np.float32), "time": rng.integers(0, 1000, 6000)}
+        tg.add_edge_values(path, pairs, values=values)
+    return path
+
+
+TIMES = {"time_attr": "time", "input_time": np.full(600, 500)}
+
+
+@pytest.mark.parametrize("memory", [None, "40KiB"])
+@pytest.mark.parametrize(
+    ("attribute", "options"),
+    [
+        ("weight", {"weight_attr": "weight"}),
+        ("time", TIMES),
+        ("time", TIMES | {"temporal_strategy": "last"}),
+        ("time", TIMES | {"weight_attr": "weight"}),
+        ("disjoint", {"disjoint": True}),
+        ("disjoint", {"disjoint": True, "drop_last": True, "rank": 1, "world_size": 2}),
+        ("edge_attr", {}),
+    ],
+)
+def test_the_gpu_gathers_what_the_cpu_samples(tmp_path, attribute, options, memory):
+    path = valued(tmp_path, attribute)
+    shape = {"num_neighbors": [4, 3], "batch_size": 64, "shuffle": True, "seed": 5} | options
+    cpu = tg.NeighborLoader(path, **shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tg.FallbackWarning)
+        gpu = tg.NeighborLoader(path, **shape, device="cuda", device_memory=memory)
+    kept = gpu.kept()
+    assert kept["made_on"] == "both"
+    assert kept["device_rows"] + kept["host_rows"] == 600
+    assert (kept["host_rows"] > 0) == (memory is not None)
+    for _ in range(2):
+        for pair in zip(gpu, cpu, strict=True):
+            same(*pair)
+        for count in ("nodes", "edges", "batches"):
+            assert gpu.last_epoch[count] == cpu.last_epoch[count]
+    # A run that is resumed goes on with the same batches.
+    batches = iter(gpu)
+    next(batches)
+    state = gpu.state_dict()
+    batches.close()
+    gpu.load_state_dict(state)
+    cpu.load_state_dict(state)
+    for pair in zip(gpu, cpu, strict=True):
+        same(*pair)
+
+
 def test_moved_batches_begin_when_they_are_asked_for(path):
     made = []
     loader = tg.NeighborLoader(
@@ -260,19 +312,24 @@ def test_moved_batches_begin_when_they_are_asked_for(path):
     batches = iter(loader)
     assert not made
     next(batches)
-    assert len(made) == 2  # One is on its way.
+    while len(made) < 2:  # One is on its way.
+        time.sleep(0.01)
     next(batches)
     assert len(made) == 2
     assert list(batches) == list(batches) == []
 
 
-def test_links_are_moved_there(path):
+@pytest.mark.parametrize("disjoint", [False, True])
+@pytest.mark.parametrize("neg_sampling", [None, "binary", "triplet"])
+def test_the_gpu_makes_batches_of_links(path, disjoint, neg_sampling):
     links = tg.open(path).ids[np.random.default_rng(5).integers(0, 30, (2, 40))]
-    shape = {"num_neighbors": [3], "edge_label_index": links, "batch_size": 16}
-    with pytest.warns(tg.FallbackWarning, match="batches of links"):
-        loader = tg.LinkNeighborLoader(path, neg_sampling_ratio=1, device="cuda", **shape)
-    expected = tg.LinkNeighborLoader(path, neg_sampling_ratio=1, **shape)
-    for pair in zip(loader, expected, strict=True):
+    shape = {"num_neighbors": [3], "edge_label_index": links, "batch_size": 16, "shuffle": True}
+    shape |= {"disjoint": disjoint, "neg_sampling": neg_sampling}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tg.FallbackWarning)
+        loader = tg.LinkNeighborLoader(path, device="cuda", **shape)
+    assert loader.kept()["made_on"] == ("both" if disjoint else "gpu")
+    for pair in zip(loader, tg.LinkNeighborLoader(path, **shape), strict=True):
         same(*pair)
 
 

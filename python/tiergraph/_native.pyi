@@ -339,11 +339,16 @@ class GpuLoader:
         path: str,
         options_json: str,
         seeds: NDArray[np.uint64],
+        times: NDArray[np.int64] | None,
         ordinal: int,
         device_memory: int | None,
+        sampled_on_cpu: bool,
     ) -> None: ...
     def placed(self) -> str:
         """Where neighbours and rows are, and how many multiprocessors prepare batches."""
+
+    def kept_to_sample(self) -> str:
+        """What of the graph the CPU keeps to sample; `null` where the GPU samples."""
 
     def stream(self) -> int:
         """The CUDA stream that batches are made on."""
@@ -361,6 +366,18 @@ class GpuLoader:
         It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id` and `x`, and a
         method `filled`, called when the work that fills them was given to the stream.
         """
+
+    def epoch_of(
+        self,
+        number: int,
+        seeds: NDArray[np.uint64],
+        bounds: list[int],
+        first: int,
+        rank: int,
+        ranks: int,
+        allocate: Callable[[int, int, NDArray[np.int64]], Any],
+    ) -> GpuEpoch:
+        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
 
     def rows(self, most: int, allocate: Callable[[int, int, NDArray[np.int64]], Any]) -> GpuEpoch:
         """The features of all vertices, at most `most` at a time, as batches without edges."""
@@ -382,3 +399,5 @@ class GpuBatch(TypedDict):
     """What `allocate` gave."""
     num_sampled_nodes: list[int]
     num_sampled_edges: list[int]
+    by_cpu: Batch | None
+    """The batch without features, where the CPU sampled it: the GPU has its nodes alone then."""

@@ -1,4 +1,5 @@
-//! Loaders on a GPU: the native part samples and gathers into memory that PyTorch allocated.
+//! Loaders on a GPU: the native part samples and gathers into memory that PyTorch allocated. What
+//! kernels do not sample is sampled on the CPU, and gathered there all the same.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,9 @@ use tiergraph_sampler::gpu::{
     Filled, GpuBatch, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers,
     Outputs,
 };
-use tiergraph_sampler::{Inputs, Rank};
+use tiergraph_sampler::{Inputs, Loader, Rank};
 
-use crate::batch::widen;
+use crate::batch::{Names, to_dict as by_cpu_to_dict, widen};
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::loader::SIGNAL_POLL;
@@ -27,21 +28,37 @@ use crate::of_process::OfProcess;
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct GpuLoader {
     engine: OfProcess<Arc<Mutex<Engine>>>,
+    graph: Arc<Graph>,
     seeds: Vec<u32>,
+    times: Option<Vec<i64>>,
+    cpu: Option<CpuPart>,
+}
+
+/// What batches that the CPU samples are handed over with.
+#[derive(Clone)]
+struct CpuPart {
+    loader: Loader,
+    /// The user's names for vertices.
+    names: Arc<[Names]>,
 }
 
 #[pymethods]
 impl GpuLoader {
     #[new]
+    #[pyo3(signature = (path, options_json, seeds, times, ordinal, device_memory, sampled_on_cpu))]
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         options_json: &str,
         seeds: PyReadonlyArray1<'_, u64>,
+        times: Option<PyReadonlyArray1<'_, i64>>,
         ordinal: usize,
         device_memory: Option<u64>,
+        sampled_on_cpu: bool,
     ) -> PyResult<Self> {
         let seeds = seeds.as_slice()?;
+        let times = times.map(|times| times.as_slice().map(<[i64]>::to_vec)).transpose()?;
         let call = Call::new(None);
         call.run(py, || {
             let options: Options = from_json(options_json)?;
@@ -57,18 +74,40 @@ impl GpuLoader {
                 }
                 false => None,
             };
+            let how = options.plan()?;
             let Options { multiprocessors, prefetch, presample, .. } = options;
             let tiers = GpuTiers { ordinal, device_memory, multiprocessors, prefetch };
             let presample = presample.unwrap_or(usize::MAX);
-            let graph = Arc::new(graph);
-            let engine = Engine::new(&graph, tiers, &loader, &seeds, places.as_deref(), presample)?;
-            Ok(Self { engine: OfProcess::new(Arc::new(Mutex::new(engine))), seeds })
+            let (graph, places) = (Arc::new(graph), places.as_deref());
+            if !sampled_on_cpu {
+                let engine = Engine::new(&graph, tiers, &loader, &seeds, places, presample)?;
+                let engine = OfProcess::new(Arc::new(Mutex::new(engine)));
+                return Ok(Self { engine, graph, seeds, times, cpu: None });
+            }
+            let names = Arc::from([Names::of(&graph)?]);
+            let (times_of, rank) = (times.as_deref(), Rank::default());
+            let inputs = Inputs { seeds: &seeds, times: times_of, rank, bounds: None };
+            let engine =
+                Engine::of_cpus(&graph, tiers, &loader, inputs, places, (&how, presample))?;
+            let cpu = engine.sampled_by().cloned().map(|loader| CpuPart { loader, names });
+            Ok(Self {
+                engine: OfProcess::new(Arc::new(Mutex::new(engine))),
+                graph,
+                seeds,
+                times,
+                cpu,
+            })
         })
     }
 
     /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
     fn placed(&self, py: Python<'_>) -> PyResult<String> {
         to_json(py, self.locked(py)?.placed())
+    }
+
+    /// What of the graph the CPU keeps to sample, as JSON: null where the GPU samples.
+    fn kept_to_sample(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(py, &self.locked(py)?.kept_to_sample())
     }
 
     /// The CUDA stream that batches are made on.
@@ -91,17 +130,42 @@ impl GpuLoader {
     ) -> PyResult<GpuEpoch> {
         let begun = detached(py, || {
             let rank = Rank::new(rank, ranks)?;
-            let inputs = Inputs { seeds: &self.seeds, times: None, rank, bounds: None };
+            let inputs =
+                Inputs { seeds: &self.seeds, times: self.times.as_deref(), rank, bounds: None };
             EngineEpoch::start(self.engine.here()?, number, inputs, first)
         })?;
-        Ok(GpuEpoch::new(begun, allocate))
+        Ok(GpuEpoch::new(begun, allocate, self.cpu.clone()))
+    }
+
+    /// As `epoch`, with these seeds (the user's ids): the rank's batch i has those from `bounds[i]` to
+    /// `bounds[i + 1]`.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    fn epoch_of(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        seeds: PyReadonlyArray1<'_, u64>,
+        bounds: Vec<usize>,
+        first: usize,
+        rank: usize,
+        ranks: usize,
+        allocate: Py<PyAny>,
+    ) -> PyResult<GpuEpoch> {
+        let seeds = seeds.as_slice()?;
+        let begun = detached(py, || {
+            let (engine, rank) = (self.engine.here()?, Rank::new(rank, ranks)?);
+            let seeds = &self.graph.ids().find(seeds)?;
+            let inputs = Inputs { seeds, times: None, rank, bounds: Some(&bounds) };
+            EngineEpoch::start(engine, number, inputs, first)
+        })?;
+        Ok(GpuEpoch::new(begun, allocate, self.cpu.clone()))
     }
 
     /// Begins to hand over the features of all vertices, at most `most` at a time, in the order of
     /// the graph: batches without edges and seeds, in arrays from `allocate`.
     fn rows(&self, py: Python<'_>, most: usize, allocate: Py<PyAny>) -> PyResult<GpuEpoch> {
         let begun = detached(py, || Ok(EngineEpoch::of_all_rows(self.engine.here()?, most)))?;
-        Ok(GpuEpoch::new(begun, allocate))
+        Ok(GpuEpoch::new(begun, allocate, None))
     }
 }
 
@@ -120,6 +184,7 @@ struct State {
     /// None once the epoch was closed.
     batches: Option<EngineEpoch<Py<PyAny>>>,
     allocate: Py<PyAny>,
+    cpu: Option<CpuPart>,
     stats: GpuEpochStats,
 }
 
@@ -128,18 +193,18 @@ impl GpuEpoch {
     /// The next batch; None after the last. Others are begun before it is waited for.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let mut state = self.lock(py)?;
-        let State { batches, allocate, .. } = &mut *state;
+        let State { batches, allocate, cpu, .. } = &mut *state;
         let Some(batches) = batches else { return Ok(None) };
         let since = Instant::now();
-        while begin(py, batches, allocate)? {}
         let ready = loop {
+            while begin(py, batches, allocate)? {}
             match detached(py, || batches.poll(SIGNAL_POLL))? {
                 None if !batches.is_done() => py.check_signals()?,
                 ready => break ready,
             }
         };
         batches.waited(since.elapsed());
-        ready.map(|ready| to_dict(py, ready)).transpose()
+        ready.map(|ready| to_dict(py, ready, cpu.as_ref())).transpose()
     }
 
     /// What was done so far, as JSON.
@@ -163,8 +228,9 @@ impl GpuEpoch {
 }
 
 impl GpuEpoch {
-    fn new(batches: EngineEpoch<Py<PyAny>>, allocate: Py<PyAny>) -> Self {
-        let state = State { batches: Some(batches), allocate, stats: GpuEpochStats::default() };
+    fn new(batches: EngineEpoch<Py<PyAny>>, allocate: Py<PyAny>, cpu: Option<CpuPart>) -> Self {
+        let stats = GpuEpochStats::default();
+        let state = State { batches: Some(batches), allocate, cpu, stats };
         Self(OfProcess::new(Mutex::new(state)))
     }
 
@@ -203,7 +269,11 @@ fn begin(
 }
 
 /// Hands a batch to Python, as `GpuBatch` in `_native.pyi`.
-fn to_dict<'py>(py: Python<'py>, filled: Filled<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+fn to_dict<'py>(
+    py: Python<'py>,
+    filled: Filled<Py<PyAny>>,
+    cpu: Option<&CpuPart>,
+) -> PyResult<Bound<'py, PyDict>> {
     let late_rows = filled.has_late_rows();
     let Filled { batch, buffers, .. } = filled;
     if late_rows {
@@ -215,5 +285,10 @@ fn to_dict<'py>(py: Python<'py>, filled: Filled<Py<PyAny>>) -> PyResult<Bound<'p
     dict.set_item("buffers", buffers)?;
     dict.set_item("num_sampled_nodes", batch.sampled.num_sampled_nodes)?;
     dict.set_item("num_sampled_edges", batch.sampled.num_sampled_edges)?;
+    let by_cpu = batch
+        .by_cpu
+        .zip(cpu)
+        .map(|(batch, cpu)| by_cpu_to_dict(py, batch, &cpu.names, cpu.loader.topologies()));
+    dict.set_item("by_cpu", by_cpu.transpose()?)?;
     Ok(dict)
 }

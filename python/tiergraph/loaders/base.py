@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -17,6 +17,9 @@ from ..graph import Graph
 from ..handles import without
 from .ranks import Rank
 from .source import Batches, Progress, Source
+
+if TYPE_CHECKING:
+    from .moving import Moved
 
 
 @checked_class
@@ -57,7 +60,7 @@ class Loader(ABC):
         """How many seeds, or links, an epoch has."""
 
     @abstractmethod
-    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
         """Begins an epoch at the rank's batch `first`."""
 
     @abstractmethod

@@ -29,13 +29,20 @@ class NodeCollate:
     def __call__(self, native: _native.Batch) -> Data:
         """PyG's `Data` over the arrays of a batch."""
         tensor = pyg.torch().from_numpy
-        (nodes,), (edges,) = native["nodes"], native["edges"]
-        data: Data = pyg.geometric("data").Data(edge_index=tensor(edges["edge_index"]))
-        data.num_nodes = len(nodes["n_id"])
+        data, (nodes,) = self.sampled(native), native["nodes"]
         if nodes["x"] is not None:
             data.x = tensor(nodes["x"])
         if self.labels is not None:
             data.y = tensor(self.labels[nodes["position"]])
+        data.n_id, data.degree = tensor(nodes["n_id"]), tensor(nodes["degree"])
+        return data
+
+    def sampled(self, native: _native.Batch) -> Data:
+        """PyG's `Data` of a batch, but for what its nodes are."""
+        tensor = pyg.torch().from_numpy
+        (nodes,), (edges,) = native["nodes"], native["edges"]
+        data: Data = pyg.geometric("data").Data(edge_index=tensor(edges["edge_index"]))
+        data.num_nodes = len(nodes["n_id"])
         if edges["edge_attr"] is not None:
             data.edge_attr = tensor(edges["edge_attr"])
         if self.weight_attr is not None:
@@ -45,8 +52,7 @@ class NodeCollate:
             times = edges["time"] if of_nodes is None else of_nodes[nodes["position"]]
             data[self.time_attr] = tensor(times)
             data.seed_time = tensor(native["seed_time"])
-        data.n_id, data.e_id = tensor(nodes["n_id"]), tensor(edges["e_id"])
-        data.input_id, data.degree = tensor(native["input_id"]), tensor(nodes["degree"])
+        data.e_id, data.input_id = tensor(edges["e_id"]), tensor(native["input_id"])
         if len(nodes["batch"]):
             data.batch = tensor(nodes["batch"])
         data.batch_size = native["batch_size"]

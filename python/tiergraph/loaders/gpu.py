@@ -1,5 +1,8 @@
 """Batches made on a GPU: sampled and gathered by kernels, straight into PyTorch's own memory.
 
+What kernels do not sample the CPU samples; kernels gather its batches' features all the same, and
+the rest of a batch, which is small, is moved.
+
 PyTorch allocates a batch's tensors, on the loader's stream, and its stream waits for what fills
 them; so its allocator, its streams and its graphs work as with any other tensor, and nothing here
 links against it. The native part begins batches ahead of the one that is handed over.
@@ -19,12 +22,14 @@ from .. import _native, pyg
 from ..arguments.calls import warn
 from ..devices import find_libraries
 from ..errors import FallbackWarning
+from .moving import moved
 
 if TYPE_CHECKING:
     import torch
     from torch_geometric.data import Data
 
     from ..graph import Graph
+    from .collate import NodeCollate
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ class GpuBuffers:
 class GpuPart:
     """Makes the batches of one loader on the GPU `device`; `NeighborLoader(device="cuda")` has it.
 
-    `options` are the native loader's; `labels` has a value for each vertex, in the user's order.
+    `options` are the native loader's, `seeds` and `times` those of its epochs. `collate` makes
+    PyG's data of the CPU's batches: with `sampled_on_cpu`, of each, which gets its features here.
     """
 
     def __init__(
@@ -73,18 +79,21 @@ class GpuPart:
         graph: Graph,
         options: Mapping[str, Any],
         seeds: NDArray[np.uint64],
+        times: NDArray[np.int64] | None,
         device: str,
         device_memory: int | None,
-        labels: NDArray[Any] | None,
+        collate: NodeCollate,
+        sampled_on_cpu: bool,
     ) -> None:
         find_libraries()
         torch = pyg.torch()
         self._device = pyg.device(device)
         name = options["features"]
         self._dim = 0 if name is None else graph.features[name].shape[1]
-        self._native = _native.GpuLoader(
-            graph.path, json.dumps(options), seeds, self._device.index, device_memory
-        )
+        given = graph.path, json.dumps(options), seeds, times
+        self._native = _native.GpuLoader(*given, self._device.index, device_memory, sampled_on_cpu)
+        self._collate, self.sampled_on_cpu = collate, sampled_on_cpu
+        labels = collate.labels
         placed = self.placed()
         why = placed.get("multiprocessors_why")
         if why is not None:
@@ -99,13 +108,28 @@ class GpuPart:
         self._degrees = torch.from_numpy(degrees).to(self._device)
 
     def placed(self) -> dict[str, Any]:
-        """Bytes and rows by tier, and how many multiprocessors prepare batches."""
+        """Bytes and rows by tier, and how many multiprocessors prepare batches.
+
+        Where the CPU samples, also what it keeps to do so.
+        """
         placed: dict[str, Any] = json.loads(self._native.placed())
-        return placed
+        return placed | (json.loads(self._native.kept_to_sample()) or {})
 
     def epoch(self, epoch: int, first: int, rank: int, ranks: int) -> _native.GpuEpoch:
         """The batches of a rank's epoch, from batch `first` on."""
         return self._native.epoch(epoch, first, rank, ranks, self._allocate)
+
+    def epoch_of(
+        self,
+        epoch: int,
+        seeds: NDArray[np.uint64],
+        bounds: list[int],
+        first: int,
+        rank: int,
+        ranks: int,
+    ) -> _native.GpuEpoch:
+        """A rank's epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
+        return self._native.epoch_of(epoch, seeds, bounds, first, rank, ranks, self._allocate)
 
     def rows(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The features of all vertices, at most `most` at a time: `(positions, rows)` on the GPU.
@@ -144,18 +168,21 @@ class GpuPart:
 
     def collate(self, native: _native.GpuBatch) -> Data:
         """PyG's `Data` over the tensors of a batch, in order with the current stream."""
-        buffers = self._taken(native)
+        buffers, by_cpu = self._taken(native), native["by_cpu"]
         n_id = buffers.n_id
-        data: Data = pyg.geometric("data").Data(edge_index=buffers.edge_index)
-        data.num_nodes = len(n_id)
+        if by_cpu is None:
+            data: Data = pyg.geometric("data").Data(edge_index=buffers.edge_index)
+            data.num_nodes = len(n_id)
+            data.e_id, data.input_id = buffers.e_id, buffers.input_id
+            data.batch_size = native["batch_size"]
+            data.num_sampled_nodes = native["num_sampled_nodes"]
+            data.num_sampled_edges = native["num_sampled_edges"]
+        else:
+            data = moved(self._collate.sampled(by_cpu), self._device)
         if self._dim > 0:
             data.x = buffers.x
         if self._labels is not None:
             data.y = self._labels[n_id]
         data.degree = self._degrees[n_id]
         data.n_id = n_id if self._ids is None else self._ids[n_id]
-        data.e_id, data.input_id = buffers.e_id, buffers.input_id
-        data.batch_size = native["batch_size"]
-        data.num_sampled_nodes = native["num_sampled_nodes"]
-        data.num_sampled_edges = native["num_sampled_edges"]
         return data

@@ -25,6 +25,7 @@ from ..inputs import Chosen, PathLike, Placement, check_sampling, graph_of, not_
 from .base import Loader, places_of
 from .ends import LinkEnds, links_of, typed_links_of
 from .making import BatchMaker
+from .moving import to_device
 from .options import Fanouts, LoaderOptions, Sampling, check_device
 from .ordinary import OrdinaryInput
 from .ranks import Rank
@@ -32,7 +33,10 @@ from .source import Source
 from .typed import TypedInput
 
 if TYPE_CHECKING:
+    import torch
     from torch_geometric.data import Data as Batch
+
+    from .moving import Moved
 
 Ids = NDArray[np.uint64]
 Places = NDArray[np.int64]
@@ -187,14 +191,13 @@ class LinkNeighborLoader(Loader):
         seeds, _ = self._seeds_of(0, self._order(0), self._cut())
         own = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
         ends = Sampling.of(given, **own, rank=Rank(0, 1))
-        self._ends: OrdinaryInput | TypedInput
+        given_ends: OrdinaryInput | TypedInput
         if typed is not None and self._edge_type is not None:
             types = list(dict.fromkeys(self._edge_type[::2]))
-            self._ends = TypedInput(typed, seeds, None, ends, self._options, types)
+            given_ends = TypedInput(typed, seeds, None, ends, self._options, types)
         else:
-            why = "the GPU's sampler has no batches of links yet"
-            self._ends = OrdinaryInput(self.graph, seeds, None, ends, self._options, why)
-        self._maker = BatchMaker(self._ends, self._options, seeds_vary=True)
+            given_ends = OrdinaryInput(self.graph, seeds, None, ends, self._options)
+        self._maker = BatchMaker(given_ends, self._options, seeds_vary=True)
 
     @property
     def negatives(self) -> Negatives | None:
@@ -211,16 +214,15 @@ class LinkNeighborLoader(Loader):
     def _seed(self) -> int:
         return self._options.seed or 0
 
-    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
         order, cut = self._order(epoch), self._cut()
         seeds, bounds = self._seeds_of(epoch, order, cut)
 
-        def to_data(native: _native.Batch) -> Batch:
-            return self._to_data(
-                native, self._batch(epoch, order, cut, native["number"] // rank[1])
-            )
+        def finish(native: _native.Batch | _native.GpuBatch, data: Batch) -> Batch:
+            links = self._batch(epoch, order, cut, native["number"] // rank[1])
+            return self._transformed(self._with_links(data, links))
 
-        return self._maker.epoch_of(epoch, seeds, bounds, first, rank, to_data)
+        return self._maker.epoch_of(epoch, seeds, bounds, first, rank, finish)
 
     def _most_seeds(self) -> int:
         """The most ends that a batch of links and negatives may have, in any epoch."""
@@ -280,9 +282,7 @@ class LinkNeighborLoader(Loader):
         bounds = np.cumsum([0, *map(len, seeds)]).tolist()
         return np.concatenate(seeds) if seeds else np.empty(0, dtype=np.uint64), bounds
 
-    def _to_data(self, native: _native.Batch, links: Links) -> Batch:
-        tensor = pyg.torch().from_numpy
-        data: Any = self._ends.collate(native)
+    def _with_links(self, data: Any, links: Links) -> Batch:
         positives = len(links.positives)
         # Where the links, their sources and their targets are told of.
         of_links, sources, targets = data, data, data
@@ -290,6 +290,12 @@ class LinkNeighborLoader(Loader):
             source, _, target = self._edge_type
             of_links, sources, targets = data[self._edge_type], data[source], data[target]
             del sources.input_id
+        device = sources.n_id.device
+
+        def tensor(array: NDArray[Any]) -> torch.Tensor:
+            made: torch.Tensor = pyg.torch().from_numpy(array)
+            return made if device.type == "cpu" else to_device(made, device)
+
         del sources.batch_size
         of_links.input_id = tensor(links.positives)
         if self._disjoint:
@@ -305,7 +311,7 @@ class LinkNeighborLoader(Loader):
             label = self._label(links)
             if label is not None:
                 of_links.edge_label = tensor(label)
-        return self._transformed(data)
+        return data
 
     def _label(self, links: Links) -> NDArray[Any] | None:
         """A label for each of a batch's links; None where there is nothing to tell."""

@@ -14,7 +14,6 @@ from ..arguments.calls import warn
 from ..arguments.sizes import to_bytes
 from ..errors import BudgetError, FallbackWarning
 from ..handles import Handle
-from .collate import Collate
 from .gpu import GpuPart
 from .moving import Moved
 from .options import LoaderOptions
@@ -64,31 +63,40 @@ class BatchMaker:
         return loaded
 
     def _open_on(self, device: str, native: dict[str, Any]) -> GpuPart | str:
-        """What makes batches on a GPU; or why none can be made there."""
-        given = self._given
-        if given.not_on_gpu is not None:
-            return given.not_on_gpu
-        assert isinstance(given, OrdinaryInput), "graphs of several types are not on GPUs"
-        memory = to_bytes(self._options.device_memory)
-        labels = given.collate.labels
-        try:
-            return GpuPart(given.graph, native, given.seeds, device, memory, labels)
-        except BudgetError as error:
-            return str(error)
+        """What makes batches on a GPU, or gathers them there; or why neither can be."""
+        given, why = self._given, self._given.not_on_gpu
+        ways = [False, True] if why is None else [True]
+        if not given.gathered_on_gpu:
+            ways.remove(True)
+        for sampled_on_cpu in ways:
+            assert isinstance(given, OrdinaryInput), "graphs of several types are not on GPUs"
+            memory = to_bytes(self._options.device_memory)
+            try:
+                part = GpuPart(
+                    given.graph,
+                    native,
+                    given.seeds,
+                    given.times,
+                    device,
+                    memory,
+                    given.collate,
+                    sampled_on_cpu,
+                )
+            except BudgetError as error:
+                why = f"{why}; {error}" if why else str(error)
+                continue
+            if sampled_on_cpu:
+                self._device, self._why = pyg.device(device), why
+            return part
+        assert why is not None, "a way that was tried failed"
+        return why
 
     def epoch(
         self, epoch: int, first: int, rank: tuple[int, int], transformed: Callable[[Any], Any]
-    ) -> Source:
+    ) -> Source | Moved:
         """The batches of an epoch; `transformed` gets each."""
-        part = self.open()
-        collate = part.collate if isinstance(part, GpuPart) else self._given.collate
-        native = part.epoch(epoch, first, *rank)
-        return self._placed(Source.collated(native, lambda batch: transformed(collate(batch))))
-
-    def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
-        """The features of all vertices where batches are made on a GPU; None where they are not."""
-        part = self.open()
-        return part.rows(most) if isinstance(part, GpuPart) else None
+        native = self.open().epoch(epoch, first, *rank)
+        return self._collated(native, lambda _, data: transformed(data))
 
     def epoch_of(
         self,
@@ -97,25 +105,35 @@ class BatchMaker:
         bounds: list[int],
         first: int,
         rank: tuple[int, int],
-        collate: Collate,
-    ) -> Source:
-        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
-        part = self.open()
-        assert isinstance(part, _native.Loader), "the GPU has no batches of any sizes"
-        native = part.epoch_of(epoch, seeds, bounds, first, *rank)
-        return self._placed(Source.collated(native, collate))
+        finish: Callable[[Any, Any], Any],
+    ) -> Source | Moved:
+        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
 
-    def _placed(self, source: Source) -> Source:
-        """The batches, where they are to be handed over."""
-        if self._device is not None:
-            source.next = Moved(source.next, self._device).next
-        return source
+        `finish` gets each native batch and its data.
+        """
+        native = self.open().epoch_of(epoch, seeds, bounds, first, *rank)
+        return self._collated(native, finish)
+
+    def _collated(
+        self, native: _native.Epoch | _native.GpuEpoch, finish: Callable[[Any, Any], Any]
+    ) -> Source | Moved:
+        """The batches as PyG's data, where they are to be handed over."""
+        part = self.open()
+        collate = part.collate if isinstance(part, GpuPart) else self._given.collate
+        source = Source.collated(native, lambda batch: finish(batch, collate(batch)))
+        return source if self._device is None else Moved(source, self._device)
+
+    def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
+        """The features of all vertices where batches are made on a GPU; None where they are not."""
+        part = self.open()
+        return part.rows(most) if isinstance(part, GpuPart) else None
 
     def kept(self) -> dict[str, Any]:
-        """What is kept in memory, and why batches are not made on a GPU where that was asked."""
+        """What is kept in memory, and where batches are made: why not on a GPU, where asked for."""
         part = self.open()
         if isinstance(part, GpuPart):
-            return part.placed()
+            made = {"made_on": "both", "why": self._why} if self._why else {"made_on": "gpu"}
+            return part.placed() | made
         kept: dict[str, Any] = json.loads(part.kept())
         return kept if self._why is None else kept | {"made_on": "cpu", "why": self._why}
 

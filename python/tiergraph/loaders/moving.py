@@ -1,12 +1,13 @@
-"""Batches that are made on the CPU and handed over on a GPU.
+"""Batches that are made on the CPU, or in part, and handed over on a GPU.
 
-What kernels do not sample, and graphs whose neighbours fit neither GPU nor host memory, are
-prepared by the CPU's loader; each batch moves while the one before is trained on.
+A thread makes each batch and moves it while the one before is trained on, so that neither copies to
+pinned memory nor the work of making PyG's data is on the caller's thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from .. import pyg
@@ -14,40 +15,77 @@ from .. import pyg
 if TYPE_CHECKING:
     import torch
 
+    from .source import Source
+
+
+def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The tensor on `device`, in order with the current stream; one that is on a GPU, as it is."""
+    if tensor.device.type == "cuda":
+        return tensor
+    # Only copies from pinned memory run beside what the caller does.
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def moved(data: Any, device: torch.device) -> Any:
+    """The batch with all its tensors on `device`, in order with the current stream."""
+    return data.apply(lambda tensor: to_device(tensor, device))
+
 
 class Moved:
-    """The batches that `take` gives, with tensors on `device`."""
+    """The batches of one epoch, with tensors on `device`, made by a thread that is one ahead."""
 
-    def __init__(self, take: Callable[[], Any | None], device: torch.device) -> None:
-        self._take, self._device = take, device
+    def __init__(self, source: Source, device: torch.device) -> None:
+        self._source, self._device = source, device
         self._stream = pyg.torch().cuda.Stream(device)
-        self._ahead: tuple[Any, torch.cuda.Event] | None = None
-        """The batch that moves while the one before is trained on."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="moving")
+        self._ahead: Future[tuple[Any, torch.cuda.Event] | None] | None = None
+        """The batch that is made and moved while the one before is trained on."""
+        self._over = False
+        self._waited = 0.0
 
     def next(self) -> Any | None:
         """The next batch; None after the last."""
-        begun = self._ahead or self._begin()
-        if begun is None:
+        if self._over:
             return None
-        data, event = begun
-        self._ahead = self._begin()
+        since = time.perf_counter()
+        ahead = self._ahead or self._thread.submit(self._make)
+        self._ahead = ahead
+        # An interrupted wait leaves it where it is.
+        try:
+            made = ahead.result()
+        except Exception:
+            self._over = True
+            raise
+        finally:
+            self._waited += time.perf_counter() - since
+        if made is None:
+            self._over = True
+            return None
+        self._ahead = self._thread.submit(self._make)
+        data, event = made
         stream = pyg.torch().cuda.current_stream(self._device)
         stream.wait_event(event)
         # The allocator must not give the memory away while the consumer's stream reads it.
         data.apply(lambda tensor: tensor.record_stream(stream) or tensor)
         return data
 
-    def _begin(self) -> tuple[Any, torch.cuda.Event] | None:
-        """Starts moving the next batch, on a stream of its own."""
-        data = self._take()
-        if data is None:
-            return None
+    def stats(self) -> dict[str, Any]:
+        """What was done so far: bytes by tier, pages, seconds by stage."""
+        return self._source.stats() | {"seconds_wait": self._waited}
+
+    def close(self) -> None:
+        """Stops what prepares further batches."""
+        self._over, self._ahead = True, None
+        self._thread.shutdown(cancel_futures=True)
+        self._source.close()
+
+    def _make(self) -> tuple[Any, torch.cuda.Event] | None:
+        """The next batch on a stream of its own, and when that is done."""
         torch = pyg.torch()
         with torch.cuda.stream(self._stream):
-            # Only copies from pinned memory run beside what the caller does.
-            data = data.apply(
-                lambda tensor: tensor.pin_memory().to(self._device, non_blocking=True)
-            )
-            event = torch.cuda.Event()
+            data = self._source.next()
+            if data is None:
+                return None
+            data, event = moved(data, self._device), torch.cuda.Event()
             event.record(self._stream)
         return data, event

@@ -30,6 +30,8 @@ from .typed import TypedInput
 if TYPE_CHECKING:
     import torch
 
+    from .moving import Moved
+
 TypedSeeds: TypeAlias = tuple[str, ArrayLike | str | None]
 
 
@@ -98,9 +100,11 @@ class NeighborLoader(Loader):
     and `FormatError` for what cannot be read or is damaged.
 
     With `device="cuda"`, kernels make the batches. What they do not sample (weights, times,
-    disjoint trees, values of edges, several types), and neighbours that `memory` and
-    `device_memory` do not hold, the CPU prepares, and the batches are moved: a `FallbackWarning`
-    and `kept()` say so.
+    disjoint trees, features of edges), and neighbours that `memory` and `device_memory` do not
+    hold, the CPU samples, kernels gather `x`, and the rest is moved. Batches of several types,
+    without features, or with too little memory for that are made on the CPU and moved, by a thread
+    that also runs `transform` then: a `FallbackWarning` says so. `kept()` has `made_on`: `gpu`,
+    `both` (and `why`) or `cpu` (and `why`).
     """
 
     seeds_vary: ClassVar[bool] = False
@@ -183,7 +187,7 @@ class NeighborLoader(Loader):
     def _seed(self) -> int:
         return self._options.seed or 0
 
-    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source:
+    def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
         return self.maker.epoch(epoch, first, rank, self._transformed)
 
     def _release(self) -> None:

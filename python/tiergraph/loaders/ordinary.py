@@ -34,9 +34,8 @@ class OrdinaryInput:
         input_time: Any,
         how: Sampling,
         options: LoaderOptions,
-        not_on_gpu: str | None = None,
     ) -> None:
-        self._how, self._options, self._not_on_gpu = how, options, not_on_gpu
+        self._how, self._options = how, options
         self._fanouts = one("num_neighbors", how.num_neighbors)
         self._owned = not isinstance(graph, Graph)
         self.graph = graph_of(graph)
@@ -62,7 +61,12 @@ class OrdinaryInput:
             "disjoint trees": self._how.disjoint,
         }
         asked = [what for what, given in others.items() if given]
-        return f"the GPU's sampler has no {asked[0]} yet" if asked else self._not_on_gpu
+        return f"the GPU's sampler has no {asked[0]} yet" if asked else None
+
+    @property
+    def gathered_on_gpu(self) -> bool:
+        """Whether kernels gather the features of what the CPU samples of this."""
+        return features_of(self.graph, self._options.features) is not None
 
     @cached_property
     def seeds(self) -> NDArray[np.uint64]:

@@ -6,10 +6,13 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from .. import _native
 from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .moving import Moved
 
 
 @dataclass
@@ -59,7 +62,7 @@ class Batches:
     """
 
     def __init__(
-        self, source: Source, progress: Progress, ended: Callable[[dict[str, Any]], None]
+        self, source: Source | Moved, progress: Progress, ended: Callable[[dict[str, Any]], None]
     ) -> None:
         self._source, self._progress, self._ended = source, progress, ended
         self._process = os.getpid()

@@ -24,6 +24,7 @@ class TypedInput:
     """A heterogeneous graph, the seeds of one of its types, and what batches of them have."""
 
     not_on_gpu = "the GPU's sampler has no graphs of several types yet"
+    gathered_on_gpu = False
 
     def __init__(
         self,

@@ -230,13 +230,11 @@ impl Gather {
         unsafe { self.gather.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Starts listing the nodes of the sampler's last batch whose rows are in neither memory.
+    /// Starts listing the nodes of the sampler's last batch whose rows are in neither memory; `missing`
+    /// gets room for all nodes that a batch may have.
     ///
     /// # Errors
     /// Any error of the driver.
-    ///
-    /// # Panics
-    /// If `missing` has no room for all nodes that a batch may have.
     pub fn start_finding(
         &self,
         stream: &Stream,
@@ -245,7 +243,9 @@ impl Gather {
         missing: &mut MissingRows,
     ) -> Result<()> {
         let n_id = sampler.n_id();
-        assert!(missing.found.len() >= n_id.len(), "room for all");
+        if missing.found.len() < n_id.len() {
+            missing.found = DeviceBuf::new(stream.device(), n_id.len())?;
+        }
         stream.fill_bytes(&mut missing.number, 0)?;
         let Some(location) = &rows.location else { return Ok(()) };
         let finding = Finding {

@@ -22,7 +22,7 @@ pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
-pub use sample::Sampler;
+pub use sample::{SELECTED, Sampler};
 pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 

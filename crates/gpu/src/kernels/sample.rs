@@ -166,7 +166,7 @@ impl Edges {
 }
 
 /// A sampler has room for at least so many vertices to be selected, or for all of a smaller graph.
-const SELECTED: usize = 1 << 16;
+pub const SELECTED: usize = 1 << 16;
 
 /// The most nodes and edges that `seeds` and `fanouts` can give.
 fn bounds(seeds: usize, fanouts: &[u32], vertices: usize, arcs: u64) -> (usize, usize) {
@@ -212,6 +212,22 @@ impl Sampler {
             n_id: DeviceBuf::new(device, nodes.max(vertices.min(SELECTED)))?,
             edges: Edges::new(device, edges, nodes)?,
             arcs,
+        })
+    }
+
+    /// A sampler that only [`select`](Self::select)s, with room for `nodes` of them.
+    ///
+    /// # Errors
+    /// Not enough device memory, no compiler.
+    pub fn of_selections(device: &Device, nodes: usize) -> Result<Self> {
+        Ok(Self {
+            kernels: Kernels::new(device)?,
+            local_id: DeviceBuf::new(device, 0)?,
+            seeds: DeviceBuf::new(device, 0)?,
+            sizes: DeviceBuf::new(device, 1)?,
+            n_id: DeviceBuf::new(device, nodes)?,
+            edges: Edges::new(device, 0, 0)?,
+            arcs: 0,
         })
     }
 
@@ -265,14 +281,15 @@ impl Sampler {
         Ok(sampled(&sizes[1..]))
     }
 
-    /// Makes a batch whose nodes are `vertices`, all different, without sampling.
+    /// Makes a batch of `vertices` alone, without sampling. [`n_id`](Self::n_id) grows where there are
+    /// more than it has room for.
     ///
     /// # Errors
     /// Any error of the driver.
-    ///
-    /// # Panics
-    /// If there are more vertices than [`n_id`](Self::n_id) has room for.
     pub fn select(&mut self, stream: &Stream, vertices: &[u32]) -> Result<Sampled> {
+        if vertices.len() > self.n_id.len() {
+            self.n_id = DeviceBuf::new(stream.device(), vertices.len().next_power_of_two())?;
+        }
         stream.upload(&mut self.n_id, vertices)?;
         let all = Sizes { end: vertices.len() as u32, ..Sizes::default() };
         stream.upload(&mut self.sizes, &[all])?;

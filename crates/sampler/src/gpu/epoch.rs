@@ -13,17 +13,21 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::Sampled;
 
 use super::{Done, GpuLoader, Outputs};
+use crate::pipeline::epoch::{Epoch, Prepared};
 use crate::pipeline::order::{Inputs, SeedOrder};
+use crate::pipeline::stats::EpochStats;
 
 /// A batch whose sizes are known.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct GpuBatch {
     /// The batch's number in the whole epoch.
     pub number: u32,
-    /// Its nodes and edges by hop.
+    /// Its nodes and edges by hop; where the CPU sampled it, its nodes alone.
     pub sampled: Sampled,
-    /// The places of its seeds in the caller's list.
+    /// The places of its seeds in the caller's list, where the GPU sampled it.
     pub input_id: Vec<u32>,
+    /// The batch as the CPU sampled it, where the GPU gathers its features alone.
+    pub by_cpu: Option<Prepared>,
 }
 
 /// A batch that is being filled, or handed over.
@@ -64,12 +68,20 @@ pub struct GpuEpochStats {
     /// Reads and submissions.
     #[serde(flatten)]
     pub done: Done,
+    /// What the CPU did, where it samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_cpu: Option<EpochStats>,
 }
 
+/// How long a batch of the CPU is waited for where none is begun on the GPU.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// What the batches of an epoch are made of.
-enum Work {
+pub(super) enum Work {
     /// The neighbourhoods of seeds, in an order.
     Sample { epoch: u64, order: SeedOrder },
+    /// Batches that the CPU samples, without their features.
+    Gather(Epoch),
     /// All vertices, at most `most` at a time, in the order of the graph, without edges.
     Select { vertices: usize, most: usize },
 }
@@ -78,25 +90,38 @@ impl Work {
     fn batches(&self) -> usize {
         match self {
             Self::Sample { order, .. } => order.batches(),
+            Self::Gather(batches) => batches.len(),
             Self::Select { vertices, most } => vertices.div_ceil(*most),
         }
     }
 
-    /// Makes batch `number`, as far as its sizes.
-    fn begin(&self, loader: &mut GpuLoader, number: usize) -> Result<GpuBatch> {
-        Ok(match self {
+    /// Makes batch `number`, as far as its sizes; `None` if the CPU does not have it within `patience`.
+    fn begin(
+        &mut self,
+        loader: &Mutex<GpuLoader>,
+        number: usize,
+        patience: Duration,
+    ) -> Result<Option<GpuBatch>> {
+        Ok(Some(match self {
             Self::Sample { epoch, order } => {
                 let seeds = order.seeds_of(number);
-                let sampled = loader.sample(*epoch, seeds)?;
-                GpuBatch { number: seeds.number, sampled, input_id: order.input_id(number) }
+                let sampled = lock(loader).sample(*epoch, seeds)?;
+                let input_id = order.input_id(number);
+                GpuBatch { number: seeds.number, sampled, input_id, by_cpu: None }
+            }
+            Self::Gather(batches) => {
+                let Some(prepared) = batches.poll(patience)? else { return Ok(None) };
+                let sampled = lock(loader).select(&prepared.batch.nodes[0].n_id)?;
+                let number = prepared.batch.number;
+                GpuBatch { number, sampled, input_id: Vec::new(), by_cpu: Some(prepared) }
             }
             Self::Select { vertices, most } => {
-                let range = number * most..((number + 1) * most).min(*vertices);
+                let range = number * *most..((number + 1) * *most).min(*vertices);
                 let selected: Vec<u32> = range.map(|vertex| vertex as u32).collect();
-                let sampled = loader.select(&selected)?;
-                GpuBatch { number: number as u32, sampled, input_id: Vec::new() }
+                let sampled = lock(loader).select(&selected)?;
+                GpuBatch { number: number as u32, sampled, input_id: Vec::new(), by_cpu: None }
             }
-        })
+        }))
     }
 }
 
@@ -121,15 +146,16 @@ impl<B> GpuEpoch<B> {
     /// Begins epoch `epoch` over `inputs` from the rank's batch `first` on.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a seed that the graph does not have, or too many.
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, too many, or bounds that do not
+    /// cut them; what the system refuses threads for.
     pub fn start(
         loader: &Arc<Mutex<GpuLoader>>,
         epoch: u64,
         inputs: Inputs<'_>,
         first: usize,
     ) -> Result<Self> {
-        let order = lock(loader).order(epoch, inputs)?;
-        Ok(Self::over(loader, Work::Sample { epoch, order }, first))
+        let work = lock(loader).work(epoch, inputs, first)?;
+        Ok(Self::over(loader, work, first))
     }
 
     /// Begins to hand over the features of all vertices, at most `most` at a time, in the order of the
@@ -158,7 +184,7 @@ impl<B> GpuEpoch<B> {
     }
 
     /// Begins the next batch, if another may be begun: its arrays are then given to
-    /// [`fill`](Self::fill).
+    /// [`fill`](Self::fill). What the CPU samples is waited for, a moment, where no batch is begun.
     ///
     /// # Errors
     /// Whatever the driver gives. The epoch is over then.
@@ -167,13 +193,15 @@ impl<B> GpuEpoch<B> {
             return Ok(None);
         }
         let since = Instant::now();
-        let batch = self.work.begin(&mut lock(&self.loader), self.next);
-        let batch = self.over_if_failed(batch)?;
+        let patience = if self.begun.is_empty() { PATIENCE } else { Duration::ZERO };
+        let batch = self.work.begin(&self.loader, self.next, patience);
+        self.stats.seconds_sample += since.elapsed().as_secs_f64();
+        let Some(batch) = self.over_if_failed(batch)? else { return Ok(None) };
+        let by_cpu = batch.by_cpu.as_ref().map(|prepared| prepared.batch.edge_count());
         self.next += 1;
         self.stats.batches += 1;
         self.stats.nodes += batch.sampled.nodes() as u64;
-        self.stats.edges += batch.sampled.edges() as u64;
-        self.stats.seconds_sample += since.elapsed().as_secs_f64();
+        self.stats.edges += by_cpu.unwrap_or(batch.sampled.edges() as u64);
         Ok(Some(&self.sampled.insert((batch, Instant::now())).0))
     }
 
@@ -217,7 +245,14 @@ impl<B> GpuEpoch<B> {
 
     /// What was done so far.
     pub fn stats(&self) -> GpuEpochStats {
-        GpuEpochStats { done: lock(&self.loader).done().since(&self.before), ..self.stats }
+        let mut stats = self.stats;
+        stats.done = lock(&self.loader).done().since(&self.before);
+        if let Work::Gather(batches) = &self.work {
+            let by_cpu = batches.stats();
+            stats.done.reads.add_sampled(&by_cpu);
+            stats.by_cpu = Some(by_cpu);
+        }
+        stats
     }
 
     /// Counts time that the caller waited for a batch.

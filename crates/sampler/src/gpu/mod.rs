@@ -4,8 +4,12 @@
 //! read. Feature rows fill what is left of device memory, hottest first, then pinned host memory
 //! (Hyperion §III-B2: first what saves the most transactions over PCIe); the rest is read from
 //! storage, batch by batch. Presampling runs on the GPU itself.
+//!
+//! What kernels do not sample, the CPU's loader does ([`GpuLoader::of_cpus`]), and kernels gather the
+//! features of its batches from the same tiers.
 
 mod epoch;
+mod from_cpu;
 mod placed;
 mod readers;
 mod rows;
@@ -30,6 +34,9 @@ use crate::sampling::philox::{EpochKey, Purpose};
 use rows::RowTiers;
 use storage::Storage;
 
+use epoch::Work;
+use from_cpu::CpuSampler;
+
 pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
 pub use placed::{Done, GpuTiers, Outputs, Placed};
 pub use storage::StorageReads;
@@ -42,6 +49,8 @@ pub struct GpuLoader {
     stream: Stream,
     lists: Lists,
     sampler: Sampler,
+    /// What samples in place of `sampler`, which then selects what was sampled.
+    cpu: Option<CpuSampler>,
     rows: Option<RowTiers>,
     positions: Option<DeviceBuf<u32>>,
     placed: Placed,
@@ -93,6 +102,7 @@ impl GpuLoader {
             stream,
             lists,
             sampler,
+            cpu: None,
             rows: None,
             positions,
             placed,
@@ -103,9 +113,13 @@ impl GpuLoader {
             _held: held,
         };
         if let Some(name) = loader.options.features.clone() {
-            loader.place_rows(graph, &name, left, seeds, presample)?;
+            loader.place_rows(graph, &name, left, seeds.into(), presample)?;
         }
-        loader.count_bytes(arcs, working);
+        loader.count_bytes(working);
+        match loader.placed.neighbors_on_device {
+            true => loader.placed.device_bytes += 4 * arcs,
+            false => loader.placed.host_bytes += 4 * arcs,
+        }
         Ok(loader)
     }
 
@@ -116,16 +130,18 @@ impl GpuLoader {
         graph: &Arc<Graph>,
         name: &str,
         left: u64,
-        seeds: &[u32],
+        inputs: Inputs<'_>,
         presample: usize,
     ) -> Result<()> {
         let (vertices, stride) = (graph.vertices(), graph.features().get(name)?.row_bytes() as u64);
         // Where all rows fit the device, nobody needs to know which are hot.
         let order = match vertices as u64 * stride <= left {
             true => (0..vertices as u32).collect(),
-            false => self.hottest(seeds, presample, vertices)?,
+            false => self.hottest(inputs, presample, vertices)?,
         };
         let threads = self.options.threads;
+        // What the CPU's batches will take is not there for rows.
+        let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
         let rows =
             RowTiers::new(graph, name, (&self.stream, &self.sampler), &order, left, threads)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
@@ -135,31 +151,36 @@ impl GpuLoader {
         Ok(())
     }
 
-    fn count_bytes(&mut self, arcs: u64, working: u64) {
+    /// Counts the bytes of rows, and `working` bytes of device memory beside them.
+    fn count_bytes(&mut self, working: u64) {
         let stride = self.rows.as_ref().map_or(0, |rows| u64::from(rows.rows.stride));
         let placed = &mut self.placed;
         placed.device_bytes = working + placed.device_rows * stride;
         placed.host_bytes = placed.host_rows * stride;
-        match placed.neighbors_on_device {
-            true => placed.device_bytes += 4 * arcs,
-            false => placed.host_bytes += 4 * arcs,
-        }
     }
 
     /// All vertices, those that the first batches of an epoch want most first.
-    fn hottest(&mut self, seeds: &[u32], batches: usize, vertices: usize) -> Result<Vec<u32>> {
-        let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
-        self.stream.fill_bytes(&mut uses, 0)?;
-        let order = self.order(0, seeds.into())?;
-        for number in 0..order.batches().min(batches) {
-            self.sample(0, order.seeds_of(number))?;
-            self.sampler.count_uses(&self.stream, &mut uses)?;
-        }
-        let uses = self.stream.download(&uses, vertices)?;
+    fn hottest(&mut self, inputs: Inputs<'_>, batches: usize, vertices: usize) -> Result<Vec<u32>> {
+        let uses = match &self.cpu {
+            Some(cpu) => cpu.uses(inputs, batches)?,
+            None => self.uses(inputs, batches, vertices)?,
+        };
         let mut order = by_hotness(&uses);
         // Those that no batch wanted have rows too.
         order.extend((0..vertices as u32).filter(|&v| uses[v as usize] == 0));
         Ok(order)
+    }
+
+    /// How many of the first batches of an epoch want each vertex.
+    fn uses(&mut self, inputs: Inputs<'_>, batches: usize, vertices: usize) -> Result<Vec<u32>> {
+        let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
+        self.stream.fill_bytes(&mut uses, 0)?;
+        let order = SeedOrder::new(&self.options, self.vertices, 0, inputs)?;
+        for number in 0..order.batches().min(batches) {
+            self.sample(0, order.seeds_of(number))?;
+            self.sampler.count_uses(&self.stream, &mut uses)?;
+        }
+        self.stream.download(&uses, vertices)
     }
 
     /// Where neighbours and rows are.
@@ -177,9 +198,15 @@ impl GpuLoader {
         self.rows.as_ref().map_or(0, |rows| rows.rows.dim as usize)
     }
 
-    /// The order of an epoch's seeds.
-    pub(super) fn order(&self, epoch: u64, inputs: Inputs<'_>) -> Result<SeedOrder> {
-        SeedOrder::new(&self.options, self.vertices, epoch, inputs)
+    /// Begins to make the batches of an epoch over `inputs`, from the rank's batch `first` on.
+    fn work(&self, epoch: u64, inputs: Inputs<'_>, first: usize) -> Result<Work> {
+        Ok(match &self.cpu {
+            Some(cpu) => Work::Gather(cpu.loader.epoch(epoch, inputs, first)?),
+            None => {
+                let order = SeedOrder::new(&self.options, self.vertices, epoch, inputs)?;
+                Work::Sample { epoch, order }
+            }
+        })
     }
 
     /// Batches that are begun before the one before them is handed over.
@@ -203,18 +230,15 @@ impl GpuLoader {
         })
     }
 
-    /// The most vertices that [`select`](Self::select) takes.
+    /// The most vertices that [`select`](Self::select) takes without more memory.
     pub(super) fn most_selected(&self) -> usize {
         self.sampler.n_id().len()
     }
 
-    /// Makes a batch of `vertices` alone, no two the same, as if it had been sampled.
+    /// Makes a batch of `vertices` alone, as if it had been sampled.
     ///
     /// # Errors
     /// Whatever the driver gives.
-    ///
-    /// # Panics
-    /// If there are more than [`most_selected`](Self::most_selected).
     pub(super) fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
         let selected = self.sampler.select(&self.stream, vertices)?;
         if let Some(rows) = &mut self.rows {

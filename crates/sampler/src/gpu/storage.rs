@@ -20,6 +20,7 @@ use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
 
 use super::readers::{Job, RowReaders};
+use crate::pipeline::stats::EpochStats;
 
 /// Pieces a reader: one that it fills, one that is ready to be, others that wait for somebody to
 /// spread them.
@@ -48,6 +49,14 @@ pub struct StorageReads {
 }
 
 impl StorageReads {
+    /// Adds what was read to sample.
+    pub(super) fn add_sampled(&mut self, by_cpu: &EpochStats) {
+        self.missed_rows += by_cpu.missed_rows;
+        self.distinct_pages += by_cpu.distinct_pages;
+        self.reads += by_cpu.reads;
+        self.bytes_ssd += by_cpu.bytes_ssd;
+    }
+
     /// What was read since there was `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {

@@ -57,6 +57,8 @@ pub struct MemoryPlan {
     pub batch_bytes: u64,
     /// The most bytes of any batch that may come.
     pub most_batch_bytes: u64,
+    /// Bytes for the batches in flight and the threads that prepare them.
+    pub in_flight_bytes: u64,
     /// The most nodes of any batch that may come.
     pub most_nodes: u64,
     /// The most edges of any batch that may come.
@@ -358,6 +360,7 @@ impl<'a> Planner<'a> {
             capacity_bytes: left + kept_values_bytes,
             batch_bytes: batch.usual,
             most_batch_bytes: batch.most,
+            in_flight_bytes: in_flight.bytes(batch),
             most_nodes: most.all_nodes(),
             most_edges: most.all_edges(),
             hop_nodes: self.counted.hops.nodes.clone(),

@@ -1,0 +1,132 @@
+//! Batches that the CPU samples and the GPU gathers: by weight, by time, disjoint, with features of
+//! edges, or of neighbours that lie on storage.
+//!
+//! A loader of the CPU makes the batches without their nodes' features, with its own threads and
+//! look-ahead; each batch's nodes are then selected on the GPU, whose kernels gather their rows.
+
+use std::sync::Arc;
+
+use tiergraph_core::Result;
+use tiergraph_gpu::kernels::{Lists, Neighbors, SELECTED, Sampler};
+use tiergraph_gpu::{Device, DeviceBuf};
+use tiergraph_graph::Graph;
+use tiergraph_mem::Reservation;
+
+use super::{GpuLoader, GpuTiers, Placed, tiers};
+use crate::options::LoaderOptions;
+use crate::pipeline::loader::Loader;
+use crate::pipeline::order::Inputs;
+use crate::residency::hotness::Plan;
+use crate::residency::memory_plan::MemoryPlan;
+
+/// The share of the host's memory that rows get of what sampling would keep, where not all of them
+/// are sure to fit the device.
+const ROWS_SHARE: u64 = 4;
+
+/// What samples on the CPU for a loader on a GPU.
+pub(super) struct CpuSampler {
+    pub loader: Loader,
+    plan: MemoryPlan,
+    in_flight_bytes: u64,
+}
+
+impl CpuSampler {
+    /// A sampler of the batches of `options` without features of nodes. `held_back` is memory that it
+    /// leaves to others.
+    fn new(
+        graph: &Arc<Graph>,
+        options: &LoaderOptions,
+        inputs: Inputs<'_>,
+        (plan, presample): (&Plan, usize),
+        held_back: Option<Reservation>,
+    ) -> Result<Self> {
+        let options = LoaderOptions { features: None, ..options.clone() };
+        let (loader, plan) = Loader::planned(graph, options, inputs, plan, presample)?;
+        let in_flight_bytes = plan.in_flight_bytes.min(graph.memory().budget().left());
+        drop(held_back);
+        Ok(Self { loader, plan, in_flight_bytes })
+    }
+
+    /// What its batches in flight take.
+    pub fn reserve_batches(&self, graph: &Graph) -> Result<Reservation> {
+        graph.memory().reserve(self.in_flight_bytes, "batches in flight")
+    }
+
+    /// How many windows of the first `batches` of an epoch want each vertex.
+    pub fn uses(&self, inputs: Inputs<'_>, batches: usize) -> Result<Vec<u32>> {
+        Ok(self.loader.presample(0, inputs, batches)?.rows.swap_remove(0).uses)
+    }
+}
+
+impl GpuLoader {
+    /// A loader whose batches the CPU samples, for epochs over `inputs`, and the GPU gathers; neighbours
+    /// are placed in the host's memory as `plan` says. As [`new`](Self::new) otherwise.
+    ///
+    /// # Errors
+    /// No GPU, what does not fit device and host memory; as [`Loader::planned`].
+    pub fn of_cpus(
+        graph: &Arc<Graph>,
+        tiers: GpuTiers,
+        options: &LoaderOptions,
+        inputs: Inputs<'_>,
+        positions: Option<&[u32]>,
+        (plan, presample): (&Plan, usize),
+    ) -> Result<Self> {
+        let device = Device::open(tiers.ordinal)?;
+        let (stream, multiprocessors_why) = tiers.stream(&device)?;
+        let free = device.memory()?.free;
+        let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
+        let (vertices, name) = (graph.vertices(), options.features.clone());
+        let held_back = match &name {
+            Some(name)
+                if (vertices * graph.features().get(name)?.row_bytes()) as u64 > memory / 2 =>
+            {
+                Some(
+                    graph
+                        .memory()
+                        .reserve(graph.memory().budget().left() / ROWS_SHARE, "feature rows")?,
+                )
+            }
+            _ => None,
+        };
+        let cpu = CpuSampler::new(graph, options, inputs, (plan, presample), held_back)?;
+        let nodes = (cpu.plan.most_nodes as usize).max(vertices.min(SELECTED));
+        // A selection's nodes, each vertex's row and its place in the user's order.
+        let working = 4 * nodes as u64 + 8 * vertices as u64;
+        let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
+        let sampler = Sampler::of_selections(&device, nodes)?;
+        let neighbors = Neighbors::Device(DeviceBuf::new(&device, 0)?);
+        let lists = Lists { offsets: DeviceBuf::new(&device, 0)?, neighbors };
+        let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
+        let multiprocessors = stream.multiprocessors();
+        let mut loader = Self {
+            stream,
+            lists,
+            sampler,
+            cpu: Some(cpu),
+            rows: None,
+            positions,
+            placed: Placed { multiprocessors, multiprocessors_why, ..Placed::default() },
+            fanouts: Vec::new(),
+            vertices,
+            prefetch: tiers.prefetch,
+            options: options.clone(),
+            _held: None,
+        };
+        if let Some(name) = name {
+            loader.place_rows(graph, &name, left, inputs, presample)?;
+        }
+        loader.count_bytes(working);
+        Ok(loader)
+    }
+
+    /// What the CPU's sampler keeps, where the CPU samples.
+    pub fn kept_to_sample(&self) -> Option<&MemoryPlan> {
+        self.cpu.as_ref().map(|cpu| &cpu.plan)
+    }
+
+    /// The CPU's loader, where the CPU samples.
+    pub fn sampled_by(&self) -> Option<&Loader> {
+        self.cpu.as_ref().map(|cpu| &cpu.loader)
+    }
+}
