@@ -75,6 +75,7 @@ def build(folder: Path, scale: int, features: int) -> Path:
     path = folder / f"moved-{scale}-{features}.tg"
     if path.exists():
         return path
+    folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(1)
     count = 16 << scale
     ends = random.integers(0, 1 << scale, (count, 2), dtype=np.uint32)

@@ -31,13 +31,28 @@ def moved(data: Any, device: torch.device) -> Any:
     return data.apply(lambda tensor: to_device(tensor, device))
 
 
+def _copying_thread() -> ThreadPoolExecutor:
+    """A thread whose copies into pinned memory leave half of PyTorch's threads to the caller.
+
+    Each thread that copies has a team of OpenMP's, which spins for a while after each copy: two
+    teams with a thread for each core, and those that sample, would wait for one another.
+    """
+    torch = pyg.torch()
+    threads = torch.get_num_threads()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="moving")
+    thread.submit(torch.set_num_threads, max(1, threads // 2)).result()
+    # The number is also what threads that are yet to start begin with.
+    torch.set_num_threads(threads)
+    return thread
+
+
 class Moved:
     """The batches of one epoch, with tensors on `device`, made by a thread that is one ahead."""
 
     def __init__(self, source: Source, device: torch.device) -> None:
         self._source, self._device = source, device
         self._stream = pyg.torch().cuda.Stream(device)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="moving")
+        self._thread = _copying_thread()
         self._ahead: Future[tuple[Any, torch.cuda.Event] | None] | None = None
         """The batch that is made and moved while the one before is trained on."""
         self._over = False
