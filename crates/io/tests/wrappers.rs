@@ -13,7 +13,7 @@ use common::{PAGE, TestFile};
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, Result};
 use tiergraph_io::engine::{
-    Fault, FaultSettings, ModelledDrive, Posix, Retry, RetrySettings, Throttle, Traced,
+    Fault, FaultSettings, ModelledDrive, Null, Posix, Retry, RetrySettings, Throttle, Traced,
 };
 use tiergraph_io::{Done, Read, ReadEngine, Wait};
 
@@ -227,6 +227,31 @@ fn faults_wait_below_only_while_they_hold_nothing_back() {
     assert_eq!(ended(&mut engine, Wait::One), []);
     let reads = "read 0 1 to 0, read 0 1 to 0, read 0 1 to 0";
     assert_eq!(calls.lock().unwrap().join(", "), format!("{reads}, No, One, All, All, One"));
+}
+
+#[test]
+fn faults_that_hold_completions_back_have_no_room_for_others_and_only_look_below() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let inner = Scripted::new(&[Pages(1); 3]);
+    let calls = Arc::clone(&inner.calls);
+    let settings = FaultSettings { seed: 1, delay_polls: 1000, ..FaultSettings::default() };
+    let mut engine = Fault::new(inner, Arc::clone(&test.files), settings);
+    let mut reads: VecDeque<Read> = (1..6).map(|tag| test.read(0, PAGE, tag)).collect();
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (2, 3));
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    let waits = std::mem::take(&mut *calls.lock().unwrap()).split_off(3);
+    assert!(waits.len() > 1 && waits[0] == "One" && waits[1..].iter().all(|wait| wait == "No"));
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (1, 3));
+    // What is held back takes a place of its own: nothing is in flight below when it is submitted.
+    let mut engine =
+        Fault::new(Null::new(Arc::clone(&test.files), 3), Arc::clone(&test.files), settings);
+    let mut reads: VecDeque<Read> = (1..6).map(|tag| test.read(0, PAGE, tag)).collect();
+    engine.submit(&mut reads);
+    assert_eq!(ended(&mut engine, Wait::No), []);
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (2, 3));
 }
 
 #[test]

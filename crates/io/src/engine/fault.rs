@@ -193,3 +193,18 @@ impl<E: ReadEngine> ReadEngine for Fault<E> {
         "fault"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_spread_as_splitmix64_does() {
+        // The first numbers of the published generator, whose state is 0.
+        let step = 0x9E37_79B9_7F4A_7C15_u64;
+        assert_eq!(
+            [0, 1, 2].map(|number: u64| mix(step.wrapping_mul(number))),
+            [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]
+        );
+    }
+}
