@@ -556,3 +556,38 @@ fn a_consumer_has_no_other_work_and_no_room_ahead_unless_it_says_so() {
     scene.pass_to(3, NextPass::Same, &mut counter).unwrap();
     assert_eq!(counter.0, 6);
 }
+
+/// A consumer that gives blocks back four at a time.
+#[derive(Default)]
+struct Fours {
+    held: Vec<Block>,
+    addresses: Vec<usize>,
+}
+
+impl Consumer for Fours {
+    const ACTIVITY: &'static str = "hold";
+
+    fn take(&mut self, block: Block, _back: &mut Vec<Block>) -> Result<()> {
+        self.addresses.push(block.as_ref().as_ptr() as usize);
+        self.held.push(block);
+        Ok(())
+    }
+
+    fn give_back(&mut self, back: &mut Vec<Block>, _wait: bool) -> Result<()> {
+        if self.held.len() == 4 {
+            back.append(&mut self.held);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn locked_buffers_that_came_back_together_are_filled_in_the_order_of_their_addresses() {
+    let mut scene = Scene::new(script(Completes::AtOnce, 4), LARGE, locked(4, 0));
+    let mut fours = Fours::default();
+    scene.pass_to(8, NextPass::Unknown, &mut fours).unwrap();
+    // The last that was read is the first that is taken.
+    for four in fours.addresses.chunks(4) {
+        assert!(four.len() == 4 && four.is_sorted_by(|a, b| a > b), "{:?}", fours.addresses);
+    }
+}
