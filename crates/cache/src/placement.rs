@@ -274,13 +274,17 @@ mod tests {
 
     #[test]
     fn chunks_of_different_sizes_are_compared_by_what_a_byte_saves() {
-        let chunk = |kind, bytes, saves| chunks(kind, [Item { bytes, saves }].into_iter(), bytes);
-        let (t, f) = (chunk(Kind::Topology, 1000, 30), chunk(Kind::Features, 100, 20));
-        let chosen = |capacity| {
-            let Chosen { topology, features } = choose(Placement::Unified, &t, &f, capacity);
-            (topology.len(), features.len())
-        };
-        assert_eq!((chosen(1050), chosen(1100)), ((0, 1), (1, 1)));
+        // 10 and 5 transactions a byte, though the second chunk saves more, and 0.2 and 0.03.
+        for (topology, features) in [((100, 1000), (1000, 5000)), ((100, 20), (1000, 30))] {
+            let chunk =
+                |kind, (bytes, saves)| chunks(kind, [Item { bytes, saves }].into_iter(), bytes);
+            let (t, f) = (chunk(Kind::Topology, topology), chunk(Kind::Features, features));
+            let chosen = |capacity| {
+                let Chosen { topology, features } = choose(Placement::Unified, &t, &f, capacity);
+                (topology.len(), features.len())
+            };
+            assert_eq!((chosen(1050), chosen(1100)), ((1, 0), (1, 1)));
+        }
     }
 
     #[test]
