@@ -81,3 +81,47 @@ fn running_sums<T: Offset>(degrees: &[u32], narrow: impl Fn(u64) -> T) -> Result
     }
     Ok(sums)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arcs of each vertex, and the bytes of all offsets.
+    fn arcs(degrees: &[u32]) -> (Offsets, Vec<std::ops::Range<u64>>, u64) {
+        let total = degrees.iter().map(|&degree| u64::from(degree)).sum();
+        let offsets = Offsets::new(degrees, total).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((offsets.vertices(), offsets.total()), (degrees.len(), total));
+        let bytes = match &offsets {
+            Offsets::Narrow(sums) => size_of_val(&sums[..]),
+            Offsets::Wide(sums) => size_of_val(&sums[..]),
+        };
+        assert_eq!(bytes as u64, Offsets::bytes_of(degrees.len() as u64, total));
+        let arcs = (0..degrees.len() as u32).map(|vertex| offsets.arcs(vertex)).collect();
+        (offsets, arcs, bytes as u64)
+    }
+
+    #[test]
+    fn each_vertex_has_the_arcs_behind_those_of_the_vertices_before_it() {
+        let (_, arcs_of, bytes) = arcs(&[2, 0, 5]);
+        assert_eq!((arcs_of, bytes), (vec![0..2, 2..2, 2..7], 16));
+        assert_eq!(arcs(&[]).2, 4);
+    }
+
+    #[test]
+    fn numbers_of_four_bytes_are_enough_below_2_to_the_32_arcs() {
+        let most = u64::from(u32::MAX);
+        let (offsets, arcs_of, _) = arcs(&[u32::MAX - 1, 1]);
+        assert!(matches!(offsets, Offsets::Narrow(_)));
+        assert_eq!(arcs_of, [0..most - 1, most - 1..most]);
+        let (offsets, arcs_of, bytes) = arcs(&[u32::MAX, 1, 7]);
+        assert!(matches!(offsets, Offsets::Wide(_)));
+        assert_eq!((arcs_of, bytes), (vec![0..most, most..most + 1, most + 1..most + 8], 32));
+    }
+
+    #[test]
+    fn degrees_that_do_not_come_to_the_arcs_are_refused() {
+        let error = Offsets::new(&[2, 0, 5], 8).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(error.to_string().starts_with("cannot use the degrees: expected 8 arcs, got 7"));
+    }
+}

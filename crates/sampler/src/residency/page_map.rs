@@ -81,3 +81,83 @@ fn outside(vertex: u64, vertices: usize) -> Error {
         .expected(format!("pages of {vertices} vertices"))
         .got(format!("one that begins with vertex {vertex}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(begins: &[(u32, u32)], vertices: usize) -> PageMap {
+        let words: Vec<u64> = begins.iter().flat_map(|&(v, n)| [v.into(), n.into()]).collect();
+        let index = RowsIndex::from_words(&words).unwrap_or_else(|error| panic!("{error}"));
+        PageMap::new(&index, vertices).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Pages of several vertices, of one, and of a hub's lists; vertices around the table's entries.
+    const BEGINS: [(u32, u32); 12] = [
+        (0, 0),
+        (3, 0),
+        (3, 100),
+        (3, 200),
+        (4, 0),
+        (63, 0),
+        (64, 0),
+        (64, 7),
+        (128, 0),
+        (129, 0),
+        (400, 5),
+        (500, 0),
+    ];
+
+    #[test]
+    fn a_neighbour_is_on_the_last_page_that_begins_no_later() {
+        let map = map(&BEGINS, 600);
+        assert_eq!(map.pages(), 12);
+        for vertex in 0..600 {
+            for ordinal in [0, 1, 5, 6, 7, 8, 99, 100, 199, 200, 1000] {
+                let after = BEGINS.iter().filter(|&&begin| begin <= (vertex, ordinal)).count();
+                let page = after as u64 - 1;
+                assert_eq!(map.page(vertex, ordinal), page, "neighbour {ordinal} of {vertex}");
+                assert_eq!(map.begin(page), BEGINS[page as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_goes_on_where_the_next_page_begins_inside_it() {
+        let map = map(&BEGINS, 600);
+        let goes_on = |vertex: u32| map.goes_on(vertex, map.page(vertex, 0));
+        let lists: Vec<u32> = (0..600).filter(|&vertex| goes_on(vertex)).collect();
+        assert_eq!(lists, [3, 64, 400]);
+        assert!(map.goes_on(3, 2) && !map.goes_on(3, 3) && !map.goes_on(500, 11));
+    }
+
+    #[test]
+    fn a_look_up_searches_the_pages_of_64_vertices() {
+        let begins: Vec<(u32, u32)> = (0..4096).map(|page| (page * 2, 0)).collect();
+        let map = map(&begins, 8192);
+        for (place, pages) in map.jumps.windows(2).enumerate() {
+            let here = pages[1] - pages[0];
+            assert!(here <= 32, "{here} pages of vertices from {} on", place * 64);
+        }
+    }
+
+    #[test]
+    fn a_map_takes_no_more_bytes_than_were_counted() {
+        for vertices in [1, 63, 64, 65, 128, 600] {
+            let begins: Vec<_> = BEGINS.iter().copied().filter(|b| b.0 < vertices).collect();
+            let map = map(&begins, vertices as usize);
+            let bytes = (size_of_val(&map.begins[..]) + size_of_val(&map.jumps[..])) as u64;
+            let counted = PageMap::bytes_of(map.pages(), vertices.into());
+            assert!(bytes <= counted && counted <= bytes + 8, "{bytes} of {counted} bytes");
+        }
+    }
+
+    #[test]
+    fn pages_that_begin_outside_of_the_graph_are_refused() {
+        for begin in [[600, 0], [1 << 33, 0], [5, 1 << 32]] {
+            let index = RowsIndex::from_words(&begin).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(PageMap::new(&index, 600).unwrap_err().kind(), ErrorKind::Format);
+        }
+        assert_eq!(map(&[], 600).pages(), 0);
+    }
+}
