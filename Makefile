@@ -9,12 +9,13 @@ WHEEL ?=
 TRAIN ?= 1
 FUZZ_SECONDS ?= 120
 CRASH_ROUNDS ?= 28
+PART ?=
 DEMO_DIR ?= demo.tg
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench gpu-test
+.PHONY: help demo test check bench gpu-test mutants
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -51,6 +52,9 @@ gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WH
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)
 	$(BIN)/tiergraph bench io $(DEMO_DIR)
+
+mutants: ## How many small faults in the code that reads and keeps are caught by its crates' tests (hours; PART=cache for one part; needs cargo-mutants)
+	$(PYTHON) tools/mutants.py $(PART)
 
 # Stamps: each holds until what it is made from changes.
 

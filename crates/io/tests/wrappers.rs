@@ -147,7 +147,7 @@ fn a_read_that_failed_is_repeated_when_its_pause_has_passed() {
     scene.submit(1, 5);
     scene.submit(1, 6);
     assert_eq!(ended(&mut scene.engine, Wait::One), [(6, Some(1))]);
-    scene.calls();
+    assert_eq!(scene.calls(), "read 0 1 to 0, read 0 1 to 0, One, One", "one of each read");
     assert_eq!(ended(&mut scene.engine, Wait::No), []);
     assert_eq!((scene.calls().as_str(), scene.engine.in_flight()), ("No", 1));
 }
