@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{PAGE, TestFile, check, check_bytes, run};
 use proptest::prelude::*;
 use tiergraph_core::ErrorKind;
-use tiergraph_io::engine::{Posix, ReaderThreads, Uring, uring};
+use tiergraph_io::engine::{Posix, ReaderThreads, uring};
 use tiergraph_io::{
     Access, Destination, EngineChoice, EngineFactory, EnginePool, Extent, FileSet, Opening,
     ReadEngine, StripeSource, Wait, open_engine,
@@ -176,31 +176,6 @@ fn an_idle_engine_moves_between_threads() {
             assert_eq!(done.len(), 16, "round {round}");
         }
     }
-}
-
-#[test]
-fn a_ring_with_reads_in_flight_serves_its_own_thread_only() {
-    if let Err(reason) = uring::probe() {
-        println!("skipped: {reason}");
-        return;
-    }
-    let test = TestFile::new(4 << 20, 1, PAGE);
-    let mut engine = Uring::new(Arc::clone(&test.files), 4).unwrap();
-    (0..4)
-        .for_each(|tag| engine.submit(&mut [test.read((tag << 20) as usize, 1 << 20, tag)].into()));
-    let mut done = Vec::new();
-    engine.poll(&mut done, Wait::One).unwrap();
-    engine.submit(&mut [test.read(0, 1 << 20, 9)].into());
-    let elsewhere = std::thread::spawn(move || {
-        let error = engine.poll(&mut Vec::new(), Wait::All).unwrap_err();
-        drop(engine);
-        error
-    });
-    assert_eq!(
-        elsewhere.join().unwrap().to_string(),
-        "cannot poll an io_uring: expected the thread that polled it first, while reads are in \
-         flight, got another thread"
-    );
 }
 
 #[test]

@@ -4,11 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/scripted.rs"]
+mod scripted;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use common::{PAGE, TestFile, byte_at, run};
+use scripted::{Pages, Scripted, ended};
 use tiergraph_core::ErrorKind;
 use tiergraph_io::engine::{Fault, FaultSettings, Null, Posix};
 use tiergraph_io::{Done, Read, ReadEngine, Wait};
@@ -200,4 +203,45 @@ fn who_waits_for_one_completion_that_is_held_back_gets_it() {
     }
     engine.poll(&mut done, Wait::All).unwrap();
     assert_eq!(done.len(), 4);
+}
+
+#[test]
+fn faults_wait_below_only_while_they_hold_nothing_back() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let inner = Scripted::new(&[Pages(1); 3]);
+    let calls = Arc::clone(&inner.calls);
+    let mut engine = Fault::new(inner, Arc::clone(&test.files), FaultSettings::default());
+    assert_eq!((engine.capacity(), engine.in_flight(), engine.name()), (3, 0, "fault"));
+    engine.submit(&mut (1..4).map(|tag| test.read(0, PAGE, tag)).collect());
+    assert_eq!((ended(&mut engine, Wait::No), engine.in_flight()), (vec![], 3));
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    assert_eq!(ended(&mut engine, Wait::All), [(2, Some(1)), (3, Some(1))]);
+    assert_eq!(ended(&mut engine, Wait::One), []);
+    let reads = "read 0 1 to 0, read 0 1 to 0, read 0 1 to 0";
+    assert_eq!(calls.lock().unwrap().join(", "), format!("{reads}, No, One, All, All, One"));
+}
+
+#[test]
+fn faults_that_hold_completions_back_have_no_room_for_others_and_only_look_below() {
+    let test = TestFile::new(8 * PAGE, 1, PAGE);
+    let inner = Scripted::new(&[Pages(1); 3]);
+    let calls = Arc::clone(&inner.calls);
+    let settings = FaultSettings { seed: 1, delay_polls: 1000, ..FaultSettings::default() };
+    let mut engine = Fault::new(inner, Arc::clone(&test.files), settings);
+    let mut reads: VecDeque<Read> = (1..6).map(|tag| test.read(0, PAGE, tag)).collect();
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (2, 3));
+    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
+    let waits = std::mem::take(&mut *calls.lock().unwrap()).split_off(3);
+    assert!(waits.len() > 1 && waits[0] == "One" && waits[1..].iter().all(|wait| wait == "No"));
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (1, 3));
+    // What is held back takes a place of its own: nothing is in flight below when it is submitted.
+    let mut engine =
+        Fault::new(Null::new(Arc::clone(&test.files), 3), Arc::clone(&test.files), settings);
+    let mut reads: VecDeque<Read> = (1..6).map(|tag| test.read(0, PAGE, tag)).collect();
+    engine.submit(&mut reads);
+    assert_eq!(ended(&mut engine, Wait::No), []);
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (2, 3));
 }

@@ -3,95 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/scripted.rs"]
+mod scripted;
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{PAGE, TestFile};
-use tiergraph_core::trace::Trace;
-use tiergraph_core::{Error, Result};
-use tiergraph_io::engine::{
-    Fault, FaultSettings, ModelledDrive, Null, Posix, Retry, RetrySettings, Throttle, Traced,
-};
-use tiergraph_io::{Done, Read, ReadEngine, Wait};
-
-/// What becomes of a read.
-#[derive(Clone, Copy)]
-enum Outcome {
-    /// So many pages were read.
-    Pages(usize),
-    /// The system's error.
-    Fails(i32),
-}
-use Outcome::{Fails, Pages};
-
-/// An engine that ends one read at a time when it is waited for, as it was told, and writes its calls down.
-struct Scripted {
-    outcomes: VecDeque<Outcome>,
-    reads: VecDeque<Read>,
-    calls: Arc<Mutex<Vec<String>>>,
-}
-
-impl Scripted {
-    fn new(outcomes: &[Outcome]) -> Self {
-        let outcomes = outcomes.iter().copied().collect();
-        Self { outcomes, reads: VecDeque::new(), calls: Arc::default() }
-    }
-}
-
-impl ReadEngine for Scripted {
-    fn submit(&mut self, reads: &mut VecDeque<Read>) {
-        while self.reads.len() < 3
-            && let Some(read) = reads.pop_front()
-        {
-            let pages = [read.offset as usize, read.len, read.at].map(|bytes| bytes / PAGE);
-            self.calls
-                .lock()
-                .unwrap()
-                .push(format!("read {} {} to {}", pages[0], pages[1], pages[2]));
-            self.reads.push_back(read);
-        }
-    }
-
-    fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
-        self.calls.lock().unwrap().push(format!("{wait:?}"));
-        if wait == Wait::No {
-            return Ok(());
-        }
-        if let Some(Read { tag, to, .. }) = self.reads.pop_front() {
-            let result = match self.outcomes.pop_front().unwrap() {
-                Pages(pages) => Ok(pages * PAGE),
-                Fails(code) => {
-                    let cause = io::Error::from_raw_os_error(code);
-                    Err(Error::io("read", "it", cause))
-                }
-            };
-            done.push(Done { tag, to, result });
-        }
-        Ok(())
-    }
-
-    fn in_flight(&self) -> usize {
-        self.reads.len()
-    }
-
-    fn capacity(&self) -> usize {
-        3
-    }
-
-    fn name(&self) -> &'static str {
-        "scripted"
-    }
-}
-
-/// The tags and results of the reads that an engine ends at a poll.
-fn ended(engine: &mut impl ReadEngine, wait: Wait) -> Vec<(u64, Option<usize>)> {
-    let mut done = Vec::new();
-    engine.poll(&mut done, wait).unwrap();
-    done.into_iter().map(|done| (done.tag, done.result.ok().map(|bytes| bytes / PAGE))).collect()
-}
+use scripted::{Fails, Outcome, Pages, Scripted, ended};
+use tiergraph_io::engine::{ModelledDrive, Retry, RetrySettings, Throttle};
+use tiergraph_io::{Read, ReadEngine, Wait};
 
 /// An hour, which no test waits for.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -211,71 +133,4 @@ fn a_modelled_drive_sleeps_until_the_next_read_is_due() {
     let calls = calls.lock().unwrap().join(", ");
     // It may be due at the first poll, where this thread was kept waiting.
     assert!("read 0 1 to 0, One, No".starts_with(&calls), "{calls}");
-}
-
-#[test]
-fn faults_wait_below_only_while_they_hold_nothing_back() {
-    let test = TestFile::new(8 * PAGE, 1, PAGE);
-    let inner = Scripted::new(&[Pages(1); 3]);
-    let calls = Arc::clone(&inner.calls);
-    let mut engine = Fault::new(inner, Arc::clone(&test.files), FaultSettings::default());
-    assert_eq!((engine.capacity(), engine.in_flight(), engine.name()), (3, 0, "fault"));
-    engine.submit(&mut (1..4).map(|tag| test.read(0, PAGE, tag)).collect());
-    assert_eq!((ended(&mut engine, Wait::No), engine.in_flight()), (vec![], 3));
-    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
-    assert_eq!(ended(&mut engine, Wait::All), [(2, Some(1)), (3, Some(1))]);
-    assert_eq!(ended(&mut engine, Wait::One), []);
-    let reads = "read 0 1 to 0, read 0 1 to 0, read 0 1 to 0";
-    assert_eq!(calls.lock().unwrap().join(", "), format!("{reads}, No, One, All, All, One"));
-}
-
-#[test]
-fn faults_that_hold_completions_back_have_no_room_for_others_and_only_look_below() {
-    let test = TestFile::new(8 * PAGE, 1, PAGE);
-    let inner = Scripted::new(&[Pages(1); 3]);
-    let calls = Arc::clone(&inner.calls);
-    let settings = FaultSettings { seed: 1, delay_polls: 1000, ..FaultSettings::default() };
-    let mut engine = Fault::new(inner, Arc::clone(&test.files), settings);
-    let mut reads: VecDeque<Read> = (1..6).map(|tag| test.read(0, PAGE, tag)).collect();
-    engine.submit(&mut reads);
-    assert_eq!((reads.len(), engine.in_flight()), (2, 3));
-    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
-    let waits = std::mem::take(&mut *calls.lock().unwrap()).split_off(3);
-    assert!(waits.len() > 1 && waits[0] == "One" && waits[1..].iter().all(|wait| wait == "No"));
-    engine.submit(&mut reads);
-    assert_eq!((reads.len(), engine.in_flight()), (1, 3));
-    // What is held back takes a place of its own: nothing is in flight below when it is submitted.
-    let mut engine =
-        Fault::new(Null::new(Arc::clone(&test.files), 3), Arc::clone(&test.files), settings);
-    let mut reads: VecDeque<Read> = (1..6).map(|tag| test.read(0, PAGE, tag)).collect();
-    engine.submit(&mut reads);
-    assert_eq!(ended(&mut engine, Wait::No), []);
-    engine.submit(&mut reads);
-    assert_eq!((reads.len(), engine.in_flight()), (2, 3));
-}
-
-#[test]
-fn each_read_that_ended_is_a_span_of_its_worker() {
-    let test = TestFile::new(8 * PAGE, 1, PAGE);
-    let trace = Trace::on();
-    let mut engine = Traced::new(Scripted::new(&[Pages(1), Fails(libc::EIO)]), trace.clone(), 9);
-    assert_eq!((engine.capacity(), engine.name()), (3, "scripted"));
-    assert!(!engine.reads_when_polled());
-    let posix = Posix::new(Arc::clone(&test.files), 1);
-    assert!(Traced::new(posix, trace.clone(), 1).reads_when_polled());
-    let mut reads: VecDeque<Read> = (1..5).map(|tag| test.read(0, PAGE, tag)).collect();
-    engine.submit(&mut reads);
-    assert_eq!((reads.len(), engine.in_flight()), (1, 3));
-    let spans = || {
-        let path = test.directory.path().join("trace.json");
-        trace.write(&path).unwrap();
-        let text = std::fs::read_to_string(path).unwrap();
-        (text.matches("\"name\":\"read\"").count(), text.matches("\"tid\":9").count())
-    };
-    assert_eq!(ended(&mut engine, Wait::No), []);
-    assert_eq!(spans(), (0, 0));
-    assert_eq!(ended(&mut engine, Wait::One), [(1, Some(1))]);
-    assert_eq!(spans(), (1, 1));
-    assert_eq!(ended(&mut engine, Wait::One), [(2, None)]);
-    assert_eq!(spans(), (2, 2));
 }
