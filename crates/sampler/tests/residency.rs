@@ -7,7 +7,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Layout, adjacency, plain_batch, value};
+use common::{Layout, adjacency, mix, plain_batch, value};
 use tiergraph_cache::RankedSet;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_sampler::residency::offsets::Offsets;
@@ -15,6 +15,7 @@ use tiergraph_sampler::residency::page_map::PageMap;
 use tiergraph_sampler::{Fanout, Hotness, MiniBatch, Residency, RowStore, Topology};
 
 const PAGE: usize = 4096;
+const VERTICES: u64 = 60_000;
 
 fn used(graph: &Graph) -> u64 {
     graph.memory().budget().used()
@@ -91,19 +92,25 @@ fn the_rows_that_stay_in_memory_are_reserved_and_are_those_that_were_asked_for()
 
 #[test]
 fn a_page_or_row_is_counted_once_for_each_window_that_wants_it() {
-    let sample = Layout { dim: 0, ..Layout::mixed(true) }.build();
+    let mut edges: Vec<(u64, u64)> = (0..20_000).map(|i| (mix(i) % VERTICES, 7)).collect();
+    edges.extend((0..20_000).map(|i| (mix(i) % 2000, mix(i + (1 << 40)) % 3000)));
+    let sample = Layout { vertices: VERTICES, edges, dim: 0, ..Layout::mixed(true) }.build();
     let graph = sample.open();
     let topology = Topology::open(&graph, Direction::In, &Residency::Nothing).unwrap();
     let lists = adjacency(&graph, Direction::In);
     let fanouts = [Fanout::Most(5), Fanout::Most(3)];
+    // The last seed has neighbours on several pages.
+    let hub = (0..VERTICES as u32).max_by_key(|&vertex| lists.0[vertex as usize].len()).unwrap();
+    assert!(topology.map().goes_on(hub, topology.map().page(hub, 0)));
     let batch = |number: u32| {
-        let seeds: Vec<u32> = (0..20).map(|i| number * 20 + i).collect();
+        let seeds: Vec<u32> = (1..20).map(|i| number * 20 + i).chain([hub]).collect();
         plain_batch(&lists, &fanouts, false, (1, 0, number), &seeds)
     };
     let windows: Vec<Vec<MiniBatch>> =
         (0..6).map(|w| (0..3).map(|b| batch(w * 3 + b)).collect()).collect();
     let mut hotness = Hotness::of_one(&topology);
-    let (mut rows, mut pages) = (vec![0; 3000], vec![0; topology.map().pages() as usize]);
+    let (mut rows, mut pages) =
+        (vec![0; VERTICES as usize], vec![0; topology.map().pages() as usize]);
     for window in &windows {
         hotness.record(std::slice::from_ref(&topology), window);
         let nodes: BTreeSet<u32> =
@@ -122,6 +129,6 @@ fn a_page_or_row_is_counted_once_for_each_window_that_wants_it() {
     assert_eq!(hotness.rows[0].uses, rows);
     assert_eq!(hotness.pages[0].uses, pages);
     assert!(pages.iter().chain(&rows).any(|&uses| (2..6).contains(&uses)) && rows.contains(&0));
-    let bytes = Hotness::bytes_of(pages.len() as u64, 3000);
+    let bytes = Hotness::bytes_of(pages.len() as u64, VERTICES);
     assert_eq!(bytes, 2 * (size_of_val(&pages[..]) + size_of_val(&rows[..])) as u64);
 }
