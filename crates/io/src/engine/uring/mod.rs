@@ -33,7 +33,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, squeue, types};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use self::ring::{Setup, best_setup, build, enable, refusal, register};
+use self::ring::{Again, Setup, again, best_setup, build, enable, refusal, register};
 use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, FileSet, Memory, Read, ReadEngine, Wait};
@@ -46,9 +46,6 @@ const MAX_DEPTH: usize = 4096;
 /// A read's length is 32 bits in a ring, and Linux reads at most 2 GiB less a page at once. A
 /// longer read ends short here and is continued above.
 const MAX_READ_BYTES: usize = 1 << 30;
-
-/// How often a ring that is out of resources is tried again, a millisecond apart.
-const MAX_BUSY_TRIES: u32 = 1000;
 
 /// Reads through an io_uring of its own.
 pub struct Uring {
@@ -117,21 +114,15 @@ impl Uring {
     fn enter(&mut self, wanted: usize) -> Result<()> {
         let mut tries = 0;
         loop {
-            let error = match self.ring.submit_and_wait(wanted) {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            match error.raw_os_error() {
-                Some(libc::EINTR) => {}
-                // The kernel is short of requests or of room for completions, for a while.
-                Some(libc::EAGAIN | libc::EBUSY) if tries < MAX_BUSY_TRIES => {
+            let Err(error) = self.ring.submit_and_wait(wanted) else { return Ok(()) };
+            match again(&error, tries) {
+                Again::AtOnce => {}
+                Again::Later if !self.ring.completion().is_empty() => return Ok(()),
+                Again::Later => {
                     tries += 1;
-                    if !self.ring.completion().is_empty() {
-                        return Ok(());
-                    }
                     thread::sleep(Duration::from_millis(1));
                 }
-                _ => return Err(Error::io("submit reads to", "an io_uring", error)),
+                Again::Never => return Err(Error::io("submit reads to", "an io_uring", error)),
             }
         }
     }

@@ -8,6 +8,30 @@ use io_uring::IoUring;
 
 use crate::FileSet;
 
+/// How often a call is made again while the kernel is out of resources, a millisecond apart.
+const MAX_BUSY_TRIES: u32 = 1000;
+
+/// When a system call that failed is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    /// A signal interrupted it.
+    AtOnce,
+    /// The kernel is short of requests or of room for completions, for a while.
+    Later,
+    /// It fails for good.
+    Never,
+}
+
+/// When a call that failed by `error` is made again, after so many `tries` for which the kernel was
+/// out of resources.
+pub(super) fn again(error: &io::Error, tries: u32) -> Again {
+    match error.raw_os_error() {
+        Some(libc::EINTR) => Again::AtOnce,
+        Some(libc::EAGAIN | libc::EBUSY) if tries < MAX_BUSY_TRIES => Again::Later,
+        _ => Again::Never,
+    }
+}
+
 /// What this kernel gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Setup {
@@ -71,6 +95,17 @@ pub(super) fn register(ring: &IoUring, files: &FileSet) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_that_is_out_of_resources_is_asked_again_for_about_a_second() {
+        let again = |code, tries| again(&io::Error::from_raw_os_error(code), tries);
+        for code in [libc::EAGAIN, libc::EBUSY] {
+            assert_eq!([0, 1, 999].map(|tries| again(code, tries)), [Again::Later; 3]);
+            assert_eq!([1000, 1001].map(|tries| again(code, tries)), [Again::Never; 2]);
+        }
+        assert_eq!([0, 5000].map(|tries| again(libc::EINTR, tries)), [Again::AtOnce; 2]);
+        assert_eq!([libc::EIO, libc::EBADF].map(|code| again(code, 0)), [Again::Never; 2]);
+    }
 
     #[test]
     fn a_refusal_says_what_the_error_number_means() {
