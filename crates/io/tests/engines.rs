@@ -138,6 +138,25 @@ fn a_read_that_cannot_be_done_completes_with_its_error_and_its_buffer() {
 }
 
 #[test]
+fn what_the_system_says_of_a_read_is_told_with_the_place() {
+    let test = TestFile::new(PAGE, 1, PAGE);
+    let mut files = FileSet::with_opening(Opening::Buffered);
+    // A directory can be opened, and not be read.
+    let file = files.open(test.directory.path()).unwrap();
+    let directory = TestFile { files: Arc::new(files), file, ..TestFile::new(PAGE, 1, PAGE) };
+    for mut engine in directory.engines(2).into_iter().filter(|engine| engine.name() != "null") {
+        let done = run(&mut *engine, vec![directory.read(PAGE, PAGE, 0)], Wait::One).remove(0);
+        assert_eq!(
+            done.result.unwrap_err().to_string(),
+            format!(
+                "cannot read `{}`: expected `4096` bytes at offset `4096`: Is a directory (os error 21)",
+                test.directory.path().display()
+            )
+        );
+    }
+}
+
+#[test]
 fn dropping_an_engine_with_reads_in_flight_is_safe() {
     let test = TestFile::new(16 << 20, 1, PAGE);
     for round in 0..8 {
