@@ -86,4 +86,8 @@ fn a_read_that_is_refused_is_given_back_without_waiting_for_others() {
     let tags: Vec<u64> = done.iter().map(|done| done.tag).collect();
     assert_eq!((tags, engine.in_flight()), (vec![1, 2, 3], 0));
     check(&test, 0, PAGE, &done[2]);
+    // It takes a place until then.
+    let mut reads = (0..5).map(|tag| test.read(512, PAGE, tag)).collect();
+    engine.submit(&mut reads);
+    assert_eq!((reads.len(), engine.in_flight()), (1, 4));
 }
