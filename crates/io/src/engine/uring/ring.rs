@@ -108,6 +108,28 @@ mod tests {
     }
 
     #[test]
+    fn the_best_ring_that_the_kernel_gives_is_taken_and_files_are_registered_in_it() {
+        let Ok(plain) = IoUring::new(2) else {
+            println!("skipped: the system gives no io_uring");
+            return;
+        };
+        assert_eq!(probe(), Ok(()));
+        let deferred = build(Setup::Deferred, 2);
+        let best = if deferred.is_ok() { Setup::Deferred } else { Setup::Plain };
+        assert_eq!(best_setup(), &Ok(best));
+        // Only a deferred ring begins disabled, and is enabled once.
+        if let Ok(ring) = &deferred {
+            assert!(ring.submit().is_err());
+            assert!(enable(ring, Setup::Deferred).is_ok() && ring.submit().is_ok());
+        }
+        assert!(enable(&plain, Setup::Plain).is_ok() && plain.submit().is_ok());
+        let mut files = FileSet::new();
+        files.open("/dev/null".as_ref()).unwrap();
+        assert!(register(&plain, &files), "a kernel that gives rings registers a file");
+        assert!(!register(&plain, &files), "once");
+    }
+
+    #[test]
     fn a_refusal_says_what_the_error_number_means() {
         let said = |code| refusal(&io::Error::from_raw_os_error(code));
         assert_eq!(
