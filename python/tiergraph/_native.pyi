@@ -206,17 +206,16 @@ class Loader:
     def kept(self) -> str:
         """What is kept in memory."""
 
-    def epoch(self, number: int, first: int, rank: int, ranks: int) -> Epoch: ...
-    def epoch_of(
+    def epoch(
         self,
         number: int,
-        seeds: NDArray[np.uint64],
-        bounds: list[int],
         first: int,
         rank: int,
         ranks: int,
+        seeds: NDArray[np.uint64] | None = None,
+        bounds: list[int] | None = None,
     ) -> Epoch:
-        """The rank's batch i has the seeds (the user's ids) from `bounds[i]` to `bounds[i + 1]`."""
+        """With `seeds` (the user's ids), the rank's batch i has those `bounds[i]:bounds[i + 1]`."""
 
 class Cut:
     """The batches of an epoch that rank `rank` of `ranks` has."""
@@ -360,24 +359,14 @@ class GpuLoader:
         rank: int,
         ranks: int,
         allocate: Callable[[int, int, NDArray[np.int64]], Any],
+        seeds: NDArray[np.uint64] | None = None,
+        bounds: list[int] | None = None,
     ) -> GpuEpoch:
-        """`allocate` makes the arrays of a batch with so many nodes and edges, and these seeds.
+        """As `Loader.epoch`; `allocate` makes a batch's arrays for so many nodes, edges, and seeds.
 
         It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id` and `x`, and a
         method `filled`, called when the work that fills them was given to the stream.
         """
-
-    def epoch_of(
-        self,
-        number: int,
-        seeds: NDArray[np.uint64],
-        bounds: list[int],
-        first: int,
-        rank: int,
-        ranks: int,
-        allocate: Callable[[int, int, NDArray[np.int64]], Any],
-    ) -> GpuEpoch:
-        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
 
     def rows(self, most: int, allocate: Callable[[int, int, NDArray[np.int64]], Any]) -> GpuEpoch:
         """The features of all vertices, at most `most` at a time, as batches without edges."""

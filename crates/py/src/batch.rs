@@ -15,16 +15,11 @@ use tiergraph_sampler::{
 
 use crate::rows::{to_array, to_index};
 
-/// Bytes of the arrays of a batch: of a node its position, id and degree, and in disjoint batches its
-/// tree; of an edge its ends. Edges' numbers are handed over as they are.
-pub(crate) fn handed_over(disjoint: bool) -> HandedOver {
-    HandedOver { node_bytes: (3 + u64::from(disjoint)) * 8, edge_bytes: 2 * 8 }
-}
-
-/// Bytes of the arrays of a batch of several types: as [`handed_over`], of nodes without id and degree
-/// beside their position.
-pub(crate) fn typed_handed_over(disjoint: bool) -> HandedOver {
-    HandedOver { node_bytes: (1 + u64::from(disjoint)) * 8, edge_bytes: 2 * 8 }
+/// Bytes of the arrays of a batch: of a node its position, in a graph of one type its id and degree,
+/// and in disjoint batches its tree; of an edge its ends. Edges' numbers are handed over as they are.
+pub(crate) fn handed_over(disjoint: bool, typed: bool) -> HandedOver {
+    let of_node = if typed { 1 } else { 3 };
+    HandedOver { node_bytes: (of_node + u64::from(disjoint)) * 8, edge_bytes: 2 * 8 }
 }
 
 /// What the user calls the graph's vertices.

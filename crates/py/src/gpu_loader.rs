@@ -62,7 +62,7 @@ impl GpuLoader {
         let call = Call::new(None);
         call.run(py, || {
             let options: Options = from_json(options_json)?;
-            let loader = options.loader()?;
+            let loader = options.loader(false)?;
             let open = options.open()?;
             let mut graph = Graph::open(&path, &open)?;
             graph.set_cancel(call.cancel.clone());
@@ -118,7 +118,9 @@ impl GpuLoader {
     /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with
     /// the numbers of nodes and edges of a batch, and its seeds' places; it gives an object with the
     /// `addresses` of the arrays, and a method `filled` that is called when work was given to the
-    /// stream that fills them.
+    /// stream that fills them. Other seeds and bounds are as `Loader.epoch` has them.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    #[pyo3(signature = (number, first, rank, ranks, allocate, seeds=None, bounds=None))]
     fn epoch(
         &self,
         py: Python<'_>,
@@ -127,36 +129,16 @@ impl GpuLoader {
         rank: usize,
         ranks: usize,
         allocate: Py<PyAny>,
+        seeds: Option<PyReadonlyArray1<'_, u64>>,
+        bounds: Option<Vec<usize>>,
     ) -> PyResult<GpuEpoch> {
+        let others = seeds.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
         let begun = detached(py, || {
-            let rank = Rank::new(rank, ranks)?;
-            let inputs =
-                Inputs { seeds: &self.seeds, times: self.times.as_deref(), rank, bounds: None };
+            let others = others.map(|ids| self.graph.ids().find(ids)).transpose()?;
+            let (rank, times) = (Rank::new(rank, ranks)?, self.times.as_deref());
+            let inputs = Inputs { seeds: &self.seeds, times, rank, bounds: None };
+            let inputs = inputs.or(others.as_deref(), bounds.as_deref());
             EngineEpoch::start(self.engine.here()?, number, inputs, first)
-        })?;
-        Ok(GpuEpoch::new(begun, allocate, self.cpu.clone()))
-    }
-
-    /// As `epoch`, with these seeds (the user's ids): the rank's batch i has those from `bounds[i]` to
-    /// `bounds[i + 1]`.
-    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
-    fn epoch_of(
-        &self,
-        py: Python<'_>,
-        number: u64,
-        seeds: PyReadonlyArray1<'_, u64>,
-        bounds: Vec<usize>,
-        first: usize,
-        rank: usize,
-        ranks: usize,
-        allocate: Py<PyAny>,
-    ) -> PyResult<GpuEpoch> {
-        let seeds = seeds.as_slice()?;
-        let begun = detached(py, || {
-            let (engine, rank) = (self.engine.here()?, Rank::new(rank, ranks)?);
-            let seeds = &self.graph.ids().find(seeds)?;
-            let inputs = Inputs { seeds, times: None, rank, bounds: Some(&bounds) };
-            EngineEpoch::start(engine, number, inputs, first)
         })?;
         Ok(GpuEpoch::new(begun, allocate, self.cpu.clone()))
     }

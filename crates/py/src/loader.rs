@@ -12,8 +12,8 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::hetero::{HeteroManifest, NodeType};
 use tiergraph_graph::{Graph, HeteroGraph, OpenOptions};
 use tiergraph_sampler::{
-    Epoch as Prepared, EpochStats, GraphTypes, Inputs, Loader as Engine, MemoryPlan, Rank,
-    TypedOptions,
+    Epoch as Prepared, EpochStats, GraphTypes, Inputs, Loader as Engine, LoaderOptions, MemoryPlan,
+    Rank,
 };
 
 use crate::batch::{Names, to_dict};
@@ -40,7 +40,7 @@ struct Opened {
 struct Seeded {
     names_of_seeds: SeedNames,
     types: GraphTypes,
-    options: TypedOptions,
+    options: LoaderOptions,
     seeds: Vec<u32>,
     /// The user's names for vertices, by node type.
     names: Arc<[Names]>,
@@ -56,7 +56,7 @@ impl Seeded {
     ) -> Result<Self> {
         if HeteroManifest::is_at(path) {
             let graph = HeteroGraph::open(path, open, cancel)?;
-            let options = options.of_types(Some(graph.manifest()))?;
+            let options = options.loader(true)?;
             let names_of_seeds = SeedNames::of_types(graph.manifest(), &options.inputs);
             let seeds = names_of_seeds.find(seeds)?;
             let names = graph.nodes().iter().map(|graph| Names::of(graph));
@@ -65,7 +65,7 @@ impl Seeded {
         }
         let mut graph = Graph::open(path, open)?;
         graph.set_cancel(cancel.clone());
-        let (options, seeds) = (options.of_types(None)?, graph.ids().find(seeds)?);
+        let (options, seeds) = (options.loader(false)?, graph.ids().find(seeds)?);
         let names = Arc::from([Names::of(&graph)?]);
         let graph = Arc::new(graph);
         let types = (&graph).into();
@@ -134,13 +134,8 @@ impl Loader {
             let plan = || {
                 let graph = open(options.memory)?;
                 let inputs = graph.inputs(times.as_deref(), Rank::default());
-                let (engine, plan) = Engine::planned(
-                    graph.types.clone(),
-                    graph.options.clone(),
-                    inputs,
-                    &how,
-                    presample,
-                )?;
+                let (engine, plan) =
+                    Engine::planned(graph.types.clone(), &graph.options, inputs, &how, presample)?;
                 Ok((engine, plan, graph))
             };
             let (engine, plan, graph) = plan().map_err(|error: Error| {
@@ -151,7 +146,7 @@ impl Loader {
                 let enough = || {
                     let graph = open(None)?;
                     let inputs = graph.inputs(times.as_deref(), Rank::default());
-                    let (types, options) = (graph.types.clone(), graph.options.clone());
+                    let (types, options) = (graph.types.clone(), &graph.options);
                     Engine::enough_bytes(types, options, inputs, presample)
                 };
                 match enough() {
@@ -169,7 +164,10 @@ impl Loader {
         to_json(py, &self.here(py)?.plan)
     }
 
-    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`.
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. With other seeds than the
+    /// loader's (the user's ids), the rank's batch i has those from `bounds[i]` to `bounds[i + 1]`.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    #[pyo3(signature = (number, first, rank, ranks, seeds=None, bounds=None))]
     fn epoch(
         &self,
         py: Python<'_>,
@@ -177,35 +175,15 @@ impl Loader {
         first: usize,
         rank: usize,
         ranks: usize,
+        seeds: Option<PyReadonlyArray1<'_, u64>>,
+        bounds: Option<Vec<usize>>,
     ) -> PyResult<Epoch> {
         let opened = self.here(py)?;
+        let others = seeds.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
         let begun = detached(py, || {
+            let others = others.map(|ids| opened.graph.names_of_seeds.find(ids)).transpose()?;
             let inputs = opened.graph.inputs(opened.times.as_deref(), Rank::new(rank, ranks)?);
-            opened.engine.epoch(number, inputs, first)
-        })?;
-        Ok(opened.started(begun))
-    }
-
-    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`, with these seeds (the user's
-    /// ids): the rank's batch i has those from `bounds[i]` to `bounds[i + 1]`.
-    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
-    fn epoch_of(
-        &self,
-        py: Python<'_>,
-        number: u64,
-        seeds: PyReadonlyArray1<'_, u64>,
-        bounds: Vec<usize>,
-        first: usize,
-        rank: usize,
-        ranks: usize,
-    ) -> PyResult<Epoch> {
-        let opened = self.here(py)?;
-        let seeds = seeds.as_slice()?;
-        let begun = detached(py, || {
-            let seeds = opened.graph.names_of_seeds.find(seeds)?;
-            let rank = Rank::new(rank, ranks)?;
-            let inputs = Inputs { seeds: &seeds, times: None, rank, bounds: Some(&bounds) };
-            opened.engine.epoch(number, inputs, first)
+            opened.engine.epoch(number, inputs.or(others.as_deref(), bounds.as_deref()), first)
         })?;
         Ok(opened.started(begun))
     }

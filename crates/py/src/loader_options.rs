@@ -3,13 +3,10 @@
 use serde::Deserialize;
 use tiergraph_cache::placement::Placement;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_format::hetero::HeteroManifest;
 use tiergraph_graph::{Direction, OpenOptions};
-use tiergraph_sampler::{
-    Fanout, LoaderOptions, Plan, Resident, SampleOptions, Sharing, Strategy, Times, TypedOptions,
-};
+use tiergraph_sampler::{Fanout, LoaderOptions, Plan, SampleOptions, Sharing, Strategy, Times};
 
-use crate::batch::{handed_over, typed_handed_over};
+use crate::batch::handed_over;
 use crate::build::options::cores;
 
 /// The options of `tiergraph.NeighborLoader`; what is not given has its default.
@@ -17,7 +14,6 @@ use crate::build::options::cores;
 pub(crate) struct Options {
     pub(crate) memory: Option<u64>,
     pub(crate) io: Option<String>,
-    num_neighbors: Vec<i64>,
     disjoint: bool,
     batch_size: usize,
     shuffle: bool,
@@ -27,11 +23,7 @@ pub(crate) struct Options {
     threads: Option<usize>,
     window: Option<usize>,
     pub(crate) prefetch: Option<usize>,
-    features: Option<String>,
     share_pages: Option<bool>,
-    edge_features: Option<String>,
-    weight_attr: Option<String>,
-    time_attr: Option<String>,
     temporal_strategy: Option<String>,
     placement: Option<PlacementName>,
     /// Whether epochs may have other seeds than the first.
@@ -39,26 +31,19 @@ pub(crate) struct Options {
     seeds_vary: bool,
     pub(crate) presample: Option<usize>,
     pub(crate) multiprocessors: Option<u32>,
-    /// What loaders of heterogeneous graphs are told beside.
-    typed: Option<Typed>,
+    /// What is sampled along each edge type, of which an ordinary graph has one.
+    edges: Vec<EdgeOptions>,
+    /// The features that batches come with, by node type.
+    features: Vec<Option<String>>,
+    /// The types of the seeds, by their places among the node types.
+    inputs: Vec<usize>,
 }
 
-/// What loaders of heterogeneous graphs are told beside the options of others.
+/// What is sampled along an edge type, and which values of its edges are used, by name.
 #[derive(Deserialize)]
-struct Typed {
-    /// Of each edge type, one a hop.
-    fanouts: Vec<Vec<i64>>,
-    /// Of each node type.
-    node_features: Vec<Option<String>>,
-    /// Of each edge type, which of its columns and features are used.
-    edges: Vec<TypedEdges>,
-    /// The node types of the seeds.
-    inputs: Vec<String>,
-}
-
-/// Which values of an edge type's edges are used, by name.
-#[derive(Deserialize)]
-struct TypedEdges {
+struct EdgeOptions {
+    /// One a hop.
+    fanouts: Vec<i64>,
     weight_attr: Option<String>,
     time_attr: Option<String>,
     features: Option<String>,
@@ -84,18 +69,25 @@ impl Options {
         })
     }
 
-    pub(crate) fn loader(&self) -> Result<LoaderOptions> {
-        let fanouts = self.num_neighbors.iter().map(|&k| fanout(k)).collect::<Result<_>>()?;
-        let sample = SampleOptions {
-            fanouts,
-            disjoint: self.disjoint,
-            weights: self.weight_attr.clone(),
-            times: self.times(self.time_attr.as_deref())?,
-        };
-        let defaults = LoaderOptions::new(sample);
+    /// How a loader makes batches of a graph, which may have several types.
+    pub(crate) fn loader(&self, typed: bool) -> Result<LoaderOptions> {
+        let sample = self.edges.iter().map(|of| {
+            Ok(SampleOptions {
+                fanouts: of.fanouts.iter().map(|&k| fanout(k)).collect::<Result<_>>()?,
+                disjoint: self.disjoint,
+                weights: of.weight_attr.clone(),
+                times: self.times(of.time_attr.as_deref())?,
+                features: of.features.clone(),
+                ..SampleOptions::default()
+            })
+        });
+        let defaults = LoaderOptions::new(SampleOptions::default());
         let threads = self.threads.unwrap_or_else(cores);
         let window = self.window.unwrap_or(defaults.window);
         Ok(LoaderOptions {
+            sample: sample.collect::<Result<_>>()?,
+            features: self.features.clone(),
+            inputs: self.inputs.clone(),
             direction: match self.direction.as_deref() {
                 Some("out") => Direction::Out,
                 Some("in") | None => Direction::In,
@@ -113,44 +105,13 @@ impl Options {
             threads,
             // Every thread has a window of its own.
             prefetch: self.prefetch.unwrap_or(window.saturating_mul(threads)),
-            features: self.features.clone(),
             sharing: match self.share_pages {
                 Some(false) => Sharing::Nothing,
                 Some(true) | None => Sharing::Pages,
             },
-            edge_features: self.edge_features.clone(),
             seeds_vary: self.seeds_vary,
-            handed_over: handed_over(self.disjoint),
+            handed_over: handed_over(self.disjoint, typed),
             ..defaults
-        })
-    }
-
-    /// As [`loader`](Self::loader), for the types of a heterogeneous graph if it is one.
-    pub(crate) fn of_types(&self, types: Option<&HeteroManifest>) -> Result<TypedOptions> {
-        let batches = self.loader()?;
-        let (Some(typed), Some(types)) = (&self.typed, types) else { return Ok(batches.into()) };
-        let fanouts = typed.fanouts.iter().map(|hops| hops.iter().map(|&k| fanout(k)).collect());
-        let fanouts: Vec<Vec<Fanout>> = fanouts.collect::<Result<_>>()?;
-        let sample = fanouts.into_iter().zip(&typed.edges).map(|(fanouts, of)| {
-            let (disjoint, weights) = (self.disjoint, of.weight_attr.clone());
-            let times = self.times(of.time_attr.as_deref())?;
-            Ok(SampleOptions { fanouts, disjoint, weights, times })
-        });
-        let inputs = typed.inputs.iter().map(|name| {
-            types.node_type(name).ok_or_else(|| {
-                let names: Vec<&str> = types.node_types.iter().map(|t| t.name.as_str()).collect();
-                Error::new(ErrorKind::Input, "sample nodes of the type")
-                    .object(name)
-                    .expected(format!("one of {}", names.join(", ")))
-            })
-        });
-        Ok(TypedOptions {
-            sample: sample.collect::<Result<_>>()?,
-            resident: vec![Resident::ALL; typed.edges.len()],
-            features: typed.node_features.clone(),
-            edge_features: typed.edges.iter().map(|of| of.features.clone()).collect(),
-            inputs: inputs.collect::<Result<_>>()?,
-            batches: LoaderOptions { handed_over: typed_handed_over(self.disjoint), ..batches },
         })
     }
 

@@ -26,12 +26,12 @@ fn main() -> Result<()> {
         window: window as usize,
         threads: threads as usize,
         prefetch: (window * threads) as usize,
-        features: Some("x".into()),
+        features: vec![Some("x".into())],
         ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     };
     let every = (graph.vertices() / (batches * options.batch_size)).max(1);
     let seeds: Vec<u32> = (0..graph.vertices() as u32).step_by(every).collect();
-    let counter = LoaderOptions { features: None, ..options.clone() };
+    let counter = LoaderOptions { features: vec![None], ..options.clone() };
     let counter = Loader::new(Arc::clone(&graph), counter, &Residency::Decoded, [])?;
     let hotness = counter.presample(0, &seeds, batches)?;
     drop(counter);

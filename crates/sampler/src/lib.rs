@@ -31,7 +31,6 @@ pub use gathering::edges::{EdgeValues, Held};
 pub use gathering::matrix::{Delivery, Matrix};
 pub use options::{
     Fanout, HandedOver, LoaderOptions, PerThread, Resident, SampleOptions, Sharing, Times,
-    TypedOptions,
 };
 pub use pipeline::cut::{Cut, Rank};
 pub use pipeline::epoch::{Epoch, Prepared};

@@ -26,7 +26,7 @@ impl Fanout {
     }
 }
 
-/// What is sampled.
+/// What is sampled along the edges of one type, and what batches know of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SampleOptions {
     /// One fanout a hop, nearest hop first.
@@ -37,6 +37,10 @@ pub struct SampleOptions {
     pub weights: Option<String>,
     /// The times of edges, none later than the seed's; only for disjoint batches.
     pub times: Option<Times>,
+    /// Which features of these edges batches come with; none if not set.
+    pub features: Option<String>,
+    /// Which values of these edges stay in memory; the others are read.
+    pub resident: Resident,
 }
 
 /// Sampling by time.
@@ -59,6 +63,12 @@ pub struct Resident {
     pub numbers: bool,
 }
 
+impl Default for Resident {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
 impl Resident {
     /// All of them.
     pub const ALL: Self = Self { weights: true, times: true, numbers: true };
@@ -79,8 +89,13 @@ pub enum Sharing {
 /// How batches are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoaderOptions {
-    /// What is sampled.
-    pub sample: SampleOptions,
+    /// What is sampled along each edge type: as many hops along all.
+    pub sample: Vec<SampleOptions>,
+    /// The features that batches come with, by node type.
+    pub features: Vec<Option<String>>,
+    /// The types of the seeds, by their places among the node types. Seeds of several are numbered
+    /// through: the nodes of the first type, then those of the next.
+    pub inputs: Vec<usize>,
     /// Which neighbours: `In` for messages along edges, as PyG samples.
     pub direction: Direction,
     /// Seeds a batch; the last one may have fewer.
@@ -97,12 +112,6 @@ pub struct LoaderOptions {
     pub threads: usize,
     /// Batches that may be begun beyond a window, and not yet taken.
     pub prefetch: usize,
-    /// Which features batches come with; none if not set.
-    pub features: Option<String>,
-    /// Which features of edges batches come with; none if not set.
-    pub edge_features: Option<String>,
-    /// Which values of edges stay in memory; the others are read.
-    pub resident: Resident,
     /// Whether rows on one page share its read.
     pub sharing: Sharing,
     /// How the vertices' features are delivered.
@@ -140,10 +149,13 @@ impl LoaderOptions {
     /// Bytes of pages that a thread keeps where nobody says.
     pub(crate) const RETAIN_BYTES: usize = 16 << 20;
 
-    /// Batches of 1,024 seeds in windows of four, prepared by two threads, without features.
+    /// Batches of 1,024 seeds of a graph with one type, in windows of four, prepared by two threads,
+    /// without features.
     pub fn new(sample: SampleOptions) -> Self {
         Self {
-            sample,
+            sample: vec![sample],
+            features: vec![None],
+            inputs: vec![0],
             direction: Direction::In,
             batch_size: 1024,
             drop_last: false,
@@ -152,86 +164,12 @@ impl LoaderOptions {
             window: 4,
             threads: 2,
             prefetch: 6,
-            features: None,
-            edge_features: None,
-            resident: Resident::ALL,
             sharing: Sharing::default(),
             delivery: Delivery::default(),
             retain_bytes: Self::RETAIN_BYTES,
             seeds_vary: false,
             handed_over: HandedOver::default(),
             per_thread: PerThread::default(),
-        }
-    }
-
-    /// Refuses what makes no batches.
-    pub(crate) fn check(&self) -> Result<()> {
-        let counts =
-            [("batch_size", self.batch_size), ("window", self.window), ("threads", self.threads)];
-        for (name, count) in counts {
-            if count == 0 || u32::try_from(count).is_err() {
-                return Err(Error::new(ErrorKind::Input, "load batches with")
-                    .object(name)
-                    .expected("1 or more, below 2^32")
-                    .got(count));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How batches are made of graphs with several types.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TypedOptions {
-    /// What is sampled along each edge type: as many hops along all.
-    pub sample: Vec<SampleOptions>,
-    /// Which values of each edge type's edges stay in memory; the others are read.
-    pub resident: Vec<Resident>,
-    /// The features that batches come with, by node type.
-    pub features: Vec<Option<String>>,
-    /// The features of edges that batches come with, by edge type.
-    pub edge_features: Vec<Option<String>>,
-    /// The types of the seeds, by their places among the node types. Seeds of several are numbered
-    /// through: the nodes of the first type, then those of the next.
-    pub inputs: Vec<usize>,
-    /// Sizes, order, threads and memory. What is sampled and gathered is said above: `sample`,
-    /// `resident`, `features` and `edge_features` are not looked at.
-    pub batches: LoaderOptions,
-}
-
-impl From<LoaderOptions> for TypedOptions {
-    /// The options of a graph with one type.
-    fn from(mut batches: LoaderOptions) -> Self {
-        Self {
-            sample: vec![std::mem::take(&mut batches.sample)],
-            resident: vec![batches.resident],
-            features: vec![batches.features.take()],
-            edge_features: vec![batches.edge_features.take()],
-            inputs: vec![0],
-            batches,
-        }
-    }
-}
-
-impl From<&LoaderOptions> for TypedOptions {
-    fn from(options: &LoaderOptions) -> Self {
-        options.clone().into()
-    }
-}
-
-impl TypedOptions {
-    /// Batches of seeds of type `input` without features, as [`LoaderOptions::new`] has them, with
-    /// these fanouts along each edge type.
-    pub fn new(fanouts: Vec<Vec<Fanout>>, node_types: usize, input: usize) -> Self {
-        let edge_types = fanouts.len();
-        let sample = |fanouts| SampleOptions { fanouts, ..SampleOptions::default() };
-        Self {
-            sample: fanouts.into_iter().map(sample).collect(),
-            resident: vec![Resident::ALL; edge_types],
-            features: vec![None; node_types],
-            edge_features: vec![None; edge_types],
-            inputs: vec![input],
-            batches: LoaderOptions::new(SampleOptions::default()),
         }
     }
 
@@ -252,7 +190,16 @@ impl TypedOptions {
 
     /// Refuses what makes no batches of a graph of so many types of nodes and edges.
     pub(crate) fn check(&self, node_types: usize, edge_types: usize) -> Result<()> {
-        self.batches.check()?;
+        let counts =
+            [("batch_size", self.batch_size), ("window", self.window), ("threads", self.threads)];
+        for (name, count) in counts {
+            if count == 0 || u32::try_from(count).is_err() {
+                return Err(Error::new(ErrorKind::Input, "load batches with")
+                    .object(name)
+                    .expected("1 or more, below 2^32")
+                    .got(count));
+            }
+        }
         self.sample.iter().try_for_each(|sample| check_fanouts(&sample.fanouts))?;
         let error = || Error::new(ErrorKind::Input, "sample with the fanouts");
         if self.sample.len() != edge_types {
@@ -269,13 +216,8 @@ impl TypedOptions {
             return Err(Error::new(ErrorKind::Input, "sample disjoint batches")
                 .expected("all edge types or none to be disjoint"));
         }
-        let of_edges = [self.resident.len(), self.edge_features.len()];
-        let none = self.inputs.is_empty();
-        if self.features.len() != node_types
-            || none
-            || self.inputs.iter().any(|&input| input >= node_types)
-            || of_edges != [edge_types; 2]
-        {
+        let unknown = self.inputs.iter().any(|&input| input >= node_types);
+        if self.features.len() != node_types || self.inputs.is_empty() || unknown {
             return Err(Error::new(ErrorKind::Input, "sample nodes of the types")
                 .object(format!("{:?}", self.inputs))
                 .expected(format!("one of {node_types} types, and whose features for each")));

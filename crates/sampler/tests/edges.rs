@@ -123,6 +123,7 @@ fn ways(fanouts: &[Fanout]) -> Vec<SampleOptions> {
         disjoint,
         weights: weights.map(str::to_owned),
         times,
+        ..SampleOptions::default()
     };
     vec![
         by(Some("w"), None, false),
@@ -211,11 +212,8 @@ proptest! {
         let fanouts: Vec<Fanout> = fanouts.into_iter().map(Fanout::Most).collect();
         for options in ways(&fanouts).into_iter().filter(|options| options.times.is_some()) {
             let keep = if keep_all { Residency::Decoded } else { Residency::Nothing };
-            let options = LoaderOptions {
-                batch_size: 7,
-                edge_features: Some("attr".into()),
-                ..LoaderOptions::new(options)
-            };
+            let options = SampleOptions { features: Some("attr".into()), ..options };
+            let options = LoaderOptions { batch_size: 7, ..LoaderOptions::new(options) };
             let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
             let of_seeds: Vec<i64> = (0..seeds.len() as u64).map(time).collect();
             let inputs = Inputs { seeds: &seeds, times: Some(&of_seeds), rank: Rank::default(), bounds: None };
@@ -244,14 +242,15 @@ fn edges_come_with_their_features() {
     let layout = Layout::mixed(false);
     let sample = with_values(&layout);
     let fanouts = vec![Fanout::Most(5), Fanout::Most(3)];
-    let sampled = SampleOptions { fanouts, weights: Some("w".into()), ..Default::default() };
+    let features = Some("attr".into());
+    let weights = Some("w".into());
+    let sampled = SampleOptions { fanouts, weights, features, ..Default::default() };
     let graph = sample.open();
     let ids = user_ids(&graph);
     for features in [None, Some("x".to_owned())] {
         let options = LoaderOptions {
-            features,
+            features: vec![features],
             batch_size: 100,
-            edge_features: Some("attr".into()),
             ..LoaderOptions::new(sampled.clone())
         };
         let seeds: Vec<u32> = (0..1000).collect();
@@ -354,10 +353,11 @@ fn values_that_cannot_be_stored_or_used_are_refused() {
         disjoint,
         weights: weights.map(str::to_owned),
         times,
+        ..SampleOptions::default()
     };
     let load = |graph: &Arc<Graph>, sample: SampleOptions, edge_features: Option<&str>| {
-        let edge_features = edge_features.map(str::to_owned);
-        let options = LoaderOptions { edge_features, ..LoaderOptions::new(sample) };
+        let features = edge_features.map(str::to_owned);
+        let options = LoaderOptions::new(SampleOptions { features, ..sample });
         Loader::new(Arc::clone(graph), options, &Residency::Nothing, [])
     };
     let text = refused(load(&graph, sampled(Some("w"), None, false), None));
@@ -416,10 +416,11 @@ fn damaged_values_are_told_with_their_file() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[4096 * 3] ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    let options = LoaderOptions {
-        edge_features: Some("attr".into()),
-        ..LoaderOptions::new(SampleOptions { fanouts: vec![Fanout::All], ..Default::default() })
-    };
+    let options = LoaderOptions::new(SampleOptions {
+        fanouts: vec![Fanout::All],
+        features: Some("attr".into()),
+        ..Default::default()
+    });
     let loader = Loader::new(sample.open(), options, &Residency::Decoded, []).unwrap();
     let seeds: Vec<u32> = (0..3000).collect();
     let error = loader.epoch(0, &seeds, 0).unwrap().find_map(Result::err).unwrap();

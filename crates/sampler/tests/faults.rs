@@ -31,7 +31,7 @@ fn options() -> LoaderOptions {
     let fanouts = vec![Fanout::Most(5), Fanout::Most(3)];
     LoaderOptions {
         batch_size: 40,
-        features: Some("x".into()),
+        features: vec![Some("x".into())],
         ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     }
 }

@@ -18,7 +18,9 @@ use tiergraph_graph::{Direction, HeteroGraph, OpenOptions};
 use tiergraph_ingest::build::{BuildOptions, OrderChoice, Purpose, build};
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints, SizeHint};
-use tiergraph_sampler::{Fanout, Loader, MiniBatch, Plan, Residency, Residents, TypedOptions};
+use tiergraph_sampler::{
+    Fanout, Loader, LoaderOptions, MiniBatch, Plan, Residency, Residents, SampleOptions,
+};
 
 /// Users, items and shops; who bought what, what is like what, and what shops have.
 const NODES: [(&str, u64); 3] = [("user", 700), ("item", 900), ("shop", 3)];
@@ -71,11 +73,16 @@ fn open(path: &Path) -> Arc<HeteroGraph> {
     Arc::new(HeteroGraph::open(path, &options, &Cancel::default()).unwrap())
 }
 
-fn options(input: usize) -> TypedOptions {
-    let fanouts = vec![vec![Fanout::Most(4), Fanout::All, Fanout::Most(2)]; EDGES.len()];
-    let mut options = TypedOptions::new(fanouts, NODES.len(), input);
-    options.batches.batch_size = 5;
-    options
+fn options(input: usize) -> LoaderOptions {
+    let fanouts = vec![Fanout::Most(4), Fanout::All, Fanout::Most(2)];
+    let sample = SampleOptions { fanouts, ..SampleOptions::default() };
+    LoaderOptions {
+        sample: vec![sample.clone(); EDGES.len()],
+        features: vec![None; NODES.len()],
+        inputs: vec![input],
+        batch_size: 5,
+        ..LoaderOptions::new(sample)
+    }
 }
 
 fn batches(loader: &Loader, seeds: &[u32]) -> Vec<MiniBatch> {
@@ -101,7 +108,7 @@ fn batches_are_the_same_whatever_each_type_keeps() {
         let seeds: Vec<u32> = (0..count.min(33) as u32).rev().collect();
         let new = |keep: Residents, retain_bytes| {
             let mut options = options(input);
-            options.batches.retain_bytes = retain_bytes;
+            options.retain_bytes = retain_bytes;
             Loader::of_types(&*graph, options, keep).unwrap()
         };
         let expected = batches(&new(kept(&graph, |_, _| Residency::Decoded), 0), &seeds);
@@ -131,7 +138,7 @@ fn edges_are_edges_of_their_type() {
     let (_folder, path) = sample();
     let (graph, seeds) = (open(&path), [3, 8, 100, 899]);
     let (loader, fitted) =
-        Loader::planned(&*graph, options(1), &seeds, &Plan::default(), 2).unwrap();
+        Loader::planned(&*graph, &options(1), &seeds, &Plan::default(), 2).unwrap();
     assert!(fitted.decoded && fitted.kept_pages == fitted.pages);
     for batch in batches(&loader, &seeds) {
         for (of, &(source, destination, count)) in EDGES.iter().enumerate() {
@@ -189,7 +196,7 @@ fn seeds_of_several_types_are_numbered_through_them() {
     let first = NODES[1].1 as u32;
     let mut options = options(0);
     options.inputs = vec![1, 0];
-    options.batches.shuffle = false;
+    options.shuffle = false;
     options.sample.iter_mut().for_each(|sample| sample.disjoint = true);
     let last = first + NODES[0].1 as u32 - 1;
     let seeds = [last, 0, first, first - 1, last];
@@ -214,7 +221,7 @@ fn seeds_of_several_types_are_numbered_through_them() {
     );
     let error = new(Residency::Nothing).epoch(0, &[last + 1], 0).unwrap_err();
     assert!(error.to_string().contains(&format!("expected one of {} ", last + 1)), "{error}");
-    let planned = Loader::planned(&*graph, options.clone(), &seeds, &Plan::default(), 2).unwrap();
+    let planned = Loader::planned(&*graph, &options, &seeds, &Plan::default(), 2).unwrap();
     assert!(
         planned.1.most_nodes >= batch.node_count() && planned.1.most_edges >= batch.edge_count()
     );

@@ -29,7 +29,7 @@ fn options() -> LoaderOptions {
     LoaderOptions {
         batch_size: 50,
         seed: 9,
-        features: Some("x".into()),
+        features: vec![Some("x".into())],
         ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     }
 }
@@ -97,7 +97,7 @@ fn the_same_batches_whatever_prepares_them() {
             }
             // And they are the sampler's.
             let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
-            let mut sampler = Sampler::new(graph.vertices(), &options().sample).unwrap();
+            let mut sampler = Sampler::new(graph.vertices(), &options().sample[0]).unwrap();
             let key = EpochKey::new(9, EPOCH, Purpose::Sample);
             for batch in expected.unwrap() {
                 let (seeds, mut twin) =
@@ -245,7 +245,10 @@ fn odd_epochs() {
         assert_eq!(count(LoaderOptions { drop_last: true, ..in_order.clone() }, &few), [50, 50]);
         assert_eq!(count(LoaderOptions { batch_size: 1000, ..in_order.clone() }, &few), [120]);
         assert!(count(in_order.clone(), &[]).is_empty());
-        assert_eq!(count(LoaderOptions { features: None, ..in_order.clone() }, &few).len(), 3);
+        assert_eq!(
+            count(LoaderOptions { features: vec![None], ..in_order.clone() }, &few).len(),
+            3
+        );
         let error = |options: LoaderOptions| {
             Loader::new(Arc::clone(&graph), options, &Residency::Nothing, [])
                 .unwrap_err()
@@ -256,7 +259,7 @@ fn odd_epochs() {
             error(none),
             "cannot load batches with `batch_size`: expected 1 or more, below 2^32, got 0"
         );
-        let missing = LoaderOptions { features: Some("y".into()), ..in_order.clone() };
+        let missing = LoaderOptions { features: vec![Some("y".into())], ..in_order.clone() };
         assert!(error(missing).starts_with("cannot use the features `y`"));
         let loader = Loader::new(Arc::clone(&graph), in_order, &Residency::Nothing, []).unwrap();
         let outside = loader.epoch(0, &[3000], 0).unwrap_err();

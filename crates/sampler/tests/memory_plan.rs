@@ -23,7 +23,7 @@ fn options(features: bool) -> LoaderOptions {
         window: 1,
         prefetch: 1,
         threads: 1,
-        features: features.then(|| "x".into()),
+        features: vec![features.then(|| "x".into())],
         ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
     }
 }
@@ -38,7 +38,7 @@ fn more_memory_keeps_more_and_changes_no_batch() {
         for memory in [38 << 20, 44 << 20, 160 << 20] {
             let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
             let (loader, fitted) =
-                Loader::planned(&graph, options(true), &seeds, &Plan::default(), usize::MAX)
+                Loader::planned(&graph, &options(true), &seeds, &Plan::default(), usize::MAX)
                     .unwrap();
             assert!(graph.memory().budget().used() <= memory);
             assert_eq!((fitted.rows, fitted.kept_pages <= fitted.pages), (3000, true));
@@ -92,7 +92,8 @@ fn without_features_no_row_is_kept() {
     let graph = Layout::mixed(true).build();
     let graph = graph.open();
     let seeds = [1, 2, 3];
-    let (_, fitted) = Loader::planned(&graph, options(false), &seeds, &Plan::default(), 2).unwrap();
+    let (_, fitted) =
+        Loader::planned(&graph, &options(false), &seeds, &Plan::default(), 2).unwrap();
     assert_eq!((fitted.rows, fitted.kept_rows, fitted.decoded), (0, 0, true));
 }
 
@@ -145,7 +146,7 @@ fn a_loader_in_its_least_memory_ends_every_epoch() {
                 batch_size: 20,
                 window: 4,
                 threads: 2,
-                features: Some("x".into()),
+                features: vec![Some("x".into())],
                 ..LoaderOptions::new(way)
             };
             let open = |memory| sample.open_as(&OpenOptions { memory, ..small() });

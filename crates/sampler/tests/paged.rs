@@ -36,6 +36,7 @@ fn by(weights: bool, times: Option<Choice>) -> SampleOptions {
         disjoint: times.is_some(),
         weights: weights.then(|| "w".into()),
         times: times.map(|strategy| Times { name: "time".into(), strategy }),
+        ..SampleOptions::default()
     }
 }
 
@@ -100,7 +101,8 @@ fn what_is_read_makes_the_same_batches() {
             for keep in [Residency::Decoded, Residency::Pages(vec![0, 2]), Residency::Nothing] {
                 for retain_bytes in [0, 8 << 10, 16 << 20] {
                     let resident = Resident::NONE;
-                    let options = LoaderOptions { resident, retain_bytes, ..options(way.clone()) };
+                    let way = SampleOptions { resident, ..way.clone() };
+                    let options = LoaderOptions { retain_bytes, ..options(way.clone()) };
                     let loader = Loader::new(Arc::clone(&graph), options, &keep, []).unwrap();
                     let (found, stats) = epoch(&loader, &seeds).unwrap();
                     assert!(found == expected, "{way:?} {keep:?} {retain_bytes}");
@@ -122,7 +124,8 @@ fn numbers_are_read_of_the_chosen_arcs_only() {
     let sample = with_values(&layout(true));
     let graph = sample.open();
     let resident = Resident { numbers: false, ..Resident::ALL };
-    let options = LoaderOptions { resident, threads: 1, window: 100, ..options(by(false, None)) };
+    let way = SampleOptions { resident, ..by(false, None) };
+    let options = LoaderOptions { threads: 1, window: 100, ..options(way) };
     let loader = Loader::new(graph, options, &Residency::Decoded, []).unwrap();
     let (batches, stats) = epoch(&loader, &[5, 6, 70]).unwrap();
     let arcs = batches.iter().flat_map(|(batch, ..)| batch.edges[0].e_id.iter());
@@ -141,7 +144,7 @@ fn a_hub_of_many_pages_is_chosen_from() {
     let hub = graph.ids().find(&[0]).unwrap();
     for way in ways() {
         let load = |resident| {
-            let options = LoaderOptions { resident, ..options(way.clone()) };
+            let options = options(SampleOptions { resident, ..way.clone() });
             Loader::new(Arc::clone(&graph), options, &Residency::Nothing, []).unwrap()
         };
         let (expected, _) = epoch(&load(Resident::ALL), &hub).unwrap();
@@ -180,7 +183,7 @@ proptest! {
         let (expected, _) = epoch(&kept, &seeds).unwrap();
         let memory = Some(mebibytes << 20);
         let graph = sample.open_as(&OpenOptions { memory, ..small() });
-        let timed = options.sample.times.is_some();
+        let timed = options.sample[0].times.is_some();
         let until: Vec<i64> = vec![0; seeds.len()];
         let inputs = Inputs { seeds: &seeds, times: timed.then_some(&until), rank: Rank::default(), bounds: None };
         let (loader, fitted) =
@@ -190,7 +193,8 @@ proptest! {
         prop_assert!(graph.memory().budget().used() <= mebibytes << 20);
         let keep = vec![Residency::Decoded, Residency::Pages(vec![0]), Residency::Nothing].swap_remove(keep);
         let resident = Resident { weights, times, numbers };
-        let options = LoaderOptions { resident, retain_bytes, ..options };
+        let way = SampleOptions { resident, ..options.sample[0].clone() };
+        let options = LoaderOptions { sample: vec![way], retain_bytes, ..options };
         let loader = Loader::new(sample.open(), options, &keep, []).unwrap();
         let (found, _) = epoch(&loader, &seeds).unwrap();
         prop_assert!(found == expected, "{keep:?} {resident:?} {retain_bytes}");
@@ -229,7 +233,7 @@ fn less_memory_keeps_fewer_columns_and_changes_no_batch() {
 }
 
 fn stored(graph: Arc<Graph>, way: SampleOptions) -> Loader {
-    let options = LoaderOptions { resident: Resident::NONE, ..options(way) };
+    let options = options(SampleOptions { resident: Resident::NONE, ..way });
     Loader::new(graph, options, &Residency::Decoded, []).unwrap()
 }
 
@@ -285,7 +289,7 @@ fn drives_that_fail_end_the_epoch_and_passing_faults_do_not() {
     assert!(found == expected);
     // Neighbours are read too, so that the loader can be made at all.
     let settings = FaultSettings { lasting: 0.3, seed: 5, ..FaultSettings::default() };
-    let options = LoaderOptions { resident: Resident::NONE, ..options(way) };
+    let options = options(SampleOptions { resident: Resident::NONE, ..way });
     let loader = Loader::new(faulty(settings, 2), options, &Residency::Nothing, []).unwrap();
     let error = epoch(&loader, &seeds).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");

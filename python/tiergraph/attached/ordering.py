@@ -62,7 +62,9 @@ def order_features(
         seeds = seeds_of(graph, input_nodes)
     options = {
         "by": by,
-        "num_neighbors": list(num_neighbors),
+        "edges": [{"fanouts": list(num_neighbors)}],
+        "features": [None],
+        "inputs": [0],
         "batch_size": batch_size,
         "window": window,
         "direction": direction,

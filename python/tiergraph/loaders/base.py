@@ -10,11 +10,13 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
+from .. import _native, pyg
 from ..arguments.calls import checked_class
 from ..errors import InputError
 from ..graph import Graph
 from ..handles import without
+from .making import BatchMaker
+from .options import LoaderOptions, check_device
 from .ranks import Rank
 from .source import Batches, Progress, Source
 
@@ -30,6 +32,8 @@ class Loader(ABC):
     more. It can be pickled, and used in forked processes, as `Graph` can.
     """
 
+    maker: BatchMaker
+    """Makes its batches; set by what is made of this class."""
     batch_size: int
     epoch: int
     """The number of the epoch that the next `iter()` begins."""
@@ -39,12 +43,15 @@ class Loader(ABC):
     def __init__(
         self,
         graph: Graph,
+        options: LoaderOptions,
         batch_size: int,
         drop_last: bool,
         share: Rank,
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.graph, self.transform = graph, transform
+        pyg.geometric("data")
+        check_device(options.device or "cpu")
+        self.graph, self._options, self.transform = graph, options, transform
         self.batch_size = batch_size
         self.epoch = 0
         self.last_epoch = {}
@@ -63,17 +70,16 @@ class Loader(ABC):
     def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
         """Begins an epoch at the rank's batch `first`."""
 
-    @abstractmethod
     def kept(self) -> dict[str, Any]:
-        """What is kept in memory: pages of neighbours and rows of features, of how many."""
+        """What is kept in memory: pages of neighbours and rows of features, of how many.
 
-    @abstractmethod
+        On a GPU, also how many multiprocessors prepare batches.
+        """
+        return self.maker.kept()
+
     def _seed(self) -> int:
         """What everything random follows from."""
-
-    @abstractmethod
-    def _release(self) -> None:
-        """Lets go of what this loader opened."""
+        return self._options.seed or 0
 
     def __len__(self) -> int:
         """Batches of an epoch; of a rank's share, where there are several."""
@@ -130,7 +136,7 @@ class Loader(ABC):
         for batches in list(self._running):
             if batches.is_here():
                 batches.close()
-        self._release()
+        self.maker.close()
 
     def __enter__(self) -> Self:
         return self

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from ..graph import Graph
-    from .collate import NodeCollate
+    from .collate import Collate
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,18 @@ class GpuPart:
         times: NDArray[np.int64] | None,
         device: str,
         device_memory: int | None,
-        collate: NodeCollate,
+        collate: Collate,
         sampled_on_cpu: bool,
     ) -> None:
         find_libraries()
         torch = pyg.torch()
         self._device = pyg.device(device)
-        name = options["features"]
+        name = options["features"][0]
         self._dim = 0 if name is None else graph.features[name].shape[1]
         given = graph.path, json.dumps(options), seeds, times
         self._native = _native.GpuLoader(*given, self._device.index, device_memory, sampled_on_cpu)
         self._collate, self.sampled_on_cpu = collate, sampled_on_cpu
-        labels = collate.labels
+        labels = collate.labels.get(None)
         placed = self.placed()
         why = placed.get("multiprocessors_why")
         if why is not None:
@@ -115,21 +115,17 @@ class GpuPart:
         placed: dict[str, Any] = json.loads(self._native.placed())
         return placed | (json.loads(self._native.kept_to_sample()) or {})
 
-    def epoch(self, epoch: int, first: int, rank: int, ranks: int) -> _native.GpuEpoch:
-        """The batches of a rank's epoch, from batch `first` on."""
-        return self._native.epoch(epoch, first, rank, ranks, self._allocate)
-
-    def epoch_of(
+    def epoch(
         self,
         epoch: int,
-        seeds: NDArray[np.uint64],
-        bounds: list[int],
         first: int,
         rank: int,
         ranks: int,
+        seeds: NDArray[np.uint64] | None = None,
+        bounds: list[int] | None = None,
     ) -> _native.GpuEpoch:
-        """A rank's epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`."""
-        return self._native.epoch_of(epoch, seeds, bounds, first, rank, ranks, self._allocate)
+        """The batches of a rank's epoch, as `_native.GpuLoader` has them."""
+        return self._native.epoch(epoch, first, rank, ranks, self._allocate, seeds, bounds)
 
     def rows(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The features of all vertices, at most `most` at a time: `(positions, rows)` on the GPU.
@@ -178,7 +174,7 @@ class GpuPart:
             data.num_sampled_nodes = native["num_sampled_nodes"]
             data.num_sampled_edges = native["num_sampled_edges"]
         else:
-            data = moved(self._collate.sampled(by_cpu), self._device)
+            data = moved(self._collate(by_cpu, known=False), self._device)
         if self._dim > 0:
             data.x = buffers.x
         if self._labels is not None:

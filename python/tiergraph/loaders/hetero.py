@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..arguments.calls import taking
 from ..arguments.dataloader import take
 from .node import NeighborLoader
@@ -36,5 +34,4 @@ class HeteroNeighborLoader(NeighborLoader):
     graph; this takes no other.
     """
 
-    def _takes_types(self, graph: Any) -> bool:
-        return True
+    typed = True

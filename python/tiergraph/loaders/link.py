@@ -20,13 +20,14 @@ from ..arguments.checks import one
 from ..arguments.dataloader import take
 from ..errors import InputError
 from ..graph import Graph
-from ..hetero import EdgeType, HeteroGraph, is_hetero, open_hetero
-from ..inputs import Chosen, PathLike, Placement, check_sampling, graph_of, not_a_batch_size
+from ..hetero import EdgeType, HeteroGraph
+from ..inputs import Chosen, PathLike, Placement, check_sampling, not_a_batch_size
 from .base import Loader, places_of
 from .ends import LinkEnds, links_of, typed_links_of
+from .given import opened
 from .making import BatchMaker
 from .moving import to_device
-from .options import Fanouts, LoaderOptions, Sampling, check_device
+from .options import Fanouts, LoaderOptions, Sampling
 from .ordinary import OrdinaryInput
 from .ranks import Rank
 from .source import Source
@@ -51,6 +52,15 @@ class Negatives:
 
     mode: Literal["binary", "triplet"]
     amount: float
+
+    @property
+    def ends(self) -> int:
+        """Ends that each is drawn: both, or the target that comes to a given source."""
+        return 2 if self.mode == "binary" else 1
+
+    def beside(self, links: int) -> int:
+        """How many there are beside so many links."""
+        return math.ceil(links * self.amount)
 
     @classmethod
     def of(cls, given: Any, ratio: float | None) -> Negatives | None:
@@ -165,54 +175,36 @@ class LinkNeighborLoader(Loader):
         check_sampling(replace, subgraph_type)
         _check_no_times(edge_label_time, time_attr, temporal_strategy)
         self._negatives = Negatives.of(neg_sampling, neg_sampling_ratio)
-        self._owned: Graph | HeteroGraph | None = None
-        """The graph, where this opened it."""
+        found, owned = opened(graph)
         self._edge_type: EdgeType | None = None
         """Of a heterogeneous graph: what the links are of."""
-        typed: HeteroGraph | None = None
-        if not isinstance(graph, Graph) and is_hetero(graph):
-            typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
-            self._owned = None if typed is graph else typed
-            self._edge_type, self._links = typed_links_of(typed, edge_label_index)
-            self._between = LinkEnds.of_types(typed, self._edge_type)
-            of_seeds = typed[self._edge_type[0]]
+        if isinstance(found, Graph):
+            of_seeds, self._links = found, links_of(edge_label_index)
+            self._between = LinkEnds.of_graph(found)
         else:
-            of_seeds = graph_of(graph)
-            self._owned = None if of_seeds is graph else of_seeds
-            self._links = links_of(edge_label_index)
-            self._between = LinkEnds.of_graph(of_seeds)
+            self._edge_type, self._links = typed_links_of(found, edge_label_index)
+            of_seeds = found[self._edge_type[0]]
+            self._between = LinkEnds.of_types(found, self._edge_type)
         self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
         self._shuffle, self._disjoint = shuffle, disjoint
-        self._options = LoaderOptions.of(given)
-        pyg.geometric("data")
-        check_device(self._options.device or "cpu")
-        share = Rank(rank, world_size)
-        super().__init__(of_seeds, batch_size, drop_last, share, transform)
+        options, share = LoaderOptions.of(given), Rank(rank, world_size)
+        super().__init__(of_seeds, options, batch_size, drop_last, share, transform)
         seeds, _ = self._seeds_of(0, self._order(0), self._cut())
         own = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
-        ends = Sampling.of(given, **own, rank=Rank(0, 1))
-        given_ends: OrdinaryInput | TypedInput
-        if typed is not None and self._edge_type is not None:
-            types = list(dict.fromkeys(self._edge_type[::2]))
-            given_ends = TypedInput(typed, seeds, None, ends, self._options, types)
+        of = owned, seeds, None, Sampling.of(given, **own, rank=Rank(0, 1)), options
+        if isinstance(found, Graph):
+            self.maker = BatchMaker(OrdinaryInput(found, *of), options, seeds_vary=True)
         else:
-            given_ends = OrdinaryInput(self.graph, seeds, None, ends, self._options)
-        self._maker = BatchMaker(given_ends, self._options, seeds_vary=True)
+            ends = TypedInput(found, *of, list(dict.fromkeys((self._edge_type or ())[::2])))
+            self.maker = BatchMaker(ends, options, seeds_vary=True)
 
     @property
     def negatives(self) -> Negatives | None:
         """How many links are made up for each one given, and how."""
         return self._negatives
 
-    def kept(self) -> dict[str, Any]:
-        """What is kept in memory: pages of neighbours and rows of features, of how many."""
-        return self._maker.kept()
-
     def _inputs(self) -> int:
         return int(self._links.shape[1])
-
-    def _seed(self) -> int:
-        return self._options.seed or 0
 
     def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
         order, cut = self._order(epoch), self._cut()
@@ -222,21 +214,15 @@ class LinkNeighborLoader(Loader):
             links = self._batch(epoch, order, cut, native["number"] // rank[1])
             return self._transformed(self._with_links(data, links))
 
-        return self._maker.epoch_of(epoch, seeds, bounds, first, rank, finish)
+        return self.maker.epoch(epoch, first, rank, finish, seeds, bounds)
 
     def _most_seeds(self) -> int:
         """The most ends that a batch of links and negatives may have, in any epoch."""
         links = min(self.batch_size, max(self._inputs(), 1))
         ends = 2 * links
         if self._negatives is not None:
-            each = 2 if self._negatives.mode == "binary" else 1
-            ends += each * math.ceil(links * self._negatives.amount)
+            ends += self._negatives.ends * self._negatives.beside(links)
         return ends if self._disjoint else max(1, min(ends, self._between.vertices))
-
-    def _release(self) -> None:
-        self._maker.close()
-        if self._owned is not None:
-            self._owned.close()
 
     def _order(self, epoch: int) -> Places:
         """The links' numbers in the order of an epoch."""
@@ -255,8 +241,7 @@ class LinkNeighborLoader(Loader):
         chosen = places_of(cut, batch, order)
         source, target = self._links[:, chosen]
         if self._negatives is not None:
-            count = math.ceil(len(chosen) * self._negatives.amount)
-            ends = 2 if self._negatives.mode == "binary" else 1
+            count, ends = self._negatives.beside(len(chosen)), self._negatives.ends
             words = self._draws(epoch, cut.number(batch), ends * count) >> np.uint64(32)
             words = words.reshape(ends, count)
             target = np.concatenate([target, self._drawn(1, words[-1])])

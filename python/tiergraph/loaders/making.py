@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,14 @@ from ..arguments.calls import warn
 from ..arguments.sizes import to_bytes
 from ..errors import BudgetError, FallbackWarning
 from ..handles import Handle
+from .collate import Finish
+from .given import LoaderInput
 from .gpu import GpuPart
 from .moving import Moved
 from .options import LoaderOptions
 from .ordinary import OrdinaryInput
 from .shrinking import notes_of
 from .source import Source
-from .typed import TypedInput
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,7 @@ class BatchMaker:
 
     def __init__(
         self,
-        given: OrdinaryInput | TypedInput,
+        given: LoaderInput,
         options: LoaderOptions,
         seeds_vary: bool = False,
     ) -> None:
@@ -92,35 +93,22 @@ class BatchMaker:
         return why
 
     def epoch(
-        self, epoch: int, first: int, rank: tuple[int, int], transformed: Callable[[Any], Any]
-    ) -> Source | Moved:
-        """The batches of an epoch; `transformed` gets each."""
-        native = self.open().epoch(epoch, first, *rank)
-        return self._collated(native, lambda _, data: transformed(data))
-
-    def epoch_of(
         self,
         epoch: int,
-        seeds: NDArray[np.uint64],
-        bounds: list[int],
         first: int,
         rank: tuple[int, int],
-        finish: Callable[[Any, Any], Any],
+        finish: Finish,
+        seeds: NDArray[np.uint64] | None = None,
+        bounds: list[int] | None = None,
     ) -> Source | Moved:
-        """An epoch whose batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
+        """The batches of an epoch as PyG's data, where they are to be handed over.
 
-        `finish` gets each native batch and its data.
+        With `seeds` other than those given, batch i has those from `bounds[i]` to `bounds[i + 1]`.
         """
-        native = self.open().epoch_of(epoch, seeds, bounds, first, *rank)
-        return self._collated(native, finish)
-
-    def _collated(
-        self, native: _native.Epoch | _native.GpuEpoch, finish: Callable[[Any, Any], Any]
-    ) -> Source | Moved:
-        """The batches as PyG's data, where they are to be handed over."""
         part = self.open()
+        native = part.epoch(epoch, first, *rank, seeds, bounds)
         collate = part.collate if isinstance(part, GpuPart) else self._given.collate
-        source = Source.collated(native, lambda batch: finish(batch, collate(batch)))
+        source = Source(native, lambda batch: finish(batch, collate(batch)))
         return source if self._device is None else Moved(source, self._device)
 
     def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:

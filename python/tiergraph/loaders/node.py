@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import pyg
 from ..arguments.calls import taking
 from ..arguments.checks import arguments
 from ..arguments.dataloader import take
 from ..graph import Graph
-from ..hetero import HeteroGraph, is_hetero
+from ..hetero import HeteroGraph
 from ..inputs import Chosen, PathLike, Placement, check_sampling
 from .base import Loader
+from .given import LoaderInput, opened
 from .making import BatchMaker
-from .options import Fanouts, LoaderOptions, Sampling, check_device
+from .options import Fanouts, LoaderOptions, Sampling
 from .ordinary import OrdinaryInput
 from .source import Source
 from .typed import TypedInput
@@ -109,6 +109,8 @@ class NeighborLoader(Loader):
 
     seeds_vary: ClassVar[bool] = False
     """Whether epochs have other seeds than those that the loader is made with."""
+    typed: ClassVar[bool] = False
+    """Whether it takes graphs whose nodes and edges have types alone."""
 
     @arguments(num_neighbors=None)
     def __init__(
@@ -149,29 +151,20 @@ class NeighborLoader(Loader):
     ) -> None:
         given = locals()
         check_sampling(replace, subgraph_type)
-        how, self._options = Sampling.of(given), LoaderOptions.of(given)
-        pyg.geometric("data")
-        check_device(self._options.device or "cpu")
-        kind = TypedInput if self._takes_types(graph) else OrdinaryInput
-        self.given = kind(graph, input_nodes, input_time, how, self._options)
-        super().__init__(self.given.graph, how.batch_size, how.drop_last, how.rank, transform)
-        self.maker = BatchMaker(self.given, self._options, self.seeds_vary)
-
-    def _takes_types(self, graph: Any) -> bool:
-        """Whether the graph's nodes and edges have types."""
-        return is_hetero(graph)
+        how, options = Sampling.of(given), LoaderOptions.of(given)
+        found, owned = opened(graph, self.typed)
+        of = owned, input_nodes, input_time, how, options
+        self.given: LoaderInput = (
+            OrdinaryInput(found, *of) if isinstance(found, Graph) else TypedInput(found, *of)
+        )
+        share = how.batch_size, how.drop_last, how.rank
+        super().__init__(self.given.graph, options, *share, transform)
+        self.maker = BatchMaker(self.given, options, self.seeds_vary)
 
     @property
     def seeds(self) -> NDArray[np.uint64]:
         """The seeds of an epoch, as vertex ids."""
         return self.given.seeds
-
-    def kept(self) -> dict[str, Any]:
-        """What is kept in memory: pages of neighbours and rows of features, of how many.
-
-        On a GPU, also how many multiprocessors prepare batches.
-        """
-        return self.maker.kept()
 
     def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
         """The features of all vertices where batches are made on a GPU; None where they are not.
@@ -184,11 +177,5 @@ class NeighborLoader(Loader):
     def _inputs(self) -> int:
         return len(self.seeds)
 
-    def _seed(self) -> int:
-        return self._options.seed or 0
-
     def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
-        return self.maker.epoch(epoch, first, rank, self._transformed)
-
-    def _release(self) -> None:
-        self.maker.close()
+        return self.maker.epoch(epoch, first, rank, lambda _, data: self._transformed(data))

@@ -43,16 +43,18 @@ class Sampling:
         return self.disjoint or self.time_attr is not None
 
     def native(self) -> dict[str, Any]:
-        """What the native part is told of it, beside the fanouts."""
+        """What the native part is told of it, beside what goes by edge type."""
         return {
             "batch_size": self.batch_size,
             "shuffle": self.shuffle,
             "drop_last": self.drop_last,
             "disjoint": self.has_trees,
-            "weight_attr": self.weight_attr,
-            "time_attr": self.time_attr,
             "temporal_strategy": self.temporal_strategy,
         }
+
+    def values(self) -> dict[str, str | None]:
+        """The values of edges that are sampled by, by name."""
+        return {"weight_attr": self.weight_attr, "time_attr": self.time_attr}
 
 
 @dataclass(frozen=True)

@@ -17,22 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Source:
-    """A native epoch, and what takes its next batch as it is handed over; None after the last."""
+    """A native epoch, and what makes PyG's data of the arrays of its batches."""
 
     native: _native.Epoch | _native.GpuEpoch
-    next: Callable[[], Any | None]
+    collate: Callable[[Any], Any]
 
-    @classmethod
-    def collated(
-        cls, native: _native.Epoch | _native.GpuEpoch, collate: Callable[[Any], Any]
-    ) -> Source:
-        """Batches whose arrays `collate` makes PyG's data of."""
-
-        def next_batch() -> Any | None:
-            batch = native.next()
-            return None if batch is None else collate(batch)
-
-        return cls(native, next_batch)
+    def next(self) -> Any | None:
+        """The next batch as it is handed over; None after the last."""
+        batch = self.native.next()
+        return None if batch is None else self.collate(batch)
 
     def stats(self) -> dict[str, Any]:
         """What was done so far: bytes by tier, pages, seconds by stage."""
@@ -41,7 +34,6 @@ class Source:
 
     def close(self) -> None:
         """Stops what prepares further batches."""
-        self.next = lambda: None
         self.native.close()
 
 

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from ..arguments.checks import one
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
-from ..handles import without
-from ..hetero import EdgeType, HeteroGraph, open_hetero
-from ..inputs import Chosen, labels_of, not_a_batch_size, seeds_of, times_of
-from .collate import TypedCollate
+from ..hetero import EdgeType, HeteroGraph
+from ..inputs import Chosen, edge_features_in, labels_of, not_a_batch_size
+from .collate import ByType, Collate
+from .given import LoaderInput
 from .options import LoaderOptions, Sampling
-from .values import ValuesUsed
 
 
-class TypedInput:
+class TypedInput(LoaderInput):
     """A heterogeneous graph, the seeds of one of its types, and what batches of them have."""
 
     not_on_gpu = "the GPU's sampler has no graphs of several types yet"
-    gathered_on_gpu = False
+    opened: HeteroGraph
 
     def __init__(
         self,
-        graph: Any,
-        input_nodes: Any,
+        graph: HeteroGraph,
+        owned: bool,
+        chosen: Any,
         input_time: Any,
         how: Sampling,
         options: LoaderOptions,
@@ -39,82 +39,87 @@ class TypedInput:
         _check_supported(options)
         if input_time is not None and np.ndim(input_time) == 0:
             raise not_a_batch_size("input_time", "None", input_time)
-        self._how, self._options, self._input_time = how, options, input_time
-        self._owned = not isinstance(graph, HeteroGraph)
-        self.typed = graph if isinstance(graph, HeteroGraph) else open_hetero(graph)
-        self._values = ValuesUsed.of(self.typed, how, options)
-        self._ends = list(ends)
-        self.input_type, self._input_nodes = (
-            (self._ends[0], input_nodes) if ends else _input(self.typed, input_nodes)
-        )
-        self.graph = self.typed[self.input_type]
-        if not ends and not isinstance(self._input_nodes, str | None):
-            self._input_nodes = self.seeds
-        # What cannot be loaded is told at once.
-        _ = self.seeds, self.collate, self.times
-
-    @property
-    def path(self) -> str:
-        """Where the graph is."""
-        return self.typed.path
+        self._edges = _edges(graph, how, options)
+        self._inputs, self._numbered = list(ends), bool(ends)
+        if not ends:
+            name, chosen = _input(graph, chosen)
+            self._inputs = [name]
+        of_seeds = graph[self._inputs[0]]
+        super().__init__(graph, owned, of_seeds, chosen, input_time, how, options)
 
     @cached_property
     def seeds(self) -> NDArray[np.uint64]:
         """The seeds of an epoch, as nodes of their type."""
-        if self._ends:
-            return np.ascontiguousarray(self._input_nodes, dtype=np.uint64)
-        return seeds_of(self.graph, self._input_nodes)
+        if self._numbered:
+            return np.ascontiguousarray(self._chosen, dtype=np.uint64)
+        return super().seeds
 
     @cached_property
-    def collate(self) -> TypedCollate:
+    def collate(self) -> Collate:
         """What makes PyG's data of a batch's arrays."""
-        how, typed = self._how, self.typed
-        return TypedCollate(
+        typed, time = self.opened, self._how.time_attr
+        timed = [t for t in typed.node_types if time in typed.node_info(t)["node_times"]]
+        return Collate(
             typed.node_types,
             typed.edge_types,
-            labels=_labels(typed, self._options.labels),
-            node_times=_node_times(typed, how.time_attr, self._values.timed),
-            input_type=self.input_type,
-            disjoint=how.has_trees,
-            weight_attr=how.weight_attr,
-            time_attr=how.time_attr,
+            self._inputs[0],
+            _labels(typed, self._options.labels),
+            {name: np.asarray(typed[name].labels[time]) for name in timed if time is not None},
+            disjoint=self._how.has_trees,
+            **self._how.values(),
         )
-
-    @cached_property
-    def times(self) -> NDArray[np.int64] | None:
-        """The seeds' times: those given, or their own where nodes have times."""
-        times, own = self._input_time, self.collate.node_times.get(self.input_type)
-        if times is None and own is not None:
-            times = own.take(self.seeds.astype(np.int64), mode="clip")
-        return times_of(self._how.time_attr, times, len(self.seeds))
 
     def native(self) -> dict[str, Any]:
         """What the native part is told."""
-        memory = self._options.memory
-        return (
-            self._how.native()
-            | self._options.native()
-            | {
-                "num_neighbors": [],
-                "features": None,
-                "edge_features": None,
-                "typed": {
-                    "fanouts": fanouts_of(self._how.num_neighbors, self.typed.edge_types),
-                    "node_features": _features(self.typed, self._options.features),
-                    "edges": [used.native() for used in self._values.of_edges],
-                    "inputs": self._ends or [self.input_type],
-                },
-                "memory": to_bytes(self.typed.memory if memory is None else memory),
-            }
+        native = super().native()
+        if native["memory"] is None:
+            native["memory"] = to_bytes(self.opened.memory)
+        return native
+
+    def _types(self) -> dict[str, Any]:
+        fanouts = fanouts_of(self._how.num_neighbors, self.opened.edge_types)
+        return {
+            "edges": [
+                {"fanouts": hops} | used for hops, used in zip(fanouts, self._edges, strict=True)
+            ],
+            "features": _features(self.opened, self._options.features),
+            "inputs": [self.opened.node_types.index(name) for name in self._inputs],
+        }
+
+
+def _edges(graph: HeteroGraph, how: Sampling, options: LoaderOptions) -> list[dict[str, Any]]:
+    """What of the values of each edge type's edges batches are made of, by name.
+
+    An edge type without values of a name is sampled as if there were no such name. Raises
+    `InputError` for names that no type has.
+    """
+    infos = [graph.edge_info(edge_type) for edge_type in graph.edge_types]
+
+    def named(what: str, name: str | None, kind: str) -> list[str | None]:
+        has = [{n for n, of in info["edge_values"].items() if of == kind} for info in infos]
+        return _used(what, name, has)
+
+    weights = named("weights", how.weight_attr, "f32")
+    chosen = options.edge_features
+    if isinstance(chosen, str):
+        _used("features of edges", chosen, [set(info["edge_features"]) for info in infos])
+    features = [edge_features_in(info, chosen) for info in infos]
+    times = named("times", how.time_attr, "i64")
+    return [
+        {"weight_attr": weight, "time_attr": time, "features": of}
+        for weight, time, of in zip(weights, times, features, strict=True)
+    ]
+
+
+def _used(what: str, name: str | None, has: Sequence[set[str]]) -> list[str | None]:
+    """The name for each edge type that has it; refuses one that none of them has."""
+    known = set().union(*has)
+    if name is not None and name not in known:
+        expected = (
+            f"one of {', '.join(sorted(known))}" if known else "a graph whose edges have some"
         )
-
-    def close(self) -> None:
-        """Lets go of what this opened."""
-        if self._owned:
-            self.typed.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return without(self.__dict__, "seeds", "collate", "times")
+        raise InputError.of(f"use the {what}", name, expected=expected)
+    return [name if name in of else None for of in has]
 
 
 def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
@@ -172,12 +177,8 @@ def _check_supported(options: LoaderOptions) -> None:
         raise InputError.of(
             "sample a heterogeneous graph with direction", options.direction, expected="in"
         )
-    nothing = {
-        "device_memory": options.device_memory,
-        "multiprocessors": options.multiprocessors,
-    }
-    for name, given in nothing.items():
-        if given is not None:
+    for name in ("device_memory", "multiprocessors"):
+        if getattr(options, name) is not None:
             raise InputError.of("sample a heterogeneous graph with", name, expected="none")
 
 
@@ -190,20 +191,11 @@ def _features(graph: HeteroGraph, chosen: Chosen) -> list[str | None]:
     return [name if here and chosen else None for here in has]
 
 
-def _node_times(
-    graph: HeteroGraph, name: str | None, timed: Sequence[str]
-) -> dict[str, NDArray[Any]]:
-    """The times of the nodes of the types that have some of this name."""
-    return {} if name is None else {t: np.asarray(graph[t].labels[name]) for t in timed}
-
-
-def _labels(graph: HeteroGraph, name: str | None) -> dict[str, NDArray[Any]]:
+def _labels(graph: HeteroGraph, name: str | None) -> ByType:
     """The labels of the node types that have some of this name, or of `y`."""
     wanted = "y" if name is None else name
     types = [t for t in graph.node_types if wanted in graph.node_info(t)["labels"]]
     if name is not None and not types:
         raise InputError.of("use the labels", name, expected="those of a node type", got="none")
-    labels = {node_type: labels_of(graph[node_type], wanted) for node_type in types}
-    return {
-        node_type: np.asarray(found) for node_type, found in labels.items() if found is not None
-    }
+    found = {node_type: labels_of(graph[node_type], wanted) for node_type in types}
+    return {node_type: np.asarray(of) for node_type, of in found.items()}

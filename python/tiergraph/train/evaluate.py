@@ -258,7 +258,7 @@ class Parts(NeighborLoader):
         ends = range(self.batch_size, len(ids) + self.batch_size, self.batch_size)
         bounds = [0, *(min(end, len(ids)) for end in ends)]
         seeds = np.ascontiguousarray(ids)
-        batches = self.maker.epoch_of(0, seeds, bounds, 0, (0, 1), lambda _, data: data)
+        batches = self.maker.epoch(0, 0, (0, 1), lambda _, data: data, seeds, bounds)
         try:
             while (batch := batches.next()) is not None:
                 yield batch

@@ -95,7 +95,7 @@ fn choose(
     };
     let mut graph = Graph::open(path, &open)?;
     graph.set_cancel(call.cancel.clone());
-    let loader = LoaderOptions { features: None, ..options.loader()? };
+    let loader = options.loader(false)?;
     if by == By::Degree {
         // A vertex is sampled along the arcs that lead the other way.
         let direction = match loader.direction {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_graph::{ArcColumn, Features, Graph, PageReader, PagesRead};
+use tiergraph_graph::{ArcColumn, Features, PageReader, PagesRead};
 use tiergraph_mem::Reservation;
 
 use crate::gathering::gather::{GatherReads, gather_matrices};
@@ -92,8 +92,7 @@ impl EdgeValues {
 }
 
 /// Refuses features of edges that cannot be looked up.
-pub(crate) fn check(graph: &Graph, name: &str, columns: &Columns) -> Result<()> {
-    let rows = graph.edge_values().features(name)?.rows();
+pub(crate) fn check(name: &str, features: &Features, columns: &Columns) -> Result<()> {
     let error = || Error::new(ErrorKind::Input, "load the edges' features").object(name);
     if columns.numbers.is_none() {
         return Err(error()
@@ -101,8 +100,8 @@ pub(crate) fn check(graph: &Graph, name: &str, columns: &Columns) -> Result<()> 
             .got("none")
             .hint("`--for training` builds rows in both directions"));
     }
-    if rows > 1 << 32 {
-        return Err(error().expected("at most 2^32 edges").got(rows));
+    if features.rows() > 1 << 32 {
+        return Err(error().expected("at most 2^32 edges").got(features.rows()));
     }
     Ok(())
 }

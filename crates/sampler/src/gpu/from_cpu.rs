@@ -40,8 +40,8 @@ impl CpuSampler {
         (plan, presample): (&Plan, usize),
         held_back: Option<Reservation>,
     ) -> Result<Self> {
-        let options = LoaderOptions { features: None, ..options.clone() };
-        let (loader, plan) = Loader::planned(graph, options, inputs, plan, presample)?;
+        let options = LoaderOptions { features: vec![None], ..options.clone() };
+        let (loader, plan) = Loader::planned(graph, &options, inputs, plan, presample)?;
         let in_flight_bytes = plan.in_flight_bytes.min(graph.memory().budget().left());
         drop(held_back);
         Ok(Self { loader, plan, in_flight_bytes })
@@ -76,7 +76,7 @@ impl GpuLoader {
         let (stream, multiprocessors_why) = tiers.stream(&device)?;
         let free = device.memory()?.free;
         let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
-        let (vertices, name) = (graph.vertices(), options.features.clone());
+        let (vertices, name) = (graph.vertices(), options.features[0].clone());
         let held_back = match &name {
             Some(name)
                 if (vertices * graph.features().get(name)?.row_bytes()) as u64 > memory / 2 =>

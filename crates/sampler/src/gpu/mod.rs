@@ -82,7 +82,7 @@ impl GpuLoader {
         let (stream, multiprocessors_why) = tiers.stream(&device)?;
         let free = device.memory()?.free;
         let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
-        let fanouts: Vec<u32> = options.sample.fanouts.iter().map(fanout).collect();
+        let fanouts: Vec<u32> = options.sample[0].fanouts.iter().map(fanout).collect();
         let (vertices, arcs) = (graph.vertices(), graph.manifest().arcs);
         let working = Sampler::device_bytes(vertices, options.batch_size, &fanouts, arcs)
             + 12 * vertices as u64;
@@ -112,7 +112,7 @@ impl GpuLoader {
             options: options.clone(),
             _held: held,
         };
-        if let Some(name) = loader.options.features.clone() {
+        if let Some(name) = loader.options.features[0].clone() {
             loader.place_rows(graph, &name, left, seeds.into(), presample)?;
         }
         loader.count_bytes(working);
@@ -306,13 +306,13 @@ fn fanout(fanout: &Fanout) -> u32 {
 
 /// Refuses what is not sampled on a GPU yet.
 fn check(options: &LoaderOptions) -> Result<()> {
-    options.check()?;
-    let sample = &options.sample;
+    options.check(1, 1)?;
+    let sample = &options.sample[0];
     let named = [
         (sample.disjoint, "disjoint batches"),
         (sample.weights.is_some(), "sampling by weight"),
         (sample.times.is_some(), "sampling by time"),
-        (options.edge_features.is_some(), "features of edges"),
+        (sample.features.is_some(), "features of edges"),
     ];
     match named.iter().find(|(asked, _)| *asked) {
         Some((_, what)) => Err(Error::new(ErrorKind::Input, "load batches on the GPU")

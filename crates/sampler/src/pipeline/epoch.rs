@@ -69,7 +69,7 @@ impl Epoch {
         let first = first.min(batches);
         let state =
             QueueState { claimed: first, reserving: first, taken: first, ..QueueState::default() };
-        let threads = shared.options.batches.threads.min(batches - first);
+        let threads = shared.options.threads.min(batches - first);
         let (state, changed, halt) = (Mutex::new(state), Condvar::new(), Cancel::default());
         let queue = Arc::new(PrefetchQueue { shared, epoch, order, batches, state, changed, halt });
         let mut this = Self { queue, workers: Vec::new() };

@@ -7,7 +7,7 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
 use crate::gathering::edges;
-use crate::options::{LoaderOptions, TypedOptions};
+use crate::options::LoaderOptions;
 use crate::pipeline::epoch::Epoch;
 use crate::pipeline::order::Inputs;
 use crate::pipeline::scratch::ScratchPool;
@@ -17,6 +17,7 @@ use crate::residency::columns::Columns;
 use crate::residency::hotness::{Hotness, Placed};
 use crate::residency::neighbors::Residency;
 use crate::residency::rows::RowStore;
+use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 
@@ -33,16 +34,6 @@ impl Residents {
     /// What is kept of a graph with one type.
     pub fn of_one(keep: Residency, rows: impl IntoIterator<Item = u32>) -> Self {
         Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
-    }
-
-    /// Pages of neighbours that are kept, of edge types with so many.
-    pub(crate) fn pages(&self, all: &[u64]) -> u64 {
-        let kept = self.neighbors.iter().zip(all).map(|(keep, &pages)| match keep {
-            Residency::Decoded => pages,
-            Residency::Pages(kept) => kept.len() as u64,
-            Residency::Nothing => 0,
-        });
-        kept.sum()
     }
 }
 
@@ -102,40 +93,41 @@ impl Loader {
     /// fit its memory, and what reading gives.
     pub fn of_types(
         types: impl Into<GraphTypes>,
-        options: impl Into<TypedOptions>,
+        options: LoaderOptions,
         residents: Residents,
     ) -> Result<Self> {
-        let (types, options) = (types.into(), options.into());
+        let types = types.into();
         options.check(types.nodes.len(), types.edges.len())?;
-        let direction = options.batches.direction;
+        let direction = options.direction;
+        let (features, edge_features) = (types.features(&options)?, types.edge_features(&options)?);
         let (mut topologies, mut edge_rows, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for (edge_type, (graph, keep)) in types.edges.iter().zip(&residents.neighbors).enumerate() {
-            let (sample, resident) = (&options.sample[edge_type], options.resident[edge_type]);
-            let columns = Columns::load(graph, direction, sample, resident)?;
-            edge_rows.push(match &options.edge_features[edge_type] {
-                Some(name) => {
-                    edges::check(graph, name, &columns)?;
-                    Some(RowStore::load(graph, graph.edge_values().features(name)?, [])?)
+            let sample = &options.sample[edge_type];
+            let columns = Columns::load(graph, direction, sample, sample.resident)?;
+            let features = sample.features.as_ref().zip(edge_features[edge_type]);
+            edge_rows.push(match features {
+                Some((name, features)) => {
+                    edges::check(name, features, &columns)?;
+                    Some(RowStore::load(graph, features, [])?)
                 }
                 None => None,
             });
             topologies.push(types.topology(edge_type, direction, keep)?.with_columns(columns));
         }
-        for ((graph, name), kept) in types.nodes.iter().zip(&options.features).zip(residents.rows) {
-            rows.push(match name {
-                Some(name) => Some(RowStore::load(graph, graph.features().get(name)?, kept)?),
-                None => None,
-            });
+        for ((graph, features), kept) in types.nodes.iter().zip(features).zip(residents.rows) {
+            let load = |features| RowStore::load(graph, features, kept);
+            rows.push(features.map(load).transpose()?);
         }
         let scratch = ScratchPool::default();
-        let shared = Shared { types, topologies, rows, edge_rows, options, scratch };
-        let threads = shared.options.batches.threads;
+        let sizes = Sizes::of(&types, topologies.iter().map(Topology::columns), &options)?;
+        let shared = Shared { types, topologies, rows, edge_rows, options, sizes, scratch };
+        let threads = shared.options.threads;
         shared.scratch.fill(shared.any(), threads, || shared.new_scratch())?;
         Ok(Self(Arc::new(shared)))
     }
 
     /// How batches are made.
-    pub fn options(&self) -> &TypedOptions {
+    pub fn options(&self) -> &LoaderOptions {
         &self.0.options
     }
 
@@ -199,7 +191,7 @@ impl Loader {
         let shared = &*self.0;
         let order = shared.order(epoch, seeds)?;
         let count = order.batches().min(batches);
-        let window = shared.options.batches.window;
+        let window = shared.options.window;
         let mut scratch = shared.take_scratch()?;
         let mut batches = Vec::new();
         let visited = (0..count).step_by(window).try_for_each(|begin| {

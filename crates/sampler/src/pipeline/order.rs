@@ -42,6 +42,14 @@ impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
     }
 }
 
+impl<'a> Inputs<'a> {
+    /// Those of the same rank with other seeds, if there are some, which have no times.
+    #[must_use]
+    pub fn or(self, seeds: Option<&'a [u32]>, bounds: Option<&'a [usize]>) -> Self {
+        seeds.map_or(self, |seeds| Self { seeds, times: None, rank: self.rank, bounds })
+    }
+}
+
 /// The seeds of an epoch in its order.
 #[derive(Debug)]
 pub struct SeedOrder {

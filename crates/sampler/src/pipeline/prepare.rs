@@ -16,7 +16,6 @@ use crate::pipeline::epoch::Prepared;
 use crate::pipeline::queue::PrefetchQueue;
 use crate::pipeline::scratch::Scratch;
 use crate::pipeline::stats::EpochStats;
-use crate::residency::sizes::Sizes;
 use crate::sampling::batch::{MiniBatch, SampledEdges};
 use crate::sampling::window::SampleReads;
 
@@ -50,10 +49,10 @@ impl PrefetchQueue {
         let mut stats =
             EpochStats::of(&reads, &GatherReads::default(), (since.elapsed().as_secs_f64(), 0.0));
         sampled.edges = std::mem::take(&mut scratch.sampler.values);
-        let sizes = Sizes::of(&self.shared.types, &self.shared.topologies, &self.shared.options)?;
         let mut left = window;
         while !left.is_empty() {
-            let bytes = sampled.batches.iter().map(|batch| sizes.batch(batch)).collect();
+            let bytes =
+                sampled.batches.iter().map(|batch| self.shared.sizes.batch(batch)).collect();
             let held = self.reserve(&left, bytes)?;
             let now = left.start..left.start + held.len();
             left.start = now.end;
@@ -135,7 +134,7 @@ impl PrefetchQueue {
             };
             let nodes: Vec<&[u32]> =
                 batches.iter().map(|batch| batch.nodes[node_type].n_id.as_slice()).collect();
-            let LoaderOptions { sharing, delivery, .. } = self.shared.options.batches;
+            let LoaderOptions { sharing, delivery, .. } = self.shared.options;
             let reader = &mut scratch.reader;
             let (matrices, read) =
                 gather_matrices(rows, features, reader, &nodes, sharing, delivery)?;

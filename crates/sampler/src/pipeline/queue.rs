@@ -113,7 +113,7 @@ impl PrefetchQueue {
 
     /// The next window, once there is room for it; `None` when all are claimed or the epoch ends.
     fn claim(&self) -> Option<Range<usize>> {
-        let options = &self.shared.options.batches;
+        let options = &self.shared.options;
         let mut state = self.lock();
         loop {
             if state.stop || state.claimed == self.batches {
@@ -131,7 +131,7 @@ impl PrefetchQueue {
 
     /// Batches of a window: one where nothing is read, so that few batches occupy all threads.
     fn window(&self) -> usize {
-        if self.shared.reads() { self.shared.options.batches.window } else { 1 }
+        if self.shared.reads() { self.shared.options.window } else { 1 }
     }
 
     /// Hands over what is ready.

@@ -191,7 +191,7 @@ impl Loader {
         let hottest =
             by_hotness(&counts.hotness.rows[0].uses).into_iter().take(vertices / KEPT_SHARE);
         hottest.for_each(|vertex| kept[vertex as usize] = true);
-        let most = batches.min(TRIAL_WINDOWS * self.options().batches.window);
+        let most = batches.min(TRIAL_WINDOWS * self.options().window);
         let (mut trials, mut trial_rows) = (Vec::new(), 0);
         for by in SortBy::ALL {
             let mut trial = Trial { layout, rows: counts.rows(by), pages: Vec::new(), read: 0 };

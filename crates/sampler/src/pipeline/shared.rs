@@ -5,13 +5,14 @@ use std::ops::Range;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Features, Graph, PageReader};
 
-use crate::options::TypedOptions;
+use crate::options::LoaderOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::pipeline::scratch::{Scratch, ScratchPool};
 use crate::pipeline::types::GraphTypes;
 use crate::residency::columns::Columns;
 use crate::residency::needs::choosing_bytes;
 use crate::residency::rows::RowStore;
+use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::{MiniBatch, Seeds};
 use crate::sampling::philox::EpochKey;
@@ -27,7 +28,9 @@ pub(crate) struct Shared {
     pub(crate) rows: Vec<Option<RowStore>>,
     /// No rows, for each edge type whose features batches come with: all of them are read.
     pub(crate) edge_rows: Vec<Option<RowStore>>,
-    pub(crate) options: TypedOptions,
+    pub(crate) options: LoaderOptions,
+    /// How many bytes batches take.
+    pub(crate) sizes: Sizes,
     pub(crate) scratch: ScratchPool,
 }
 
@@ -45,20 +48,13 @@ impl Shared {
 
     /// The features of a node type that batches come with.
     pub(crate) fn features(&self, node_type: usize) -> Result<Option<(&Features, &RowStore)>> {
-        let named = self.options.features[node_type].as_ref().zip(self.rows[node_type].as_ref());
-        let found = |(name, rows): (&String, _)| {
-            Ok((self.types.nodes[node_type].features().get(name)?, rows))
-        };
-        named.map(found).transpose()
+        Ok(self.types.features(&self.options)?[node_type].zip(self.rows[node_type].as_ref()))
     }
 
     /// The features of an edge type that batches come with.
     pub(crate) fn edge_features(&self, edge_type: usize) -> Result<Option<(&Features, &RowStore)>> {
-        let name = self.options.edge_features[edge_type].as_ref();
-        let found = |(name, rows): (&String, _)| {
-            Ok((self.types.edges[edge_type].edge_values().features(name)?, rows))
-        };
-        name.zip(self.edge_rows[edge_type].as_ref()).map(found).transpose()
+        let features = self.types.edge_features(&self.options)?[edge_type];
+        Ok(features.zip(self.edge_rows[edge_type].as_ref()))
     }
 
     /// Whether anything is read, so that the batches of a window share reads.
@@ -79,7 +75,7 @@ impl Shared {
         self.check_times(inputs.seeds.len(), inputs.times)?;
         let nodes = |&input: &usize| self.types.nodes[input].vertices();
         let vertices = self.options.inputs.iter().map(nodes).sum();
-        SeedOrder::new(&self.options.batches, vertices, epoch, inputs)
+        SeedOrder::new(&self.options, vertices, epoch, inputs)
     }
 
     /// Refuses seeds without times where edges have some, and the other way round.
@@ -107,7 +103,7 @@ impl Shared {
         window: Range<usize>,
         batches: &mut Vec<MiniBatch>,
     ) -> Result<SampleReads> {
-        let options = &self.options.batches;
+        let options = &self.options;
         let key = |edge_type| EpochKey::of_edge_type(options.seed, epoch, edge_type);
         let keys: Vec<EpochKey> = (0..self.topologies.len() as u32).map(key).collect();
         let seeds: Vec<Seeds<'_>> = window.map(|batch| order.seeds_of(batch)).collect();
@@ -124,13 +120,13 @@ impl Shared {
     /// Bytes of pages that a window keeps at most, of neighbours and of what they are chosen by, of
     /// choosing from the longest list, and of batches that have no memory of their own yet.
     fn retained_bytes(&self) -> u64 {
-        let retain_bytes = self.options.batches.retain_bytes as u64;
+        let retain_bytes = self.options.retain_bytes as u64;
         let resident = self.topologies.iter().all(Topology::is_resident);
         let neighbors = if resident { 0 } else { retain_bytes };
         neighbors
             + choosing_bytes(&self.topologies, retain_bytes, Columns::read_to_choose)
             + self.topologies.iter().map(Topology::bytes_of_choice).max().unwrap_or(0)
-            + self.options.batches.per_thread.scratch_bytes
+            + self.options.per_thread.scratch_bytes
     }
 
     /// A worker's scratch: used, or new.
@@ -139,11 +135,11 @@ impl Shared {
     }
 
     pub(crate) fn new_scratch(&self) -> Result<Scratch> {
-        let TypedOptions { sample, inputs, .. } = &self.options;
+        let LoaderOptions { sample, inputs, .. } = &self.options;
         let (vertices, ends) = (self.types.vertices(), &self.types.ends[..]);
         let types = SampledTypes { vertices: &vertices, ends, sample, inputs };
         let mut scratch = Scratch::new(Sampler::of_types(&types)?, PageReader::new(self.any())?);
-        let growth = self.options.batches.per_thread.growth_bytes;
+        let growth = self.options.per_thread.growth_bytes;
         let tables = scratch.sampler.resident_bytes() + growth;
         scratch.reserve_growth(self.any(), tables, self.retained_bytes())?;
         Ok(scratch)

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_graph::{Direction, Graph, HeteroGraph};
+use tiergraph_graph::{Direction, Features, Graph, HeteroGraph};
 
-use crate::residency::neighbors::Residency;
+use crate::options::LoaderOptions;
+use crate::residency::neighbors::{NeighborFile, Residency};
 use crate::residency::topology::{Sides, Topology};
 
 /// The node types that an edge type's edges lead from and to, by their places.
@@ -64,17 +65,24 @@ impl GraphTypes {
         self.nodes.iter().map(|graph| graph.vertices()).collect()
     }
 
-    /// Pages of the neighbours of each edge type.
-    pub(crate) fn pages(&self, direction: Direction) -> Vec<u64> {
-        let pages = |graph: &Arc<Graph>| {
-            graph.rows(direction).pages().map_or(0, |rows| rows.index.len() as u64)
-        };
-        self.edges.iter().map(pages).collect()
+    /// The files of the neighbours of each edge type.
+    pub(crate) fn neighbors(&self, direction: Direction) -> Vec<NeighborFile> {
+        self.edges.iter().map(|graph| NeighborFile::of(graph, direction)).collect()
     }
 
-    /// Arcs of each edge type.
-    pub(crate) fn arcs(&self) -> Vec<u64> {
-        self.edges.iter().map(|graph| graph.manifest().arcs).collect()
+    /// The features of each node type that batches come with.
+    pub(crate) fn features(&self, options: &LoaderOptions) -> Result<Vec<Option<&Features>>> {
+        let nodes = self.nodes.iter().zip(&options.features);
+        let of = nodes.map(|(graph, name)| Some(graph.features().get(name.as_ref()?)));
+        of.map(Option::transpose).collect()
+    }
+
+    /// The features of each edge type that batches come with.
+    pub(crate) fn edge_features(&self, options: &LoaderOptions) -> Result<Vec<Option<&Features>>> {
+        let edges = self.edges.iter().zip(&options.sample);
+        let of = edges
+            .map(|(graph, sample)| Some(graph.edge_values().features(sample.features.as_ref()?)));
+        of.map(Option::transpose).collect()
     }
 
     /// Opens the neighbours of an edge type. In the type's graph the destination's nodes come first,

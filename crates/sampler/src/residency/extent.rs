@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::options::{Fanout, LoaderOptions, TypedOptions};
+use crate::options::{Fanout, LoaderOptions};
 use crate::pipeline::types::Ends;
 use crate::residency::offsets::Offsets;
 use crate::sampling::batch::MiniBatch;
@@ -29,7 +29,7 @@ pub(crate) struct BatchesOf<'a> {
     pub(crate) ends: &'a [Ends],
     /// Where each vertex's arcs begin, by edge type.
     pub(crate) offsets: &'a [&'a Offsets],
-    pub(crate) options: &'a TypedOptions,
+    pub(crate) options: &'a LoaderOptions,
     pub(crate) seeds: &'a [u32],
 }
 
@@ -57,8 +57,8 @@ impl Extent {
     pub(crate) fn bound(of: BatchesOf<'_>) -> Self {
         let BatchesOf { vertices, ends, offsets, options, seeds } = of;
         let vertices: Vec<u64> = vertices.iter().map(|&count| count as u64).collect();
-        let batch_size = options.batches.batch_size;
-        let varying = options.batches.seeds_vary;
+        let batch_size = options.batch_size;
+        let varying = options.seeds_vary;
         let batch = if varying { batch_size } else { batch_size.min(seeds.len()) } as u64;
         // Every tree of a disjoint batch may have the same vertices again.
         let trees = if options.disjoint() { batch } else { 1 };
@@ -229,9 +229,9 @@ impl Counted {
     /// The most that is expected of a batch of any epoch, from the `batches` of one of which these
     /// were counted. Nothing is known where batches that were not counted may have other seeds than
     /// chance gives them.
-    pub(crate) fn expected(&self, options: &TypedOptions, batches: usize) -> Option<Extent> {
+    pub(crate) fn expected(&self, options: &LoaderOptions, batches: usize) -> Option<Extent> {
         let all = self.batches >= batches;
-        let LoaderOptions { shuffle, seeds_vary, .. } = options.batches;
+        let LoaderOptions { shuffle, seeds_vary, .. } = *options;
         if !all && !shuffle {
             return None;
         }
@@ -271,7 +271,7 @@ mod tests {
     fn bound(degrees: &[u32], options: &LoaderOptions, seeds: &[u32]) -> (u64, u64) {
         let arcs = degrees.iter().map(|&d| u64::from(d)).sum();
         let offsets = Offsets::new(degrees, arcs).unwrap_or_else(|e| panic!("{e}"));
-        let (vertices, options) = (&[degrees.len()], &options.into());
+        let (vertices, options) = (&[degrees.len()], options);
         let (offsets, ends) = (&[&offsets], &[Ends::SAME]);
         let most = Extent::bound(BatchesOf { vertices, ends, offsets, options, seeds });
         (most.all_nodes(), most.all_edges())
@@ -304,7 +304,7 @@ mod tests {
         }
         let same = LoaderOptions { shuffle: false, ..options(&[Fanout::All], 1, false) };
         let nodes = |options: &LoaderOptions, batches| {
-            counted.expected(&options.into(), batches).map(|extent| extent.all_nodes())
+            counted.expected(options, batches).map(|extent| extent.all_nodes())
         };
         assert_eq!(nodes(&same, 3), Some(30));
         assert_eq!(nodes(&same, 4), None);

@@ -18,7 +18,7 @@ use tiergraph_cache::RankedSet;
 use tiergraph_core::{ByteSize, Error, Result};
 use tiergraph_mem::PAGE_BYTES;
 
-use crate::options::{LoaderOptions, PerThread, Resident, TypedOptions};
+use crate::options::{LoaderOptions, PerThread, Resident, SampleOptions};
 use crate::pipeline::loader::{Loader, Residents};
 use crate::pipeline::order::Inputs;
 use crate::pipeline::types::GraphTypes;
@@ -28,7 +28,7 @@ use crate::residency::needs::{
     FeatureRows, PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns,
     least_bytes,
 };
-use crate::residency::neighbors::Residency;
+use crate::residency::neighbors::{NeighborFile, Residency};
 use crate::residency::offsets::Offsets;
 use crate::residency::room::{BatchBytes, InFlight};
 use crate::residency::sizes::Sizes;
@@ -87,22 +87,22 @@ impl Loader {
     /// that all parts of the loader take, and not the one alone that was refused.
     pub fn planned<'a>(
         types: impl Into<GraphTypes>,
-        options: impl Into<TypedOptions>,
+        options: &LoaderOptions,
         seeds: impl Into<Inputs<'a>>,
         plan: &Plan,
         presample: usize,
     ) -> Result<(Self, MemoryPlan)> {
-        let (types, options, seeds) = (types.into(), options.into(), seeds.into());
+        let (types, seeds) = (types.into(), seeds.into());
         options.check(types.nodes.len(), types.edges.len())?;
         let opened = types.any().memory().budget().used();
         let bounded = |error: Error| match error.enough_bytes() {
-            Some(enough) => match bounded_bytes(&types, &options, seeds) {
+            Some(enough) => match bounded_bytes(&types, options, seeds) {
                 Ok(bytes) => error.enough(enough.max(opened + bytes)),
                 Err(other) => other,
             },
             None => error,
         };
-        let mut planner = Planner::begin(&types, &options, seeds, presample).map_err(bounded)?;
+        let mut planner = Planner::begin(&types, options, seeds, presample).map_err(bounded)?;
         let hotness = planner.count_if_tight().map_err(bounded)?;
         planner.place(plan, hotness)
     }
@@ -114,16 +114,16 @@ impl Loader {
     /// As [`Loader::planned`].
     pub fn enough_bytes<'a>(
         types: impl Into<GraphTypes>,
-        options: impl Into<TypedOptions>,
+        options: &LoaderOptions,
         seeds: impl Into<Inputs<'a>>,
         presample: usize,
     ) -> Result<u64> {
-        let (types, options) = (types.into(), options.into());
+        let types = types.into();
         options.check(types.nodes.len(), types.edges.len())?;
-        let least = types.any().memory().budget().used() + least_bytes(&types, &options)?;
-        let mut planner = Planner::begin(&types, &options, seeds.into(), presample)?;
+        let least = types.any().memory().budget().used() + least_bytes(&types, options)?;
+        let mut planner = Planner::begin(&types, options, seeds.into(), presample)?;
         planner.count_all()?;
-        let batch = planner.batch_bytes(&planner.most())?;
+        let batch = planner.batch_bytes(&planner.most());
         Ok(planner.enough_bytes(batch).max(least))
     }
 }
@@ -131,7 +131,7 @@ impl Loader {
 /// Divides a graph's memory for a loader.
 struct Planner<'a> {
     types: &'a GraphTypes,
-    options: TypedOptions,
+    options: LoaderOptions,
     seeds: Inputs<'a>,
     presample: usize,
     /// Bytes reserved before there is anything of a loader, and bytes that are left then.
@@ -141,12 +141,12 @@ struct Planner<'a> {
     fixed: u64,
     /// Bytes of the weights, times and numbers of edges, by edge type.
     columns: Vec<[u64; 3]>,
-    /// Pages and arcs of each edge type.
-    pages: Vec<u64>,
-    arcs: Vec<u64>,
+    /// The files of neighbours, by edge type.
+    files: Vec<NeighborFile>,
     /// By node type.
     rows: Vec<FeatureRows>,
     counter: Loader,
+    sizes: Sizes,
     counted: Counted,
     bound: Extent,
 }
@@ -155,91 +155,79 @@ impl<'a> Planner<'a> {
     /// Looks at the first batches of an epoch.
     fn begin(
         types: &'a GraphTypes,
-        options: &TypedOptions,
+        options: &LoaderOptions,
         seeds: Inputs<'a>,
         presample: usize,
     ) -> Result<Self> {
         let (budget, mut options) = (types.any().memory().budget(), options.clone());
         let (opened, before) = (budget.used(), budget.left());
-        let threads = options.batches.threads;
+        let threads = options.threads;
         let most = (before / PAGES_SHARE) as usize / threads.max(1);
-        options.batches.retain_bytes = options.batches.retain_bytes.min(most);
-        let direction = options.batches.direction;
+        options.retain_bytes = options.retain_bytes.min(most);
+        let direction = options.direction;
         let least = least_bytes(types, &options)?;
         // Counting is faster with neighbours in memory, but must not fail for them.
         let spare = before.saturating_sub(least).min(before / 2);
-        let neighbors = all_within(types, &options, spare);
-        let (pages, arcs) = (types.pages(direction), types.arcs());
+        let files = types.neighbors(direction);
+        let neighbors = all_within(&files, spare);
         let columns = column_bytes(types, &options)?;
         let (resident, _) = fit_columns(&columns, before / 4);
-        let kept = keep_bytes(&neighbors, &pages, &arcs) + bytes_of(&columns, &resident);
-        let counting = TypedOptions {
+        let kept = keep_bytes(&neighbors, &files) + bytes_of(&columns, &resident);
+        let counting = LoaderOptions {
             features: vec![None; options.features.len()],
-            edge_features: vec![None; options.edge_features.len()],
-            resident,
+            sample: options.sample.iter().cloned().zip(&resident).map(without_features).collect(),
             ..options.clone()
         };
         let nothing = vec![Vec::new(); types.nodes.len()];
         let residents = Residents { neighbors, rows: nothing };
         let counter = Loader::of_types(types.clone(), counting, residents)?;
         let rows = FeatureRows::of(types, &options)?;
-        let mut edge_sets = 0;
-        for (graph, name) in types.edges.iter().zip(&options.edge_features) {
-            if let Some(name) = name {
-                let rows =
-                    graph.edge_values().features(name)?.rows().max(graph.manifest().vertices);
-                edge_sets += RankedSet::bytes_below(rows);
-            }
-        }
+        let edge_features = types.edges.iter().zip(types.edge_features(&options)?);
+        let edge_sets = edge_features.filter_map(|(graph, features)| {
+            Some(RankedSet::bytes_below(features?.rows().max(graph.manifest().vertices)))
+        });
         let retained = match counter.topologies().iter().all(Topology::is_resident) {
             true => 0,
-            false => (threads * options.batches.retain_bytes) as u64,
+            false => (threads * options.retain_bytes) as u64,
         };
         let fixed = (before - budget.left()).saturating_sub(kept + retained)
-            + pages.iter().map(|&pages| RankedSet::bytes_below(pages)).sum::<u64>()
-            + edge_sets
+            + files.iter().map(|file| RankedSet::bytes_below(file.pages)).sum::<u64>()
+            + edge_sets.sum::<u64>()
             + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>();
         let (vertices, ends) = (&types.vertices()[..], &types.ends[..]);
         let offsets: Vec<&Offsets> = counter.topologies().iter().map(Topology::offsets).collect();
         let (offsets, seeds_of) = (&offsets[..], seeds.seeds);
         let batches = BatchesOf { vertices, ends, offsets, options: &options, seeds: seeds_of };
         let bound = Extent::bound(batches);
-        let counted = Counted::default();
         let mut this = Self {
             types,
-            options,
             seeds,
             presample,
             opened,
             before,
             fixed,
             columns,
-            pages,
-            arcs,
+            files,
             rows,
+            sizes: Sizes::of(types, counter.topologies().iter().map(Topology::columns), &options)?,
             counter,
-            counted,
+            counted: Counted::default(),
             bound,
+            options,
         };
-        this.count(this.options.batches.window, None)?;
+        this.count(this.options.window, None)?;
         Ok(this)
-    }
-
-    fn sizes(&self) -> Result<Sizes<'_>> {
-        Sizes::of(self.types, self.counter.topologies(), &self.options)
     }
 
     /// Samples the first `batches` of an epoch and counts what they have, and what they want.
     fn count(&mut self, batches: usize, mut hotness: Option<&mut Hotness>) -> Result<()> {
-        let (counter, mut counted) = (&self.counter, Counted::default());
-        let sizes = self.sizes()?;
+        let (counter, sizes, mut counted) = (&self.counter, &self.sizes, Counted::default());
         counter.for_each_window(0, self.seeds, batches, |window| {
             window.iter().for_each(|batch| counted.add(batch, sizes.batch(batch)));
             if let Some(hotness) = &mut hotness {
                 hotness.record(counter.topologies(), window);
             }
         })?;
-        drop(sizes);
         self.counted = counted;
         Ok(())
     }
@@ -253,7 +241,7 @@ impl<'a> Planner<'a> {
 
     /// The most nodes and edges of a batch, as far as it was counted.
     fn most(&self) -> Extent {
-        let LoaderOptions { batch_size, drop_last, .. } = self.options.batches;
+        let LoaderOptions { batch_size, drop_last, .. } = self.options;
         let batches = match drop_last {
             true => self.seeds.seeds.len() / batch_size,
             false => self.seeds.seeds.len().div_ceil(batch_size),
@@ -264,15 +252,14 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn batch_bytes(&self, most: &Extent) -> Result<BatchBytes> {
-        let sizes = self.sizes()?;
-        let (growth, scratch) = sizes.thread(most);
-        Ok(BatchBytes { usual: self.counted.bytes, most: sizes.most(most), growth, scratch })
+    fn batch_bytes(&self, most: &Extent) -> BatchBytes {
+        let (growth, scratch) = self.sizes.thread(most);
+        BatchBytes { usual: self.counted.bytes, most: self.sizes.most(most), growth, scratch }
     }
 
     /// Bytes for batches and for what is kept.
     fn room(&self) -> u64 {
-        let pages = (self.options.batches.threads * self.options.batches.retain_bytes) as u64;
+        let pages = (self.options.threads * self.options.retain_bytes) as u64;
         self.before.saturating_sub(self.fixed + pages)
     }
 
@@ -282,7 +269,7 @@ impl<'a> Planner<'a> {
 
     /// The least memory of the graph that holds such batches, and no rows or pages that can be read.
     fn enough_bytes(&self, batch: BatchBytes) -> u64 {
-        let LoaderOptions { threads, retain_bytes, .. } = self.options.batches;
+        let LoaderOptions { threads, retain_bytes, .. } = self.options;
         let least = self.fixed + InFlight::least().bytes(batch) + self.bytes_to_choose();
         // Of any memory, one part in so many goes to pages, and no more than so many bytes.
         let pages = LoaderOptions::RETAIN_BYTES.max(retain_bytes) * threads;
@@ -299,7 +286,7 @@ impl<'a> Planner<'a> {
     /// How many batches may be in flight, no more than asked for.
     fn in_flight(&self, batch: BatchBytes) -> Result<InFlight> {
         let room = self.room_for_batches();
-        if let Some(fitting) = InFlight::asked(&self.options.batches).fitting(batch, room) {
+        if let Some(fitting) = InFlight::asked(&self.options).fitting(batch, room) {
             return Ok(fitting);
         }
         let most = ByteSize(batch.most);
@@ -312,16 +299,15 @@ impl<'a> Planner<'a> {
 
     /// Bytes of all neighbours unpacked, and of all rows.
     fn everything(&self) -> u64 {
-        let neighbors = vec![Residency::Decoded; self.pages.len()];
-        keep_bytes(&neighbors, &self.pages, &self.arcs)
-            + self.rows.iter().map(|rows| rows.bytes()).sum::<u64>()
+        let neighbors = self.files.iter().map(|file| file.kept(&Residency::Decoded));
+        neighbors.sum::<u64>() + self.rows.iter().map(|rows| rows.bytes()).sum::<u64>()
     }
 
     /// Counts an epoch, unless everything fits beside as many of the largest batches as asked for.
     fn count_if_tight(&mut self) -> Result<Option<Hotness>> {
         let values: u64 = self.columns.iter().flatten().sum();
-        let batch = self.batch_bytes(&self.bound)?;
-        let asked = InFlight::asked(&self.options.batches).bytes(batch);
+        let batch = self.batch_bytes(&self.bound);
+        let asked = InFlight::asked(&self.options).bytes(batch);
         match asked.saturating_add(self.everything() + values) > self.room() {
             true => self.count_all().map(Some),
             false => Ok(None),
@@ -332,7 +318,7 @@ impl<'a> Planner<'a> {
     /// was counted.
     fn place(self, plan: &Plan, hotness: Option<Hotness>) -> Result<(Loader, MemoryPlan)> {
         let most = if hotness.is_some() { self.most() } else { self.bound.clone() };
-        let batch = self.batch_bytes(&most)?;
+        let batch = self.batch_bytes(&most);
         let in_flight = self.in_flight(batch)?;
         let together = in_flight.together(batch, self.room_for_batches());
         let (resident, left) = self.fit_columns(in_flight.bytes(batch));
@@ -342,16 +328,17 @@ impl<'a> Planner<'a> {
                 hotness.place(plan, &row_bytes, left)
             }
             _ => Placed {
-                pages: self.pages.iter().map(|&pages| (0..pages).collect()).collect(),
+                pages: self.files.iter().map(|file| (0..file.pages).collect()).collect(),
                 rows: self.rows.iter().map(|rows| (0..rows.rows as u32).collect()).collect(),
             },
         };
         let residents = self.residents(placed, left);
+        let kept_pages = self.files.iter().zip(&residents.neighbors);
         let kept_values_bytes = bytes_of(&self.columns, &resident);
-        let asked = &self.options.batches;
+        let asked = &self.options;
         let plan = MemoryPlan {
-            kept_pages: residents.pages(&self.pages),
-            pages: self.pages.iter().sum(),
+            kept_pages: kept_pages.map(|(file, keep)| file.kept_pages(keep)).sum(),
+            pages: self.files.iter().map(|file| file.pages).sum(),
             decoded: residents.neighbors.iter().all(|keep| matches!(keep, Residency::Decoded)),
             kept_rows: residents.rows.iter().map(|rows| rows.len() as u64).sum(),
             rows: self.rows.iter().map(|rows| rows.rows).sum(),
@@ -373,11 +360,11 @@ impl<'a> Planner<'a> {
         let InFlight { window, prefetch, threads } = in_flight;
         let per_thread =
             PerThread { growth_bytes: batch.growth, scratch_bytes: window as u64 * batch.scratch };
-        let batches = LoaderOptions { window, prefetch, threads, per_thread, ..asked.clone() };
-        let Self { types, options, counter, .. } = self;
+        let Self { types, mut options, counter, .. } = self;
+        options = LoaderOptions { window, prefetch, threads, per_thread, ..options };
+        options.sample.iter_mut().zip(resident).for_each(|(of, resident)| of.resident = resident);
         // What counted goes before what is kept comes.
         drop(counter);
-        let options = TypedOptions { resident, batches, ..options };
         Ok((Loader::of_types(types.clone(), options, residents)?, plan))
     }
 
@@ -389,11 +376,10 @@ impl<'a> Planner<'a> {
         let row_bytes: u64 =
             rows.map(|(placed, rows)| placed.len() as u64 * rows.row_bytes as u64).sum();
         let mut left = capacity.saturating_sub((pages * PAGE_BYTES) as u64 + row_bytes);
-        let neighbors = placed.pages.into_iter().enumerate().map(|(edge_type, pages)| {
-            let (all, arcs) = (self.pages[edge_type], self.arcs[edge_type]);
+        let neighbors = placed.pages.into_iter().zip(&self.files).map(|(pages, file)| {
             let packed = (pages.len() * PAGE_BYTES) as u64;
-            let more = Residency::Decoded.bytes(all, arcs).saturating_sub(packed);
-            if pages.len() as u64 == all && more <= left {
+            let more = file.kept(&Residency::Decoded).saturating_sub(packed);
+            if pages.len() as u64 == file.pages && more <= left {
                 left -= more;
                 return Residency::Decoded;
             }
@@ -413,21 +399,23 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// What is sampled with these values in memory, without features.
+fn without_features((sample, &resident): (SampleOptions, &Resident)) -> SampleOptions {
+    SampleOptions { features: None, resident, ..sample }
+}
+
 /// For each edge type in turn the fastest that keeps all of its neighbours in what is left of
 /// `bytes`.
-fn all_within(types: &GraphTypes, options: &TypedOptions, mut bytes: u64) -> Vec<Residency> {
-    let direction = options.batches.direction;
-    let (pages, arcs) = (types.pages(direction), types.arcs());
-    let each = types.edges.iter().zip(pages.iter().zip(arcs)).map(|(graph, (&pages, arcs))| {
-        let keep = Residency::all_within(graph, direction, bytes);
-        bytes -= keep.bytes(pages, arcs).min(bytes);
+fn all_within(files: &[NeighborFile], mut bytes: u64) -> Vec<Residency> {
+    let each = files.iter().map(|file| {
+        let keep = file.all_within(bytes);
+        bytes -= file.kept(&keep);
         keep
     });
     each.collect()
 }
 
-/// Bytes of what is kept of the neighbours of edge types with so many pages and arcs.
-fn keep_bytes(neighbors: &[Residency], pages: &[u64], arcs: &[u64]) -> u64 {
-    let of = neighbors.iter().zip(pages.iter().zip(arcs));
-    of.map(|(keep, (&pages, &arcs))| keep.bytes(pages, arcs)).sum()
+/// Bytes of what is kept of the neighbours of each edge type.
+fn keep_bytes(neighbors: &[Residency], files: &[NeighborFile]) -> u64 {
+    files.iter().zip(neighbors).map(|(file, keep)| file.kept(keep)).sum()
 }

@@ -1,9 +1,9 @@
 //! The bytes that a loader's parts take, before there is a loader.
 
 use tiergraph_core::Result;
-use tiergraph_graph::{ArcColumn, PageReader};
+use tiergraph_graph::{ArcColumn, Features, PageReader};
 
-use crate::options::{Resident, TypedOptions};
+use crate::options::{LoaderOptions, Resident};
 use crate::pipeline::order::Inputs;
 use crate::pipeline::types::GraphTypes;
 use crate::residency::columns::Columns;
@@ -30,17 +30,13 @@ pub(crate) struct FeatureRows {
 
 impl FeatureRows {
     /// Those of each node type.
-    pub(crate) fn of(types: &GraphTypes, options: &TypedOptions) -> Result<Vec<Self>> {
-        let nodes = types.nodes.iter().zip(&options.features);
-        let of = nodes.map(|(graph, name)| match name {
-            Some(name) => {
-                let row_bytes = graph.features().get(name)?.row_bytes();
-                let rows = if row_bytes > 0 { graph.manifest().vertices } else { 0 };
-                Ok(Self { rows, row_bytes })
-            }
-            None => Ok(Self::default()),
+    pub(crate) fn of(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<Self>> {
+        let nodes = types.nodes.iter().zip(types.features(options)?);
+        let of = nodes.map(|(graph, features)| {
+            let row_bytes = features.map_or(0, Features::row_bytes);
+            Self { rows: if row_bytes > 0 { graph.manifest().vertices } else { 0 }, row_bytes }
         });
-        of.collect()
+        Ok(of.collect())
     }
 
     /// Bytes of all rows.
@@ -56,14 +52,13 @@ impl FeatureRows {
 
 /// Bytes that a loader takes which keeps nothing that it can read, but for its batches: of
 /// everything that it looks up in, of its threads, and of counting what batches want.
-pub(crate) fn least_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<u64> {
-    let (vertices, threads) = (types.vertices(), options.batches.threads as u64);
-    let pages = types.pages(options.batches.direction);
-    let neighbors = types.edges.iter().zip(&types.ends).zip(&pages);
-    let neighbors = neighbors.map(|((graph, ends), &pages)| {
-        let expanded = vertices[ends.destination] as u64;
-        Offsets::bytes_of(expanded, graph.manifest().arcs)
-            + PageMap::bytes_of(pages, graph.manifest().vertices)
+pub(crate) fn least_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result<u64> {
+    let (vertices, threads) = (types.vertices(), options.threads as u64);
+    let files = types.neighbors(options.direction);
+    let neighbors = types.edges.iter().zip(&types.ends).zip(&files);
+    let neighbors = neighbors.map(|((graph, ends), file)| {
+        Offsets::bytes_of(vertices[ends.destination] as u64, file.arcs)
+            + PageMap::bytes_of(file.pages, graph.manifest().vertices)
     });
     let rows = FeatureRows::of(types, options)?;
     let (ends, sample) = (&types.ends[..], &options.sample[..]);
@@ -73,20 +68,20 @@ pub(crate) fn least_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<
     let all_vertices = vertices.iter().sum::<usize>() as u64;
     let least = neighbors.sum::<u64>()
         + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>()
-        + Hotness::bytes_of(pages.iter().sum(), all_vertices)
+        + Hotness::bytes_of(files.iter().map(|file| file.pages).sum(), all_vertices)
         + threads * thread;
     // Of any memory, one part in so many goes to pages.
-    let pages = threads * options.batches.retain_bytes as u64;
+    let pages = threads * options.retain_bytes as u64;
     Ok(least + pages.min(least.div_ceil(PAGES_SHARE - 1)))
 }
 
 /// As [`least_bytes`], with the largest batch that degrees allow.
 pub(crate) fn bounded_bytes(
     types: &GraphTypes,
-    options: &TypedOptions,
+    options: &LoaderOptions,
     inputs: Inputs<'_>,
 ) -> Result<u64> {
-    let direction = options.batches.direction;
+    let direction = options.direction;
     let columns = open_columns(types, options)?;
     let vertices = types.vertices();
     let offsets = types.edges.iter().zip(&types.ends).map(|(graph, ends)| {
@@ -99,7 +94,7 @@ pub(crate) fn bounded_bytes(
     let (ends, seeds) = (&types.ends[..], inputs.seeds);
     let batches = BatchesOf { vertices: &vertices, ends, offsets: &offsets, options, seeds };
     let most = Extent::bound(batches);
-    let sizes = Sizes::with_columns(types, columns.iter().collect(), options)?;
+    let sizes = Sizes::of(types, columns.iter(), options)?;
     let (growth, scratch) = sizes.thread(&most);
     let batch = BatchBytes { usual: 0, most: sizes.most(&most), growth, scratch };
     let batches = InFlight::least().bytes(batch);
@@ -108,14 +103,14 @@ pub(crate) fn bounded_bytes(
 }
 
 /// The columns of each edge type, none of them in memory.
-fn open_columns(types: &GraphTypes, options: &TypedOptions) -> Result<Vec<Columns>> {
-    let direction = options.batches.direction;
+fn open_columns(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<Columns>> {
+    let direction = options.direction;
     let edges = types.edges.iter().zip(&options.sample);
     edges.map(|(graph, sample)| Columns::load(graph, direction, sample, Resident::NONE)).collect()
 }
 
 /// Bytes of the columns that batches are made of, by edge type: weights, times, numbers.
-pub(crate) fn column_bytes(types: &GraphTypes, options: &TypedOptions) -> Result<Vec<[u64; 3]>> {
+pub(crate) fn column_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<[u64; 3]>> {
     Ok(open_columns(types, options)?.iter().map(Columns::bytes).collect())
 }
 
@@ -164,9 +159,9 @@ pub(crate) fn choosing_bytes<'a>(
 
 /// Bytes that threads want to choose by weights and times that are read, beyond what a loader with
 /// these topologies holds.
-pub(crate) fn bytes_to_choose(topologies: &[Topology], options: &TypedOptions) -> u64 {
-    let retain_bytes = options.batches.retain_bytes as u64;
+pub(crate) fn bytes_to_choose(topologies: &[Topology], options: &LoaderOptions) -> u64 {
+    let retain_bytes = options.retain_bytes as u64;
     let all = choosing_bytes(topologies, retain_bytes, Columns::chosen_by);
     let held = choosing_bytes(topologies, retain_bytes, Columns::read_to_choose);
-    options.batches.threads as u64 * all.saturating_sub(held)
+    options.threads as u64 * all.saturating_sub(held)
 }

@@ -20,19 +20,47 @@ impl Residency {
     /// The fastest that keeps all neighbours of `graph` in at most `bytes`; nothing where they do
     /// not fit, or there are none in this direction.
     pub fn all_within(graph: &Graph, direction: Direction, bytes: u64) -> Self {
+        NeighborFile::of(graph, direction).all_within(bytes)
+    }
+}
+
+/// How large a file of neighbours is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NeighborFile {
+    pub(crate) pages: u64,
+    pub(crate) arcs: u64,
+}
+
+impl NeighborFile {
+    /// The neighbours of a graph in one direction; without pages where there are none.
+    pub(crate) fn of(graph: &Graph, direction: Direction) -> Self {
         let pages = graph.rows(direction).pages().map_or(0, |rows| rows.index.len() as u64);
-        let arcs = graph.manifest().arcs;
-        let choices = [Self::Decoded, Self::Pages((0..pages).collect())];
-        let fits = |keep: &Self| keep.bytes(pages, arcs) <= bytes;
-        choices.into_iter().find(fits).unwrap_or_default()
+        Self { pages, arcs: graph.manifest().arcs }
     }
 
-    /// Bytes beside what is always in memory, of a file of so many pages and arcs.
-    pub(crate) fn bytes(&self, pages: u64, arcs: u64) -> u64 {
-        match self {
-            Self::Decoded => arcs * 4,
-            Self::Pages(kept) => RankedSet::bytes_below(pages) + (kept.len() * PAGE_BYTES) as u64,
-            Self::Nothing => 0,
+    /// The fastest that keeps all of them in at most `bytes`; nothing where they do not fit.
+    pub(crate) fn all_within(self, bytes: u64) -> Residency {
+        let choices = [Residency::Decoded, Residency::Pages((0..self.pages).collect())];
+        choices.into_iter().find(|keep| self.kept(keep) <= bytes).unwrap_or_default()
+    }
+
+    /// Bytes of what is kept of them, beside what is always in memory.
+    pub(crate) fn kept(self, keep: &Residency) -> u64 {
+        match keep {
+            Residency::Decoded => self.arcs * 4,
+            Residency::Pages(kept) => {
+                RankedSet::bytes_below(self.pages) + (kept.len() * PAGE_BYTES) as u64
+            }
+            Residency::Nothing => 0,
+        }
+    }
+
+    /// Pages of them that are kept.
+    pub(crate) fn kept_pages(self, keep: &Residency) -> u64 {
+        match keep {
+            Residency::Decoded => self.pages,
+            Residency::Pages(kept) => kept.len() as u64,
+            Residency::Nothing => 0,
         }
     }
 }

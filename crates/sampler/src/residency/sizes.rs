@@ -1,12 +1,11 @@
 //! How many bytes a batch takes, of a batch that is there and of the largest that may come.
 
 use tiergraph_core::Result;
-use tiergraph_graph::Features;
 
 use crate::gathering::edges::EdgeValues;
 use crate::gathering::matrix::Matrix;
-use crate::options::TypedOptions;
-use crate::pipeline::types::GraphTypes;
+use crate::options::LoaderOptions;
+use crate::pipeline::types::{Ends, GraphTypes};
 use crate::residency::columns::Columns;
 use crate::residency::extent::Extent;
 use crate::residency::topology::Topology;
@@ -14,39 +13,45 @@ use crate::sampling::batch::MiniBatch;
 use crate::sampling::table::TableKind;
 
 /// What a batch's bytes follow from, beside its nodes and edges.
-pub(crate) struct Sizes<'a> {
-    types: &'a GraphTypes,
-    features: Vec<Option<&'a Features>>,
-    edge_features: Vec<Option<&'a Features>>,
-    columns: Vec<&'a Columns>,
-    options: &'a TypedOptions,
+#[derive(Debug, Clone)]
+pub(crate) struct Sizes {
+    /// Bytes of a node's features and of the arrays that it is handed over in, by node type.
+    node_bytes: Vec<u64>,
+    /// Bytes of what is known about an edge and of the arrays that it is handed over in, by edge type.
+    edge_bytes: Vec<u64>,
+    disjoint: bool,
+    /// Bytes of the seeds' times.
+    times: u64,
+    ends: Vec<Ends>,
+    /// Whether the places of a type's nodes are in a hash table.
+    hashed: Vec<bool>,
+    /// The most neighbours that are taken of a node.
+    fanout: u64,
 }
 
-impl<'a> Sizes<'a> {
-    pub(crate) fn of(
-        types: &'a GraphTypes,
-        topologies: &'a [Topology],
-        options: &'a TypedOptions,
+impl Sizes {
+    /// Sizes of batches whose edges have the values `columns`, by edge type.
+    pub(crate) fn of<'a>(
+        types: &GraphTypes,
+        columns: impl Iterator<Item = &'a Columns>,
+        options: &LoaderOptions,
     ) -> Result<Self> {
-        Self::with_columns(types, topologies.iter().map(Topology::columns).collect(), options)
-    }
-
-    pub(crate) fn with_columns(
-        types: &'a GraphTypes,
-        columns: Vec<&'a Columns>,
-        options: &'a TypedOptions,
-    ) -> Result<Self> {
-        let nodes = types.nodes.iter().zip(&options.features);
-        let features = nodes
-            .map(|(graph, name)| name.as_ref().map(|name| graph.features().get(name)).transpose())
-            .collect::<Result<_>>()?;
-        let edges = types.edges.iter().zip(&options.edge_features);
-        let edge_features = edges
-            .map(|(graph, name)| {
-                name.as_ref().map(|name| graph.edge_values().features(name)).transpose()
-            })
-            .collect::<Result<_>>()?;
-        Ok(Self { types, features, edge_features, columns, options })
+        let handed = options.handed_over;
+        let features = types.features(options)?.into_iter();
+        let x = |of| handed.node_bytes + Matrix::bytes_of(of, 1, options.delivery);
+        let of_edges = columns.zip(types.edge_features(options)?);
+        let values = |(columns, features)| EdgeValues::bytes_of(1, columns, features);
+        let fanouts = options.sample.iter().flat_map(|sample| &sample.fanouts);
+        let hashed = |&vertices: &usize| TableKind::for_graph(vertices) == TableKind::Hashed;
+        Ok(Self {
+            node_bytes: features.map(|of| of.map_or(handed.node_bytes, x)).collect(),
+            edge_bytes: of_edges.map(|of| handed.edge_bytes + values(of)).collect(),
+            disjoint: options.disjoint(),
+            times: if options.timed() { 8 * options.batch_size as u64 } else { 0 },
+            ends: types.ends.clone(),
+            hashed: types.vertices().iter().map(hashed).collect(),
+            fanout: fanouts.map(|fanout| fanout.most()).max().unwrap_or(0),
+        })
     }
 
     /// Bytes of a batch with everything that it comes with.
@@ -60,46 +65,33 @@ impl<'a> Sizes<'a> {
     }
 
     /// The most bytes of what is sampled. Lists that grow are up to twice as long as what is in them.
-    pub(crate) fn places(&self, extent: &Extent) -> u64 {
-        let tree = u64::from(self.options.disjoint());
-        let times = 8 * u64::from(self.options.timed());
-        2 * ((4 + 4 * tree) * extent.all_nodes() + 16 * extent.all_edges())
-            + times * self.options.batches.batch_size as u64
+    fn places(&self, extent: &Extent) -> u64 {
+        let node = if self.disjoint { 8 } else { 4 };
+        2 * (node * extent.all_nodes() + 16 * extent.all_edges()) + self.times
     }
 
     /// Bytes of features, of what is known about edges, and of the arrays that are handed over.
     fn values(&self, extent: &Extent) -> u64 {
-        let delivery = self.options.batches.delivery;
-        let x = self.features.iter().zip(&extent.nodes).map(|(features, &nodes)| {
-            features.map_or(0, |all| Matrix::bytes_of(all, nodes as usize, delivery))
-        });
-        let of_edges = self.columns.iter().zip(&self.edge_features).zip(&extent.edges);
-        let of_edges = of_edges.map(|((columns, features), &edges)| {
-            EdgeValues::bytes_of(edges as usize, columns, *features)
-        });
-        let handed = &self.options.batches.handed_over;
-        x.sum::<u64>()
-            + of_edges.sum::<u64>()
-            + handed.node_bytes * extent.all_nodes()
-            + handed.edge_bytes * extent.all_edges()
+        let sum = |counts: &[u64], bytes: &[u64]| -> u64 {
+            counts.iter().zip(bytes).map(|(count, bytes)| count * bytes).sum()
+        };
+        sum(&extent.nodes, &self.node_bytes) + sum(&extent.edges, &self.edge_bytes)
     }
 
     /// The most bytes that a thread's tables and lists grow by while it samples such a batch, and
     /// that it has of each batch of a window which is not reserved for yet.
     pub(crate) fn thread(&self, extent: &Extent) -> (u64, u64) {
-        let slot = if self.options.disjoint() { 16 } else { 8 };
+        let slot = if self.disjoint { 16 } else { 8 };
+        let ends = || self.ends.iter().zip(&extent.edges);
         // At most half full, of a power of two.
-        let tables = self.types.nodes.iter().enumerate().map(|(node_type, graph)| {
-            let hashed = TableKind::for_graph(graph.vertices()) == TableKind::Hashed;
-            let ends = self.types.ends.iter().zip(&extent.edges);
-            let edges = ends.filter(|(ends, _)| ends.source == node_type).map(|(_, edges)| edges);
-            if hashed { 4 * slot * (extent.nodes[node_type] + edges.sum::<u64>()) } else { 0 }
+        let hashed = self.hashed.iter().enumerate().filter(|(_, hashed)| **hashed);
+        let tables = hashed.map(|(of, _)| {
+            let edges = ends().filter(|(ends, _)| ends.source == of).map(|(_, edges)| edges);
+            4 * slot * (extent.nodes[of] + edges.sum::<u64>())
         });
         let most_edges = extent.edges.iter().max().copied().unwrap_or(0);
-        let fanouts = self.options.sample.iter().flat_map(|sample| &sample.fanouts);
-        let fanout = fanouts.map(|fanout| fanout.most()).max().unwrap_or(0).min(most_edges);
         // A list that grows is up to twice as long as what is in it.
-        let list = 2 * 8 * Topology::most_unpacked(fanout);
+        let list = 2 * 8 * Topology::most_unpacked(self.fanout.min(most_edges));
         (tables.sum::<u64>() + 8 * most_edges + list, self.places(extent))
     }
 }

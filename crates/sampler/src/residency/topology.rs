@@ -16,7 +16,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
 
 use crate::residency::columns::{Columns, step_bytes};
-use crate::residency::neighbors::Residency;
+use crate::residency::neighbors::{NeighborFile, Residency};
 use crate::residency::offsets::Offsets;
 use crate::residency::page_map::PageMap;
 use crate::sampling::weighted::Weighted;
@@ -92,12 +92,11 @@ impl Topology {
             return Err(graph.missing_layout("sample neighbours", &needs));
         };
         let (vertices, arcs) = (graph.manifest().vertices, graph.manifest().arcs);
-        let pages = rows.index.len() as u64;
-        let fixed =
-            Offsets::bytes_of(sides.expanded.into(), arcs) + PageMap::bytes_of(pages, vertices);
-        let held = graph
-            .memory()
-            .reserve(fixed + keep.bytes(pages, arcs), "the neighbours that stay in memory")?;
+        let file = NeighborFile::of(graph, direction);
+        let bytes = Offsets::bytes_of(sides.expanded.into(), arcs)
+            + PageMap::bytes_of(file.pages, vertices)
+            + file.kept(keep);
+        let held = graph.memory().reserve(bytes, "the neighbours that stay in memory")?;
         let (offsets, longest) = {
             let _degrees =
                 graph.memory().reserve(vertices * 4, "the degrees, while they are summed")?;
