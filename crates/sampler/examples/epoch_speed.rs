@@ -37,10 +37,9 @@ fn main() -> Result<()> {
     drop(counter);
     let page_bytes = hotness.pages[0].uses.len() * 4096;
     let capacity = (page_bytes + graph.vertices() * row_bytes) as f64 * share;
-    let mut placed = hotness.place(&Plan::default(), &[row_bytes], capacity as u64);
-    let (pages, rows) = (placed.pages.remove(0), placed.rows.remove(0));
-    println!("kept: {} pages, {} rows", pages.len(), rows.len());
-    let loader = Loader::new(Arc::clone(&graph), options, &Residency::Pages(pages), rows)?;
+    let placed = hotness.place(&Plan::default(), &[row_bytes], capacity as u64);
+    println!("kept: {} rows", placed.rows[0].len());
+    let loader = Loader::of_types(Arc::clone(&graph), options, placed)?;
     let since = Instant::now();
     let mut epoch = loader.epoch(1, &seeds, 0)?;
     for prepared in epoch.by_ref().take(batches) {

@@ -34,15 +34,15 @@ pub use options::{
 };
 pub use pipeline::cut::{Cut, Rank};
 pub use pipeline::epoch::{Epoch, Prepared};
-pub use pipeline::loader::{Loader, Residents};
+pub use pipeline::loader::Loader;
 pub use pipeline::order::Inputs;
 pub use pipeline::reorder::{ReorderedRows, SortBy};
 pub use pipeline::stats::EpochStats;
 pub use pipeline::types::{Ends, GraphTypes};
 pub use residency::columns::{Column, Columns, Numbers};
-pub use residency::hotness::{Counts, Hotness, Placed, Plan};
+pub use residency::hotness::{Counts, Hotness, Plan};
 pub use residency::memory_plan::MemoryPlan;
-pub use residency::neighbors::Residency;
+pub use residency::neighbors::{Residency, Residents};
 pub use residency::rows::RowStore;
 pub use residency::topology::Topology;
 pub use sampling::batch::{MiniBatch, SampledEdges, SampledNodes, Seeds};

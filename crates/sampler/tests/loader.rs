@@ -348,11 +348,13 @@ fn bytes_of(sample: &Sample, loader: Loader, how: &Plan, capacity: u64) -> Epoch
     let hotness = loader.presample(EPOCH + 10, &seeds, usize::MAX).unwrap();
     let row_bytes = sample.open().features().get("x").unwrap().row_bytes();
     let kept = hotness.place(how, &[row_bytes], capacity);
-    let bytes = kept.pages[0].len() * 4096 + kept.rows[0].len() * row_bytes;
+    let Residency::Pages(pages) = &kept.neighbors[0] else { panic!("pages are placed") };
+    let bytes = pages.len() * 4096 + kept.rows[0].len() * row_bytes;
     // Only a fixed share may leave memory empty.
     let full = bytes as u64 > capacity - 20_000 || matches!(how.placement, Placement::Hybrid(_));
     assert!(bytes as u64 <= capacity && full, "{bytes}");
-    run(&loader.with_placed(kept).unwrap(), &seeds).1
+    let loader = Loader::of_types(sample.open(), loader.options().clone(), kept).unwrap();
+    run(&loader, &seeds).1
 }
 
 #[test]
@@ -384,7 +386,8 @@ fn scores_of_any_origin_can_say_what_is_hot() {
     let graph = sample.open();
     let topology = Topology::open(&graph, Direction::In, &Residency::Nothing).unwrap();
     let degrees = graph.degrees().of(Direction::Out).unwrap();
-    let hotness = Hotness::from_scores(&topology, |vertex| degrees[vertex as usize]);
+    let mut hotness = Hotness::of_one(&topology);
+    hotness.rows[0].uses.copy_from_slice(&degrees);
     let kept = hotness.place(&Plan { chunk_bytes: 512, ..Plan::default() }, &[512], 100 * 512);
     let least = kept.rows[0].iter().map(|&v| degrees[v as usize]).min().unwrap();
     let left = (0..3000).filter(|v| !kept.rows[0].contains(v));

@@ -26,12 +26,11 @@ use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
-use crate::options::Fanout;
 use crate::options::LoaderOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
-use rows::RowTiers;
+use rows::{RowRoom, RowTiers};
 use storage::Storage;
 
 use epoch::Work;
@@ -82,7 +81,9 @@ impl GpuLoader {
         let (stream, multiprocessors_why) = tiers.stream(&device)?;
         let free = device.memory()?.free;
         let memory = tiers.device_memory.unwrap_or(free / 2).min(free);
-        let fanouts: Vec<u32> = options.sample[0].fanouts.iter().map(fanout).collect();
+        let fanouts = options.sample[0].fanouts.iter();
+        let fanouts: Vec<u32> =
+            fanouts.map(|fanout| fanout.most().min(u32::MAX.into()) as u32).collect();
         let (vertices, arcs) = (graph.vertices(), graph.manifest().arcs);
         let working = Sampler::device_bytes(vertices, options.batch_size, &fanouts, arcs)
             + 12 * vertices as u64;
@@ -139,11 +140,10 @@ impl GpuLoader {
             true => (0..vertices as u32).collect(),
             false => self.hottest(inputs, presample, vertices)?,
         };
-        let threads = self.options.threads;
+        let room = RowRoom { left, threads: self.options.threads };
         // What the CPU's batches will take is not there for rows.
         let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
-        let rows =
-            RowTiers::new(graph, name, (&self.stream, &self.sampler), &order, left, threads)?;
+        let rows = RowTiers::new(graph, name, &self.stream, &self.sampler, &order, room)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
@@ -294,13 +294,6 @@ impl GpuLoader {
         let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
         let reads = storage.map(Storage::reads).unwrap_or_default();
         Done { reads, submissions: given.count, seconds_submit: given.host_time.as_secs_f64() }
-    }
-}
-
-fn fanout(fanout: &Fanout) -> u32 {
-    match *fanout {
-        Fanout::All => u32::MAX,
-        Fanout::Most(most) => most,
     }
 }
 

@@ -24,17 +24,27 @@ pub(super) struct RowTiers {
     _held: Reservation,
 }
 
+/// What a loader on a GPU has for rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowRoom {
+    /// Bytes of device memory.
+    pub left: u64,
+    /// Threads that read rows from storage.
+    pub threads: usize,
+}
+
 impl RowTiers {
-    /// The rows that come first in `order` in `left` bytes of device memory, the next in what host
-    /// memory the graph has left; the others stay on storage, where `threads` readers get them.
+    /// The rows that come first in `order` in device memory, the next in what host memory the graph
+    /// has left; the others stay on storage.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
-        (stream, sampler): (&Stream, &Sampler),
+        stream: &Stream,
+        sampler: &Sampler,
         order: &[u32],
-        left: u64,
-        threads: usize,
+        room: RowRoom,
     ) -> Result<Self> {
+        let RowRoom { left, threads } = room;
         let features = graph.features().get(name)?;
         let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
         let counts = |left: u64| {
@@ -48,8 +58,9 @@ impl RowTiers {
             let finding = sampler.n_id().len() * size_of::<MissingRow>();
             (device_rows, host_rows) = counts(left.saturating_sub(finding as u64));
         }
-        let counts = (device_rows as usize, host_rows as usize);
-        let (rows, held) = tiers::rows(graph, stream, features, order, counts)?;
+        let (hot, others) = order.split_at(device_rows as usize);
+        let warm = &others[..host_rows as usize];
+        let (rows, held) = tiers::rows(graph, stream, features, hot, warm)?;
         let gather = Gather::new(stream.device(), tiers::row_type(features.dtype()))?;
         Ok(Self { gather, rows, host_rows, storage, _held: held })
     }
@@ -57,7 +68,9 @@ impl RowTiers {
     /// Starts finding which rows of a sampler's last batch are in no memory.
     pub fn start_finding(&mut self, stream: &Stream, sampler: &Sampler) -> Result<()> {
         match &mut self.storage {
-            Some(storage) => storage.start_finding(stream, (&self.gather, &self.rows), sampler),
+            Some(storage) => {
+                self.gather.start_finding(stream, &self.rows, sampler, &mut storage.missing)
+            }
             None => Ok(()),
         }
     }
@@ -75,10 +88,10 @@ impl RowTiers {
 
     /// As [`Storage::finish`].
     pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
-        let spread = (&self.gather, self.rows.dim as usize);
-        match &mut self.storage {
-            Some(storage) => storage.finish(stream, spread, ticket, patience),
-            None => Ok(true),
-        }
+        let (gather, dim) = (&self.gather, self.rows.dim as usize);
+        let Some(storage) = &mut self.storage else { return Ok(true) };
+        storage.finish(stream, ticket, patience, |piece, to, event| {
+            gather.spread(stream, piece, to, dim, event)
+        })
     }
 }

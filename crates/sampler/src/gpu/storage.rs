@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Piece, PieceLayout, Rows, Sampler};
+use tiergraph_gpu::kernels::{MissingRow, MissingRows, Piece, PieceLayout, Sampler};
 use tiergraph_gpu::{Copying, DeviceView, Event, PinnedPool, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
@@ -87,7 +87,8 @@ pub(super) struct Storage {
     begun: HashMap<u64, Begun>,
     tickets: u64,
     reads: StorageReads,
-    missing: MissingRows,
+    /// The rows of the last batch that are in no memory.
+    pub missing: MissingRows,
     _held: Reservation,
 }
 
@@ -134,19 +135,6 @@ impl Storage {
         self.reads
     }
 
-    /// Starts finding the rows of a batch that are in no memory.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn start_finding(
-        &mut self,
-        stream: &Stream,
-        (gather, rows): (&Gather, &Rows),
-        sampler: &Sampler,
-    ) -> Result<()> {
-        gather.start_finding(stream, rows, sampler, &mut self.missing)
-    }
-
     /// Begins to read the rows that were found; gives the batch's ticket.
     ///
     /// # Errors
@@ -163,7 +151,7 @@ impl Storage {
         Ok(self.tickets)
     }
 
-    /// Goes on with reading and spreading; whether the batch of `ticket` has all its rows. Waits
+    /// Goes on with reading and with what `spread` starts for each piece; whether the batch of `ticket` has all its rows. Waits
     /// for a piece for as long as `patience` at most.
     ///
     /// # Errors
@@ -171,9 +159,9 @@ impl Storage {
     pub fn finish(
         &mut self,
         stream: &Stream,
-        (gather, dim): (&Gather, usize),
         ticket: u64,
         patience: Duration,
+        spread: impl Fn(Piece, DeviceView<f32>, Event) -> Result<Copying>,
     ) -> Result<bool> {
         while self.begun.get(&ticket).is_some_and(|begun| begun.left > 0) {
             self.send()?;
@@ -200,7 +188,7 @@ impl Storage {
             begun.left -= 1;
             let piece = Piece { buffer: ended.buffer, layout: self.layout, count: ended.rows };
             let event = Event::new(stream.device())?;
-            self.spreading.push_back(gather.spread(stream, piece, begun.to, dim, event)?);
+            self.spreading.push_back(spread(piece, begun.to, event)?);
         }
         self.begun.remove(&ticket);
         Ok(true)

@@ -65,38 +65,36 @@ pub(super) fn row_type(dtype: FeatureType) -> RowType {
     }
 }
 
-/// The rows that come first in `order`: `device_count` of them in device memory, then `host_count`
-/// in host memory. The others are elsewhere.
+/// The rows of the vertices `hot` in device memory, those of `warm` in host memory. The others are
+/// elsewhere.
 pub(super) fn rows(
     graph: &Graph,
     stream: &Stream,
     features: &Features,
-    order: &[u32],
-    (device_count, host_count): (usize, usize),
+    hot: &[u32],
+    warm: &[u32],
 ) -> Result<(Rows, Reservation)> {
     let stride = features.row_bytes();
-    let (hot, others) = order.split_at(device_count);
-    let others = &others[..host_count];
-    let mut location = vec![NOT_RESIDENT; order.len()];
+    let mut location = vec![NOT_RESIDENT; graph.vertices()];
     let mut device = DeviceBuf::new(stream.device(), hot.len() * stride)?;
     each_piece(graph, features, hot, |first, vertices, bytes| {
         vertices.iter().zip(first as u32..).for_each(|(&v, at)| location[v as usize] = at);
         stream.upload_at(&mut device, first * stride, bytes)
     })?;
-    let bytes = (others.len() * stride) as u64;
+    let bytes = (warm.len() * stride) as u64;
     let held = graph.memory().reserve(bytes, "feature rows in pinned memory")?;
     let mut host = MappedMemory::zeroed(stream.device(), bytes as usize)?;
-    each_piece(graph, features, others, |first, vertices, bytes| {
-        let begin = (device_count + first) as u32;
+    each_piece(graph, features, warm, |first, vertices, bytes| {
+        let begin = (hot.len() + first) as u32;
         vertices.iter().zip(begin..).for_each(|(&v, at)| location[v as usize] = at);
         host.bytes_mut()[first * stride..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     })?;
     let rows = Rows {
         device,
-        host: (!others.is_empty()).then_some(host),
+        host: (!warm.is_empty()).then_some(host),
         location: Some(stream.uploaded(&location)?),
-        device_count: device_count as u32,
+        device_count: hot.len() as u32,
         dim: features.dim() as u32,
         stride: stride as u32,
     };

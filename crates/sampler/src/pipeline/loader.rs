@@ -14,28 +14,12 @@ use crate::pipeline::scratch::ScratchPool;
 use crate::pipeline::shared::Shared;
 use crate::pipeline::types::GraphTypes;
 use crate::residency::columns::Columns;
-use crate::residency::hotness::{Hotness, Placed};
-use crate::residency::neighbors::Residency;
+use crate::residency::hotness::Hotness;
+use crate::residency::neighbors::{Residency, Residents};
 use crate::residency::rows::RowStore;
 use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
-
-/// What a loader keeps in memory.
-#[derive(Debug, Clone, Default)]
-pub struct Residents {
-    /// Neighbours, by edge type.
-    pub neighbors: Vec<Residency>,
-    /// Nodes whose rows of features are kept, by node type.
-    pub rows: Vec<Vec<u32>>,
-}
-
-impl Residents {
-    /// What is kept of a graph with one type.
-    pub fn of_one(keep: Residency, rows: impl IntoIterator<Item = u32>) -> Self {
-        Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
-    }
-}
 
 /// Prepares batches of one graph, with one type or several, epoch after epoch.
 ///
@@ -203,17 +187,5 @@ impl Loader {
         });
         shared.scratch.give(scratch);
         visited
-    }
-
-    /// The same loader with other things in memory.
-    ///
-    /// # Errors
-    /// As [`Loader::of_types`].
-    pub fn with_placed(self, placed: Placed) -> Result<Self> {
-        let (types, options) = (self.0.types.clone(), self.0.options.clone());
-        // What was kept goes before what shall be kept comes.
-        drop(self);
-        let neighbors = placed.pages.into_iter().map(Residency::Pages).collect();
-        Self::of_types(types, options, Residents { neighbors, rows: placed.rows })
     }
 }

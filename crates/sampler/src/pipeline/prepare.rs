@@ -100,7 +100,10 @@ impl PrefetchQueue {
         sampled: &mut Sampled,
     ) -> Result<(PagesRead, GatherReads)> {
         let (mut numbers, mut reads) = (PagesRead::default(), GatherReads::default());
-        for (edge_type, topology) in self.shared.topologies.iter().enumerate() {
+        let features = self.shared.types.edge_features(&self.shared.options)?;
+        let edge_rows = features.into_iter().zip(&self.shared.edge_rows);
+        let topologies = self.shared.topologies.iter().zip(edge_rows);
+        for (edge_type, (topology, (features, rows))) in topologies.enumerate() {
             let columns = topology.columns();
             let edges: Vec<&SampledEdges> =
                 sampled.batches.iter().map(|batch| &batch.edges[edge_type]).collect();
@@ -112,7 +115,7 @@ impl PrefetchQueue {
             if let Some(column) = columns.read_numbers() {
                 numbers += read_numbers(column, &mut scratch.reader, &edges, &mut values)?;
             }
-            if let Some((features, rows)) = self.shared.edge_features(edge_type)? {
+            if let Some((features, rows)) = features.zip(rows.as_ref()) {
                 reads += gather_features(features, rows, &mut scratch.reader, &mut values)?;
             }
         }
@@ -127,8 +130,9 @@ impl PrefetchQueue {
     ) -> Result<(Vec<Vec<Option<Matrix>>>, GatherReads)> {
         let mut all: Vec<Vec<Option<Matrix>>> = batches.iter().map(|_| Vec::new()).collect();
         let mut reads = GatherReads::default();
-        for node_type in 0..self.shared.rows.len() {
-            let Some((features, rows)) = self.shared.features(node_type)? else {
+        let features = self.shared.types.features(&self.shared.options)?;
+        for (node_type, (features, rows)) in features.iter().zip(&self.shared.rows).enumerate() {
+            let Some((features, rows)) = features.zip(rows.as_ref()) else {
                 all.iter_mut().for_each(|x| x.push(None));
                 continue;
             };

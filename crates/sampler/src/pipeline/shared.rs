@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_graph::{Features, Graph, PageReader};
+use tiergraph_graph::{Graph, PageReader};
 
 use crate::options::LoaderOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
@@ -44,17 +44,6 @@ impl Shared {
     /// The graph whose budget, engines and cancellation all types share.
     pub(crate) fn any(&self) -> &Graph {
         self.types.any()
-    }
-
-    /// The features of a node type that batches come with.
-    pub(crate) fn features(&self, node_type: usize) -> Result<Option<(&Features, &RowStore)>> {
-        Ok(self.types.features(&self.options)?[node_type].zip(self.rows[node_type].as_ref()))
-    }
-
-    /// The features of an edge type that batches come with.
-    pub(crate) fn edge_features(&self, edge_type: usize) -> Result<Option<(&Features, &RowStore)>> {
-        let features = self.types.edge_features(&self.options)?[edge_type];
-        Ok(features.zip(self.edge_rows[edge_type].as_ref()))
     }
 
     /// Whether anything is read, so that the batches of a window share reads.

@@ -11,6 +11,7 @@ use tiergraph_cache::placement::{
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::pipeline::types::Ends;
+use crate::residency::neighbors::{Residency, Residents};
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::window::pages_of;
@@ -70,21 +71,6 @@ impl Hotness {
         8 * (pages + vertices)
     }
 
-    /// Counts of another origin in place of presampling, of a graph with one type: every row by
-    /// `score` (its degree, its PageRank), and every page by the sum over its vertices.
-    pub fn from_scores(topology: &Topology, score: impl Fn(u32) -> u32) -> Self {
-        let mut hotness = Self::of_one(topology);
-        let (pages, rows) = (&mut hotness.pages[0].uses, &mut hotness.rows[0].uses);
-        for (vertex, row) in (0..).zip(rows) {
-            *row = score(vertex);
-            if !topology.offsets().arcs(vertex).is_empty() {
-                let page = &mut pages[topology.map().page(vertex, 0) as usize];
-                *page = page.saturating_add(*row);
-            }
-        }
-        hotness
-    }
-
     /// Counts what the batches of one window wanted.
     pub fn record(&mut self, topologies: &[Topology], batches: &[MiniBatch]) {
         self.windows += 1;
@@ -111,13 +97,14 @@ impl Hotness {
     /// rows of `row_bytes` by node type (0 without features).
     ///
     /// The bytes are those of pages and rows; what finds them takes two bits each beside them.
-    pub fn place(&self, how: &Plan, row_bytes: &[usize], capacity: u64) -> Placed {
+    pub fn place(&self, how: &Plan, row_bytes: &[usize], capacity: u64) -> Residents {
         let pages = self.pages.iter().map(|counts| (counts, PAGE_BYTES));
         let rows = self.rows.iter().zip(row_bytes).map(|(counts, &bytes)| (counts, bytes));
         let pages = Candidates::new(how, Kind::Topology, pages);
         let rows = Candidates::new(how, Kind::Features, rows);
         let chosen = choose(how.placement, &pages.chunks, &rows.chunks, capacity);
-        Placed { pages: pages.chosen(&chosen.topology), rows: rows.chosen(&chosen.features) }
+        let pages = pages.chosen(&chosen.topology).into_iter().map(Residency::Pages);
+        Residents { neighbors: pages.collect(), rows: rows.chosen(&chosen.features) }
     }
 }
 
@@ -181,13 +168,4 @@ impl Default for Plan {
         let (placement, granularity) = (Placement::default(), Granularity::default());
         Self { placement, chunk_bytes: 64 << 10, granularity }
     }
-}
-
-/// What a tier keeps.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Placed {
-    /// Pages of neighbours, by edge type.
-    pub pages: Vec<Vec<u64>>,
-    /// Vertices whose rows are kept, by node type.
-    pub rows: Vec<Vec<u32>>,
 }

@@ -19,16 +19,16 @@ use tiergraph_core::{ByteSize, Error, Result};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::options::{LoaderOptions, PerThread, Resident, SampleOptions};
-use crate::pipeline::loader::{Loader, Residents};
+use crate::pipeline::loader::Loader;
 use crate::pipeline::order::Inputs;
 use crate::pipeline::types::GraphTypes;
 use crate::residency::extent::{BatchesOf, Counted, Extent};
-use crate::residency::hotness::{Hotness, Placed, Plan};
+use crate::residency::hotness::{Hotness, Plan};
 use crate::residency::needs::{
     FeatureRows, PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns,
     least_bytes,
 };
-use crate::residency::neighbors::{NeighborFile, Residency};
+use crate::residency::neighbors::{NeighborFile, Residency, Residents};
 use crate::residency::offsets::Offsets;
 use crate::residency::room::{BatchBytes, InFlight};
 use crate::residency::sizes::Sizes;
@@ -327,12 +327,12 @@ impl<'a> Planner<'a> {
                 let row_bytes: Vec<usize> = self.rows.iter().map(|rows| rows.row_bytes).collect();
                 hotness.place(plan, &row_bytes, left)
             }
-            _ => Placed {
-                pages: self.files.iter().map(|file| (0..file.pages).collect()).collect(),
+            _ => Residents {
+                neighbors: self.files.iter().map(|file| file.all_pages()).collect(),
                 rows: self.rows.iter().map(|rows| (0..rows.rows as u32).collect()).collect(),
             },
         };
-        let residents = self.residents(placed, left);
+        let residents = self.unpacked(placed, left);
         let kept_pages = self.files.iter().zip(&residents.neighbors);
         let kept_values_bytes = bytes_of(&self.columns, &resident);
         let asked = &self.options;
@@ -370,22 +370,22 @@ impl<'a> Planner<'a> {
 
     /// What was placed in `capacity` bytes: neighbours unpacked where all pages of a type were placed
     /// and there is room.
-    fn residents(&self, placed: Placed, capacity: u64) -> Residents {
-        let pages: usize = placed.pages.iter().map(Vec::len).sum();
+    fn unpacked(&self, mut placed: Residents, capacity: u64) -> Residents {
         let rows = placed.rows.iter().zip(&self.rows);
-        let row_bytes: u64 =
-            rows.map(|(placed, rows)| placed.len() as u64 * rows.row_bytes as u64).sum();
-        let mut left = capacity.saturating_sub((pages * PAGE_BYTES) as u64 + row_bytes);
-        let neighbors = placed.pages.into_iter().zip(&self.files).map(|(pages, file)| {
-            let packed = (pages.len() * PAGE_BYTES) as u64;
-            let more = file.kept(&Residency::Decoded).saturating_sub(packed);
-            if pages.len() as u64 == file.pages && more <= left {
+        let rows = rows.map(|(placed, rows)| placed.len() as u64 * rows.row_bytes as u64);
+        let packed =
+            |file: &NeighborFile, keep: &Residency| file.kept_pages(keep) * PAGE_BYTES as u64;
+        let pages = self.files.iter().zip(&placed.neighbors);
+        let pages: u64 = pages.map(|(file, keep)| packed(file, keep)).sum();
+        let mut left = capacity.saturating_sub(pages + rows.sum::<u64>());
+        for (file, keep) in self.files.iter().zip(&mut placed.neighbors) {
+            let more = file.kept(&Residency::Decoded).saturating_sub(packed(file, keep));
+            if file.kept_pages(keep) == file.pages && more <= left {
                 left -= more;
-                return Residency::Decoded;
+                *keep = Residency::Decoded;
             }
-            Residency::Pages(pages)
-        });
-        Residents { neighbors: neighbors.collect(), rows: placed.rows }
+        }
+        placed
     }
 
     /// Which columns stay in memory beside batches of so many bytes, and the bytes left then.

@@ -24,6 +24,22 @@ impl Residency {
     }
 }
 
+/// What a loader keeps in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Residents {
+    /// Neighbours, by edge type.
+    pub neighbors: Vec<Residency>,
+    /// Nodes whose rows of features are kept, by node type.
+    pub rows: Vec<Vec<u32>>,
+}
+
+impl Residents {
+    /// What is kept of a graph with one type.
+    pub fn of_one(keep: Residency, rows: impl IntoIterator<Item = u32>) -> Self {
+        Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
+    }
+}
+
 /// How large a file of neighbours is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NeighborFile {
@@ -38,9 +54,14 @@ impl NeighborFile {
         Self { pages, arcs: graph.manifest().arcs }
     }
 
+    /// All of them, packed.
+    pub(crate) fn all_pages(self) -> Residency {
+        Residency::Pages((0..self.pages).collect())
+    }
+
     /// The fastest that keeps all of them in at most `bytes`; nothing where they do not fit.
     pub(crate) fn all_within(self, bytes: u64) -> Residency {
-        let choices = [Residency::Decoded, Residency::Pages((0..self.pages).collect())];
+        let choices = [Residency::Decoded, self.all_pages()];
         choices.into_iter().find(|keep| self.kept(keep) <= bytes).unwrap_or_default()
     }
 

@@ -9,7 +9,7 @@ use tiergraph_mem::{Array, prefetch};
 /// A table from keys to places.
 pub trait Labels {
     /// What is looked up.
-    type Key: Copy;
+    type Key: Key;
 
     /// Forgets all keys and makes room for `expected` new ones.
     fn start(&mut self, expected: usize) -> Result<()>;
@@ -30,6 +30,12 @@ pub trait Labels {
 
 /// What an open-addressing table can hold.
 pub trait Key: Copy + Eq {
+    /// Whether the same vertex is another key in another tree.
+    const HAS_TREE: bool;
+
+    /// A vertex of a tree.
+    fn of(tree: u32, vertex: u32) -> Self;
+
     /// A key and a place.
     type Slot: bytemuck::Pod;
 
@@ -48,7 +54,13 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A vertex.
 impl Key for u32 {
+    const HAS_TREE: bool = false;
     type Slot = u64;
+
+    #[inline(always)]
+    fn of(_tree: u32, vertex: u32) -> Self {
+        vertex
+    }
 
     #[inline(always)]
     fn hash(self) -> u64 {
@@ -68,7 +80,13 @@ impl Key for u32 {
 
 /// A vertex of one tree: the tree in the upper half.
 impl Key for u64 {
+    const HAS_TREE: bool = true;
     type Slot = [u64; 2];
+
+    #[inline(always)]
+    fn of(tree: u32, vertex: u32) -> Self {
+        Self::from(tree) << 32 | Self::from(vertex)
+    }
 
     #[inline(always)]
     fn hash(self) -> u64 {

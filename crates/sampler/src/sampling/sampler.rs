@@ -49,7 +49,7 @@ pub struct Sampler {
     chooser: Chooser,
     weighted: Weighted,
     /// The places of the nodes of each type.
-    tables: Vec<Table>,
+    tables: Vec<Box<dyn Table>>,
     /// The neighbours of the arcs that were chosen last.
     neighbors: Vec<u32>,
     list: Vec<u64>,
@@ -102,7 +102,7 @@ impl Sampler {
             check_times(options)?;
         }
         let disjoint = sample.first().is_some_and(|options| options.disjoint);
-        let table = |&count: &usize| Table::new(count, disjoint, kind(count));
+        let table = |&count: &usize| kind(count).table(count, disjoint);
         Ok(Self {
             ends: ends.to_vec(),
             sample: sample.to_vec(),
@@ -120,7 +120,7 @@ impl Sampler {
     /// Bytes of the tables.
     pub fn resident_bytes(&self) -> u64 {
         let buffers = 4 * self.neighbors.capacity() + 8 * self.list.capacity();
-        self.tables.iter().map(Table::resident_bytes).sum::<u64>() + buffers as u64
+        self.tables.iter().map(|table| table.resident_bytes()).sum::<u64>() + buffers as u64
     }
 
     /// The ends of an edge type.
@@ -279,8 +279,8 @@ impl Sampler {
         let stream = draw.stream(&batch.nodes[self.ends[of.edge_type].destination], node);
         let until = batch.seed_time.get(stream.tree as usize).copied();
         let arcs = of.topology.offsets().arcs(stream.vertex);
-        let choice = Choice { arcs, most: draw.most, until };
-        self.weighted.choose(&mut self.chooser, values, (of.key, stream), choice, out)
+        let choice = Choice { key: of.key, stream, arcs, most: draw.most, until };
+        self.weighted.choose(&mut self.chooser, values, choice, out)
     }
 
     /// Gives the neighbours of the last edges of a type their places among the source's nodes.

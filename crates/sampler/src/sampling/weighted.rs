@@ -38,6 +38,9 @@ pub(crate) struct Values<'a> {
 /// What one vertex is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
+    /// The draws that choose.
+    pub(crate) key: EpochKey,
+    pub(crate) stream: Stream,
     /// All its arcs.
     pub(crate) arcs: Range<u64>,
     /// How many are taken at most.
@@ -67,11 +70,10 @@ impl Weighted {
         &mut self,
         chooser: &mut Chooser,
         values: &Values<'_>,
-        (key, stream): (EpochKey, Stream),
         choice: Choice,
         out: &mut Vec<u64>,
     ) -> Result<()> {
-        let Choice { arcs, most, until } = choice;
+        let Choice { key, stream, ref arcs, most, until } = choice;
         let Values { weights, times, strategy } = *values;
         let begin = arcs.start;
         let is_candidate = |&arc: &u64| {
@@ -82,14 +84,14 @@ impl Weighted {
         self.candidates.clear();
         // No more than is reserved for.
         self.candidates.reserve_exact((arcs.end - begin) as usize);
-        self.candidates.extend(arcs.filter(is_candidate));
+        self.candidates.extend(arcs.clone().filter(is_candidate));
         let count = most.min(self.candidates.len() as u64) as usize;
         if count == self.candidates.len() {
             out.extend_from_slice(&self.candidates);
         } else if let (Strategy::Last, Some(times)) = (strategy, times) {
             self.last(times, begin, count, out);
         } else if let Some(weights) = weights {
-            self.heaviest(weights, (key, stream), begin, count, out)?;
+            self.heaviest(weights, &choice, count, out)?;
         } else {
             self.chosen.resize(count, 0);
             chooser.choose(key, stream, self.candidates.len() as u64, 0, &mut self.chosen);
@@ -113,14 +115,13 @@ impl Weighted {
     fn heaviest(
         &mut self,
         weights: &[f32],
-        (key, stream): (EpochKey, Stream),
-        begin: u64,
+        choice: &Choice,
         count: usize,
         out: &mut Vec<u64>,
     ) -> Result<()> {
         if weights.len() > MAX_DRAWS as usize {
             return Err(Error::new(ErrorKind::Input, "sample by weight from vertex")
-                .object(stream.vertex)
+                .object(choice.stream.vertex)
                 .expected(format!("at most {MAX_DRAWS} neighbours"))
                 .got(weights.len()));
         }
@@ -128,10 +129,10 @@ impl Weighted {
         self.keys.reserve_exact(self.candidates.len());
         let (mut block, mut draws) = (u32::MAX, [0; 2]);
         for &arc in &self.candidates {
-            let at = (arc - begin) as usize;
+            let at = (arc - choice.arcs.start) as usize;
             if block != at as u32 / 2 {
                 block = at as u32 / 2;
-                draws = key.draws(stream, block);
+                draws = choice.key.draws(choice.stream, block);
             }
             self.keys.push((-ln(unit(draws[at % 2])) / f64::from(weights[at]), arc));
         }
@@ -211,8 +212,8 @@ mod tests {
         let (mut weighted, mut out) = (Weighted::default(), vec![77]);
         let mut chooser = Chooser::default();
         let until = values.times.map(|_| until);
-        let choice = Choice { arcs: 0..n, most, until };
-        weighted.choose(&mut chooser, values, (key, stream), choice, &mut out).unwrap();
+        let choice = Choice { key, stream, arcs: 0..n, most, until };
+        weighted.choose(&mut chooser, values, choice, &mut out).unwrap();
         assert_eq!(out.remove(0), 77, "what was there stays");
         out
     }
