@@ -10,7 +10,7 @@ use tiergraph_mem::Reservation;
 use crate::gathering::gather::{GatherReads, gather_matrices};
 use crate::gathering::matrix::{Delivery, Matrix};
 use crate::options::Sharing;
-use crate::residency::columns::{Column, Columns, Numbers};
+use crate::residency::columns::{Column, Columns, number_at};
 use crate::residency::rows::RowStore;
 use crate::sampling::batch::SampledEdges;
 
@@ -80,7 +80,7 @@ impl EdgeValues {
     /// Bytes for so many edges.
     pub(crate) fn bytes_of(edges: usize, columns: &Columns, features: Option<&Features>) -> u64 {
         // Numbers that are read are requested in the order of their pages.
-        let requests = 2 * u64::from(columns.numbers.as_ref().and_then(Numbers::read).is_some());
+        let requests = 2 * u64::from(columns.read_numbers().is_some());
         let numbers = 8 * (u64::from(columns.numbers.is_some()) + requests);
         let times = 8 * u64::from(columns.times.is_some());
         let weights = 4 * u64::from(columns.weights.is_some());
@@ -132,8 +132,7 @@ pub(crate) fn read_numbers(
         let here = requests[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
         for &(arc, target) in here {
             let at = (arc % per_page) as usize * column.width();
-            let value = page[at..at + column.width()].iter().rev();
-            let value = value.fold(0, |value, &byte| value << 8 | u64::from(byte));
+            let value = number_at(page, at, column.width());
             numbers[(target >> 32) as usize][target as u32 as usize] = value;
         }
         Ok(())

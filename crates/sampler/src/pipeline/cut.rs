@@ -46,7 +46,7 @@ impl Rank {
 }
 
 /// The batches of an epoch, as places in the order of its seeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     batch_size: usize,
     rank: Rank,
@@ -56,6 +56,8 @@ pub struct Cut {
     shared: usize,
     /// Places that batches are cut from.
     places: usize,
+    /// Where each batch of the rank begins, and the last one ends, where the caller has cut them.
+    bounds: Option<Vec<usize>>,
 }
 
 impl Cut {
@@ -74,7 +76,22 @@ impl Cut {
             // Fewer seeds than batches: the first come once more.
             (whole, 1, whole * round + rank.ranks)
         };
-        Self { batch_size, rank, whole, shared, places }
+        Self { batch_size, rank, whole, shared, places, bounds: None }
+    }
+
+    /// Batches of any sizes: the rank's batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for bounds that do not cut all `seeds`.
+    pub(crate) fn bounded(bounds: &[usize], seeds: usize, rank: Rank) -> Result<Self> {
+        let (Some((0, ends)), true) = (bounds.split_first(), bounds.is_sorted()) else {
+            return Err(not_bounds());
+        };
+        if bounds.last() != Some(&seeds) {
+            return Err(not_bounds());
+        }
+        let (batch_size, whole, shared, places) = (0, ends.len(), 0, seeds);
+        Ok(Self { batch_size, rank, whole, shared, places, bounds: Some(bounds.to_vec()) })
     }
 
     /// Batches that this rank has, as many as every other.
@@ -95,6 +112,9 @@ impl Cut {
 
     /// The places of this rank's batch `batch`.
     pub fn range(&self, batch: usize) -> Range<usize> {
+        if let Some(bounds) = &self.bounds {
+            return bounds[batch]..bounds[batch + 1];
+        }
         let number = self.number(batch);
         if batch < self.whole {
             return number * self.batch_size..(number + 1) * self.batch_size;
@@ -105,6 +125,12 @@ impl Cut {
         let bound = |part: usize| begin + part * (rest / parts) + part.min(rest % parts);
         bound(number - before)..bound(number - before + 1)
     }
+}
+
+/// For what cuts no seeds into batches of several sizes.
+pub(crate) fn not_bounds() -> Error {
+    Error::new(ErrorKind::Input, "load batches of several sizes")
+        .expected("unshuffled seeds, and where each batch begins among them")
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The seeds of an epoch: in which order they come, and which of them each batch has.
 
-use std::ops::Range;
-
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::options::LoaderOptions;
-use crate::pipeline::cut::{Cut, Rank};
+use crate::pipeline::cut::{Cut, Rank, not_bounds};
 use crate::sampling::batch::Seeds;
 use crate::sampling::permutation::permutation;
 use crate::sampling::philox::{EpochKey, Purpose};
@@ -24,21 +22,9 @@ pub struct Inputs<'a> {
     pub bounds: Option<&'a [usize]>,
 }
 
-impl<'a> From<&'a [u32]> for Inputs<'a> {
-    fn from(seeds: &'a [u32]) -> Self {
-        Self { seeds, times: None, rank: Rank::default(), bounds: None }
-    }
-}
-
-impl<'a> From<&'a Vec<u32>> for Inputs<'a> {
-    fn from(seeds: &'a Vec<u32>) -> Self {
-        seeds.as_slice().into()
-    }
-}
-
-impl<'a, const N: usize> From<&'a [u32; N]> for Inputs<'a> {
-    fn from(seeds: &'a [u32; N]) -> Self {
-        seeds.as_slice().into()
+impl<'a, T: AsRef<[u32]> + ?Sized> From<&'a T> for Inputs<'a> {
+    fn from(seeds: &'a T) -> Self {
+        Self { seeds: seeds.as_ref(), times: None, rank: Rank::default(), bounds: None }
     }
 }
 
@@ -60,33 +46,7 @@ pub struct SeedOrder {
     /// Their times, where they have some.
     times: Option<Vec<i64>>,
     /// Which of them each batch has.
-    cut: Batches,
-}
-
-/// The seeds of each of a rank's batches.
-#[derive(Debug)]
-enum Batches {
-    /// Of one size.
-    Cut(Cut),
-    /// Of any sizes: where each begins, and the last one ends.
-    Bounds(Vec<usize>, Rank),
-}
-
-impl Batches {
-    /// Batches of any sizes: batch i has the seeds from `bounds[i]` to `bounds[i + 1]`.
-    fn bounded(
-        options: &LoaderOptions,
-        seeds: usize,
-        bounds: &[usize],
-        rank: Rank,
-    ) -> Result<Self> {
-        let ascending = bounds.is_sorted() && bounds.first() == Some(&0);
-        if options.shuffle || !ascending || bounds.last() != Some(&seeds) {
-            return Err(Error::new(ErrorKind::Input, "load batches of several sizes")
-                .expected("unshuffled seeds, and where each batch begins among them"));
-        }
-        Ok(Self::Bounds(bounds.to_vec(), rank))
-    }
+    cut: Cut,
 }
 
 impl SeedOrder {
@@ -107,15 +67,11 @@ impl SeedOrder {
             Error::new(ErrorKind::Input, "load batches").expected("fewer than 2^32 seeds")
         })?;
         let cut = match bounds {
-            Some(bounds) => Batches::bounded(options, seeds.len(), bounds, rank)?,
-            None => {
-                Batches::Cut(Cut::new(seeds.len(), options.batch_size, options.drop_last, rank))
-            }
+            Some(_) if options.shuffle => return Err(not_bounds()),
+            Some(bounds) => Cut::bounded(bounds, seeds.len(), rank)?,
+            None => Cut::new(seeds.len(), options.batch_size, options.drop_last, rank),
         };
-        let count_places = match &cut {
-            Batches::Cut(cut) => cut.places(),
-            Batches::Bounds(..) => seeds.len(),
-        };
+        let count_places = cut.places();
         if !options.shuffle && count_places <= seeds.len() {
             let times = times.map(<[i64]>::to_vec);
             return Ok(Self { places: None, seeds: seeds.to_vec(), times, cut });
@@ -134,38 +90,19 @@ impl SeedOrder {
 
     /// Batches that the rank has.
     pub(crate) fn batches(&self) -> usize {
-        match &self.cut {
-            Batches::Cut(cut) => cut.batches(),
-            Batches::Bounds(bounds, _) => bounds.len() - 1,
-        }
-    }
-
-    /// The number in the whole epoch of the rank's batch `batch`.
-    pub(crate) fn number(&self, batch: usize) -> u32 {
-        match &self.cut {
-            Batches::Cut(cut) => cut.number(batch) as u32,
-            Batches::Bounds(_, rank) => rank.number(batch) as u32,
-        }
-    }
-
-    /// The places of a batch's seeds in the order.
-    fn range(&self, batch: usize) -> Range<usize> {
-        match &self.cut {
-            Batches::Cut(cut) => cut.range(batch),
-            Batches::Bounds(bounds, _) => bounds[batch]..bounds[batch + 1],
-        }
+        self.cut.batches()
     }
 
     /// The seeds of the rank's batch `batch`.
     pub(crate) fn seeds_of(&self, batch: usize) -> Seeds<'_> {
-        let range = self.range(batch);
+        let range = self.cut.range(batch);
         let times = self.times.as_ref().map_or(&[][..], |times| &times[range.clone()]);
-        Seeds { number: self.number(batch), vertices: &self.seeds[range], times }
+        Seeds { number: self.cut.number(batch) as u32, vertices: &self.seeds[range], times }
     }
 
     /// The places of a batch's seeds in the caller's list.
     pub(crate) fn input_id(&self, batch: usize) -> Vec<u32> {
-        let range = self.range(batch);
+        let range = self.cut.range(batch);
         match &self.places {
             Some(places) => places[range].to_vec(),
             None => (range.start as u32..range.end as u32).collect(),

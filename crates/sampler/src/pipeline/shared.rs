@@ -124,10 +124,8 @@ impl Shared {
     }
 
     pub(crate) fn new_scratch(&self) -> Result<Scratch> {
-        let LoaderOptions { sample, inputs, .. } = &self.options;
-        let (vertices, ends) = (self.types.vertices(), &self.types.ends[..]);
-        let types = SampledTypes { vertices: &vertices, ends, sample, inputs };
-        let mut scratch = Scratch::new(Sampler::of_types(&types)?, PageReader::new(self.any())?);
+        let sampler = Sampler::of_types(SampledTypes::of(&self.types, &self.options))?;
+        let mut scratch = Scratch::new(sampler, PageReader::new(self.any())?);
         let growth = self.options.per_thread.growth_bytes;
         let tables = scratch.sampler.resident_bytes() + growth;
         scratch.reserve_growth(self.any(), tables, self.retained_bytes())?;

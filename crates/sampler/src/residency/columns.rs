@@ -52,45 +52,28 @@ impl<T: Pod> Column<T> {
     }
 }
 
-/// The user's edges, by the arcs' numbers.
+/// The user's edges, by the arcs' numbers: 4 bytes each, or 8 where there are 2³² edges.
 #[derive(Debug)]
-pub enum Numbers {
-    /// Fewer than 2³² edges.
-    Narrow(Column<u32>),
-    /// More.
-    Wide(Column<u64>),
-}
+pub struct Numbers(Column<u8>);
 
 impl Numbers {
-    fn open(graph: &Graph, stored: ArcColumn, resident: bool) -> Result<Self> {
-        let what = "the numbers of the edges";
-        Ok(match stored.width() {
-            4 => Self::Narrow(Column::open(graph, stored, resident, what)?),
-            _ => Self::Wide(Column::open(graph, stored, resident, what)?),
-        })
-    }
-
     /// Those of `arcs`, if they are in memory.
     pub(crate) fn resident(&self, arcs: &[u64]) -> Option<Vec<u64>> {
-        match self {
-            Self::Narrow(column) => {
-                let all = column.resident()?;
-                Some(arcs.iter().map(|&arc| all[arc as usize].into()).collect())
-            }
-            Self::Wide(column) => {
-                let all = column.resident()?;
-                Some(arcs.iter().map(|&arc| all[arc as usize]).collect())
-            }
-        }
+        let (all, width) = (self.0.resident()?, self.0.stored.width());
+        let number = |&arc: &u64| number_at(all, arc as usize * width, width);
+        Some(arcs.iter().map(number).collect())
     }
+}
 
-    /// What must be read of them.
-    pub(crate) fn read(&self) -> Option<&ArcColumn> {
-        match self {
-            Self::Narrow(column) => column.read(),
-            Self::Wide(column) => column.read(),
-        }
+/// The number that `width` (4 or 8) bytes from `at` on are.
+#[inline]
+pub(crate) fn number_at(bytes: &[u8], at: usize, width: usize) -> u64 {
+    let mut word = [0; 8];
+    match width {
+        4 => word[..4].copy_from_slice(&bytes[at..at + 4]),
+        _ => word.copy_from_slice(&bytes[at..at + 8]),
     }
+    u64::from_le_bytes(word)
 }
 
 /// Columns of values by the arcs' numbers.
@@ -121,7 +104,8 @@ impl Columns {
     ) -> Result<Self> {
         let mut columns = Self::default();
         if let Some(stored) = graph.edge_values().number_column(direction)? {
-            columns.numbers = Some(Numbers::open(graph, stored, resident.numbers)?);
+            let what = "the numbers of the edges";
+            columns.numbers = Some(Numbers(Column::open(graph, stored, resident.numbers, what)?));
         }
         if let Some(name) = &options.weights {
             let stored = graph.edge_values().column(direction, name, ValueType::F32)?;
@@ -169,20 +153,14 @@ impl Columns {
 
     /// What must be read of the numbers of edges that were chosen.
     pub(crate) fn read_numbers(&self) -> Option<&ArcColumn> {
-        self.numbers.as_ref().and_then(Numbers::read)
+        self.numbers.as_ref().and_then(|numbers| numbers.0.read())
     }
 
     /// Bytes of the columns that there are: weights, times, numbers.
     pub(crate) fn bytes(&self) -> [u64; 3] {
-        let numbers = |numbers: &Numbers| match numbers {
-            Numbers::Narrow(column) => column.stored.bytes(),
-            Numbers::Wide(column) => column.stored.bytes(),
-        };
-        [
-            self.weights.as_ref().map_or(0, |column| column.stored.bytes()),
-            self.times.as_ref().map_or(0, |column| column.stored.bytes()),
-            self.numbers.as_ref().map_or(0, numbers),
-        ]
+        let [weights, times] = self.chosen_by();
+        let numbers = self.numbers.as_ref().map(|numbers| &numbers.0.stored);
+        [weights, times, numbers].map(|column| column.map_or(0, ArcColumn::bytes))
     }
 }
 

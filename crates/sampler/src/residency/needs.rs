@@ -6,7 +6,7 @@ use tiergraph_graph::{ArcColumn, Features, PageReader};
 use crate::options::{LoaderOptions, Resident};
 use crate::pipeline::order::Inputs;
 use crate::pipeline::types::GraphTypes;
-use crate::residency::columns::Columns;
+use crate::residency::columns::{Columns, step_bytes};
 use crate::residency::extent::{BatchesOf, Extent};
 use crate::residency::hotness::Hotness;
 use crate::residency::offsets::Offsets;
@@ -61,9 +61,7 @@ pub(crate) fn least_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result
             + PageMap::bytes_of(file.pages, graph.manifest().vertices)
     });
     let rows = FeatureRows::of(types, options)?;
-    let (ends, sample) = (&types.ends[..], &options.sample[..]);
-    let sampled = SampledTypes { vertices: &vertices, ends, sample, inputs: &options.inputs };
-    let thread = Sampler::of_types(&sampled)?.resident_bytes()
+    let thread = Sampler::of_types(SampledTypes::of(types, options))?.resident_bytes()
         + PageReader::new(types.any())?.resident_bytes();
     let all_vertices = vertices.iter().sum::<usize>() as u64;
     let least = neighbors.sum::<u64>()
@@ -150,11 +148,10 @@ pub(crate) fn choosing_bytes<'a>(
     retain_bytes: u64,
     columns: impl Fn(&'a Columns) -> [Option<&'a ArcColumn>; 2],
 ) -> u64 {
-    let read = |topology: &&'a Topology| columns(topology.columns()).iter().any(Option::is_some);
-    let share = retain_bytes / topologies.iter().filter(read).count().max(1) as u64;
-    let bytes =
-        |topology: &'a Topology| topology.bytes_to_choose(columns(topology.columns()), share);
-    topologies.iter().map(bytes).sum()
+    let of = topologies.iter().map(|topology| (columns(topology.columns()), topology.longest));
+    let read = of.filter(|(columns, _)| columns.iter().any(Option::is_some));
+    let share = retain_bytes / read.clone().count().max(1) as u64;
+    read.map(|(columns, longest)| share + step_bytes(columns, longest)).sum()
 }
 
 /// Bytes that threads want to choose by weights and times that are read, beyond what a loader with

@@ -11,11 +11,11 @@ use tiergraph_cache::RankedSet;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::rows::{RowsPage, check_page};
 use tiergraph_format::salt::Salt;
-use tiergraph_graph::{ArcColumn, Direction, Graph};
+use tiergraph_graph::{Direction, Graph};
 use tiergraph_io::FileId;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation, prefetch};
 
-use crate::residency::columns::{Columns, step_bytes};
+use crate::residency::columns::Columns;
 use crate::residency::neighbors::{NeighborFile, Residency};
 use crate::residency::offsets::Offsets;
 use crate::residency::page_map::PageMap;
@@ -54,7 +54,7 @@ pub struct Topology {
     store: Store,
     columns: Columns,
     /// The most arcs of a vertex.
-    longest: u64,
+    pub(crate) longest: u64,
     file: FileId,
     name: Arc<str>,
     salt: Salt,
@@ -128,19 +128,6 @@ impl Topology {
     /// The same neighbours with values of their arcs.
     pub fn with_columns(self, columns: Columns) -> Self {
         Self { columns, ..self }
-    }
-
-    /// Bytes of weights and times that a window holds to choose by where `columns` are read and
-    /// pages up to `retain_bytes` are kept.
-    pub(crate) fn bytes_to_choose(
-        &self,
-        columns: [Option<&ArcColumn>; 2],
-        retain_bytes: u64,
-    ) -> u64 {
-        match columns {
-            [None, None] => 0,
-            columns => retain_bytes + step_bytes(columns, self.longest),
-        }
     }
 
     /// Bytes of choosing from the longest list of arcs by weights or times.

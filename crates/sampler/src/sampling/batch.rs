@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::pipeline::types::Ends;
+use crate::sampling::sampler::SampledTypes;
 use crate::sampling::steps::Taken;
 
 /// The seeds of one batch.
@@ -57,31 +58,6 @@ pub struct SampledEdges {
     pub num_sampled: Vec<usize>,
 }
 
-/// What a batch begins with, beside its seeds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchShape<'a> {
-    /// Nodes of each type.
-    pub(crate) vertices: &'a [usize],
-    pub(crate) edge_types: usize,
-    /// The types of the seeds.
-    pub(crate) inputs: &'a [usize],
-    pub(crate) disjoint: bool,
-}
-
-impl BatchShape<'_> {
-    /// The type of a seed, and which of its nodes it is; `None` for a number that no seed has.
-    pub(crate) fn node(&self, seed: u32) -> Option<(usize, u32)> {
-        let mut left = seed as usize;
-        for &input in self.inputs {
-            match left.checked_sub(self.vertices[input]) {
-                None => return Some((input, left as u32)),
-                Some(rest) => left = rest,
-            }
-        }
-        None
-    }
-}
-
 impl MiniBatch {
     /// Seeds.
     pub fn batch_size(&self) -> usize {
@@ -110,18 +86,18 @@ impl MiniBatch {
     }
 
     /// Begins anew with `seeds`, keeping the memory.
-    pub(crate) fn begin(&mut self, shape: BatchShape<'_>, seeds: Seeds<'_>) {
+    pub(crate) fn begin(&mut self, types: &SampledTypes, seeds: Seeds<'_>) {
         self.number = seeds.number;
         self.seed_time.clear();
         self.seed_time.extend_from_slice(seeds.times);
-        self.nodes.resize_with(shape.vertices.len(), SampledNodes::default);
-        self.edges.resize_with(shape.edge_types, SampledEdges::default);
+        self.nodes.resize_with(types.vertices.len(), SampledNodes::default);
+        self.edges.resize_with(types.ends.len(), SampledEdges::default);
         self.nodes.iter_mut().for_each(SampledNodes::clear);
         self.edges.iter_mut().for_each(SampledEdges::clear);
         for (&seed, tree) in seeds.vertices.iter().zip(0..) {
-            let Some((input, node)) = shape.node(seed) else { continue };
+            let Some((input, node)) = types.node(seed) else { continue };
             self.nodes[input].n_id.push(node);
-            if shape.disjoint {
+            if types.is_disjoint() {
                 self.nodes[input].tree.push(tree);
             }
         }

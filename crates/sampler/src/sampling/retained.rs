@@ -1,7 +1,6 @@
 //! Pages that were read for a window.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use tiergraph_mem::PAGE_BYTES;
 
@@ -30,9 +29,6 @@ impl Retained {
         if kept {
             self.bytes.extend_from_slice(bytes);
         }
-        match self.pages.entry(page) {
-            Entry::Vacant(entry) => drop(entry.insert(kept.then_some(at))),
-            Entry::Occupied(mut entry) => *entry.get_mut() = kept.then_some(at),
-        }
+        self.pages.insert(page, kept.then_some(at));
     }
 }

@@ -14,12 +14,12 @@ use std::ops::Range;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::gathering::edges::EdgeValues;
-use crate::options::{SampleOptions, check_fanouts, check_times};
-use crate::pipeline::types::Ends;
+use crate::options::{LoaderOptions, SampleOptions, check_fanouts, check_times};
+use crate::pipeline::types::{Ends, GraphTypes};
 use crate::residency::columns::Column;
 use crate::residency::offsets::Offsets;
 use crate::residency::topology::Topology;
-use crate::sampling::batch::{BatchShape, MiniBatch, Seeds};
+use crate::sampling::batch::{MiniBatch, Seeds};
 use crate::sampling::choose::Chooser;
 use crate::sampling::philox::EpochKey;
 use crate::sampling::steps::{BLOCK, Draw, Expanded, choose_evenly, resolve};
@@ -28,24 +28,46 @@ use crate::sampling::weighted::{Choice, Values, Weighted};
 
 /// The types that a sampler's batches have.
 #[derive(Debug, Clone)]
-pub struct SampledTypes<'a> {
+pub struct SampledTypes {
     /// Nodes of each type.
-    pub vertices: &'a [usize],
+    pub vertices: Vec<usize>,
     /// The ends of each edge type.
-    pub ends: &'a [Ends],
+    pub ends: Vec<Ends>,
     /// What is sampled of each edge type.
-    pub sample: &'a [SampleOptions],
+    pub sample: Vec<SampleOptions>,
     /// The types of the seeds.
-    pub inputs: &'a [usize],
+    pub inputs: Vec<usize>,
+}
+
+impl SampledTypes {
+    /// The types of graphs of which `options` are sampled.
+    pub(crate) fn of(types: &GraphTypes, options: &LoaderOptions) -> Self {
+        let (sample, inputs) = (options.sample.clone(), options.inputs.clone());
+        Self { vertices: types.vertices(), ends: types.ends.clone(), sample, inputs }
+    }
+
+    /// Whether each seed gets nodes of its own.
+    pub(crate) fn is_disjoint(&self) -> bool {
+        self.sample.first().is_some_and(|options| options.disjoint)
+    }
+
+    /// The type of a seed, and which of its nodes it is; `None` for a number that no seed has.
+    pub(crate) fn node(&self, seed: u32) -> Option<(usize, u32)> {
+        let mut left = seed as usize;
+        for &input in &self.inputs {
+            match left.checked_sub(self.vertices[input]) {
+                None => return Some((input, left as u32)),
+                Some(rest) => left = rest,
+            }
+        }
+        None
+    }
 }
 
 /// Samples batches on one thread; keeps its tables from batch to batch.
 #[derive(Debug)]
 pub struct Sampler {
-    ends: Vec<Ends>,
-    sample: Vec<SampleOptions>,
-    vertices: Vec<usize>,
-    inputs: Vec<usize>,
+    types: SampledTypes,
     chooser: Chooser,
     weighted: Weighted,
     /// The places of the nodes of each type.
@@ -81,9 +103,10 @@ impl Sampler {
     /// # Errors
     /// As [`of_types`](Self::of_types).
     pub fn with_table(vertices: usize, options: &SampleOptions, table: TableKind) -> Result<Self> {
-        let (vertices, sample) = (&[vertices], std::slice::from_ref(options));
-        let types = SampledTypes { vertices, ends: &[Ends::SAME], sample, inputs: &[0] };
-        Self::with_tables(&types, |_| table)
+        let (ends, inputs) = (vec![Ends::SAME], vec![0]);
+        let sample = vec![options.clone()];
+        let types = SampledTypes { vertices: vec![vertices], ends, sample, inputs };
+        Self::with_tables(types, |_| table)
     }
 
     /// A sampler for graphs of these types.
@@ -91,26 +114,21 @@ impl Sampler {
     /// # Errors
     /// [`ErrorKind::Input`] for fanouts that counters cannot number, [`ErrorKind::Budget`] where
     /// the system has no memory for the tables.
-    pub fn of_types(types: &SampledTypes<'_>) -> Result<Self> {
+    pub fn of_types(types: SampledTypes) -> Result<Self> {
         Self::with_tables(types, TableKind::for_graph)
     }
 
-    fn with_tables(types: &SampledTypes<'_>, kind: impl Fn(usize) -> TableKind) -> Result<Self> {
-        let SampledTypes { vertices, ends, sample, inputs } = *types;
-        for options in sample {
+    fn with_tables(types: SampledTypes, kind: impl Fn(usize) -> TableKind) -> Result<Self> {
+        for options in &types.sample {
             check_fanouts(&options.fanouts)?;
             check_times(options)?;
         }
-        let disjoint = sample.first().is_some_and(|options| options.disjoint);
-        let table = |&count: &usize| kind(count).table(count, disjoint);
+        let table = |&count: &usize| kind(count).table(count, types.is_disjoint());
         Ok(Self {
-            ends: ends.to_vec(),
-            sample: sample.to_vec(),
-            vertices: vertices.to_vec(),
-            inputs: inputs.to_vec(),
+            tables: types.vertices.iter().map(table).collect::<Result<_>>()?,
+            types,
             chooser: Chooser::default(),
             weighted: Weighted::default(),
-            tables: vertices.iter().map(table).collect::<Result<_>>()?,
             neighbors: Vec::new(),
             list: Vec::new(),
             values: Vec::new(),
@@ -125,17 +143,17 @@ impl Sampler {
 
     /// The ends of an edge type.
     pub(crate) fn ends(&self, edge_type: usize) -> Ends {
-        self.ends[edge_type]
+        self.types.ends[edge_type]
     }
 
     /// What is sampled of an edge type.
     pub(crate) fn options(&self, edge_type: usize) -> &SampleOptions {
-        &self.sample[edge_type]
+        &self.types.sample[edge_type]
     }
 
     /// Hops, as many along every edge type.
     pub(crate) fn hops(&self) -> usize {
-        self.sample.first().map_or(0, |options| options.fanouts.len())
+        self.types.sample.first().map_or(0, |options| options.fanouts.len())
     }
 
     /// Samples the batch of `seeds` from neighbours that are all in memory into `batch`, whose memory
@@ -162,12 +180,12 @@ impl Sampler {
             let frontiers = batch.frontiers();
             for (edge_type, (topology, &key)) in topologies.iter().zip(keys).enumerate() {
                 let first = batch.edges[edge_type].e_id.len();
-                let frontier = &frontiers[self.ends[edge_type].destination];
+                let frontier = &frontiers[self.types.ends[edge_type].destination];
                 let of = TypeHop { topology, key, edge_type, hop };
                 for begin in frontier.clone().step_by(BLOCK) {
                     let block = begin..frontier.end.min(begin + BLOCK);
                     let edges = self.choose(of, block, batch)?;
-                    let taken = batch.taken(edge_type, self.ends[edge_type], edges);
+                    let taken = batch.taken(edge_type, self.types.ends[edge_type], edges);
                     resolve(topology, taken, &mut self.neighbors, &mut self.list)?;
                     let neighbors = std::mem::take(&mut self.neighbors);
                     let relabelled = self.relabel(batch, edge_type, &neighbors);
@@ -188,15 +206,10 @@ impl Sampler {
         seeds: Seeds<'_>,
         batch: &mut MiniBatch,
     ) -> Result<()> {
-        let shape = BatchShape {
-            vertices: &self.vertices,
-            edge_types: self.ends.len(),
-            inputs: &self.inputs,
-            disjoint: self.sample.first().is_some_and(|options| options.disjoint),
-        };
-        if let Some(seed) = seeds.vertices.iter().find(|&&seed| shape.node(seed).is_none()) {
-            let vertices: usize = self.inputs.iter().map(|&input| self.vertices[input]).sum();
-            let what = if self.vertices.len() > 1 { "nodes of its type" } else { "vertices" };
+        let types = &self.types;
+        if let Some(seed) = seeds.vertices.iter().find(|&&seed| types.node(seed).is_none()) {
+            let vertices: usize = types.inputs.iter().map(|&input| types.vertices[input]).sum();
+            let what = if types.vertices.len() > 1 { "nodes of its type" } else { "vertices" };
             return Err(Error::new(ErrorKind::Input, "sample from seed")
                 .object(seed)
                 .expected(format!("one of {vertices} {what}")));
@@ -208,7 +221,7 @@ impl Sampler {
                 .expected(format!("{expected} times of seeds"))
                 .got(seeds.times.len()));
         }
-        batch.begin(shape, seeds);
+        batch.begin(types, seeds);
         Ok(())
     }
 
@@ -225,7 +238,7 @@ impl Sampler {
         block: Range<usize>,
         batch: &mut MiniBatch,
     ) -> Result<Range<usize>> {
-        let destination = self.ends[of.edge_type].destination;
+        let destination = self.types.ends[of.edge_type].destination;
         let mut edges = std::mem::take(&mut batch.edges[of.edge_type]);
         let first = edges.e_id.len();
         let mut chosen = Ok(());
@@ -262,7 +275,7 @@ impl Sampler {
 
     /// What is drawn for each node of a batch in a hop.
     fn draw(&self, of: TypeHop<'_>, batch: &MiniBatch) -> Draw {
-        let most = self.sample[of.edge_type].fanouts[of.hop].most();
+        let most = self.types.sample[of.edge_type].fanouts[of.hop].most();
         Draw { key: of.key, batch: batch.number, hop: of.hop as u32, most }
     }
 
@@ -276,7 +289,7 @@ impl Sampler {
         out: &mut Vec<u64>,
     ) -> Result<()> {
         let draw = self.draw(of, batch);
-        let stream = draw.stream(&batch.nodes[self.ends[of.edge_type].destination], node);
+        let stream = draw.stream(&batch.nodes[self.types.ends[of.edge_type].destination], node);
         let until = batch.seed_time.get(stream.tree as usize).copied();
         let arcs = of.topology.offsets().arcs(stream.vertex);
         let choice = Choice { key: of.key, stream, arcs, most: draw.most, until };
@@ -290,7 +303,7 @@ impl Sampler {
         edge_type: usize,
         neighbors: &[u32],
     ) -> Result<()> {
-        let ends = self.ends[edge_type];
+        let ends = self.types.ends[edge_type];
         self.tables[ends.source].relabel(batch, edge_type, ends, neighbors)
     }
 }
