@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ from .checks import check_values
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
 Take: TypeAlias = Callable[[str, dict[str, Any]], dict[str, Any]]
 
@@ -64,6 +65,30 @@ def checked_class(made: C, take: Take | None = None) -> C:
 def taking(take: Take) -> Callable[[C], C]:
     """As `checked_class`; `__init__` gets what `take` gives of its keywords."""
     return partial(checked_class, take=take)
+
+
+def options_of(options: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
+    """Has `**options` of a function shown and checked as the parameters that a `TypedDict` names.
+
+    Those without one of `defaults` are None.
+    """
+
+    def note(function: F) -> F:
+        signature = inspect.signature(function)
+        *others, _ = signature.parameters.values()
+        kinds = {
+            name: getattr(a, "__forward_arg__", a) for name, a in options.__annotations__.items()
+        }
+        shown = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind
+            )
+            for name, kind in kinds.items()
+        ]
+        function.__signature__ = signature.replace(parameters=[*others, *shown])  # type: ignore[attr-defined]
+        return function
+
+    return note
 
 
 def _refuse(

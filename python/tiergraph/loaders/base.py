@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..graph import Graph
 from ..handles import without
 from .making import BatchMaker
-from .options import LoaderOptions, check_device
+from .options import Settings, check_device
 from .ranks import Rank
 from .source import Batches, Progress, Source
 
@@ -43,19 +43,16 @@ class Loader(ABC):
     def __init__(
         self,
         graph: Graph,
-        options: LoaderOptions,
-        batch_size: int,
-        drop_last: bool,
-        share: Rank,
+        options: Settings,
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
         pyg.geometric("data")
         check_device(options.device or "cpu")
         self.graph, self._options, self.transform = graph, options, transform
-        self.batch_size = batch_size
+        self.batch_size = options.batch_size
         self.epoch = 0
         self.last_epoch = {}
-        self._drop_last, self._rank = drop_last, share
+        self._rank = Rank(options.rank, options.world_size)
         self._first = 0
         self._progress: Progress | None = None
         self._running: WeakSet[Batches] = WeakSet()
@@ -155,7 +152,9 @@ class Loader(ABC):
 
     def _cut(self) -> _native.Cut:
         """How this rank's batches are cut from an epoch's seeds."""
-        return _native.Cut(self._inputs(), self.batch_size, self._drop_last, *self._rank.now())
+        return _native.Cut(
+            self._inputs(), self.batch_size, self._options.drop_last, *self._rank.now()
+        )
 
     def _transformed(self, data: Any) -> Any:
         return data if self.transform is None else self.transform(data)

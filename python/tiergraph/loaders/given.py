@@ -14,7 +14,7 @@ from ..handles import without
 from ..hetero import HeteroGraph, is_hetero, open_hetero
 from ..inputs import graph_of, seeds_of, times_of
 from .collate import Collate
-from .options import LoaderOptions, Sampling
+from .options import Settings
 
 
 def opened(graph: Any, typed: bool = False) -> tuple[Graph | HeteroGraph, bool]:
@@ -41,11 +41,10 @@ class LoaderInput(ABC):
         of_seeds: Graph,
         chosen: Any,
         input_time: Any,
-        how: Sampling,
-        options: LoaderOptions,
+        how: Settings,
     ) -> None:
         self.opened, self.graph, self._owned = graph, of_seeds, owned
-        self._how, self._options = how, options
+        self._how = how
         self._chosen, self._input_time = chosen, input_time
         if not isinstance(chosen, str | None):
             self._chosen = self.seeds
@@ -82,7 +81,7 @@ class LoaderInput(ABC):
 
     def native(self) -> dict[str, Any]:
         """What the native part is told."""
-        return self._how.native() | self._options.native() | self._types()
+        return self._how.native() | self._types()
 
     @abstractmethod
     def _types(self) -> dict[str, Any]:

@@ -9,27 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _native, pyg
-from ..arguments.calls import taking
+from ..arguments.calls import options_of, taking
 from ..arguments.checks import one
 from ..arguments.dataloader import take
 from ..errors import InputError
 from ..graph import Graph
 from ..hetero import EdgeType, HeteroGraph
-from ..inputs import Chosen, PathLike, Placement, check_sampling, not_a_batch_size
+from ..inputs import PathLike, check_sampling, not_a_batch_size
 from .base import Loader, places_of
 from .ends import LinkEnds, links_of, typed_links_of
 from .given import opened
 from .making import BatchMaker
 from .moving import to_device
-from .options import Fanouts, LoaderOptions, Sampling
+from .options import DEFAULTS, Fanouts, LoaderOptions, Settings
 from .ordinary import OrdinaryInput
-from .ranks import Rank
 from .source import Source
 from .typed import TypedInput
 
@@ -132,6 +131,7 @@ class LinkNeighborLoader(Loader):
     Raises `InputError` for links that are none, and what `NeighborLoader` raises.
     """
 
+    @options_of(LoaderOptions, DEFAULTS)
     def __init__(
         self,
         graph: Graph | HeteroGraph | PathLike,
@@ -148,28 +148,7 @@ class LinkNeighborLoader(Loader):
         time_attr: None = None,
         weight_attr: str | None = None,
         transform: Callable[[Batch], Batch] | None = None,
-        *,
-        batch_size: int = 1,
-        shuffle: bool = False,
-        drop_last: bool = False,
-        rank: int | None = None,
-        world_size: int | None = None,
-        seed: int = 0,
-        memory: int | str | None = None,
-        threads: int | None = None,
-        window: int | None = None,
-        prefetch: int | None = None,
-        placement: Placement = "unified",
-        share_pages: bool = True,
-        presample: int | None = None,
-        direction: Literal["in", "out"] = "in",
-        io: str = "auto",
-        features: Chosen = True,
-        labels: str | None = None,
-        edge_features: Chosen = True,
-        device: str = "cpu",
-        device_memory: int | str | None = None,
-        multiprocessors: int | None = None,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         given = locals()
         check_sampling(replace, subgraph_type)
@@ -186,17 +165,17 @@ class LinkNeighborLoader(Loader):
             of_seeds = found[self._edge_type[0]]
             self._between = LinkEnds.of_types(found, self._edge_type)
         self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
-        self._shuffle, self._disjoint = shuffle, disjoint
-        options, share = LoaderOptions.of(given), Rank(rank, world_size)
-        super().__init__(of_seeds, options, batch_size, drop_last, share, transform)
+        self._disjoint = disjoint
+        super().__init__(of_seeds, Settings.of(given), transform)
         seeds, _ = self._seeds_of(0, self._order(0), self._cut())
-        own = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
-        of = owned, seeds, None, Sampling.of(given, **own, rank=Rank(0, 1)), options
+        most = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
+        how = Settings.of(given, **most)
+        of = owned, seeds, None, how
         if isinstance(found, Graph):
-            self.maker = BatchMaker(OrdinaryInput(found, *of), options, seeds_vary=True)
+            self.maker = BatchMaker(OrdinaryInput(found, *of), how, seeds_vary=True)
         else:
             ends = TypedInput(found, *of, list(dict.fromkeys((self._edge_type or ())[::2])))
-            self.maker = BatchMaker(ends, options, seeds_vary=True)
+            self.maker = BatchMaker(ends, how, seeds_vary=True)
 
     @property
     def negatives(self) -> Negatives | None:
@@ -227,7 +206,7 @@ class LinkNeighborLoader(Loader):
     def _order(self, epoch: int) -> Places:
         """The links' numbers in the order of an epoch."""
         count = self._links.shape[1]
-        if not self._shuffle:
+        if not self._options.shuffle:
             return np.arange(count)
         return np.argsort(self._draws(epoch, SHUFFLE, count), kind="stable")
 

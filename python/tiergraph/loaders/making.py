@@ -18,7 +18,7 @@ from .collate import Finish
 from .given import LoaderInput
 from .gpu import GpuPart
 from .moving import Moved
-from .options import LoaderOptions
+from .options import Settings
 from .ordinary import OrdinaryInput
 from .shrinking import notes_of
 from .source import Source
@@ -33,7 +33,7 @@ class BatchMaker:
     def __init__(
         self,
         given: LoaderInput,
-        options: LoaderOptions,
+        options: Settings,
         seeds_vary: bool = False,
     ) -> None:
         self._given, self._options, self._seeds_vary = given, options, seeds_vary

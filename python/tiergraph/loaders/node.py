@@ -8,21 +8,21 @@ forked, and nothing is pickled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments.calls import taking
+from ..arguments.calls import options_of, taking
 from ..arguments.checks import arguments
 from ..arguments.dataloader import take
 from ..graph import Graph
 from ..hetero import HeteroGraph
-from ..inputs import Chosen, PathLike, Placement, check_sampling
+from ..inputs import PathLike, check_sampling
 from .base import Loader
 from .given import LoaderInput, opened
 from .making import BatchMaker
-from .options import Fanouts, LoaderOptions, Sampling
+from .options import DEFAULTS, Fanouts, LoaderOptions, Settings
 from .ordinary import OrdinaryInput
 from .source import Source
 from .typed import TypedInput
@@ -113,6 +113,7 @@ class NeighborLoader(Loader):
     """Whether it takes graphs whose nodes and edges have types alone."""
 
     @arguments(num_neighbors=None)
+    @options_of(LoaderOptions, DEFAULTS)
     def __init__(
         self,
         graph: Graph | HeteroGraph | PathLike,
@@ -126,40 +127,18 @@ class NeighborLoader(Loader):
         time_attr: str | None = None,
         weight_attr: str | None = None,
         transform: Callable[[Any], Any] | None = None,
-        *,
-        batch_size: int = 1,
-        shuffle: bool = False,
-        drop_last: bool = False,
-        rank: int | None = None,
-        world_size: int | None = None,
-        seed: int = 0,
-        memory: int | str | None = None,
-        threads: int | None = None,
-        window: int | None = None,
-        prefetch: int | None = None,
-        placement: Placement = "unified",
-        share_pages: bool = True,
-        presample: int | None = None,
-        direction: Literal["in", "out"] = "in",
-        io: str = "auto",
-        features: Chosen = True,
-        labels: str | None = None,
-        edge_features: Chosen = True,
-        device: str = "cpu",
-        device_memory: int | str | None = None,
-        multiprocessors: int | None = None,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         given = locals()
         check_sampling(replace, subgraph_type)
-        how, options = Sampling.of(given), LoaderOptions.of(given)
+        how = Settings.of(given)
         found, owned = opened(graph, self.typed)
-        of = owned, input_nodes, input_time, how, options
+        of = owned, input_nodes, input_time, how
         self.given: LoaderInput = (
             OrdinaryInput(found, *of) if isinstance(found, Graph) else TypedInput(found, *of)
         )
-        share = how.batch_size, how.drop_last, how.rank
-        super().__init__(self.given.graph, options, *share, transform)
-        self.maker = BatchMaker(self.given, options, self.seeds_vary)
+        super().__init__(self.given.graph, how, transform)
+        self.maker = BatchMaker(self.given, how, self.seeds_vary)
 
     @property
     def seeds(self) -> NDArray[np.uint64]:

@@ -10,7 +10,7 @@ from ..graph import Graph
 from ..inputs import edge_features_of, features_of, labels_of, node_times_of
 from .collate import Collate
 from .given import LoaderInput
-from .options import LoaderOptions, Sampling
+from .options import Settings
 
 
 class OrdinaryInput(LoaderInput):
@@ -22,14 +22,13 @@ class OrdinaryInput(LoaderInput):
         owned: bool,
         chosen: Any,
         input_time: Any,
-        how: Sampling,
-        options: LoaderOptions,
+        how: Settings,
     ) -> None:
         self._fanouts = one("num_neighbors", how.num_neighbors)
-        self._features = features_of(graph, options.features)
-        self._edge_features = edge_features_of(graph, options.edge_features)
+        self._features = features_of(graph, how.features)
+        self._edge_features = edge_features_of(graph, how.edge_features)
         self.gathered_on_gpu = self._features is not None
-        super().__init__(graph, owned, graph, chosen, input_time, how, options)
+        super().__init__(graph, owned, graph, chosen, input_time, how)
 
     @property
     def not_on_gpu(self) -> str | None:
@@ -47,7 +46,7 @@ class OrdinaryInput(LoaderInput):
     def collate(self) -> Collate:
         """What makes PyG's data of a batch's arrays."""
         how = self._how
-        labels = labels_of(self.graph, self._options.labels)
+        labels = labels_of(self.graph, self._how.labels)
         times = node_times_of(self.graph, how.time_attr)
         return Collate(
             node_types=[None],

@@ -16,7 +16,7 @@ from ..hetero import EdgeType, HeteroGraph
 from ..inputs import Chosen, edge_features_in, labels_of, not_a_batch_size
 from .collate import ByType, Collate
 from .given import LoaderInput
-from .options import LoaderOptions, Sampling
+from .options import Settings
 
 
 class TypedInput(LoaderInput):
@@ -31,21 +31,20 @@ class TypedInput(LoaderInput):
         owned: bool,
         chosen: Any,
         input_time: Any,
-        how: Sampling,
-        options: LoaderOptions,
+        how: Settings,
         ends: Sequence[str] = (),
     ) -> None:
         """`ends` are the types of seeds that are numbered through them, and not told by a type."""
-        _check_supported(options)
+        _check_supported(how)
         if input_time is not None and np.ndim(input_time) == 0:
             raise not_a_batch_size("input_time", "None", input_time)
-        self._edges = _edges(graph, how, options)
+        self._edges = _edges(graph, how)
         self._inputs, self._numbered = list(ends), bool(ends)
         if not ends:
             name, chosen = _input(graph, chosen)
             self._inputs = [name]
         of_seeds = graph[self._inputs[0]]
-        super().__init__(graph, owned, of_seeds, chosen, input_time, how, options)
+        super().__init__(graph, owned, of_seeds, chosen, input_time, how)
 
     @cached_property
     def seeds(self) -> NDArray[np.uint64]:
@@ -63,7 +62,7 @@ class TypedInput(LoaderInput):
             typed.node_types,
             typed.edge_types,
             self._inputs[0],
-            _labels(typed, self._options.labels),
+            _labels(typed, self._how.labels),
             {name: np.asarray(typed[name].labels[time]) for name in timed if time is not None},
             disjoint=self._how.has_trees,
             **self._how.values(),
@@ -82,12 +81,12 @@ class TypedInput(LoaderInput):
             "edges": [
                 {"fanouts": hops} | used for hops, used in zip(fanouts, self._edges, strict=True)
             ],
-            "features": _features(self.opened, self._options.features),
+            "features": _features(self.opened, self._how.features),
             "inputs": [self.opened.node_types.index(name) for name in self._inputs],
         }
 
 
-def _edges(graph: HeteroGraph, how: Sampling, options: LoaderOptions) -> list[dict[str, Any]]:
+def _edges(graph: HeteroGraph, how: Settings) -> list[dict[str, Any]]:
     """What of the values of each edge type's edges batches are made of, by name.
 
     An edge type without values of a name is sampled as if there were no such name. Raises
@@ -100,7 +99,7 @@ def _edges(graph: HeteroGraph, how: Sampling, options: LoaderOptions) -> list[di
         return _used(what, name, has)
 
     weights = named("weights", how.weight_attr, "f32")
-    chosen = options.edge_features
+    chosen = how.edge_features
     if isinstance(chosen, str):
         _used("features of edges", chosen, [set(info["edge_features"]) for info in infos])
     features = [edge_features_in(info, chosen) for info in infos]
@@ -171,14 +170,14 @@ def _input(graph: HeteroGraph, given: Any) -> tuple[str, Any]:
     return node_type, chosen
 
 
-def _check_supported(options: LoaderOptions) -> None:
+def _check_supported(how: Settings) -> None:
     """Refuses what means nothing for graphs of several types."""
-    if options.direction not in (None, "in"):
+    if how.direction not in (None, "in"):
         raise InputError.of(
-            "sample a heterogeneous graph with direction", options.direction, expected="in"
+            "sample a heterogeneous graph with direction", how.direction, expected="in"
         )
     for name in ("device_memory", "multiprocessors"):
-        if getattr(options, name) is not None:
+        if getattr(how, name) is not None:
             raise InputError.of("sample a heterogeneous graph with", name, expected="none")
 
 
