@@ -44,6 +44,20 @@ impl Fragments {
         Self(all)
     }
 
+    /// Reads the rows into `rows`, each to its target's place there.
+    pub(crate) fn read_into(
+        &self,
+        features: &Features,
+        reader: &mut PageReader,
+        rows: &mut [u8],
+    ) -> Result<PagesRead> {
+        let copy = |target: u64, at: usize, part: &[u8]| {
+            let at = target as usize * features.row_bytes() + at;
+            rows[at..at + part.len()].copy_from_slice(part);
+        };
+        self.read(features, reader, Sharing::Pages, || Ok(false), copy)
+    }
+
     /// Reads their pages, and calls `copy(target, place in the row, bytes)` for each fragment. A page
     /// is read once, or, where `sharing` says so, once for each fragment. `meanwhile` is as for
     /// [`PageReader::read`].

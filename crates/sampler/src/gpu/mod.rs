@@ -210,16 +210,13 @@ impl GpuLoader {
     }
 
     /// Batches that are begun before the one before them is handed over.
-    pub(super) fn ahead(&self) -> usize {
+    fn ahead(&self) -> usize {
         let usual = if self.placed.storage_rows > 0 { STORAGE_AHEAD } else { 1 };
         self.prefetch.filter(|&batches| batches > 0).unwrap_or(usual)
     }
 
     /// Samples the batch of `seeds` of an epoch, and waits for its sizes.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn sample(&mut self, epoch: u64, seeds: Seeds<'_>) -> Result<Sampled> {
+    fn sample(&mut self, epoch: u64, seeds: Seeds<'_>) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
         let Seeds { number: batch, vertices: seeds, .. } = seeds;
         let request = Request { seeds, fanouts: &self.fanouts, key, batch };
@@ -231,15 +228,12 @@ impl GpuLoader {
     }
 
     /// The most vertices that [`select`](Self::select) takes without more memory.
-    pub(super) fn most_selected(&self) -> usize {
+    fn most_selected(&self) -> usize {
         self.sampler.n_id().len()
     }
 
     /// Makes a batch of `vertices` alone, as if it had been sampled.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub(super) fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
+    fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
         let selected = self.sampler.select(&self.stream, vertices)?;
         if let Some(rows) = &mut self.rows {
             rows.start_finding(&self.stream, &self.sampler)?;
@@ -250,10 +244,7 @@ impl GpuLoader {
     /// Writes what was sampled last, and its features, in order with the stream. Where rows must be
     /// read from storage, gives the ticket to [`finish`](Self::finish) with: `to.x` is complete,
     /// and may go, after that.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
-    pub fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
+    fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
         let storage = self.rows.as_mut().and_then(|rows| rows.storage.as_mut());
@@ -274,22 +265,19 @@ impl GpuLoader {
 
     /// Goes on with the rows that are read; whether the batch of `ticket` has all of its own, in
     /// order with the stream. Waits for `patience` at most.
-    ///
-    /// # Errors
-    /// A row that cannot be read or is damaged, whatever the driver gives.
-    pub fn finish(&mut self, ticket: u64, patience: Duration) -> Result<bool> {
+    fn finish(&mut self, ticket: u64, patience: Duration) -> Result<bool> {
         let Some(rows) = &mut self.rows else { return Ok(true) };
         rows.finish(&self.stream, ticket, patience)
     }
 
     /// Forgets a batch that was filled and will not be finished.
-    pub fn give_up(&mut self, ticket: u64) {
+    fn give_up(&mut self, ticket: u64) {
         let storage = self.rows.as_mut().and_then(|rows| rows.storage.as_mut());
         storage.into_iter().for_each(|storage| storage.give_up(ticket));
     }
 
     /// What was read from storage, and given to the GPU, so far.
-    pub fn done(&self) -> Done {
+    fn done(&self) -> Done {
         let given = self.stream.device().submissions();
         let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
         let reads = storage.map(Storage::reads).unwrap_or_default();

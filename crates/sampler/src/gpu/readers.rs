@@ -11,7 +11,6 @@ use tiergraph_graph::{Features, Graph, PageReader, PagesRead};
 use tiergraph_mem::AlignedBuf;
 
 use crate::gathering::fragments::Fragments;
-use crate::options::Sharing;
 
 /// Rows of one batch to read into one buffer.
 pub(super) struct Job {
@@ -38,9 +37,6 @@ pub(super) struct RowReaders {
 
 impl RowReaders {
     /// `threads` readers of the features `name`, which write buffers of `layout`.
-    ///
-    /// # Errors
-    /// No such features, or the system refuses engines or threads.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
@@ -105,10 +101,5 @@ fn read_rows(
     let targets = targets.chunks_exact_mut(size_of::<u32>());
     targets.zip(&job.rows).for_each(|(to, row)| to.copy_from_slice(&row.target.to_le_bytes()));
     let wanted = job.rows.iter().map(|row| row.vertex).zip(0..);
-    let copy = |row: u64, at: usize, part: &[u8]| {
-        let at = row as usize * layout.stride + at;
-        rows[at..at + part.len()].copy_from_slice(part);
-    };
-    let fragments = Fragments::new(features, wanted);
-    fragments.read(features, reader, Sharing::Pages, || Ok(false), copy)
+    Fragments::new(features, wanted).read_into(features, reader, rows)
 }

@@ -94,9 +94,6 @@ pub(super) struct Storage {
 
 impl Storage {
     /// Readers of the features `name`, for the batches of `sampler`.
-    ///
-    /// # Errors
-    /// What does not fit host or device memory, whatever the system or the driver gives.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
@@ -136,9 +133,6 @@ impl Storage {
     }
 
     /// Begins to read the rows that were found; gives the batch's ticket.
-    ///
-    /// # Errors
-    /// Whatever the driver gives.
     pub fn begin(&mut self, stream: &Stream, to: DeviceView<f32>) -> Result<u64> {
         let missing = self.missing.get(stream)?;
         let features = self.graph.features().get(&self.name)?;
@@ -152,10 +146,7 @@ impl Storage {
     }
 
     /// Goes on with reading and with what `spread` starts for each piece; whether the batch of `ticket` has all its rows. Waits
-    /// for a piece for as long as `patience` at most.
-    ///
-    /// # Errors
-    /// A row that cannot be read, or is damaged; the batch is given up then.
+    /// for a piece for as long as `patience` at most. Where a row cannot be read the batch is given up.
     pub fn finish(
         &mut self,
         stream: &Stream,

@@ -194,13 +194,20 @@ impl Loader {
         let most = batches.min(TRIAL_WINDOWS * self.options().window);
         let (mut trials, mut trial_rows) = (Vec::new(), 0);
         for by in SortBy::ALL {
-            let mut trial = Trial { layout, rows: counts.rows(by), pages: Vec::new(), read: 0 };
+            let (rows, mut pages, mut read) = (counts.rows(by), Vec::new(), 0);
             trial_rows = 0;
             self.for_each_window(epoch + 1, seeds, most, |window| {
+                pages.clear();
                 let nodes = window.iter().flat_map(|batch| &batch.nodes[0].n_id);
-                trial_rows += trial.window(nodes.filter(|&&vertex| !kept[vertex as usize]));
+                for &vertex in nodes.filter(|&&vertex| !kept[vertex as usize]) {
+                    trial_rows += 1;
+                    pages.extend(layout.pages(rows[vertex as usize].into()));
+                }
+                pages.sort_unstable();
+                pages.dedup();
+                read += pages.len() as u64;
             })?;
-            trials.push((by, trial.read));
+            trials.push((by, read));
         }
         let best = trials.iter().min_by_key(|(_, pages)| *pages);
         let by = best.map_or(SortBy::Counts, |(by, _)| *by);
@@ -213,31 +220,6 @@ impl Loader {
             trials,
             trial_rows,
         })
-    }
-}
-
-/// Counts the pages that windows would read.
-struct Trial {
-    layout: RowLayout,
-    rows: Vec<u32>,
-    pages: Vec<u64>,
-    read: u64,
-}
-
-impl Trial {
-    /// Counts the pages of one window's rows; how many rows there are.
-    fn window<'a>(&mut self, missed: impl Iterator<Item = &'a u32>) -> u64 {
-        let (layout, all) = (&self.layout, &self.rows);
-        let mut rows = 0;
-        self.pages.clear();
-        self.pages.extend(missed.flat_map(|&vertex| {
-            rows += 1;
-            layout.pages(all[vertex as usize].into())
-        }));
-        self.pages.sort_unstable();
-        self.pages.dedup();
-        self.read += self.pages.len() as u64;
-        rows
     }
 }
 

@@ -70,12 +70,16 @@ impl Extent {
             let count = offsets.vertices() as u32;
             let all = Degrees::of((0..count).map(degree));
             let only = options.inputs == [ends.destination];
-            let of_seeds = (only && !varying).then(|| {
-                Degrees::of(seeds.iter().filter(|&&seed| seed < count).map(|&seed| degree(seed)))
-            });
+            let of_seeds = match only && !varying {
+                true => {
+                    let seeds = seeds.iter().copied().filter(|&seed| seed < count);
+                    Degrees::of(seeds.map(degree))
+                }
+                false => all.clone(),
+            };
             (all, of_seeds)
         });
-        let degrees: Vec<(Degrees, Option<Degrees>)> = degrees.collect();
+        let degrees: Vec<(Degrees, Degrees)> = degrees.collect();
         let (mut nodes, mut edges) = (vec![0u64; vertices.len()], vec![0u64; degrees.len()]);
         let mut frontier = vec![0u64; vertices.len()];
         // All seeds may be of any of their types.
@@ -86,9 +90,8 @@ impl Extent {
                 let ends = ends[edge_type];
                 let most = options.sample[edge_type].fanouts[hop].most();
                 let expanded = frontier[ends.destination];
-                let taken = match (hop, of_seeds) {
-                    (0, Some(of_seeds)) => of_seeds.largest(expanded, most),
-                    (0, None) => all.largest(expanded, most),
+                let taken = match hop {
+                    0 => of_seeds.largest(expanded, most),
                     _ => all.largest(expanded.div_ceil(trees), most).saturating_mul(trees),
                 };
                 edges[edge_type] = edges[edge_type].saturating_add(taken);
@@ -113,7 +116,7 @@ impl Extent {
             // No node is expanded twice in a tree.
             let once = all.largest(vertices[destination], most).saturating_mul(trees);
             let again = match options.inputs.contains(&destination) {
-                true => of_seeds.as_ref().unwrap_or(all).largest(batch, most),
+                true => of_seeds.largest(batch, most),
                 false => 0,
             };
             *edges = (*edges).min(once.saturating_add(again));
@@ -132,6 +135,7 @@ impl Extent {
 }
 
 /// How many vertices have each degree, the largest first.
+#[derive(Clone)]
 struct Degrees(Vec<(u64, u64)>);
 
 /// Degrees below are counted in a list, those above, which are few, in a map.

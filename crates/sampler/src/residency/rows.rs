@@ -6,7 +6,6 @@ use tiergraph_graph::{Features, Graph, PageReader};
 use tiergraph_mem::{AlignedBuf, Reservation};
 
 use crate::gathering::fragments::Fragments;
-use crate::options::Sharing;
 
 /// Rows of one feature file in memory, as they are stored, one behind the other.
 ///
@@ -41,13 +40,8 @@ impl RowStore {
             Self { set, bytes: AlignedBuf::zeroed(bytes as usize)?, row_bytes, _held: held };
         if !store.set.is_empty() {
             let wanted = store.set.iter().map(|vertex| vertex as u32).zip(0..);
-            let copy = |rank: u64, at: usize, part: &[u8]| {
-                let at = rank as usize * row_bytes + at;
-                store.bytes[at..at + part.len()].copy_from_slice(part);
-            };
-            let (fragments, reader) =
-                (Fragments::new(features, wanted), &mut PageReader::new(graph)?);
-            fragments.read(features, reader, Sharing::Pages, || Ok(false), copy)?;
+            let fragments = Fragments::new(features, wanted);
+            fragments.read_into(features, &mut PageReader::new(graph)?, &mut store.bytes)?;
         }
         Ok(store)
     }

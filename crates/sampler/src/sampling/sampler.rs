@@ -74,7 +74,7 @@ pub struct Sampler {
     tables: Vec<Box<dyn Table>>,
     /// The neighbours of the arcs that were chosen last.
     neighbors: Vec<u32>,
-    list: Vec<u64>,
+    pub(crate) list: Vec<u64>,
     /// What was read of the values of edges to choose them, in the last window: by batch, then by edge
     /// type.
     pub(crate) values: Vec<Vec<EdgeValues>>,

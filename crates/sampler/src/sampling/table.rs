@@ -29,9 +29,6 @@ pub(crate) trait Table: std::fmt::Debug + Send {
 
     /// Appends the places of `neighbors`, which the last edges of a type lead to, and the new ones
     /// among them.
-    ///
-    /// # Errors
-    /// More nodes than have places.
     fn relabel(
         &mut self,
         batch: &mut MiniBatch,

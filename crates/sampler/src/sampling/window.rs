@@ -175,7 +175,14 @@ impl Sampler {
             });
             let taken: Vec<Taken<'_>> = edges.collect();
             found.push(match topology.is_resident() {
-                true => resolve_in_memory(topology, &taken)?,
+                true => {
+                    let resolved = taken.iter().map(|&taken| {
+                        let mut neighbors = Vec::new();
+                        resolve(topology, taken, &mut neighbors, &mut self.list)?;
+                        Ok(neighbors)
+                    });
+                    resolved.collect::<Result<_>>()?
+                }
                 false => {
                     let retained = &mut pages.neighbors[edge_type];
                     look_up(topology, reader, &taken, retained, limit.neighbors, &mut pages.reads)?
@@ -220,17 +227,6 @@ impl WindowSource<'_> {
             values: share(&|topology| !topology.columns().choose_in_memory()),
         }
     }
-}
-
-/// Looks up in memory whom the edges of each batch lead to.
-fn resolve_in_memory(topology: &Topology, taken: &[Taken<'_>]) -> Result<Vec<Vec<u32>>> {
-    let mut list = Vec::new();
-    let each = taken.iter().map(|&taken| {
-        let mut neighbors = Vec::new();
-        resolve(topology, taken, &mut neighbors, &mut list)?;
-        Ok(neighbors)
-    });
-    each.collect()
 }
 
 /// Finds whom the edges of this hop lead to, for each batch, on pages. Pages that are read go to
