@@ -8,8 +8,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, OpenOptions};
 use tiergraph_sampler::gathering::gather::copy_kept;
 use tiergraph_sampler::{
-    EpochKey, Fanout, MiniBatch, Purpose, Residency, RowStore, SampleOptions, Sampler, Seeds,
-    TableKind, Topology,
+    EpochKey, Fanout, MiniBatch, Purpose, Residency, RowStore, SampleOptions, SampledTypes,
+    Sampler, Seeds, TableKind, Topology,
 };
 
 /// Seconds that each case is measured for.
@@ -75,7 +75,8 @@ fn sampled(topology: &Topology, size: u32, table: TableKind, threads: u32) -> Re
     let options = SampleOptions { fanouts, ..SampleOptions::default() };
     let vertices = topology.offsets().vertices() as u32;
     let work = |thread: u32| -> Result<(f64, f64)> {
-        let mut sampler = Sampler::with_table(vertices as usize, &options, table)?;
+        let mut sampler =
+            Sampler::new(SampledTypes::of_one(vertices as usize, &options), Some(table))?;
         let key = EpochKey::new(1, 0, Purpose::Sample);
         let (mut edges, mut nodes, mut batch) = (0, 0, MiniBatch::default());
         let since = Instant::now();

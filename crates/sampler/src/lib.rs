@@ -7,7 +7,7 @@
 //! ```
 //! A [`Loader`] has threads that each prepare a window of batches at a time: [`Sampler`] samples
 //! them from a [`Topology`], of which any part may be in memory,
-//! [`gather`](gathering::gather::gather) reads the features, and an [`Epoch`] hands the batches out in order. [`Hotness`] counts what batches
+//! [`gathering`] reads the features, and an [`Epoch`] hands the batches out in order. [`Hotness`] counts what batches
 //! want, and plans what to keep.
 //!
 //! Batches depend on (seed, epoch, batch number) and on nothing else: not on threads, windows,

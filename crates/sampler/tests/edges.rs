@@ -19,7 +19,8 @@ use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
 use tiergraph_sampler::{
     Columns, EpochKey, Fanout, Inputs, Loader, LoaderOptions, MiniBatch, Purpose, Rank, Residency,
-    Resident, SampleOptions, Sampler, Seeds, Strategy as Choice, Times, Topology, WindowSource,
+    Resident, SampleOptions, SampledTypes, Sampler, Seeds, Strategy as Choice, Times, Topology,
+    WindowSource,
 };
 use values::{DIM, add, announced, time, weight, with_values};
 
@@ -168,7 +169,8 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, seeds: 
     for (keep, resident) in kept.into_iter().chain(read) {
         let columns = Columns::load(&graph, direction, options, resident).unwrap();
         let topology = Topology::open(&graph, direction, &keep).unwrap().with_columns(columns);
-        let mut sampler = Sampler::new(graph.vertices(), options).unwrap();
+        let mut sampler =
+            Sampler::new(SampledTypes::of_one(graph.vertices(), options), None).unwrap();
         let mut reader = PageReader::new(&graph).unwrap();
         for retain_bytes in [0, 1 << 20] {
             let mut found = [MiniBatch::default()];

@@ -18,7 +18,7 @@ use tiergraph_ingest::features::{RowOrder, relay};
 use tiergraph_io::engine::{ModelledDrive, Posix, Throttle};
 use tiergraph_sampler::{
     Delivery, EpochKey, EpochStats, Fanout, Hotness, Loader, LoaderOptions, MiniBatch, Plan,
-    Prepared, Purpose, Residency, SampleOptions, Sampler, Seeds, Topology,
+    Prepared, Purpose, Residency, SampleOptions, SampledTypes, Sampler, Seeds, Topology,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -97,7 +97,9 @@ fn the_same_batches_whatever_prepares_them() {
             }
             // And they are the sampler's.
             let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
-            let mut sampler = Sampler::new(graph.vertices(), &options().sample[0]).unwrap();
+            let mut sampler =
+                Sampler::new(SampledTypes::of_one(graph.vertices(), &options().sample[0]), None)
+                    .unwrap();
             let key = EpochKey::new(9, EPOCH, Purpose::Sample);
             for batch in expected.unwrap() {
                 let (seeds, mut twin) =

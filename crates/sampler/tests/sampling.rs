@@ -10,8 +10,8 @@ use std::slice::from_ref;
 use tiergraph_core::ErrorKind;
 use tiergraph_graph::{Direction, Graph, OpenOptions, PageReader};
 use tiergraph_sampler::{
-    EpochKey, Fanout, MiniBatch, Purpose, Residency, SampleOptions, Sampler, Seeds, TableKind,
-    Topology, WindowSource,
+    EpochKey, Fanout, MiniBatch, Purpose, Residency, SampleOptions, SampledTypes, Sampler, Seeds,
+    TableKind, Topology, WindowSource,
 };
 
 const TABLES: [TableKind; 2] = [TableKind::Dense, TableKind::Hashed];
@@ -44,7 +44,8 @@ fn check(sample: &Sample, options: &SampleOptions, direction: Direction, batches
     for keep in keeps(&graph, direction) {
         let topology = Topology::open(&graph, direction, &keep).unwrap();
         for table in TABLES {
-            let mut sampler = Sampler::with_table(graph.vertices(), options, table).unwrap();
+            let mut sampler =
+                Sampler::new(SampledTypes::of_one(graph.vertices(), options), Some(table)).unwrap();
             let mut reader = PageReader::new(&graph).unwrap();
             for retain_bytes in [0, 8 << 10, 1 << 20] {
                 let seeds: Vec<Seeds<'_>> = batches
@@ -145,7 +146,7 @@ fn a_batch_keeps_pygs_contract() {
     let graph = sample.open();
     let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10, 5]), ..SampleOptions::default() };
-    let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
+    let mut sampler = Sampler::new(SampledTypes::of_one(graph.vertices(), &options), None).unwrap();
     let key = EpochKey::new(1, 1, Purpose::Sample);
     let seeds: Vec<u32> = (0..200).map(|i| i * 13).collect();
     let mut batch = MiniBatch::default();
@@ -179,7 +180,7 @@ fn every_neighbour_is_equally_likely() {
     let hub = graph.ids().find(&[0]).unwrap()[0];
     let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let options = SampleOptions { fanouts: most(&[10]), ..SampleOptions::default() };
-    let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
+    let mut sampler = Sampler::new(SampledTypes::of_one(graph.vertices(), &options), None).unwrap();
     let (mut counts, mut batch) = (vec![0u32; 51], MiniBatch::default());
     for number in 0..10_000 {
         let key = EpochKey::new(4, u64::from(number % 7), Purpose::Sample);
@@ -199,7 +200,7 @@ fn what_cannot_be_sampled_is_said() {
     let graph = sample.open();
     let options = SampleOptions { fanouts: most(&[2]), ..SampleOptions::default() };
     let key = EpochKey::new(1, 1, Purpose::Sample);
-    let mut sampler = Sampler::new(graph.vertices(), &options).unwrap();
+    let mut sampler = Sampler::new(SampledTypes::of_one(graph.vertices(), &options), None).unwrap();
     let mut batch = MiniBatch::default();
     let topology = Topology::open(&graph, Direction::In, &Residency::Decoded).unwrap();
     let error =
@@ -209,7 +210,7 @@ fn what_cannot_be_sampled_is_said() {
     let error = sampler.sample(from_ref(&nothing), &[key], of(0, &[0]), &mut batch).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Input);
     let large = SampleOptions { fanouts: most(&[u32::MAX]), ..SampleOptions::default() };
-    let error = Sampler::new(10, &large).unwrap_err();
+    let error = Sampler::new(SampledTypes::of_one(10, &large), None).unwrap_err();
     assert!(error.to_string().contains("at most 33554432 neighbours"), "{error}");
     let full = sample.open_as(&OpenOptions { memory: Some(25 << 20), ..small() });
     let held = full.memory().reserve(full.memory().budget().left(), "everything").unwrap();

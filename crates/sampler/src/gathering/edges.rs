@@ -7,7 +7,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{ArcColumn, Features, PageReader, PagesRead};
 use tiergraph_mem::Reservation;
 
-use crate::gathering::gather::{GatherReads, gather_matrices};
+use crate::gathering::gather::{GatherReads, gather};
 use crate::gathering::matrix::{Delivery, Matrix};
 use crate::options::Sharing;
 use crate::residency::columns::{Column, Columns, number_at};
@@ -157,7 +157,7 @@ pub(crate) fn gather_features(
     let edges: Vec<Vec<u32>> = all.iter().map(narrow).collect();
     let edges: Vec<&[u32]> = edges.iter().map(Vec::as_slice).collect();
     let (sharing, delivery) = (Sharing::Pages, Delivery::Floats);
-    let (matrices, reads) = gather_matrices(store, features, reader, &edges, sharing, delivery)?;
+    let (matrices, reads) = gather(store, features, reader, &edges, sharing, delivery)?;
     all.iter_mut().zip(matrices).for_each(|(one, matrix)| one.features = Some(matrix));
     Ok(reads)
 }

@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_graph::{Features, PageReader, PagesRead};
 use tiergraph_mem::prefetch_all;
 
@@ -20,15 +20,6 @@ use crate::residency::rows::RowStore;
 const PIECE: usize = 64;
 /// How many rows ahead memory is prefetched.
 const AHEAD: usize = 4;
-
-/// The rows that one batch wants.
-#[derive(Debug)]
-pub struct Wanted<'a> {
-    /// Whose rows.
-    pub vertices: &'a [u32],
-    /// Where they go, as they are stored: `vertices.len()` times the row's bytes.
-    pub rows: &'a mut [u8],
-}
 
 /// What gathering moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,45 +40,11 @@ impl std::ops::AddAssign for GatherReads {
     }
 }
 
-/// Copies or reads the rows that all of `batches` want.
+/// Copies or reads the rows of the nodes of each batch, into memory of their own.
 ///
 /// # Errors
-/// [`ErrorKind::Input`] where a batch's memory has another length than its rows or a vertex has no
-/// row, and what reading gives.
-pub fn gather(
-    store: &RowStore,
-    features: &Features,
-    reader: &mut PageReader,
-    batches: &mut [Wanted<'_>],
-    sharing: Sharing,
-) -> Result<GatherReads> {
-    let row_bytes = features.row_bytes();
-    batches.iter().try_for_each(|batch| check(batch, features))?;
-    let mut reads = GatherReads::default();
-    let mut misses = Vec::new();
-    for (number, batch) in (0u64..).zip(&*batches) {
-        let missed = (0u64..).zip(batch.vertices).filter(|(_, v)| !store.contains(**v));
-        misses.extend(missed.map(|(i, &vertex)| (vertex, number << 32 | i)));
-        reads.bytes_host += (batch.vertices.len() * row_bytes) as u64;
-    }
-    reads.missed_rows = misses.len() as u64;
-    reads.bytes_host -= reads.missed_rows * row_bytes as u64;
-    let fragments = Fragments::new(features, misses.into_iter());
-    let mut hits = Hits { store, row_bytes, batch: 0, row: 0 };
-    let batches = RefCell::new(batches);
-    let copy = |target: u64, at: usize, part: &[u8]| {
-        let at = (target as u32) as usize * row_bytes + at;
-        let rows = &mut batches.borrow_mut()[(target >> 32) as usize].rows;
-        rows[at..at + part.len()].copy_from_slice(part);
-    };
-    let meanwhile = || Ok(hits.copy(&mut batches.borrow_mut(), PIECE));
-    reads.read = fragments.read(features, reader, sharing, meanwhile, copy)?;
-    while hits.copy(&mut batches.borrow_mut(), usize::MAX) {}
-    Ok(reads)
-}
-
-/// The rows that each batch requests, in memory of their own.
-pub(crate) fn gather_matrices(
+/// When the system has no such amount of memory to give, and what reading gives.
+pub(crate) fn gather(
     store: &RowStore,
     features: &Features,
     reader: &mut PageReader,
@@ -95,16 +52,29 @@ pub(crate) fn gather_matrices(
     sharing: Sharing,
     delivery: Delivery,
 ) -> Result<(Vec<Matrix>, GatherReads)> {
+    let row_bytes = features.row_bytes();
     let matrices = nodes.iter().map(|nodes| Matrix::stored(features, nodes.len()));
     let mut matrices = matrices.collect::<Result<Vec<Matrix>>>()?;
-    let pairs = nodes.iter().zip(&mut matrices);
-    let mut wanted: Vec<Wanted<'_>> = pairs
-        .map(|(&vertices, matrix)| Wanted {
-            vertices,
-            rows: &mut matrix.bytes[..vertices.len() * features.row_bytes()],
-        })
-        .collect();
-    let reads = gather(store, features, reader, &mut wanted, sharing)?;
+    let mut reads = GatherReads::default();
+    let mut misses = Vec::new();
+    for (number, nodes) in (0u64..).zip(nodes) {
+        let missed = (0u64..).zip(*nodes).filter(|(_, node)| !store.contains(**node));
+        misses.extend(missed.map(|(i, &node)| (node, number << 32 | i)));
+        reads.bytes_host += (nodes.len() * row_bytes) as u64;
+    }
+    reads.missed_rows = misses.len() as u64;
+    reads.bytes_host -= reads.missed_rows * row_bytes as u64;
+    let fragments = Fragments::new(features, misses.into_iter());
+    let mut hits = Hits { store, nodes, batch: 0, row: 0 };
+    let to = RefCell::new(&mut matrices[..]);
+    let copy = |target: u64, at: usize, part: &[u8]| {
+        let at = (target as u32) as usize * row_bytes + at;
+        let rows = &mut to.borrow_mut()[(target >> 32) as usize].bytes;
+        rows[at..at + part.len()].copy_from_slice(part);
+    };
+    let meanwhile = || Ok(hits.copy(&mut to.borrow_mut(), PIECE));
+    reads.read = fragments.read(features, reader, sharing, meanwhile, copy)?;
+    while hits.copy(&mut to.borrow_mut(), usize::MAX) {}
     if delivery == Delivery::Floats {
         let floats = matrices.into_iter().map(|matrix| matrix.into_floats(features));
         matrices = floats.collect::<Result<_>>()?;
@@ -115,24 +85,25 @@ pub(crate) fn gather_matrices(
 /// Copies the rows that are in memory, a piece at a time.
 struct Hits<'a> {
     store: &'a RowStore,
-    row_bytes: usize,
+    /// Whose rows, of each batch.
+    nodes: &'a [&'a [u32]],
     batch: usize,
     row: usize,
 }
 
 impl Hits<'_> {
     /// Copies those among the next `most` rows that are kept; says whether more are left.
-    fn copy(&mut self, batches: &mut [Wanted<'_>], most: usize) -> bool {
-        let Some(Wanted { vertices, rows }) = batches.get_mut(self.batch) else { return false };
-        let end = vertices.len().min(self.row.saturating_add(most));
-        let all = self.row..end;
-        let to = &mut rows[all.start * self.row_bytes..all.end * self.row_bytes];
-        copy_kept(self.store, &vertices[all], to);
+    fn copy(&mut self, to: &mut [Matrix], most: usize) -> bool {
+        let Some(nodes) = self.nodes.get(self.batch) else { return false };
+        let (end, row_bytes) =
+            (nodes.len().min(self.row.saturating_add(most)), self.store.row_bytes());
+        let rows = &mut to[self.batch].bytes[self.row * row_bytes..end * row_bytes];
+        copy_kept(self.store, &nodes[self.row..end], rows);
         self.row = end;
-        if end == vertices.len() {
+        if end == nodes.len() {
             (self.batch, self.row) = (self.batch + 1, 0);
         }
-        self.batch < batches.len()
+        self.batch < self.nodes.len()
     }
 }
 
@@ -149,14 +120,4 @@ pub fn copy_kept(store: &RowStore, vertices: &[u32], rows: &mut [u8]) {
             to.copy_from_slice(row);
         }
     }
-}
-
-fn check(batch: &Wanted<'_>, features: &Features) -> Result<()> {
-    let expected = batch.vertices.len() * features.row_bytes();
-    if batch.rows.len() != expected {
-        return Err(Error::new(ErrorKind::Input, "gather features")
-            .expected(format!("room for {expected} bytes"))
-            .got(batch.rows.len()));
-    }
-    Ok(())
 }

@@ -30,7 +30,7 @@ use crate::options::LoaderOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
-use rows::{RowRoom, RowTiers};
+use rows::RowTiers;
 use storage::Storage;
 
 use epoch::Work;
@@ -140,10 +140,10 @@ impl GpuLoader {
             true => (0..vertices as u32).collect(),
             false => self.hottest(inputs, presample, vertices)?,
         };
-        let room = RowRoom { left, threads: self.options.threads };
+        let (threads, stream, sampler) = (self.options.threads, &self.stream, &self.sampler);
         // What the CPU's batches will take is not there for rows.
         let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
-        let rows = RowTiers::new(graph, name, &self.stream, &self.sampler, &order, room)?;
+        let rows = RowTiers::new(graph, name, stream, sampler, &order, left, threads)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;

@@ -24,27 +24,18 @@ pub(super) struct RowTiers {
     _held: Reservation,
 }
 
-/// What a loader on a GPU has for rows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RowRoom {
-    /// Bytes of device memory.
-    pub left: u64,
-    /// Threads that read rows from storage.
-    pub threads: usize,
-}
-
 impl RowTiers {
-    /// The rows that come first in `order` in device memory, the next in what host memory the graph
-    /// has left; the others stay on storage.
+    /// The rows that come first in `order` in `left` bytes of device memory, the next in what host
+    /// memory the graph has left; the others stay on storage, where `threads` readers get them.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
         stream: &Stream,
         sampler: &Sampler,
         order: &[u32],
-        room: RowRoom,
+        left: u64,
+        threads: usize,
     ) -> Result<Self> {
-        let RowRoom { left, threads } = room;
         let features = graph.features().get(name)?;
         let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
         let counts = |left: u64| {

@@ -9,7 +9,7 @@ use tiergraph_graph::PagesRead;
 use tiergraph_mem::Reservation;
 
 use crate::gathering::edges::{EdgeValues, gather_features, read_numbers};
-use crate::gathering::gather::{GatherReads, gather_matrices};
+use crate::gathering::gather::{GatherReads, gather};
 use crate::gathering::matrix::Matrix;
 use crate::options::LoaderOptions;
 use crate::pipeline::epoch::Prepared;
@@ -17,7 +17,6 @@ use crate::pipeline::queue::PrefetchQueue;
 use crate::pipeline::scratch::Scratch;
 use crate::pipeline::stats::EpochStats;
 use crate::sampling::batch::{MiniBatch, SampledEdges};
-use crate::sampling::window::SampleReads;
 
 /// Batches that were sampled, and what is known about the edges of each, by edge type.
 #[derive(Default)]
@@ -46,8 +45,7 @@ impl PrefetchQueue {
             window.clone(),
             &mut sampled.batches,
         )?;
-        let mut stats =
-            EpochStats::of(&reads, &GatherReads::default(), (since.elapsed().as_secs_f64(), 0.0));
+        let mut stats = EpochStats::sampled(&reads, since.elapsed().as_secs_f64());
         sampled.edges = std::mem::take(&mut scratch.sampler.values);
         let mut left = window;
         while !left.is_empty() {
@@ -78,8 +76,7 @@ impl PrefetchQueue {
         let (read, of_edges) = self.gather_edges(scratch, &mut sampled)?;
         gathered += of_edges;
         gathered.read += read;
-        let seconds = (0.0, since.elapsed().as_secs_f64());
-        stats.add(&EpochStats::of(&SampleReads::default(), &gathered, seconds));
+        stats.add(&EpochStats::gathered(&gathered, since.elapsed().as_secs_f64()));
         stats.bytes_ssd_values += read.bytes;
         let parts = sampled.batches.into_iter().zip(sampled.edges).zip(features);
         let mut ready = Vec::new();
@@ -140,8 +137,7 @@ impl PrefetchQueue {
                 batches.iter().map(|batch| batch.nodes[node_type].n_id.as_slice()).collect();
             let LoaderOptions { sharing, delivery, .. } = self.shared.options;
             let reader = &mut scratch.reader;
-            let (matrices, read) =
-                gather_matrices(rows, features, reader, &nodes, sharing, delivery)?;
+            let (matrices, read) = gather(rows, features, reader, &nodes, sharing, delivery)?;
             reads += read;
             all.iter_mut().zip(matrices).for_each(|(x, matrix)| x.push(Some(matrix)));
         }

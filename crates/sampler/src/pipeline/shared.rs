@@ -124,7 +124,7 @@ impl Shared {
     }
 
     pub(crate) fn new_scratch(&self) -> Result<Scratch> {
-        let sampler = Sampler::of_types(SampledTypes::of(&self.types, &self.options))?;
+        let sampler = Sampler::new(SampledTypes::of(&self.types, &self.options), None)?;
         let mut scratch = Scratch::new(sampler, PageReader::new(self.any())?);
         let growth = self.options.per_thread.growth_bytes;
         let tables = scratch.sampler.resident_bytes() + growth;

@@ -40,19 +40,30 @@ pub struct EpochStats {
 }
 
 impl EpochStats {
-    /// What sampling and gathering a window read, and the seconds that each took.
-    pub(crate) fn of(sampled: &SampleReads, gathered: &GatherReads, seconds: (f64, f64)) -> Self {
+    /// What sampling a window read in so many seconds.
+    pub(crate) fn sampled(reads: &SampleReads, seconds: f64) -> Self {
         Self {
-            bytes_ssd: sampled.read.bytes + sampled.values.bytes + gathered.read.bytes,
-            bytes_ssd_topology: sampled.read.bytes,
-            bytes_ssd_values: sampled.values.bytes,
-            bytes_host: sampled.bytes_host + gathered.bytes_host,
-            distinct_pages: sampled.distinct_pages + gathered.read.pages,
-            repeated_pages: sampled.read.pages + sampled.values.pages - sampled.distinct_pages,
-            reads: sampled.read.reads + sampled.values.reads + gathered.read.reads,
-            missed_rows: gathered.missed_rows,
-            seconds_sample: seconds.0,
-            seconds_gather: seconds.1,
+            bytes_ssd: reads.read.bytes + reads.values.bytes,
+            bytes_ssd_topology: reads.read.bytes,
+            bytes_ssd_values: reads.values.bytes,
+            bytes_host: reads.bytes_host,
+            distinct_pages: reads.distinct_pages,
+            repeated_pages: reads.read.pages + reads.values.pages - reads.distinct_pages,
+            reads: reads.read.reads + reads.values.reads,
+            seconds_sample: seconds,
+            ..Self::default()
+        }
+    }
+
+    /// What gathering the rows of batches read in so many seconds.
+    pub(crate) fn gathered(reads: &GatherReads, seconds: f64) -> Self {
+        Self {
+            bytes_ssd: reads.read.bytes,
+            bytes_host: reads.bytes_host,
+            distinct_pages: reads.read.pages,
+            reads: reads.read.reads,
+            missed_rows: reads.missed_rows,
+            seconds_gather: seconds,
             ..Self::default()
         }
     }

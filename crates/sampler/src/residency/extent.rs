@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use crate::options::{Fanout, LoaderOptions};
-use crate::pipeline::types::Ends;
 use crate::residency::offsets::Offsets;
 use crate::sampling::batch::MiniBatch;
+use crate::sampling::sampler::SampledTypes;
 
 /// How many nodes and edges a batch has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,18 +19,6 @@ pub(crate) struct Extent {
     pub(crate) nodes: Vec<u64>,
     /// By edge type.
     pub(crate) edges: Vec<u64>,
-}
-
-/// What the batches of an epoch are made of, as far as their sizes follow from it.
-#[derive(Clone, Copy)]
-pub(crate) struct BatchesOf<'a> {
-    /// Nodes of each type.
-    pub(crate) vertices: &'a [usize],
-    pub(crate) ends: &'a [Ends],
-    /// Where each vertex's arcs begin, by edge type.
-    pub(crate) offsets: &'a [&'a Offsets],
-    pub(crate) options: &'a LoaderOptions,
-    pub(crate) seeds: &'a [u32],
 }
 
 impl Extent {
@@ -54,8 +42,14 @@ impl Extent {
 
     /// The most of any batch, by the degrees of the graph: each hop's edges are at most those of as
     /// many vertices of the largest degrees as the hop before found.
-    pub(crate) fn bound(of: BatchesOf<'_>) -> Self {
-        let BatchesOf { vertices, ends, offsets, options, seeds } = of;
+    /// `offsets` are by edge type.
+    pub(crate) fn bound(
+        types: &SampledTypes,
+        offsets: &[&Offsets],
+        options: &LoaderOptions,
+        seeds: &[u32],
+    ) -> Self {
+        let SampledTypes { ends, vertices, .. } = types;
         let vertices: Vec<u64> = vertices.iter().map(|&count| count as u64).collect();
         let batch_size = options.batch_size;
         let varying = options.seeds_vary;
@@ -275,9 +269,8 @@ mod tests {
     fn bound(degrees: &[u32], options: &LoaderOptions, seeds: &[u32]) -> (u64, u64) {
         let arcs = degrees.iter().map(|&d| u64::from(d)).sum();
         let offsets = Offsets::new(degrees, arcs).unwrap_or_else(|e| panic!("{e}"));
-        let (vertices, options) = (&[degrees.len()], options);
-        let (offsets, ends) = (&[&offsets], &[Ends::SAME]);
-        let most = Extent::bound(BatchesOf { vertices, ends, offsets, options, seeds });
+        let types = SampledTypes::of_one(degrees.len(), &options.sample[0]);
+        let most = Extent::bound(&types, &[&offsets], options, seeds);
         (most.all_nodes(), most.all_edges())
     }
 

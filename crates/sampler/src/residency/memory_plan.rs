@@ -22,7 +22,7 @@ use crate::options::{LoaderOptions, PerThread, Resident, SampleOptions};
 use crate::pipeline::loader::Loader;
 use crate::pipeline::order::Inputs;
 use crate::pipeline::types::GraphTypes;
-use crate::residency::extent::{BatchesOf, Counted, Extent};
+use crate::residency::extent::{Counted, Extent};
 use crate::residency::hotness::{Hotness, Plan};
 use crate::residency::needs::{
     FeatureRows, PAGES_SHARE, bounded_bytes, bytes_of, bytes_to_choose, column_bytes, fit_columns,
@@ -33,6 +33,7 @@ use crate::residency::offsets::Offsets;
 use crate::residency::room::{BatchBytes, InFlight};
 use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
+use crate::sampling::sampler::SampledTypes;
 
 /// How a loader divides its graph's memory: what it keeps, and why no more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -173,9 +174,15 @@ impl<'a> Planner<'a> {
         let columns = column_bytes(types, &options)?;
         let (resident, _) = fit_columns(&columns, before / 4);
         let kept = keep_bytes(&neighbors, &files) + bytes_of(&columns, &resident);
+        let sample = options.sample.iter().zip(&resident);
+        let sample = sample.map(|(sample, &resident)| SampleOptions {
+            features: None,
+            resident,
+            ..sample.clone()
+        });
         let counting = LoaderOptions {
             features: vec![None; options.features.len()],
-            sample: options.sample.iter().cloned().zip(&resident).map(without_features).collect(),
+            sample: sample.collect(),
             ..options.clone()
         };
         let nothing = vec![Vec::new(); types.nodes.len()];
@@ -194,11 +201,9 @@ impl<'a> Planner<'a> {
             + files.iter().map(|file| RankedSet::bytes_below(file.pages)).sum::<u64>()
             + edge_sets.sum::<u64>()
             + rows.iter().map(|rows| rows.set_bytes()).sum::<u64>();
-        let (vertices, ends) = (&types.vertices()[..], &types.ends[..]);
         let offsets: Vec<&Offsets> = counter.topologies().iter().map(Topology::offsets).collect();
-        let (offsets, seeds_of) = (&offsets[..], seeds.seeds);
-        let batches = BatchesOf { vertices, ends, offsets, options: &options, seeds: seeds_of };
-        let bound = Extent::bound(batches);
+        let of_types = SampledTypes::of(types, &options);
+        let bound = Extent::bound(&of_types, &offsets, &options, seeds.seeds);
         let mut this = Self {
             types,
             seeds,
@@ -397,11 +402,6 @@ impl<'a> Planner<'a> {
         }
         fit_columns(&self.columns, capacity.saturating_sub(self.bytes_to_choose()))
     }
-}
-
-/// What is sampled with these values in memory, without features.
-fn without_features((sample, &resident): (SampleOptions, &Resident)) -> SampleOptions {
-    SampleOptions { features: None, resident, ..sample }
 }
 
 /// For each edge type in turn the fastest that keeps all of its neighbours in what is left of

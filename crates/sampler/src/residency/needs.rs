@@ -7,7 +7,7 @@ use crate::options::{LoaderOptions, Resident};
 use crate::pipeline::order::Inputs;
 use crate::pipeline::types::GraphTypes;
 use crate::residency::columns::{Columns, step_bytes};
-use crate::residency::extent::{BatchesOf, Extent};
+use crate::residency::extent::Extent;
 use crate::residency::hotness::Hotness;
 use crate::residency::offsets::Offsets;
 use crate::residency::page_map::PageMap;
@@ -61,7 +61,7 @@ pub(crate) fn least_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result
             + PageMap::bytes_of(file.pages, graph.manifest().vertices)
     });
     let rows = FeatureRows::of(types, options)?;
-    let thread = Sampler::of_types(SampledTypes::of(types, options))?.resident_bytes()
+    let thread = Sampler::new(SampledTypes::of(types, options), None)?.resident_bytes()
         + PageReader::new(types.any())?.resident_bytes();
     let all_vertices = vertices.iter().sum::<usize>() as u64;
     let least = neighbors.sum::<u64>()
@@ -89,9 +89,7 @@ pub(crate) fn bounded_bytes(
     });
     let offsets = offsets.collect::<Result<Vec<Offsets>>>()?;
     let offsets: Vec<&Offsets> = offsets.iter().collect();
-    let (ends, seeds) = (&types.ends[..], inputs.seeds);
-    let batches = BatchesOf { vertices: &vertices, ends, offsets: &offsets, options, seeds };
-    let most = Extent::bound(batches);
+    let most = Extent::bound(&SampledTypes::of(types, options), &offsets, options, inputs.seeds);
     let sizes = Sizes::of(types, columns.iter(), options)?;
     let (growth, scratch) = sizes.thread(&most);
     let batch = BatchBytes { usual: 0, most: sizes.most(&most), growth, scratch };
@@ -134,11 +132,11 @@ pub(crate) fn fit_columns(columns: &[[u64; 3]], capacity: u64) -> (Vec<Resident>
 
 /// Bytes of the columns that stay in memory.
 pub(crate) fn bytes_of(columns: &[[u64; 3]], resident: &[Resident]) -> u64 {
-    let of = |(&[weights, times, numbers], resident): (&[u64; 3], &Resident)| {
-        let of = |kept: bool, bytes: u64| if kept { bytes } else { 0 };
-        of(resident.weights, weights) + of(resident.times, times) + of(resident.numbers, numbers)
-    };
-    columns.iter().zip(resident).map(of).sum()
+    let of = columns.iter().zip(resident).map(|(columns, resident)| {
+        let kept = [resident.weights, resident.times, resident.numbers];
+        columns.iter().zip(kept).map(|(bytes, kept)| if kept { *bytes } else { 0 }).sum::<u64>()
+    });
+    of.sum()
 }
 
 /// Bytes of weights and times that a window holds to choose by where these columns are read and pages

@@ -40,6 +40,12 @@ pub struct SampledTypes {
 }
 
 impl SampledTypes {
+    /// A graph with one type.
+    pub fn of_one(vertices: usize, options: &SampleOptions) -> Self {
+        let (ends, sample) = (vec![Ends::SAME], vec![options.clone()]);
+        Self { vertices: vec![vertices], ends, sample, inputs: vec![0] }
+    }
+
     /// The types of graphs of which `options` are sampled.
     pub(crate) fn of(types: &GraphTypes, options: &LoaderOptions) -> Self {
         let (sample, inputs) = (options.sample.clone(), options.inputs.clone());
@@ -90,40 +96,20 @@ pub(crate) struct TypeHop<'a> {
 }
 
 impl Sampler {
-    /// A sampler for graphs of one type with so many vertices.
-    ///
-    /// # Errors
-    /// As [`of_types`](Self::of_types).
-    pub fn new(vertices: usize, options: &SampleOptions) -> Result<Self> {
-        Self::with_table(vertices, options, TableKind::for_graph(vertices))
-    }
-
-    /// As [`new`](Self::new), with a table of choice.
-    ///
-    /// # Errors
-    /// As [`of_types`](Self::of_types).
-    pub fn with_table(vertices: usize, options: &SampleOptions, table: TableKind) -> Result<Self> {
-        let (ends, inputs) = (vec![Ends::SAME], vec![0]);
-        let sample = vec![options.clone()];
-        let types = SampledTypes { vertices: vec![vertices], ends, sample, inputs };
-        Self::with_tables(types, |_| table)
-    }
-
-    /// A sampler for graphs of these types.
+    /// A sampler with this table for the nodes of each type; if not set, with the fastest.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for fanouts that counters cannot number, [`ErrorKind::Budget`] where
     /// the system has no memory for the tables.
-    pub fn of_types(types: SampledTypes) -> Result<Self> {
-        Self::with_tables(types, TableKind::for_graph)
-    }
-
-    fn with_tables(types: SampledTypes, kind: impl Fn(usize) -> TableKind) -> Result<Self> {
+    pub fn new(types: SampledTypes, table: Option<TableKind>) -> Result<Self> {
         for options in &types.sample {
             check_fanouts(&options.fanouts)?;
             check_times(options)?;
         }
-        let table = |&count: &usize| kind(count).table(count, types.is_disjoint());
+        let table = |&count: &usize| {
+            let kind = table.unwrap_or_else(|| TableKind::for_graph(count));
+            kind.table(count, types.is_disjoint())
+        };
         Ok(Self {
             tables: types.vertices.iter().map(table).collect::<Result<_>>()?,
             types,
