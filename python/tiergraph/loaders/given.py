@@ -44,7 +44,7 @@ class LoaderInput(ABC):
         how: Settings,
     ) -> None:
         self.opened, self.graph, self._owned = graph, of_seeds, owned
-        self._how = how
+        self.how = how
         self._chosen, self._input_time = chosen, input_time
         if not isinstance(chosen, str | None):
             self._chosen = self.seeds
@@ -77,11 +77,11 @@ class LoaderInput(ABC):
         times, own = self._input_time, self.collate.node_times.get(self.collate.input_type)
         if times is None and own is not None:
             times = own.take(np.searchsorted(self.graph.ids, self.seeds), mode="clip")
-        return times_of(self._how.time_attr, times, len(self.seeds))
+        return times_of(self.how.time_attr, times, len(self.seeds))
 
     def native(self) -> dict[str, Any]:
         """What the native part is told."""
-        return self._how.native() | self._types()
+        return self.how.native() | self._types()
 
     @abstractmethod
     def _types(self) -> dict[str, Any]:

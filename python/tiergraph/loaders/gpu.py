@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from .. import _native, pyg
 from ..arguments.calls import warn
+from ..arguments.sizes import to_bytes
 from ..devices import find_libraries
 from ..errors import FallbackWarning
 from .moving import moved
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     import torch
     from torch_geometric.data import Data
 
-    from ..graph import Graph
-    from .collate import Collate
+    from .given import LoaderInput
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,22 @@ class GpuBuffers:
 class GpuPart:
     """Makes the batches of one loader on the GPU `device`; `NeighborLoader(device="cuda")` has it.
 
-    `options` are the native loader's, `seeds` and `times` those of its epochs. `collate` makes
-    PyG's data of the CPU's batches: with `sampled_on_cpu`, of each, which gets its features here.
+    `options` are the native loader's. With `sampled_on_cpu`, the CPU's batches get their features
+    here, and kernels sample none.
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        options: Mapping[str, Any],
-        seeds: NDArray[np.uint64],
-        times: NDArray[np.int64] | None,
-        device: str,
-        device_memory: int | None,
-        collate: Collate,
-        sampled_on_cpu: bool,
+        self, given: LoaderInput, options: Mapping[str, Any], device: str, sampled_on_cpu: bool
     ) -> None:
         find_libraries()
-        torch = pyg.torch()
-        self._device = pyg.device(device)
+        torch, graph = pyg.torch(), given.graph
+        self._device, self.sampled_on_cpu = pyg.device(device), sampled_on_cpu
         name = options["features"][0]
         self._dim = 0 if name is None else graph.features[name].shape[1]
-        given = graph.path, json.dumps(options), seeds, times
-        self._native = _native.GpuLoader(*given, self._device.index, device_memory, sampled_on_cpu)
-        self._collate, self.sampled_on_cpu = collate, sampled_on_cpu
-        labels = collate.labels.get(None)
+        told = given.path, json.dumps(options), given.seeds, given.times, self._device.index
+        memory = to_bytes(given.how.device_memory)
+        self._native = _native.GpuLoader(*told, memory, sampled_on_cpu)
+        self._collate, labels = given.collate, given.collate.labels.get(None)
         placed = self.placed()
         why = placed.get("multiprocessors_why")
         if why is not None:

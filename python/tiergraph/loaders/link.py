@@ -24,7 +24,7 @@ from ..hetero import EdgeType, HeteroGraph
 from ..inputs import PathLike, check_sampling, not_a_batch_size
 from .base import Loader, places_of
 from .ends import LinkEnds, links_of, typed_links_of
-from .given import opened
+from .given import LoaderInput, opened
 from .making import BatchMaker
 from .moving import to_device
 from .options import DEFAULTS, Fanouts, LoaderOptions, Settings
@@ -171,11 +171,11 @@ class LinkNeighborLoader(Loader):
         most = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
         how = Settings.of(given, **most)
         of = owned, seeds, None, how
-        if isinstance(found, Graph):
-            self.maker = BatchMaker(OrdinaryInput(found, *of), how, seeds_vary=True)
-        else:
-            ends = TypedInput(found, *of, list(dict.fromkeys((self._edge_type or ())[::2])))
-            self.maker = BatchMaker(ends, how, seeds_vary=True)
+        ends = list(dict.fromkeys((self._edge_type or ())[::2]))
+        given_ends: LoaderInput = (
+            OrdinaryInput(found, *of) if isinstance(found, Graph) else TypedInput(found, *of, ends)
+        )
+        self.maker = BatchMaker(given_ends, seeds_vary=True)
 
     @property
     def negatives(self) -> Negatives | None:

@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 
 from .. import _native, pyg
 from ..arguments.calls import warn
-from ..arguments.sizes import to_bytes
+from ..arguments.words import in_callers_words
 from ..errors import BudgetError, FallbackWarning
 from ..handles import Handle
 from .collate import Finish
 from .given import LoaderInput
 from .gpu import GpuPart
 from .moving import Moved
-from .options import Settings
-from .ordinary import OrdinaryInput
-from .shrinking import notes_of
 from .source import Source
 
 if TYPE_CHECKING:
@@ -28,15 +25,10 @@ if TYPE_CHECKING:
 
 
 class BatchMaker:
-    """Makes the batches of `given` where `options` say: on the CPU, or on a GPU if it can there."""
+    """Makes the batches of `given` where it says: on the CPU, or on a GPU if it can there."""
 
-    def __init__(
-        self,
-        given: LoaderInput,
-        options: Settings,
-        seeds_vary: bool = False,
-    ) -> None:
-        self._given, self._options, self._seeds_vary = given, options, seeds_vary
+    def __init__(self, given: LoaderInput, seeds_vary: bool = False) -> None:
+        self._given, self._seeds_vary = given, seeds_vary
         self._handle: Handle[_native.Loader | GpuPart] = Handle("loader", given.path)
         self._device: torch.device | None = None
         """Where the CPU's batches are moved to."""
@@ -48,7 +40,7 @@ class BatchMaker:
         return self._handle.get(self._open)
 
     def _open(self) -> _native.Loader | GpuPart:
-        given, device = self._given, self._options.device or "cpu"
+        given, device = self._given, self._given.how.device or "cpu"
         native = given.native() | {"seeds_vary": self._seeds_vary}
         if device != "cpu":
             made = self._open_on(device, native)
@@ -70,19 +62,8 @@ class BatchMaker:
         if not given.gathered_on_gpu:
             ways.remove(True)
         for sampled_on_cpu in ways:
-            assert isinstance(given, OrdinaryInput), "graphs of several types are not on GPUs"
-            memory = to_bytes(self._options.device_memory)
             try:
-                part = GpuPart(
-                    given.graph,
-                    native,
-                    given.seeds,
-                    given.times,
-                    device,
-                    memory,
-                    given.collate,
-                    sampled_on_cpu,
-                )
+                part = GpuPart(given, native, device, sampled_on_cpu)
             except BudgetError as error:
                 why = f"{why}; {error}" if why else str(error)
                 continue
@@ -129,3 +110,13 @@ class BatchMaker:
         """Lets go of threads, files and memory, the GPU's too."""
         self._handle.close()
         self._given.close()
+
+
+def notes_of(kept: dict[str, Any]) -> list[str]:
+    """What `NeighborLoader.kept` shows to be smaller than asked for."""
+    window, asked = kept.get("window", 0), kept.get("asked_window", 0)
+    if window >= asked:
+        return []
+    batches = "1 batch is" if window == 1 else f"{window} batches are"
+    note = f"{batches} prepared together in place of {asked}, and more pages may be read"
+    return [in_callers_words(f"{note}: a larger `--memory` holds more batches")]

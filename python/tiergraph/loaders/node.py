@@ -138,7 +138,7 @@ class NeighborLoader(Loader):
             OrdinaryInput(found, *of) if isinstance(found, Graph) else TypedInput(found, *of)
         )
         super().__init__(self.given.graph, how, transform)
-        self.maker = BatchMaker(self.given, how, self.seeds_vary)
+        self.maker = BatchMaker(self.given, self.seeds_vary)
 
     @property
     def seeds(self) -> NDArray[np.uint64]:

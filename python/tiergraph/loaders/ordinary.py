@@ -34,10 +34,10 @@ class OrdinaryInput(LoaderInput):
     def not_on_gpu(self) -> str | None:
         """What of this kernels do not sample; None if they do all."""
         others = {
-            "neighbours drawn by weight": self._how.weight_attr,
-            "neighbours drawn by time": self._how.time_attr,
+            "neighbours drawn by weight": self.how.weight_attr,
+            "neighbours drawn by time": self.how.time_attr,
             "features of edges": self._edge_features,
-            "disjoint trees": self._how.disjoint,
+            "disjoint trees": self.how.disjoint,
         }
         asked = [what for what, given in others.items() if given]
         return f"the GPU's sampler has no {asked[0]} yet" if asked else None
@@ -45,8 +45,8 @@ class OrdinaryInput(LoaderInput):
     @cached_property
     def collate(self) -> Collate:
         """What makes PyG's data of a batch's arrays."""
-        how = self._how
-        labels = labels_of(self.graph, self._how.labels)
+        how = self.how
+        labels = labels_of(self.graph, self.how.labels)
         times = node_times_of(self.graph, how.time_attr)
         return Collate(
             node_types=[None],
@@ -59,6 +59,6 @@ class OrdinaryInput(LoaderInput):
         )
 
     def _types(self) -> dict[str, Any]:
-        used = {"features": self._edge_features, **self._how.values()}
+        used = {"features": self._edge_features, **self.how.values()}
         edges = [{"fanouts": self._fanouts, **used}]
         return {"edges": edges, "features": [self._features], "inputs": [0]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -56,16 +56,16 @@ class TypedInput(LoaderInput):
     @cached_property
     def collate(self) -> Collate:
         """What makes PyG's data of a batch's arrays."""
-        typed, time = self.opened, self._how.time_attr
+        typed, time = self.opened, self.how.time_attr
         timed = [t for t in typed.node_types if time in typed.node_info(t)["node_times"]]
         return Collate(
             typed.node_types,
             typed.edge_types,
             self._inputs[0],
-            _labels(typed, self._how.labels),
+            _labels(typed, self.how.labels),
             {name: np.asarray(typed[name].labels[time]) for name in timed if time is not None},
-            disjoint=self._how.has_trees,
-            **self._how.values(),
+            disjoint=self.how.has_trees,
+            **self.how.values(),
         )
 
     def native(self) -> dict[str, Any]:
@@ -76,12 +76,12 @@ class TypedInput(LoaderInput):
         return native
 
     def _types(self) -> dict[str, Any]:
-        fanouts = fanouts_of(self._how.num_neighbors, self.opened.edge_types)
+        fanouts = fanouts_of(self.how.num_neighbors, self.opened.edge_types)
         return {
             "edges": [
                 {"fanouts": hops} | used for hops, used in zip(fanouts, self._edges, strict=True)
             ],
-            "features": _features(self.opened, self._how.features),
+            "features": _features(self.opened, self.how.features),
             "inputs": [self.opened.node_types.index(name) for name in self._inputs],
         }
 
@@ -110,15 +110,15 @@ def _edges(graph: HeteroGraph, how: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _used(what: str, name: str | None, has: Sequence[set[str]]) -> list[str | None]:
-    """The name for each edge type that has it; refuses one that none of them has."""
-    known = set().union(*has)
-    if name is not None and name not in known:
-        expected = (
-            f"one of {', '.join(sorted(known))}" if known else "a graph whose edges have some"
-        )
+def _used(
+    what: str, name: str | None, has: Sequence[Collection[str]], of: str = "edges"
+) -> list[str | None]:
+    """The name for each type that has it; refuses one that none of them has."""
+    if name is not None and not any(name in names for names in has):
+        known = sorted({known for names in has for known in names})
+        expected = f"one of {', '.join(known)}" if known else f"a graph whose {of} have some"
         raise InputError.of(f"use the {what}", name, expected=expected)
-    return [name if name in of else None for of in has]
+    return [name if name in names else None for names in has]
 
 
 def fanouts_of(given: Any, edge_types: Sequence[EdgeType]) -> list[list[int]]:
@@ -183,18 +183,18 @@ def _check_supported(how: Settings) -> None:
 
 def _features(graph: HeteroGraph, chosen: Chosen) -> list[str | None]:
     """Which features of each node type batches come with."""
-    name = chosen if isinstance(chosen, str) else "x"
-    has = [name in graph.node_info(node_type)["features"] for node_type in graph.node_types]
-    if isinstance(chosen, str) and not any(has):
-        raise InputError.of("use the features", name, expected="those of a node type", got="none")
-    return [name if here and chosen else None for here in has]
+    has = [graph.node_info(node_type)["features"] for node_type in graph.node_types]
+    if isinstance(chosen, str):
+        return _used("features", chosen, has, "nodes")
+    return ["x" if chosen and "x" in names else None for names in has]
 
 
 def _labels(graph: HeteroGraph, name: str | None) -> ByType:
     """The labels of the node types that have some of this name, or of `y`."""
-    wanted = "y" if name is None else name
-    types = [t for t in graph.node_types if wanted in graph.node_info(t)["labels"]]
-    if name is not None and not types:
-        raise InputError.of("use the labels", name, expected="those of a node type", got="none")
-    found = {node_type: labels_of(graph[node_type], wanted) for node_type in types}
-    return {node_type: np.asarray(of) for node_type, of in found.items()}
+    has = [graph.node_info(node_type)["labels"] for node_type in graph.node_types]
+    _used("labels", name, has, "nodes")
+    with_some = (
+        t for t, names in zip(graph.node_types, has, strict=True) if (name or "y") in names
+    )
+    found = {node_type: labels_of(graph[node_type], name) for node_type in with_some}
+    return {node_type: of for node_type, of in found.items() if of is not None}

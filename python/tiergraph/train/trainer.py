@@ -20,9 +20,10 @@ from ..arguments.calls import warn
 from ..arguments.words import in_callers_words
 from ..errors import BudgetError, FallbackWarning, InputError
 from ..graph import Graph, open
+from ..hetero import HeteroGraph
 from ..loaders.link import LinkNeighborLoader
+from ..loaders.making import notes_of
 from ..loaders.node import NeighborLoader
-from ..loaders.shrinking import notes_of
 from . import checkpoint, saved
 from .activations import Step, made_up, measured_bytes
 from .data import check_features, class_labels, class_weights, splits_of
@@ -252,12 +253,18 @@ class Trainer:
             self._logits(model.eval(), batch)
 
     def _loader(self, graph: Graph, memory: int | None) -> NeighborLoader | LinkNeighborLoader:
+        return self._neighbors(graph, graph.ids[self._train], memory)
+
+    def _neighbors(
+        self, graph: Graph | HeteroGraph, seeds: Any, memory: int | None, **given: Any
+    ) -> NeighborLoader:
+        """What makes the batches around `seeds` that the run trains on; `given` goes to it too."""
         options = self.options
         return NeighborLoader(
             graph,
             options.fanout,
+            seeds,
             batch_size=options.seeds_a_batch,
-            input_nodes=graph.ids[self._train],
             rank=0,
             world_size=1,
             shuffle=True,
@@ -268,6 +275,7 @@ class Trainer:
             features=options.features,
             labels=options.labels,
             device=options.device,
+            **given,
         )
 
     def train(self, watch: Watch | None = None) -> None:

@@ -39,24 +39,8 @@ class TypedTrainer(Trainer):
         return TypedEvaluator(self.typed, self._target, self.options, self.classes)
 
     def _loader(self, graph: Graph, memory: int | None) -> NeighborLoader:
-        options = self.options
-        return NeighborLoader(
-            self.typed,
-            options.fanout,
-            batch_size=options.seeds_a_batch,
-            input_nodes=(self._target, graph.ids[self._train]),
-            rank=0,
-            world_size=1,
-            shuffle=True,
-            seed=options.seed,
-            memory=memory,
-            threads=options.threads,
-            window=options.window,
-            features=options.features,
-            labels=options.labels,
-            edge_features=None,
-            device=options.device,
-        )
+        seeds = self._target, graph.ids[self._train]
+        return self._neighbors(self.typed, seeds, memory, edge_features=None)
 
     def _made_up(self, kept: Record, part: int) -> Any:
         return made_up_of_types(kept, self.options, self._shape, self.typed, part)
