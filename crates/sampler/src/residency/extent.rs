@@ -173,15 +173,10 @@ pub(crate) struct Counted {
     most_nodes: u64,
     /// Bytes of the largest.
     pub(crate) bytes: u64,
-    /// Nodes and edges by hop, of the one with the most nodes.
-    pub(crate) hops: Hops,
-}
-
-/// Nodes and edges of a batch, hop by hop; nodes begin with the seeds.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Hops {
-    pub(crate) nodes: Vec<usize>,
-    pub(crate) edges: Vec<usize>,
+    /// Nodes of the one with the most, hop by hop: its seeds first.
+    pub(crate) hop_nodes: Vec<usize>,
+    /// Edges of the one with the most nodes, hop by hop.
+    pub(crate) hop_edges: Vec<usize>,
 }
 
 /// How many counts there were, their sum and the largest.
@@ -212,8 +207,8 @@ impl Counted {
     pub(crate) fn add(&mut self, batch: &MiniBatch, bytes: u64) {
         if batch.node_count() >= self.most_nodes {
             self.most_nodes = batch.node_count();
-            self.hops.nodes = by_hop(batch.nodes.iter().map(|nodes| &nodes.num_sampled[..]));
-            self.hops.edges = by_hop(batch.edges.iter().map(|edges| &edges.num_sampled[..]));
+            self.hop_nodes = by_hop(batch.nodes.iter().map(|nodes| &nodes.num_sampled[..]));
+            self.hop_edges = by_hop(batch.edges.iter().map(|edges| &edges.num_sampled[..]));
         }
         let Extent { nodes, edges } = Extent::of(batch);
         for (spreads, counts) in [(&mut self.nodes, nodes), (&mut self.edges, edges)] {

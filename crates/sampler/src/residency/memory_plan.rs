@@ -258,8 +258,7 @@ impl<'a> Planner<'a> {
     }
 
     fn batch_bytes(&self, most: &Extent) -> BatchBytes {
-        let (growth, scratch) = self.sizes.thread(most);
-        BatchBytes { usual: self.counted.bytes, most: self.sizes.most(most), growth, scratch }
+        self.sizes.batch_bytes(self.counted.bytes, most)
     }
 
     /// Bytes for batches and for what is kept.
@@ -355,8 +354,8 @@ impl<'a> Planner<'a> {
             in_flight_bytes: in_flight.bytes(batch),
             most_nodes: most.all_nodes(),
             most_edges: most.all_edges(),
-            hop_nodes: self.counted.hops.nodes.clone(),
-            hop_edges: self.counted.hops.edges.clone(),
+            hop_nodes: self.counted.hop_nodes.clone(),
+            hop_edges: self.counted.hop_edges.clone(),
             window: together,
             threads: in_flight.threads,
             asked_window: asked.window,

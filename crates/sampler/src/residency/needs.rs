@@ -11,7 +11,7 @@ use crate::residency::extent::Extent;
 use crate::residency::hotness::Hotness;
 use crate::residency::offsets::Offsets;
 use crate::residency::page_map::PageMap;
-use crate::residency::room::{BatchBytes, InFlight};
+use crate::residency::room::InFlight;
 use crate::residency::rows::RowStore;
 use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
@@ -91,9 +91,7 @@ pub(crate) fn bounded_bytes(
     let offsets: Vec<&Offsets> = offsets.iter().collect();
     let most = Extent::bound(&SampledTypes::of(types, options), &offsets, options, inputs.seeds);
     let sizes = Sizes::of(types, columns.iter(), options)?;
-    let (growth, scratch) = sizes.thread(&most);
-    let batch = BatchBytes { usual: 0, most: sizes.most(&most), growth, scratch };
-    let batches = InFlight::least().bytes(batch);
+    let batches = InFlight::least().bytes(sizes.batch_bytes(0, &most));
     // Of any memory, one part in so many goes to pages.
     Ok(least_bytes(types, options)? + batches + batches.div_ceil(PAGES_SHARE - 1))
 }

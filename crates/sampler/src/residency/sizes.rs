@@ -8,6 +8,7 @@ use crate::options::LoaderOptions;
 use crate::pipeline::types::{Ends, GraphTypes};
 use crate::residency::columns::Columns;
 use crate::residency::extent::Extent;
+use crate::residency::room::BatchBytes;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::table::TableKind;
@@ -59,11 +60,6 @@ impl Sizes {
         batch.resident_bytes() + self.values(&Extent::of(batch))
     }
 
-    /// The most bytes of a batch of so many nodes and edges.
-    pub(crate) fn most(&self, extent: &Extent) -> u64 {
-        self.places(extent) + self.values(extent)
-    }
-
     /// The most bytes of what is sampled. Lists that grow are up to twice as long as what is in them.
     fn places(&self, extent: &Extent) -> u64 {
         let node = if self.disjoint { 8 } else { 4 };
@@ -78,9 +74,9 @@ impl Sizes {
         sum(&extent.nodes, &self.node_bytes) + sum(&extent.edges, &self.edge_bytes)
     }
 
-    /// The most bytes that a thread's tables and lists grow by while it samples such a batch, and
-    /// that it has of each batch of a window which is not reserved for yet.
-    pub(crate) fn thread(&self, extent: &Extent) -> (u64, u64) {
+    /// What batches take of which the largest counted one has `usual` bytes, and the largest that may
+    /// come so many nodes and edges.
+    pub(crate) fn batch_bytes(&self, usual: u64, extent: &Extent) -> BatchBytes {
         let slot = if self.disjoint { 16 } else { 8 };
         let ends = || self.ends.iter().zip(&extent.edges);
         // At most half full, of a power of two.
@@ -92,6 +88,7 @@ impl Sizes {
         let most_edges = extent.edges.iter().max().copied().unwrap_or(0);
         // A list that grows is up to twice as long as what is in it.
         let list = 2 * 8 * Topology::most_unpacked(self.fanout.min(most_edges));
-        (tables.sum::<u64>() + 8 * most_edges + list, self.places(extent))
+        let (growth, scratch) = (tables.sum::<u64>() + 8 * most_edges + list, self.places(extent));
+        BatchBytes { usual, most: scratch + self.values(extent), growth, scratch }
     }
 }
