@@ -189,12 +189,6 @@ impl Topology {
         Some(&bytes[at..at + PAGE_BYTES])
     }
 
-    /// Whether a page is resident.
-    #[inline]
-    pub fn is_page_resident(&self, page: u64) -> bool {
-        matches!(&self.store, Store::Pages { set, .. } if set.contains(page))
-    }
-
     /// Asks for what finding `vertex`'s list on a kept page touches first: the page's header and
     /// the list's end.
     #[inline]

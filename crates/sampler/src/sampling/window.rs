@@ -241,7 +241,7 @@ pub(crate) fn look_up(
 ) -> Result<Vec<Vec<u32>>> {
     let found = taken.iter().map(|taken| vec![0; taken.e_id.len()]).collect();
     let hop = Hop { topology, taken, found, list: Vec::new() };
-    let here = |page| topology.is_page_resident(page) || retained.get(page).is_some();
+    let here = |page| topology.resident_page(page).or_else(|| retained.get(page)).is_some();
     let (hits, mut misses): (Vec<Request>, Vec<Request>) =
         requests(topology, taken).partition(|request| here(request.page));
     misses.sort_unstable();
