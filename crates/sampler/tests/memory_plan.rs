@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Layout, small, within};
+use tiergraph_cache::RankedSet;
 use tiergraph_graph::OpenOptions;
 use tiergraph_sampler::{
     Fanout, Loader, LoaderOptions, MiniBatch, Plan, Prepared, Residency, SampleOptions, Sharing,
@@ -171,4 +172,48 @@ fn a_loader_in_its_least_memory_ends_every_epoch() {
             );
         }
     });
+}
+
+#[test]
+fn a_plan_counts_what_its_loader_then_holds_to_the_byte() {
+    let seeds: Vec<u32> = (0..400).collect();
+    let mut decoded = Vec::new();
+    for (dim, threads, window, retain_bytes) in
+        [(20, 1, 1, 0), (512, 2, 1, 0), (512, 3, 2, 100_000), (0, 2, 3, 50_000)]
+    {
+        let sample = Layout { dim, ..Layout::mixed(true) }.build();
+        let options = LoaderOptions { threads, window, retain_bytes, ..options(dim > 0) };
+        let arcs = sample.open().manifest().arcs;
+        let enough = Loader::enough_bytes(sample.open(), &options, &seeds, usize::MAX).unwrap();
+        for more in [0, 50_000, 100_000, 300_000, 1_000_000, 5_000_000, 50_000_000] {
+            let memory = Some(enough + more);
+            let graph = sample.open_as(&OpenOptions { memory, ..small() });
+            let (loader, plan) =
+                Loader::planned(&graph, &options, &seeds, &Plan::default(), usize::MAX).unwrap();
+            let LoaderOptions { threads, per_thread, retain_bytes, .. } = *loader.options();
+            assert_eq!(threads, plan.threads);
+            if plan.capacity_bytes == 0 {
+                continue;
+            }
+            // What finds kept pages is counted, and not held where neighbours are unpacked.
+            let set = RankedSet::bytes_below(plan.pages);
+            let neighbors = match plan.decoded {
+                true => arcs * 4,
+                false => plan.kept_pages * 4096,
+            };
+            let kept = neighbors + plan.kept_rows * dim as u64 * 4;
+            // Pages of a window are retained only where some are read.
+            let retained = if plan.kept_pages == plan.pages { retain_bytes as u64 } else { 0 };
+            let held = per_thread.growth_bytes + per_thread.scratch_bytes;
+            let left = plan.capacity_bytes - kept
+                + plan.in_flight_bytes
+                + threads as u64 * retained
+                + if plan.decoded { set } else { 0 }
+                - threads as u64 * held;
+            let what = format!("{dim} {threads} {window} {more}: {plan:?}");
+            assert_eq!(graph.memory().budget().left(), left, "{what}");
+            decoded.push(plan.decoded);
+        }
+    }
+    assert!(decoded.contains(&true) && decoded.contains(&false));
 }

@@ -181,3 +181,16 @@ pub(crate) fn step_bytes(columns: [Option<&ArcColumn>; 2], longest: u64) -> u64 
     let pages = |column: &ArcColumn| STEP_PAGES.max(longest / column.per_page() + 2);
     2 * columns.into_iter().flatten().map(pages).sum::<u64>() * PAGE_BYTES as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_4_or_8_little_endian_bytes() {
+        let bytes: Vec<u8> = (0..24).collect();
+        assert_eq!([0, 4].map(|at| number_at(&bytes, at, 4)), [0x0302_0100, 0x0706_0504]);
+        assert_eq!(number_at(&bytes, 8, 8), 0x0F0E_0D0C_0B0A_0908);
+        assert_eq!(number_at(&bytes, 16, 8), 0x1716_1514_1312_1110);
+    }
+}

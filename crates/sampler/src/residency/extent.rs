@@ -275,6 +275,8 @@ mod tests {
         let all = Fanout::All;
         assert_eq!(bound(&degrees, &options(&[all], 1, false), &[0, 2, 3]), (3, 2));
         assert_eq!(bound(&degrees, &options(&[all], 2, false), &[0, 2, 3]), (5, 3));
+        // A seed behind those that have neighbours has none.
+        assert_eq!(bound(&degrees, &options(&[all], 2, false), &[0, 6]), (3, 1));
         // The second hop may find the hub; all vertices are six, beside the seed.
         assert_eq!(bound(&degrees, &options(&[all, all], 1, false), &[0]), (1 + 6, 1 + 70_000));
         let most = options(&[Fanout::Most(2), Fanout::Most(3)], 1, false);
