@@ -157,6 +157,7 @@ fn a_loader_in_its_least_memory_ends_every_epoch() {
             };
             let (loader, fitted) = fit(enough).unwrap();
             assert!(fitted.window < 4 && fitted.asked_window == 4, "{}", fitted.window);
+            assert!(loader.options().window < 4, "{}", loader.options().window);
             for epoch in 0..6 {
                 let nodes =
                     |prepared: Result<Prepared, _>| prepared.unwrap().batch.nodes[0].n_id.len();
@@ -192,6 +193,7 @@ fn a_plan_counts_what_its_loader_then_holds_to_the_byte() {
                 Loader::planned(&graph, &options, &seeds, &Plan::default(), usize::MAX).unwrap();
             let LoaderOptions { threads, per_thread, retain_bytes, .. } = *loader.options();
             assert_eq!(threads, plan.threads);
+            assert!(per_thread.growth_bytes > 0 && per_thread.scratch_bytes > 0);
             if plan.capacity_bytes == 0 {
                 continue;
             }
