@@ -8,7 +8,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Layout, small, within};
+use common::{Layout, mix, small, within};
 use tiergraph_cache::RankedSet;
 use tiergraph_graph::OpenOptions;
 use tiergraph_sampler::{
@@ -179,10 +179,17 @@ fn a_loader_in_its_least_memory_ends_every_epoch() {
 fn a_plan_counts_what_its_loader_then_holds_to_the_byte() {
     let seeds: Vec<u32> = (0..400).collect();
     let mut decoded = Vec::new();
-    for (dim, threads, window, retain_bytes) in
-        [(20, 1, 1, 0), (512, 2, 1, 0), (512, 3, 2, 100_000), (0, 2, 3, 50_000)]
-    {
-        let sample = Layout { dim, ..Layout::mixed(true) }.build();
+    for (dim, threads, window, retain_bytes, edges) in [
+        (20, 1, 1, 0, 0),
+        (512, 2, 1, 0, 0),
+        (512, 3, 2, 100_000, 0),
+        (0, 2, 3, 50_000, 0),
+        // Neighbours that do not fit while they are counted.
+        (0, 2, 1, 20_000, 1_000_000),
+    ] {
+        let mut layout = Layout { dim, ..Layout::mixed(true) };
+        layout.edges.extend((0..edges).map(|i| (mix(i) % 3000, mix(i + (1 << 40)) % 3000)));
+        let sample = layout.build();
         let options = LoaderOptions { threads, window, retain_bytes, ..options(dim > 0) };
         let arcs = sample.open().manifest().arcs;
         let enough = Loader::enough_bytes(sample.open(), &options, &seeds, usize::MAX).unwrap();
@@ -218,4 +225,19 @@ fn a_plan_counts_what_its_loader_then_holds_to_the_byte() {
         }
     }
     assert!(decoded.contains(&true) && decoded.contains(&false));
+}
+
+#[test]
+fn a_thread_has_room_for_the_lists_of_each_batch_of_its_window() {
+    let graph = Layout::mixed(true).build();
+    let graph = graph.open();
+    let seeds: Vec<u32> = (0..400).collect();
+    let scratch = |window| {
+        let options = LoaderOptions { window, ..options(true) };
+        let (loader, plan) =
+            Loader::planned(&graph, &options, &seeds, &Plan::default(), usize::MAX).unwrap();
+        assert_eq!((plan.window, loader.options().window), (window, window));
+        loader.options().per_thread.scratch_bytes
+    };
+    assert_eq!([2, 5].map(scratch), [2, 5].map(|window| window * scratch(1)));
 }

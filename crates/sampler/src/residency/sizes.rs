@@ -92,3 +92,42 @@ impl Sizes {
         BatchBytes { usual, most: scratch + self.values(extent), growth, scratch }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batchs_bytes_are_those_of_its_lists_twice_and_of_its_values() {
+        let sizes = |disjoint, fanout| Sizes {
+            node_bytes: vec![100, 0],
+            edge_bytes: vec![7],
+            disjoint,
+            times: 24,
+            ends: vec![Ends { source: 1, destination: 0 }],
+            hashed: vec![true, true],
+            fanout,
+        };
+        let extent = Extent { nodes: vec![10, 20], edges: vec![30] };
+        let values = 10 * 100 + 30 * 7;
+        // Nodes, and 16 bytes an edge; times of seeds.
+        let places = 2 * (4 * 30 + 16 * 30) + 24;
+        // A slot of 8 bytes for four times as many nodes as there may be of a type; a number an edge;
+        // a list of 64 neighbours that grew.
+        let growth = 8 * 4 * (10 + 20 + 30) + 8 * 30 + 2 * 8 * 64;
+        let batch = BatchBytes { usual: 5, most: places + values, growth, scratch: places };
+        assert_eq!(sizes(false, 3).batch_bytes(5, &extent), batch);
+        // A tree's number beside each node; lists of as many neighbours as a batch has edges.
+        let places = 2 * (8 * 30 + 16 * 30) + 24;
+        let growth = 16 * 4 * (10 + 20 + 30) + 8 * 30 + 2 * 8 * 4 * 30;
+        let batch = BatchBytes { usual: 5, most: places + values, growth, scratch: places };
+        assert_eq!(sizes(true, u64::MAX).batch_bytes(5, &extent), batch);
+        let listed = Sizes { hashed: vec![false, true], ..sizes(false, 3) };
+        let growth = 8 * 4 * (20 + 30) + 8 * 30 + 2 * 8 * 64;
+        assert_eq!(
+            listed.batch_bytes(5, &extent).growth,
+            growth,
+            "a list of all nodes does not grow"
+        );
+    }
+}
