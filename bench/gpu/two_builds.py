@@ -22,6 +22,7 @@ import _arguments
 
 HERE = Path(__file__).parent
 SCRIPTS: dict[str, list[str]] = {
+    "resident": ["--scale", "22"],
     "host_tier": ["--scale", "23"],
     "streaming": ["--scale", "23", "--tables", "memory"],
     "sampling": ["--scale", "21"],
