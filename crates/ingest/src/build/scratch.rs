@@ -43,7 +43,8 @@ pub(crate) struct Scratch {
     prefix: String,
     held: Arc<Held>,
     expected: AtomicU64,
-    shown: Mutex<Instant>,
+    /// When it was shown last.
+    shown: Mutex<Option<Instant>>,
 }
 
 /// Bytes of temporary files.
@@ -92,7 +93,7 @@ impl Scratch {
         let unique = || format!(".tiergraph-{}-{number}-", process::id());
         let prefix = if chosen.is_some() { unique() } else { String::new() };
         let (held, expected) = (Arc::default(), AtomicU64::new(0));
-        Ok(Self { folder, prefix, held, expected, shown: Mutex::new(Instant::now()) })
+        Ok(Self { folder, prefix, held, expected, shown: Mutex::default() })
     }
 
     /// A temporary file, which is counted here.
@@ -110,8 +111,8 @@ impl Scratch {
     pub(super) fn show(&self, progress: &dyn Progress) {
         let Ok(mut shown) = self.shown.try_lock() else { return };
         let now = self.held.now.load(Ordering::Relaxed);
-        if now > 0 && shown.elapsed() >= PERIOD {
-            *shown = Instant::now();
+        if now > 0 && shown.is_none_or(|last| last.elapsed() >= PERIOD) {
+            *shown = Some(Instant::now());
             let expected = self.expected.load(Ordering::Relaxed);
             progress.update("scratch", now, expected.max(now), "bytes");
         }
