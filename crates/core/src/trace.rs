@@ -1,6 +1,7 @@
 //! A run's timeline: spans on worker threads and on devices, written as Chrome trace events (opens
 //! in Perfetto).
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -89,13 +90,8 @@ impl Trace {
     }
 
     /// Records what `worker` had going on elsewhere between two times.
-    pub fn record(
-        &self,
-        track: Track,
-        name: &'static str,
-        worker: u32,
-        (begin, end): (Instant, Instant),
-    ) {
+    pub fn record(&self, track: Track, name: &'static str, worker: u32, during: Range<Instant>) {
+        let Range { start: begin, end } = during;
         if let Some(mut spans) = self.lock() {
             spans.push(Span { track, name, category: track.name(), worker, begin, end });
         }
@@ -195,7 +191,7 @@ mod tests {
     fn overlapping_spans_count_once_and_have_rows_of_their_own() {
         let trace = Trace::on();
         for (begin, end) in [(0, 20), (10, 30), (40, 50)] {
-            trace.record(Track::Storage, "read", 0, (at(&trace, begin), at(&trace, end)));
+            trace.record(Track::Storage, "read", 0, at(&trace, begin)..at(&trace, end));
         }
         let busy = |ms| trace.busy_seconds(Track::Storage, at(&trace, ms)).unwrap_or_default();
         assert!((busy(0) - 0.04).abs() < 1e-9);

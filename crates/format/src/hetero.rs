@@ -125,7 +125,7 @@ impl HeteroManifest {
     }
 
     /// Vertices of the graph of an edge type with these ends.
-    fn vertices_of(&self, (source, destination): (usize, usize)) -> u64 {
+    fn vertices_of(&self, source: usize, destination: usize) -> u64 {
         let count = |place: usize| self.node_types[place].vertices;
         match source == destination {
             true => count(source),
@@ -160,7 +160,7 @@ impl HeteroManifest {
         match ends
             .into_iter()
             .zip(&self.edge_types)
-            .find(|(e, _)| self.vertices_of(*e) > MOST_VERTICES)
+            .find(|((from, to), _)| self.vertices_of(*from, *to) > MOST_VERTICES)
         {
             Some((_, t)) => Err(format!("more than 2^32 - 1 nodes at the ends of `{}`", t.name())),
             None => Ok(()),
@@ -173,7 +173,7 @@ impl HeteroManifest {
     /// [`ErrorKind::Format`] for a graph of another size or build.
     pub fn check(&self, manifests: &[&Manifest]) -> Result<()> {
         let nodes = self.node_types.iter().map(|t| (t.vertices, 0));
-        let ends = self.ends()?.into_iter().map(|ends| self.vertices_of(ends));
+        let ends = self.ends()?.into_iter().map(|(from, to)| self.vertices_of(from, to));
         let edges = ends.zip(&self.edge_types).map(|(vertices, t)| (vertices, t.edges));
         let expected = nodes.chain(edges);
         for ((graph, manifest), (vertices, edges)) in self.graphs().zip(manifests).zip(expected) {

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
@@ -123,7 +123,8 @@ fn verify_file(
             report.add(name, 0, 0, e.to_string());
         }
     }
-    let Ok(mut files) = stripes.iter().map(Stripe::open).collect::<std::io::Result<Vec<_>>>()
+    let Ok(mut files) =
+        stripes.iter().map(|(path, _)| Stripe::open(path)).collect::<std::io::Result<Vec<_>>>()
     else {
         return Ok(());
     };
@@ -224,7 +225,7 @@ struct Stripe {
 }
 
 impl Stripe {
-    fn open((path, _): &(PathBuf, u64)) -> std::io::Result<Self> {
+    fn open(path: &Path) -> std::io::Result<Self> {
         Ok(Self { file: File::open(path)?, read: 0 })
     }
 

@@ -54,7 +54,8 @@ impl<T> Slots<T> {
 pub(crate) fn submit_numbered<T>(
     inner: &mut impl ReadEngine,
     slots: &mut Slots<T>,
-    (reads, room): (&mut VecDeque<Read>, usize),
+    reads: &mut VecDeque<Read>,
+    room: usize,
     entry: impl Fn(&Read) -> T,
 ) {
     let room = room.min(reads.len());
@@ -94,7 +95,7 @@ mod tests {
         };
         let (mut inner, mut slots) = (Null::new(Arc::new(files), 2), Slots::new(8));
         let mut reads: VecDeque<Read> = (70..75).map(read).collect();
-        submit_numbered(&mut inner, &mut slots, (&mut reads, 4), |read| read.tag);
+        submit_numbered(&mut inner, &mut slots, &mut reads, 4, |read| read.tag);
         assert_eq!(reads.iter().map(|read| read.tag).collect::<Vec<_>>(), [72, 73, 74]);
         assert_eq!(slots.used(), 2);
         let mut done = Vec::new();

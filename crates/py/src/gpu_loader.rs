@@ -87,8 +87,7 @@ impl GpuLoader {
             let names = Arc::from([Names::of(&graph)?]);
             let (times_of, rank) = (times.as_deref(), Rank::default());
             let inputs = Inputs { seeds: &seeds, times: times_of, rank, bounds: None };
-            let engine =
-                Engine::of_cpus(&graph, tiers, &loader, inputs, places, (&how, presample))?;
+            let engine = Engine::of_cpus(&graph, tiers, &loader, inputs, places, &how, presample)?;
             let cpu = engine.sampled_by().cloned().map(|loader| CpuPart { loader, names });
             Ok(Self {
                 engine: OfProcess::new(Arc::new(Mutex::new(engine))),

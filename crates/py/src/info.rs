@@ -1,5 +1,7 @@
 //! What a graph says about itself.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use tiergraph_format::edges::{NODE_TIMES, columns};
 use tiergraph_format::features::FeaturesEntry;
@@ -51,7 +53,7 @@ pub(crate) fn bytes(manifest: &Manifest) -> u64 {
 
 /// What goes with the vertices: features by name, and the names of labels and splits.
 pub(crate) fn attached(manifest: &Manifest) -> Value {
-    let features: Map<String, Value> = manifest.features.iter().map(describe_rows).collect();
+    let features: Map<String, Value> = described(&manifest.features);
     let names = |folder: &str| -> Vec<String> {
         let name = |file: &String| {
             let name = file.strip_prefix(folder)?.strip_suffix(".npy")?;
@@ -69,7 +71,7 @@ pub(crate) fn of_edges(manifest: &Manifest) -> Value {
         .into_iter()
         .map(|(name, kind)| (name.into(), json!(kind.to_string())))
         .collect();
-    let features: Map<String, Value> = manifest.edge_features.iter().map(describe_rows).collect();
+    let features: Map<String, Value> = described(&manifest.edge_features);
     let node_times = node_times(manifest);
     json!({ "edge_values": columns, "edge_features": features, "node_times": node_times })
 }
@@ -80,15 +82,19 @@ pub(crate) fn node_times(manifest: &Manifest) -> Vec<&str> {
     options.filter_map(|name| name.strip_prefix(NODE_TIMES)).collect()
 }
 
-fn describe_rows((name, entry): (&String, &FeaturesEntry)) -> (String, Value) {
+/// Each table of rows by its name.
+fn described(tables: &BTreeMap<String, FeaturesEntry>) -> Map<String, Value> {
+    tables.iter().map(|(name, entry)| (name.clone(), describe_rows(entry))).collect()
+}
+
+fn describe_rows(entry: &FeaturesEntry) -> Value {
     let layout = &entry.layout;
-    let value = json!({
+    json!({
         "rows": entry.rows,
         "dim": layout.dim(),
         "dtype": layout.dtype(),
         "row_bytes": layout.row_bytes(),
         "stride": layout.stride(),
         "bytes": layout.file_bytes(entry.rows),
-    });
-    (name.clone(), value)
+    })
 }

@@ -90,7 +90,7 @@ impl Timeline {
                 continue;
             }
             let Span { track, name, begin, end } = span;
-            self.trace.record(track, name, self.worker, (origin.at(&begin)?, origin.at(&end)?));
+            self.trace.record(track, name, self.worker, origin.at(&begin)?..origin.at(&end)?);
             self.spare.extend([begin, end]);
         }
         Ok(())

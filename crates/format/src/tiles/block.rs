@@ -29,6 +29,15 @@ pub struct Segment<'a> {
     pub len: usize,
 }
 
+/// What one block says of one strip.
+#[derive(Debug, Clone, Copy, Default)]
+struct Strip {
+    row_base: u64,
+    rows: u32,
+    /// Its segments in the block.
+    segments: u32,
+}
+
 /// A checked block, ready to be walked.
 #[derive(Debug, Clone, Copy)]
 pub struct TilesBlock<'a> {
@@ -69,25 +78,26 @@ impl<'a> TilesBlock<'a> {
     /// The segments, in the order of rows and then columns.
     pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'a>>> + 'a {
         let this = *self;
-        let (mut strip, mut left, mut rows) = (0, 0, (0, 0));
+        let (mut next, mut strip) = (0, Strip::default());
         (0..this.segments).map(move |i| {
-            while left == 0 {
-                (rows, left) = this.strip(strip).ok_or_else(damaged)?;
-                strip += 1;
+            while strip.segments == 0 {
+                strip = this.strip(next).ok_or_else(damaged)?;
+                next += 1;
             }
-            left -= 1;
-            this.segment(i, rows)
+            strip.segments -= 1;
+            this.segment(i, strip)
         })
     }
 
-    /// First row and rows of a strip, and how many segments it has here.
-    fn strip(&self, i: usize) -> Option<((u64, u32), u32)> {
+    fn strip(&self, i: usize) -> Option<Strip> {
         let at = self.tables_at + i * STRIP_ENTRY;
-        let rows = (u64_at(self.bytes, at)?, u32_at(self.bytes, at + 8)?);
-        (i < self.strips).then_some((rows, u32_at(self.bytes, at + 12)?))
+        let row_base = u64_at(self.bytes, at)?;
+        let (rows, segments) = (u32_at(self.bytes, at + 8)?, u32_at(self.bytes, at + 12)?);
+        (i < self.strips).then_some(Strip { row_base, rows, segments })
     }
 
-    fn segment(&self, i: usize, (row_base, rows): (u64, u32)) -> Result<Segment<'a>> {
+    fn segment(&self, i: usize, strip: Strip) -> Result<Segment<'a>> {
+        let Strip { row_base, rows, .. } = strip;
         let table = self.tables_at + self.strips * STRIP_ENTRY;
         let entry = |i: usize, field: usize| {
             u32_at(self.bytes, table + i * SEGMENT_ENTRY + field).ok_or_else(damaged)

@@ -21,11 +21,11 @@ use super::partition::ChunkPlan;
 use super::partition::family::Family;
 use super::partition::records::{Record, column_bits};
 use super::partition::strips::{self, Bucket};
-use super::plan::{self, SortPlan};
+use super::plan::{self, SortPlan, ToSort};
 use super::scratch::Scratch;
 use super::vertices::identify::UserIds;
 use super::vertices::order::inverse;
-use super::write::Planned;
+use super::write::{Degrees, Planned};
 
 /// A graph whose vertices are known.
 pub(super) struct Graph<'a> {
@@ -60,7 +60,8 @@ impl<'a> Graph<'a> {
     pub(super) fn new(
         building: Building,
         options: &'a BuildOptions,
-        (budget, scratch): (&'a Budget, &'a Scratch),
+        budget: &'a Budget,
+        scratch: &'a Scratch,
         undirected: bool,
         vertices: usize,
         weights: Weights,
@@ -173,7 +174,8 @@ impl<'a> Graph<'a> {
         let arcs = if self.undirected { 2 * edges } else { edges };
         let slice = arcs.min(seen.slice_arcs(self.undirected));
         let (limit, left) = (self.budget.limit(), self.budget.left());
-        let plan = plan::sort(self.options, (limit, left), (arcs, slice), self.weights);
+        let plan =
+            plan::sort(self.options, limit, left, ToSort { arcs, slice, weights: self.weights });
         if plan.bytes > left {
             // The error says how much would do.
             drop(self.budget.reserve(plan.bytes, "the arcs being sorted")?);
@@ -190,7 +192,7 @@ impl<'a> Graph<'a> {
         let chunks = ChunkPlan::new(buckets, self.options.threads, plan.chunks_bytes, bytes);
         families.iter_mut().for_each(|family| family.chunk_bytes = chunks.chunk_bytes);
         let chunks_held = self.budget.reserve(chunks.bytes(), "the chunks of buckets")?;
-        Ok(Planned::new(self, (out, into), plan, families, (chunks, chunks_held)))
+        Ok(Planned::new(self, Degrees { out, into }, plan, families, chunks, chunks_held))
     }
 
     fn family(

@@ -29,7 +29,8 @@ impl<'s> Input<'s> {
     pub(super) fn new(
         source: &'s mut dyn EdgeSource,
         weighted: bool,
-        (scratch, progress): (&'s Scratch, &'s dyn Progress),
+        scratch: &'s Scratch,
+        progress: &'s dyn Progress,
         piece_edges: usize,
     ) -> Self {
         Self {

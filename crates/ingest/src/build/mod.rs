@@ -59,7 +59,7 @@ use graph::Graph;
 use input::Input;
 use needs::{Needs, Seen};
 use report::Stages;
-use scratch::{Room, Scratch};
+use scratch::{Expected, Room, Scratch};
 use spool::Spool;
 use vertices::Vertices;
 use vertices::order::{Ordering, decide, permuted};
@@ -200,14 +200,15 @@ fn write_all(
     let _process = budget.count(options.process_bytes + page_cache_bytes);
     let (source_held, spool_held) = (budget.count(needs.source), budget.count(spool_bytes));
     let scratch = Scratch::new(options.scratch.as_deref(), building.flat(""))?;
-    let (expected, is_spooled) = (scratch::expected_edges(source), !source.reads_again());
+    let (expected_edges, is_spooled) = (scratch::expected_edges(source), !source.reads_again());
     let room = |vertices, edges| {
-        Room::new(options, (undirected, weighted), (vertices, edges), is_spooled, budget.limit())
+        let written = Expected { undirected, weighted, vertices, edges, is_spooled };
+        Room::new(options, written, budget.limit())
     };
     if refused.is_none() {
-        scratch.check(room(source.size_hint().vertices, expected), &building.flat(""))?;
+        scratch.check(room(source.size_hint().vertices, expected_edges), &building.flat(""))?;
     }
-    let mut input = Input::new(source, weighted, (&scratch, progress), piece_edges);
+    let mut input = Input::new(source, weighted, &scratch, progress, piece_edges);
     let job = Job { options, undirected, budget: &budget, needs, progress, cancel };
 
     let mut found = job.identify(&mut input, refused, &mut notes, &mut stages)?;
@@ -220,7 +221,7 @@ fn write_all(
     scratch.check(room(Some(n as u64), scanned.edges), &building.flat(""))?;
     let refuse = |error| needs.refuse(error, budget.limit(), &seen);
     let (mut ordering, out, into) = job.order(scanned).map_err(refuse)?;
-    let mut graph = Graph::new(building, options, (&budget, &scratch), undirected, n, weights)?;
+    let mut graph = Graph::new(building, options, &budget, &scratch, undirected, n, weights)?;
     graph.write_ids(found.user_ids(), ordering.ranks.as_ref()).map_err(refuse)?;
     found.arrange(&mut ordering.ranks, &budget).map_err(refuse)?;
     stages.end("order");

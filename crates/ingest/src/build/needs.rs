@@ -12,8 +12,9 @@ use tiergraph_format::manifest::Weights;
 
 use super::options::{BuildOptions, Duplicates};
 use super::partition::ChunkPlan;
+use super::plan::{self, ToSort};
+use super::spool;
 use super::vertices::gaps::Gaps;
-use super::{plan, spool};
 use crate::source::{EdgeBatch, Endpoints};
 
 /// Counters that ids are spread over: each counts a few ids beside the one with the most edges.
@@ -248,7 +249,7 @@ impl Needs<'_> {
         let weights = if self.weighted { Weights::F64 } else { Weights::None };
         let arcs = if self.undirected { 2 * seen.edges } else { seen.edges };
         let slice = arcs.min(seen.slice_arcs(self.undirected));
-        let sort = plan::sort(self.options, (limit, left), (arcs, slice), weights);
+        let sort = plan::sort(self.options, limit, left, ToSort { arcs, slice, weights });
         if sort.bytes > left {
             return false;
         }
@@ -307,12 +308,21 @@ impl<'a> Watch<'a> {
         Self { needs, limit, seen: Seen::new(), refused }
     }
 
+    /// Looks from now on because memory has ended with `error`, unless it had before.
+    pub(super) fn refuse(&mut self, error: Error) {
+        self.refused.get_or_insert(error);
+    }
+
+    pub(super) fn has_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// Whether a batch is not wanted any more: it was looked at, and is empty then.
     pub(super) fn looked_at(&mut self, batch: &mut EdgeBatch) -> bool {
-        if self.refused.is_some() {
+        if self.has_refused() {
             self.seen.take(batch);
         }
-        self.refused.is_some()
+        self.has_refused()
     }
 
     /// Counts the edges of a batch that nobody else counts.
@@ -324,7 +334,7 @@ impl<'a> Watch<'a> {
     pub(super) fn end(&mut self, result: Result<()>, batch: &mut EdgeBatch) -> Result<()> {
         match result {
             Err(error) if error.kind() == ErrorKind::Budget => {
-                self.refused.get_or_insert(error);
+                self.refuse(error);
                 self.looked_at(batch);
                 Ok(())
             }

@@ -101,15 +101,19 @@ pub(super) struct SortPlan {
     pub(super) slice_bytes: u64,
 }
 
+/// Arcs that a build sorts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ToSort {
+    pub(super) arcs: u64,
+    /// The most arcs of rows that are sorted together.
+    pub(super) slice: u64,
+    pub(super) weights: Weights,
+}
+
 /// Divides the `left` bytes of a budget of `limit` among the threads that sort and the chunks of
-/// buckets, for `arcs` arcs, `slice` of which rows have at most that are sorted together. Where
-/// `bytes` of the plan is more than is left, they do not fit.
-pub(super) fn sort(
-    options: &BuildOptions,
-    (limit, left): (u64, u64),
-    (arcs, slice): (u64, u64),
-    weights: Weights,
-) -> SortPlan {
+/// buckets. Where `bytes` of the plan is more than is left, the arcs do not fit.
+pub(super) fn sort(options: &BuildOptions, limit: u64, left: u64, to_sort: ToSort) -> SortPlan {
+    let ToSort { arcs, slice, weights } = to_sort;
     let most = left / 2;
     let arc_bytes = if weights == Weights::None { SORT_BYTES } else { WEIGHTED_SORT_BYTES };
     let default = (most / (2 * arc_bytes)).max(1);

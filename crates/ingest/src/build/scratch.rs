@@ -175,15 +175,21 @@ fn device(folder: &Path) -> Result<u64> {
     metadata.map(|m| m.dev()).map_err(|e| Error::io("read", folder.display(), e))
 }
 
+/// A build's input, as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub(super) undirected: bool,
+    pub(super) weighted: bool,
+    pub(super) vertices: Option<u64>,
+    pub(super) edges: u64,
+    /// Whether its edges are written aside, because the source is read once only.
+    pub(super) is_spooled: bool,
+}
+
 impl Room {
-    /// What a build of `edges` edges between `vertices` vertices writes, at least.
-    pub(super) fn new(
-        options: &BuildOptions,
-        (undirected, weighted): (bool, bool),
-        (vertices, edges): (Option<u64>, u64),
-        spooled: bool,
-        memory: u64,
-    ) -> Self {
+    /// What a build of `expected` within `memory` bytes writes, at least.
+    pub(super) fn new(options: &BuildOptions, expected: Expected, memory: u64) -> Self {
+        let Expected { undirected, weighted, vertices, edges, is_spooled } = expected;
         let weight = if weighted { 4 } else { 0 };
         // Those as they are and those that are mapped.
         let ids = if options.ids == Ids::Map { 16 } else { 8 };
@@ -207,7 +213,7 @@ impl Room {
                 };
         }
         Self {
-            spool: if spooled { edges * (ids + 2 * weight) } else { 0 },
+            spool: if is_spooled { edges * (ids + 2 * weight) } else { 0 },
             // What memory keeps is at most half of it.
             buckets: buckets.saturating_sub(memory / 2),
             graph: graph as u64,
@@ -241,7 +247,9 @@ mod tests {
 
     fn room(undirected: bool, weighted: bool) -> Room {
         let options = BuildOptions::default();
-        Room::new(&options, (undirected, weighted), (Some(1 << 25), 1 << 29), true, 0)
+        let (vertices, edges) = (Some(1 << 25), 1 << 29);
+        let input = Expected { undirected, weighted, vertices, edges, is_spooled: true };
+        Room::new(&options, input, 0)
     }
 
     #[test]

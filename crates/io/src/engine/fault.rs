@@ -154,7 +154,7 @@ impl<E: ReadEngine> ReadEngine for Fault<E> {
             let place = files.place(read, memory).ok();
             Asked { tag: read.tag, at: read.at, len: read.len, place }
         };
-        submit_numbered(&mut self.inner, &mut self.slots, (reads, room), entry);
+        submit_numbered(&mut self.inner, &mut self.slots, reads, room, entry);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {

@@ -47,7 +47,7 @@ impl ReaderThreads {
     pub fn posix(files: &Arc<FileSet>, depth: usize) -> Result<Self> {
         let (files, depth) = (Arc::clone(files), depth.max(1));
         let read = Arc::new(move |read| read_now(&files, read));
-        Self::start(("posix-pool", Memory::Host), (depth, depth.min(POSIX_THREADS)), read)
+        Self::start("posix-pool", Memory::Host, depth, depth.min(POSIX_THREADS), read)
     }
 
     /// `cuFileRead` from `files` to device memory, on `depth` threads.
@@ -57,12 +57,14 @@ impl ReaderThreads {
     pub fn cufile(files: &Arc<CuFiles>, depth: usize) -> Result<Self> {
         let (files, depth) = (Arc::clone(files), depth.max(1));
         let read = Arc::new(move |read| files.read_now(read));
-        Self::start(("cufile", Memory::Device), (depth, depth), read)
+        Self::start("cufile", Memory::Device, depth, depth, read)
     }
 
     fn start(
-        (name, memory): (&'static str, Memory),
-        (depth, count): (usize, usize),
+        name: &'static str,
+        memory: Memory,
+        depth: usize,
+        count: usize,
         read_now: ReadNow,
     ) -> Result<Self> {
         let (jobs, queue) = unbounded::<Read>();

@@ -89,7 +89,7 @@ impl<E: ReadEngine> ReadEngine for Throttle<E> {
         let room = self.capacity() - self.in_flight();
         let drive = &self.drive;
         let entry = |read: &Read| (read.tag, drive.answer_at(read.len, Instant::now()));
-        submit_numbered(&mut self.inner, &mut self.slots, (reads, room), entry);
+        submit_numbered(&mut self.inner, &mut self.slots, reads, room, entry);
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {

@@ -45,7 +45,7 @@ impl<E: ReadEngine> ReadEngine for Traced<E> {
             if let Some(at) = self.taken.iter().position(|&(tag, _)| tag == read.tag) {
                 let (_, taken) = self.taken.swap_remove(at);
                 let begin = if self.inner.reads_when_polled() { polled } else { taken };
-                self.trace.record(track, "read", self.worker, (begin, end));
+                self.trace.record(track, "read", self.worker, begin..end);
             }
         }
         result

@@ -36,13 +36,15 @@ pub struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// A pass of one worker, of a plan in which nothing is resident and after which nothing is known.
     pub fn of_one(plan: &'a Plan, around: Surroundings<'a>) -> Self {
-        Self::new((plan, None), false, (Vec::new(), 1), around)
+        Self::new(plan, None, false, Vec::new(), 1, around)
     }
 
     pub(super) fn new(
-        (plan, next): (&'a Plan, Option<&'a Plan>),
+        plan: &'a Plan,
+        next: Option<&'a Plan>,
         is_begun: bool,
-        (resident, workers): (Vec<(usize, Arc<AlignedBuf>)>, usize),
+        resident: Vec<(usize, Arc<AlignedBuf>)>,
+        workers: usize,
         around: Surroundings<'a>,
     ) -> Self {
         let resident_shares = Shares::new(resident.len(), workers);
@@ -174,7 +176,7 @@ impl Worker {
                 if consumer.idle()? {
                     continue;
                 }
-                self.wait(pass, consumer, (is_reading, waiting))?;
+                self.wait(pass, consumer, is_reading, waiting)?;
             }
             // From the end: a buffer that was just filled may still be in the processor's cache.
             while let Some(done) = self.now.arrived.pop_back() {
@@ -197,7 +199,8 @@ impl Worker {
         &mut self,
         pass: &Pass<'_>,
         consumer: &mut impl Consumer,
-        (is_reading, is_resident_waiting): (bool, bool),
+        is_reading: bool,
+        is_resident_waiting: bool,
     ) -> Result<()> {
         let since = Instant::now();
         let given = self.take_back(pass, consumer, !is_reading || is_resident_waiting)?;
@@ -293,7 +296,7 @@ impl Worker {
             Destination::Host(buffer) => Bytes::Host(buffer),
             Destination::Device(span) => Bytes::Device(span),
         };
-        self.hand_over(pass, consumer, (number, bytes), "block")
+        self.hand_over(pass, consumer, number, bytes, "block")
     }
 
     /// Hands over resident blocks, while reads are on their way: one that comes back at once, or as many
@@ -311,7 +314,7 @@ impl Worker {
             let (before, block) = (self.held_resident, Bytes::Resident(Arc::clone(block)));
             pass.around.totals.resident(block.as_slice().len() as u64);
             self.held_resident += 1;
-            self.hand_over(pass, consumer, (*number, block), "resident block")?;
+            self.hand_over(pass, consumer, *number, block, "resident block")?;
             any = true;
             if self.held_resident <= before {
                 break;
@@ -324,7 +327,8 @@ impl Worker {
         &mut self,
         pass: &Pass<'_>,
         consumer: &mut C,
-        (number, bytes): (usize, Bytes),
+        number: usize,
+        bytes: Bytes,
         what: &'static str,
     ) -> Result<()> {
         let since = Instant::now();

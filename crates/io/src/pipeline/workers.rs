@@ -84,8 +84,8 @@ impl ReadWorkers {
             let missing = plan.missing.clone().unwrap_or_default();
             self.numbered(plan.requests.clone(), missing)
         });
-        let resident = (resident, self.workers.len());
-        let pass = Pass::new((&plan, next.as_ref()), is_begun, resident, around);
+        let workers = self.workers.len();
+        let pass = Pass::new(&plan, next.as_ref(), is_begun, resident, workers, around);
         let ran = self.on_all(|number, worker| {
             if let Err(error) = worker.run(&pass, &mut *consumer(number)) {
                 pass.fail(error);

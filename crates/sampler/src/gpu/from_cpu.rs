@@ -37,7 +37,8 @@ impl CpuSampler {
         graph: &Arc<Graph>,
         options: &LoaderOptions,
         inputs: Inputs<'_>,
-        (plan, presample): (&Plan, usize),
+        plan: &Plan,
+        presample: usize,
         held_back: Option<Reservation>,
     ) -> Result<Self> {
         let options = LoaderOptions { features: vec![None], ..options.clone() };
@@ -70,7 +71,8 @@ impl GpuLoader {
         options: &LoaderOptions,
         inputs: Inputs<'_>,
         positions: Option<&[u32]>,
-        (plan, presample): (&Plan, usize),
+        plan: &Plan,
+        presample: usize,
     ) -> Result<Self> {
         let device = Device::open(tiers.ordinal)?;
         let (stream, multiprocessors_why) = tiers.stream(&device)?;
@@ -89,7 +91,7 @@ impl GpuLoader {
             }
             _ => None,
         };
-        let cpu = CpuSampler::new(graph, options, inputs, (plan, presample), held_back)?;
+        let cpu = CpuSampler::new(graph, options, inputs, plan, presample, held_back)?;
         let nodes = (cpu.plan.most_nodes as usize).max(vertices.min(SELECTED));
         // A selection's nodes, each vertex's row and its place in the user's order.
         let working = 4 * nodes as u64 + 8 * vertices as u64;

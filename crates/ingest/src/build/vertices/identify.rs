@@ -265,8 +265,8 @@ impl<'a> Job<'a> {
         let edges = input.source().size_hint().edges.unwrap_or(0);
         let mut ticker = Ticker::new(self.progress, "scan", "edges", edges);
         let (options, budget) = (self.options, self.budget);
-        let sample = plan::sample_arcs(budget);
-        let (undirected, watched) = (self.undirected, (needs, refused));
+        let (undirected, sample) = (self.undirected, plan::sample_arcs(budget));
+        let watch = Watch::new(needs, budget.limit(), refused);
         let scanned = scan(
             input,
             known,
@@ -274,7 +274,7 @@ impl<'a> Job<'a> {
             options,
             budget,
             sample,
-            watched,
+            watch,
             &mut ticker,
             self.cancel,
         )?;

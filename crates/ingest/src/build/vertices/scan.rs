@@ -14,7 +14,7 @@ use super::ids::IdMap;
 use super::sample::Sample;
 use crate::build::array::Array;
 use crate::build::input::Input;
-use crate::build::needs::{Needs, SOURCE, TARGET, Watch};
+use crate::build::needs::{SOURCE, TARGET, Watch};
 use crate::build::options::{BuildOptions, OrderChoice, SelfLoops, WeightChoice};
 use crate::build::progress::Ticker;
 use crate::build::vertices::{Loops, Vertices, largest};
@@ -79,23 +79,20 @@ pub(crate) fn scan(
     options: &BuildOptions,
     budget: &Budget,
     sample_arcs: usize,
-    (needs, refused): (Needs<'_>, Option<Error>),
+    mut watch: Watch<'_>,
     ticker: &mut Ticker<'_>,
     cancel: &Cancel,
 ) -> Result<Scan> {
-    let end = |vertices| End::new(vertices, budget);
-    let (made, refused) = match (refused, known.least.unwrap_or(0)) {
-        (None, least) => match end(least).and_then(|sources| Ok((sources, end(least)?))) {
-            Err(refused) if refused.kind() == ErrorKind::Budget => (None, Some(refused)),
-            made => (Some(made?), None),
-        },
-        (refused, _) => (None, refused),
+    let ends =
+        |vertices| -> Result<_> { Ok((End::new(vertices, budget)?, End::new(vertices, budget)?)) };
+    let least = if watch.has_refused() { 0 } else { known.least.unwrap_or(0) };
+    let (mut sources, mut targets) = match ends(least) {
+        Err(error) if error.kind() == ErrorKind::Budget => {
+            watch.refuse(error);
+            ends(0)?
+        }
+        made => made?,
     };
-    let (mut sources, mut targets) = match made {
-        Some(made) => made,
-        None => (end(0)?, end(0)?),
-    };
-    let mut watch = Watch::new(needs, budget.limit(), refused);
     let mut weights = Kind { choice: options.weights, exact: true };
     let mut sample = (options.order == OrderChoice::Auto).then(|| Sample::new(sample_arcs));
     let drop_loops = options.self_loops == SelfLoops::Remove;

@@ -69,7 +69,8 @@ impl Loader {
         &mut self,
         reader: &ChunkReader,
         split: &S,
-        (wanted, arcs): (&Range<usize>, u64),
+        wanted: &Range<usize>,
+        arcs: u64,
         duplicates: bool,
         cancel: &Cancel,
     ) -> Result<&Sorted> {

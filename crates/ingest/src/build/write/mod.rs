@@ -32,27 +32,33 @@ use lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
 use sort::Stage;
 use tiles::{TilesEncode, TilesSink, tile_shares};
 
+/// The degrees of all vertices, in both directions where there are two.
+pub(crate) struct Degrees {
+    pub(crate) out: Array<u32>,
+    pub(crate) into: Option<Array<u32>>,
+}
+
 /// A graph whose buckets are known.
 pub(crate) struct Planned<'a> {
     graph: Graph<'a>,
-    out: Array<u32>,
-    into: Option<Array<u32>>,
+    degrees: Degrees,
     plan: SortPlan,
     families: Vec<Family>,
+    chunks: ChunkPlan,
     /// The memory of the buckets' chunks, some of which stay there.
-    chunks: (ChunkPlan, Reservation),
+    _chunks_held: Reservation,
 }
 
 impl<'a> Planned<'a> {
-    /// With the degrees in both directions, as far as there are two.
     pub(crate) fn new(
         graph: Graph<'a>,
-        (out, into): (Array<u32>, Option<Array<u32>>),
+        degrees: Degrees,
         plan: SortPlan,
         families: Vec<Family>,
-        chunks: (ChunkPlan, Reservation),
+        chunks: ChunkPlan,
+        chunks_held: Reservation,
     ) -> Self {
-        Self { graph, out, into, plan, families, chunks }
+        Self { graph, degrees, plan, families, chunks, _chunks_held: chunks_held }
     }
 
     /// Fills the buckets.
@@ -64,7 +70,7 @@ impl<'a> Planned<'a> {
         ticker: &mut Ticker<'_>,
         cancel: &Cancel,
     ) -> Result<()> {
-        let (plan, threads) = (self.chunks.0, self.graph.options.threads);
+        let (plan, threads) = (self.chunks, self.graph.options.threads);
         partition(input, vertices, ranks, &mut self.families, plan, threads, ticker, cancel)
     }
 
@@ -91,9 +97,9 @@ impl<'a> Planned<'a> {
         }
         // Rows in one direction have their own degrees, which alone are counted without duplicates.
         if self.graph.outputs != [Output::InRows] {
-            self.graph.flat("out.degrees", self.out)?;
+            self.graph.flat("out.degrees", self.degrees.out)?;
         }
-        if let Some(into) = self.into {
+        if let Some(into) = self.degrees.into {
             self.graph.flat("in.degrees", into)?;
         }
         let ArcCounts { arcs, loops, repeats } = totals;
@@ -156,7 +162,7 @@ impl<'a> Planned<'a> {
     ) -> Result<()> {
         let (graph, keep) = (&self.graph, !self.removes_duplicates());
         // Columns are the other ends.
-        let arcs_of = |column: usize| u64::from(self.out[column]);
+        let arcs_of = |column: usize| u64::from(self.degrees.out[column]);
         let k = graph.tile_options.columns_log2;
         let shares = tile_shares(graph.vertices, k, arcs_of);
         let encoder = |_| TilesEncode::new(Arc::clone(family), graph.tile_options, keep, &shares);
@@ -176,7 +182,7 @@ impl<'a> Planned<'a> {
         self.graph.flat("tiles.index", words.collect::<Vec<_>>())?;
         self.graph.finish(Output::Tiles.name(), file)?;
         if degrees.is_some() {
-            self.into = degrees;
+            self.degrees.into = degrees;
         }
         Ok(())
     }
@@ -195,7 +201,8 @@ impl<'a> Planned<'a> {
     ) -> Result<ArcCounts> {
         let (graph, keep) = (&self.graph, !self.removes_duplicates());
         let row_of = family.row_of;
-        let arcs_of = |row: usize| arcs_of(row_of, &self.out, self.into.as_ref(), row);
+        let arcs_of =
+            |row: usize| arcs_of(row_of, &self.degrees.out, self.degrees.into.as_ref(), row);
         let raw = matches!(output, Output::OutRaw | Output::InRaw);
         let encoder = |_| ListsEncode::new(Arc::clone(family), raw, &arcs_of, keep);
         let encoders = (0..self.plan.workers).map(encoder).collect();
@@ -221,8 +228,8 @@ impl<'a> Planned<'a> {
         self.graph.finish(name, file)?;
         if let Some(degrees) = sink.degrees {
             match row_of {
-                RowOf::Target => self.into = Some(degrees),
-                _ => self.out = degrees,
+                RowOf::Target => self.degrees.into = Some(degrees),
+                _ => self.degrees.out = degrees,
             }
         }
         Ok(sink.counts)

@@ -186,9 +186,9 @@ impl Stage<'_> {
             let go_on = match std::mem::replace(&mut reader, next) {
                 Some(reader) => {
                     let all = 0..split.cells().len();
-                    let wanted = (&all, self.family.arcs(bucket));
+                    let arcs = self.family.arcs(bucket);
                     let sorted =
-                        loader.load(&reader, &split, wanted, self.duplicates, self.cancel)?;
+                        loader.load(&reader, &split, &all, arcs, self.duplicates, self.cancel)?;
                     let ready = encoder.prepare(bucket, &split, &all, sorted)?;
                     turns.leave(bucket, ready, encoder)?
                 }
@@ -242,8 +242,8 @@ impl Stage<'_> {
             let more = sum.saturating_sub(self.capacity) * self.arc_bytes;
             let _held = self.budget.reserve(more, "the largest part of a strip")?;
             let wanted = begin..end;
-            let arcs = (&wanted, sum);
-            let sorted = loader.load(&read()?, split, arcs, self.duplicates, self.cancel)?;
+            let sorted =
+                loader.load(&read()?, split, &wanted, sum, self.duplicates, self.cancel)?;
             let ready = encoder.prepare(bucket, split, &wanted, sorted)?;
             encoder.write(sink, ready)?;
             begin = end;
