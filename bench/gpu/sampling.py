@@ -174,13 +174,12 @@ def gather(loader: tg.NeighborLoader, dim: int) -> Call:
 
 
 def batches(loader: tg.NeighborLoader) -> Iterator[int]:
-    """Edges of each batch of epoch after epoch, without PyG's data."""
-    part = loader.maker.open()
+    """Edges of each full batch of epoch after epoch."""
     for epoch in itertools.count():
-        native = part.epoch(epoch, 0, 0, 1)
-        while (batch := native.next()) is not None:
-            if batch["batch_size"] == loader.batch_size:
-                yield sum(batch["num_sampled_edges"])
+        loader.set_epoch(epoch)
+        for batch in loader:
+            if batch.batch_size == loader.batch_size:
+                yield int(batch.edge_index.shape[1])
 
 
 def whole_graph() -> Any:

@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,23 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True, help="a folder with another build")
     parser.add_argument("--after", type=Path, help="a folder with this build; what Python imports")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        help="begin no further repetition after so many",
+    )
     parser.add_argument("--scripts", nargs="+", default=list(SCRIPTS), choices=list(SCRIPTS))
     args = parser.parse_args()
     builds = {"before": args.before, "now": args.after}
     compared = []
     for script in args.scripts:
         runs: dict[str, list[list[dict[str, Any]]]] = {build: [] for build in builds}
+        begin = time.monotonic()
         for repetition in range(args.repetitions):
+            if time.monotonic() - begin > args.seconds:
+                print(f"{script}: {repetition} repetitions", flush=True)
+                break
             for build in list(builds) if repetition % 2 else reversed(builds):
                 rows = measured(script, builds[build], args.folder)
                 if rows is not None:

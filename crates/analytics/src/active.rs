@@ -18,7 +18,7 @@ impl ActiveTiles {
         Self { flags: (0..tiles).map(|_| AtomicBool::new(false)).collect(), log2 }
     }
 
-    /// The flags of a GPU, a byte for each tile: set where that is not 0.
+    /// Flags copied from a GPU: a byte for each tile, which is active where the byte is not 0.
     pub(crate) fn of(flags: &[u8], log2: u32) -> Self {
         Self { flags: flags.iter().map(|&flag| AtomicBool::new(flag != 0)).collect(), log2 }
     }

@@ -1,8 +1,8 @@
 //! All arcs as lists in memory: each vertex's out-neighbours, side by side.
 //!
-//! One pass makes them, from tiles or raw blocks, at 4 bytes a vertex and 4 to 12 an arc. A step of
-//! an algorithm then costs what the vertices that it is about have arcs: what a search of a graph with
-//! a long diameter needs, whose levels are thousands and small. Lists are in any order.
+//! One pass makes them, from tiles or raw blocks, at 4 bytes a vertex and 4 to 12 an arc. A step of an
+//! algorithm then costs only the arcs of its vertices, which a search of a graph with a long diameter
+//! needs: its levels are thousands and small. Lists are in any order.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,21 +15,21 @@ use tiergraph_mem::{Array, Reservation};
 use crate::arcs::{Arcs, for_each_arc, stored_once};
 use crate::report::Run;
 
-/// A run on a GPU goes on along lists after this many steps, and as many more as there are times this
-/// many arcs: a step of next to nothing takes as long there as making lists of so many.
+/// Steps after which a run on a GPU changes to lists: this many, and one more for every [`ARCS_A_STEP`]
+/// arcs, because a step with almost no work takes as long there as listing so many arcs.
 const STEPS: u64 = 128;
 const ARCS_A_STEP: u64 = 10_000;
 
-/// Every vertex's out-neighbours, with weights if they are wanted and there are any.
+/// Adjacency lists of all out-arcs, with weights if these were asked for and the graph has any.
 #[derive(Debug)]
 pub(crate) struct Adjacency {
-    /// Where each vertex's list ends: it begins where the one before does.
+    /// Where each vertex's list ends; it begins where the list before ends.
     ends: Array<AtomicU32>,
     arcs: Stored,
     _held: Reservation,
 }
 
-/// The neighbours of all vertices, and the bits of the arcs' weights.
+/// The neighbours in all lists, and the bits of the arcs' weights.
 #[derive(Debug)]
 enum Stored {
     /// Neighbours; every weight is 1.
@@ -82,8 +82,8 @@ impl Adjacency {
         graph.manifest().vertices * 8 + graph.manifest().arcs * arc_bytes
     }
 
-    /// Whether it pays for a run on a GPU to go on along lists: its steps took longer than making lists
-    /// does, and these fit the memory beside `state_bytes`.
+    /// Whether a run on a GPU should change to lists: its steps took longer than making lists would, and
+    /// these fit the memory beside `state_bytes`.
     pub(crate) fn pays(graph: &Graph, run: &Run<'_>, weighted: bool, state_bytes: u64) -> bool {
         run.steps() as u64 > STEPS + graph.manifest().arcs / ARCS_A_STEP
             && Self::bytes(graph, weighted) + state_bytes <= graph.memory().budget().left()
@@ -119,12 +119,12 @@ impl Adjacency {
         Ok(Some(Self { ends: lists.ends, arcs: lists.arcs, _held: held }))
     }
 
-    /// How many arcs all lists have.
+    /// The number of arcs in all lists.
     pub(crate) fn arcs(&self) -> usize {
         self.ends.last().map_or(0, |end| end.load(Ordering::Relaxed) as usize)
     }
 
-    /// How many out-arcs `v` has.
+    /// The out-degree of `v`.
     #[inline(always)]
     pub(crate) fn degree(&self, v: u32) -> usize {
         self.list(v).len()
@@ -185,12 +185,12 @@ impl Adjacency {
     }
 }
 
-/// The weights that lists have.
+/// The type of the weights that lists hold.
 fn weights(graph: &Graph, weighted: bool) -> Weights {
     if weighted { graph.manifest().weighted } else { Weights::None }
 }
 
-/// Lists that all threads add to.
+/// Adjacency lists under construction, which all threads add arcs to.
 struct Filling {
     /// For each vertex, the index in `arcs` of the next arc that is added to its list.
     ends: Array<AtomicU32>,

@@ -1,4 +1,4 @@
-//! Arcs in memory, from tiles or from raw blocks, seen alike.
+//! Decoded arcs, of tiles or of raw blocks, behind one interface.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
@@ -6,7 +6,7 @@ use tiergraph_format::tiles::LANES;
 use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{MAX_STEPS, Slice};
 
-/// Arcs that a pass has in memory: column → row (source → destination).
+/// A group of arcs that a pass has decoded: column → row (source → destination).
 pub(crate) enum Arcs<'a> {
     /// A slice of a tile.
     Tile { row_base: u32, column_base: u32, slice: &'a Slice<'a> },
@@ -14,7 +14,7 @@ pub(crate) enum Arcs<'a> {
     Row { row: u32, columns: &'a [u32], weights: WeightSlice<'a> },
 }
 
-/// Those of the arcs in memory that lead to one row: columns and weights, which are 1 in a graph without.
+/// The arcs of a group that lead to one row: their columns, and their weights (1 in a graph without).
 pub(crate) enum RowArcs<'a> {
     /// A lane of a slice, and for each step how many arcs of the slice come before it.
     Lane { column_base: u32, slice: &'a Slice<'a>, lane: usize, before: &'a [usize] },
@@ -22,7 +22,7 @@ pub(crate) enum RowArcs<'a> {
     List { columns: &'a [u32], weights: WeightSlice<'a> },
 }
 
-/// How many arcs come before each step, in a file whose weights nobody reads: none has any.
+/// The counts of arcs before each step in a file without weights, where they are not used.
 static NO_WEIGHTS: [usize; MAX_STEPS] = [0; MAX_STEPS];
 
 /// For each step, how many arcs come before it.
@@ -142,7 +142,7 @@ pub(crate) fn for_each_arc<W>(
     graph.tiles().pass(selection, NextPass::Unknown, begin, one, end)
 }
 
-/// Whether all of a slice's rows and columns are below these.
+/// Whether the rows and columns of all of a slice's arcs are below `rows` and `columns`.
 fn is_below(slice: &Slice<'_>, rows: u64, columns: u64) -> bool {
     let used = |lanes: &[u32; LANES], active: u8, below: u64| {
         lanes.iter().take(active.into()).all(|&lane| u64::from(lane) < below)

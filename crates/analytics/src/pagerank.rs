@@ -4,7 +4,7 @@
 //! in-neighbours u: `t` is 1/|V| (LDBC Graphalytics), or spread evenly over the sources of a
 //! personalised run. A random walk with restart is a personalised run with one source and restart
 //! probability 1 − d. Pull: each pass reads every arc that is not resident once; 16 bytes of state
-//! a vertex up to the last that has an arc. What vertices hand on is float32, its sums are float64:
+//! a vertex up to the last that has an arc. Values handed on are float32, their sums are float64:
 //! results are those of float64 to about 10⁻⁶ relative, and differ in the last bits from run to
 //! run, because the order of additions follows the order of completions.
 
@@ -27,7 +27,7 @@ pub struct PageRank {
     pub damping: f64,
     /// The most iterations that a run does.
     pub iterations: usize,
-    /// Ends the run when the ranks change by less than this in sum; `None` for a fixed count.
+    /// Ends the run when the sum of the ranks' absolute changes is below this; `None` for a fixed count.
     pub tolerance: Option<f64>,
     /// The vertices, by internal ids, that the walk restarts from; empty for all.
     pub sources: Vec<u32>,
@@ -43,9 +43,9 @@ impl Default for PageRank {
 /// Sums over all vertices that an iteration makes, for the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
-    /// The ranks of vertices without out-arcs.
+    /// The sum of the ranks of vertices without out-arcs.
     pub sinks: f64,
-    /// The absolute changes of all ranks.
+    /// The sum of the absolute changes of all ranks.
     pub change: f64,
 }
 
@@ -115,12 +115,12 @@ fn memory(graph: &Graph, linked: usize) -> MemoryPlan {
         .and("the workers' sums", PullSum::bytes(graph))
 }
 
-/// A run of PageRank on any device: all but its passes and its vertices' state.
+/// A run of PageRank on any device, without its passes and its vertices' state.
 pub(crate) struct Walk<'a> {
     options: &'a PageRank,
     teleport: Teleport,
-    /// How many vertices have state: up to the last with an arc, or all of them if the walk restarts
-    /// from chosen ones, which may be isolated.
+    /// The number of vertices that have state: up to the last with an arc, or all of them if the walk
+    /// restarts from chosen ones, which may be isolated.
     pub linked: usize,
     isolated: Isolated,
     vertices: usize,
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
         &self.teleport
     }
 
-    /// The restart of all walks, which makes the ranks that the first pass begins with.
+    /// The jump by which all walks restart, which makes the ranks that the first pass begins with.
     pub fn beginning(&self) -> Jump<'_> {
         Jump { jump: 1.0, damping: 0.0, teleport: &self.teleport }
     }
@@ -217,7 +217,7 @@ impl Teleport {
         Self::Sources(runs.map(|run| (run[0], each * run.len() as f64)).collect())
     }
 
-    /// Calls `visit(i, probability)` for those of the `len` vertices from `first` on, `first + i`, at which
+    /// Calls `visit(i, probability)` for each vertex `first + i`, of the `len` from `first` on, at which
     /// the walk restarts.
     pub fn each(&self, first: usize, len: usize, mut visit: impl FnMut(usize, f64)) {
         match self {

@@ -28,7 +28,7 @@ pub(crate) struct BlockedTiles<'a> {
     kernel: Kernel,
     /// The bins, column by column of tiles.
     columns: Vec<Vec<Mutex<Bin>>>,
-    /// The same bins, strip by strip.
+    /// The indices of the same bins, strip by strip.
     strips: Vec<Vec<BinIndex>>,
     /// For each block, whether its sparse segments have bins.
     blocks: Vec<bool>,
@@ -42,7 +42,7 @@ struct BinIndex {
     bin: usize,
 }
 
-/// A segment and a sum for each row of each of its slices.
+/// The bin of a segment: a sum for each row of each of its slices.
 struct Bin {
     entry: TilesIndex,
     /// The row of each sum, counted from the strip's first.
@@ -190,7 +190,7 @@ fn is_sparse(kernel: &Kernel, entry: &TilesIndex) -> bool {
     (entry.arcs as usize) < kernel.options().columns() / COLUMNS_PER_ARC
 }
 
-/// The index of each bin, by the strip that it belongs to.
+/// The indices of the bins of each strip.
 fn strips(columns: &[Vec<Bin>]) -> Vec<Vec<BinIndex>> {
     let mut all = Vec::new();
     for (column, bins) in columns.iter().enumerate() {
@@ -201,7 +201,7 @@ fn strips(columns: &[Vec<Bin>]) -> Vec<Vec<BinIndex>> {
     all.chunk_by(|a, b| strip(a) == strip(b)).map(<[_]>::to_vec).collect()
 }
 
-/// What a worker that panicked left is not looked at: its run has ended.
+/// Locks a bin, also one of a worker that panicked: its run has ended, and nobody reads its sums.
 fn lock(bin: &Mutex<Bin>) -> MutexGuard<'_, Bin> {
     bin.lock().unwrap_or_else(PoisonError::into_inner)
 }

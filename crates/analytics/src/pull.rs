@@ -9,19 +9,19 @@ use tiergraph_mem::Array;
 use crate::propagation_blocking::BlockedTiles;
 use crate::state::{Chunks, PerWorker, Scratch, StripBuffer};
 
-/// The length of a vector of `vertices` values that tiles read: every tile and strip that begins in it also
-/// ends in it.
+/// The length of a vector of `vertices` values that tiles read: every tile and strip that begins in it
+/// also ends in it.
 pub(crate) fn padded(graph: &Graph, vertices: usize) -> usize {
     let columns = graph.tiles().kernel().map_or(1, |k| k.options().columns());
     vertices.next_multiple_of(columns.max(STRIP_ROWS)) + STRIP_ROWS
 }
 
-/// The binary logarithm of how many vertices' sums share a lock: the columns of a tile.
+/// The binary logarithm of the number of vertices whose sums share a lock: the columns of a tile.
 pub(crate) fn chunk_log2(graph: &Graph) -> u32 {
     graph.tiles().kernel().map_or(16, |k| k.options().columns_log2)
 }
 
-/// How the sparse tiles of a directed graph are summed.
+/// The way in which the sparse tiles of a directed graph are summed.
 enum Sparse<'a> {
     /// Like all others, until it is known which blocks stay.
     Undecided,
@@ -71,7 +71,7 @@ pub(crate) struct PullSum<'a> {
     way: Way<'a>,
 }
 
-/// How the arcs of a graph are summed.
+/// The way in which the arcs of a graph are summed.
 enum Way<'a> {
     /// Lists of plain ids.
     Raw(PerWorker<StripBuffer<f64>>),
@@ -82,7 +82,7 @@ enum Way<'a> {
 }
 
 impl<'a> PullSum<'a> {
-    /// Bytes that [`PullSum::new`] allocates.
+    /// Bytes of memory that [`PullSum::new`] allocates.
     pub(crate) fn bytes(graph: &Graph) -> u64 {
         let once = graph.tiles().kernel().filter(|_| !graph.manifest().directed);
         let columns = once.map_or(0, |k| k.options().columns());
@@ -219,7 +219,7 @@ struct SymmetricStrip {
 }
 
 impl SymmetricStrip {
-    /// One for each of `workers`, over tiles of so many `columns`.
+    /// A strip for each of `workers`, over tiles of so many `columns`.
     ///
     /// # Errors
     /// The system has no such amount of memory.

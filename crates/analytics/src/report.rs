@@ -13,7 +13,7 @@ use crate::gpu::{Busy, GpuReport};
 /// reported in as few entries as one of a thousand.
 #[derive(Debug, Clone, Serialize)]
 pub struct Iteration {
-    /// How many iterations the entry stands for.
+    /// The number of iterations that the entry stands for.
     pub iterations: usize,
     /// Wall-clock seconds of these iterations.
     pub seconds: f64,
@@ -50,7 +50,7 @@ pub struct RunReport {
     pub arcs: u64,
     /// Where the run computed: `cpu`, or the GPU's name.
     pub device: String,
-    /// The engine that read.
+    /// The name of the I/O engine that read.
     pub io_engine: &'static str,
     /// Why that engine was chosen.
     pub io_engine_why: String,

@@ -1,4 +1,4 @@
-//! How large the components of a graph are.
+//! Sizes of the components of a graph.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_mem::Array;
 
-/// How many components a graph has, and how large they are.
+/// The number of components of a graph, and their sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComponentSizes {
     /// The number of components.
@@ -16,8 +16,8 @@ pub struct ComponentSizes {
     pub largest_component: u64,
     /// A histogram of sizes: entry i counts the components of 2^i to 2^(i + 1) - 1 vertices.
     pub component_sizes: Vec<u64>,
-    /// The label and the number of vertices of each of the largest components, by descending size and then
-    /// by label.
+    /// The label and the number of vertices of each of the largest components, by descending size and
+    /// then by label.
     pub largest: Vec<(u64, u64)>,
 }
 

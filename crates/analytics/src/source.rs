@@ -3,7 +3,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Graph;
 
-/// An error if `source` is no vertex; `op` completes its "cannot …".
+/// Fails if `source` is no vertex; `op` completes the error's "cannot …".
 pub(crate) fn check_source(graph: &Graph, op: &str, source: u32) -> Result<()> {
     let n = graph.vertices();
     if (source as usize) < n {

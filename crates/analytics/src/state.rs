@@ -13,7 +13,7 @@ use tiergraph_mem::Array;
 /// A segment of so many bytes keeps a worker for longer than adding a chunk's sums would.
 const LONG_BYTES: usize = 64 << 10;
 
-/// The values of all vertices, in chunks of `2^log2` vertices; the last chunk is padded to its full length.
+/// The values of all vertices, in chunks of `2^log2` vertices; the last chunk is padded to full length.
 #[derive(Debug)]
 pub(crate) struct Chunks<T> {
     chunks: Vec<Mutex<Array<T>>>,
@@ -36,7 +36,7 @@ impl<T: Copy + Zeroable> Chunks<T> {
         self.chunks_mut().for_each(|chunk| chunk.fill(value));
     }
 
-    /// The values of vertices `number << log2` and on, locked.
+    /// Locks the chunk with the values of vertices `number << log2` and on.
     fn lock(&self, number: usize) -> MutexGuard<'_, Array<T>> {
         // A worker that panics ends the run; what it left is not looked at.
         self.chunks[number].lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,9 +54,9 @@ impl<T: Copy + Zeroable> Chunks<T> {
     /// worker has the chunk locked or `work` would lock it for long, on `scratch`, which is then merged
     /// into the chunk.
     ///
-    /// A worker that waits for a chunk waits at most as long as one merge takes, not for a long segment's
-    /// arcs. Work on fewer arcs than a chunk has values, about a byte each, waits for the lock: merging
-    /// would take longer.
+    /// A worker that waits for a chunk waits at most as long as one merge takes, not for a long
+    /// segment's arcs. Work on fewer arcs than a chunk has values, about a byte each, waits for the
+    /// lock: merging would take longer.
     pub(crate) fn visit(
         &self,
         number: usize,
@@ -143,7 +143,7 @@ impl<S> PerWorker<S> {
         Self(each.map(Mutex::new).collect())
     }
 
-    /// The state of `worker`, which is its only user.
+    /// Locks the state of `worker`, which is its only user.
     pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, S> {
         self.0[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,8 +173,8 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
         Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS * width)?.into_iter().map(make)))
     }
 
-    /// Makes this the buffer of the strip of `rows` rows from `first` on; merges the sums of the strip before
-    /// into `state`.
+    /// Makes this the buffer of the strip of `rows` rows from `first` on; merges the sums of the last
+    /// strip into `state`.
     pub(crate) fn move_to(
         &mut self,
         first: usize,

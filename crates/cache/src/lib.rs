@@ -20,8 +20,8 @@ use tiergraph_mem::AlignedBuf;
 
 pub use ranked::RankedSet;
 
-/// A file of a graph whose blocks may be cached. Blocks of which a GPU compares the checksums have
-/// variants of their own, so that they are never taken for blocks that the CPU compared.
+/// A kind of file of a graph, whose blocks may be cached. Blocks of which a GPU compares the checksums
+/// have variants of their own, so that they are never taken for blocks that the CPU compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockFile {
     /// Blocks of `tiles.blocks`, checksums compared.
@@ -42,10 +42,10 @@ pub enum BlockFile {
     InBlocksForDevice,
 }
 
-/// The key of a cached block: its file, and its number there.
+/// The key of a cached block in the cache of one graph: the kind of its file, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {
-    /// The file that holds the block.
+    /// The kind of file that holds the block: a graph has at most one file of each kind.
     pub file: BlockFile,
     /// The block's number in its file.
     pub block: u64,
@@ -88,7 +88,7 @@ impl BlockCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The block of `key`, if it is resident.
+    /// The block that `key` names; `None` if it is not resident.
     pub fn get(&self, key: BlockKey) -> Option<Arc<AlignedBuf>> {
         self.lock().blocks.get(&key).cloned()
     }

@@ -13,9 +13,9 @@ use std::cmp::Reverse;
 /// A kind of memory that can hold chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tier {
-    /// GPU memory: whatever is not resident there crosses PCIe. Nothing is placed there yet.
+    /// GPU memory: what is not resident there crosses PCIe. Nothing is placed there yet.
     Gpu,
-    /// Host memory: whatever is not resident there is read from storage.
+    /// Host memory: what is not resident there is read from storage.
     Host,
 }
 
@@ -109,7 +109,7 @@ pub enum Placement {
     TopologyFirst,
     /// The hottest features, then topology in the room that is left.
     FeaturesFirst,
-    /// The hottest features in this share of the tier, from 0 to 1, and the hottest topology in the rest.
+    /// The hottest features in this share (0 to 1) of the tier, and the hottest topology in the rest.
     Hybrid(f64),
 }
 

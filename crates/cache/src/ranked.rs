@@ -1,8 +1,8 @@
 //! A fixed set of numbers below a bound, each with its rank among the members.
 //!
-//! What tells a cache where a page or a row lies in it. Two bits for each number of the range (a
-//! word of 64 bits and the count before it, side by side), so a look-up is one cache line, and two
-//! million rows are half a megabyte, where a map of 4-byte slots would be eight.
+//! A cache looks up in it where a page or a row lies. Two bits for each number of the range (a word of
+//! 64 bits and the count before it, side by side), so a look-up is one cache line, and two million rows
+//! are half a megabyte, where a map of 4-byte slots would be eight.
 
 /// A set of numbers; its members are ranked in ascending order.
 ///

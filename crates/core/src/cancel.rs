@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Error, ErrorKind, Result};
 
-/// A flag shared between whoever may stop a run and the loops that run it.
+/// A flag that asks a run to stop: one thread sets it, the run's loops check it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks every loop that holds this flag to stop at its next block.
+    /// Sets the flag: every loop that checks it stops at its next block.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An [`ErrorKind::Interrupted`] error once somebody asked to stop.
+    /// Fails with [`ErrorKind::Interrupted`] if the flag is set; `op` names the operation in the error.
     pub fn check(&self, op: &str) -> Result<()> {
         if self.is_cancelled() {
             return Err(Error::new(ErrorKind::Interrupted, op).got("interrupted"));

@@ -9,7 +9,7 @@ use std::fmt;
 /// `Result` with tiergraph's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, as a caller would tell it apart. Each kind is a Python exception.
+/// The kind of an error, which callers match on. Each kind is a Python exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// Bytes on disk are not what the format says (`tiergraph.FormatError`).
@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Interrupted,
 }
 
-/// An error with what was being done, to what, and what to do about it.
+/// An error: the operation that failed, its object, what was expected and found, the cause, and a hint.
 ///
 /// ```
 /// use tiergraph_core::{Error, ErrorKind};
@@ -65,67 +65,68 @@ impl Error {
         }))
     }
 
-    /// An operating-system error while doing `op` to `object`.
+    /// An [`ErrorKind::Io`] error: `source` of the operating system, met while doing `op` to `object`.
     pub fn io(op: impl Into<String>, object: impl fmt::Display, source: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, op).object(object).source(source)
     }
 
-    /// What it was done to: a file, a column, an argument.
+    /// Sets the object of the operation: a file, a column, an argument.
     #[must_use]
     pub fn object(mut self, object: impl fmt::Display) -> Self {
         self.0.object = Some(object.to_string());
         self
     }
 
-    /// What should have been there.
+    /// Sets what should have been there.
     #[must_use]
     pub fn expected(mut self, expected: impl fmt::Display) -> Self {
         self.0.expected = Some(expected.to_string());
         self
     }
 
-    /// What was there.
+    /// Sets what was there instead.
     #[must_use]
     pub fn got(mut self, got: impl fmt::Display) -> Self {
         self.0.got = Some(got.to_string());
         self
     }
 
-    /// What the user can do now.
+    /// Sets the hint: what the user can do now.
     #[must_use]
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.0.hint = Some(hint.to_string());
         self
     }
 
-    /// What the user can do now, unless something was said before.
+    /// Sets the hint, unless the error has one already.
     #[must_use]
     pub fn or_hint(mut self, hint: impl fmt::Display) -> Self {
         self.0.hint.get_or_insert_with(|| hint.to_string());
         self
     }
 
-    /// The memory with which this would not have been said, as a hint, and as a figure for callers
-    /// that gave a part of theirs and know what the whole must be then.
+    /// Sets the memory budget, in bytes, with which the operation would succeed: the hint says it, and
+    /// [`enough_bytes`](Self::enough_bytes) gives it to callers that lent the operation a part of their
+    /// own.
     #[must_use]
     pub fn enough(mut self, bytes: u64) -> Self {
         self.0.enough_bytes = Some(bytes);
         self.hint(format!("run with `--memory {}MiB` or more", bytes.div_ceil(1 << 20)))
     }
 
-    /// The cause below this error.
+    /// Sets the error that caused this one.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// The kind, which callers match on.
+    /// The error's kind, which callers match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The memory that would have been enough, where that is known.
+    /// The memory budget, in bytes, with which the operation would succeed; `None` if it is not known.
     pub fn enough_bytes(&self) -> Option<u64> {
         self.0.enough_bytes
     }

@@ -1,18 +1,18 @@
-//! What passes did: bytes by tier, and where the workers' time went.
+//! Counters of passes: bytes by tier, and where the workers' time went.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// Counts of one pass or of all passes of a run.
+/// The counts of one pass, or the sums over all passes of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PassStats {
     /// Bytes read from storage.
     pub bytes_read: u64,
-    /// Bytes that were resident and so not read.
+    /// Bytes that were resident in memory, and so were not read.
     pub bytes_resident: u64,
-    /// Number of reads.
+    /// The number of reads from storage.
     pub reads: u64,
     /// Seconds that workers waited for reads, summed over workers.
     pub wait_seconds: f64,
@@ -20,7 +20,7 @@ pub struct PassStats {
     pub compute_seconds: f64,
 }
 
-/// Counts that all workers add to.
+/// Running counts that all workers add to; [`get`](Self::get) takes a copy.
 #[derive(Debug, Default)]
 pub struct Totals {
     bytes_read: AtomicU64,
@@ -31,34 +31,34 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts one read of `bytes`.
+    /// Counts one read that has completed, with the `bytes` that it brought.
     pub fn read(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts `reads` reads of `bytes` together.
+    /// Counts `reads` reads that have completed, with the `bytes` that they brought together.
     pub fn read_pages(&self, bytes: u64, reads: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.reads.fetch_add(reads, Ordering::Relaxed);
     }
 
-    /// Counts bytes that were resident.
+    /// Counts `bytes` that were resident in memory, and so were not read.
     pub fn resident(&self, bytes: u64) {
         self.bytes_resident.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts the time since then as a worker's waiting for reads.
+    /// Adds the time from `since` until now to the time that workers waited for reads.
     pub fn waited(&self, since: Instant) {
         self.wait_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Counts the time since then as a worker's processing.
+    /// Adds the time from `since` until now to the time that workers processed blocks.
     pub fn computed(&self, since: Instant) {
         self.compute_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// The counts so far.
+    /// A copy of the counts so far.
     pub fn get(&self) -> PassStats {
         PassStats {
             bytes_read: self.bytes_read.load(Ordering::Relaxed),
@@ -71,7 +71,7 @@ impl Totals {
 }
 
 impl PassStats {
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`, a copy taken before of the same [`Totals`].
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

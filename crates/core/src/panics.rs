@@ -12,13 +12,13 @@ const MOST: usize = 3;
 /// What panics said, in order, since the last of them became an error.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Panics print nothing from now on: what they say, and where, is told by the error that they become.
+/// Installs a panic hook that prints nothing: the error that a panic becomes says what and where.
 pub fn keep() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(note)));
 }
 
-/// The result of `work`, or the error that its panic becomes.
+/// Calls `work` and returns its result; a panic in it becomes an error.
 ///
 /// ```
 /// use tiergraph_core::{ErrorKind, panics};
@@ -35,7 +35,7 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(error(&*payload)))
 }
 
-/// The error that a panic with this payload becomes.
+/// The [`ErrorKind::Internal`] error that a panic with this payload becomes.
 pub fn error(payload: &(dyn Any + Send)) -> Error {
     let mut said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
     if said.is_empty() {
@@ -44,7 +44,7 @@ pub fn error(payload: &(dyn Any + Send)) -> Error {
     Error::new(ErrorKind::Internal, "finish").got(format!("a panic: {}", said.join("; then ")))
 }
 
-/// The error that the panic of this thread becomes, for what is dropped while it unwinds.
+/// The error of the panic that is unwinding this thread, for destructors that run meanwhile.
 pub fn unwinding() -> Error {
     error(&"unknown")
 }

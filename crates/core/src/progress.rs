@@ -1,13 +1,13 @@
-//! Progress of long jobs, told to whoever shows it.
+//! Progress of long jobs, and the trait of its receivers.
 
-/// Receives how far a job is. Called from worker threads, a few times a second at most.
+/// A receiver of a long job's progress. Worker threads call it, a few times a second at most.
 pub trait Progress: Send + Sync {
     /// `done` of `total` units (`unit`: `edges`, `bytes`, `iterations`) of `stage` are finished;
     /// a `total` of 0 means that it is not known.
     fn update(&self, stage: &str, done: u64, total: u64, unit: &str);
 }
 
-/// Shows nothing.
+/// A receiver that shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

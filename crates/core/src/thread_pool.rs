@@ -1,4 +1,4 @@
-//! Threads that stay: passes and loops over vertices are done by the same ones.
+//! A pool of threads that stay: all passes and all loops over vertices run on them.
 //!
 //! A thread that is started for a loop begins where its parent runs, and may wait for that core for
 //! milliseconds while another idles.
@@ -17,7 +17,8 @@ struct Started {
     process: u32,
 }
 
-/// Threads, started when they are first needed.
+/// A pool of a fixed number of threads. They start at the first call that needs them, serve all later
+/// calls, and are told to end, but not joined, when the pool drops.
 #[derive(Debug)]
 pub struct ThreadPool {
     size: usize,
@@ -25,27 +26,30 @@ pub struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// A pool of `size` threads.
+    /// A pool of `size` threads, none of which has started.
     pub fn new(size: usize) -> Self {
         Self { size, started: OnceLock::new() }
     }
 
-    /// Threads of the pool.
+    /// The number of threads in the pool.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Calls `work(number)` on every thread, and gives what each made.
+    /// Calls `work(number)` on every thread and waits; returns the results in the order of the numbers,
+    /// from 0.
     ///
     /// # Errors
-    /// The system gives no more threads; they are those of another process, which this one was
-    /// forked from.
+    /// [`ErrorKind::Io`] if the system gives no more threads; [`ErrorKind::Input`] in a process that was
+    /// forked after the threads had started.
     pub fn each<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Result<Vec<R>> {
         Ok(self.threads()?.broadcast(|thread| work(thread.index())))
     }
 
-    /// Calls `work(number, items)` on every thread, each of which takes an item when it asks for one;
-    /// gives what each made. A single item is not worth waking them.
+    /// Shares `items`: every thread calls `work(number, items)` once and draws from the iterator, in
+    /// which each item comes to one thread. Returns each call's result. In a pool of one thread, or
+    /// where the iterator's size hint is at most one item, even none, the calling thread alone calls
+    /// `work`, as number 0.
     ///
     /// ```
     /// # use tiergraph_core::ThreadPool;

@@ -35,6 +35,6 @@ fn refused(name: &str, error: std::io::Error) -> Error {
     Error::io("start the thread", name, error).hint(MORE)
 }
 
-/// What can be done where threads cannot be started.
+/// The hint of errors that say that a thread could not be started.
 pub const MORE: &str = "use fewer `--threads`, or raise the limit of processes (`ulimit -u`, or the \
     container's limit of pids)";

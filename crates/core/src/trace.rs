@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// What a span happens on: a process of the timeline.
+/// The part of the machine that a span keeps busy: a process of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Track {
     /// A worker's thread.
     Worker,
-    /// Storage, on its way to host memory: reads in flight.
+    /// Reads in flight from storage to host memory.
     Storage,
-    /// The link from host memory to a device.
+    /// Copies over the link from host memory to a device.
     Link,
-    /// Storage, on its way to a device: reads in flight that this process's memory sees nothing of.
+    /// Reads in flight from storage to a device, past this process's memory.
     Direct,
     /// A device's processors.
     Device,
@@ -49,7 +49,7 @@ struct Span {
     end: Instant,
 }
 
-/// Collects spans when it is on and costs one branch when it is off. Clones are one trace.
+/// A recorder of spans: on, it collects them; off, it costs one branch. Clones share the spans.
 #[derive(Debug, Clone)]
 pub struct Trace {
     start: Instant,
@@ -67,7 +67,7 @@ impl Trace {
         Self { start: Instant::now(), spans: Some(Arc::default()) }
     }
 
-    /// Whether both are off, or record the same spans.
+    /// Whether both traces are off, or are clones of one another.
     pub fn is(&self, other: &Self) -> bool {
         match (&self.spans, &other.spans) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -80,8 +80,8 @@ impl Trace {
         self.spans.is_some()
     }
 
-    /// Records `name` (of category `cat`: `compute`, `wait`, `stage`) on thread `tid` from
-    /// `begin` until now.
+    /// Records the span `name` (of category `cat`: `compute`, `wait`, `stage`) on worker thread `tid`,
+    /// from `begin` until now.
     pub fn span(&self, cat: &'static str, name: &'static str, tid: u32, begin: Instant) {
         if let Some(mut spans) = self.lock() {
             let (track, end) = (Track::Worker, Instant::now());
@@ -89,7 +89,7 @@ impl Trace {
         }
     }
 
-    /// Records what `worker` had going on elsewhere between two times.
+    /// Records the span `name`: work that `worker` had under way on `track` between two times.
     pub fn record(&self, track: Track, name: &'static str, worker: u32, during: Range<Instant>) {
         let Range { start: begin, end } = during;
         if let Some(mut spans) = self.lock() {
@@ -97,7 +97,7 @@ impl Trace {
         }
     }
 
-    /// Seconds since `begin` in which something was going on on `track`; `None` if the trace is off.
+    /// Seconds since `begin` in which a span of `track` was under way; `None` if the trace is off.
     pub fn busy_seconds(&self, track: Track, begin: Instant) -> Option<f64> {
         let spans = self.lock()?;
         let mut of_track: Vec<_> = spans
@@ -114,7 +114,7 @@ impl Trace {
         Some(busy)
     }
 
-    /// Writes what was recorded as a Chrome trace file.
+    /// Writes the recorded spans to `path` as a Chrome trace file.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut events = Vec::new();
         if let Some(mut spans) = self.lock() {

@@ -10,11 +10,11 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use crate::le::{put, u16_at, u32_at, u64_at};
 use crate::salt::Salt;
 
-/// Bytes of the header, where the payload begins.
+/// Bytes of a block's header; the payload follows it.
 pub const HEADER_BYTES: usize = 64;
-/// The size of a block unless chosen otherwise.
+/// Bytes of a block unless chosen otherwise: 1 MiB.
 pub const DEFAULT_BLOCK_BYTES: u32 = 1 << 20;
-/// Every block size is a multiple of this, the unit of direct I/O.
+/// Bytes that every block size is a multiple of: the unit of direct I/O.
 pub const BLOCK_ALIGN: u32 = 4096;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TGBK");
@@ -30,7 +30,7 @@ pub enum Layout {
     Raw = 2,
 }
 
-/// What a block says about itself. Bytes 36 to 59 are reserved and zero.
+/// The header of a block. Bytes 36 to 59 are reserved and zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// How the payload is laid out.
@@ -43,7 +43,7 @@ pub struct Header {
     pub first_vertex: u64,
     /// Arcs stored in this block.
     pub arcs: u32,
-    /// Bytes used after the header; the rest of the block is zero.
+    /// Bytes of the payload, which follows the header; the rest of the block is zero.
     pub payload_bytes: u32,
     /// Entries of the layout's own table: listed vertices (`raw`), segments (`tiles`).
     pub items: u32,
@@ -66,7 +66,7 @@ impl Header {
         put(block, 32, self.items.to_le_bytes());
     }
 
-    /// Reads a header without looking at the checksum; `Err` says what was expected and found.
+    /// Parses a block's header without comparing the checksum; the error says what is wrong with it.
     pub fn read(block: &[u8]) -> Result<Self> {
         let bad = |expected: &str, got: String| {
             Error::new(ErrorKind::Format, "read the block header").expected(expected).got(got)
@@ -100,7 +100,7 @@ impl Header {
     }
 }
 
-/// Writes the checksum of a block of a file with this salt, whose header and payload are in place.
+/// Writes the checksum, salted with `salt`, of a block whose header and payload are in place.
 ///
 /// # Panics
 /// If `block` is shorter than a header.
@@ -109,8 +109,8 @@ pub fn seal(block: &mut [u8], salt: Salt) {
     put(block, CHECKSUM_AT, crc.to_le_bytes());
 }
 
-/// Checks the header and the checksum of block `number` of `file`, all of whose bytes are `block`.
-/// `salt` is the file's: blocks of other files and builds do not match.
+/// Compares the checksum of block `number` of `file`, and returns its header. `block` has all of the
+/// block's bytes; `salt` is the file's: blocks of other files and builds do not match.
 ///
 /// # Errors
 /// [`ErrorKind::Format`] that names the file, the block and its offset.

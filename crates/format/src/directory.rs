@@ -16,7 +16,7 @@ use crate::sink::FileSink;
 
 pub use crate::place::Existing;
 
-/// An opened graph directory.
+/// An opened graph directory: its path and its manifest.
 #[derive(Debug, Clone)]
 pub struct GraphDir {
     path: PathBuf,
@@ -62,17 +62,17 @@ impl GraphDir {
         Building::begin(path, existing, stripes)
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The manifest.
+    /// The graph's manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The manifest's entry of file `name`.
+    /// The manifest's entry of file `name`; [`ErrorKind::Input`] if the graph has no such file.
     pub fn entry(&self, name: &str) -> Result<&FileEntry> {
         self.manifest.files.get(name).ok_or_else(|| {
             let files: Vec<_> = self.manifest.files.keys().map(String::as_str).collect();
@@ -82,8 +82,8 @@ impl GraphDir {
         })
     }
 
-    /// Where the bytes of file `name` are: one path, or one a stripe. Block i is on path i mod n,
-    /// at `(i / n) × block_bytes`.
+    /// The paths that hold file `name`: one, or one for each stripe. Block i is on path i mod n, at
+    /// `(i / n) × block_bytes`.
     pub fn paths(&self, name: &str) -> Result<Vec<PathBuf>> {
         let entry = self.entry(name)?;
         Ok(self.stripes_of(name, entry).into_iter().map(|(path, _)| path).collect())
@@ -153,12 +153,12 @@ impl Building {
         Ok(building)
     }
 
-    /// Where to write flat array `name`.
+    /// The path to write the flat array `name` to.
     pub fn flat(&self, name: &str) -> PathBuf {
         self.places[0].building.join(name)
     }
 
-    /// A sink for file `name` of blocks, rows or features.
+    /// Creates file `name`, of blocks, rows or features, and returns the sink that its blocks go to.
     pub fn sink(&self, name: &str, kind: FileKind, block_bytes: u32) -> Result<FileSink> {
         let dirs = if self.places.len() > 1 { &self.places[1..] } else { &self.places[..] };
         let paths: Vec<_> = dirs.iter().map(|place| place.building.join(name)).collect();
@@ -197,8 +197,8 @@ impl Building {
     }
 }
 
-/// A graph that lacks only its manifest, and may be given more files. Dropped without
-/// [`Self::commit`], it leaves nothing behind.
+/// A graph whose files are written but whose manifest is not, so that files may still be added. Dropped
+/// without [`Self::commit`], it leaves nothing behind.
 #[derive(Debug)]
 pub struct Assembled {
     building: Building,
@@ -206,7 +206,7 @@ pub struct Assembled {
 }
 
 impl Building {
-    /// Says what all that was written makes up.
+    /// Gives the graph a manifest, which describes the files that were written so far.
     pub fn assemble(self, mut manifest: Manifest) -> Assembled {
         manifest.build_id.clone_from(&self.build_id);
         let dir = GraphDir { path: self.places[0].building.clone(), manifest };
@@ -215,12 +215,12 @@ impl Building {
 }
 
 impl Assembled {
-    /// The graph where it is being built. Its stripes are not in the manifest yet.
+    /// The graph, at the path where it is being built. Its stripes are not in the manifest yet.
     pub fn dir(&self) -> &GraphDir {
         &self.dir
     }
 
-    /// Puts the graph in its place with `new` files.
+    /// Enters the files `new` in the manifest and renames the graph into place.
     ///
     /// # Errors
     /// As [`Building::commit`].

@@ -1,8 +1,8 @@
-//! Values of edges beside a rows file: what the files are called.
+//! Names and sizes of the files that hold edges' values beside a rows file.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `edges/SIDE.edges` | u32 (u64 from 2^32 edges on) an arc of `SIDE.rows`: the edge that it is of |
+//! | `edges/SIDE.edges` | u32 (u64 from 2^32 edges on) an arc of `SIDE.rows`: the number of its edge |
 //! | `edges/SIDE.NAME.f32`, `.i64` | a value an arc, in the same order |
 //! | each of these with `.crc32c` | u32 a page: its CRC-32C ([pages](crate::pages)) |
 //! | `edges/NAME.rows`, `.crc` | [feature rows](crate::features), one an edge |
@@ -14,12 +14,12 @@ use std::fmt;
 
 use crate::pages::PAGE_BYTES;
 
-/// Which rows file arcs are of.
+/// One of the two rows files that a graph may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// `out.rows`: rows are sources. Of an undirected graph, both.
+    /// `out.rows`, whose rows are sources, or in an undirected graph both sources and targets.
     Out,
-    /// `in.rows`: rows are targets.
+    /// `in.rows`, whose rows are targets.
     In,
 }
 
@@ -42,7 +42,7 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// Bytes of a value.
+    /// Bytes of one value of this type.
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -60,33 +60,33 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// The folder of all these files.
+/// The folder of a graph directory that holds the files of edges' values.
 pub const FOLDER: &str = "edges";
 
-/// The file that tells each arc's edge.
+/// The name of the file that holds, for each arc, the number of its edge.
 pub fn numbers_file(side: Side) -> String {
     format!("{FOLDER}/{side}.edges")
 }
 
-/// The file of a column of values.
+/// The name of the file that holds, for each arc, the value `name` of its edge.
 pub fn column_file(side: Side, name: &str, kind: ValueType) -> String {
     format!("{FOLDER}/{side}.{name}.{kind}")
 }
 
-/// The entry of the manifest's provenance that says that the times `name` are of vertices.
+/// The key that marks the times `name` as times of vertices, among the manifest's provenance options.
 pub fn node_times_mark(name: &str) -> String {
     format!("{NODE_TIMES}{name}")
 }
 
-/// Before the name in [`node_times_mark`].
+/// The prefix of the keys that [`node_times_mark`] makes.
 pub const NODE_TIMES: &str = "node_times.";
 
-/// The checksums of a column's pages, or of the numbers'.
+/// The name of the file that holds the checksums of the pages of the file `column`.
 pub fn crc_file(column: &str) -> String {
     format!("{column}.crc32c")
 }
 
-/// The bytes that a value of the column `file` may have; `None` for a file that holds no value an arc.
+/// The widths, in bytes, that a value of `file` may have; `None` for a file that holds no value an arc.
 pub fn column_widths(file: &str) -> Option<&'static [usize]> {
     if [Side::Out, Side::In].into_iter().any(|side| file == numbers_file(side)) {
         return Some(&[4, 8]);
@@ -97,12 +97,12 @@ pub fn column_widths(file: &str) -> Option<&'static [usize]> {
     }
 }
 
-/// Bytes of the file with `width` bytes for each of `arcs` arcs: whole pages.
+/// Bytes of a file with `width` bytes for each of `arcs` arcs, rounded up to whole pages.
 pub fn column_bytes(arcs: u64, width: usize) -> u64 {
     arcs.saturating_mul(width as u64).div_ceil(PAGE_BYTES as u64).saturating_mul(PAGE_BYTES as u64)
 }
 
-/// The columns among a graph's files: their names and types, each once.
+/// The name and type of each column of values among a graph's `files`, once even if both sides have it.
 pub fn columns<'a>(files: impl Iterator<Item = &'a str>) -> Vec<(&'a str, ValueType)> {
     let mut columns: Vec<(&str, ValueType)> = Vec::new();
     for file in files {

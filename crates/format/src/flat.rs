@@ -12,10 +12,10 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use crate::manifest::{FileEntry, FileKind};
 
-/// Bytes covered by one checksum.
+/// Bytes of a chunk, which has one checksum.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// An integer (or float) that flat arrays hold.
+/// A type of integers or floats that flat arrays hold.
 pub trait Element: Pod {}
 impl Element for u8 {}
 impl Element for u32 {}
@@ -24,7 +24,7 @@ impl Element for i64 {}
 impl Element for f32 {}
 impl Element for f64 {}
 
-/// Streams an array to a file and checksums it on the way.
+/// A writer of a flat array, which checksums it on the way to its file.
 #[derive(Debug)]
 pub struct FlatWriter {
     out: BufWriter<File>,
@@ -36,7 +36,7 @@ pub struct FlatWriter {
 }
 
 impl FlatWriter {
-    /// Creates the file.
+    /// Creates the file at `path`, or empties the one there.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(|e| Error::io("create", path.display(), e))?;
         let out = BufWriter::with_capacity(CHUNK_BYTES, file);
@@ -44,7 +44,7 @@ impl FlatWriter {
         Ok(Self { out, path, bytes: 0, crc: 0, chunk_crc: 0, chunks: Vec::new() })
     }
 
-    /// Appends `values`.
+    /// Appends `values` to the array.
     pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<()> {
         let mut bytes: &[u8] = bytemuck::cast_slice(values);
         self.out.write_all(bytes).map_err(|e| Error::io("write", self.path.display(), e))?;
@@ -62,7 +62,7 @@ impl FlatWriter {
         Ok(())
     }
 
-    /// Forces the file to the device and tells what the manifest records about it.
+    /// Forces the file to the device (`fsync`) and returns its entry for the manifest.
     pub fn finish(mut self) -> Result<FileEntry> {
         if !self.bytes.is_multiple_of(CHUNK_BYTES as u64) {
             self.chunks.push(self.chunk_crc);
@@ -91,7 +91,7 @@ pub fn read<T: Element>(path: &Path, entry: &FileEntry) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// Reads a whole array and checks every chunk, for readers that map the file.
+/// Checks every chunk of an array, for readers that map its file.
 ///
 /// # Errors
 /// [`ErrorKind::Format`] for an array that is damaged, or another's.
@@ -152,10 +152,10 @@ pub fn check_chunk(chunk: &[u8], path: &Path, entry: &FileEntry, number: u64) ->
         .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it"))
 }
 
-/// How many elements an array has.
+/// The number of elements of the array that `entry` describes.
 ///
 /// # Errors
-/// [`ErrorKind::Format`] if its bytes are no number of them.
+/// [`ErrorKind::Format`] if it is no flat array, or its bytes are no whole number of elements.
 pub fn elements<T: Element>(path: &Path, entry: &FileEntry) -> Result<usize> {
     if entry.kind != FileKind::Flat || !entry.bytes.is_multiple_of(size_of::<T>() as u64) {
         return Err(Error::new(ErrorKind::Format, "read")

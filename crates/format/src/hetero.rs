@@ -20,16 +20,16 @@ const ANOTHERS: &str = "it is of another graph: rebuild the whole";
 /// Vertices of both types of an edge are 32-bit numbers.
 const MOST_VERTICES: u64 = u32::MAX as u64;
 
-/// What a heterogeneous graph consists of.
+/// The manifest of a heterogeneous graph: its types of nodes and edges, and their graphs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeteroManifest {
-    /// [`FORMAT_VERSION`].
+    /// [`FORMAT_VERSION`], or an older one that is still read.
     pub format_version: u32,
     /// The types of nodes, in the user's order.
     pub node_types: Vec<NodeType>,
-    /// The types of edges, in the user's order: a type's place is part of what it draws by.
+    /// The types of edges, in the user's order: a type's index is part of the key of its random draws.
     pub edge_types: Vec<EdgeType>,
-    /// The build ids of all graphs: node types', then edge types'. None in format version 1.
+    /// The build ids of all graphs: node types', then edge types'. Empty in format version 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<String>,
 }
@@ -37,11 +37,11 @@ pub struct HeteroManifest {
 /// A type of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeType {
-    /// Its name.
+    /// The type's name.
     pub name: String,
-    /// Nodes, numbered from 0.
+    /// The number of nodes, which are numbered from 0.
     pub vertices: u64,
-    /// The folder of its graph.
+    /// The folder of the type's graph, inside the heterogeneous graph's.
     pub graph: String,
 }
 
@@ -50,25 +50,25 @@ pub struct NodeType {
 pub struct EdgeType {
     /// The type of nodes that messages come from.
     pub source: String,
-    /// What the edge means.
+    /// The name of the relation that an edge stands for.
     pub relation: String,
     /// The type of nodes that messages go to.
     pub destination: String,
-    /// Edges.
+    /// The number of edges.
     pub edges: u64,
-    /// The folder of its graph.
+    /// The folder of the type's graph, inside the heterogeneous graph's.
     pub graph: String,
 }
 
 impl EdgeType {
-    /// `source relation destination`, for messages.
+    /// The type as messages name it: `source relation destination`.
     pub fn name(&self) -> String {
         format!("{} {} {}", self.source, self.relation, self.destination)
     }
 }
 
 impl HeteroManifest {
-    /// A manifest of this version.
+    /// A manifest of these types in [`FORMAT_VERSION`], without build ids.
     pub fn new(node_types: Vec<NodeType>, edge_types: Vec<EdgeType>) -> Self {
         Self { format_version: FORMAT_VERSION, node_types, edge_types, builds: Vec::new() }
     }
@@ -101,12 +101,12 @@ impl HeteroManifest {
         Ok(manifest)
     }
 
-    /// The place of a node type by name.
+    /// The index of the node type `name`; `None` if there is no such type.
     pub fn node_type(&self, name: &str) -> Option<usize> {
         self.node_types.iter().position(|t| t.name == name)
     }
 
-    /// Of each edge type, the places of its source's and its destination's node types.
+    /// For each edge type, the indices of the node types of its source and its destination.
     ///
     /// # Errors
     /// [`ErrorKind::Format`] for a name that no node type has.
@@ -167,7 +167,7 @@ impl HeteroManifest {
         }
     }
 
-    /// Compares the graphs with what is said of them.
+    /// Compares the manifests of all graphs, in the order of [`graphs`](Self::graphs), with this one.
     ///
     /// # Errors
     /// [`ErrorKind::Format`] for a graph of another size or build.
@@ -210,8 +210,7 @@ impl HeteroBuilding {
     /// Begins a graph at `path`; everything is written to a hidden sibling.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] where something stands at `path` that may not be replaced; what the
-    /// system refuses.
+    /// [`ErrorKind::Input`] where something stands at `path` that may not be replaced; I/O errors.
     pub fn begin(path: &Path, existing: Existing) -> Result<Self> {
         let absolute =
             std::path::absolute(path).map_err(|e| Error::io("create", path.display(), e))?;
@@ -222,7 +221,7 @@ impl HeteroBuilding {
         Ok(Self { place, existing })
     }
 
-    /// Where to build the graphs of the types.
+    /// The folder in which to build the graphs of the types.
     pub fn folder(&self) -> &Path {
         &self.place.building
     }
@@ -230,8 +229,8 @@ impl HeteroBuilding {
     /// Writes `hetero.json` and renames the graph into place.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a manifest that disagrees with itself or with the graphs, and what
-    /// the system refuses; what was there then stays.
+    /// [`ErrorKind::Input`] for a manifest that disagrees with itself or with the graphs; I/O errors.
+    /// What was at the path then stays.
     pub fn commit(self, manifest: &HeteroManifest) -> Result<PathBuf> {
         let path = self.place.path.clone();
         manifest.validate().map_err(|got| {

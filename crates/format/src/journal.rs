@@ -1,8 +1,8 @@
 //! The journal of an addition: what is left to do once new files of a graph are complete.
 //!
-//! Several files and the manifest cannot be renamed in one step. So the renames are written down
-//! first, in `adding.json`, and renaming that file into place is what commits the addition: whoever
-//! opens the graph afterwards finishes what is left. Every step can be done twice.
+//! Several files and the manifest cannot be renamed in one step. So the renames are written down first,
+//! in `adding.json`, and renaming that file into place is what commits the addition: the next process
+//! that opens the graph finishes what is left. Every step can be done twice.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

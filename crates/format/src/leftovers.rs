@@ -1,4 +1,4 @@
-//! What killed builds left beside a graph's place, and stripes that no graph has any more.
+//! Removal of what killed builds left beside a graph's place, and of stripes that no graph has any more.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::manifest::Manifest;
 use crate::place::Place;
 
-/// In every stripe, the build that it belongs to.
+/// The file in every stripe that holds the id of the build that it belongs to.
 pub(crate) const BUILD_ID: &str = "build_id";
 
-/// Removes what killed builds of `place` left beside it, with the stripes that belong to it. What
-/// cannot be removed stays.
+/// Removes what killed builds left beside `place`, stripes included; a graph that one had moved aside
+/// goes back. What cannot be removed stays.
 pub(crate) fn remove_leftovers(place: &Place) {
     for leftover in unlocked(place, "old") {
         // Killed between two renames, where the file system cannot exchange names.
@@ -46,8 +46,9 @@ fn unlocked(place: &Place, role: &str) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).filter(free).collect()
 }
 
-/// Removes a directory that nobody can open as a graph any more, and its stripes if manifests, its own
-/// or those of the graphs in it, say where they are.
+/// Removes a directory that is not, or no longer, at a graph's path, and the stripes that its manifest,
+/// or those of the graphs in it, name. Best effort: what cannot be removed stays, and no error is
+/// returned.
 pub(crate) fn remove_whole(directory: &Path) {
     let parts = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     for graph in parts.chain([directory.to_owned()]) {

@@ -12,8 +12,8 @@ use crate::sink::BlockSink;
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Streams bytes at ascending offsets to a sink of blocks, and the checksum of every page to a flat
-/// file. Bytes between them are zero. Holds one block.
+/// A writer of a file of pages: streams bytes at ascending offsets to a sink of blocks, and the checksum
+/// of every page to a flat file. Bytes never written are zero. Holds one block.
 #[derive(Debug)]
 pub struct PageWriter<S> {
     sink: S,
@@ -24,7 +24,7 @@ pub struct PageWriter<S> {
 }
 
 impl<S: BlockSink> PageWriter<S> {
-    /// A writer of blocks of `block_bytes`, whole pages.
+    /// A writer of blocks of `block_bytes` (whole pages) to `sink`, and of checksums to `crcs`.
     pub fn new(block_bytes: u32, sink: S, crcs: FlatWriter) -> Self {
         Self { sink, crcs, block: vec![0; block_bytes as usize], blocks: 0 }
     }
@@ -45,8 +45,8 @@ impl<S: BlockSink> PageWriter<S> {
         Ok(())
     }
 
-    /// Ends a file of `bytes` bytes, whole pages; the sink, and what the manifest records about the
-    /// checksums.
+    /// Ends the file at `bytes` bytes, whole pages; returns the sink, and the manifest's entry of the
+    /// file of checksums.
     pub fn finish(mut self, bytes: u64) -> Result<(S, FileEntry)> {
         let size = self.block.len();
         while bytes - self.blocks * size as u64 > size as u64 {
@@ -70,7 +70,7 @@ impl<S: BlockSink> PageWriter<S> {
     }
 }
 
-/// Checks page `number` of `file` against the checksums of all its pages.
+/// Checks page `number` of `file` against `crcs`, the checksums of all its pages.
 ///
 /// # Errors
 /// [`ErrorKind::Format`] that names the file, the page and its offset.

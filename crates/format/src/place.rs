@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// The file that makes a directory a graph.
+/// The name of the file that makes a directory a graph.
 pub const MANIFEST: &str = "manifest.json";
-/// The file that makes a directory a heterogeneous graph.
+/// The name of the file that makes a directory a heterogeneous graph.
 pub const HETERO: &str = "hetero.json";
 
-/// What to do with a graph that is already there.
+/// What to do with a graph, or a file of one, that is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// Keep it and fail.

@@ -9,7 +9,7 @@
 pub struct Salt(u32);
 
 impl Salt {
-    /// That of files which belong to no build, and of graphs of format version 1: it changes nothing.
+    /// The salt of files of no build, and of graphs of format version 1: it changes no checksum.
     pub const NONE: Self = Self(0);
 
     /// The salt of `file` (its name in the manifest) of the build `build_id`: the CRC-32C of

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// The version that this crate writes. It reads version 1 too, whose checksums have no salt.
+/// The format version that this crate writes. It reads version 1 too, whose checksums have no salt.
 pub const FORMAT_VERSION: u32 = 2;
 /// The first version whose blocks and pages of rows have salted checksums.
 pub(crate) const SALTED_VERSION: u32 = 2;

@@ -10,14 +10,14 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use crate::manifest::{FileEntry, FileKind};
 use crate::salt::Salt;
 
-/// Takes finished blocks in the order of their numbers.
+/// A receiver of finished blocks, which come in the order of their numbers.
 ///
 /// All blocks have one size, except that the last may be shorter.
 pub trait BlockSink {
     /// Takes the next block.
     fn put(&mut self, block: &[u8]) -> Result<()>;
 
-    /// What checksums of its blocks and pages are salted with.
+    /// The salt of the checksums of the blocks and pages that the sink receives.
     fn salt(&self) -> Salt {
         Salt::NONE
     }
@@ -26,7 +26,7 @@ pub trait BlockSink {
 /// How much is written to a stripe between two advices to the kernel to drop it from memory.
 const ADVICE_BYTES: u64 = 32 << 20;
 
-/// Writes block i to stripe i mod n at `(i / n) × block_bytes`.
+/// A sink that writes a file: block i to stripe i mod n, at `(i / n) × block_bytes`.
 ///
 /// Written bytes are soon pushed out of the page cache: advising `DONTNEED` starts the writeback of
 /// dirty pages, and drops them when it is given again after the next 32 MiB.
@@ -50,20 +50,20 @@ struct Stripe {
 }
 
 impl FileSink {
-    /// Creates one file a stripe; `paths` has one path when the file is not striped.
+    /// Creates one file for each stripe; `paths` has one path when the file is not striped.
     pub fn create(paths: &[PathBuf], kind: FileKind, block_bytes: u32) -> Result<Self> {
         let stripes = paths.iter().map(|path| Stripe::create(path)).collect::<Result<Vec<_>>>()?;
         let salt = Salt::NONE;
         Ok(Self { stripes, kind, salt, block_bytes, blocks: 0, bytes: 0, crc: 0 })
     }
 
-    /// The same file, whose blocks and pages are those of one build.
+    /// The same sink, with the salt of a build's file.
     #[must_use]
     pub fn salted(self, salt: Salt) -> Self {
         Self { salt, ..self }
     }
 
-    /// Forces everything to the device and tells what the manifest records about the file.
+    /// Forces the file to the device (`fsync`) and returns its entry for the manifest.
     pub fn finish(self) -> Result<FileEntry> {
         for stripe in &self.stripes {
             let sync = |e| Error::io("write", stripe.path.display(), e);
@@ -126,7 +126,7 @@ impl Stripe {
     }
 }
 
-/// Keeps the blocks in memory: tests, and graphs that never reach a disk.
+/// A sink that keeps the blocks in memory: for tests, and for graphs that never reach a disk.
 #[derive(Debug, Clone, Default)]
 pub struct VecSink {
     /// The blocks, in order.

@@ -19,7 +19,7 @@ use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
 use crate::rows::{PAGE_BYTES, check_page};
 use crate::salt::Salt;
 
-/// What [`verify`] read and found.
+/// The report of [`verify`]: what it read, and the damage that it found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files read, the manifest included.
@@ -28,18 +28,18 @@ pub struct Report {
     pub blocks: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// What is damaged, in file order; empty if nothing is.
+    /// The damaged places, in file order; empty if nothing is damaged.
     pub damage: Vec<Damage>,
 }
 
-/// A damaged place.
+/// A damaged place in a file of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file's name in the graph.
     pub file: String,
     /// The block (or chunk, if flat) that is damaged; 0 if it is the file as a whole.
     pub block: u64,
-    /// The damaged block's, chunk's or page's offset in the file.
+    /// The byte of the file at which the damaged block, chunk or page begins.
     pub offset: u64,
     /// What was expected and what was found.
     pub what: String,

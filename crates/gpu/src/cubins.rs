@@ -24,7 +24,7 @@ pub fn folder() -> Option<PathBuf> {
     })
 }
 
-/// The machine code of `source`, from the cache in `folder`, or else from the compiler and then cached.
+/// The machine code of `source`: read from the cache in `folder`, or else compiled and then cached.
 /// `name` is what messages and the cached file are called by.
 ///
 /// # Errors

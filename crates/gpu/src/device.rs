@@ -22,9 +22,9 @@ const MINOR: c_int = 76;
 /// A GPU architecture that machine code is compiled for: `sm_90` is compute capability 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Architecture {
-    /// The compute capability's first number.
+    /// The major number of the compute capability: 9 in 9.0.
     pub major: u32,
-    /// The compute capability's second number.
+    /// The minor number of the compute capability: 0 in 9.0.
     pub minor: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The driver's functions. Types and names as in CUDA's driver API reference; handles are opaque pointers.
+//! The driver's functions, with types and names of CUDA's driver API reference; handles are opaque.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -75,7 +75,7 @@ impl From<Error> for Refused {
 }
 
 impl GreenContext {
-    /// A context of at most `most` multiprocessors: the largest group of that size that the device sets apart.
+    /// A context of at most `most` multiprocessors: the largest such group that the device sets apart.
     pub fn new(device: &Device, most: u32) -> Result<Self, Refused> {
         let functions = functions()?;
         let mut group = divide(device, functions, most)?;

@@ -79,7 +79,7 @@ impl<T: Shared> Parameter for T {}
 impl Parameter for u32 {}
 impl<T> Parameter for DevicePtr<T> {}
 
-/// How many thread blocks a launch has, and how many threads each of them.
+/// The grid of a launch: how many thread blocks it has, and how many threads each of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
     /// The number of thread blocks; a launch of 0 does nothing.
@@ -96,7 +96,7 @@ impl Grid {
 }
 
 impl Kernel {
-    /// How many thread blocks of `threads` the whole device runs at once.
+    /// How many thread blocks of `threads` threads the whole device runs at once.
     ///
     /// # Errors
     /// Any error of the driver.

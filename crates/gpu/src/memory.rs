@@ -141,7 +141,7 @@ fn no_room(device: &Device, bytes: u64) -> Error {
     }
 }
 
-/// Values in device memory that somebody else owns: a [`DeviceBuf`], or PyTorch's allocator.
+/// A view of values in device memory that somebody else owns: a [`DeviceBuf`], or PyTorch's allocator.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceView<T> {
     start: DevicePtr<T>,
@@ -150,7 +150,8 @@ pub struct DeviceView<T> {
 
 impl<T: Pod> DeviceView<T> {
     /// The `len` values from `start` on. The caller keeps the memory until all work that uses the view
-    /// has ended; a wrong pointer is an error of the device at the next call, out of reach of host memory.
+    /// has ended; a wrong pointer is an error of the device at the next call, out of reach of host
+    /// memory.
     pub fn at(start: DevicePtr<T>, len: usize) -> Self {
         Self { start, len }
     }

@@ -62,7 +62,7 @@ impl Compiler {
         Ok(Self { functions, version })
     }
 
-    /// The compiler's version, major and minor.
+    /// The compiler's version: its major and its minor number.
     pub fn version(&self) -> (i32, i32) {
         self.version
     }

@@ -19,7 +19,8 @@ use crate::{Device, DevicePtr};
 /// Usable by every context, and readable by kernels at an address of its own.
 const PORTABLE_AND_MAPPED: u32 = 3;
 
-/// Pinned (page-locked) host memory, as buffers that read engines fill and the GPU copies from.
+/// The allocator of pinned (page-locked) host memory: of buffers that read engines fill and the GPU
+/// copies from.
 #[derive(Debug)]
 pub struct PinnedPool;
 
@@ -29,8 +30,8 @@ const REGISTERED_BYTES: usize = 16 << 20;
 const THREADS: usize = 8;
 
 impl PinnedPool {
-    /// `count` zeroed, page-aligned buffers of `len` bytes, rounded up to pages. The memory is unlocked
-    /// when the last of them drops, or part by part.
+    /// `count` zeroed, page-aligned buffers of `len` bytes, rounded up to pages. They share memory,
+    /// which is unlocked when the last of them drops, or in parts as each part's last one does.
     ///
     /// # Errors
     /// The system does not lock so much memory.

@@ -26,8 +26,8 @@ impl StagingBuffer {
         buffers.map(|bytes| Ok(Self { stream: Stream::new(device)?, bytes })).collect()
     }
 
-    /// Starts copying `values` of `from` to this buffer. Work of other streams that writes them has ended
-    /// before.
+    /// Starts copying `values` of `from` to this buffer. Work of other streams that writes them has
+    /// ended before.
     ///
     /// # Errors
     /// Any error of the driver.

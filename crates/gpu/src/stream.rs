@@ -43,8 +43,8 @@ impl Stream {
         Self::with_priority(device, greatest_priority(device)?)
     }
 
-    /// A stream like one of [`urgent`](Self::urgent), whose kernels run on at most `most` multiprocessors
-    /// and leave the others alone; where the driver or the GPU cannot do that, the reason in words.
+    /// A stream like one of [`urgent`](Self::urgent), whose kernels run on at most `most`
+    /// multiprocessors and leave the others alone; the inner `Err` says why that cannot be had here.
     ///
     /// # Errors
     /// Fewer than the GPU sets apart, any error of the driver.
@@ -162,8 +162,8 @@ impl Stream {
         Ok(values)
     }
 
-    /// Starts copying the first `len` bytes of each buffer of `from` to `to`, one after the other from its
-    /// byte `at` on; `event` happens when they are copied.
+    /// Starts copying the first `len` bytes of each buffer of `from` to `to`, one after the other from
+    /// its byte `at` on; `event` happens when they are copied.
     ///
     /// Buffers that lie side by side in memory go in one copy: a link gives more to larger ones.
     ///

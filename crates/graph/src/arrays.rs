@@ -1,4 +1,4 @@
-//! Array files, read by all threads.
+//! Reading whole array files (numbers in checksummed chunks) with all of the graph's threads.
 
 use tiergraph_core::Result;
 use tiergraph_format::flat::{CHUNK_BYTES, Element, elements, read_chunk_to};
@@ -7,7 +7,7 @@ use tiergraph_mem::zeroed_vec;
 use crate::Graph;
 
 impl Graph {
-    /// All of an array, each chunk checked.
+    /// Reads the whole array file `name`, comparing each chunk with its checksum.
     pub(crate) fn read_array<T: Element + Send>(&self, name: &str) -> Result<Vec<T>> {
         let (path, entry) = (self.dir().path().join(name), self.dir().entry(name)?);
         let mut values = zeroed_vec(elements::<T>(&path, entry)?);

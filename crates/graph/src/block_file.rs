@@ -1,4 +1,4 @@
-//! Files of blocks, as passes over a device's memory name them.
+//! The block files that passes on a device read whole: their sizes, requests, salts and errors.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,16 +12,16 @@ use tiergraph_io::pipeline::Request;
 
 use crate::{Direction, Graph};
 
-/// A file of blocks that passes read whole.
+/// The name of a block file that passes on a device read whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockFile {
-    /// `tiles.blocks`.
+    /// `tiles.blocks`: the packed tiles of the adjacency.
     Tiles,
-    /// `out.blocks` or `in.blocks`; of an undirected graph, `out.blocks` either way.
+    /// `out.blocks` or `in.blocks`: plain ids. An undirected graph has only `out.blocks`.
     Raw(Direction),
 }
 
-/// A file of blocks of one graph, as [`Graph::blocks`] gives it.
+/// A view of one block file of a graph, made by [`Graph::blocks`].
 #[derive(Clone, Copy)]
 pub struct Blocks<'g> {
     graph: &'g Graph,
@@ -29,14 +29,14 @@ pub struct Blocks<'g> {
 }
 
 impl Graph {
-    /// The blocks of `file`, for passes over a device's memory.
+    /// A view of the block file `file`, for passes on a device; nothing is read yet.
     pub fn blocks(&self, file: BlockFile) -> Blocks<'_> {
         Blocks { graph: self, file }
     }
 }
 
 impl Blocks<'_> {
-    /// How many blocks a file has.
+    /// The number of blocks in the file.
     ///
     /// # Errors
     /// The graph has no such file.
@@ -45,8 +45,8 @@ impl Blocks<'_> {
         Ok(self.graph.dir().entry(&name)?.blocks as u32)
     }
 
-    /// The requests of whole `blocks` of a file, for workers that a device's consumers have. The device
-    /// checks what it gets, so that these blocks are never taken for ones that the CPU has checked.
+    /// Read requests for whole `blocks`, by number, for a pass on a device. The device compares
+    /// checksums itself: the requests' cache keys are not those of blocks that the CPU has checked.
     ///
     /// # Errors
     /// The graph has no such file.
@@ -65,7 +65,7 @@ impl Blocks<'_> {
         Ok(blocks.iter().map(request).collect())
     }
 
-    /// What the checksums of a file's blocks are salted with.
+    /// The salt that the checksums of the file's blocks are computed with.
     ///
     /// # Errors
     /// The graph has no such file.
@@ -89,7 +89,7 @@ impl Blocks<'_> {
         })
     }
 
-    /// The error of a block that arrived damaged, from reading it again.
+    /// The error of a `block` that the device found damaged; reads it again to see if the file is.
     pub fn damaged(self, block: u32) -> Error {
         let read = || -> Result<Error> {
             let (_, name) = self.find()?;

@@ -1,26 +1,26 @@
-//! How many arcs vertices have.
+//! The out-degrees and in-degrees of a graph's vertices, read from its degree files.
 
 use tiergraph_core::Result;
 use tiergraph_format::flat;
 
 use crate::{Direction, Graph};
 
-/// The degrees of a graph's vertices, as [`Graph::degrees`] gives them.
+/// A view of the degrees of a graph's vertices, made by [`Graph::degrees`]; its methods read files.
 #[derive(Clone, Copy)]
 pub struct Degrees<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// How many arcs vertices have.
+    /// A view of the vertices' degrees; nothing is read yet.
     pub fn degrees(&self) -> Degrees<'_> {
         Degrees { graph: self }
     }
 }
 
 impl Degrees<'_> {
-    /// No vertex from this one on has an arc: in degree order, where isolated vertices come last,
-    /// far fewer than all (almost half of an R-MAT graph's are isolated).
+    /// The end of the vertices with arcs: none from this one on has any. In degree order, where isolated
+    /// vertices come last, it is far below |V| (almost half of an R-MAT graph's are isolated).
     ///
     /// # Errors
     /// Degrees that cannot be read, or are damaged.
@@ -37,13 +37,13 @@ impl Degrees<'_> {
         Ok(*self.graph.vertices_with_arcs.get_or_init(|| outgoing.max(incoming)))
     }
 
-    /// Degrees in the graph's order. In an undirected graph both directions are one.
+    /// The degree of every vertex in `direction`, in the graph's order; undirected graphs have only one.
     pub fn of(self, direction: Direction) -> Result<Vec<u32>> {
         self.graph.read_array(&self.file(direction))
     }
 
-    /// Vertices by the number of binary digits of their degrees: place 0 counts degree 0, place i
-    /// those of 2^(i - 1) to 2^i - 1. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
+    /// A histogram of degrees: element 0 counts the vertices of degree 0, element i those of degrees
+    /// 2^(i - 1) to 2^i - 1. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
     ///
     /// # Errors
     /// As [`Self::vertices_with_arcs`].

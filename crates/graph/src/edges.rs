@@ -1,4 +1,4 @@
-//! Values of edges: columns in the order of arcs, and features by the edges' numbers.
+//! Data of edges: columns with a value for each arc, and feature rows by edge number.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,10 +16,10 @@ use tiergraph_mem::Reservation;
 
 use crate::{Direction, Features, Graph, PageReader};
 
-/// Pages that are asked for at a time where a whole column is read.
+/// Pages requested at a time while a whole column is read.
 const PAGES_AT_ONCE: u64 = 1 << 16;
 
-/// A value for each arc of a rows file, in the order of arcs, in pages that are read alone.
+/// An opened column: a value for each arc, in the order of arcs in a `*.rows` file, in pages.
 ///
 /// Resident: 4 bytes a page.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct ArcColumn {
 }
 
 impl ArcColumn {
-    /// The file's name in the graph.
+    /// The column's file name, relative to the graph's directory.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -48,23 +48,23 @@ impl ArcColumn {
         self.width
     }
 
-    /// Bytes of all values.
+    /// Bytes of the values of all arcs.
     pub fn bytes(&self) -> u64 {
         self.arcs * self.width as u64
     }
 
-    /// Values of a page.
+    /// The number of values on a page.
     pub fn per_page(&self) -> u64 {
         (PAGE_BYTES / self.width) as u64
     }
 
-    /// The pages that the values of `arcs` are on.
+    /// The range of pages that hold the values of the arcs numbered `arcs`.
     pub fn pages(&self, arcs: Range<u64>) -> Range<u64> {
         let begin = arcs.start / self.per_page();
         begin..if arcs.is_empty() { begin } else { (arcs.end - 1) / self.per_page() + 1 }
     }
 
-    /// Checks a page that was just read.
+    /// Compares a page that was just read with its checksum.
     ///
     /// # Errors
     /// [`ErrorKind::Format`] that names the file, the page and its offset.
@@ -73,7 +73,7 @@ impl ArcColumn {
     }
 }
 
-/// Opens every column that the manifest names.
+/// Opens the file of every column, and of edge numbers, that the manifest names; by file name.
 pub(crate) fn open_columns(
     dir: &GraphDir,
     files: &mut FileSet,
@@ -85,17 +85,17 @@ pub(crate) fn open_columns(
         .collect()
 }
 
-/// The edge of every arc of a rows file, by the arc's number.
+/// The number of the edge that each arc of a `*.rows` file comes from, held in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EdgeNumbers {
-    /// Fewer than 2³² edges.
+    /// Numbers of 32 bits: the graph has fewer than 2³² edges.
     Narrow(Vec<u32>),
-    /// More.
+    /// Numbers of 64 bits.
     Wide(Vec<u64>),
 }
 
 impl EdgeNumbers {
-    /// The edge of an arc.
+    /// The number of the edge that arc number `arc` comes from.
     ///
     /// # Panics
     /// When there is no such arc.
@@ -108,40 +108,44 @@ impl EdgeNumbers {
     }
 }
 
-/// The values and features of a graph's edges, as [`Graph::edge_values`] gives them.
+/// A view of the data stored for a graph's edges, made by [`Graph::edge_values`]: *columns* (a weight or
+/// time for each arc), edge numbers, and *features* (a row of floats for each edge).
+///
+/// It holds nothing: methods open files or read them when called. Edges are numbered from 0 in the order
+/// in which the user gave them with their values; both arcs of an undirected edge have its number.
 #[derive(Clone, Copy)]
 pub struct EdgeValues<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// Weights, times, features and numbers of edges, as far as they are stored.
+    /// A view of the stored columns, edge numbers and features of edges; nothing is read yet.
     pub fn edge_values(&self) -> EdgeValues<'_> {
         EdgeValues { graph: self }
     }
 }
 
 impl<'g> EdgeValues<'g> {
-    /// The columns of values that the edges have, by name.
+    /// The name and type of each stored column.
     pub fn columns(self) -> Vec<(&'g str, ValueType)> {
         columns(self.graph.manifest().files.keys().map(String::as_str))
     }
 
-    /// The names of the edges' features, ascending.
+    /// The names of the stored edge features, ascending.
     pub fn feature_names(self) -> impl Iterator<Item = &'g str> {
         self.graph.manifest().edge_features.keys().map(String::as_str)
     }
 
-    /// Whether it is known which of the user's edges arcs are of.
+    /// Whether the edge number of each arc of the rows in this direction is stored.
     pub fn has_numbers(self, direction: Direction) -> bool {
         self.graph.manifest().files.contains_key(&numbers_file(self.side(direction)))
     }
 
-    /// The edges of the arcs of rows in this direction; `None` where they are not stored. Reserves
-    /// their checksums.
+    /// Opens the column of edge numbers of the arcs of rows in this direction, and reserves its
+    /// checksums; `None` where no numbers are stored.
     ///
     /// # Errors
-    /// What reading gives; [`ErrorKind::Format`] for damage.
+    /// Errors of reading; [`ErrorKind::Format`] for damage.
     pub fn number_column(self, direction: Direction) -> Result<Option<ArcColumn>> {
         if !self.has_numbers(direction) {
             return Ok(None);
@@ -152,10 +156,10 @@ impl<'g> EdgeValues<'g> {
         self.open_column(&file, if wide { 8 } else { 4 }).map(Some)
     }
 
-    /// The column `name` of the arcs of rows in this direction. Reserves its checksums.
+    /// Opens the column `name` of the arcs of rows in this direction, and reserves its checksums.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] where the graph has no such column; what reading gives.
+    /// [`ErrorKind::Input`] where the graph has no such column; errors of reading.
     pub fn column(self, direction: Direction, name: &str, kind: ValueType) -> Result<ArcColumn> {
         let file = column_file(self.side(direction), name, kind);
         if self.graph.manifest().files.contains_key(&file) {
@@ -166,10 +170,10 @@ impl<'g> EdgeValues<'g> {
         Err(self.no_values(&format!("{kind} column"), name, names))
     }
 
-    /// Reads a whole column into `values`, as it is stored. The caller reserves their memory.
+    /// Reads a whole column into `values`, in the bytes of the file. The caller reserves their memory.
     ///
     /// # Errors
-    /// What reading gives; [`ErrorKind::Format`] for damage.
+    /// Errors of reading; [`ErrorKind::Format`] for damage.
     ///
     /// # Panics
     /// When `values` has not [`ArcColumn::bytes`].
@@ -195,10 +199,11 @@ impl<'g> EdgeValues<'g> {
         Ok(())
     }
 
-    /// All of [`arc_numbers`](Self::arc_numbers). The caller reserves their memory.
+    /// Reads the edge numbers of all arcs of rows in this direction, 4 or 8 bytes an arc; `None` where
+    /// none are stored. The caller reserves their memory.
     ///
     /// # Errors
-    /// As [`arc_numbers`](Self::arc_numbers).
+    /// Those of [`number_column`](Self::number_column).
     pub fn numbers(self, direction: Direction) -> Result<Option<EdgeNumbers>> {
         let Some(column) = self.number_column(direction)? else { return Ok(None) };
         Ok(Some(match column.width {
@@ -211,20 +216,20 @@ impl<'g> EdgeValues<'g> {
     /// caller reserves its memory: 4 bytes an arc.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] where the graph has no such column; what reading gives.
+    /// [`ErrorKind::Input`] where the graph has no such column; errors of reading.
     pub fn floats(self, direction: Direction, name: &str) -> Result<Vec<f32>> {
         self.values(&self.column(direction, name, ValueType::F32)?)
     }
 
-    /// As [`edge_floats`](Self::edge_floats), of 64-bit integers.
+    /// Reads the column `name` of 64-bit integers, in the order of the arcs of rows in this direction.
     ///
     /// # Errors
-    /// As [`edge_floats`](Self::edge_floats).
+    /// Those of [`floats`](Self::floats).
     pub fn integers(self, direction: Direction, name: &str) -> Result<Vec<i64>> {
         self.values(&self.column(direction, name, ValueType::I64)?)
     }
 
-    /// The features `name` of edges, whose rows are by the edges' numbers.
+    /// The edge features `name`: row e is edge number e's. The first call reads their resident part.
     ///
     /// # Errors
     /// As [`crate::FeatureSet::get`].
@@ -253,7 +258,7 @@ impl<'g> EdgeValues<'g> {
         Ok(values)
     }
 
-    /// The rows file that a direction is read from.
+    /// Which of the graph's `*.rows` files holds the arcs of `direction`.
     fn side(self, direction: Direction) -> Side {
         match direction {
             Direction::In if self.graph.manifest().directed => Side::In,

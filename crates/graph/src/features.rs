@@ -1,5 +1,5 @@
-//! Feature rows of an opened graph: where each vertex's row is, whether its pages are sound, and
-//! what it says.
+//! Feature rows of an opened graph: where each vertex's row lies, whether its pages are intact, and its
+//! values as floats.
 //!
 //! A sampler asks [`Features::pages`] what to read of [`Features::file`], checks each page that it
 //! read by [`Features::check_page`], and turns a row's bytes into floats by [`Features::decode`].
@@ -20,10 +20,10 @@ use tiergraph_mem::Reservation;
 
 use crate::{Graph, PageReader};
 
-/// Pages that [`FeatureSet::read`] holds at a time.
+/// Pages that [`FeatureSet::read`] holds in memory at a time.
 const PAGES_AT_ONCE: usize = 1 << 10;
 
-/// A file of feature rows, opened; its resident part is read when somebody first asks.
+/// An opened file of feature rows; the first `get` reads its checksums and row numbers.
 #[derive(Debug)]
 pub(crate) struct FeaturesFile {
     pub(crate) name: String,
@@ -60,7 +60,7 @@ impl FeaturesFile {
         Ok(Self { name: name.into(), files, entry: *entry, file, loaded: OnceLock::new() })
     }
 
-    /// The features; the first call reads and reserves their resident part.
+    /// The features in this file; the first call reads their resident part and reserves its memory.
     pub(crate) fn get(&self, graph: &Graph) -> Result<&Features> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
@@ -70,7 +70,7 @@ impl FeaturesFile {
     }
 }
 
-/// The features of a graph's vertices, of one name.
+/// Opened features of one name, of vertices or edges: the rows' layout and checksums, not the rows.
 ///
 /// Resident: 4 bytes a page of the file, and 4 a vertex where rows are in an order of their own.
 #[derive(Debug)]
@@ -80,23 +80,23 @@ pub struct Features {
     entry: FeaturesEntry,
     file: FileId,
     crcs: Vec<u32>,
-    /// The row of each vertex, where rows are not in the vertices' order.
+    /// The row of each vertex, where rows have an order of their own.
     ids: Option<Vec<u32>>,
     _held: Reservation,
 }
 
 impl Features {
-    /// Values of a row.
+    /// The number of values in a row.
     pub fn dim(&self) -> usize {
         self.entry.layout.dim()
     }
 
-    /// How a value is stored.
+    /// The type in which a value is stored.
     pub fn dtype(&self) -> FeatureType {
         self.entry.layout.dtype()
     }
 
-    /// Bytes of a row.
+    /// Bytes of the values of a row.
     pub fn row_bytes(&self) -> usize {
         self.entry.layout.row_bytes()
     }
@@ -112,28 +112,28 @@ impl Features {
         self.entry.layout.rows_per_page()
     }
 
-    /// Rows.
+    /// The number of rows: one for each vertex or edge.
     pub fn rows(&self) -> u64 {
         self.entry.rows
     }
 
-    /// The file of the rows, among [`EnginePool::files`](tiergraph_io::EnginePool::files). A read of it must stay inside one block
-    /// (`block_bytes` of the manifest) where the graph is striped.
+    /// The file of the rows, an index into [`EnginePool::files`](tiergraph_io::EnginePool::files). A
+    /// read must stay inside one block (`block_bytes` of the manifest) where the graph is striped.
     pub fn file(&self) -> FileId {
         self.file
     }
 
-    /// Pages of the file.
+    /// The number of 4 KiB pages in the file.
     pub fn page_count(&self) -> u64 {
         self.crcs.len() as u64
     }
 
-    /// Whether rows are in an order of their own, and not in the vertices'.
+    /// Whether rows are stored in an order of their own, not in that of the vertices.
     pub fn is_reordered(&self) -> bool {
         self.ids.is_some()
     }
 
-    /// The row of a vertex (in the graph's order).
+    /// The number of the row of `vertex` (in the graph's order).
     ///
     /// # Panics
     /// If rows are re-ordered and the graph has no such vertex.
@@ -145,24 +145,24 @@ impl Features {
         }
     }
 
-    /// Where a vertex's row begins in the file.
+    /// The byte offset in the file at which the row of `vertex` begins.
     #[inline]
     pub fn offset(&self, vertex: u32) -> u64 {
         self.entry.layout.offset(self.row(vertex))
     }
 
-    /// The pages that a vertex's row is on: page p is 4 KiB at p × 4096.
+    /// The pages that the row of `vertex` lies on; page p is the 4 KiB at byte p × 4096.
     #[inline]
     pub fn page_span(&self, vertex: u32) -> Range<u64> {
         self.entry.layout.pages(self.row(vertex))
     }
 
-    /// Pages of the file.
+    /// The number of 4 KiB pages in the file, as [`page_count`](Self::page_count) counts them.
     pub fn pages(&self) -> u64 {
         self.crcs.len() as u64
     }
 
-    /// Checks a page that was just read.
+    /// Compares a page that was just read with its checksum.
     ///
     /// # Errors
     /// [`ErrorKind::Format`] that names the file, the page and its offset.
@@ -199,7 +199,7 @@ impl Features {
     }
 }
 
-/// Refuses a map from vertices to rows that leads outside the file.
+/// Refuses row numbers of vertices that lie past the file's last row.
 fn check_rows(ids: Option<&[u32]>, rows: u64, file: &str) -> Result<()> {
     let outside = |&row: &u32| u64::from(row) >= rows;
     match ids.and_then(|ids| ids.iter().copied().find(outside)) {
@@ -211,26 +211,26 @@ fn check_rows(ids: Option<&[u32]>, rows: u64, file: &str) -> Result<()> {
     }
 }
 
-/// The features of a graph's vertices by name, as [`Graph::features`] gives them.
+/// A view of all features of a graph's vertices, by name, made by [`Graph::features`].
 #[derive(Clone, Copy)]
 pub struct FeatureSet<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// The features that are stored with the vertices.
+    /// A view of the features of the vertices; nothing is read yet.
     pub fn features(&self) -> FeatureSet<'_> {
         FeatureSet { graph: self }
     }
 }
 
 impl<'g> FeatureSet<'g> {
-    /// The names of the graph's features, ascending.
+    /// The names of the vertices' features, ascending.
     pub fn names(self) -> impl Iterator<Item = &'g str> {
         self.graph.feature_files.iter().map(|of| of.name.as_str())
     }
 
-    /// The features `name`. The first call reads and reserves their resident part.
+    /// Opens the features `name`. The first call reads their resident part and reserves its memory.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] where the graph has none of that name, [`ErrorKind::Budget`] where the
@@ -254,8 +254,8 @@ impl<'g> FeatureSet<'g> {
         }
     }
 
-    /// The values of `vertices` (in the graph's order, in any sequence, repeated or not), one row of
-    /// [`Features::dim`] after the other.
+    /// Reads the feature rows of `vertices` (in the graph's order, in any sequence, repeated or not):
+    /// one row of [`Features::dim`] floats after the other.
     ///
     /// Reads each page once for every 4 MiB of pages, checks it, and keeps nothing.
     ///
@@ -291,7 +291,7 @@ impl<'g> FeatureSet<'g> {
         Ok(values)
     }
 
-    /// Every page that some of `vertices` have a part of their row on.
+    /// Reads and checks every page that a row of `vertices` lies on, by page number.
     fn read_feature_pages(
         reader: &mut PageReader,
         features: &Features,

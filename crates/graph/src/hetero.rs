@@ -1,4 +1,4 @@
-//! An opened heterogeneous graph: the graphs of its types under one budget.
+//! An opened heterogeneous graph: a graph for each node type and edge type, under one budget.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use tiergraph_format::hetero::HeteroManifest;
 
 use crate::{Graph, OpenOptions};
 
-/// A graph with types of nodes and of edges. All its graphs share one budget, and an engine of any
-/// of them reads the files of all.
+/// An opened heterogeneous graph: a [`Graph`] for each node type and each edge type. They share one
+/// memory budget, and an engine of any of them reads the files of all.
 pub struct HeteroGraph {
     manifest: HeteroManifest,
     ends: Vec<(usize, usize)>,
@@ -18,11 +18,11 @@ pub struct HeteroGraph {
 }
 
 impl HeteroGraph {
-    /// Opens the graph at `path`; `cancel` stops what is read of it.
+    /// Opens the heterogeneous graph at `path`; `cancel` stops passes and reads over any of its graphs.
     ///
     /// # Errors
-    /// As [`Graph::open`], for any of its graphs; [`ErrorKind::Format`] for graphs that are not of
-    /// this one.
+    /// Those of [`Graph::open`], for any of its graphs; [`ErrorKind::Format`] where a graph does not
+    /// match the manifest.
     pub fn open(path: &Path, options: &OpenOptions, cancel: &Cancel) -> Result<Self> {
         let manifest = HeteroManifest::read(path)?;
         let paths: Vec<PathBuf> = manifest.graphs().map(|graph| path.join(graph)).collect();
@@ -36,12 +36,12 @@ impl HeteroGraph {
         Ok(Self { ends: manifest.ends()?, manifest, nodes, edges: graphs.collect() })
     }
 
-    /// The types.
+    /// The manifest that names the node types and edge types.
     pub fn manifest(&self) -> &HeteroManifest {
         &self.manifest
     }
 
-    /// Of each edge type, the places of its source's and its destination's node types.
+    /// For each edge type, the indices of its source's and its destination's node types.
     pub fn ends(&self) -> &[(usize, usize)] {
         &self.ends
     }
@@ -56,16 +56,16 @@ impl HeteroGraph {
         &self.edges
     }
 
-    /// A graph of it, for what all have in common: the budget, the engines, the cancellation.
+    /// Any one of the graphs, for what all share: the budget, the engines, the cancellation flag.
     ///
     /// # Panics
-    /// Without a node type, which no manifest that was read is.
+    /// If there is no node type, which no manifest that was read allows.
     pub fn any(&self) -> &Arc<Graph> {
         &self.nodes[0]
     }
 }
 
-/// One reader's reads stay inside blocks of one size.
+/// Refuses graphs whose blocks differ in size: a reader keeps its reads inside blocks of one size.
 fn one_block_size(graphs: &[Graph]) -> Result<()> {
     let sizes: Vec<u32> = graphs.iter().map(|graph| graph.manifest().block_bytes).collect();
     match sizes.windows(2).all(|pair| pair[0] == pair[1]) {

@@ -1,4 +1,4 @@
-//! The user's ids of vertices.
+//! The ids that the user gave vertices, and how they are found.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -11,27 +11,27 @@ use tiergraph_mem::{HUGE_PAGE_BYTES, zeroed_vec};
 use crate::Graph;
 
 const USER: &str = "user.ids";
-/// Ids of a chunk of the file.
+/// The number of ids in a chunk of the file.
 const CHUNK_IDS: u64 = (flat::CHUNK_BYTES / size_of::<u64>()) as u64;
 
-/// The user's ids of a graph's vertices, as [`Graph::ids`] gives them.
+/// A view of the user's ids of a graph's vertices, made by [`Graph::ids`].
 ///
-/// A vertex has an id, which the user chose; a position, its rank among all ids; and an internal number, which
-/// the graph's order chose.
+/// A vertex has an id, which the user chose; a position, its rank among all ids; and an internal number,
+/// which the graph's order chose.
 #[derive(Clone, Copy)]
 pub struct Ids<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// The user's ids of the vertices.
+    /// A view of the user's ids of the vertices; nothing is read yet.
     pub fn ids(&self) -> Ids<'_> {
         Ids { graph: self }
     }
 }
 
 impl<'g> Ids<'g> {
-    /// The user's ids in the user's order, ascending; `None` when they are 0 … |V| − 1.
+    /// Reads all user ids, ascending, that is by position; `None` when they are 0 … |V| − 1.
     ///
     /// # Errors
     /// Ids that cannot be read, or are damaged.
@@ -39,8 +39,8 @@ impl<'g> Ids<'g> {
         self.file().map(|_| self.graph.read_array(USER)).transpose()
     }
 
-    /// The user's ids of the vertices at positions `wanted` of the user's order. Reads the chunks
-    /// that hold them, and holds one.
+    /// The user's ids of the vertices at positions `wanted`; the range is cut at |V|. Reads the chunks
+    /// that hold them, and holds one at a time.
     ///
     /// # Errors
     /// As [`Self::all`].
@@ -57,9 +57,9 @@ impl<'g> Ids<'g> {
         Ok(ids)
     }
 
-    /// The user's ids of vertices at `positions` of the user's order.
+    /// The user's id of the vertex at each of `positions`.
     ///
-    /// Holds [`of_positions_bytes`](Self::of_positions_bytes) at its worst moment.
+    /// Holds at most [`of_positions_bytes`](Self::of_positions_bytes).
     ///
     /// # Errors
     /// As [`Self::all`].
@@ -86,12 +86,12 @@ impl<'g> Ids<'g> {
         Ok(names)
     }
 
-    /// Bytes that [`of_positions`](Self::of_positions) of all vertices holds, its result included.
+    /// Bytes that [`of_positions`](Self::of_positions) of all vertices holds, with its result.
     pub fn of_positions_bytes(self) -> u64 {
         self.graph.manifest().vertices * if self.file().is_some() { 16 } else { 12 }
     }
 
-    /// Where `ids` stand in the user's order.
+    /// The position of the vertex with each of `ids`.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for an id that the graph does not have, ids that cannot be read.
@@ -124,7 +124,7 @@ impl<'g> Ids<'g> {
         ids.iter().map(position).collect()
     }
 
-    /// The graph's vertices that the user calls `ids`, in that order.
+    /// The internal number of the vertex with each of the user's `ids`, in the order of `ids`.
     ///
     /// # Errors
     /// As [`Self::positions`].
@@ -164,12 +164,12 @@ impl<'g> Ids<'g> {
         Ok(found.into_iter().map(AtomicU32::into_inner).collect())
     }
 
-    /// The file of the ids, where they are not 0 … |V| − 1.
+    /// The entry of the file of ids; `None` where ids are 0 … |V| − 1.
     fn file(self) -> Option<&'g FileEntry> {
         self.graph.manifest().files.get(USER)
     }
 
-    /// Where `id` is among the ids of `entry`.
+    /// The position of `id`, by bisection over the chunks of `entry`; `None` where no vertex has it.
     fn search(self, entry: &FileEntry, id: u64) -> Result<Option<u64>> {
         let path = self.graph.dir().path().join(USER);
         let (mut low, mut high) = (0, entry.blocks);

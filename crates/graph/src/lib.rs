@@ -1,9 +1,9 @@
-//! An opened graph: the format's files, read by the I/O engines, kept by the cache.
+//! An opened graph: its files, read by I/O engines, with blocks kept in memory by the block cache.
 //!
-//! [`Tiles::pass`] and [`RawBlocks::pass`] hand every wanted piece of the adjacency to a
-//! visitor, once each, in any order, on all threads; [`Rows::pass`] does so for the
-//! pages that hold the neighbours of chosen vertices. All three run the same loop
-//! (`reads`): fill the engine, process what is resident while it reads, process what arrived.
+//! [`Tiles::pass`] and [`RawBlocks::pass`] hand every selected piece of the adjacency to a visitor, once
+//! each, in any order, on all threads; [`Rows::pass`] does so for the pages that hold the neighbours of
+//! selected vertices. All three run the same loop (`reads`): submit reads to the engine, process
+//! resident blocks while it reads, process what arrives.
 #![forbid(unsafe_code)]
 
 mod arrays;

@@ -5,36 +5,36 @@ use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation};
 
 use crate::Graph;
 
-/// The memory of a graph, as [`Graph::memory`] gives it: state of algorithms, indexes, buffers and resident
-/// blocks under one budget.
+/// A view of a graph's memory budget, made by [`Graph::memory`]: state of algorithms, indexes, buffers
+/// and resident blocks all count in it.
 #[derive(Clone, Copy)]
 pub struct Memory<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// The memory that the graph and its algorithms share.
+    /// A view of the memory budget that the graph and its algorithms share.
     pub fn memory(&self) -> Memory<'_> {
         Memory { graph: self }
     }
 }
 
 impl<'g> Memory<'g> {
-    /// The budget that all of it counts in.
+    /// The budget that all reservations count in.
     pub fn budget(self) -> &'g Budget {
         &self.graph.budget
     }
 
-    /// Gives blocks all the memory that is not reserved. Called by an algorithm after it reserved
-    /// its state.
+    /// Lets resident blocks take all the memory that is not reserved. An algorithm calls this once it
+    /// has reserved its state.
     pub fn plan_residency(self) {
         let capacity = if self.graph.residency { self.graph.budget.left() } else { 0 };
         self.graph.cache.retain(|block| !block.is_locked());
         self.graph.cache.set_capacity(capacity);
     }
 
-    /// As [`plan_residency`](Self::plan_residency), for blocks in memory that is locked for a device; the
-    /// bytes of all of them.
+    /// Lets resident blocks take all the memory that is not reserved, in buffers page-locked for a
+    /// device, and drops blocks in other buffers. Returns the bytes that blocks may take.
     pub fn plan_locked_residency(self) -> u64 {
         let capacity = if self.graph.residency { self.graph.budget.left() } else { 0 };
         self.graph.cache.retain(AlignedBuf::is_locked);
@@ -42,10 +42,10 @@ impl<'g> Memory<'g> {
         capacity
     }
 
-    /// Refuses memory that does not hold what the opened graph holds: indexes and buffers.
+    /// Refuses a budget that is smaller than the indexes and buffers that the opened graph holds.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] where [`OpenOptions::refuse_later`] put this off.
+    /// [`ErrorKind::Budget`] where [`OpenOptions::refuse_later`](crate::OpenOptions::refuse_later) put this off.
     pub fn check(self) -> Result<()> {
         let nothing = MemoryPlan::default();
         match self.graph.budget.used() > self.graph.budget.limit() {
@@ -56,7 +56,7 @@ impl<'g> Memory<'g> {
         }
     }
 
-    /// Reserves `bytes` of state for `what`; resident blocks make room.
+    /// Reserves `bytes` of state, named `what` in errors; resident blocks make room.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`] when the state does not fit the memory.
@@ -64,10 +64,10 @@ impl<'g> Memory<'g> {
         self.reserve_all(&MemoryPlan::default().and(what.to_owned(), bytes))
     }
 
-    /// As [`reserve`](Self::reserve), for what a run can do without: `None` where there is no memory for it.
+    /// Reserves `bytes` that a run can do without; `None` where the memory does not hold them.
     ///
     /// # Errors
-    /// As [`reserve`](Self::reserve), but for the memory.
+    /// Those of [`reserve`](Self::reserve), but for [`ErrorKind::Budget`].
     pub fn reserve_if_left(self, bytes: u64, what: &str) -> Result<Option<Reservation>> {
         match self.reserve(bytes, what) {
             Err(error) if error.kind() == ErrorKind::Budget => Ok(None),
@@ -75,23 +75,23 @@ impl<'g> Memory<'g> {
         }
     }
 
-    /// Reserves all that a run will hold; resident blocks make room.
+    /// Reserves all memory of `plan`, as a run does when it begins; resident blocks make room.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] when it does not fit the memory beside what the opened graph holds, with
-    /// the parts of both and the memory to open the graph with.
+    /// [`ErrorKind::Budget`] when it does not fit beside what the opened graph holds: the error lists
+    /// the parts of both, and the least memory to open the graph with.
     pub fn reserve_all(self, plan: &MemoryPlan) -> Result<Reservation> {
         let reservation = plan.reserve(&self.graph.budget, &self.graph.opened.0)?;
         self.graph.cache.set_capacity(self.graph.cache.capacity().min(self.graph.budget.left()));
         Ok(reservation)
     }
 
-    /// Bytes that can be reserved without a resident block making room.
+    /// Bytes that can be reserved without evicting a resident block.
     pub fn spare_bytes(self) -> u64 {
         self.graph.budget.left().saturating_sub(self.graph.cache.resident_bytes())
     }
 
-    /// Bytes of resident blocks.
+    /// Bytes that resident blocks take now.
     pub fn resident_bytes(self) -> u64 {
         self.graph.cache.resident_bytes()
     }

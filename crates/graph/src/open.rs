@@ -23,34 +23,34 @@ use crate::raw_rows::RawFile;
 use crate::rows::{Direction, RowFile};
 use crate::tiles::TileFile;
 
-/// Blocks in flight a worker.
+/// Blocks in flight for each worker.
 const BLOCKS_IN_FLIGHT: usize = 8;
-/// Reads in flight a worker: enough small ones to fill a drive.
+/// Reads in flight for each worker: enough small ones to fill a drive.
 const DEPTH: usize = 64;
-/// What a process holds beside state, indexes and large buffers: code, stacks, small buffers.
+/// Bytes that a process holds beside state, indexes and large buffers: code, stacks, small buffers.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
-/// How to open a graph.
+/// Options for opening a graph.
 #[derive(Clone, Default)]
 pub struct OpenOptions {
-    /// Bytes that the graph and its algorithms may hold; three quarters of what is free if not set.
+    /// Bytes that the graph and its algorithms may hold; by default, three quarters of free memory.
     pub memory: Option<u64>,
-    /// Which engine reads.
+    /// The engine that reads the files.
     pub engine: EngineChoice,
-    /// Workers; as many as cores if not set.
+    /// The number of worker threads; by default, one for each core.
     pub threads: Option<usize>,
-    /// Makes the engines in place of `engine`: modelled drives, injected faults.
+    /// A factory of engines that replaces `engine`: modelled drives, injected faults.
     pub factory: Option<EngineFactory>,
-    /// Whether blocks may stay in memory from pass to pass.
+    /// Whether blocks may stay in memory from pass to pass; by default, they may.
     pub residency: Option<bool>,
-    /// Whether passes take the blocks that they read as they come, without their checksums.
+    /// Whether passes skip the comparison of the blocks that they read with their checksums.
     pub unchecked: bool,
-    /// Whether a graph whose indexes and buffers do not fit opens nevertheless: the first run is then
-    /// refused, with all that it and they need.
+    /// Whether a graph opens although its indexes and buffers do not fit `memory`: the first run is then
+    /// refused, with an error that lists all that it and they need.
     pub refuse_later: bool,
 }
 
-/// The number of the next graph.
+/// The number that the next opened graph gets.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// An opened graph, shared by the algorithms that run over it, one at a time.
@@ -73,15 +73,15 @@ pub struct Graph {
     pub(crate) raw_files: Vec<(Direction, RawFile)>,
     pub(crate) feature_files: Vec<FeaturesFile>,
     pub(crate) edge_feature_files: Vec<FeaturesFile>,
-    /// Files with a value an arc, by name.
+    /// Files with a value for each arc, by name.
     pub(crate) columns: BTreeMap<String, FileId>,
-    /// Found when it is first asked for.
+    /// The end of the vertices with arcs, found when it is first asked for.
     pub(crate) vertices_with_arcs: OnceLock<usize>,
-    /// What the graphs that were opened together hold from then on, and its reservation.
+    /// The memory of graphs opened together, from opening on: its plan, and its reservation.
     pub(crate) opened: Arc<(MemoryPlan, Reservation)>,
 }
 
-/// What a directory holds, opened.
+/// The files of one graph's directory, opened.
 struct Opened {
     dir: GraphDir,
     tiles: Option<TileFile>,
@@ -129,7 +129,7 @@ impl Opened {
 }
 
 impl Graph {
-    /// Opens the graph at `path`.
+    /// Opens the graph in the directory `path`.
     ///
     /// # Errors
     /// A directory that is no graph, a damaged index, an engine that does not work here, a memory
@@ -140,8 +140,7 @@ impl Graph {
         Ok(graphs.remove(0))
     }
 
-    /// Opens the graphs at `paths` as one: they share a memory budget, and an engine of one reads
-    /// the files of all.
+    /// Opens several graphs that share a memory budget; an engine of any of them reads the files of all.
     ///
     /// # Errors
     /// As [`open`](Self::open), for any of them.
@@ -209,67 +208,67 @@ impl Graph {
         Ok(opened.into_iter().map(graph).collect())
     }
 
-    /// A number that no other graph opened in this process has.
+    /// The number of this graph: no other graph opened in this process has it.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The manifest.
+    /// The graph's manifest: its size, layout and files.
     pub fn manifest(&self) -> &Manifest {
         self.dir.manifest()
     }
 
-    /// The directory.
+    /// The graph's directory, with its manifest and paths.
     pub fn dir(&self) -> &GraphDir {
         &self.dir
     }
 
-    /// Vertices.
+    /// The number of vertices.
     pub fn vertices(&self) -> usize {
         self.manifest().vertices as usize
     }
 
-    /// The workers' threads, for loops between passes.
+    /// The thread pool of the graph's workers, for loops between passes.
     pub fn thread_pool(&self) -> &ThreadPool {
         &self.threads
     }
 
-    /// Which engine reads, and why.
+    /// The engine that reads the graph, and why it was chosen.
     pub fn engine(&self) -> &EngineReport {
         &self.engine
     }
 
-    /// The engines over the graph's files, for threads that read on their own.
+    /// The pool of engines over the graph's files, for threads that read on their own.
     pub fn engines(&self) -> &Arc<EnginePool> {
         &self.engines
     }
 
-    /// Counts since the graph was opened.
+    /// Bytes read, reads and workers' seconds since the graph was opened.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Stops running passes when set.
+    /// The flag that stops running passes when set.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// Where spans go.
+    /// The trace that spans are recorded in.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Records spans from now on, into `trace`.
+    /// Replaces the trace: spans are recorded in `trace` from now on.
     pub fn set_trace(&mut self, trace: Trace) {
         self.trace = trace;
     }
 
-    /// Takes a new cancellation flag.
+    /// Replaces the cancellation flag that passes look at.
     pub fn set_cancel(&mut self, cancel: Cancel) {
         self.cancel = cancel;
     }
 
-    /// The main file of passes, for measuring its device: tiles, or the raw blocks.
+    /// The main file of passes, for measuring its drive: tiles, raw blocks or rows; `None` without any.
     pub fn pass_file(&self) -> Option<&'static str> {
         ["tiles.blocks", "in.blocks", "out.blocks", "out.rows", "in.rows"]
             .into_iter()
@@ -280,7 +279,7 @@ impl Graph {
         &self.cache
     }
 
-    /// Whether passes take blocks as they come, so that a damaged one may hold anything.
+    /// Whether passes skip checksums, so that a damaged block may hold anything.
     pub fn is_unchecked(&self) -> bool {
         self.unchecked
     }
@@ -289,12 +288,12 @@ impl Graph {
         self.manifest().block_bytes as usize
     }
 
-    /// The workers, for one pass at a time. A pass that panicked is drained by the next.
+    /// Locks the read workers for one pass. If the last pass panicked, the next one drains its reads.
     pub(crate) fn workers(&self) -> MutexGuard<'_, ReadWorkers> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of an algorithm that needs a layout which the graph does not have.
+    /// The error of the operation `op`, which needs a layout (`needs`) that the graph does not have.
     pub fn missing_layout(&self, op: &str, needs: &str) -> Error {
         let has: Vec<&str> = self.manifest().files.keys().map(String::as_str).collect();
         Error::new(ErrorKind::Input, op)

@@ -1,4 +1,4 @@
-//! Between the user's vertices and the graph's: results come back in the user's order.
+//! The graph's order of vertices and the user's, and moving values between them.
 
 use std::ops::Range;
 
@@ -11,21 +11,21 @@ use crate::Graph;
 
 const ORDER: &str = "order.ids";
 
-/// The order of a graph's vertices on disk beside the user's, as [`Graph::order`] gives it.
+/// A view of the graph's order of vertices beside the user's (ascending ids), made by [`Graph::order`].
 #[derive(Clone, Copy)]
 pub struct VertexOrder<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// The order of the vertices on disk, and how values move between it and the user's order.
+    /// A view of the order of vertices on disk, which moves values between that and the user's order.
     pub fn order(&self) -> VertexOrder<'_> {
         VertexOrder { graph: self }
     }
 }
 
 impl VertexOrder<'_> {
-    /// The numbers of the order's chunks; none if the orders agree.
+    /// The numbers of the chunks of the order's file; empty if the orders agree.
     pub(crate) fn chunks(self) -> Range<u64> {
         0..self.graph.manifest().files.get(ORDER).map_or(0, |entry| entry.chunks.len() as u64)
     }
@@ -35,13 +35,13 @@ impl VertexOrder<'_> {
         bytes == self.graph.manifest().vertices * 8
     }
 
-    /// Vertices of a chunk of the order.
+    /// The number of vertices in a chunk of the order's file.
     fn chunk_vertices(self) -> usize {
         flat::CHUNK_BYTES / if self.has_wide_order() { 8 } else { 4 }
     }
 
-    /// Calls `place(vertex, position)` for every vertex of chunk `number` of the order: where it
-    /// stands in the user's order.
+    /// Calls `place(vertex, position)` for every vertex in chunk `number` of the order's file; the
+    /// position is its rank in the user's order.
     pub(crate) fn place_chunk(
         self,
         number: u64,
@@ -81,12 +81,12 @@ impl VertexOrder<'_> {
         placed.into_iter().collect()
     }
 
-    /// Whether vertices were re-ordered.
+    /// Whether the build put vertices in another order than the user's (by degree, say).
     pub fn is_reordered(self) -> bool {
         self.graph.manifest().files.contains_key(ORDER)
     }
 
-    /// Where each vertex stands in the user's order; none if the orders agree, or ids are wide.
+    /// The user's position of each vertex; `None` if the orders agree, or if positions take 64 bits.
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
@@ -112,7 +112,7 @@ impl VertexOrder<'_> {
         self.in_user(width, |vertex| &values[vertex * width..])
     }
 
-    /// The values of all vertices in the user's order: the first `width` of what `values` has of each.
+    /// The values of all vertices in the user's order: the first `width` of `values(v)` for each v.
     ///
     /// # Errors
     /// As [`Self::to_user`].
@@ -166,7 +166,7 @@ impl VertexOrder<'_> {
         Ok(out)
     }
 
-    /// As [`from_user`](Self::from_user), to the start of `out`.
+    /// Moves `values`, `width` for each vertex, from the user's order to the graph's, into `out`.
     ///
     /// # Errors
     /// As [`Self::to_user`].

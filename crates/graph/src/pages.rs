@@ -1,7 +1,7 @@
-//! Single pages of files, for readers that know which pages they want: samplers.
+//! Reading single pages of files, for samplers and others that know which pages they need.
 //!
-//! A pass (`reads`) spreads its reads over all workers and ends; a [`PageReader`] is one worker of a
-//! thread that prepares mini-batches beside others, and does other work while its reads are in flight.
+//! A pass (`reads`) spreads its reads over all workers and ends; a [`PageReader`] reads for one thread,
+//! say one that prepares mini-batches beside others and does other work while its reads are in flight.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::Graph;
 
-/// The longest read: adjacent pages up to this size come as one.
+/// Bytes of the longest read: adjacent pages up to this size share one.
 const READ_BYTES: usize = 64 << 10;
 
-/// A `*.rows` file as pages.
+/// A view of a `*.rows` file as pages: its file, checksum salt and index.
 #[derive(Debug, Clone)]
 pub struct RowPages<'a> {
-    /// The file, for a [`PageReader`].
+    /// The file, for a [`PageReader`] to read.
     pub file: FileId,
-    /// Its name in messages.
+    /// The path that messages show.
     pub name: String,
-    /// What the checksums of its pages are salted with.
+    /// The salt that the checksums of pages are computed with.
     pub salt: Salt,
-    /// Which page holds which neighbours.
+    /// The index that tells which page holds which neighbours.
     pub index: &'a RowsIndex,
 }
 
-/// What a [`PageReader`] read.
+/// Counts of what a [`PageReader`] read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PagesRead {
-    /// Pages, each counted as often as it was read.
+    /// Pages read, each counted as often as it was read.
     pub pages: u64,
-    /// Reads: adjacent pages share one.
+    /// Reads submitted: adjacent pages share one.
     pub reads: u64,
-    /// Bytes that the engine brought.
+    /// Bytes that the engine read.
     pub bytes: u64,
 }
 
@@ -51,23 +51,23 @@ impl std::ops::AddAssign for PagesRead {
     }
 }
 
-/// Reads pages with an engine of its own.
+/// A reader of pages for one thread, with an engine and buffers of its own.
 pub struct PageReader {
     worker: Worker,
     files: Arc<FileSet>,
-    /// A read stays inside a block, because the next may lie on another stripe.
+    /// Pages in a block: a read stays inside one, because the next block may lie on another stripe.
     pages_per_block: u64,
-    /// The list that requests are made in.
+    /// The list that each call fills with its requests, kept for its memory.
     requests: Vec<Request>,
     calls: u32,
     cancel: Cancel,
-    /// Ends reads as the graph's own flag does.
+    /// A flag that ends reads as the graph's own does.
     stop: Cancel,
     trace: Trace,
 }
 
 impl PageReader {
-    /// A reader of a graph's pages for the calling thread, or the one that it is moved to. Its buffers take
+    /// Makes a reader of a graph's pages for one thread. Its buffers take
     /// [`resident_bytes`](Self::resident_bytes), which the caller reserves.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl PageReader {
         (reads * READ_BYTES.min(graph.block_bytes())) as u64
     }
 
-    /// As [`new`](Self::new), with at most so many reads in flight, each of which has a buffer.
+    /// Makes a reader with at most `reads` reads in flight, each of which has a buffer.
     pub(crate) fn with_reads(graph: &Graph, reads: usize) -> Result<Self> {
         let engine = graph.engines().lease()?;
         let (reads, bytes) = (engine.capacity().min(reads), READ_BYTES.min(graph.block_bytes()));
@@ -98,12 +98,12 @@ impl PageReader {
         })
     }
 
-    /// Bytes of the reader's buffers.
+    /// Bytes that the reader's buffers take.
     pub fn resident_bytes(&self) -> u64 {
         self.worker.buffers().free_bytes()
     }
 
-    /// Ends reads by `stop` too, from now on, and no longer by the flag before.
+    /// Sets `stop` as a flag that ends reads beside the graph's own; it replaces the one set before.
     pub fn stop_by(&mut self, stop: Cancel) {
         self.stop = stop;
     }
@@ -113,14 +113,14 @@ impl PageReader {
         self.worker.is_idle()
     }
 
-    /// Reads each of `pages` (ascending) of `file` as often as it is there, and calls
-    /// `visit(page, bytes)` for it, in the order of completion; the bytes are unchecked. Pages side
-    /// by side come in one read, up to 64 KiB. While reads are in flight, `meanwhile` is called for a
-    /// small piece of other work until it says that there is no more; it may not be called at all.
+    /// Reads each of `pages` (ascending; repeated ones again) of `file` and calls `visit(page, bytes)`
+    /// for it, in the order of completion; the bytes are unchecked. Adjacent pages share a read, up to
+    /// 64 KiB. While reads are in flight, `meanwhile` is called to do a small piece of other work, until
+    /// it returns false; it may not be called at all.
     ///
     /// # Errors
-    /// A failed read, a page past the file's end, what `visit` and `meanwhile` give, cancellation.
-    /// No read is in flight then and the reader can be used again, unless its engine failed.
+    /// A failed read, a page past the file's end, an error of `visit` or `meanwhile`, cancellation. No
+    /// read is in flight then and the reader can be used again, unless its engine failed.
     pub fn read(
         &mut self,
         file: FileId,
@@ -151,7 +151,7 @@ impl PageReader {
         ran.map(|()| PagesRead { pages, reads: read.reads, bytes: pages * PAGE_BYTES as u64 })
     }
 
-    /// Cuts `pages` into reads of those that lie side by side in one block and fit a buffer.
+    /// Makes one request of each run of `pages` that are adjacent, in one block, and fit a buffer.
     fn cut(&self, file: FileId, mut pages: &[u64], requests: &mut Vec<Request>) -> Result<()> {
         requests.clear();
         let most = (READ_BYTES / PAGE_BYTES).min(self.pages_per_block as usize);
@@ -172,12 +172,12 @@ impl PageReader {
     }
 }
 
-/// What is done with the pages of one call.
+/// The consumer of one call's pages: hands them to `visit`, and does other work meanwhile.
 struct Visitor<'a, M, V> {
     plan: &'a Plan,
     meanwhile: M,
     visit: V,
-    /// Whether there may be more of the other work.
+    /// Whether `meanwhile` may have more work.
     has_work: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Passes over `*.blocks` of codec `raw`.
+//! Passes over `*.blocks` of codec `raw`, which hold neighbour lists as plain ids.
 
 use std::ops::Range;
 
@@ -13,32 +13,32 @@ use crate::{Direction, Graph};
 use tiergraph_io::pipeline::NextPass;
 use tiergraph_io::pipeline::Request;
 
-/// What one block holds of one vertex's list.
+/// The part of one vertex's neighbour list that lies in one block.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRow<'a> {
     /// The vertex whose list it is.
     pub vertex: u64,
-    /// Its neighbours.
+    /// Its neighbours in this block.
     pub neighbors: &'a [u32],
-    /// Their weights.
+    /// The weights of the arcs to them.
     pub weights: WeightSlice<'a>,
 }
 
-/// The lists of one block.
+/// A view of the neighbour lists in one block.
 #[derive(Debug, Clone, Copy)]
 pub struct RawLists<'a> {
     /// The vertex that `table` counts from.
     pub first_vertex: u64,
-    /// Each list's vertex, counted from the first, and where it begins in `ids`; then where the
-    /// last one ends.
+    /// For each list, its vertex (minus `first_vertex`) and where it begins in `ids`; a last entry says
+    /// where the last list ends.
     pub table: &'a [[u32; 2]],
-    /// The neighbours, one list after the other.
+    /// The neighbours in all lists, one list after the other.
     pub ids: &'a [u32],
     weights: WeightSlice<'a>,
 }
 
 impl<'a> RawLists<'a> {
-    /// Of a block; `narrow` is room for ids that are stored in 64 bits.
+    /// The lists of `block`; ids that are stored in 64 bits are narrowed into `narrow`.
     pub(crate) fn of(block: &RawBlock<'a>, narrow: &'a mut Vec<u32>) -> Result<Self> {
         let (first_vertex, table) = (block.header().first_vertex, block.table());
         let ids = match block.ids() {
@@ -57,7 +57,7 @@ impl<'a> RawLists<'a> {
         Ok(Self { first_vertex, table, ids, weights: block.weights() })
     }
 
-    /// Whether every id is that of a vertex.
+    /// Whether every id is below `vertices`, the number of vertices.
     pub(crate) fn are_below(&self, vertices: usize) -> bool {
         let ends = self.table.iter().rev().skip(1).map(|entry| entry[0]).max();
         let last = self.first_vertex.saturating_add(u64::from(ends.unwrap_or(0)));
@@ -65,13 +65,13 @@ impl<'a> RawLists<'a> {
         last.max(u64::from(largest)) < vertices as u64 || self.table.len() < 2
     }
 
-    /// The vertices that may have lists here.
+    /// The range of vertices that may have lists in this block.
     pub(crate) fn vertices(&self) -> Range<u64> {
         let last = self.table.iter().rev().nth(1).map_or(0, |entry| u64::from(entry[0]) + 1);
         self.first_vertex..self.first_vertex + last
     }
 
-    /// The list of `vertex`, found by bisection.
+    /// The list of `vertex` in this block, found by bisection; `None` if it has none here.
     pub(crate) fn row(&self, vertex: u64) -> Option<RawRow<'a>> {
         let from = u32::try_from(vertex.checked_sub(self.first_vertex)?).ok()?;
         let (_, listed) = self.table.split_last()?;
@@ -81,7 +81,7 @@ impl<'a> RawLists<'a> {
         Some(RawRow { vertex, neighbors, weights })
     }
 
-    /// The lists one by one.
+    /// The lists of the block, one by one.
     pub fn rows(&self) -> impl Iterator<Item = RawRow<'a>> {
         let Self { first_vertex, ids, weights, .. } = *self;
         self.table.windows(2).map(move |entries| {
@@ -95,7 +95,7 @@ impl<'a> RawLists<'a> {
     }
 }
 
-/// The neighbour lists of one direction as plain ids, as [`Graph::raw`] gives them: `out.blocks` or
+/// A view of the neighbour lists of one direction as plain ids, made by [`Graph::raw`]: `out.blocks` or
 /// `in.blocks` of codec `raw`.
 #[derive(Clone, Copy)]
 pub struct RawBlocks<'g> {
@@ -106,7 +106,7 @@ pub struct RawBlocks<'g> {
 }
 
 impl Graph {
-    /// The blocks of plain ids of this direction. An undirected graph has one file for both directions.
+    /// A view of the raw blocks of this direction. An undirected graph has one file for both directions.
     pub fn raw(&self, direction: Direction) -> RawBlocks<'_> {
         let direction = if self.manifest().directed { direction } else { Direction::Out };
         let file = self.raw_files.iter().find(|(d, _)| *d == direction).map(|(_, raw)| raw);
@@ -115,30 +115,30 @@ impl Graph {
 }
 
 impl<'g> RawBlocks<'g> {
-    /// The file, and where its blocks begin as far as that is known; `None` in a graph without.
+    /// The file, and the first vertices of blocks that were seen; `None` in a graph without raw blocks.
     pub(crate) fn file(self) -> Option<&'g RawFile> {
         self.file
     }
 
-    /// The name of the file in the graph's directory.
+    /// The name of the file, relative to the graph's directory.
     pub(crate) fn name(self) -> String {
         format!("{}.blocks", self.direction)
     }
 
-    /// Whether the graph has these blocks.
+    /// Whether the graph has raw blocks in this direction.
     pub fn is_stored(self) -> bool {
         self.file.is_some()
     }
 
-    /// Bytes of the blocks; 0 without.
+    /// Bytes of the file; 0 in a graph without raw blocks.
     pub fn bytes(self) -> u64 {
         self.graph.manifest().files.get(&self.name()).map_or(0, |file| file.bytes)
     }
 
-    /// Hands the neighbours of every vertex to `visit`, vertex by vertex.
+    /// Hands every neighbour list to `visit`, one vertex's part in one block at a time.
     ///
     /// # Errors
-    /// As [`Self::lists_pass`].
+    /// Those of [`Self::lists_pass`].
     pub fn pass<W>(
         self,
         next: NextPass,
@@ -152,10 +152,10 @@ impl<'g> RawBlocks<'g> {
         self.lists_pass(next, begin, lists, end)
     }
 
-    /// Hands the neighbours of every vertex to `visit`, block by block.
+    /// Hands every neighbour list to `visit`, one block's lists at a time.
     ///
     /// # Errors
-    /// As [`Tiles::pass`]; ids of 2³² and more do not fit the vertex state in memory.
+    /// Those of [`Tiles::pass`](crate::Tiles::pass); ids of 2³² and more do not fit the vertex state in memory.
     pub fn lists_pass<W>(
         self,
         next: NextPass,
@@ -169,19 +169,19 @@ impl<'g> RawBlocks<'g> {
         self.requests_pass(&requests, next, begin, visit, end)
     }
 
-    /// The file.
+    /// The opened file; an error in a graph without raw blocks.
     fn stored(self) -> Result<&'g RawFile> {
         self.file.ok_or_else(|| self.graph.missing_layout("pass over", "raw blocks"))
     }
 
-    /// The request of one whole block of `raw`, these blocks' file.
+    /// The read request for the whole block `block` of `raw`, the file of this view.
     pub(crate) fn request(self, raw: &RawFile, block: u64) -> Request {
         let len = self.graph.block_bytes();
         let key = Some(BlockKey { file: self.direction.blocks_file(), block });
         Request { file: raw.file, offset: block * len as u64, len, key }
     }
 
-    /// Hands the lists of the blocks that `requests` read to `visit`.
+    /// Hands the lists of the blocks that `requests` name to `visit`, one block's at a time.
     pub(crate) fn requests_pass<W>(
         self,
         requests: &[Request],

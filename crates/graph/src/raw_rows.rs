@@ -1,7 +1,7 @@
-//! Neighbours of chosen vertices from raw blocks: passes over the blocks that hold them.
+//! Neighbours of selected vertices, from passes over the raw blocks that hold them.
 //!
-//! Which blocks those are is not stored. A pass notes where each block begins, when the block has been
-//! checked; until every block was seen once, all are read.
+//! Which blocks those are is not stored. Passes note the first vertex of each block that they have
+//! checked; until every block was seen once, a selection is of all blocks.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,37 +12,37 @@ use crate::Direction;
 use crate::raw::{RawBlocks, RawRow};
 use tiergraph_io::pipeline::Request;
 
-/// A block that no pass has seen.
+/// The first vertex of a block that no pass has seen.
 const UNSEEN: u64 = u64::MAX;
 
-/// A `*.blocks` file of codec `raw`.
+/// An opened `*.blocks` file of codec `raw`.
 #[derive(Debug)]
 pub(crate) struct RawFile {
     pub(crate) file: FileId,
-    /// The first vertex of each block.
+    /// The first vertex of each block, or [`UNSEEN`].
     firsts: Vec<AtomicU64>,
-    /// Blocks that were seen.
+    /// The number of blocks that were seen.
     seen: AtomicUsize,
 }
 
 impl RawFile {
-    /// The file of so many blocks.
+    /// A file of `blocks` blocks, none of which was seen.
     pub(crate) fn new(file: FileId, blocks: u64) -> Self {
         let firsts = (0..blocks).map(|_| AtomicU64::new(UNSEEN)).collect();
         Self { file, firsts, seen: AtomicUsize::new(0) }
     }
 
-    /// Bytes in memory.
+    /// Bytes that the first vertices take in memory.
     pub(crate) fn resident_bytes(&self) -> u64 {
         (self.firsts.len() * size_of::<AtomicU64>()) as u64
     }
 
-    /// Blocks of the file.
+    /// The number of blocks in the file.
     pub(crate) fn blocks(&self) -> u64 {
         self.firsts.len() as u64
     }
 
-    /// Notes where a block begins, which was checked.
+    /// Notes the first vertex of a block that was checked.
     #[inline]
     pub(crate) fn see(&self, block: u64, first_vertex: u64) {
         let first = &self.firsts[block as usize];
@@ -53,7 +53,7 @@ impl RawFile {
         }
     }
 
-    /// The blocks that hold the neighbours of `vertices`, which ascend; all, until all were seen.
+    /// The blocks that hold the neighbours of `vertices`, which ascend; all, until each was seen once.
     pub(crate) fn blocks_of(&self, vertices: &[u32]) -> Vec<u64> {
         let all = self.firsts.len() as u64;
         if self.seen.load(Ordering::Acquire) < self.firsts.len() {
@@ -74,7 +74,7 @@ impl RawFile {
     }
 }
 
-/// How many of `blocks`, from the first on, `holds` is true of.
+/// The number of `blocks`, from the first on, for which `holds` is true (partition point).
 fn partition(blocks: std::ops::Range<u64>, holds: impl Fn(u64) -> bool) -> u64 {
     let (first, mut below, mut above) = (blocks.start, blocks.start, blocks.end);
     while below < above {
@@ -84,7 +84,7 @@ fn partition(blocks: std::ops::Range<u64>, holds: impl Fn(u64) -> bool) -> u64 {
     below - first
 }
 
-/// The raw blocks that hold the neighbours of some vertices.
+/// A selection: the raw blocks that hold the neighbours of some vertices, as read requests.
 #[derive(Debug)]
 pub struct RawSelection {
     requests: Vec<Request>,
@@ -92,22 +92,23 @@ pub struct RawSelection {
 }
 
 impl RawSelection {
-    /// Bytes of all blocks, resident or not.
+    /// Bytes of the selected blocks, resident or not.
     pub fn bytes(&self) -> u64 {
         self.requests.iter().map(|want| want.len as u64).sum()
     }
 
-    /// Bytes of the blocks that are not resident.
+    /// Bytes of the selected blocks that were not resident.
     pub fn missing_bytes(&self) -> u64 {
         self.missing_bytes
     }
 }
 
 impl RawBlocks<'_> {
-    /// Plans to read the neighbours of `vertices`, which ascend, from raw blocks; `None` without.
+    /// Selects the raw blocks that hold the neighbours of `vertices`, which ascend; `None` without raw
+    /// blocks.
     ///
-    /// What is read stays only if there is room for the files of both directions: whole passes are
-    /// over the other one.
+    /// What is read stays only if there is room for the files of both directions: whole passes are over
+    /// the other one.
     pub fn select(self, vertices: &[u32]) -> Option<RawSelection> {
         let (raw, graph) = (self.file()?, self.graph);
         let bytes: u64 = [Direction::Out, Direction::In].map(|d| graph.raw(d).bytes()).iter().sum();
@@ -123,11 +124,11 @@ impl RawBlocks<'_> {
         Some(selection)
     }
 
-    /// Hands the neighbours of `vertices`, with which `selection` was made, to `visit`: a vertex as
-    /// often as there are blocks with a part of its list.
+    /// Hands the neighbour lists of `vertices`, for which `selection` was made, to `visit`: once for
+    /// each block with a part of the list.
     ///
     /// # Errors
-    /// As [`Self::lists_pass`].
+    /// Those of [`Self::lists_pass`].
     pub fn selected_pass<W>(
         self,
         selection: &RawSelection,

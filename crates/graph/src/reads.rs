@@ -1,13 +1,13 @@
-//! Passes that hand the bytes of blocks to a visitor, on the graph's threads.
+//! The pass loop: hands the bytes of blocks to a visitor, on the graph's threads.
 
 use tiergraph_core::Result;
 use tiergraph_io::pipeline::{Block, Bytes, Consumer, NextPass, Request, Surroundings};
 
 use crate::Graph;
 
-/// A worker's state, and what is done with each block.
+/// A worker's state, and the functions that visit blocks with it and end it.
 struct Visitor<'a, W, V> {
-    /// None once it was ended.
+    /// `None` once `end` has taken it.
     state: Option<W>,
     visit: &'a V,
     end: &'a dyn Fn(W) -> Result<()>,
@@ -34,8 +34,8 @@ impl Graph {
     /// Hands the bytes of every request to `visit`, once each: `visit(state, number of the request,
     /// bytes, whether they were just read and so must be checked)`.
     ///
-    /// Each worker makes its state by `begin` and ends it by `end`. Passes of one graph wait for
-    /// each other.
+    /// `begin` makes each worker's state, `end` takes it when the worker is done. Passes of one graph
+    /// wait for each other.
     pub(crate) fn read_all<W>(
         &self,
         requests: &[Request],
@@ -49,7 +49,7 @@ impl Graph {
         self.workers().pass(requests, next, self.surroundings(), consumer)
     }
 
-    /// What surrounds a pass over this graph, of the blocks that may stay in memory.
+    /// The flags, counters, trace and cache of a pass over this graph whose blocks may become resident.
     pub fn surroundings(&self) -> Surroundings<'_> {
         Surroundings {
             cancels: [self.cancel(); 2],

@@ -1,4 +1,4 @@
-//! Neighbours of chosen vertices, from the pages that hold them.
+//! Neighbours of selected vertices, from passes over the pages of rows that hold them.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,16 +15,16 @@ use crate::{Graph, RowPages};
 
 use tiergraph_io::pipeline::{NextPass, Request, SMALL_READ_BYTES};
 
-/// A resident block is handed out in pieces: pages of short lists have many times the vertices of
-/// others, and their work is to be shared.
+/// Pages of a resident block that are handed out together: pages of short lists have many times the
+/// vertices of others, and threads share their work.
 const PIECE_PAGES: u64 = 32;
 
-/// Which end of an arc a list belongs to.
+/// The direction of a neighbour list: which end of its arcs the list's vertex is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// The source: out-neighbours.
+    /// The vertex is the source: its out-neighbours.
     Out,
-    /// The destination: in-neighbours.
+    /// The vertex is the destination: its in-neighbours.
     In,
 }
 
@@ -55,7 +55,7 @@ impl Direction {
     }
 }
 
-/// The resident index of a `*.rows` file.
+/// An opened `*.rows` file and its resident index.
 #[derive(Debug)]
 pub(crate) struct RowFile {
     pub(crate) direction: Direction,
@@ -76,7 +76,7 @@ impl RowFile {
         self.index.resident_bytes() as u64
     }
 
-    /// About how many bytes a list on `pages` has: all of them, or a page's share.
+    /// Bytes of a list on `pages`, about: all of several pages, or an average share of one.
     fn list_bytes(&self, pages: &Range<u64>) -> u64 {
         let count = pages.end - pages.start;
         let vertices = self.index.vertices_on(pages.start);
@@ -85,7 +85,7 @@ impl RowFile {
     }
 }
 
-/// The pages that hold the neighbours of some vertices, and the reads that bring them.
+/// A selection: the pages that hold the neighbours of some vertices, and the requests that read them.
 #[derive(Debug)]
 pub struct RowSelection {
     direction: Direction,
@@ -99,22 +99,22 @@ pub struct RowSelection {
 }
 
 impl RowSelection {
-    /// Bytes of all reads, resident or not.
+    /// Bytes of all requests, resident or not.
     pub fn bytes(&self) -> u64 {
         self.requests.iter().map(|w| w.len as u64).sum()
     }
 
-    /// Bytes of the reads whose block was not resident.
+    /// Bytes of the requests whose block was not resident.
     pub fn missing_bytes(&self) -> u64 {
         self.missing_bytes
     }
 
-    /// Whether there is room to keep whatever is read.
+    /// Whether there is room to keep in memory all that is read.
     pub fn is_kept(&self) -> bool {
         self.kept
     }
 
-    /// About how many bytes the wanted vertices' lists have.
+    /// Bytes of the selected vertices' lists, about.
     pub fn list_bytes(&self) -> u64 {
         self.list_bytes
     }
@@ -125,7 +125,7 @@ impl RowSelection {
     }
 }
 
-/// The pages that are wanted so far, as runs of neighbouring ones.
+/// The pages selected so far, as runs of adjacent ones.
 #[derive(Default)]
 struct Runs {
     runs: Vec<Range<u64>>,
@@ -141,7 +141,7 @@ impl Runs {
     }
 }
 
-/// The neighbour lists of one direction by pages, as [`Graph::rows`] gives them: `out.rows` or `in.rows`.
+/// A view of one direction's neighbour lists in pages, made by [`Graph::rows`]: `out.rows` or `in.rows`.
 #[derive(Clone, Copy)]
 pub struct Rows<'g> {
     graph: &'g Graph,
@@ -149,8 +149,8 @@ pub struct Rows<'g> {
 }
 
 impl Graph {
-    /// The neighbour lists in this direction, of which single ones can be read. An undirected graph has one
-    /// file for both directions.
+    /// A view of the rows of this direction, of which single lists can be read. An undirected graph has
+    /// one file for both directions.
     pub fn rows(&self, direction: Direction) -> Rows<'_> {
         let wanted = if self.manifest().directed { direction } else { Direction::Out };
         let file = self.row_files.iter().find(|(d, _)| *d == wanted).map(|(_, rows)| rows);
@@ -159,23 +159,23 @@ impl Graph {
 }
 
 impl<'g> Rows<'g> {
-    /// The file and its index; `None` in a graph without.
+    /// The file and its index; `None` in a graph without rows.
     pub(crate) fn file(self) -> Option<&'g RowFile> {
         self.file
     }
 
-    /// Whether there is room for a whole file of rows, or was when a pass over it began.
+    /// Whether the cache has room for a whole file of rows, or had when a pass over it began.
     fn is_roomy(self, rows: &RowFile) -> bool {
         self.graph.cache().capacity() >= self.graph.cache().resident_bytes() + rows.bytes
             || self.graph.cache().contains(BlockKey { file: rows.direction.rows_file(), block: 0 })
     }
 
-    /// Whether the graph has these lists.
+    /// Whether the graph has rows in this direction.
     pub fn is_stored(self) -> bool {
         self.file.is_some()
     }
 
-    /// The pages of the lists; `None` without.
+    /// The pages of the lists, for a [`PageReader`](crate::PageReader); `None` in a graph without rows.
     pub fn pages(self) -> Option<RowPages<'g>> {
         let rows = self.file?;
         let file = format!("{}.rows", rows.direction);
@@ -184,7 +184,7 @@ impl<'g> Rows<'g> {
         Some(RowPages { file: rows.file, name, salt, index: &rows.index })
     }
 
-    /// Plans to read the neighbours of `vertices`, which ascend; `None` without rows.
+    /// Selects the pages that hold the neighbours of `vertices`, which ascend; `None` without rows.
     pub fn select(self, vertices: &[u32]) -> Option<RowSelection> {
         let rows = self.file?;
         let mut wanted = Runs::default();
@@ -198,9 +198,9 @@ impl<'g> Rows<'g> {
         Some(self.want_runs(rows, wanted))
     }
 
-    /// Plans to read the neighbours of all vertices for which `wanted` holds; `None` without rows.
-    /// [`RowSelection::list_bytes`] counts all lists of the pages. Costs a look at each vertex whose
-    /// page has none before it.
+    /// Selects the pages that hold the neighbours of all vertices for which `wanted` is true; `None`
+    /// without rows. [`RowSelection::list_bytes`] then counts all lists of these pages. On each page,
+    /// `wanted` is asked of vertex after vertex until it is true.
     pub fn select_where(self, wanted: impl Fn(u32) -> bool) -> Option<RowSelection> {
         let rows = self.file?;
         let mut runs = Runs::default();
@@ -241,7 +241,7 @@ impl<'g> Rows<'g> {
         to
     }
 
-    /// Wants pages of one block: the block where it may be resident, else runs of small reads.
+    /// Adds requests for pages of one block: the whole block if it may be resident, else small runs.
     fn want_rows(self, rows: &RowFile, key: BlockKey, pages: Range<u64>, to: &mut RowSelection) {
         let same_block = to.requests.last().is_some_and(|want| want.key == Some(key));
         let piece = |pages: &Range<u64>| pages.start / PIECE_PAGES;
@@ -275,8 +275,8 @@ impl<'g> Rows<'g> {
         }
     }
 
-    /// The error of a list that has other ids than those of vertices: its page is damaged, and nobody compared
-    /// the checksum.
+    /// The error of a list with ids that are not those of vertices: its page is damaged, and its
+    /// checksum was not compared.
     pub fn damaged_list(vertex: u32) -> Error {
         Error::new(ErrorKind::Format, "use the neighbours of vertex")
             .object(vertex)
@@ -285,12 +285,12 @@ impl<'g> Rows<'g> {
             .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
     }
 
-    /// Hands every page of `selection` to `visit`, once each and in any order, on all threads. A
-    /// page may have vertices that were not selected; a list may span pages. Where checksums are not compared
-    /// ([`Graph::is_unchecked`]), a damaged page may have vertices and neighbours that the graph does not.
+    /// Hands every selected page to `visit`, once each and in any order, on all threads. A page may have
+    /// vertices that were not selected; a list may span pages. Where checksums are not compared
+    /// ([`Graph::is_unchecked`]), a damaged page may have vertices and neighbours that the graph lacks.
     ///
     /// # Errors
-    /// As [`Tiles::pass`].
+    /// Those of [`Tiles::pass`](crate::Tiles::pass).
     pub fn pass<W>(
         self,
         selection: &RowSelection,

@@ -1,4 +1,4 @@
-//! Passes over `tiles.blocks`.
+//! Passes over `tiles.blocks`, which holds the adjacency in packed tiles.
 
 use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -14,10 +14,10 @@ use crate::Graph;
 use tiergraph_io::pipeline::NextPass;
 use tiergraph_io::pipeline::Request;
 
-/// Wanted segments this close are read together with what is between them.
+/// Selected segments this close, in bytes, are read together with the bytes between them.
 const MERGE_BYTES: usize = 16 << 10;
 
-/// The resident index of `tiles.blocks`.
+/// The opened file `tiles.blocks` and its resident index.
 #[derive(Debug)]
 pub(crate) struct TileFile {
     file: FileId,
@@ -59,22 +59,22 @@ impl TileFile {
     }
 }
 
-/// The segments that a pass requests, and the reads that bring them.
+/// A selection: the segments that a pass visits (a segment: a tile's part in a block), as read requests.
 #[derive(Debug, Default)]
 pub struct TileSelection {
     requests: Vec<Request>,
-    /// For each want, its segments in `segments`.
+    /// For each request, where its segments end in `segments`.
     ends: Vec<usize>,
     segments: Vec<u32>,
 }
 
 impl TileSelection {
-    /// Bytes of all reads, resident or not.
+    /// Bytes of all requests, resident or not.
     pub fn bytes(&self) -> u64 {
         self.requests.iter().map(|w| w.len as u64).sum()
     }
 
-    /// Whether nothing is wanted.
+    /// Whether no segment is selected.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -85,24 +85,24 @@ impl TileSelection {
     }
 }
 
-/// The block that a segment is in.
+/// The cache key of the block that a segment lies in.
 fn tile_key(entry: &TilesIndex) -> BlockKey {
     BlockKey { file: BlockFile::Tiles, block: u64::from(entry.block) }
 }
 
-/// The tiles of a graph, as [`Graph::tiles`] gives them: `tiles.blocks`, over which whole-graph passes go.
+/// A view of a graph's tiles, made by [`Graph::tiles`]: `tiles.blocks`, which whole-graph passes read.
 #[derive(Clone, Copy)]
 pub struct Tiles<'g> {
     graph: &'g Graph,
 }
 
 impl Graph {
-    /// The tiles of the adjacency; without any in a graph of codec `raw`.
+    /// A view of the tiles of the adjacency; it is empty in a graph of codec `raw`.
     pub fn tiles(&self) -> Tiles<'_> {
         Tiles { graph: self }
     }
 
-    /// The path of a file of the graph, for messages.
+    /// The path of the file `name` of the graph, for messages.
     pub(crate) fn file_name(&self, name: &str) -> String {
         self.dir().path().join(name).display().to_string()
     }
@@ -114,17 +114,17 @@ impl<'g> Tiles<'g> {
         self.graph.tile_file.is_some()
     }
 
-    /// Every segment of the tiles, in the order of blocks; none in a graph without.
+    /// The index entries of all segments, in the order of blocks; empty in a graph without tiles.
     pub fn segments(self) -> &'g [TilesIndex] {
         self.graph.tile_file.as_ref().map_or(&[], |tiles| &tiles.index)
     }
 
-    /// The CPU's inner loops over these tiles; `None` without tiles.
+    /// The CPU kernel that decodes these tiles, for this CPU's vectors; `None` in a graph without tiles.
     pub fn kernel(self) -> Option<Kernel> {
         TileOptions::of(self.graph.manifest()).map(|options| Kernel::new(options, Isa::detect()))
     }
 
-    /// Bytes of `tiles.blocks`.
+    /// Bytes of `tiles.blocks`; 0 in a graph without tiles.
     pub fn bytes(self) -> u64 {
         self.graph.manifest().files.get("tiles.blocks").map_or(0, |f| f.bytes)
     }
@@ -148,10 +148,10 @@ impl<'g> Tiles<'g> {
         (end as usize).min(self.graph.vertices())
     }
 
-    /// Plans a pass over the segments for which `wanted` holds.
+    /// Selects the segments for which `wanted` is true.
     ///
-    /// A block of which at least half is wanted, or that is or can become resident, is read whole;
-    /// of others only the pages of the wanted segments are.
+    /// A block of which at least half is selected, or that is or can become resident, is read whole; of
+    /// others only the pages of the selected segments are.
     pub fn select(self, wanted: impl Fn(&TilesIndex) -> bool) -> TileSelection {
         let mut selection = TileSelection::default();
         let Some(tiles) = &self.graph.tile_file else { return selection };
@@ -182,7 +182,7 @@ impl<'g> Tiles<'g> {
         selection
     }
 
-    /// How many arcs the selected segments have.
+    /// The number of arcs in the selected segments.
     pub fn arcs_of(self, selection: &TileSelection) -> u64 {
         let arcs = |&segment: &u32| u64::from(self.segments()[segment as usize].arcs);
         selection.segments.iter().map(arcs).sum()
@@ -227,17 +227,17 @@ impl<'g> Tiles<'g> {
         Some(entry.segment(&block, 0, columns_log2).and_then(|segment| visit(&segment)))
     }
 
-    /// Whether the block of a segment is resident.
+    /// Whether the block that a segment lies in is resident.
     pub fn is_resident(self, entry: &TilesIndex) -> bool {
         self.graph.cache().contains(tile_key(entry))
     }
 
-    /// Hands every selected segment to `visit`, once each. Segments of one read come in order.
+    /// Hands every selected segment to `visit`, once each. Segments of one request come in order.
     ///
-    /// Each worker makes its state by `begin` and ends it by `end`.
+    /// `begin` makes each worker's state, `end` takes it when the worker is done.
     ///
     /// # Errors
-    /// A read that fails for good, a checksum that does not match, whatever `visit` gives.
+    /// A read that fails after its retries, a checksum that does not match, an error of `visit`.
     pub fn pass<W>(
         self,
         selection: &TileSelection,

@@ -1,4 +1,4 @@
-//! Where a graph's edges come from, and how they become a graph on disk.
+//! Reading or generating a graph's edges, and building a graph on disk from them.
 //!
 //! [`source`] reads edges from files and from callers, [`generate`] makes synthetic ones, and
 //! [`build`] sorts either kind within a memory budget and writes the graph, with the vertices'

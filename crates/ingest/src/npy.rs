@@ -1,5 +1,5 @@
-//! The header of a `.npy` file (NumPy Enhancement Proposal 1, and `numpy.lib.format`), whatever it
-//! holds.
+//! The header of a `.npy` file (NumPy Enhancement Proposal 1, and `numpy.lib.format`), for arrays of any
+//! numbers.
 //!
 //! Six bytes of magic, two of version, the length of the header (2 bytes in version 1, 4 after),
 //! then a Python dictionary `{'descr': '<f4', 'fortran_order': False, 'shape': (N, D), }`.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Number {
     pub(crate) kind: Kind,
-    /// 1, 2, 4 or 8.
+    /// Bytes of a number: 1, 2, 4 or 8.
     pub(crate) bytes: usize,
     pub(crate) big_endian: bool,
 }
@@ -58,12 +58,12 @@ pub(crate) struct NpyHeader {
     pub(crate) shape: Vec<u64>,
     /// Whether the first index varies fastest: Fortran order, not C order.
     pub(crate) fortran: bool,
-    /// The header itself.
+    /// The bytes of the header.
     pub(crate) raw: Vec<u8>,
 }
 
 impl NpyHeader {
-    /// As [`read_any`](Self::read_any), of an array in C order.
+    /// Reads a header, which must be that of an array in C order; `name` is the array's in errors.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for anything but numbers in C order.
@@ -128,12 +128,12 @@ impl NpyHeader {
         }
     }
 
-    /// Elements of the array.
+    /// The number of elements in the array; `None` if it overflows.
     pub(crate) fn elements(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |product, size| product.checked_mul(*size))
     }
 
-    /// Bytes of the array.
+    /// Bytes of the array's elements; `None` if they overflow.
     pub(crate) fn data_bytes(&self) -> Option<u64> {
         self.elements()?.checked_mul(self.number.bytes as u64)
     }
@@ -152,7 +152,7 @@ pub fn header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
     raw
 }
 
-/// The text of the dictionary's value for a key.
+/// The text of the value that the dictionary has for `key`; `None` without that key.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let rest = text.split_once(&format!("'{key}'"))?.1.trim_start().strip_prefix(':')?.trim_start();
     let end = if rest.starts_with('(') { rest.find(')')? + 1 } else { rest.find([',', '}'])? };

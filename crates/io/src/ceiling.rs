@@ -1,4 +1,4 @@
-//! What the drive gives: real data read by the real engines and nothing done with it.
+//! The ceiling: real data read by the real engines and nothing done with it.
 //!
 //! Thread-per-core workers, each with an engine of its own, take block numbers from a shared
 //! cursor, as a pass does. A run's bandwidth is only comparable with a ceiling measured next to it,
@@ -20,24 +20,24 @@ use crate::{
     Destination, Done, EngineChoice, FileId, FileSet, Read, ReadEngine, Wait, open_engine,
 };
 
-/// In which order blocks are read.
+/// The order in which blocks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// One after the other, from the start again when all were read.
     Sequential,
-    /// Anywhere, with repetitions.
+    /// In random order, with repetitions.
     Random,
 }
 
-/// What to measure with.
+/// The load of a measurement: the engine, and what its reads are like.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// The engine.
+    /// The engine that reads.
     pub engine: EngineChoice,
     /// Bytes of one read: a multiple of 4 KiB.
     pub block_bytes: usize,
-    /// Reads in flight of each thread.
+    /// The number of reads that each thread keeps in flight.
     pub depth: usize,
     /// Worker threads.
     pub threads: usize,
@@ -49,14 +49,14 @@ pub struct Workload {
     pub bytes: u64,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ceiling {
     /// The engine's name.
     pub engine: &'static str,
     /// Bytes of one read.
     pub block_bytes: usize,
-    /// Reads in flight of each thread.
+    /// The number of reads that each thread keeps in flight.
     pub depth: usize,
     /// Worker threads.
     pub threads: usize,
@@ -66,7 +66,7 @@ pub struct Ceiling {
     pub bytes: u64,
     /// Time from the first read's start to the last one's end.
     pub seconds: f64,
-    /// Bytes a second.
+    /// Bandwidth: bytes read a second.
     pub bandwidth: f64,
     /// Reads a second.
     pub iops: f64,
@@ -92,13 +92,12 @@ struct Share {
     ended: Instant,
 }
 
-/// Reads blocks of all `files` as `workload` says.
+/// Measures the ceiling: reads blocks of all `files` as `workload` says.
 ///
 /// Holds `threads × depth` blocks in memory.
 ///
 /// # Errors
-/// [`ErrorKind::Input`] for a workload that cannot be done or files without a byte, and whatever
-/// the engines meet.
+/// [`ErrorKind::Input`] for a workload that cannot be done or files without a byte; errors of engines.
 pub fn measure(files: &Arc<FileSet>, workload: &Workload) -> Result<Ceiling> {
     let blocks = Blocks::new(files, workload)?;
     let (ready, prepared) = channel();

@@ -60,7 +60,7 @@ pub struct EngineReport {
     pub engine: &'static str,
     /// Why it was taken.
     pub why: String,
-    /// How many reads it keeps in flight.
+    /// The most reads that the engine keeps in flight.
     pub depth: usize,
 }
 

@@ -7,7 +7,7 @@ use tiergraph_gpu::{CuFile, Device, DirectFile};
 
 use crate::{Destination, Done, FileSet, Memory, Read};
 
-/// Files that are registered with cuFile, each when it is first read.
+/// The files of a [`FileSet`], opened for cuFile: each is registered with it when it is first read.
 #[derive(Debug)]
 pub struct CuFiles {
     files: Arc<FileSet>,
@@ -28,12 +28,12 @@ impl CuFiles {
         Ok(Self { files, cufile: CuFile::get(&device)?, device, opened })
     }
 
-    /// The library, which memory that is read into is registered with.
+    /// The cuFile library, with which memory that is read into is registered.
     pub fn cufile(&self) -> &'static CuFile {
         self.cufile
     }
 
-    /// Which way bytes go.
+    /// Which way bytes go from storage to the device, in words.
     pub fn how(&self) -> String {
         let is_cached = |file: &Mutex<Option<Arc<DirectFile>>>| {
             let file = file.lock().unwrap_or_else(PoisonError::into_inner);

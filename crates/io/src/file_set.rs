@@ -17,11 +17,11 @@ use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 use crate::stripe::Layout;
 use crate::{Memory, Read};
 
-/// Names a logical file of one [`FileSet`].
+/// The id of a logical file in one [`FileSet`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId(u32);
 
-/// How files shall be opened.
+/// How to open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Opening {
     /// With `O_DIRECT`, or through the page cache where the file system refuses it.
@@ -43,18 +43,18 @@ pub enum Access {
 /// Bytes of a raw device, or of a file, that hold a part of a stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Where they start: a multiple of 4 KiB.
+    /// The byte at which the extent starts: a multiple of 4 KiB.
     pub start: u64,
-    /// How many they are; a multiple of 4 KiB, but for the last of a stripe.
+    /// Bytes of the extent: a multiple of 4 KiB, except for the last of a stripe.
     pub len: u64,
 }
 
-/// What holds one stripe of a file.
+/// The file or raw device, or the parts of it, that hold one stripe of a logical file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StripeSource {
-    /// A file, or a raw device.
+    /// The path of the file or raw device.
     pub path: PathBuf,
-    /// The parts of it that make the stripe, one after the other; empty for all of it.
+    /// The parts that make up the stripe, one after the other; empty for the whole file or device.
     pub extents: Vec<Extent>,
 }
 
@@ -64,7 +64,7 @@ impl From<&Path> for StripeSource {
     }
 }
 
-/// Logical files, opened for reading.
+/// A set of logical files, opened for reading.
 #[derive(Debug, Default)]
 pub struct FileSet {
     opening: Opening,
@@ -127,12 +127,12 @@ impl FileSet {
         Self { opening, ..Self::default() }
     }
 
-    /// Opens a file that lies in one piece.
+    /// Opens the file at `path`, which is not striped; returns its id.
     pub fn open(&mut self, path: &Path) -> Result<FileId> {
         self.open_striped(&[path.to_path_buf()], PAGE_BYTES as u64)
     }
 
-    /// Opens a file whose `unit_bytes` (a block) lie on `paths` in turn.
+    /// Opens a file whose units of `unit_bytes` (a block) lie on `paths` in turn; returns its id.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] where a path cannot be opened, [`ErrorKind::Format`] where the stripes'
@@ -173,8 +173,8 @@ impl FileSet {
         self.files[file.0 as usize].len
     }
 
-    /// The largest piece of at most `limit` bytes that never crosses a stripe unit when a file is
-    /// read piece after piece.
+    /// Bytes of the largest piece, at most `limit`, that never crosses a stripe unit when a file is read
+    /// piece after piece.
     pub fn piece_bytes(&self, file: FileId, limit: usize) -> usize {
         let layout = self.files[file.0 as usize].layout;
         let (mut piece, mut rest) = (limit as u64, layout.unit_bytes);
@@ -184,12 +184,12 @@ impl FileSet {
         piece as usize
     }
 
-    /// Every path that is open, and how.
+    /// Every path that the set has open, and how it was opened.
     pub fn accesses(&self) -> impl Iterator<Item = (&Path, &Access)> {
         self.stripes.iter().map(|stripe| (stripe.path.as_path(), &stripe.access))
     }
 
-    /// Whether no file is open.
+    /// Whether the set has no file.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

@@ -9,11 +9,11 @@ use tiergraph_core::Result;
 
 use crate::{Done, EngineReport, FileSet, Memory, Read, ReadEngine, Wait};
 
-/// Makes an engine over a set of files.
+/// A function that opens an engine over a set of files.
 pub type EngineFactory =
     Arc<dyn Fn(&Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> + Send + Sync>;
 
-/// Engines over one set of files. Those that nobody leases wait for the next who does.
+/// A pool of engines over one set of files; an engine that is not leased stays idle until it is.
 pub struct EnginePool {
     files: Arc<FileSet>,
     factory: EngineFactory,
@@ -22,7 +22,7 @@ pub struct EnginePool {
 }
 
 impl EnginePool {
-    /// A pool of what `factory` makes over `files`, which keeps at most `most_idle` idle engines.
+    /// A pool of engines that `factory` opens over `files`, of which it keeps at most `most_idle` idle.
     pub fn new(files: Arc<FileSet>, factory: EngineFactory, most_idle: usize) -> Arc<Self> {
         Arc::new(Self { files, factory, idle: Mutex::default(), most_idle })
     }
@@ -32,7 +32,7 @@ impl EnginePool {
         &self.files
     }
 
-    /// An idle engine, or a new one.
+    /// Leases an idle engine, or a new one if none is idle.
     ///
     /// # Errors
     /// The system refuses a further engine.
@@ -45,7 +45,7 @@ impl EnginePool {
         Ok(Lease { engine: Some(engine), is_sound: true, pool: Arc::clone(self) })
     }
 
-    /// Makes `count` engines, at least one, that wait to be leased; says what the pool's engines are.
+    /// Opens `count` engines, at least one, and keeps them idle; returns what the pool's engines are.
     ///
     /// # Errors
     /// As [`lease`](Self::lease).
@@ -65,7 +65,8 @@ impl fmt::Debug for EnginePool {
     }
 }
 
-/// An engine of a pool, which goes back when this is dropped: unless it failed, or has reads in flight.
+/// A leased engine. Dropping it gives the engine back, unless it failed, has reads in flight, or the
+/// pool has idle ones enough.
 pub struct Lease {
     /// None only while it is dropped.
     engine: Option<Box<dyn ReadEngine>>,

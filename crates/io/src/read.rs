@@ -14,7 +14,7 @@ use crate::FileId;
 /// The memory that a read writes to.
 #[derive(Debug)]
 pub enum Destination {
-    /// Host memory, plain or locked for a device: engines make no difference.
+    /// Host memory, plain or pinned: engines make no difference.
     Host(AlignedBuf),
     /// A part of device memory.
     Device(DeviceSpan),
@@ -30,7 +30,7 @@ pub enum Memory {
 }
 
 impl Destination {
-    /// Bytes of the memory.
+    /// Bytes of the destination.
     pub fn len(&self) -> usize {
         match self {
             Self::Host(buffer) => buffer.len(),
@@ -38,12 +38,12 @@ impl Destination {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the destination has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The kind of the memory.
+    /// The kind of memory that the destination is in.
     pub fn memory(&self) -> Memory {
         match self {
             Self::Host(_) => Memory::Host,
@@ -51,7 +51,7 @@ impl Destination {
         }
     }
 
-    /// The bytes in host memory; none of device memory.
+    /// The destination's bytes, if they are in host memory; empty for device memory.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Host(buffer) => buffer,
@@ -59,7 +59,7 @@ impl Destination {
         }
     }
 
-    /// The bytes in host memory, to be written; none of device memory.
+    /// The destination's bytes, to be written, if they are in host memory; empty for device memory.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Host(buffer) => buffer,
@@ -79,15 +79,15 @@ impl From<AlignedBuf> for Destination {
 pub struct Read {
     /// The file, as [`FileSet::open`](crate::FileSet::open) named it.
     pub file: FileId,
-    /// Where the bytes start: a multiple of 4 KiB.
+    /// The byte of the file at which the read starts: a multiple of 4 KiB.
     pub offset: u64,
-    /// How many bytes: a multiple of 4 KiB. A read of a striped file stays inside one stripe unit.
+    /// Bytes to read: a multiple of 4 KiB. A read of a striped file stays inside one stripe unit.
     pub len: usize,
     /// Where the bytes go.
     pub to: Destination,
-    /// The byte of the destination where they start, a multiple of 4 KiB: `at + len` are there.
+    /// The destination's first byte that is written, a multiple of 4 KiB; `at + len` bytes are there.
     pub at: usize,
-    /// Whatever tells the caller which read this is; engines only hand it back.
+    /// A number that tells the caller which read this is; engines only hand it back.
     pub tag: u64,
 }
 
@@ -98,23 +98,23 @@ pub struct Done {
     pub tag: u64,
     /// The read's destination; what it holds past the count is not specified.
     pub to: Destination,
-    /// How many bytes were read. Engines of [`open_engine`](crate::open_engine) give fewer than
-    /// asked for only at the file's end, and zeros in host memory there up to the read's length.
+    /// The number of bytes read. Engines of [`open_engine`](crate::open_engine) give fewer than asked
+    /// for only at the file's end, and zeros in host memory there up to the read's length.
     pub result: Result<usize>,
 }
 
-/// How long a poll may take.
+/// How long a poll waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Returns with what is there, perhaps nothing.
+    /// Not at all: it returns with the completions that are there, perhaps none.
     No,
-    /// Waits for at least one completion, if a read is in flight.
+    /// Until at least one read has completed, if any is in flight.
     One,
-    /// Waits for every read in flight.
+    /// Until every read in flight has completed.
     All,
 }
 
-/// Reads files, many at a time; completions come in any order.
+/// An engine that reads files, many reads at a time; completions come in any order.
 ///
 /// A worker thread owns its engine. An engine may be moved to another thread while nothing is in
 /// flight. Dropping it with reads in flight waits for them, or gives their destinations up.
@@ -124,19 +124,20 @@ pub trait ReadEngine: Send {
     /// is taken too, and completes with the error.
     fn submit(&mut self, reads: &mut VecDeque<Read>);
 
-    /// Appends completions to `done`. Reads may start no earlier than at the next poll.
+    /// Appends completions to `done`, and waits for them as `wait` says. Reads may start no earlier than
+    /// at the next poll.
     ///
     /// # Errors
     /// When the engine itself fails; a read's failure is in its [`Done`].
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()>;
 
-    /// How many reads were taken and not given back yet.
+    /// The number of reads that the engine took and has not given back yet.
     fn in_flight(&self) -> usize;
 
-    /// How many reads may be in flight.
+    /// The most reads that may be in flight.
     fn capacity(&self) -> usize;
 
-    /// The memory that it writes to.
+    /// The kind of memory that the engine writes to.
     fn writes_to(&self) -> Memory {
         Memory::Host
     }

@@ -5,7 +5,7 @@ use std::fmt;
 /// An instruction set that the inner loops are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isa {
-    /// No more than any CPU has.
+    /// Instructions that every CPU of the architecture has.
     Portable,
     /// AVX2 and BMI2.
     #[cfg(target_arch = "x86_64")]
@@ -16,7 +16,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The instruction sets that this CPU has, the fastest last.
+    /// The instruction sets that this CPU has, the fastest last; [`Isa::Portable`] is always the first.
     pub fn available() -> Vec<Self> {
         let all = [
             Self::Portable,

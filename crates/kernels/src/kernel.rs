@@ -16,7 +16,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Loops for tiles with these options, on an instruction set that this CPU has.
+    /// The loops over tiles of these options, for an instruction set that this CPU has.
     ///
     /// # Panics
     /// If the CPU does not have `isa`.

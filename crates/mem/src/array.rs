@@ -12,7 +12,7 @@ use tiergraph_core::Result;
 
 use crate::{AlignedBuf, PAGE_BYTES};
 
-/// `len` elements, zeroed when made, in an [`AlignedBuf`].
+/// An array of a fixed number of elements in an [`AlignedBuf`], on huge pages from 2 MiB on.
 ///
 /// ```
 /// use tiergraph_mem::Array;
@@ -31,7 +31,7 @@ impl<T: Zeroable> Array<T> {
     /// Elements are freed with their bytes and lie at page boundaries.
     const FITS: () = assert!(!needs_drop::<T>() && align_of::<T>() <= PAGE_BYTES);
 
-    /// `len` zeroes.
+    /// An array of `len` zeroes.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`](tiergraph_core::ErrorKind::Budget) when the system has no such amount
@@ -41,7 +41,7 @@ impl<T: Zeroable> Array<T> {
         Ok(Self::of(bytes, len))
     }
 
-    /// The elements that `element` gives for 0 to `len`.
+    /// An array of the `len` elements `element(0)`, `element(1)` and so on.
     ///
     /// # Errors
     /// As [`zeroed`](Self::zeroed).
@@ -66,7 +66,7 @@ impl<T: Zeroable> Array<T> {
         Self { bytes, len, element: PhantomData }
     }
 
-    /// Bytes in memory.
+    /// Bytes that the array takes in memory: whole pages.
     pub fn resident_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,14 +1,14 @@
 //! The memory budget: a count of bytes that the parts of a run share.
 //!
-//! It exists so that a graph larger than memory fails before the run, with what to change, and
-//! not in the middle of it by the kernel's hand. Reserving is one atomic update.
+//! It exists so that a run that would need too much memory fails before it starts, with what to change,
+//! and is not killed by the kernel in the middle. Reserving is one atomic update.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
-/// How many bytes a run may hold. Clones share one count.
+/// A budget of memory: the bytes that a run may hold, and those it holds. Clones share one count.
 ///
 /// ```
 /// use tiergraph_mem::Budget;
@@ -44,19 +44,19 @@ impl Budget {
         Ok(Reservation { budget: self.clone(), bytes })
     }
 
-    /// As [`reserve`](Self::reserve), without an error where less is left.
+    /// As [`reserve`](Self::reserve), but `None` where less is left.
     pub fn try_reserve(&self, bytes: u64) -> Option<Reservation> {
         self.take(bytes).ok()?;
         Some(Reservation { budget: self.clone(), bytes })
     }
 
-    /// Counts `bytes` that are held whether they fit or not: whoever reserves next is refused then.
+    /// Counts `bytes` that are held already, even if they exceed the limit: reservations then fail.
     pub fn count(&self, bytes: u64) -> Reservation {
         self.0.used.fetch_add(bytes, Ordering::Relaxed);
         Reservation { budget: self.clone(), bytes }
     }
 
-    /// Bytes reserved now.
+    /// Bytes that are reserved now.
     pub fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
     }
@@ -85,7 +85,7 @@ impl Budget {
             .map_err(|used| self.0.limit.saturating_sub(used))
     }
 
-    /// The error of `bytes` for `what` that do not fit the `left` bytes of this budget.
+    /// The error that says that `bytes` for `what` do not fit the `left` bytes of this budget.
     pub fn refusal(&self, bytes: u64, left: u64, what: &str) -> Error {
         let enough = self.used().saturating_add(bytes);
         Error::new(ErrorKind::Budget, "reserve memory for")
@@ -109,12 +109,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many bytes it holds.
+    /// The number of bytes that the reservation counts.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Keeps `bytes` of it and gives the rest back at once; never grows.
+    /// Keeps `bytes` of the reservation and gives the rest back at once; never makes it larger.
     pub fn shrink_to(&mut self, bytes: u64) {
         let given_back = self.bytes.saturating_sub(bytes);
         self.bytes -= given_back;

@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
-/// The unit of direct reads: every buffer starts on and is a multiple of it.
+/// Bytes of a page, the unit of direct reads: buffers start at multiples of it and are multiples long.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Buffers of this size and larger are mapped on huge pages.
+/// Bytes of a huge page: buffers of this size and larger are mapped on huge pages.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Owned bytes, aligned to [`PAGE_BYTES`] and a multiple of it long, zeroed when made.
+/// A buffer that owns its bytes: aligned to [`PAGE_BYTES`], a multiple of it long, zeroed when made.
 ///
 /// ```
 /// use tiergraph_mem::AlignedBuf;
@@ -92,7 +92,8 @@ impl AlignedBuf {
         self.start
     }
 
-    /// Bytes of memory that is locked for a device.
+    /// Wraps page-locked (pinned) host memory that another object, `owner`, holds as a buffer, without a
+    /// copy. The buffer keeps `owner` alive.
     ///
     /// # Safety
     /// `start` is aligned to [`PAGE_BYTES`], `len` a multiple of it; the bytes are initialised, are
@@ -103,7 +104,7 @@ impl AlignedBuf {
         Self { start, len, owner: Some(owner), is_locked: true }
     }
 
-    /// Whether the bytes are locked for a device, which copies from them without this process's help.
+    /// Whether the buffer is page-locked (pinned) host memory, which a GPU copies from by itself.
     pub fn is_locked(&self) -> bool {
         self.is_locked
     }

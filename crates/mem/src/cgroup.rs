@@ -24,7 +24,7 @@ const V1: Hierarchy = Hierarchy {
 const V2: Hierarchy =
     Hierarchy { limit: "memory.max", usage: "memory.current", reclaimable: "inactive_file" };
 
-/// Bytes that the tightest limit leaves, or none where no limit is set. `membership` is the text
+/// Bytes that the tightest memory limit leaves; `None` where no limit is set. `membership` is the text
 /// of `/proc/self/cgroup`, `mount` where the hierarchies are mounted (`/sys/fs/cgroup`).
 pub fn headroom_bytes(membership: &str, mount: &Path) -> Option<u64> {
     let mut tightest: Option<u64> = None;

@@ -10,7 +10,7 @@ use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
 use crate::{Budget, Reservation};
 
-/// What a run will hold at its worst moment: names of parts, and their bytes.
+/// A memory plan: what a run will hold at its worst moment, as names of parts and their bytes.
 ///
 /// ```
 /// use tiergraph_mem::{Budget, MemoryPlan};
@@ -41,7 +41,7 @@ impl MemoryPlan {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.1))
     }
 
-    /// Counts all parts in `budget`, which counts those of `held` already.
+    /// Reserves all parts in `budget`, which counts those of `held` already.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`] when less is left, with every part of both plans and with the budget
@@ -50,7 +50,7 @@ impl MemoryPlan {
         budget.try_reserve(self.bytes()).ok_or_else(|| self.refused(budget, held))
     }
 
-    /// The error of [`reserve`](Self::reserve).
+    /// The error that [`reserve`](Self::reserve) returns where the budget is too small.
     pub fn refused(&self, budget: &Budget, held: &Self) -> Error {
         let used = budget.used();
         let others = used.saturating_sub(held.bytes());

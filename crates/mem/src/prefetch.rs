@@ -8,7 +8,7 @@
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Asks for the line that holds `slice[index]`; an index past the end is asked for in vain.
+/// Prefetches the cache line that holds `slice[index]`; an index past the end does no harm.
 ///
 /// ```
 /// let values = vec![1u32; 100];
@@ -20,7 +20,7 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
     line(slice.as_ptr().wrapping_add(index).cast());
 }
 
-/// Asks for every line of `bytes`.
+/// Prefetches every cache line of `bytes`.
 #[inline(always)]
 pub fn prefetch_all(bytes: &[u8]) {
     for at in (0..bytes.len()).step_by(LINE_BYTES) {

@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 
 use crate::HUGE_PAGE_BYTES;
 
-/// `len` zeroes; nothing is touched yet.
+/// A `Vec` of `len` zeroes, on huge pages if it is large; none of them is touched yet.
 ///
 /// ```
 /// assert_eq!(tiergraph_mem::zeroed_vec::<u32>(3), [0, 0, 0]);
@@ -17,7 +17,7 @@ pub fn zeroed_vec<T: Zeroable>(len: usize) -> Vec<T> {
     values
 }
 
-/// The elements that `element` gives for 0 to `len`.
+/// A `Vec`, on huge pages if it is large, of the `len` elements `element(0)`, `element(1)` and so on.
 ///
 /// ```
 /// assert_eq!(tiergraph_mem::vec_from_fn(3, |i| i * i), [0, 1, 4]);

@@ -1,4 +1,4 @@
-//! Mini-batches as NumPy arrays, in PyG's names and types and the user's ids.
+//! Mini-batches as NumPy arrays, with PyG's names and types and the user's ids of vertices.
 
 use std::sync::Arc;
 
@@ -15,24 +15,25 @@ use tiergraph_sampler::{
 
 use crate::rows::{to_array, to_index};
 
-/// Bytes of the arrays of a batch: of a node its position, in a graph of one type its id and degree,
-/// and in disjoint batches its tree; of an edge its ends. Edges' numbers are handed over as they are.
+/// Counts bytes, for each node and each edge, of the arrays made of a batch for Python, for memory
+/// plans. A node has a position, in graphs of one type (not `typed`) an id and a degree, and in disjoint
+/// batches its tree; an edge has its two ends: 8 bytes each. Edge numbers need no further array.
 pub(crate) fn handed_over(disjoint: bool, typed: bool) -> HandedOver {
     let of_node = if typed { 1 } else { 3 };
     HandedOver { node_bytes: (of_node + u64::from(disjoint)) * 8, edge_bytes: 2 * 8 }
 }
 
-/// What the user calls the graph's vertices.
+/// The user's ids of one graph's vertices, and the vertices' positions in the user's order.
 pub(crate) struct Names {
-    /// Each vertex's place in the user's order, where that is another.
+    /// The position of each vertex in the user's order; `None` where the graph's order is the same.
     positions: Option<Vec<u32>>,
-    /// The user's ids in the user's order, where they are not their places.
+    /// The user's id at each position; `None` where ids are the positions.
     ids: Option<Vec<u64>>,
     _held: Reservation,
 }
 
 impl Names {
-    /// Reads what is stored of a graph's names: up to 12 bytes a vertex.
+    /// Reads a graph's positions and ids, as far as they are stored: up to 12 bytes a vertex.
     pub(crate) fn of(graph: &Graph) -> Result<Self> {
         let vertices = graph.vertices();
         let mapped = graph.manifest().files.contains_key("user.ids");
@@ -45,7 +46,7 @@ impl Names {
         Ok(Self { positions, ids: graph.ids().all()?, _held: held })
     }
 
-    /// Places in the user's order.
+    /// The positions of `vertices` in the user's order.
     fn positions(&self, vertices: &[u32]) -> Vec<i64> {
         match &self.positions {
             Some(all) => vertices.iter().map(|&v| i64::from(all[v as usize])).collect(),
@@ -53,7 +54,7 @@ impl Names {
         }
     }
 
-    /// The user's ids, bit for bit, if they are not places.
+    /// The user's ids at `positions`, bit for bit; `None` where ids are the positions.
     fn ids(&self, positions: &[i64]) -> Option<Vec<i64>> {
         let ids = self.ids.as_ref()?;
         Some(positions.iter().map(|&p| ids[p as usize] as i64).collect())
@@ -65,7 +66,7 @@ struct NodeArrays {
     positions: Vec<i64>,
     n_id: Option<Vec<i64>>,
     tree: Vec<i64>,
-    /// Neighbours in the whole graph, where there is one type of edges.
+    /// Degrees in the whole graph; `None` where there is more than one edge type.
     degree: Option<Vec<i64>>,
     num_sampled: Vec<usize>,
 }
@@ -105,7 +106,7 @@ impl NodeArrays {
 
 /// The arrays of a batch's edges of one type, as `EdgesOfType` in `_native.pyi` has them.
 struct EdgeArrays {
-    /// Sources, then destinations.
+    /// The indices of all sources among the batch's nodes, then those of all destinations.
     edge_index: Vec<i64>,
     e_id: Vec<i64>,
     num_sampled: Vec<usize>,
@@ -141,8 +142,9 @@ impl EdgeArrays {
     }
 }
 
-/// Hands a batch to Python, as `Batch` in `_native.pyi`; `names` are by node type. Features stay where
-/// they were gathered.
+/// Converts a batch to the arrays of `Batch` in `_native.pyi`. `names` has the ids of each node type's
+/// vertices, `topologies` the neighbours of each edge type, which tell degrees where there is one of
+/// either. Features are not copied.
 pub(crate) fn to_dict<'py>(
     py: Python<'py>,
     mut prepared: Prepared,

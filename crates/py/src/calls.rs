@@ -1,4 +1,4 @@
-//! Long calls: the GIL released, Ctrl-C looked for while they run, progress told to Python.
+//! Long calls from Python: without the GIL, stopped by Ctrl-C, with progress reported to Python.
 
 use std::cell::RefCell;
 use std::sync::Mutex;
@@ -14,17 +14,17 @@ use crate::errors::raise;
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// What calls that wait for this thread have locked: by address.
+    /// Addresses of the objects locked by calls that wait for this thread.
     static LOCKED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One long call: what stops it, and whom it tells how far it is.
+/// A long call: its cancellation flag, and the Python callable that its progress is reported to.
 pub(crate) struct Call {
-    /// The flag that the work looks at.
+    /// The flag that cancels the work.
     pub(crate) cancel: Cancel,
     callable: Option<Py<PyAny>>,
     raised: Mutex<Option<PyErr>>,
-    /// What the caller has locked, which the progress callable must not wait for.
+    /// Addresses of objects that the caller has locked, which `callable` must not wait for.
     locked: Vec<usize>,
 }
 
@@ -69,7 +69,7 @@ impl Call {
         })
     }
 
-    /// Cancels the work; the first error that stopped it is the one that the caller sees.
+    /// Cancels the work with `error`; the caller sees the first error that did so.
     pub(crate) fn stop(&self, error: PyErr) {
         self.cancel.cancel();
         if let Ok(mut raised) = self.raised.lock() {
@@ -95,12 +95,12 @@ impl Progress for Call {
     }
 }
 
-/// A lock that this thread holds, for as long as this lives: whoever asks for it once more, from a
-/// progress callable or a signal handler, would wait for itself.
+/// A note that this thread holds an object's lock, until dropped: asking for that lock once more, from a
+/// progress callable or a signal handler, would wait for ever and is an error.
 pub(crate) struct Locked(usize);
 
 impl Locked {
-    /// Notes that this thread waits for the lock of `object` and then holds it.
+    /// Notes that this thread takes the lock of `object`; fails if it holds that lock already.
     pub(crate) fn by_this_call<T>(py: Python<'_>, object: &T, what: &str) -> PyResult<Self> {
         let address = std::ptr::from_ref(object).addr();
         if LOCKED.with_borrow(|all| all.contains(&address)) {

@@ -1,4 +1,4 @@
-//! Whether a graph's bytes are what was written.
+//! Checks of a graph's bytes against its checksums.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use tiergraph_format::flat;
 use crate::calls::Call;
 use crate::errors::to_json;
 
-/// Compares the array file `name` of the graph at `path`, which NumPy maps, with the manifest.
+/// Compares the array file `name` of the graph at `path`, which NumPy will map, with its checksums.
 #[pyfunction]
 pub(crate) fn check_array(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<()> {
     Call::new(None).run(py, || {
@@ -19,7 +19,7 @@ pub(crate) fn check_array(py: Python<'_>, path: PathBuf, name: &str) -> PyResult
     })
 }
 
-/// Reads every byte of a graph; what is damaged is in the report, as JSON.
+/// Reads and checks every byte of a graph; returns a report as JSON that lists all damage.
 #[pyfunction]
 pub(crate) fn verify(
     py: Python<'_>,

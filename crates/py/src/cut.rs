@@ -1,4 +1,4 @@
-//! How an epoch's seeds are cut into batches.
+//! The division of an epoch's seeds into batches.
 
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -6,7 +6,7 @@ use tiergraph_sampler::{Cut as Engine, Rank};
 
 use crate::errors::raise;
 
-/// The batches of an epoch that one rank has.
+/// The batches of an epoch that one rank has, and the seeds of each.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Cut(Engine);
 
@@ -24,17 +24,17 @@ impl Cut {
         cut(seeds, batch_size, drop_last, rank, ranks).map(Self).map_err(|e| raise(py, &e))
     }
 
-    /// How many batches.
+    /// The number of batches that the rank has.
     fn __len__(&self) -> usize {
         self.0.batches()
     }
 
-    /// The number of batch `batch` in the whole epoch.
+    /// The number in the whole epoch of the rank's batch `batch`.
     fn number(&self, batch: usize) -> usize {
         self.0.number(batch)
     }
 
-    /// Where the seeds of batch `batch` begin and end in the epoch's order.
+    /// The range of the epoch's seeds, in its order, that make up batch `batch`.
     fn range(&self, batch: usize) -> (usize, usize) {
         let range = self.0.range(batch);
         (range.start, range.end)

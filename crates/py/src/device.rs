@@ -1,4 +1,4 @@
-//! Where a graph's algorithms run: the CPU, or a GPU.
+//! The device that a graph's algorithms run on: the CPU, or a GPU.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use tiergraph_gpu::{Device, search_libraries_in};
 
 use crate::calls::Call;
 
-/// What the user says of the device.
+/// The user's choice of a device, and how a GPU is used.
 #[derive(FromPyObject)]
 pub(crate) struct DeviceOptions {
-    /// `cpu`, `cuda` or `cuda:N`; `auto` is resolved before, with its reason.
+    /// The device: `cpu`, `cuda` or `cuda:N`. (Python has resolved `auto`.)
     #[pyo3(item)]
     device: String,
     #[pyo3(item)]
     memory: Option<u64>,
-    /// `async`, `sync` or `direct`.
+    /// The way blocks reach a GPU: `async`, `sync` or `direct`.
     #[pyo3(item)]
     transfers: String,
     #[pyo3(item)]
@@ -27,12 +27,12 @@ pub(crate) struct DeviceOptions {
 }
 
 impl DeviceOptions {
-    /// Whether blocks that are read are checked.
+    /// Whether blocks that are read are compared with their checksums.
     pub(crate) fn checksums(&self) -> bool {
         self.checksums
     }
 
-    /// The GPU that is meant; none for the CPU.
+    /// Opens the chosen GPU; `None` for the CPU.
     pub(crate) fn open(&self) -> Result<Option<Gpu>> {
         let ordinal = match self.device.as_str() {
             "cpu" => return Ok(None),
@@ -58,13 +58,13 @@ impl DeviceOptions {
     }
 }
 
-/// Looks for NVIDIA's libraries in these folders too.
+/// Adds folders in which NVIDIA's libraries are looked for.
 #[pyfunction]
 pub(crate) fn add_library_folders(folders: Vec<PathBuf>) {
     search_libraries_in(folders);
 }
 
-/// The GPUs that are there: name, architecture, bytes of memory free and in all.
+/// Every GPU of the machine: its name, its architecture, bytes of free memory and of all memory.
 #[pyfunction]
 pub(crate) fn cuda_devices(py: Python<'_>) -> PyResult<Vec<(String, String, u64, u64)>> {
     let describe = |ordinal| -> Result<_> {

@@ -1,4 +1,4 @@
-//! Errors of the engine as the exceptions of `tiergraph.errors`, and JSON as options and reports.
+//! The engine's errors as exceptions of `tiergraph.errors`; options and reports as JSON.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tiergraph_core::{Error, ErrorKind, Result, panics};
 
-/// The Python exception for `error`.
+/// The Python exception that stands for `error`.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error.kind() {
         ErrorKind::Format => "FormatError",
@@ -39,7 +39,7 @@ pub(crate) fn detached<T: Send>(
     py.detach(|| panics::caught(work)).map_err(|e| raise(py, &e))
 }
 
-/// The exception for a lock that a call held while it panicked.
+/// The exception for `what`, whose lock was held by a call that panicked.
 pub(crate) fn spoilt(py: Python<'_>, what: &str) -> PyErr {
     let error = Error::new(ErrorKind::Input, "use")
         .object(what)
@@ -49,13 +49,13 @@ pub(crate) fn spoilt(py: Python<'_>, what: &str) -> PyErr {
     raise(py, &error)
 }
 
-/// What goes to Python as JSON text.
+/// Writes a report as JSON text for Python.
 pub(crate) fn to_json(py: Python<'_>, value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value)
         .map_err(|e| raise(py, &Error::new(ErrorKind::Internal, "write the report").got(e)))
 }
 
-/// Options that come from Python as JSON text.
+/// Reads options that Python passes as JSON text.
 pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|e| Error::new(ErrorKind::Input, "read the options").got(e))
 }

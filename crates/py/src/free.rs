@@ -1,4 +1,4 @@
-//! What the machine has free.
+//! The memory that the machine has free.
 
 use pyo3::prelude::*;
 

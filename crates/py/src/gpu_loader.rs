@@ -1,5 +1,5 @@
-//! Loaders on a GPU: the native part samples and gathers into memory that PyTorch allocated. What
-//! kernels do not sample is sampled on the CPU, and gathered there all the same.
+//! Loaders on a GPU: the engine samples and gathers into memory that PyTorch allocated. Batches that
+//! kernels cannot sample are sampled on the CPU, and still gathered on the GPU.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use crate::loader::SIGNAL_POLL;
 use crate::loader_options::Options;
 use crate::of_process::OfProcess;
 
-/// Makes mini-batches of one graph on a GPU, one after the other.
+/// A loader that makes mini-batches of one graph on a GPU, one after the other.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct GpuLoader {
     engine: OfProcess<Arc<Mutex<Engine>>>,
@@ -34,11 +34,11 @@ pub(crate) struct GpuLoader {
     cpu: Option<CpuPart>,
 }
 
-/// What batches that the CPU samples are handed over with.
+/// The loader that samples batches on the CPU, and the ids that their arrays are made with.
 #[derive(Clone)]
 struct CpuPart {
     loader: Loader,
-    /// The user's names for vertices.
+    /// The ids of the graph's vertices.
     names: Arc<[Names]>,
 }
 
@@ -99,25 +99,25 @@ impl GpuLoader {
         })
     }
 
-    /// Where neighbours and rows are, and how many multiprocessors prepare batches, as JSON.
+    /// Where neighbours and rows are kept, and the number of multiprocessors that make batches, as JSON.
     fn placed(&self, py: Python<'_>) -> PyResult<String> {
         to_json(py, self.locked(py)?.placed())
     }
 
-    /// What of the graph the CPU keeps to sample, as JSON: null where the GPU samples.
+    /// The memory plan of the CPU's sampling, as JSON: null where the GPU samples.
     fn kept_to_sample(&self, py: Python<'_>) -> PyResult<String> {
         to_json(py, &self.locked(py)?.kept_to_sample())
     }
 
-    /// The CUDA stream that batches are made on.
+    /// The handle of the CUDA stream that batches are made on.
     fn stream(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.locked(py)?.stream())
     }
 
-    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with
-    /// the numbers of nodes and edges of a batch, and its seeds' places; it gives an object with the
-    /// `addresses` of the arrays, and a method `filled` that is called when work was given to the
-    /// stream that fills them. Other seeds and bounds are as `Loader.epoch` has them.
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with a
+    /// batch's numbers of nodes and edges, and the indices of its seeds; it returns an object with the
+    /// `addresses` of the arrays, and a method `filled` that is called when the work that fills them was
+    /// submitted to the stream. Other `seeds` and `bounds` are as for `Loader.epoch`.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     #[pyo3(signature = (number, first, rank, ranks, allocate, seeds=None, bounds=None))]
     fn epoch(
@@ -142,8 +142,8 @@ impl GpuLoader {
         Ok(GpuEpoch::new(begun, allocate, self.cpu.clone()))
     }
 
-    /// Begins to hand over the features of all vertices, at most `most` at a time, in the order of
-    /// the graph: batches without edges and seeds, in arrays from `allocate`.
+    /// Begins to copy the features of all vertices to the device, at most `most` rows at a time, in the
+    /// graph's order: as batches without edges and seeds, in arrays from `allocate`.
     fn rows(&self, py: Python<'_>, most: usize, allocate: Py<PyAny>) -> PyResult<GpuEpoch> {
         let begun = detached(py, || Ok(EngineEpoch::of_all_rows(self.engine.here()?, most)))?;
         Ok(GpuEpoch::new(begun, allocate, None))
@@ -157,12 +157,12 @@ impl GpuLoader {
     }
 }
 
-/// The batches of one epoch on a GPU.
+/// An epoch of batches made on a GPU.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct GpuEpoch(OfProcess<Mutex<State>>);
 
 struct State {
-    /// None once the epoch was closed.
+    /// `None` once the epoch was closed.
     batches: Option<EngineEpoch<Py<PyAny>>>,
     allocate: Py<PyAny>,
     cpu: Option<CpuPart>,
@@ -188,7 +188,7 @@ impl GpuEpoch {
         ready.map(|ready| to_dict(py, ready, cpu.as_ref())).transpose()
     }
 
-    /// What was done so far, as JSON.
+    /// Counts and times of the epoch so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let mut state = self.lock(py)?;
         if let Some(batches) = &state.batches {
@@ -197,7 +197,7 @@ impl GpuEpoch {
         to_json(py, &state.stats)
     }
 
-    /// Gives up the batches that were begun.
+    /// Ends the epoch and drops the batches that were begun.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.lock(py)?;
         if let Some(batches) = state.batches.take() {
@@ -215,15 +215,14 @@ impl GpuEpoch {
         Self(OfProcess::new(Mutex::new(state)))
     }
 
-    /// Another Python thread may hold the lock and wait for a batch: so does this one, without
-    /// the GIL.
+    /// Locks the epoch, without the GIL: another Python thread may hold the lock and wait for a batch.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         let state = self.0.here().map_err(|e| raise(py, &e))?;
         state.lock_py_attached(py).map_err(|_| spoilt(py, "the loader"))
     }
 }
 
-/// Begins another batch, if one may be begun.
+/// Begins another batch and returns true, if there is one and a place for it.
 fn begin(
     py: Python<'_>,
     batches: &mut EngineEpoch<Py<PyAny>>,
@@ -249,7 +248,7 @@ fn begin(
     Ok(true)
 }
 
-/// Hands a batch to Python, as `GpuBatch` in `_native.pyi`.
+/// Converts a batch to `GpuBatch` of `_native.pyi`.
 fn to_dict<'py>(
     py: Python<'py>,
     filled: Filled<Py<PyAny>>,

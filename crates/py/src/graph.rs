@@ -1,4 +1,4 @@
-//! An opened graph.
+//! An opened graph, and its algorithms, as Python sees them.
 
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
@@ -30,19 +30,19 @@ use crate::info::describe;
 use crate::of_process::OfProcess;
 use crate::reads::{ceiling, modelled_drive};
 
-/// How often a call looks whether another thread's has ended.
+/// The time between looks at whether another thread's call has ended.
 const BUSY_POLL: Duration = Duration::from_millis(2);
 
-/// An opened graph under a memory budget. One run at a time.
+/// An opened graph under a memory budget. It runs one algorithm at a time.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Graph {
     opened: OfProcess<Mutex<Opened>>,
     engine: EngineChoice,
-    /// Where algorithms run; none for the CPU.
+    /// The GPU that algorithms run on; `None` for the CPU.
     gpu: OfProcess<Option<Gpu>>,
 }
 
-/// A run's report, and of which sizes its components are.
+/// A run's report, with the sizes of components if they were asked for.
 #[derive(Serialize)]
 struct WithSizes {
     #[serde(flatten)]
@@ -51,7 +51,7 @@ struct WithSizes {
     sizes: Option<ComponentSizes>,
 }
 
-/// Opens the graph at `path`.
+/// Opens the graph in the directory `path`.
 #[pyfunction]
 pub(crate) fn open(
     py: Python<'_>,
@@ -82,26 +82,26 @@ pub(crate) fn open(
 
 #[pymethods]
 impl Graph {
-    /// Refuses memory that does not hold what the opened graph holds.
+    /// Fails if the memory budget does not hold the opened graph's indexes and buffers.
     fn check_memory(&self, py: Python<'_>) -> PyResult<()> {
         let graph = self.lock(py)?;
         graph.memory().check().map_err(|e| raise(py, &e))
     }
 
-    /// What the manifest says, and bytes an edge by file, as JSON.
+    /// The manifest and the bytes an edge of each file, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let graph = self.lock(py)?;
         to_json(py, &describe(&graph))
     }
 
-    /// The user's ids, ascending; None when they are 0 to |V| - 1.
+    /// The user's ids of all vertices, ascending; None when they are 0 to |V| - 1.
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
         let graph = self.lock(py)?;
         let ids = Call::new(None).run(py, || graph.ids().all())?;
         Ok(ids.map(|ids| ids.into_pyarray(py)))
     }
 
-    /// The user's ids at positions `start` to `stop`.
+    /// The user's ids at positions `start` to `stop` (excluded) of the user's order.
     fn ids_of<'py>(
         &self,
         py: Python<'py>,
@@ -113,7 +113,7 @@ impl Graph {
         Ok(ids.into_pyarray(py))
     }
 
-    /// Degrees in the user's order.
+    /// The degree of every vertex, in the user's order.
     fn degrees<'py>(
         &self,
         py: Python<'py>,
@@ -130,7 +130,7 @@ impl Graph {
         Ok(degrees.into_pyarray(py))
     }
 
-    /// Vertices by the number of binary digits of their degrees.
+    /// The numbers of vertices whose degrees have 0, 1, 2 … binary digits.
     fn degree_histogram(&self, py: Python<'_>, direction: &str) -> PyResult<Vec<u64>> {
         let graph = self.lock(py)?;
         Call::new(None).run(py, || graph.degrees().histogram(direction_of(direction)?))
@@ -152,7 +152,7 @@ impl Graph {
         Ok(values.into_pyarray(py).reshape([ids.len(), dim])?.into_any())
     }
 
-    /// PageRank: ranks in the user's order, and the run's report as JSON.
+    /// Runs PageRank; returns ranks in the user's order, and the run's report as JSON.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     fn pagerank<'py>(
         &self,
@@ -188,8 +188,8 @@ impl Graph {
         Ok((ranks.into_pyarray(py), report))
     }
 
-    /// Each vertex's component, named by the smallest user id in it, and the run's report as JSON:
-    /// with the sizes of components, and the names of the `largest`, if they are asked for.
+    /// Returns each vertex's component, named by the smallest user id in it, and the run's report as
+    /// JSON; where `largest` is given, with component sizes and the names of so many of the largest.
     fn wcc<'py>(
         &self,
         py: Python<'py>,
@@ -214,7 +214,7 @@ impl Graph {
         Ok((components.into_pyarray(py), report))
     }
 
-    /// Hops from a vertex, -1 where no path leads, and the run's report as JSON.
+    /// Runs BFS; returns hops from `source` (-1 where no path leads), and the run's report as JSON.
     fn bfs<'py>(
         &self,
         py: Python<'py>,
@@ -235,7 +235,8 @@ impl Graph {
         Ok((depths.into_pyarray(py), report))
     }
 
-    /// Least weights from a vertex, infinity where no path leads, and the run's report as JSON.
+    /// Runs SSSP; returns least distances from `source` (infinity without a path), and the report as
+    /// JSON.
     fn sssp<'py>(
         &self,
         py: Python<'py>,
@@ -253,8 +254,8 @@ impl Graph {
         Ok((distances.into_pyarray(py), report))
     }
 
-    /// One pass over the edges for float32 or float64 `x` of shape (|V|,) or (|V|, F); an array
-    /// like it, and the run's report as JSON.
+    /// Runs one pass over the edges for float32 or float64 `x` of shape (|V|,) or (|V|, F); returns an
+    /// array like it, and the run's report as JSON.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     fn propagate<'py>(
         &self,
@@ -274,8 +275,8 @@ impl Graph {
         }
     }
 
-    /// As `propagate`, of values in the GPU's memory: those of shape (|V|, `width`), float64 if
-    /// `is_double`, at address `x`; the result is written to address `y`. Gives the run's report as JSON.
+    /// Propagates values in GPU memory: of shape (|V|, `width`), float64 if `is_double`, at address `x`;
+    /// the result is written to address `y`. Returns the run's report as JSON.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     fn propagate_on_device(
         &self,
@@ -310,12 +311,12 @@ impl Graph {
         Ok(report)
     }
 
-    /// Bytes of state of `propagate` for `width` float32 values a vertex.
+    /// Bytes of memory that `propagate` reserves for `width` float32 values a vertex.
     fn propagate_bytes(&self, py: Python<'_>, width: usize) -> PyResult<u64> {
         Ok(propagate_bytes::<f32>(&*self.lock(py)?, width))
     }
 
-    /// Bytes a second that the file of this graph's passes gives through its engine, bare.
+    /// Bytes a second that the engine reads from the file of passes, with no work on the bytes.
     fn measure_ceiling(&self, py: Python<'_>, seconds: f64) -> PyResult<f64> {
         let graph = self.lock(py)?;
         let ceiling = Call::new(None).run(py, || ceiling(&graph, self.engine, seconds))?;
@@ -324,7 +325,7 @@ impl Graph {
 }
 
 impl Graph {
-    /// Runs an algorithm that can be stopped, traced and watched; its report as JSON.
+    /// Runs an algorithm with cancellation, a trace and progress; returns its report as JSON.
     fn run<T: Send, R: Serialize + Send>(
         &self,
         py: Python<'_>,
@@ -366,7 +367,7 @@ impl Graph {
         Ok((y.into_pyarray(py).reshape(shape)?.into_any(), report))
     }
 
-    /// The graph's vertex that the user calls `id`.
+    /// The internal id of the vertex with the user's id `id`.
     fn find(&self, graph: &Opened, id: u64) -> Result<u32> {
         match self.gpu.here()? {
             Some(gpu) => gpu.find(graph, id),
@@ -374,8 +375,8 @@ impl Graph {
         }
     }
 
-    /// The graph, for one call. A thread that waits for another's call lets go of the GIL, and
-    /// looks for Ctrl-C.
+    /// Locks the graph for one call. A thread that waits for another's call releases the GIL, and looks
+    /// for Ctrl-C.
     fn lock(&self, py: Python<'_>) -> PyResult<InUse<'_>> {
         let opened = self.opened.here().map_err(|e| raise(py, &e))?;
         let locked = Locked::by_this_call(py, self, "the graph")?;
@@ -418,7 +419,7 @@ fn not_on_a_gpu() -> Error {
         .got("one on the CPU")
 }
 
-/// A direction by its name.
+/// The direction called `name`: `out` or `in`.
 fn direction_of(name: &str) -> Result<Direction> {
     match name {
         "out" => Ok(Direction::Out),

@@ -1,4 +1,4 @@
-//! Graphs of several types: what they are, and how they are put together.
+//! Heterogeneous graphs: what they hold, and how they are put together from built parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ pub(crate) fn is_hetero(path: PathBuf) -> bool {
     HeteroManifest::is_at(&path)
 }
 
-/// The types of a heterogeneous graph and what each has, as JSON.
+/// The node types and edge types of a heterogeneous graph, with what each stores, as JSON.
 #[pyfunction]
 pub(crate) fn hetero_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let info = detached(py, || describe(&path))?;
@@ -62,18 +62,18 @@ fn describe(path: &Path) -> Result<Value> {
     }))
 }
 
-/// Adds what `more` says to an object.
+/// Adds the entries of the object `more` to `object`.
 fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(all), Value::Object(more)) = (object, more) {
         all.extend(more);
     }
 }
 
-/// A heterogeneous graph whose parts are being built.
+/// A heterogeneous graph under construction: its parts are being built in a folder.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct HeteroBuilding(Mutex<Option<Building>>);
 
-/// The types of the parts that were built.
+/// The types whose parts were built.
 #[derive(Deserialize)]
 struct Types {
     node_types: Vec<NodeType>,
@@ -89,13 +89,13 @@ impl HeteroBuilding {
         Ok(Self(Mutex::new(Some(begun))))
     }
 
-    /// The folder where the parts are built.
+    /// The folder in which the parts are built.
     fn folder(&self, py: Python<'_>) -> PyResult<PathBuf> {
         let building = self.0.lock().map_err(|_| over(py))?;
         Ok(building.as_ref().ok_or_else(|| over(py))?.folder().to_owned())
     }
 
-    /// Puts the graph of these types in its place.
+    /// Puts the graph, with the types in `types_json`, in its place.
     fn commit(&self, py: Python<'_>, types_json: &str) -> PyResult<()> {
         let building = self.0.lock().map_err(|_| over(py))?.take().ok_or_else(|| over(py))?;
         detached(py, || {
@@ -105,7 +105,7 @@ impl HeteroBuilding {
         Ok(())
     }
 
-    /// Removes what was built; a graph that stood at the path stays.
+    /// Removes the parts that were built; a graph that stood at the path stays.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         let building = self.0.lock().map_err(|_| over(py))?.take();
         py.detach(|| drop(building));

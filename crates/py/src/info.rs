@@ -1,4 +1,4 @@
-//! What a graph says about itself.
+//! Descriptions of graphs, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tiergraph_format::features::FeaturesEntry;
 use tiergraph_format::manifest::{Manifest, Weights};
 use tiergraph_graph::Graph;
 
-/// The manifest in the names that every face uses, bytes an edge by file (without features, labels
+/// The manifest with the names that all interfaces use, bytes an edge by file (without features, labels
 /// and splits), and the memory that the opened graph holds for indexes and buffers.
 pub(crate) fn describe(graph: &Graph) -> Value {
     let manifest = graph.manifest();
@@ -46,12 +46,12 @@ pub(crate) fn describe(graph: &Graph) -> Value {
     described
 }
 
-/// The bytes of all files.
+/// Bytes of all of a graph's files.
 pub(crate) fn bytes(manifest: &Manifest) -> u64 {
     manifest.files.values().map(|file| file.bytes).sum()
 }
 
-/// What goes with the vertices: features by name, and the names of labels and splits.
+/// The data stored for vertices: features by name, and the names of labels and splits.
 pub(crate) fn attached(manifest: &Manifest) -> Value {
     let features: Map<String, Value> = described(&manifest.features);
     let names = |folder: &str| -> Vec<String> {
@@ -64,7 +64,7 @@ pub(crate) fn attached(manifest: &Manifest) -> Value {
     json!({ "features": features, "labels": names("labels/"), "splits": names("splits/") })
 }
 
-/// What goes with the edges: columns of values by name, with their types, and features.
+/// The data stored for edges: columns of values with their types, and features, by name.
 pub(crate) fn of_edges(manifest: &Manifest) -> Value {
     let names = manifest.files.keys().map(String::as_str);
     let columns: Map<String, Value> = columns(names)
@@ -76,13 +76,13 @@ pub(crate) fn of_edges(manifest: &Manifest) -> Value {
     json!({ "edge_values": columns, "edge_features": features, "node_times": node_times })
 }
 
-/// The names of the labels that are times of the vertices.
+/// The names of the labels that hold times of vertices.
 pub(crate) fn node_times(manifest: &Manifest) -> Vec<&str> {
     let options = manifest.provenance.options.keys();
     options.filter_map(|name| name.strip_prefix(NODE_TIMES)).collect()
 }
 
-/// Each table of rows by its name.
+/// The description of each table of rows, by its name.
 fn described(tables: &BTreeMap<String, FeaturesEntry>) -> Map<String, Value> {
     tables.iter().map(|(name, entry)| (name.clone(), describe_rows(entry))).collect()
 }

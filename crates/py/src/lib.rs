@@ -1,7 +1,7 @@
 //! `tiergraph._native`: the engine as Python sees it. Conversions only, no logic.
 //!
 //! `python/tiergraph/_native.pyi` is the contract. Work that lasts runs with the GIL released
-//! ([`calls`]), so other Python threads go on and Ctrl-C stops it.
+//! (module `calls`), so other Python threads go on and Ctrl-C stops it.
 
 mod batch;
 mod build;

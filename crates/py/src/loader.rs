@@ -22,10 +22,10 @@ use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::loader_options::Options;
 use crate::of_process::OfProcess;
 
-/// How long a wait for a batch lasts before it looks for Ctrl-C.
+/// The time that a wait for a batch lasts before it looks for Ctrl-C.
 pub(crate) const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
-/// Makes mini-batches of one graph, heterogeneous or not, which it opens for itself.
+/// A loader of mini-batches of one graph, heterogeneous or not, which it opens for itself.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Loader(OfProcess<Opened>);
 
@@ -36,13 +36,13 @@ struct Opened {
     times: Option<Vec<i64>>,
 }
 
-/// A graph that is open for a loader, and the seeds as it numbers them.
+/// A graph that is open for a loader, with the loader's seeds by internal number.
 struct Seeded {
     names_of_seeds: SeedNames,
     types: GraphTypes,
     options: LoaderOptions,
     seeds: Vec<u32>,
-    /// The user's names for vertices, by node type.
+    /// The user's ids of vertices, for each node type.
     names: Arc<[Names]>,
 }
 
@@ -77,11 +77,11 @@ impl Seeded {
     }
 }
 
-/// What the user calls seeds.
+/// The names by which the user passes seeds.
 enum SeedNames {
-    /// The ids of a graph's vertices.
+    /// User ids of a graph's vertices.
     Graph(Arc<Graph>),
-    /// Nodes of some types, numbered through.
+    /// Numbers of nodes of some types, counted through the types.
     Types { nodes: u64, names: String },
 }
 
@@ -92,7 +92,7 @@ impl SeedNames {
         Self::Types { nodes: types.map(|of| of.vertices).sum(), names: names.join("` or `") }
     }
 
-    /// Seeds as loaders number them.
+    /// The numbers that loaders use for the seeds `ids`; an error for one that there is not.
     fn find(&self, ids: &[u64]) -> Result<Vec<u32>> {
         let (nodes, names) = match self {
             Self::Graph(graph) => return graph.ids().find(ids),
@@ -159,13 +159,13 @@ impl Loader {
         })
     }
 
-    /// What is kept in memory, as JSON.
+    /// The memory plan: what is kept in memory, as JSON.
     fn kept(&self, py: Python<'_>) -> PyResult<String> {
         to_json(py, &self.here(py)?.plan)
     }
 
-    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. With other seeds than the
-    /// loader's (the user's ids), the rank's batch i has those from `bounds[i]` to `bounds[i + 1]`.
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. With `seeds` (user ids) in
+    /// place of the loader's, the rank's batch i has those from `bounds[i]` to `bounds[i + 1]`.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     #[pyo3(signature = (number, first, rank, ranks, seeds=None, bounds=None))]
     fn epoch(
@@ -203,26 +203,26 @@ impl Opened {
     }
 }
 
-/// Batches in the user's names for vertices.
+/// An epoch's batches, with the ids that their arrays are made with.
 struct Named {
     batches: Prepared,
     engine: Engine,
     names: Arc<[Names]>,
 }
 
-/// The batches of one epoch.
+/// An epoch of mini-batches.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Epoch(OfProcess<Mutex<State>>);
 
 struct State {
-    /// None once the epoch was closed.
+    /// `None` once the epoch was closed.
     batches: Option<Named>,
     stats: EpochStats,
 }
 
 #[pymethods]
 impl Epoch {
-    /// The next batch as arrays by name; None after the last.
+    /// The next batch as a dictionary of arrays; None after the last.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let mut locked = self.lock(py)?;
         let Some(Named { batches, engine, names }) = &mut locked.batches else { return Ok(None) };
@@ -238,7 +238,7 @@ impl Epoch {
         }
     }
 
-    /// What was done so far, as JSON.
+    /// Counts and times of the epoch so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let mut state = self.lock(py)?;
         if let Some(batches) = &state.batches {
@@ -247,7 +247,7 @@ impl Epoch {
         to_json(py, &state.stats)
     }
 
-    /// Stops what prepares further batches and waits for it.
+    /// Ends the epoch: stops the threads that prepare batches, and waits for them.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.lock(py)?;
         if let Some(batches) = state.batches.take() {
@@ -259,8 +259,7 @@ impl Epoch {
 }
 
 impl Epoch {
-    /// Another Python thread may hold the lock and wait for a batch: so does this one, without
-    /// the GIL.
+    /// Locks the epoch, without the GIL: another Python thread may hold the lock and wait for a batch.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         let state = self.0.here().map_err(|e| raise(py, &e))?;
         state.lock_py_attached(py).map_err(|_| spoilt(py, "the loader"))

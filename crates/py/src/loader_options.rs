@@ -1,4 +1,4 @@
-//! The options of loaders, as Python gives them.
+//! The options of loaders, which Python passes as JSON.
 
 use serde::Deserialize;
 use tiergraph_cache::placement::Placement;
@@ -9,7 +9,7 @@ use tiergraph_sampler::{Fanout, LoaderOptions, Plan, SampleOptions, Sharing, Str
 use crate::batch::handed_over;
 use crate::build::options::cores;
 
-/// The options of `tiergraph.NeighborLoader`; what is not given has its default.
+/// The options of `tiergraph.NeighborLoader`; those not given have their defaults.
 #[derive(Deserialize)]
 pub(crate) struct Options {
     pub(crate) memory: Option<u64>,
@@ -26,23 +26,23 @@ pub(crate) struct Options {
     share_pages: Option<bool>,
     temporal_strategy: Option<String>,
     placement: Option<PlacementName>,
-    /// Whether epochs may have other seeds than the first.
+    /// Whether epochs may be given other seeds than the loader's.
     #[serde(default)]
     seeds_vary: bool,
     pub(crate) presample: Option<usize>,
     pub(crate) multiprocessors: Option<u32>,
-    /// What is sampled along each edge type, of which an ordinary graph has one.
+    /// Options of sampling along each edge type; an ordinary graph has one.
     edges: Vec<EdgeOptions>,
-    /// The features that batches come with, by node type.
+    /// For each node type, the name of the features that batches come with; `None` for no features.
     features: Vec<Option<String>>,
-    /// The types of the seeds, by their places among the node types.
+    /// The node types of the seeds, as indices.
     inputs: Vec<usize>,
 }
 
-/// What is sampled along an edge type, and which values of its edges are used, by name.
+/// Options of sampling along one edge type: fanouts, and the names of the edges' values to use.
 #[derive(Deserialize)]
 struct EdgeOptions {
-    /// One a hop.
+    /// The fanout of each hop; -1 for all neighbours.
     fanouts: Vec<i64>,
     weight_attr: Option<String>,
     time_attr: Option<String>,
@@ -58,7 +58,7 @@ enum PlacementName {
 }
 
 impl Options {
-    /// How a loader opens its graph.
+    /// The options that a loader opens its graph with.
     pub(crate) fn open(&self) -> Result<OpenOptions> {
         Ok(OpenOptions {
             memory: self.memory,
@@ -69,7 +69,9 @@ impl Options {
         })
     }
 
-    /// How a loader makes batches of a graph, which may have several types.
+    /// Converts the options to those of the sampler's loader and validates them, for a graph with
+    /// several types if `typed`. An unknown direction or temporal strategy, or a fanout that is neither
+    /// -1 nor a 32-bit count, is an error.
     pub(crate) fn loader(&self, typed: bool) -> Result<LoaderOptions> {
         let sample = self.edges.iter().map(|of| {
             Ok(SampleOptions {
@@ -115,7 +117,7 @@ impl Options {
         })
     }
 
-    /// Sampling by the times `name`, where there are such.
+    /// Sampling by the times called `name`; `None` without a name.
     fn times(&self, name: Option<&str>) -> Result<Option<Times>> {
         let Some(name) = name.map(str::to_owned) else { return Ok(None) };
         let strategy = match self.temporal_strategy.as_deref() {

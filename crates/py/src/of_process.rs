@@ -1,13 +1,13 @@
-//! What belongs to the process that made it.
+//! Values that belong to the process that made them.
 //!
-//! A forked child has its parent's memory, but none of its threads, and shares its files: what the
-//! child used would wait for threads that are not there, and so would what it dropped.
+//! A forked child has its parent's memory and files, but none of its threads: a value that it used, or
+//! dropped, would wait for threads that do not exist.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
 /// A value that is used and dropped by the process that made it, and left alone by forked children.
 pub(crate) struct OfProcess<T> {
-    /// None only while it is dropped.
+    /// `None` only while it is dropped.
     value: Option<T>,
     process: u32,
 }
@@ -17,7 +17,7 @@ impl<T> OfProcess<T> {
         Self { value: Some(value), process: std::process::id() }
     }
 
-    /// The value; an error in a forked child.
+    /// The value; an error in a forked child of the process that made it.
     pub(crate) fn here(&self) -> Result<&T> {
         match &self.value {
             Some(value) if self.process == std::process::id() => Ok(value),

@@ -1,4 +1,4 @@
-//! A panic to order, for tests of how panics are told.
+//! A panic on purpose, for tests of how panics are reported.
 
 use std::thread;
 
@@ -9,8 +9,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use crate::calls::Call;
 use crate::errors::detached;
 
-/// Panics on the thread of a `call`, on threads of a `team`, on a `scoped` thread that a call waits
-/// for, or `here`, on the thread that calls.
+/// Panics at `place`: on the thread of a `call`, on threads of a `team`, on a `scoped` thread that a
+/// call waits for, or `here`, on the calling thread.
 #[pyfunction]
 pub(crate) fn panic(py: Python<'_>, place: &str) -> PyResult<()> {
     match place {

@@ -1,4 +1,4 @@
-//! Bare reads: what an engine reaches on a file with nothing done to the bytes.
+//! Measurements of reading alone: the bandwidth of an engine on a file, with no work on the bytes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::build::options::cores;
 use crate::calls::Call;
 use crate::errors::to_json;
 
-/// The most reads in flight a worker while a graph's ceiling is measured.
+/// The most reads in flight for each worker while a graph's ceiling is measured.
 const CEILING_DEPTH: u64 = 8;
 
-/// Of a modelled drive: what NVMe drives of 7 GB/s take to answer a large read.
+/// The latency of a modelled drive: what NVMe drives of 7 GB/s take to answer a large read.
 const MODELLED_LATENCY: Duration = Duration::from_micros(100);
 
-/// Reads in flight a worker, as a graph's own engines have.
+/// Reads in flight for each worker of a modelled drive, as a graph's own engines have.
 const MODELLED_DEPTH: usize = 64;
 
-/// Random reads of a file, or of a graph's blocks: one measurement, as JSON.
+/// Measures random reads of a file, or of a graph's blocks; returns a report as JSON.
 #[pyfunction]
 pub(crate) fn bench_io(
     py: Python<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn bench_io(
     to_json(py, &measured)
 }
 
-/// The file at `path`, or the blocks of the graph there.
+/// Opens the file at `path`, or the files of blocks and pages of the graph there.
 fn files(path: &Path) -> Result<FileSet> {
     let mut files = FileSet::new();
     if !path.is_dir() {
@@ -72,7 +72,7 @@ fn files(path: &Path) -> Result<FileSet> {
     Ok(files)
 }
 
-/// Reads the graph's main file as its passes do, and does nothing with it.
+/// Measures the bandwidth of reading the graph's main file as its passes do, with no work on the bytes.
 pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Result<Ceiling> {
     let block_bytes = graph.manifest().block_bytes as usize;
     let name = graph.pass_file().ok_or_else(|| {
@@ -98,7 +98,7 @@ pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Resu
     measure(&Arc::new(files), &workload)
 }
 
-/// Engines held back, together, to `bandwidth` bytes a second: a modelled drive, whose reports say so.
+/// A factory of engines that together read `bandwidth` bytes a second: a modelled drive. Reports say so.
 pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<EngineFactory> {
     let drive = ModelledDrive::new(bandwidth, f64::INFINITY, MODELLED_LATENCY)?;
     Ok(Arc::new(move |files| {

@@ -1,4 +1,4 @@
-//! Feature rows and edges as NumPy arrays, where they are, with the memory that they count for.
+//! Feature rows and edges as NumPy arrays without copies, which keep their share of the budget reserved.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tiergraph_sampler::Held;
 
 use crate::errors::raise;
 
-/// What an array of features refers to: its memory, and what of the graph's budget that counts
-/// for. Both are given back when the last array or tensor over it goes.
+/// The base object of an array of features: it owns their memory and its share of the graph's budget,
+/// and frees both when the last array or tensor over it goes.
 #[pyclass(module = "tiergraph._native")]
 struct Rows(Held);
 
-/// Features, float32 of shape (rows, D), on whole pages and without a copy.
+/// Features as a float32 array of shape (rows, D), on whole pages without a copy; `None` if `held` is.
 pub(crate) fn to_array(
     py: Python<'_>,
     held: Option<Held>,
@@ -37,15 +37,15 @@ pub(crate) fn to_array(
     Ok(Some(unsafe { PyArray2::borrow_from_array(&view, owner.clone().into_any()) }))
 }
 
-/// What an array of edges refers to: its memory, and what of the graph's budget the batch counts for.
+/// The base object of an array of edges: it owns their memory, and the batch's share of the budget.
 #[pyclass(module = "tiergraph._native")]
 struct Index {
     ends: Vec<i64>,
     _held: Arc<Reservation>,
 }
 
-/// `edge_index`, int64 of shape (2, edges): the batch counts for the graph's budget as long as it, or
-/// the batch's features, are there.
+/// Edges as the array `edge_index`, int64 of shape (2, edges): the batch counts in the graph's budget as
+/// long as this array, or the batch's features, live.
 pub(crate) fn to_index(
     py: Python<'_>,
     ends: Vec<i64>,

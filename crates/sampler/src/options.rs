@@ -1,4 +1,4 @@
-//! What is sampled, and how batches are made.
+//! Options of sampling and of loaders.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::Direction;
@@ -7,17 +7,17 @@ use crate::gathering::matrix::Delivery;
 use crate::sampling::philox::MAX_DRAWS;
 use crate::sampling::weighted::Strategy;
 
-/// How many neighbours of a node a hop takes.
+/// The number of neighbours that a hop takes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fanout {
-    /// All of them.
+    /// All neighbours.
     All,
-    /// So many at most, without replacement.
+    /// At most so many neighbours, without replacement.
     Most(u32),
 }
 
 impl Fanout {
-    /// The most neighbours of a node.
+    /// The most neighbours that are taken of a node.
     pub(crate) fn most(self) -> u64 {
         match self {
             Self::All => u64::MAX,
@@ -26,33 +26,33 @@ impl Fanout {
     }
 }
 
-/// What is sampled along the edges of one type, and what batches know of them.
+/// Options of sampling along one edge type, and the values of its edges that batches come with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SampleOptions {
-    /// One fanout a hop, nearest hop first.
+    /// The fanout of each hop, nearest hop first.
     pub fanouts: Vec<Fanout>,
     /// Whether each seed gets nodes of its own, shared with no other seed.
     pub disjoint: bool,
-    /// The column of weights that neighbours are taken by; evenly without.
+    /// The name of the weights by which neighbours are taken; `None` to take them evenly.
     pub weights: Option<String>,
-    /// The times of edges, none later than the seed's; only for disjoint batches.
+    /// Sampling by time, none later than the seed's; only for disjoint batches.
     pub times: Option<Times>,
-    /// Which features of these edges batches come with; none if not set.
+    /// The name of the edge features that batches come with; `None` for none.
     pub features: Option<String>,
-    /// Which values of these edges stay in memory; the others are read.
+    /// The values of these edges that stay in memory; the others are read.
     pub resident: Resident,
 }
 
-/// Sampling by time.
+/// Options of sampling by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times {
-    /// The column of times.
+    /// The name of the column of times.
     pub name: String,
-    /// Which edges are taken of those that are not too late.
+    /// The rule by which edges are taken of those that are not too late.
     pub strategy: Strategy,
 }
 
-/// Which columns are in memory; the others are read.
+/// A choice of columns that stay in memory; the others are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resident {
     /// Weights: 4 bytes an arc.
@@ -70,13 +70,13 @@ impl Default for Resident {
 }
 
 impl Resident {
-    /// All of them.
+    /// All columns in memory.
     pub const ALL: Self = Self { weights: true, times: true, numbers: true };
-    /// None.
+    /// No column in memory.
     pub const NONE: Self = Self { weights: false, times: false, numbers: false };
 }
 
-/// What rows of features on one page have of its read.
+/// Whether feature rows on one page share its read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sharing {
     /// A page is read once for all rows of a window that are on it.
@@ -86,53 +86,53 @@ pub enum Sharing {
     Nothing,
 }
 
-/// How batches are made.
+/// Options of a loader.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoaderOptions {
-    /// What is sampled along each edge type: as many hops along all.
+    /// Options of sampling along each edge type, all with as many hops.
     pub sample: Vec<SampleOptions>,
-    /// The features that batches come with, by node type.
+    /// The name of the features that batches come with, for each node type; `None` for none.
     pub features: Vec<Option<String>>,
-    /// The types of the seeds, by their places among the node types. Seeds of several are numbered
-    /// through: the nodes of the first type, then those of the next.
+    /// The node types of the seeds, as indices. Seeds of several types are numbered through: the nodes
+    /// of the first type, then those of the next.
     pub inputs: Vec<usize>,
-    /// Which neighbours: `In` for messages along edges, as PyG samples.
+    /// The direction of sampling: `In` for messages along edges, as PyG samples.
     pub direction: Direction,
-    /// Seeds a batch; the last one may have fewer.
+    /// The number of seeds in a batch; the last one may have fewer.
     pub batch_size: usize,
     /// Whether a last batch with fewer seeds is left out.
     pub drop_last: bool,
     /// Whether each epoch shuffles its seeds.
     pub shuffle: bool,
-    /// What everything random follows from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// W: batches that are prepared together and share reads.
+    /// W: the number of batches that are prepared together and share reads.
     pub window: usize,
-    /// Threads that prepare windows.
+    /// The number of threads that prepare windows.
     pub threads: usize,
-    /// Batches that may be begun beyond a window, and not yet taken.
+    /// The number of batches that may be begun beyond a window, and not yet taken.
     pub prefetch: usize,
     /// Whether rows on one page share its read.
     pub sharing: Sharing,
-    /// How the vertices' features are delivered.
+    /// The type in which the vertices' features are delivered.
     pub delivery: Delivery,
     /// Bytes of pages that a thread keeps from hop to hop of a window: of neighbours, and as many
     /// of values of edges.
     pub retain_bytes: usize,
     /// Whether epochs may have other seeds than those that the loader is made with.
     pub seeds_vary: bool,
-    /// What batches become when they are handed over, beside what they are made of.
+    /// Bytes of the arrays that the caller makes of a batch.
     pub handed_over: HandedOver,
-    /// What is reserved for each thread beside its tables.
+    /// Bytes that are reserved for each thread beside its tables.
     pub per_thread: PerThread,
 }
 
-/// Bytes of the arrays that a caller makes of a batch.
+/// Bytes of the arrays that a caller makes of a batch, which count in memory plans.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HandedOver {
-    /// Bytes a node.
+    /// Bytes for each node.
     pub node_bytes: u64,
-    /// Bytes an edge.
+    /// Bytes for each edge.
     pub edge_bytes: u64,
 }
 
@@ -146,11 +146,11 @@ pub struct PerThread {
 }
 
 impl LoaderOptions {
-    /// Bytes of pages that a thread keeps where nobody says.
+    /// Bytes of pages that a thread keeps by default.
     pub(crate) const RETAIN_BYTES: usize = 16 << 20;
 
-    /// Batches of 1,024 seeds of a graph with one type, in windows of four, prepared by two threads,
-    /// without features.
+    /// The options of batches of 1,024 seeds of a graph with one type, in windows of four, prepared by
+    /// two threads, without features.
     pub fn new(sample: SampleOptions) -> Self {
         Self {
             sample: vec![sample],
@@ -173,7 +173,7 @@ impl LoaderOptions {
         }
     }
 
-    /// Hops.
+    /// The number of hops.
     pub fn hops(&self) -> usize {
         self.sample.first().map_or(0, |sample| sample.fanouts.len())
     }
@@ -188,7 +188,7 @@ impl LoaderOptions {
         self.sample.iter().any(|sample| sample.times.is_some())
     }
 
-    /// Refuses what makes no batches of a graph of so many types of nodes and edges.
+    /// Refuses options that make no batches of a graph with so many node types and edge types.
     pub(crate) fn check(&self, node_types: usize, edge_types: usize) -> Result<()> {
         let counts =
             [("batch_size", self.batch_size), ("window", self.window), ("threads", self.threads)];

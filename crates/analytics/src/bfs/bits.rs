@@ -9,7 +9,7 @@ use super::Search;
 /// How many words of bits a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// A set of vertices.
+/// A set of vertices as a bitmap.
 #[derive(Debug)]
 pub(super) struct Bits(Vec<u64>);
 

@@ -1,4 +1,4 @@
-//! The choice of a level's plan, by what it costs to read and to look at what was read.
+//! The choice of a level's plan, by what it costs to read the arcs and to process them.
 //!
 //! Costs are in bytes that a drive reads, about a nanosecond each; the work on bytes that are
 //! there was measured on two cores in the same unit. What is cheapest decides the seconds only:
@@ -10,22 +10,22 @@ use super::{Frontier, Search, UNREACHED};
 
 /// Random pages cost about this many times as much a byte as whole blocks.
 const RANDOM_COST: u64 = 2;
-/// Work on a byte of a pushed list.
+/// Cost of the work on a byte of a pushed list.
 const PUSH_COST: u64 = 2;
-/// Work on an unvisited vertex that looks for a neighbour in the frontier.
+/// Cost of the work on an unvisited vertex that looks for a neighbour in the frontier.
 const PULL_COST: u64 = 25;
-/// Work on a byte of tiles.
+/// Cost of the work on a byte of tiles.
 const TILES_COST: u64 = 3;
-/// No list has fewer bytes.
+/// The fewest bytes that a list has.
 const LEAST_LIST: u64 = 2;
-/// Raw blocks are pushed from a frontier of fewer than one in so many vertices: how many arcs that has
-/// is not known, and one with many is found faster by those that look for it.
+/// Raw blocks are pushed only from a frontier of fewer than one in so many vertices: the number of its
+/// arcs is not known, and if there are many, the unvisited vertices find it faster.
 const RAW_SHARE: usize = 256;
-/// How often rows that do not stay in memory may be read, in eighths of the bytes of all tiles: a level on
-/// tiles and the levels after it then stay within one and a half passes.
+/// Bytes that rows which do not stay in memory may read, in eighths of the bytes of all tiles: a level
+/// on tiles and the levels after it then stay within one and a half passes.
 const ROWS_EIGHTHS: u64 = 10;
 
-/// How a level is done.
+/// A plan for one level: how its vertices are found, and what is read for that.
 pub(super) enum Plan {
     /// Claim the unvisited neighbours of the frontier.
     Push(RowSelection),
@@ -81,14 +81,14 @@ impl Search<'_> {
         best.1
     }
 
-    /// The pages that have the in-neighbours of unvisited vertices; `None` if there are no such rows.
+    /// Selects pages with the in-neighbours of unvisited vertices; `None` in a graph without such rows.
     pub(super) fn unvisited_rows(&self) -> Option<RowSelection> {
         let unvisited = |v| (v as usize) < self.with_arcs && self.depth(v) == UNREACHED;
         self.graph.rows(Direction::In).select_where(unvisited)
     }
 
-    /// Whether reading `rows` keeps the search within one and a half passes, or the rows stay in memory for
-    /// later searches.
+    /// Whether reading `rows` keeps the bytes that the search has read within 1¼ passes over tiles, or
+    /// the rows stay in memory for later searches.
     fn may_read(&self, rows: &RowSelection) -> bool {
         let tiles = self.graph.tiles().bytes();
         let read = self.graph.totals().get().since(&self.before).bytes_read + rows.missing_bytes();

@@ -28,27 +28,27 @@ const AT_ONCE: u32 = 1 << 14;
 /// Pages take one part in so many of the memory that is left.
 const PAGES_SHARE: u64 = 8;
 
-/// Levels that were done, one or several small ones after the other.
+/// The outcome of levels that were done: of one, or of several small ones in a row.
 pub(super) struct LevelsDone {
-    /// How they were done, in a run's report.
+    /// The name of the way they were done, for the run's report.
     pub(super) how: &'static str,
-    /// How many levels they are.
+    /// The number of levels.
     pub(super) levels: u32,
-    /// How many vertices they reached.
+    /// The number of vertices that they reached.
     pub(super) reached: usize,
-    /// The frontier behind the last one.
+    /// The frontier after the last of them.
     pub(super) next: Frontier,
 }
 
 /// The neighbour lists that small levels are followed with.
 enum Lists<'a> {
-    /// Nothing yet.
+    /// No lists yet: small levels have not taken long enough.
     NotYet,
-    /// All arcs in memory.
+    /// Lists of all arcs in memory.
     Made(Adjacency),
-    /// Pages, because the arcs do not fit.
+    /// Lists on pages, because all arcs do not fit the memory.
     Pages(Box<NearLists<'a>>),
-    /// Neither fits the memory.
+    /// No lists: neither arcs nor pages fit the memory.
     Never,
 }
 
@@ -67,16 +67,16 @@ impl<'a> Lists<'a> {
 /// The small levels of a search: what they cost so far, and the lists that they are followed with.
 pub(super) struct SmallLevels<'a> {
     lists: Lists<'a>,
-    /// How many small levels there were before the lists.
+    /// The number of small levels that were done without lists.
     levels: u32,
-    /// How long those levels took.
+    /// The time that those levels took.
     spent: Duration,
     /// The memory of the least number of pages, until there are lists or pages.
     pages: Option<Reservation>,
 }
 
 impl<'a> SmallLevels<'a> {
-    /// The small levels of a search that begins, and has reserved the memory of the least number of `pages`.
+    /// The small levels of a search that begins, with the reservation for the least number of `pages`.
     pub(super) fn new(pages: Reservation) -> Self {
         Self { lists: Lists::NotYet, levels: 0, spent: Duration::ZERO, pages: Some(pages) }
     }

@@ -38,7 +38,7 @@ pub const UNREACHED: u32 = u32::MAX;
 /// A frontier is listed from the depths, and not sorted, if it has this share of the vertices.
 const LIST_SHARE: usize = 64;
 
-/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
+/// The distance in arcs of each vertex, in the user's order, from `source`, a vertex by its internal id;
 /// [`UNREACHED`] where there is no path.
 ///
 /// # Errors
@@ -47,7 +47,7 @@ pub fn bfs(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<u
     search(graph, source, progress, |search, frontier| search.plan(frontier))
 }
 
-/// The search whose levels are done as `how` says.
+/// Searches from `source`; `how` chooses the plan of each level.
 fn search(
     graph: &Graph,
     source: u32,
@@ -83,8 +83,8 @@ fn state_bytes(graph: &Graph) -> u64 {
     graph.vertices() as u64 * 8 + graph.vertices() as u64 / 4
 }
 
-/// Ends a search that a GPU began, whose levels are small and many; returns all distances, in the user's
-/// order. `depth` has those of the vertices that the GPU reached, up to `level`.
+/// Ends a search that a GPU began and that has many small levels; returns all distances, in the user's
+/// order. `depth` holds the distances of the vertices that the GPU reached, up to `level`.
 ///
 /// # Errors
 /// As [`bfs`], but where there is no memory for it.
@@ -120,7 +120,7 @@ fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
 /// The frontier of a search: the vertices whose depth is the level. Most levels need no list of them.
 #[derive(Debug)]
 struct Frontier {
-    /// How many vertices there are.
+    /// The number of vertices in the frontier.
     count: usize,
     /// The vertices in any order, if they are listed.
     list: Option<Vec<u32>>,
@@ -141,9 +141,9 @@ struct Search<'a> {
     depth: Array<AtomicU32>,
     /// The level whose vertices have been reached last.
     level: u32,
-    /// No vertex from this one on has an arc.
+    /// The end of the vertices with arcs: none from this one on has any.
     with_arcs: usize,
-    /// How many vertices with arcs no level reached.
+    /// The number of vertices with arcs that no level has reached.
     unvisited: usize,
     /// Whether undirected edges are stored once.
     both: bool,
@@ -261,7 +261,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The sum of what workers counted.
+/// A sum that all workers add to.
 #[derive(Debug, Default)]
 struct Total(AtomicUsize);
 
@@ -271,7 +271,7 @@ impl Total {
         Ok(())
     }
 
-    /// The frontier of so many vertices, which are not listed.
+    /// The frontier of as many vertices as the sum says, which are not listed.
     fn frontier(self) -> Frontier {
         Frontier { count: self.0.into_inner(), list: None }
     }

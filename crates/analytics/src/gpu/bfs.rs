@@ -1,12 +1,12 @@
 //! Breadth-first search on a GPU, level by level.
 //!
-//! As [`crate::bfs`]: the same result, bit for bit. Over tiles, those that the frontier touches: rows
-//! that can neither take nor give there are skipped before their columns are decoded, the others end
-//! with the first frontier vertex that they find; tiles without a frontier column are skipped before
-//! their slices are looked at, blocks without such a tile before they are read. Over raw
-//! blocks, unvisited rows look for a frontier vertex and stop at the first, or, in undirected
-//! graphs, the frontier's rows give to their neighbours, whichever has fewer arcs to look at.
-//! 4 bytes of device memory a vertex; 8 over raw blocks of undirected graphs.
+//! The result is that of [`crate::bfs`], bit for bit. A pass over tiles visits those with a frontier
+//! column: rows that can neither be reached nor reach others are skipped before their columns are
+//! decoded, the others stop at the first frontier vertex that they find. Other tiles are skipped before
+//! their slices are looked at, blocks without such a tile before they are read. Over raw blocks,
+//! unvisited rows look for a frontier vertex and stop at the first, or, in undirected graphs, the
+//! frontier's rows give to their neighbours, whichever has fewer arcs to look at. 4 bytes of device
+//! memory a vertex; 8 over raw blocks of undirected graphs.
 //!
 //! A level is some launches and a copy, whatever its frontier. Once levels took longer than lists in
 //! memory do, the search ends along those, on the CPU, if they fit the memory ([`Adjacency`]).
@@ -32,7 +32,7 @@ use crate::source::check_source;
 /// at: Beamer, Asanović, Patterson, SC 2012.
 const PUSH_COST: u64 = 14;
 
-/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
+/// The distance in arcs of each vertex, in the user's order, from `source`, a vertex by its internal id;
 /// [`UNREACHED`] where there is no path.
 ///
 /// # Errors
@@ -90,14 +90,14 @@ struct Search {
     tiles: bool,
 }
 
-/// The vertices of a level, counted.
+/// Counts of a level's vertices and arcs.
 struct Found {
     vertices: u64,
-    /// Arcs of the level's vertices; 0 where arcs are not counted.
+    /// Arcs of the level's vertices; 0 where the search does not count arcs.
     arcs: u64,
-    /// Arcs of unvisited vertices; 0 where arcs are not counted.
+    /// Arcs of unvisited vertices; 0 where the search does not count arcs.
     unvisited_arcs: u64,
-    /// A flag for every tile: whether it has a vertex of the level. Empty if passes do not look at it.
+    /// A flag for every tile, set if it has a vertex of the level. Empty if passes do not need flags.
     flags: Vec<u8>,
 }
 

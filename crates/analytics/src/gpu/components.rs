@@ -1,6 +1,6 @@
 //! Weakly connected components on a GPU: union-find in one pass over the arcs.
 //!
-//! As [`crate::wcc`]: the same result, bit for bit. 4 bytes of device memory a vertex.
+//! The result is that of [`crate::wcc`], bit for bit. 4 bytes of device memory a vertex.
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;

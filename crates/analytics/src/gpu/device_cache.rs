@@ -1,5 +1,5 @@
-//! The device cache: a graph whose blocks all fit stays on the device from run to run, so that storage is
-//! read once.
+//! The device cache: a graph whose blocks all fit stays on the device from run to run, so that storage
+//! is read once.
 //!
 //! Only whole graphs stay: most of any other is read in every pass anyway, and the device's memory is
 //! better left to the next run.
@@ -17,7 +17,7 @@ use super::vertices::{Values, Vertices};
 pub(super) struct ResidentGraph {
     pub index: Arc<BlockIndex>,
     pub resident: Arc<ResidentBlocks>,
-    /// Which way cuFile read the blocks, in words; `None` if they passed through host memory.
+    /// How cuFile read the blocks, in words; `None` if they passed through host memory.
     pub direct: Option<String>,
     pub vertices: Arc<Vertices>,
 }
@@ -44,8 +44,8 @@ impl ResidentGraph {
 pub(super) struct DeviceCache(Arc<Mutex<Option<(u64, ResidentGraph)>>>);
 
 impl DeviceCache {
-    /// The cached `file` of `graph`, if it fits `room` bytes: without the values of vertices, if it does
-    /// not with them. Anything else is evicted.
+    /// The cached `file` of `graph` if it fits `room` bytes, without vertices' values if it does not
+    /// with them; `None` if it does not fit or is not cached. Anything else is evicted.
     pub fn get(&self, graph: &Graph, file: BlockFile, room: u64) -> Option<ResidentGraph> {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *cached = cached.take().filter(|(number, on_device)| {
@@ -58,7 +58,7 @@ impl DeviceCache {
         cached.as_ref().map(|(_, on_device)| on_device.clone())
     }
 
-    /// The positions of all vertices of `graph` in the user's order, if they are on the device.
+    /// The user's position of every vertex of `graph`; `None` if the device does not hold them.
     pub fn positions(&self, graph: &Graph) -> Option<Values> {
         let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, on_device) = cached.as_ref().filter(|(number, _)| *number == graph.number())?;

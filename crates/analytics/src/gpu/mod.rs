@@ -39,7 +39,7 @@ pub(crate) use blocks::PinnedTier;
 use device_cache::DeviceCache;
 use staging::Staging;
 
-/// How blocks reach the device.
+/// The way in which blocks reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Transfers {
     /// Reading, copying and computing of different blocks overlap (RealGraphGPU's RG-opt).
@@ -54,26 +54,26 @@ pub enum Transfers {
     Direct,
 }
 
-/// The part of a run's report that only runs on a GPU have.
+/// The part of a run's report that only a run on a GPU has.
 #[derive(Debug, Clone, Serialize)]
 pub struct GpuReport {
     /// The GPU's product name.
     #[serde(skip)]
     pub name: String,
-    /// How blocks reached the device.
+    /// The way in which blocks reached the device.
     pub transfers: Transfers,
-    /// Which way cuFile reads, in words, where it is the run's `io_engine`.
+    /// How cuFile reads, in words; `None` where it is not the run's `io_engine`.
     #[serde(skip)]
     pub direct: Option<String>,
     /// Bytes of device memory that state and buffers left to blocks.
     pub device_blocks_planned_bytes: u64,
-    /// Bytes of blocks that stayed in device memory.
+    /// Bytes of blocks that stay in device memory from pass to pass.
     pub device_resident_bytes: u64,
-    /// Why so many bytes stayed in device memory, and not more.
+    /// Why the device holds so many bytes of blocks, and not more.
     pub device_resident_why: String,
     /// Bytes of blocks that stay in pinned host memory, and go to the device in each pass.
     pub host_resident_bytes: u64,
-    /// Why so many bytes stay in pinned host memory, and not more.
+    /// Why pinned host memory holds so many bytes of blocks, and not more.
     pub host_resident_why: String,
     /// The pinned memory of those blocks, which fills while the run goes on.
     #[serde(skip)]
@@ -117,7 +117,7 @@ impl GpuReport {
 }
 
 impl Busy {
-    /// What was busy since `begin`; `None` if `trace` is off.
+    /// The seconds of each part since `begin`; `None` if `trace` is off.
     pub(crate) fn since(begin: Instant, trace: &Trace) -> Option<Self> {
         Some(Self {
             storage_to_host_seconds: trace.busy_seconds(Track::Storage, begin)?,
@@ -131,15 +131,15 @@ impl Busy {
 /// Options of runs on a GPU.
 #[derive(Debug, Clone)]
 pub struct GpuOptions {
-    /// The number of the GPU, from 0.
+    /// The index of the GPU, from 0, as CUDA counts.
     pub ordinal: usize,
-    /// The most bytes of device memory to use; nine tenths of what is free if not set.
+    /// The most bytes of device memory to use; by default, nine tenths of what is free.
     pub memory: Option<u64>,
-    /// How blocks reach the device.
+    /// Whether reads, copies and computing overlap, or cuFile reads blocks straight into device memory.
     pub transfers: Transfers,
-    /// Whether blocks may stay on the device from pass to pass.
+    /// Whether blocks may stay in device memory or pinned host memory from pass to pass.
     pub residency: bool,
-    /// Whether the device compares blocks that arrive with their checksums.
+    /// Whether the device compares each block that it receives with the block's stored checksum.
     pub checksums: bool,
 }
 
@@ -162,11 +162,11 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens the GPU that `options` names.
+    /// Opens the GPU with the index that `options` names.
     ///
     /// # Errors
-    /// No driver, or one that is too old; no such GPU; no cuFile where it is to read; less free memory
-    /// than is to be used.
+    /// No driver, or one that is too old; no such GPU; no cuFile where blocks are to be read with it;
+    /// less free memory than `options` ask for.
     pub fn open(options: GpuOptions) -> Result<Self> {
         let device = Device::open(options.ordinal)?;
         if options.transfers == Transfers::Direct {
@@ -188,7 +188,7 @@ impl Gpu {
         &self.device
     }
 
-    /// The vertex that has the user id `id`. The device looks for it, if it has the user's order.
+    /// Finds the vertex with the user id `id`; the device searches, if it holds the user's order.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if no vertex has that id, any error of the driver.

@@ -1,9 +1,9 @@
 //! PageRank, personalised PageRank and random walk with restart on a GPU.
 //!
-//! As [`crate::pagerank`]: what vertices hand on is float32, its sums are float64. Tests hold the
-//! results to the CPU's within 10⁻⁴ relative; the last bits differ from run to run. 16 bytes of
-//! device memory a vertex that has an arc and 4 of every other, 20 if personalised; where edges are
-//! stored once, up to 4 more for [`hubs`].
+//! Precision is that of [`crate::pagerank`]: values handed on are float32, sums float64. Tests hold
+//! results to the CPU's within 10⁻⁴ relative; the last bits differ from run to run. 16 bytes of device
+//! memory a vertex that has an arc and 4 of every other, 20 if personalised; where edges are stored
+//! once, up to 4 more for [`hubs`].
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
@@ -18,8 +18,8 @@ use crate::pagerank::{Jump, PageRank, Sums, Teleport, Walk};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
 
-/// The most hubs, each of which has a sum for every lane of a warp: 2 MiB of sums. An eighth of them gains
-/// nearly as much, eight times as many no more (RMAT-24).
+/// The most hubs, each of which has a sum for every lane of a warp: 2 MiB of sums. An eighth of them
+/// gains nearly as much, eight times as many no more (RMAT-24).
 const HUBS: usize = 8192;
 
 /// Runs PageRank; the ranks come in the user's order of vertices and sum to 1.

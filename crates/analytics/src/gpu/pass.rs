@@ -1,4 +1,4 @@
-//! One program over all blocks of a graph, wherever they are.
+//! Passes that run one program over all blocks of a graph, wherever they are.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use super::staging::Staging;
 use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuReport};
 
-/// The arcs that a program sees, and in which direction.
+/// The arcs that a program sees, and the direction in which it follows them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arcs {
     /// The direction of the arcs in raw blocks.
@@ -29,7 +29,7 @@ pub(super) struct Arcs {
     pub transposed: bool,
 }
 
-/// Flags that are set for ranges of `2^columns_log2` vertices: a pass skips tiles without an active one.
+/// Flags of ranges of `2^columns_log2` vertices: a pass skips tiles without an active range.
 #[derive(Clone, Copy)]
 pub(super) struct ActiveFlags<'a> {
     /// The flags in host memory, where [`Passes::looks_at_flags`] says that they are needed.
@@ -50,19 +50,19 @@ pub(super) struct Passes<'a, P> {
     /// Streams in the blocks that are not on the device; `None` where all are, and before loading.
     stream_in: Option<BlockStream>,
     plan: SlotPlan,
-    /// When `stream` did what.
+    /// The timeline of the work on `stream`.
     timeline: Timeline,
     /// Bytes of device memory that state and slots leave to blocks.
     pub left: u64,
-    /// Why so many blocks are resident, and not more.
+    /// Why so many blocks are resident on the device, and not more.
     resident_why: String,
-    /// How many blocks were loaded before the first pass.
+    /// The number of blocks that were loaded before the first pass.
     loaded_blocks: u32,
     load_time: Duration,
 }
 
 impl<'a, P: Program> Passes<'a, P> {
-    /// Prepares passes; `state_bytes` of device memory are the algorithm's.
+    /// Prepares passes over arcs of `direction`; the algorithm's state is `state_bytes` on the device.
     pub fn new(
         graph: &'a Graph,
         gpu: &'a Gpu,
@@ -138,8 +138,8 @@ impl<'a, P: Program> Passes<'a, P> {
         })
     }
 
-    /// Fills the device memory that is left with blocks, which every later pass finds there; if it holds
-    /// all of them, later runs find them too.
+    /// Fills the device memory that is left with blocks, for every later pass; if it holds all of them,
+    /// for later runs too.
     ///
     /// Other processes may have taken memory since the GPU was opened: then fewer blocks stay.
     pub fn load(&mut self) -> Result<()> {
@@ -221,8 +221,8 @@ impl<'a, P: Program> Passes<'a, P> {
         }
     }
 
-    /// Runs each of `programs` over every block, or over the blocks with a tile that is `active`. A block
-    /// is read once for all programs.
+    /// Runs each of `programs` over every block, or over the blocks with a tile that is `active`. A
+    /// block is read once for all programs.
     ///
     /// Where no block streams in, this returns before the end: work that `stream` is given next comes
     /// after it.
@@ -257,7 +257,7 @@ impl<'a, P: Program> Passes<'a, P> {
         self.timeline.record(origin)
     }
 
-    /// Whether [`run`](Self::run) looks at flags in host memory.
+    /// Whether [`run`](Self::run) looks at the flags in host memory, to choose the blocks that it reads.
     pub fn looks_at_flags(&self) -> bool {
         self.stream_in.is_some() && self.on_device.index.tiles.is_some()
     }
@@ -277,7 +277,7 @@ impl<'a, P: Program> Passes<'a, P> {
         })
     }
 
-    /// The blocks that are not on the device and have an active tile.
+    /// The numbers of the blocks that are not on the device and have an active tile.
     fn wanted(&self, flags: Option<&[u8]>) -> Vec<u32> {
         let ResidentGraph { index, resident, .. } = &self.on_device;
         let missing = resident.blocks()..index.blocks;
@@ -301,7 +301,7 @@ impl<'a, P: Program> Passes<'a, P> {
     }
 }
 
-/// A buffer of `len` zeros on `device`, in order with `stream`.
+/// A new buffer of `len` zeros on `device`; work given to `stream` afterwards finds them.
 pub(super) fn zeroed<T: bytemuck::Pod>(
     device: &Device,
     stream: &Stream,

@@ -16,8 +16,8 @@ impl<P: Program> Passes<'_, P> {
         self.on_device.vertices.degrees(self.graph, &self.stream)
     }
 
-    /// How values get to the user's order, if that takes `value_bytes` of device memory a vertex beside the
-    /// order. The device has the order only of graphs that are there whole.
+    /// How values get to the user's order, if that takes `value_bytes` of device memory a vertex beside
+    /// the order. The device has the order only of graphs that are there whole.
     pub fn order(&self, value_bytes: usize) -> Result<Order> {
         if !self.graph.order().is_reordered() {
             return Ok(Order::Same);
@@ -33,8 +33,8 @@ impl<P: Program> Passes<'_, P> {
         }
     }
 
-    /// How values that stay on the device get to the user's order: the device moves them, whether the graph
-    /// is there whole or in part, unless kernels do not take the ids of its order.
+    /// How values that stay on the device get to the user's order: the device moves them, whether it
+    /// holds the graph whole or in part, unless kernels do not take the ids of its order.
     pub fn order_on_device(&self) -> Result<Order> {
         if !self.graph.order().is_reordered() {
             return Ok(Order::Same);
@@ -42,7 +42,7 @@ impl<P: Program> Passes<'_, P> {
         self.on_device.vertices.upload_order(self.graph, &self.stream)
     }
 
-    /// The values of all vertices in the user's order: `values` of the first `count`, `rest` of all others.
+    /// The values of all vertices in the user's order: the first `count` have `values`, others `rest`.
     pub fn to_user_order<T: Pod + Send + Sync>(
         &self,
         values: &DeviceBuf<T>,
@@ -67,7 +67,7 @@ impl<P: Program> Passes<'_, P> {
         Ok(out)
     }
 
-    /// The first `count` of `values`.
+    /// Downloads the first `count` of `values`.
     pub fn download<T: Pod + Send + Sync>(
         &self,
         values: &DeviceBuf<T>,

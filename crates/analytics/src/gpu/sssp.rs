@@ -1,7 +1,7 @@
 //! Single-source shortest paths on a GPU: Bellman-Ford over active tiles, in place.
 //!
-//! As [`crate::sssp`]: the same result, bit for bit. 8 bytes of device memory a vertex. Once passes took
-//! longer than lists in memory do, the rest is done along those, on the CPU, if they fit the memory.
+//! The result is that of [`crate::sssp`], bit for bit. 8 bytes of device memory a vertex. Once passes
+//! took longer than lists in memory would, the CPU does the rest along those, if they fit the memory.
 
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
@@ -18,8 +18,8 @@ use crate::source::check_source;
 use crate::sssp::Distances;
 use crate::sssp::near::Near;
 
-/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id; infinity
-/// where there is no path. Without weights, every arc weighs 1.
+/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
+/// infinity where there is no path. Without weights, every arc weighs 1.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the device, any error of a pass.
@@ -76,7 +76,7 @@ pub fn sssp(
     Ok((passes.to_user_order(&distance, n, f64::INFINITY)?, report))
 }
 
-/// Which tiles are active now and next, and how many distances fell.
+/// Flags of the tiles that are active now and in the next pass, and the count of fallen distances.
 struct Flags {
     host: Vec<u8>,
     now: DeviceBuf<u8>,

@@ -46,8 +46,8 @@ impl Staging {
         Some(self.pairs.get(number)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Downloads as many vertices of `from` as `to` has, part by part: `put` makes the second part, of
-    /// `to`, of the first. Work on `from` has ended before.
+    /// Downloads as many vertices of `from` as `to` has, part by part: `put(values, part)` fills a part
+    /// of `to` from the values downloaded for it. The caller has waited for work on `from`.
     pub fn download<T: Pod + Sync, U: Send>(
         &self,
         threads: &ThreadPool,
@@ -81,7 +81,7 @@ impl Staging {
         done.into_iter().collect()
     }
 
-    /// Uploads all vertices of `from`, part by part: `put` makes the second part, of `to`, of the first.
+    /// Uploads all vertices of `from`, part by part: `put(part, values)` fills a part's values.
     pub fn upload<T: Pod + Sync, U: Sync>(
         &self,
         threads: &ThreadPool,
@@ -107,14 +107,14 @@ impl Staging {
     }
 }
 
-/// How many vertices of `per` values a buffer holds.
+/// The number of vertices, of `per` values each, that a buffer holds.
 fn step<T>(per: usize) -> usize {
     let step = BUFFER_BYTES / (per * size_of::<T>());
     assert!(step > 0, "{per} values of {} bytes fit no buffer", size_of::<T>());
     step
 }
 
-/// `out` cut near the ends of huge pages, so that each page is first touched by one thread. Each piece comes
+/// Cuts `out` near the ends of huge pages, so that one thread is first to touch each page. A piece comes
 /// with the number of its first vertex, of `per` values each.
 fn pieces<U>(out: &mut [U], per: usize) -> impl Iterator<Item = (usize, &mut [U])> + Send
 where

@@ -1,5 +1,5 @@
-//! Timelines: when a device did what, for a run's trace. Pairs of events on its streams are read when the
-//! pass is over, so that nothing waits for them. Without a trace, no event is made.
+//! Timelines: when a device did what, for a run's trace. Pairs of events on its streams are read when
+//! the pass is over, so that nothing waits for them. Without a trace, no event is made.
 
 use std::time::Instant;
 
@@ -81,7 +81,7 @@ impl Timeline {
         Ok(event)
     }
 
-    /// Moves all spans that have ended to the trace; some of the next pass may not have ended.
+    /// Moves the spans that have ended to the trace and keeps others; does nothing without `origin`.
     pub fn record(&mut self, origin: Option<&Origin>) -> Result<()> {
         let Some(origin) = origin else { return Ok(()) };
         for span in std::mem::take(&mut self.spans) {

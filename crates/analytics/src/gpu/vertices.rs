@@ -6,10 +6,10 @@ use tiergraph_core::Result;
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph};
 
-/// A value for each vertex, on the device.
+/// A value for each vertex, in device memory.
 pub(super) type Values = Arc<DeviceBuf<u32>>;
 
-/// Values of a graph's vertices; each is copied to the device when it is first asked for.
+/// Degrees and positions of a graph's vertices; each is copied to the device when it is first asked for.
 #[derive(Debug, Default)]
 pub(super) struct Vertices {
     positions: OnceLock<Values>,
@@ -28,7 +28,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Each vertex's position in the user's order, where the device moves values.
+    /// The position of each vertex in the user's order; `None` unless the device moves values.
     pub fn positions(&self) -> Option<&DeviceBuf<u32>> {
         if let Self::ByDevice(positions) = self { Some(positions) } else { None }
     }
@@ -41,7 +41,7 @@ impl Vertices {
         bytes(&self.positions) + bytes(&self.degrees)
     }
 
-    /// Each vertex's position in the user's order, if that is on the device.
+    /// The position of each vertex in the user's order; `None` if it is not on the device.
     pub fn positions(&self) -> Option<Values> {
         self.positions.get().cloned()
     }
@@ -56,8 +56,8 @@ impl Vertices {
         Ok(Arc::clone(self.degrees.get_or_init(|| degrees)))
     }
 
-    /// How values get to the user's order. The host moves them where `room` bytes or the graph's budget do
-    /// not hold the order, or kernels do not take its ids.
+    /// How values get to the user's order. The host moves them where `room` bytes or the graph's budget
+    /// do not hold the order, or kernels do not take its ids.
     pub fn order(&self, graph: &Graph, stream: &Stream, room: u64) -> Result<Order> {
         if let Some(positions) = self.positions.get() {
             return Ok(Order::ByDevice(Arc::clone(positions)));
@@ -68,8 +68,8 @@ impl Vertices {
         self.upload_order(graph, stream)
     }
 
-    /// How values get to the user's order. The host moves them only where kernels do not take the order's
-    /// ids.
+    /// How values get to the user's order. The host moves them only where kernels do not take the
+    /// order's ids.
     pub fn upload_order(&self, graph: &Graph, stream: &Stream) -> Result<Order> {
         if let Some(positions) = self.positions.get() {
             return Ok(Order::ByDevice(Arc::clone(positions)));

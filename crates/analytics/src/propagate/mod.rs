@@ -1,4 +1,4 @@
-//! `propagate`: one pass that reduces neighbours' values, of which users make their own algorithms.
+//! `propagate`: one pass that reduces neighbours' values, a building block for users' own algorithms.
 //!
 //! `y[v] = ⊕ w(u, v) · x[u]` over the arcs u → v (v's in-neighbours), or over v → u with
 //! `transpose`; ⊕ is a sum, a minimum or a maximum. Values are float32 or float64, a number or a
@@ -24,7 +24,7 @@ use crate::state::Chunks;
 use pass::Pass;
 use step::{Max, Min, Sum};
 
-/// How values of several arcs become one.
+/// The operation that makes one value of those that come along several arcs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduce {
     /// The sum of all values.
@@ -69,13 +69,13 @@ impl Reduce {
 /// Options of [`propagate()`].
 #[derive(Debug, Clone, Copy)]
 pub struct Propagate {
-    /// How the values of a vertex's neighbours become one.
+    /// The operation that makes one value of those of a vertex's neighbours.
     pub reduce: Reduce,
     /// Whether vertices get the values of their out-neighbours instead of their in-neighbours.
     pub transpose: bool,
     /// Whether values are multiplied by the arcs' weights.
     pub weights: bool,
-    /// How many values each vertex has.
+    /// The number of values that each vertex has.
     pub width: usize,
 }
 
@@ -122,7 +122,7 @@ pub fn propagate_bytes<T>(graph: &Graph, width: usize) -> u64 {
     bytes::<T>(graph, width, scratch_columns(graph, true))
 }
 
-/// How many columns a worker has scratch for: those of a tile, or 0 for directed graphs along the arcs.
+/// Columns that a worker has scratch for: those of a tile, or 0 for directed graphs along the arcs.
 fn scratch_columns(graph: &Graph, transpose: bool) -> usize {
     let needed = graph.tiles().kernel().filter(|_| transpose || !graph.manifest().directed);
     needed.map_or(0, |k| k.options().columns())
@@ -133,7 +133,7 @@ fn bytes<T>(graph: &Graph, width: usize, columns: usize) -> u64 {
     ((2 * padded(graph, graph.vertices()) + workers) * width * size_of::<T>()) as u64
 }
 
-/// Refuses what cannot be propagated.
+/// Fails for lengths and options that cannot be propagated over this graph.
 pub(crate) fn check(graph: &Graph, len: usize, how: &Propagate) -> Result<()> {
     let op = || Error::new(ErrorKind::Input, "propagate values");
     if how.width == 0 || len != graph.vertices() * how.width {

@@ -1,4 +1,4 @@
-//! What an arc does to its target, compiled for each case that an arc must not decide.
+//! The step that combines the values of an arc's source into its target's, compiled once for each case.
 
 use std::marker::PhantomData;
 
@@ -19,7 +19,7 @@ pub(super) trait Step<T>: Copy + Sync {
     fn prefetch(self, _x: &[T], _from: usize) {}
 }
 
-/// How two values become one.
+/// An operation that makes one value of two.
 pub(super) trait Combine: Copy + Sync {
     fn combine<T: Value>(a: T, b: T) -> T;
 }
@@ -86,7 +86,7 @@ impl<T: Value, C: Combine, const WEIGHTED: bool> Step<T> for Scalar<C, WEIGHTED>
     }
 }
 
-/// The step where each vertex has a vector of so many values.
+/// The step where each vertex has a vector of as many values as the field says.
 #[derive(Clone, Copy)]
 pub(super) struct Vector<C, const WEIGHTED: bool>(usize, PhantomData<C>);
 

@@ -11,9 +11,9 @@ use tiergraph_mem::Array;
 
 /// How many buckets the window has. One list more has the vertices behind the window.
 pub(super) const BUCKETS: usize = 1 << 12;
-/// How many of the vertices behind the window are looked at to choose the width of the next one's buckets.
+/// Vertices behind the window that are looked at to choose the width of the next window's buckets.
 const SAMPLE: usize = 255;
-/// The neighbour in a list of a vertex that is in none.
+/// The neighbour in a list of a vertex that is in no list.
 const NONE: u32 = u32::MAX;
 
 /// A node of the circular lists: a vertex, or the head of a list.
@@ -34,7 +34,7 @@ pub(super) struct Buckets {
     delta: f64,
     /// The distance at which the window begins.
     start: f64,
-    /// How wide the window's buckets are.
+    /// The width of the window's buckets.
     width: f64,
     /// The first bucket that may not be empty.
     current: usize,

@@ -24,8 +24,8 @@ use crate::report::{Run, RunReport};
 use crate::source::check_source;
 use near::PassHistory;
 
-/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id; infinity
-/// where there is no path. Without weights, every arc weighs 1.
+/// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
+/// infinity where there is no path. Without weights, every arc weighs 1.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.

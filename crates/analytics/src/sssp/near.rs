@@ -16,30 +16,30 @@ use crate::active::ActiveTiles;
 use crate::adjacency::Adjacency;
 use crate::report::Run;
 
-/// Once passes looked at half of the arcs, distances of more than one vertex in so many have fallen, if
-/// the graph has a short diameter.
+/// When passes have looked at half of the arcs, a graph with a short diameter has had distances fall at
+/// more than one in so many vertices.
 const REACHED_SHARE: u64 = 16;
-/// Once passes looked at all arcs so often, few distances fall if the graph has a short diameter:
+/// When passes looked so many times at all arcs, a short diameter leaves few distances to fall.
 const PASSES: u64 = 6;
-/// one for so many that fell in the pass in which most did.
+/// Few distances are up to one for so many that fell in the pass in which most did.
 const END_SHARE: u64 = 16;
-/// after so many, of those that fell in that pass still three quarters do if it has a long one.
+/// After so many times all arcs, over three quarters of that peak fall only if the diameter is long.
 const EARLY_PASSES: u64 = 4;
-/// After as many times all arcs, lists would have cost less, whatever is left.
+/// After so many times all arcs, lists would have cost less, whatever is left to do.
 const MOST_PASSES: u64 = 32;
-/// What a pass takes that has next to nothing to do, in arcs that it could look at.
+/// Cost of a pass with almost no work, in arcs that it could have looked at in that time.
 const PASS_COST: u64 = 40_000;
-/// Weights that are looked at to choose how wide buckets are.
+/// Weights that are sampled to choose the width of buckets.
 const SAMPLE: usize = 1023;
-/// Vertices between two looks at whether the run is to end.
+/// Vertices between two checks of whether the run was cancelled.
 const STEP: usize = 1 << 16;
 
-/// What the passes of a run did so far, by which it is seen that lists would pay.
+/// Counts of what a run's passes did so far, which show when lists would pay.
 #[derive(Debug, Default)]
 pub(super) struct PassHistory {
-    /// Arcs that were looked at.
+    /// Arcs that passes looked at, with [`PASS_COST`] for each pass.
     arcs: u64,
-    /// Distances that fell.
+    /// Distances that fell, in all passes.
     lowered: u64,
     /// Distances that fell in the pass in which most did.
     peak: u64,
@@ -141,7 +141,7 @@ fn empty_window(graph: &Graph, lists: &Adjacency, buckets: &mut Buckets) -> Resu
     }
 }
 
-/// How wide a bucket is: half of the median weight, so that most vertices leave theirs once.
+/// The width of a bucket: half of the median weight, so that most vertices leave theirs once.
 fn delta(lists: &Adjacency) -> f64 {
     let step = (lists.arcs() / SAMPLE).max(1);
     let mut sample: Vec<f64> = (0..lists.arcs()).step_by(step).map(|at| lists.weight(at)).collect();

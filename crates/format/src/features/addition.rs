@@ -1,4 +1,4 @@
-//! Where new files go until a graph has them: a graph that is being built, or one that is there.
+//! Adding files to a graph: one that is being built, or one that exists.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,15 +15,15 @@ use crate::journal::{Journal, hidden, recover_locked, remove_leftovers, temporar
 use crate::manifest::{FileEntry, FileKind, Manifest};
 use crate::sink::FileSink;
 
-/// Takes new files of a graph.
+/// A graph, finished or not, that new files can be written to.
 pub trait Destination {
-    /// A sink for a file of features, in blocks of `block_bytes`.
+    /// Creates the file `name` of pages, and returns the sink that its blocks of `block_bytes` go to.
     fn sink(&mut self, name: &str, block_bytes: u32) -> Result<FileSink>;
 
-    /// Where to write the flat file `name`.
+    /// The path to write the flat file `name` to.
     fn flat(&mut self, name: &str) -> Result<PathBuf>;
 
-    /// Where a temporary file may be created, which its creator removes.
+    /// The path at which one temporary file may be created; the caller removes it.
     fn temporary(&self) -> PathBuf;
 }
 
@@ -43,40 +43,40 @@ impl Destination for Building {
     }
 }
 
-/// A graph that new files are on their way to: one that is there ([`Addition`]), or one that lacks
-/// only its manifest ([`Assembled`]). Dropped without [`Self::commit`], it is what it was.
+/// A graph that files are being added to: one that exists ([`Addition`]), or one that lacks only its
+/// manifest ([`Assembled`]). Dropped without [`Self::commit`], it keeps none of them.
 pub trait Growing: Destination + Send {
-    /// The graph without them.
+    /// The graph as it is without the new files.
     fn dir(&self) -> &GraphDir;
 
-    /// Refuses a file that the graph has, unless it is to be replaced.
+    /// Fails if the graph has the file `name` already and may not replace it.
     ///
     /// # Errors
     /// [`ErrorKind::Input`].
     fn refuse(&self, name: &str) -> Result<()>;
 
-    /// Puts the files in place, all of them or none.
+    /// Enters the files `new` in the manifest and puts them in place, all of them or none.
     ///
     /// # Errors
     /// I/O errors.
     fn commit(self: Box<Self>, new: NewFiles) -> Result<GraphDir>;
 }
 
-/// The entries of new files, for the manifest.
+/// The manifest's entries of files that are added to a graph.
 #[derive(Debug, Clone, Default)]
 pub struct NewFiles {
-    /// Files.
+    /// The entry of each new file, by name.
     pub files: BTreeMap<String, FileEntry>,
-    /// Features whose rows are among the files.
+    /// The entry of each new feature matrix of vertices, by name; its rows are in one of `files`.
     pub features: BTreeMap<String, FeaturesEntry>,
-    /// Features of edges whose rows are among the files.
+    /// The entry of each new feature matrix of edges, by name; its rows are in one of `files`.
     pub edge_features: BTreeMap<String, FeaturesEntry>,
-    /// What they were made from: name to source.
+    /// The source that each was made from, by name: becomes provenance options.
     pub sources: BTreeMap<String, String>,
 }
 
 impl NewFiles {
-    /// Enters the files in a manifest.
+    /// Adds the entries to `manifest`, in place of entries of the same names.
     pub fn enter(self, manifest: &mut Manifest) {
         manifest.files.extend(self.files);
         manifest.features.extend(self.features);
@@ -85,7 +85,7 @@ impl NewFiles {
     }
 }
 
-/// Files that are being added to a graph. Dropped without [`Self::commit`], it leaves nothing behind.
+/// An addition of files to a graph. Dropped without [`Self::commit`], it leaves nothing behind.
 ///
 /// New files are written beside their places under hidden names. A journal of the renames that are
 /// left commits them in one step, so that the graph has all of them or none, whenever the process
@@ -101,8 +101,7 @@ pub struct Addition {
 }
 
 impl Addition {
-    /// Begins to add files to the graph at `path`, and removes what additions that were killed left
-    /// there.
+    /// Locks the graph at `path` to add files to it, and removes what killed additions left there.
     ///
     /// # Errors
     /// As [`GraphDir::open`]; [`ErrorKind::Input`] while another process adds files.
@@ -122,12 +121,12 @@ impl Addition {
         Ok(Self { dir, existing, moves: Vec::new(), _lock: lock })
     }
 
-    /// The graph as it is.
+    /// The graph as it is without the new files.
     pub fn dir(&self) -> &GraphDir {
         &self.dir
     }
 
-    /// Refuses a file that the graph has, unless it is to be replaced.
+    /// Fails if the graph has the file `name` already and may not replace it.
     ///
     /// # Errors
     /// [`ErrorKind::Input`].

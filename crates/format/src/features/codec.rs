@@ -1,4 +1,4 @@
-//! Between 32-bit floats and a row's bytes.
+//! Encodes rows of 32-bit floats to bytes, and decodes them.
 
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
@@ -17,8 +17,7 @@ const PIECE: usize = 64;
 const ROUND: f32 = 12_582_912.0;
 
 impl RowLayout {
-    /// Writes `values` to `row`, which are [`dim`](Self::dim) values and
-    /// [`row_bytes`](Self::row_bytes) bytes.
+    /// Encodes `values`, [`dim`](Self::dim) of them, to `row`, [`row_bytes`](Self::row_bytes) long.
     ///
     /// # Errors
     /// The column of the first value that this type cannot hold: one above 65,504 as a 16-bit
@@ -36,7 +35,7 @@ impl RowLayout {
         Ok(())
     }
 
-    /// Writes a row's values to `values`.
+    /// Decodes the bytes of `row` to `values`.
     ///
     /// Cost: a copy for 32-bit floats; eight values an instruction for 16-bit ones where the CPU has
     /// F16C; a conversion and a multiplication a value for 8-bit integers.

@@ -1,4 +1,4 @@
-//! Where a row lies.
+//! The layout of a file of feature rows: where each row lies, and how its values are stored.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ const MOST_VALUES: usize = 1 << 24;
 /// Every row begins at a multiple of this.
 const ALIGN: usize = 4;
 
-/// How a value is stored.
+/// The type in which the values of feature rows are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeatureType {
@@ -69,11 +69,11 @@ pub struct FeaturesEntry {
     /// Where each row lies.
     #[serde(flatten)]
     pub layout: RowLayout,
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
 }
 
-/// Where each row of a file lies, and what it holds.
+/// The layout of a file of feature rows: the type and number of a row's values, and where each row lies.
 ///
 /// ```
 /// use tiergraph_format::features::{FeatureType, RowLayout};
@@ -120,17 +120,17 @@ impl RowLayout {
         Ok(Self { dtype, dim, stride, rows_per_page: rows_per_page as u32 })
     }
 
-    /// How a value is stored.
+    /// The type in which values are stored.
     pub fn dtype(&self) -> FeatureType {
         self.dtype
     }
 
-    /// Values of a row.
+    /// The number of values in a row.
     pub fn dim(&self) -> usize {
         self.dim as usize
     }
 
-    /// Bytes of a row, without what lies between it and the next.
+    /// Bytes of a row, without the padding between it and the next.
     pub fn row_bytes(&self) -> usize {
         self.dtype.row_bytes(self.dim())
     }
@@ -140,12 +140,12 @@ impl RowLayout {
         self.stride as usize
     }
 
-    /// Rows that begin on each page; 0 where they follow each other whatever page they are on.
+    /// The number of rows that begin on each page; 0 if rows lie a stride apart throughout the file.
     pub fn rows_per_page(&self) -> usize {
         self.rows_per_page as usize
     }
 
-    /// Where a row begins in the file.
+    /// The byte of the file at which row `row` begins.
     #[inline]
     pub fn offset(&self, row: u64) -> u64 {
         let (stride, each) = (u64::from(self.stride), u64::from(self.rows_per_page));
@@ -155,14 +155,14 @@ impl RowLayout {
         row / each * PAGE_BYTES as u64 + row % each * stride
     }
 
-    /// The pages that a row's bytes are on.
+    /// The numbers of the pages that hold the bytes of row `row`.
     #[inline]
     pub fn pages(&self, row: u64) -> Range<u64> {
         let (begin, page) = (self.offset(row), PAGE_BYTES as u64);
         begin / page..(begin + self.row_bytes() as u64).div_ceil(page)
     }
 
-    /// The length of a file of so many rows: whole pages.
+    /// Bytes of a file of `rows` rows, rounded up to whole pages.
     pub fn file_bytes(&self, rows: u64) -> u64 {
         rows.checked_sub(1).map_or(0, |last| self.pages(last).end * PAGE_BYTES as u64)
     }

@@ -1,34 +1,34 @@
-//! What the files beside the adjacency are called.
+//! Names of the files of features, labels and splits.
 
 use std::fmt;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// Folders of a graph directory.
+/// The folders that a graph directory may have.
 pub const FOLDERS: [&str; 4] = ["features", "labels", "splits", crate::edges::FOLDER];
 
 const ROWS: &str = ".rows";
 const CRC: &str = ".crc";
 const MOST_BYTES: usize = 64;
 
-/// The files of one matrix of features.
+/// The names of the files of one feature matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureFiles {
-    /// The rows.
+    /// The file of the rows.
     pub rows: String,
-    /// The checksums of their pages.
+    /// The file of the checksums of the rows' pages.
     pub crc: String,
-    /// The row of each vertex; there only where rows are in another order.
+    /// The file of each vertex's row number; there only if rows are not in the vertices' order.
     pub ids: String,
 }
 
 impl FeatureFiles {
-    /// The files of the matrix `name`.
+    /// The names of the files of the vertices' feature matrix `name`.
     pub fn of(name: &str) -> Self {
         Self::in_folder("features", name)
     }
 
-    /// The files of the matrix `name` of edges' features.
+    /// The names of the files of the edges' feature matrix `name`.
     pub fn of_edges(name: &str) -> Self {
         Self::in_folder(crate::edges::FOLDER, name)
     }
@@ -47,7 +47,7 @@ impl FeatureFiles {
     }
 }
 
-/// What a plain array is for.
+/// The use of a NumPy array in a graph directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArrayRole {
     /// A value, or a row of them, for each vertex.
@@ -57,7 +57,7 @@ pub enum ArrayRole {
 }
 
 impl ArrayRole {
-    /// The file of the array `name`.
+    /// The name of the file of the array `name`.
     pub fn file(self, name: &str) -> String {
         let folder = match self {
             Self::Labels => "labels",
@@ -76,7 +76,7 @@ impl fmt::Display for ArrayRole {
     }
 }
 
-/// Refuses a name of features, labels or a split that is no name of a file.
+/// Fails unless `name`, that of features, labels or a split, can be part of a file's name.
 ///
 /// # Errors
 /// [`ErrorKind::Input`].

@@ -8,7 +8,8 @@ use crate::manifest::FileEntry;
 use crate::pages::PageWriter;
 use crate::sink::BlockSink;
 
-/// Streams rows to a sink of blocks, and the CRC-32C of every page to a flat file.
+/// A writer of feature rows: streams them to a sink of blocks, and the CRC-32C of every page to a flat
+/// file.
 ///
 /// Holds one block. Rows are written in the order of their numbers, each copied once.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct FeatureWriter<S> {
 }
 
 impl<S: BlockSink> FeatureWriter<S> {
-    /// A writer of blocks of `block_bytes`, whole pages.
+    /// A writer of blocks of `block_bytes` (whole pages) to `sink`, and of checksums to `crcs`.
     pub fn new(layout: RowLayout, block_bytes: u32, sink: S, crcs: FlatWriter) -> Self {
         Self { layout, pages: PageWriter::new(block_bytes, sink, crcs), rows: 0 }
     }
@@ -36,7 +37,7 @@ impl<S: BlockSink> FeatureWriter<S> {
         self.rows
     }
 
-    /// Writes the last block; the sink, and what the manifest records about the checksums.
+    /// Writes the last block; returns the sink, and the manifest's entry of the file of checksums.
     pub fn finish(self) -> Result<(S, FileEntry)> {
         self.pages.finish(self.layout.file_bytes(self.rows))
     }

@@ -17,7 +17,7 @@ use crate::seal::{SALTED_VERSION, damaged, parse_sealed, write_sealed};
 pub use crate::place::MANIFEST;
 pub use crate::seal::FORMAT_VERSION;
 
-/// What a graph directory holds.
+/// The manifest of a graph: its size, how its files are coded, where it came from, and an entry a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`FORMAT_VERSION`], or an older one that is still read.
@@ -34,19 +34,19 @@ pub struct Manifest {
     pub weighted: Weights,
     /// Bytes of a vertex id where ids are stored plainly: 4 or 8.
     pub id_width: u8,
-    /// The size of a block: a multiple of 4 KiB.
+    /// Bytes of a block: a multiple of 4 KiB.
     pub block_bytes: u32,
-    /// How adjacency is coded.
+    /// How lists of neighbours are coded.
     pub codec: Codec,
-    /// The forms in which adjacency is present.
+    /// The forms in which the adjacency is stored.
     pub layouts: Vec<LayoutName>,
-    /// Directories over which blocks are striped, in order; none means not striped.
+    /// Directories over which blocks are striped, in order; empty if they are not.
     pub stripes: Vec<PathBuf>,
-    /// The kind of all checksums.
+    /// The algorithm of all checksums.
     pub checksum: Checksum,
     /// How vertices were re-ordered.
     pub order: Order,
-    /// The tiles' parameters, where there are tiles.
+    /// The parameters of the tiles; `None` if there are no tiles.
     pub tiles: Option<TilesParameters>,
     /// Distinguishes this build from any other; each stripe holds it too.
     pub build_id: String,
@@ -58,7 +58,7 @@ pub struct Manifest {
     /// The edges' features, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub edge_features: BTreeMap<String, FeaturesEntry>,
-    /// Every other file of the graph, by name.
+    /// The entry of every file but the manifest, by name.
     pub files: BTreeMap<String, FileEntry>,
 }
 
@@ -75,7 +75,7 @@ pub enum Weights {
     F64,
 }
 
-/// How adjacency is coded.
+/// How lists of neighbours are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
@@ -85,7 +85,7 @@ pub enum Codec {
     Packed,
 }
 
-/// A form in which adjacency is present.
+/// A form in which a graph stores its adjacency, by the files that hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LayoutName {
@@ -97,7 +97,7 @@ pub enum LayoutName {
     Raw,
 }
 
-/// The kind of all checksums.
+/// The algorithm of all checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Checksum {
@@ -117,12 +117,12 @@ pub enum Order {
     Degree,
 }
 
-/// The tiles' parameters.
+/// The parameters of a graph's tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TilesParameters {
     /// A tile has 2 to this power columns.
     pub columns_log2: u32,
-    /// Strips were cut at this many arcs.
+    /// The number of arcs at which strips were cut.
     pub strip_arcs: u64,
     /// Whether an undirected edge is stored once (row ≥ column).
     pub stored_once: bool,
@@ -135,7 +135,7 @@ pub struct TilesParameters {
 pub struct Provenance {
     /// The input, as a person would name it.
     pub source: String,
-    /// The command and its options.
+    /// The options of the build, and the sources of files that were added to it.
     pub options: BTreeMap<String, String>,
     /// The version of tiergraph that built it.
     pub tiergraph: String,
@@ -152,29 +152,28 @@ pub enum FileKind {
     /// Pages of 4 KiB whose checksums are in a file of their own ([`crate::pages`]: features, columns
     /// of edges); striped by blocks.
     Features,
-    /// An array with its chunks' checksums here ([`crate::flat`]).
+    /// A flat array, whose chunks' checksums are in the manifest ([`crate::flat`]).
     Flat,
 }
 
-/// A file's division, length and checksums.
+/// The manifest's entry of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// How it is divided and checksummed.
+    /// How the file is divided and checksummed.
     pub kind: FileKind,
-    /// Its length, over all stripes.
+    /// Bytes of the file, over all stripes.
     pub bytes: u64,
-    /// Its blocks (or 1 MiB chunks, if flat); the last may be shorter.
+    /// The number of the file's blocks (or 1 MiB chunks, if flat); the last may be shorter.
     pub blocks: u64,
-    /// CRC-32C of all its bytes in block order.
+    /// CRC-32C of all bytes of the file, in block order.
     pub crc32c: u32,
-    /// CRC-32C of every chunk, if flat.
+    /// CRC-32C of every chunk of a flat file; empty for other kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<u32>,
 }
 
 impl Manifest {
-    /// Puts `manifest.json` into `dir`, in place of any other in one step, and forces it to the
-    /// device.
+    /// Writes `dir/manifest.json`, in place of any other in one step, and forces it to the device.
     pub fn write(&self, dir: &Path) -> Result<()> {
         self.check().map_err(|got| {
             Error::new(ErrorKind::Input, "write the manifest of").object(dir.display()).got(got)
@@ -193,7 +192,7 @@ impl Manifest {
         Self::parse(&bytes, &path.display().to_string())
     }
 
-    /// What the checksums of the blocks and pages of a file are salted with.
+    /// The salt of the checksums of the blocks and pages of `file`.
     pub fn salt(&self, file: &str) -> Salt {
         if self.format_version < SALTED_VERSION {
             Salt::NONE

@@ -1,4 +1,4 @@
-//! Blocks read in place.
+//! Blocks of codec `raw`, read in place.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::{BEGAN_EARLIER, ENTRY_BYTES, F32_WEIGHTS, F64_WEIGHTS, GOES_ON, WIDE_
 use crate::block::{HEADER_BYTES, Header, Layout};
 use crate::manifest::Weights;
 
-/// Neighbour ids, in place.
+/// Neighbour ids as they lie in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ids<'a> {
     /// 4-byte ids.
@@ -17,7 +17,7 @@ pub enum Ids<'a> {
     U64(&'a [u64]),
 }
 
-/// Weights, in place.
+/// Weights as they lie in a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WeightSlice<'a> {
     /// The file has no weights.
@@ -65,7 +65,7 @@ pub struct RawBlock<'a> {
 }
 
 impl<'a> RawBlock<'a> {
-    /// Finds the arrays of a block that lies at an 8-byte boundary.
+    /// Parses a block that lies at an 8-byte boundary: finds its arrays and checks its table.
     pub fn parse(block: &'a [u8]) -> Result<Self> {
         let parsed = Self::parse_again(block)?;
         if parsed.table_is_sound() {
@@ -76,8 +76,8 @@ impl<'a> RawBlock<'a> {
             .expected("a table in ascending order that ends at the block's arcs"))
     }
 
-    /// As [`parse`](Self::parse), of a block that was parsed before: its table is not looked at again,
-    /// which takes longer than finding a few vertices in it.
+    /// As [`parse`](Self::parse), for a block that was parsed before: its table is not checked again,
+    /// which would take longer than finding a few vertices in it.
     pub fn parse_again(block: &'a [u8]) -> Result<Self> {
         let header = Header::read(block)?;
         let bad = |expected: &str| {
@@ -140,23 +140,23 @@ impl<'a> RawBlock<'a> {
         self.ids
     }
 
-    /// Of each listed vertex, its distance from the header's first and where its list begins in
-    /// [`Self::ids`]; at the end, where the last list ends.
+    /// For each listed vertex, its distance from the header's first vertex, and the index in
+    /// [`Self::ids`] at which its list begins; one entry more has the index at which the last list ends.
     pub fn table(&self) -> &'a [[u32; 2]] {
         self.table
     }
 
-    /// The weights of all lists, as the ids lie.
+    /// The weights of all lists, in the order of [`Self::ids`]; none if the file has no weights.
     pub fn weights(&self) -> WeightSlice<'a> {
         self.weights
     }
 
-    /// How many vertices are listed.
+    /// The number of vertices that the block lists.
     pub fn len(&self) -> usize {
         self.table.len() - 1
     }
 
-    /// Whether no vertex is listed.
+    /// Whether the block lists no vertex.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -182,7 +182,7 @@ impl<'a> RawBlock<'a> {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The neighbours of `vertex` in this block, found by bisection.
+    /// The neighbours of `vertex` in this block, found by bisection; `None` if it is not listed.
     pub fn find(&self, vertex: u64) -> Option<Neighbors<'a>> {
         let delta = u32::try_from(vertex.checked_sub(self.header.first_vertex)?).ok()?;
         let i = self.table[..self.len()].binary_search_by_key(&delta, |entry| entry[0]).ok()?;

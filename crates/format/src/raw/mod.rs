@@ -26,7 +26,7 @@ const F32_WEIGHTS: u16 = 8;
 const F64_WEIGHTS: u16 = 16;
 const ENTRY_BYTES: usize = 8;
 
-/// How wide ids are in a raw file.
+/// The width of ids in a raw file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdWidth {
     /// `u32`.
@@ -36,7 +36,7 @@ pub enum IdWidth {
 }
 
 impl IdWidth {
-    /// The width in bytes.
+    /// Bytes of an id.
     pub fn bytes(self) -> usize {
         match self {
             Self::Four => 4,
@@ -46,7 +46,7 @@ impl IdWidth {
 }
 
 impl Weights {
-    /// The width of a weight in bytes; 0 without weights.
+    /// Bytes of a weight; 0 without weights.
     pub fn bytes(self) -> usize {
         match self {
             Self::None => 0,

@@ -1,4 +1,4 @@
-//! Lists to blocks.
+//! Writes lists of neighbours to blocks of codec `raw`.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
@@ -8,7 +8,7 @@ use crate::le::put;
 use crate::manifest::Weights;
 use crate::sink::BlockSink;
 
-/// Writes `*.blocks` of codec `raw`. Holds one block in memory.
+/// A writer of `*.blocks` of codec `raw`. Holds one block in memory.
 #[derive(Debug)]
 pub struct RawWriter<S> {
     sink: S,

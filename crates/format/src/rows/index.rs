@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// For every page its first vertex and how many of that vertex's neighbours earlier pages hold.
+/// The index of a rows file: for every page, its first vertex, and how many of that vertex's neighbours
+/// earlier pages hold.
 ///
 /// Its file is a flat array of `u64`: these two for every page. 16 bytes a page, which holds some
 /// 2,000 arcs.
@@ -30,7 +31,7 @@ impl RowsIndex {
         Ok(Self { pages })
     }
 
-    /// The flat array.
+    /// The index as a flat array of two words a page.
     pub fn to_words(&self) -> Vec<u64> {
         self.pages.iter().flat_map(|&(vertex, ordinal)| [vertex, ordinal]).collect()
     }
@@ -39,22 +40,22 @@ impl RowsIndex {
         self.pages.push((vertex, ordinal));
     }
 
-    /// How many pages there are.
+    /// The number of pages in the rows file.
     pub fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// Whether there is no page, so no arc.
+    /// Whether the rows file has no page, so no arc.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// Bytes in memory.
+    /// Bytes that the index takes in memory.
     pub fn resident_bytes(&self) -> usize {
         size_of_val(&self.pages[..])
     }
 
-    /// The pages that hold `vertex`'s neighbours, if it has any.
+    /// The numbers of the pages that hold `vertex`'s neighbours, if it has any.
     pub fn pages_of(&self, vertex: u64) -> Range<u64> {
         let end = self.pages.partition_point(|page| page.0 <= vertex);
         let first = self.pages[..end].partition_point(|page| *page <= (vertex, 0));
@@ -86,7 +87,8 @@ impl RowsIndex {
         first..end
     }
 
-    /// The page that holds the `k`-th neighbour of `vertex`, if it has so many.
+    /// The number of the page that holds neighbour `k` (from 0) of `vertex`, if it has so many; `None`
+    /// if `vertex` comes before all pages.
     pub fn page_of_kth(&self, vertex: u64, k: u64) -> Option<u64> {
         let after = self.pages.partition_point(|page| *page <= (vertex, k));
         after.checked_sub(1).map(|page| page as u64)

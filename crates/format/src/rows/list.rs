@@ -13,7 +13,7 @@
 use super::group::{GROUP, Gaps, bytes_of, pack, pack_16, unpack, unpack_16};
 use crate::le::u16_at;
 
-/// Neighbours between two entry points.
+/// The number of neighbours in a chunk; a reader can enter a list at the start of any chunk.
 pub const CHUNK: usize = 64;
 
 /// A list's chunks, packed once and then cut wherever pages end.

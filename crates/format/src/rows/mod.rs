@@ -13,8 +13,8 @@
 //!
 //! The index ([`RowsIndex`]) has 16 bytes a page: 0.1 bytes a vertex on the same graph.
 //!
-//! Each page counts the arcs before it, so whatever is stored an arc in a parallel file (weights,
-//! edge ids) is found by position.
+//! Each page counts the arcs before it, so that values of arcs in a parallel file (weights, edge ids)
+//! are found by position.
 
 mod group;
 mod index;

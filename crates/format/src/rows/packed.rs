@@ -1,14 +1,14 @@
-//! Lists as bytes, before it is known on which pages they come to lie.
+//! Lists packed to bytes, before it is known on which pages they will lie.
 //!
-//! To pack lists is most of the work of writing rows and needs no order, so threads do it apart; who
-//! owns the [`RowsWriter`](super::RowsWriter) copies the bytes to pages.
+//! To pack lists is most of the work of writing rows and needs no order, so threads do it apart; the
+//! owner of the [`RowsWriter`](super::RowsWriter) copies the bytes to pages.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::list::{CHUNK, Chunks, pack_short};
 use super::page::ROOM;
 
-/// Packed lists of ascending vertices.
+/// Neighbour lists of ascending vertices, packed to bytes but not on pages yet.
 ///
 /// ```
 /// use tiergraph_format::rows::{PackedRows, RowsWriter};
@@ -48,8 +48,8 @@ pub(super) enum Packed<'a> {
 }
 
 impl PackedRows {
-    /// Packs the list of `vertex`, if it has neighbours: the bits of each word that `mask` has, which
-    /// ascend.
+    /// Packs the list of `vertex`, unless it is empty. Its neighbours are the bits of each word that
+    /// `mask` has; they ascend.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if they do not.
@@ -80,7 +80,7 @@ impl PackedRows {
         Ok(())
     }
 
-    /// Vertices and the lengths of their lists.
+    /// Each vertex with a list, and the length of that list.
     pub fn lengths(&self) -> impl Iterator<Item = (u64, u64)> {
         self.lists.iter().map(|list| (list.vertex, list.arcs as u64))
     }

@@ -30,7 +30,7 @@ pub(super) const MAGIC: u8 = b'R';
 pub(super) const BEGAN_EARLIER: u8 = 1;
 pub(super) const GOES_ON: u8 = 2;
 
-/// A parsed page. Parsing does not look at the checksum: see [`check_page`].
+/// A parsed page of a rows file. Parsing does not look at the checksum: see [`check_page`].
 #[derive(Debug, Clone, Copy)]
 pub struct RowsPage<'a> {
     page: &'a [u8],
@@ -79,7 +79,7 @@ pub fn check_page(page: &[u8], file: &str, number: u64, salt: Salt) -> Result<()
 }
 
 impl<'a> RowsPage<'a> {
-    /// Looks at the header and the table's size: O(1). Lists are checked as they are read.
+    /// Parses a page: checks its header and its table's size, O(1). Lists are checked as they are read.
     pub fn parse(page: &'a [u8]) -> Result<Self> {
         let bad = |expected: &str, got: String| {
             Error::new(ErrorKind::Format, "read a page of rows").expected(expected).got(got)
@@ -102,12 +102,12 @@ impl<'a> RowsPage<'a> {
         Ok(Self { page, flags: page[5], vertices, first_vertex })
     }
 
-    /// The vertices that have a place here, among them some without neighbours.
+    /// The vertices that have a place on this page, among them some without neighbours.
     pub fn vertices(&self) -> std::ops::Range<u64> {
         self.first_vertex..self.first_vertex + self.vertices as u64
     }
 
-    /// Arcs in the file before this page.
+    /// The number of arcs in the file before this page.
     pub fn first_arc(&self) -> u64 {
         u64_at(self.page, 16)
     }
@@ -117,7 +117,7 @@ impl<'a> RowsPage<'a> {
         self.flags & GOES_ON != 0
     }
 
-    /// Which part of `vertex`'s neighbours is here; of length 0 if `vertex` has no place here.
+    /// The part of `vertex`'s neighbours on this page; of length 0 if `vertex` has no place on it.
     pub fn piece(&self, vertex: u64) -> Result<Piece> {
         let list = self.list(vertex)?;
         let earlier = vertex == self.first_vertex && self.flags & BEGAN_EARLIER != 0;
@@ -125,7 +125,7 @@ impl<'a> RowsPage<'a> {
         Ok(Piece { first, len: list.len as u64, degree: list.total })
     }
 
-    /// The vertex's degree, from any page that has some of its neighbours.
+    /// The degree of `vertex`, as any page that has some of its neighbours tells it; 0 on other pages.
     pub fn degree(&self, vertex: u64) -> Result<u64> {
         Ok(self.list(vertex)?.total)
     }

@@ -13,7 +13,7 @@ use crate::sink::BlockSink;
 /// A list that spans pages begins on a page that has at least this much left.
 const WORTH_BEGINNING: usize = 256;
 
-/// Writes `*.rows`: vertices in ascending order, those without neighbours left out or not.
+/// A writer of `*.rows`. It takes vertices in ascending order; those without neighbours may be left out.
 ///
 /// Holds one block and the index in memory.
 #[derive(Debug)]

@@ -41,7 +41,8 @@ pub fn pack(out: &mut Vec<u8>, values: &[u32], width: u32) {
     out.extend_from_slice(&word.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// Field `lane` of a run that starts at `at`; reads 4 bytes from the field's first byte.
+/// Field `lane` of a run that starts at byte `at`. Reads 4 bytes from the field's first byte; `None` if
+/// `bytes` has fewer there.
 #[inline]
 pub fn unpack_one(bytes: &[u8], at: usize, lane: usize, width: u32) -> Option<u32> {
     let bit = lane * width as usize;

@@ -14,7 +14,7 @@ pub(super) const PREFIX: usize = 16;
 pub(super) const STRIP_ENTRY: usize = 16;
 pub(super) const SEGMENT_ENTRY: usize = 8;
 
-/// What one block holds of one tile.
+/// The part of one tile that lies in one block.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment<'a> {
     /// First row of the strip.
@@ -38,7 +38,7 @@ struct Strip {
     segments: u32,
 }
 
-/// A checked block, ready to be walked.
+/// A parsed block of tiles, whose segments can be visited.
 #[derive(Debug, Clone, Copy)]
 pub struct TilesBlock<'a> {
     bytes: &'a [u8],

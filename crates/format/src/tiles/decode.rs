@@ -7,11 +7,11 @@ use crate::manifest::Weights;
 /// Up to 32 arcs that are decoded together, of as many different rows.
 #[derive(Debug)]
 pub struct StepView<'a> {
-    /// Rows inside the strip.
+    /// The row of each arc, counted from the strip's first.
     pub rows: &'a [u32],
-    /// Columns inside the tile.
+    /// The column of each arc, counted from the tile's first.
     pub columns: &'a [u32],
-    /// Weights, or none in a file without.
+    /// The weight of each arc; empty in a file without weights.
     pub weights: &'a [f64],
 }
 

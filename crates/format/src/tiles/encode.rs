@@ -1,7 +1,7 @@
 //! From a strip's arcs to the bytes of its tiles.
 //!
-//! Cost: a radix sort of the arcs by tile, row and column, then one pass; 24 bytes of working
-//! memory an arc, 56 with weights. Who has sorted tiles already gives them to
+//! Cost: a radix sort of the arcs by tile, row and column, then one pass; 24 bytes of working memory an
+//! arc, 56 with weights. A caller that has sorted tiles already passes them to
 //! [`StripEncoder::push_tile`]: 4 bytes an arc.
 
 use super::bits::width;
@@ -14,7 +14,7 @@ const COLUMN: u64 = (1 << 48) - 1;
 /// The most rows of a group.
 const GROUP_ROWS: usize = 2048;
 
-/// Encodes strips and keeps its working memory between them. One a thread.
+/// An encoder of strips, which keeps its working memory between them. Each thread has its own.
 #[derive(Debug)]
 pub struct StripEncoder {
     options: TileOptions,
@@ -232,7 +232,7 @@ fn picked(keys: &[u32], weights: &[f64], wanted: impl Fn(usize, u32) -> bool) ->
 }
 
 impl TileOptions {
-    /// An arc inside a tile: row in the strip, then column in the tile.
+    /// The key of an arc inside a tile: its row in the strip, then its column in the tile, as one word.
     #[inline(always)]
     pub fn tile_key(&self, row_in_strip: u32, column_in_tile: u32) -> u32 {
         row_in_strip << self.columns_log2 | column_in_tile

@@ -8,24 +8,24 @@ use super::{LANES, SLACK, STRIP_ROWS, Segment};
 /// Strips begin at multiples of this; the index counts in it.
 pub(super) const ROW_UNIT: u64 = LANES as u64;
 
-/// Where a segment is: the object index of a tiles file.
+/// An entry of `tiles.index`: where one segment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TilesIndex {
-    /// Block number.
+    /// The number of the block that holds the segment.
     pub block: u32,
-    /// First byte in the block.
+    /// The segment's first byte in that block.
     pub offset: u32,
-    /// Bytes.
+    /// Bytes of the segment.
     pub len: u32,
-    /// Arcs.
+    /// Arcs of the segment.
     pub arcs: u32,
-    /// Number of the tile's columns.
+    /// The number of the segment's tile: its first column divided by the columns of a tile.
     pub column_tile: u32,
-    /// Rows of the strip.
+    /// Rows of the segment's strip.
     pub rows: u32,
     /// CRC-32C of the segment's bytes, for reading it without the rest of its block.
     pub crc32c: u32,
-    /// First row of the strip, a multiple of 32.
+    /// First row of the segment's strip, a multiple of 32.
     pub row_base: u64,
 }
 
@@ -68,7 +68,7 @@ impl TilesIndex {
         })
     }
 
-    /// The segment, from `bytes` that begin at byte `at` of its block.
+    /// The segment, from `bytes` that begin at byte `at` of its block; its tile has `2^k` columns.
     ///
     /// # Errors
     /// [`ErrorKind::Format`](tiergraph_core::ErrorKind::Format) when the bytes do not hold it and

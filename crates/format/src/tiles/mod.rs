@@ -46,14 +46,14 @@ pub const UNIFORM_MAX: usize = 16;
 /// Longer rows of a tile are cut.
 const MAX_ROW_ARCS: usize = 128;
 
-/// What an encoder and its decoders must agree on; the manifest keeps it.
+/// The options of tiles that an encoder and its decoders must agree on; the manifest keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TileOptions {
     /// Columns of a tile, as a power of two: 10 to 16.
     pub columns_log2: u32,
     /// The least difference of two neighbours of one row: 1 in a graph without duplicates, else 0.
     pub min_gap: u32,
-    /// Weights behind each slice.
+    /// The type of the weights, which lie behind each slice.
     pub weights: Weights,
     /// Bytes of a block.
     pub block_bytes: usize,
@@ -70,7 +70,7 @@ impl TileOptions {
         })
     }
 
-    /// Columns of a tile.
+    /// The number of columns of a tile.
     pub fn columns(&self) -> usize {
         1 << self.columns_log2
     }
@@ -83,7 +83,7 @@ impl TileOptions {
     }
 }
 
-/// An arc inside a strip: row in the strip (16 bits), column (48 bits). Sorts by row, then column.
+/// The key of an arc inside a strip: row in the strip (16 bits), column (48). Sorts by row, then column.
 #[inline]
 pub fn arc_key(row_in_strip: u32, column: u64) -> u64 {
     (u64::from(row_in_strip) << 48) | column

@@ -1,7 +1,7 @@
 //! Packs encoded strips into sealed blocks.
 //!
-//! A block is closed when the next group does not fit, so it is empty by less than one group, which
-//! is at most about a quarter of a 1 MiB block and far less but for hubs. Resident: one block, and 40 bytes
+//! A block is closed when the next group does not fit, so it is empty by less than one group, which is
+//! at most about a quarter of a 1 MiB block and far less but for hubs. Resident: one block, and 40 bytes
 //! a segment.
 
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -13,7 +13,7 @@ use crate::block::{self, HEADER_BYTES, Header, Layout};
 use crate::le::put;
 use crate::sink::BlockSink;
 
-/// Packs encoded strips into sealed blocks, in row order.
+/// A writer of tiles: packs encoded strips into sealed blocks, in row order.
 #[derive(Debug)]
 pub struct TilesWriter<S> {
     sink: S,

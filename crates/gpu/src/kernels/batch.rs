@@ -43,7 +43,7 @@ pub struct Request<'a> {
     pub batch: u32,
 }
 
-/// The sizes of a sampled batch. Its arrays stay in the [`Sampler`](super::Sampler) until the next batch.
+/// The sizes of a sampled batch. Its arrays stay in the [`Sampler`](super::Sampler) until the next one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sampled {
     /// How many seeds there are, then how many new nodes each hop found.

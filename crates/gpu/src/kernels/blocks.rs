@@ -9,7 +9,7 @@ use crate::{DeviceBuf, DevicePtr};
 pub const MAX_BATCH: usize = 8;
 
 shared! {
-    /// Blocks in device memory: each at an address of its own, or a batch side by side.
+    /// A kernel's view of blocks in device memory: each at its own address, or a batch side by side.
     #[derive(Debug)]
     pub struct Blocks as "Blocks" {
         addresses: DevicePtr<DevicePtr<u8>>,
@@ -22,13 +22,13 @@ shared! {
 }
 
 impl Blocks {
-    /// The first blocks of a graph, block i at the address `addresses[i]`.
+    /// A view of the first blocks of a graph, block i at the address `addresses[i]`.
     pub fn at(addresses: &DeviceBuf<DevicePtr<u8>>) -> Self {
         Self { addresses: addresses.ptr(), count: addresses.len() as u32, ..Self::zeroed() }
     }
 
-    /// A batch: the blocks `numbers` of a graph, side by side from the start of `buffer`, `size` bytes
-    /// each.
+    /// A view of a batch: the blocks `numbers` of a graph, side by side from the start of `buffer`,
+    /// `size` bytes each.
     ///
     /// # Panics
     /// If there are more blocks than [`MAX_BATCH`], or than `buffer` holds.
@@ -56,7 +56,7 @@ impl Blocks {
         !self.addresses.is_null()
     }
 
-    /// The number of blocks.
+    /// The number of blocks in the view.
     pub fn count(&self) -> u32 {
         self.count
     }

@@ -60,14 +60,15 @@ impl Checksum {
         })
     }
 
-    /// Compares the first `count` of `blocks` with their checksums, in order with the stream. Where block
-    /// i differs, `damaged[i]`, 0 before, becomes 1, and `first_damaged` at most the block's number.
+    /// Compares the first `count` of `blocks` with their checksums, in order with the stream. Where
+    /// block i differs, `damaged[i]`, 0 before, becomes 1, and `first_damaged` falls to the block's
+    /// number if it is greater.
     ///
     /// # Errors
     /// Any error of the driver.
     ///
     /// # Panics
-    /// If `damaged` is shorter than `count`.
+    /// If `damaged` is shorter than `count`, or `first_damaged` is empty.
     pub fn check(
         &self,
         stream: &Stream,

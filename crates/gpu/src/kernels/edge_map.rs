@@ -46,7 +46,7 @@ enum Tier {
     Streamed,
 }
 
-/// What a program is compiled for, beside the device.
+/// The variant of a program that is compiled: for which layout and weights, and in which direction.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// How the blocks store arcs.
@@ -138,7 +138,7 @@ pub(super) fn sources() -> Vec<Source> {
     sources
 }
 
-/// A compiled program over one layout.
+/// The compiled kernels of a program for one layout of blocks.
 #[derive(Debug, Clone)]
 pub struct EdgeMap<P> {
     resident: Kernel,
@@ -177,11 +177,12 @@ pub struct TilesPass<'a> {
     pub segments: &'a DeviceBuf<Segment>,
     /// The slices that the program goes over.
     pub slices: SliceIndex<'a>,
-    /// A flag for every `2^columns_log2` vertices; segments without an active one are skipped.
+    /// A flag for every `2^columns_log2` vertices, set if one of them is active: segments without an
+    /// active vertex are skipped. `None` if all vertices are active.
     pub active: Option<&'a DeviceBuf<u8>>,
     /// The binary logarithm of the columns of a tile.
     pub columns_log2: u32,
-    /// What is added to each gap between columns that the tiles store.
+    /// The least gap between two columns of a row, which kernels add to each gap that the tiles store.
     pub min_gap: u32,
 }
 

@@ -66,7 +66,7 @@ shared! {
 pub struct Rows {
     /// Rows in device memory, `stride` bytes apart.
     pub device: DeviceBuf<u8>,
-    /// Rows in pinned host memory, `stride` bytes apart.
+    /// Rows in pinned host memory, `stride` bytes apart; `None` if no row is there.
     pub host: Option<MappedMemory>,
     /// The location of each vertex's row: its index among the rows in device memory, or their number
     /// plus its index among the rows in host memory, or [`NOT_RESIDENT`]. `None` if the index of a
@@ -126,7 +126,7 @@ impl MissingRows {
         Ok(Self { found, number: DeviceBuf::new(device, 1)? })
     }
 
-    /// What [`Gather::start_finding`] found, in any order, once all work submitted to `stream` has ended.
+    /// The nodes that [`Gather::start_finding`] found, in any order. Waits for all work of `stream`.
     ///
     /// # Errors
     /// Any error of the driver.
@@ -178,7 +178,7 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Compiles the kernels.
+    /// Compiles the kernels for rows of type `row`.
     ///
     /// # Errors
     /// No compiler, the compiler's log, any error of the driver.
@@ -190,8 +190,8 @@ impl Gather {
         Ok(Self { gather, missing, spread, resident })
     }
 
-    /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other, in
-    /// order with the stream. What `to` has for rows that are in neither memory stays as it is.
+    /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other,
+    /// in order with the stream. What `to` has for rows that are in neither memory stays as it is.
     ///
     /// # Errors
     /// Any error of the driver.
@@ -261,8 +261,8 @@ impl Gather {
         unsafe { self.missing.launch(stream, grid, &[&finding]) }
     }
 
-    /// Starts writing the rows of `piece` to their targets among the rows of `to`, float32, of `dim` values
-    /// each; `event` happens when they are written.
+    /// Starts writing the rows of `piece` to their targets among the rows of `to`, float32, of `dim`
+    /// values each; `event` happens when they are written.
     ///
     /// # Errors
     /// Memory that is not pinned, any error of the driver; the piece is lost then.

@@ -46,8 +46,8 @@ program! {
         x: DevicePtr<f32>,
         /// The sum of each vertex, and behind those the hubs' sums by lane.
         y: DevicePtr<f64>,
-        /// How many of the first vertices, the hubs, have [`LANES`] further sums each, which take what rows
-        /// add to columns.
+        /// How many of the first vertices, the hubs, have [`LANES`] further sums each, which take what
+        /// rows add to columns.
         hubs: u32,
         /// The index in `y` at which the hubs' sums by lane begin.
         by_lane: u32,
@@ -73,8 +73,8 @@ program! {
         level: u32,
         /// The binary logarithm of how many vertices share a flag.
         log2: u32,
-        /// Over raw blocks, 1 if rows at the level push to their neighbours, 0 if unvisited rows pull from
-        /// them. Over tiles, rows do both.
+        /// Over raw blocks, 1 if rows at the level push to their neighbours, 0 if unvisited rows pull
+        /// from them. Over tiles, rows do both.
         push: u32,
     } SELECTIVE
 }
@@ -141,7 +141,7 @@ impl Panel {
     /// Bytes of a vertex's values in the widest panel: those of one load.
     const BYTES: usize = 16;
 
-    /// The panel for vertices that have `values` values of `value_bytes` each: 4 (float32) or 8 (float64).
+    /// The panel for vertices with `values` values of `value_bytes` each: 4 (float32) or 8 (float64).
     ///
     /// # Panics
     /// If values have another size.

@@ -165,7 +165,7 @@ impl Edges {
     }
 }
 
-/// A sampler has room for at least so many vertices to be selected, or for all of a smaller graph.
+/// The number of vertices that any sampler has room to select; fewer in a graph that has fewer.
 pub const SELECTED: usize = 1 << 16;
 
 /// The most nodes and edges that `seeds` and `fanouts` can give.
@@ -215,7 +215,7 @@ impl Sampler {
         })
     }
 
-    /// A sampler that only [`select`](Self::select)s, with room for `nodes` of them.
+    /// A sampler that only [`select`](Self::select)s, with room for `nodes` vertices.
     ///
     /// # Errors
     /// Not enough device memory, no compiler.
@@ -355,7 +355,7 @@ impl Sampler {
         self.sizes.ptr().field(offset_of!(Sizes, end))
     }
 
-    /// The arc number of each edge of the last batch. The buffer is longer: only the batch's edges count.
+    /// The arc number of each of the last batch's edges. The buffer is longer: only those edges count.
     pub fn e_id(&self) -> &DeviceBuf<u64> {
         &self.edges.e_id
     }

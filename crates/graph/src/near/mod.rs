@@ -1,8 +1,8 @@
-//! Neighbours of a few vertices at a time, on the calling thread, from what is kept.
+//! Neighbours of a few vertices at a time, on the calling thread, which keeps pages or blocks in memory.
 //!
-//! A [pass over rows](crate::Rows::pass) is for many vertices: it wakes all threads, and what is not resident
-//! is read again by the next one. A search of a graph with a long diameter asks for a few vertices
-//! thousands of times, and most are on the pages of those before.
+//! A [pass over rows](crate::Rows::pass) is for many vertices: it wakes all threads, and the next one
+//! reads again what is not resident. A search of a graph with a long diameter asks for few vertices
+//! thousands of times, and most lie on pages that it just read.
 
 mod raw;
 mod rows;
@@ -14,14 +14,14 @@ use crate::{Direction, Graph};
 use raw::NearRaw;
 use rows::NearRows;
 
-/// Reads in flight: few vertices want few pages.
+/// Reads in flight at most: few vertices need few pages.
 const READS: usize = 8;
 
-/// What is kept at least, in bytes a vertex: a frontier across a grid, whose arcs are its neighbours', has
-/// its pages here from level to level.
+/// Bytes for each vertex of the graph that a reader keeps at least: a frontier across a grid, whose arcs
+/// lead to its neighbours, then finds its pages here from level to level.
 const LEAST_VERTEX_BYTES: u64 = 2;
 
-/// Reads the neighbours of few vertices, and keeps the pages or blocks that it read last.
+/// A reader of the neighbour lists of few vertices, which keeps the pages or blocks that it read last.
 pub struct NearLists<'a>(Lists<'a>);
 
 enum Lists<'a> {
@@ -30,7 +30,7 @@ enum Lists<'a> {
 }
 
 impl<'g> NearLists<'g> {
-    /// The least memory, in bytes, of a reader of the lists of this direction.
+    /// The least memory, in bytes, that a reader of lists in this direction takes.
     pub fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
         match graph.rows(direction).is_stored() {
             true => NearRows::least_bytes(graph, direction),
@@ -38,8 +38,8 @@ impl<'g> NearLists<'g> {
         }
     }
 
-    /// A reader that takes at most `bytes`, which it reserves; `None` where that memory is not left, or
-    /// without rows and raw blocks.
+    /// Makes a reader that reserves and takes at most `bytes`; `None` where that memory is not left, or
+    /// where the graph has neither rows nor raw blocks.
     ///
     /// # Errors
     /// When the system refuses a further engine, or memory.
@@ -51,8 +51,8 @@ impl<'g> NearLists<'g> {
         Ok(lists.map(Self))
     }
 
-    /// Whether what is to be read for `vertices`, which ascend, is read sooner here than by a pass over
-    /// everything: a pass has all threads and deeper queues.
+    /// Whether reading the lists of `vertices`, which ascend, here is probably faster than a pass over
+    /// everything, which has all threads and deeper queues.
     pub fn is_near(&self, vertices: &[u32]) -> bool {
         let missing_bytes = || match &self.0 {
             Lists::Rows(rows) => rows.missing_bytes(vertices),
@@ -68,7 +68,7 @@ impl<'g> NearLists<'g> {
     /// or block once that is not kept.
     ///
     /// # Errors
-    /// A read that fails for good, a page or block that is damaged, cancellation.
+    /// A read that fails after its retries, a page or block that is damaged, cancellation.
     pub fn visit(&mut self, vertices: &[u32], mut visit: impl FnMut(u32, u64)) -> Result<()> {
         match &mut self.0 {
             Lists::Rows(rows) => rows.visit(vertices, &mut visit),
@@ -77,17 +77,17 @@ impl<'g> NearLists<'g> {
     }
 }
 
-/// The fewest units of `unit` bytes, out of `all`, that are worth a reader, and no fewer than `few`.
+/// The fewest units of `unit` bytes, out of `all`, that a reader is worth making for; at least `few`.
 fn fewest(graph: &Graph, unit: usize, all: u64, few: u64) -> u64 {
     let kept = graph.manifest().vertices * LEAST_VERTEX_BYTES / unit as u64;
     kept.max(few).min(all)
 }
 
-/// So few vertices are not worth waking threads for, wherever their neighbours lie.
+/// So few vertices are read here wherever their lists lie: waking threads would take longer.
 const FEW_VERTICES: usize = 16;
 
-/// A pass reads about so many times as many bytes in the same time.
+/// How many times as many bytes a pass reads in the same time, about.
 const PASS_GAIN: u64 = 4;
 
-/// What the memory of kept pages and blocks is for.
+/// The name of the reservation for kept pages and blocks.
 const KEPT: &str = "the lists of few vertices that are kept";

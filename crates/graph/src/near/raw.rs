@@ -1,4 +1,4 @@
-//! Neighbours of few vertices from raw blocks.
+//! Neighbours of few vertices, read from raw blocks.
 
 use tiergraph_core::Result;
 use tiergraph_format::block;
@@ -13,10 +13,10 @@ use crate::raw::{RawBlocks, RawLists, strange};
 use crate::raw_rows::RawFile;
 use crate::{Direction, Graph, PageReader};
 
-/// A list may go on in the next block, so that fewer blocks are never worth a reader.
+/// The fewest blocks that a reader keeps: a list may go on in the next block.
 const FEW: u64 = 2;
 
-/// Reads neighbours, and keeps the blocks that it read last.
+/// A reader of neighbour lists in raw blocks, which keeps the blocks that it read last.
 pub(super) struct NearRaw<'a> {
     graph: &'a Graph,
     blocks: RawBlocks<'a>,
@@ -29,7 +29,7 @@ pub(super) struct NearRaw<'a> {
 }
 
 impl<'a> NearRaw<'a> {
-    /// The least bytes of a reader; 0 without raw blocks.
+    /// The least bytes that a reader takes; 0 in a graph without raw blocks.
     pub(super) fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
         let Some(raw) = graph.raw(direction).file() else { return 0 };
         let slot_bytes = Slots::slot_bytes(graph.block_bytes());
@@ -71,7 +71,7 @@ impl NearRaw<'_> {
         (missing.count() as u64 * block, self.raw.blocks() * block)
     }
 
-    /// As [`NearLists::visit`](super::NearLists::visit).
+    /// Calls `visit(vertex, neighbour)` for every neighbour of `vertices`, which ascend.
     pub(super) fn visit(
         &mut self,
         vertices: &[u32],

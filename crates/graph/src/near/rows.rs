@@ -1,4 +1,4 @@
-//! Neighbours of few vertices from pages of rows.
+//! Neighbours of few vertices, read from pages of rows.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use super::{KEPT, READS, fewest};
 use crate::rows::RowFile;
 use crate::{Direction, Graph, PageReader, Rows};
 
-/// Fewer pages than this are never worth a reader.
+/// The fewest pages that a reader keeps.
 const FEW: u64 = 64;
-/// Bytes of a page that is kept.
+/// Bytes that a kept page takes.
 const SLOT_BYTES: u64 = Slots::slot_bytes(PAGE_BYTES);
 
-/// Reads neighbours, and keeps the pages that it read last.
+/// A reader of neighbour lists in pages of rows, which keeps the pages that it read last.
 pub(super) struct NearRows<'a> {
     graph: &'a Graph,
     rows: &'a RowFile,
@@ -32,14 +32,14 @@ pub(super) struct NearRows<'a> {
 }
 
 impl<'a> NearRows<'a> {
-    /// The least bytes of a reader; 0 without rows.
+    /// The least bytes that a reader takes; 0 in a graph without rows.
     pub(super) fn least_bytes(graph: &Graph, direction: Direction) -> u64 {
         let Some(rows) = graph.rows(direction).file() else { return 0 };
         fewest(graph, PAGE_BYTES, rows.index.len() as u64, FEW) * SLOT_BYTES
             + PageReader::most_bytes(graph, READS)
     }
 
-    /// A reader that takes at most `bytes`; `None` without rows, or where that memory is not left.
+    /// Makes a reader that takes at most `bytes`; `None` without rows, or where that memory is not left.
     pub(super) fn new(graph: &'a Graph, direction: Direction, bytes: u64) -> Result<Option<Self>> {
         let Some(rows) = graph.rows(direction).file() else { return Ok(None) };
         let most = bytes.saturating_sub(PageReader::most_bytes(graph, READS)) / SLOT_BYTES;
@@ -76,13 +76,13 @@ impl NearRows<'_> {
         self.slots.get(page).is_some() || self.graph.cache().contains(self.key(page))
     }
 
-    /// The name of the block with this page.
+    /// The cache key of the block that holds this page.
     fn key(&self, page: u64) -> BlockKey {
         let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
         BlockKey { file: self.rows.direction.rows_file(), block: page / per_block }
     }
 
-    /// As [`NearLists::visit`](super::NearLists::visit).
+    /// Calls `visit(vertex, neighbour)` for every neighbour of `vertices`, which ascend.
     pub(super) fn visit(
         &mut self,
         vertices: &[u32],
@@ -146,8 +146,8 @@ fn on_page<'v>(rows: &RowFile, page: u64, vertices: &'v [u32]) -> &'v [u32] {
     &vertices[below(start)..below(end)]
 }
 
-/// Visits the neighbours of `vertices` that are on `page`; refuses those that are no vertices, which a page
-/// may have that nobody checked.
+/// Visits the neighbours of `vertices` that lie on `page`; refuses ids that are not those of vertices,
+/// which an unchecked page may hold.
 fn walk(
     graph: &Graph,
     page: &RowsPage<'_>,

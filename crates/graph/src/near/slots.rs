@@ -1,21 +1,21 @@
-//! Pages or blocks that are kept, each in the one slot that its number gives it.
+//! A direct-mapped cache of pages or blocks.
 
 use tiergraph_core::Result;
 use tiergraph_mem::Array;
 
-/// A slot without anything.
+/// The number in a slot that is empty.
 const EMPTY: u64 = u64::MAX;
 
-/// Units of equal length, a multiple of 8 bytes: number n is in slot n mod the slots.
+/// A direct-mapped cache of units (pages or blocks) of equal length: unit n is in slot n mod the slots.
 pub(super) struct Slots {
     numbers: Vec<u64>,
-    /// Aligned for what is parsed in place.
+    /// The bytes of all slots, as words: aligned for parsing in place.
     words: Array<u64>,
     unit: usize,
 }
 
 impl Slots {
-    /// Bytes of a slot for units of `unit` bytes.
+    /// Bytes that a slot for a unit of `unit` bytes takes.
     pub(super) const fn slot_bytes(unit: usize) -> u64 {
         (unit + size_of::<u64>()) as u64
     }
@@ -31,14 +31,14 @@ impl Slots {
         (number % self.numbers.len() as u64) as usize
     }
 
-    /// The unit, if it is here.
+    /// The bytes of unit `number`; `None` if it is not in its slot.
     pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
         let slot = self.slot(number);
         let here = self.numbers[slot] == number;
         here.then(|| &bytemuck::cast_slice(&self.words)[slot * self.unit..][..self.unit])
     }
 
-    /// The unit; has `fill` write it if it is not here. Where that fails, its slot is empty.
+    /// The bytes of unit `number`, written by `fill` if not here. If that fails, the slot is empty.
     pub(super) fn get_or(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Arrays of a number a vertex, counted in the budget.
+//! Arrays with a number for each vertex, whose memory counts in the build's budget.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 use tiergraph_core::Result;
 use tiergraph_mem::{Budget, Reservation};
 
-/// Elements that are visited in random order, and their reservation.
+/// An array that is accessed in random order, with its reservation.
 #[derive(Debug)]
 pub(super) struct Array<T> {
     elements: tiergraph_mem::Array<T>,
@@ -14,18 +14,18 @@ pub(super) struct Array<T> {
 }
 
 impl<T: Zeroable + Copy> Array<T> {
-    /// `len` zeros.
+    /// An array of `len` zeros, reserved in `budget` as `what`.
     pub(super) fn zeroed(len: usize, budget: &Budget, what: &str) -> Result<Self> {
         let held = budget.reserve((len * size_of::<T>()) as u64, what)?;
         Ok(Self { _held: Some(held), ..Self::uncounted(len)? })
     }
 
-    /// `len` zeros that the caller has counted.
+    /// An array of `len` zeros, whose memory the caller has reserved.
     pub(super) fn uncounted(len: usize) -> Result<Self> {
         Ok(Self { elements: tiergraph_mem::Array::zeroed(len)?, _held: None })
     }
 
-    /// Makes it at least `len` long; what was there is lost then.
+    /// Makes the array at least `len` long; its elements are lost if it grows.
     pub(super) fn make_room(&mut self, len: usize) -> Result<()> {
         if self.elements.len() < len {
             *self = Self::default();
@@ -34,7 +34,7 @@ impl<T: Zeroable + Copy> Array<T> {
         Ok(())
     }
 
-    /// Moves the elements to the beginning of `larger`.
+    /// Moves the elements to the beginning of the array `larger`, which replaces this one.
     pub(super) fn move_to(&mut self, mut larger: Self) {
         larger[..self.elements.len()].copy_from_slice(self);
         *self = larger;

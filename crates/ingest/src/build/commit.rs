@@ -1,4 +1,4 @@
-//! The manifest, which makes a graph of files.
+//! The manifest, which turns a folder of files into a graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::outputs::Output;
 use super::partition::family::Family;
 use crate::features::{OrderFile, Target};
 
-/// What was written.
+/// Counts of what a build wrote.
 pub(super) struct Written {
     pub(super) edges: u64,
     pub(super) arcs: u64,
@@ -24,11 +24,11 @@ pub(super) struct Written {
     pub(super) repeats: u64,
 }
 
-/// Temporary files, to be dropped at the end: a file system that tells the device of free space
-/// (`discard`) does so before it forces anything else to it.
+/// The temporary files of all families, kept to be dropped at the end: a file system that tells the
+/// device of free space (`discard`) does so before it forces anything else to it.
 pub(super) type Buckets = Vec<Arc<Family>>;
 
-/// A graph that lacks only its manifest.
+/// A graph whose adjacency is written, and whose attachments and manifest are not.
 pub(super) struct Encoded<'a> {
     pub(super) graph: Graph<'a>,
     pub(super) counts: Written,
@@ -36,8 +36,8 @@ pub(super) struct Encoded<'a> {
 }
 
 impl Encoded<'_> {
-    /// Writes what goes with the vertices, and says what all the files make up. The buckets come
-    /// back to be dropped last.
+    /// Writes the attachments of vertices, and makes the manifest of all files. Returns the buckets too,
+    /// to be dropped last.
     pub(super) fn assemble(
         self,
         source: String,
@@ -96,7 +96,7 @@ impl Encoded<'_> {
     }
 }
 
-/// Where features go.
+/// The graph as the place that features, labels and splits are written to.
 fn target<'g>(graph: &'g mut Graph<'_>) -> Target<'g> {
     const ORDER: &str = "order.ids";
     let wide = graph.ids == IdWidth::Eight;

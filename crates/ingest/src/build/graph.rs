@@ -1,4 +1,4 @@
-//! A graph whose vertices are known: its files so far, and how its arcs will be divided.
+//! A graph under construction whose vertices are known: its files so far, and the division of arcs.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -27,9 +27,9 @@ use super::vertices::identify::UserIds;
 use super::vertices::order::inverse;
 use super::write::{Degrees, Planned};
 
-/// A graph whose vertices are known.
+/// A graph under construction whose vertices are known.
 pub(super) struct Graph<'a> {
-    /// Before `building`, so that it is dropped before it.
+    /// Declared before `building`, so that it is dropped before it.
     finishing: Finishing,
     pub(super) building: Building,
     pub(super) options: &'a BuildOptions,
@@ -44,7 +44,7 @@ pub(super) struct Graph<'a> {
     pub(super) files: BTreeMap<String, FileEntry>,
 }
 
-/// Files that a thread each writes or forces to the device. Who drops it waits for them: a file that
+/// Threads that each write a file, or force one to the device. Dropping this waits for them: a file that
 /// appears in a folder that is being removed would stay, and the folder with it.
 struct Finishing(Vec<(String, JoinHandle<Result<FileEntry>>)>);
 
@@ -91,7 +91,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Starts to write a flat array.
+    /// Starts to write `values` as the array file `name`, on a thread of its own.
     pub(super) fn flat<T, V>(&mut self, name: &str, values: V) -> Result<()>
     where
         T: Element,
@@ -105,12 +105,12 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Starts to force a file that is complete to the device.
+    /// Starts to force the complete file `name` to the device, on a thread of its own.
     pub(super) fn finish(&mut self, name: &str, file: FileSink) -> Result<()> {
         self.spawn(name, move || file.finish())
     }
 
-    /// Lets a thread of its own finish a file, as nothing else needs to wait for the device.
+    /// Runs `body`, which finishes a file, on a thread of its own: nothing else waits for the device.
     fn spawn(
         &mut self,
         name: &str,
@@ -121,7 +121,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Waits for all files that were finished.
+    /// Waits for the threads that finish files, and adds the files' entries.
     pub(super) fn flush(&mut self) -> Result<()> {
         for (name, thread) in self.finishing.0.drain(..) {
             let entry = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -130,7 +130,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Writes `user.ids` and `order.ids`, where there are any.
+    /// Starts to write `user.ids` and `order.ids`, where the graph has them.
     pub(super) fn write_ids(
         &mut self,
         ids: Option<UserIds>,
@@ -163,7 +163,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Divides rows into strips and buckets.
+    /// Divides the rows of every family into strips and buckets, and the memory among them.
     pub(super) fn plan(
         self,
         out: Array<u32>,

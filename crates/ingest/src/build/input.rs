@@ -1,4 +1,4 @@
-//! The edges of a build, pass after pass: from the source, or from a spool of the first pass.
+//! The edges of a build, read pass after pass: from the source, or from a spool of an earlier pass.
 //!
 //! The first pass writes a spool unless the source is as good as one: to read pairs of ids again is
 //! cheaper than to write them, to parse or to generate them again is not. A thread of its own asks
@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 use super::spool::{Spool, SpoolWriter};
 use crate::source::{EdgeBatch, EdgeSource};
 
-/// The source, and what is known of its edges already.
+/// The edges of a build: the source, and the spool of what a pass kept of them.
 pub(super) struct Input<'s> {
     source: &'s mut dyn EdgeSource,
     pub(super) weighted: bool,
@@ -24,8 +24,8 @@ pub(super) struct Input<'s> {
 }
 
 impl<'s> Input<'s> {
-    /// The edges of `source`, with their weights if they are asked for. Spools go to `scratch`, and
-    /// what it holds is shown.
+    /// The edges of `source`, with their weights if `weighted`. Spools are temporary files of `scratch`,
+    /// whose bytes are reported to `progress`.
     pub(super) fn new(
         source: &'s mut dyn EdgeSource,
         weighted: bool,
@@ -45,23 +45,23 @@ impl<'s> Input<'s> {
         }
     }
 
-    /// The source.
+    /// The source that the edges come from.
     pub(super) fn source(&mut self) -> &mut dyn EdgeSource {
         self.source
     }
 
-    /// Whether the next pass reads what an earlier one wrote.
+    /// Whether the next pass reads a spool that an earlier one wrote.
     pub(super) fn is_spooled(&self) -> bool {
         self.spool.is_some()
     }
 
-    /// What was written aside, for who drops it at a better time.
+    /// The spool, to be dropped at a better time; `None` without one.
     pub(super) fn into_spool(self) -> Option<Spool> {
         self.spool
     }
 
-    /// Calls `visit` with all edges, a batch at a time. With `keep`, what it makes of each batch is
-    /// what the next pass reads.
+    /// Calls `visit` with all edges, a batch at a time. With `keep`, the next pass reads what `visit`
+    /// makes of the batches: they are spooled, unless the source can be read again as cheaply.
     pub(super) fn pass(
         &mut self,
         keep: bool,
@@ -99,7 +99,7 @@ impl<'s> Input<'s> {
     }
 }
 
-/// Visits and writes aside what `next` puts in place of the last batch, until it gives none.
+/// Visits the batches that `next` fills until it returns false, and writes them to the spool `to`.
 fn visit_all(
     mut to: Option<SpoolWriter>,
     mut visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
@@ -115,7 +115,7 @@ fn visit_all(
     to.map(SpoolWriter::finish).transpose()
 }
 
-/// A pass over the source.
+/// Makes a pass over the source, which a thread of its own reads.
 fn from_source(
     source: &mut dyn EdgeSource,
     to: Option<SpoolWriter>,

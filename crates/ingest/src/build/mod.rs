@@ -107,12 +107,12 @@ pub struct Assembly {
     graph: Assembled,
     report: Unfinished,
     memory: Option<u64>,
-    /// Files that are freed in the end: meanwhile the disk has other things to do.
+    /// Temporary files, dropped last: freeing them keeps the disk busy.
     _temporary: (Buckets, Option<Spool>),
 }
 
 impl Assembly {
-    /// Puts the graph in its place.
+    /// Writes the manifest and puts the graph in its place.
     ///
     /// # Errors
     /// I/O errors.
@@ -121,8 +121,8 @@ impl Assembly {
         self.report.finish(graph.manifest())
     }
 
-    /// Takes values of the edges first, given in the order of the source; with them the graph is put
-    /// in its place, and with its manifest the report is finished.
+    /// Begins to add values of the edges, which the caller then pushes in the order of the source.
+    /// Finishing that addition puts the graph in its place; its manifest then finishes the report.
     ///
     /// # Errors
     /// As [`EdgeAddition::to`].
@@ -141,7 +141,7 @@ impl Assembly {
     }
 }
 
-/// As [`build`], but for putting the graph in its place.
+/// Builds as [`build`] does, but leaves it to the caller to commit the graph.
 ///
 /// # Errors
 /// As [`build`].
@@ -155,7 +155,7 @@ pub fn assemble(
     write_all(source, path, options, progress, cancel).map_err(scratch::full)
 }
 
-/// Every stage, and what all of them share.
+/// Runs every stage of a build.
 fn write_all(
     source: &mut dyn EdgeSource,
     path: &Path,
@@ -267,7 +267,7 @@ fn write_all(
     Ok(Assembly { graph, report, memory: options.memory, _temporary: (buckets, spool) })
 }
 
-/// What the stages before the graph's vertices are known have in common.
+/// The settings that the stages share until the graph's vertices are known.
 struct Job<'a> {
     options: &'a BuildOptions,
     undirected: bool,
@@ -278,7 +278,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The order of vertices, and the degrees in it: of both directions, where there are two.
+    /// Chooses the order of vertices, and permutes the degrees to it: of both directions if directed.
     fn order(&self, scanned: &mut Scanned) -> Result<(Ordering, Array<u32>, Option<Array<u32>>)> {
         let (mut out, into) =
             (std::mem::take(&mut scanned.sources), std::mem::take(&mut scanned.targets));

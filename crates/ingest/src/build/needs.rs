@@ -1,8 +1,8 @@
-//! What a build needs in all, for the refusal of a budget that is too small.
+//! The memory that a whole build needs, for the error that refuses a smaller budget.
 //!
-//! A build learns what it needs while it reads: vertices and their degrees are known when all edges
-//! were seen. Where the budget does not hold them, the pass goes on and only looks ([`Seen`]), so that
-//! one refusal says how much memory is enough for everything after it too ([`Needs::enough`]).
+//! A build learns what it needs while it reads: vertices and their degrees are known when all edges were
+//! seen. Where the budget does not hold them, the pass goes on but only counts ([`Seen`]), so that one
+//! error says how much memory is enough for all that follows too ([`Needs::enough`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,33 +17,33 @@ use super::spool;
 use super::vertices::gaps::Gaps;
 use crate::source::{EdgeBatch, Endpoints};
 
-/// Counters that ids are spread over: each counts a few ids beside the one with the most edges.
+/// Counters that ids are hashed to: each counts a few ids beside the one with the most edges.
 const COUNTERS_LOG2: u32 = 16;
 /// Registers of the estimate of distinct ids, whose error is then about 1 %.
 const REGISTERS_LOG2: u32 = 14;
-/// By how much more than the estimate there may be.
+/// The factor by which the estimate is raised, so that it is rather too large.
 const ESTIMATE_SLACK: f64 = 1.06;
-/// Rows that a strip has at least, and whose arcs are sorted together.
+/// The fewest rows of a strip, whose arcs are sorted together.
 const SLICE_ROWS: usize = 32;
-/// The ends of edges.
+/// The two ends of an edge, as indices.
 pub(super) const SOURCE: usize = 0;
 pub(super) const TARGET: usize = 1;
-/// Buckets hold at least half of what they may, so there are at most twice as many, of each family.
+/// Times as many buckets as full ones would be, at most, in each family: buckets are at least half full.
 const BUCKETS: u64 = 2;
 const FAMILIES: u64 = 3;
 
-/// What was seen of edges without room for their vertices.
+/// Counts and sketches of edges that were read without memory for their vertices.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// Edges.
+    /// Edges seen.
     pub(super) edges: u64,
-    /// Above all ids.
+    /// One more than the largest id seen.
     pub(super) vertices: u64,
-    /// Edges at the 32 vertices that have the most, or rather more: out of them and into them.
+    /// Edges at the 32 vertices with the most, or rather more: out of them, and into them.
     slices: [u64; 2],
     counters: [Vec<u64>; 2],
-    /// The most leading zeros of a hash, by its first bits (P. Flajolet and others, "HyperLogLog",
-    /// AofA 2007).
+    /// For each value of a hash's first bits, the most leading zeros of the rest (P. Flajolet and
+    /// others, "HyperLogLog", AofA 2007).
     registers: Vec<u8>,
 }
 
@@ -58,25 +58,26 @@ impl Seen {
         }
     }
 
-    /// What is known once all edges were counted: `degrees` are those of all vertices, out and in.
+    /// Exact counts in place of sketches, once all edges were counted: `degrees` are those of all
+    /// vertices, out and in.
     pub(super) fn counted(vertices: u64, edges: u64, degrees: [&[u32]; 2]) -> Self {
         let slices = degrees.map(|all| of_most(all.iter().map(|&degree| degree.into())));
         Self { edges, vertices, slices, counters: [Vec::new(), Vec::new()], registers: Vec::new() }
     }
 
-    /// Looks at a batch, and empties it.
+    /// Adds a batch to the counts, and empties it.
     fn take(&mut self, batch: &mut EdgeBatch) {
         self.edges += batch.len() as u64;
         each_end(batch, |end, id| self.see(end, id, 1));
         batch.clear();
     }
 
-    /// Counts `count` edges at an `end` of which a vertex is.
+    /// Adds `count` to the edges that have vertex `id` at their `end`, in its hashed counter.
     fn count(&mut self, end: usize, id: u64, count: u64) {
         self.counters[end][(mixed(id) >> (64 - COUNTERS_LOG2)) as usize] += count;
     }
 
-    /// Looks at a vertex at an `end` of `count` edges.
+    /// Adds vertex `id`, which is at the `end` of `count` edges, to the counts and sketches.
     pub(super) fn see(&mut self, end: usize, id: u64, count: u64) {
         self.count(end, id, count);
         let hash = mixed(id);
@@ -94,7 +95,7 @@ impl Seen {
         if undirected { out + into } else { out.max(into) }
     }
 
-    /// About how many ids there are, and rather more than fewer.
+    /// The number of distinct ids, estimated, and rather too large than too small.
     fn distinct(&self) -> u64 {
         if self.registers.is_empty() {
             return self.vertices;
@@ -108,7 +109,7 @@ impl Seen {
     }
 }
 
-/// Calls `visit` with the ends of all edges of a batch.
+/// Calls `visit(end, id)` for both ends of all edges of a batch.
 fn each_end(batch: &EdgeBatch, mut visit: impl FnMut(usize, u64)) {
     match &batch.ends {
         Endpoints::U32 { src, dst } => {
@@ -122,7 +123,7 @@ fn each_end(batch: &EdgeBatch, mut visit: impl FnMut(usize, u64)) {
     }
 }
 
-/// The sum of the 32 largest of `counts`.
+/// The sum of the [`SLICE_ROWS`] largest of `counts`.
 fn of_most(counts: impl Iterator<Item = u64>) -> u64 {
     let mut largest = BinaryHeap::from(vec![Reverse(0); SLICE_ROWS]);
     for count in counts {
@@ -143,26 +144,26 @@ fn mixed(id: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What is known of a build before its edges are.
+/// What a build knows of its needs before it reads edges.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs<'a> {
     pub(super) options: &'a BuildOptions,
     pub(super) undirected: bool,
     pub(super) weighted: bool,
-    /// The build's memory.
+    /// Bytes of the build's budget.
     pub(super) memory: u64,
     /// Bytes that the source holds.
     pub(super) source: u64,
-    /// The same in any amount of memory.
+    /// Bytes that the source would hold in a build with any amount of memory.
     pub(super) source_at_most: u64,
-    /// Vertices, where the source says how many.
+    /// The number of vertices, where the source says it.
     pub(super) claimed: Option<u64>,
-    /// Whether ids are mapped by a table of all of them, where that is decided.
+    /// Whether ids are mapped by a table of all of them; `None` until that is decided.
     pub(super) mapped: Option<bool>,
 }
 
 impl Needs<'_> {
-    /// The refusal of a budget of `limit` bytes where a part did not fit, or another error as it is.
+    /// Turns a budget error into one that says how much is enough for the whole build; keeps others.
     pub(super) fn refuse(&self, error: Error, limit: u64, seen: &Seen) -> Error {
         if error.kind() != ErrorKind::Budget {
             return error;
@@ -185,8 +186,8 @@ impl Needs<'_> {
             .enough(enough)
     }
 
-    /// With what the build does with the ids that were seen: it maps them where many do not occur and
-    /// they take less memory than the counters of all.
+    /// These needs with the decision whether ids are mapped: they are where many do not occur and the
+    /// map takes less memory than counters of all.
     fn decided(&self, seen: &Seen) -> Self {
         let as_mapped = |mapped| Self { mapped: Some(mapped), ..*self };
         let (dense, mapped) = (as_mapped(false), as_mapped(true));
@@ -199,7 +200,7 @@ impl Needs<'_> {
         }
     }
 
-    /// Memory in which the whole build fits: at least what it needs, in steps of 1 MiB.
+    /// The least memory in which the whole build fits, in steps of 1 MiB.
     fn enough(&self, seen: &Seen) -> u64 {
         const STEP: u64 = 1 << 20;
         let (mut low, mut high) = (0, plan::least_memory(self.options) / STEP);
@@ -216,7 +217,7 @@ impl Needs<'_> {
         high * STEP
     }
 
-    /// Whether every stage's worst moment fits `limit`.
+    /// Whether the largest need of every stage fits `limit` bytes.
     fn fits(&self, limit: u64, seen: &Seen) -> bool {
         let Some(left) = limit.checked_sub(self.fixed(limit)) else { return false };
         let kept = self.of_ids(seen) + 16 * self.vertices(seen);
@@ -224,7 +225,7 @@ impl Needs<'_> {
             && self.sort_fits(limit, left.saturating_sub(kept), seen)
     }
 
-    /// What the vertices take at the worst moment before arcs are sorted.
+    /// The most bytes that vertices take before arcs are sorted.
     fn of_vertices(&self, limit: u64, seen: &Seen) -> u64 {
         let vertices = self.vertices(seen);
         let left = limit.saturating_sub(self.fixed(limit));
@@ -238,13 +239,13 @@ impl Needs<'_> {
         collecting.max(self.of_ids(seen) + scan.max(order))
     }
 
-    /// What the map of ids takes.
+    /// Bytes of the map of ids.
     fn of_ids(&self, seen: &Seen) -> u64 {
         let vertices = self.vertices(seen);
         if self.is_mapped() { 8 * vertices + plan::id_table_bytes(vertices) } else { 0 }
     }
 
-    /// Whether arcs can be partitioned and sorted in `left` bytes.
+    /// Whether a build of `limit` bytes can partition and sort its arcs in the `left` ones.
     fn sort_fits(&self, limit: u64, left: u64, seen: &Seen) -> bool {
         let weights = if self.weighted { Weights::F64 } else { Weights::None };
         let arcs = if self.undirected { 2 * seen.edges } else { seen.edges };
@@ -268,13 +269,13 @@ impl Needs<'_> {
         sort.bytes + chunks.bytes() + sort.slice_bytes + again <= left
     }
 
-    /// What is held whatever the edges are.
+    /// Bytes that a build of `limit` bytes holds whatever the edges are.
     fn fixed(&self, limit: u64) -> u64 {
         let spool = (spool::PIECES * plan::piece_edges(limit) * spool::EDGE_BYTES) as u64;
         self.options.process_bytes + self.source(limit) + plan::page_cache_bytes(limit) + spool
     }
 
-    /// What the source holds in a build of `limit` bytes.
+    /// Bytes that the source holds in a build of `limit` bytes.
     fn source(&self, limit: u64) -> u64 {
         let grown = self.source + limit.saturating_sub(self.memory) / 8;
         grown.min(self.source_at_most).max(self.source)
@@ -293,22 +294,22 @@ impl Needs<'_> {
     }
 }
 
-/// What a pass does when memory ends: it goes on and only looks.
+/// A pass's fallback where memory ends: the pass goes on, but only counts what it reads.
 pub(super) struct Watch<'a> {
     needs: Needs<'a>,
     limit: u64,
     seen: Seen,
-    /// Why memory ended.
+    /// The error with which memory ended; `None` while it has not.
     refused: Option<Error>,
 }
 
 impl<'a> Watch<'a> {
-    /// Looks from the beginning, if the memory of `limit` bytes has ended already.
+    /// Counts from the beginning if the memory of `limit` bytes has ended already, with `refused`.
     pub(super) fn new(needs: Needs<'a>, limit: u64, refused: Option<Error>) -> Self {
         Self { needs, limit, seen: Seen::new(), refused }
     }
 
-    /// Looks from now on because memory has ended with `error`, unless it had before.
+    /// Counts from now on because memory has ended with `error`, unless it had before.
     pub(super) fn refuse(&mut self, error: Error) {
         self.refused.get_or_insert(error);
     }
@@ -317,7 +318,7 @@ impl<'a> Watch<'a> {
         self.refused.is_some()
     }
 
-    /// Whether a batch is not wanted any more: it was looked at, and is empty then.
+    /// Whether memory has ended: then the batch was counted and emptied, and is not for the pass.
     pub(super) fn looked_at(&mut self, batch: &mut EdgeBatch) -> bool {
         if self.has_refused() {
             self.seen.take(batch);
@@ -325,12 +326,12 @@ impl<'a> Watch<'a> {
         self.has_refused()
     }
 
-    /// Counts the edges of a batch that nobody else counts.
+    /// Counts the edges of a batch that the pass itself does not count by vertex.
     pub(super) fn count(&mut self, batch: &EdgeBatch) {
         each_end(batch, |end, id| self.seen.count(end, id, 1));
     }
 
-    /// Where memory ended with `batch`, looks at it and at all that follow.
+    /// If `result` says that memory ended with `batch`, counts that batch, and all that follow.
     pub(super) fn end(&mut self, result: Result<()>, batch: &mut EdgeBatch) -> Result<()> {
         match result {
             Err(error) if error.kind() == ErrorKind::Budget => {
@@ -342,12 +343,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Above all ids that were looked at.
+    /// One more than the largest id that was counted.
     pub(super) fn vertices(&self) -> u64 {
         self.seen.vertices
     }
 
-    /// The refusal, where memory ended; `tell` tells what came before.
+    /// Fails if memory ended, with how much is enough; `tell` adds what the pass had counted before.
     pub(super) fn finish(mut self, tell: impl FnOnce(&mut Seen)) -> Result<()> {
         let Some(error) = self.refused else { return Ok(()) };
         tell(&mut self.seen);

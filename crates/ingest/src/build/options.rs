@@ -1,4 +1,4 @@
-//! What a caller chooses about a build.
+//! The options of a build.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use crate::features::Attachments;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// What the source says; directed where it says nothing.
+    /// As the source says; directed where it says nothing.
     #[default]
     Auto,
-    /// They have.
+    /// Edges are directed.
     Directed,
-    /// They have not: an edge is one, whichever end comes first.
+    /// Edges are undirected: an edge is one, whichever end comes first.
     Undirected,
 }
 
-/// What becomes of edges that occur several times.
+/// What is done with edges that occur several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplicates {
@@ -35,7 +35,7 @@ pub enum Duplicates {
     Remove,
 }
 
-/// What becomes of edges from a vertex to itself.
+/// What is done with edges from a vertex to itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelfLoops {
@@ -46,7 +46,7 @@ pub enum SelfLoops {
     Remove,
 }
 
-/// How the source's ids become vertices.
+/// The way from the source's ids to vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ids {
@@ -60,7 +60,7 @@ pub enum Ids {
     Map,
 }
 
-/// Which weights are kept.
+/// The choice of the weights that are stored, and their type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightChoice {
@@ -75,7 +75,7 @@ pub enum WeightChoice {
     F64,
 }
 
-/// In which order vertices are stored.
+/// The choice of the order in which vertices are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OrderChoice {
@@ -88,7 +88,7 @@ pub enum OrderChoice {
     Degree,
 }
 
-/// What the graph is for, which decides the layouts of codec `packed`.
+/// The purpose of the graph, which decides the layouts of codec `packed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
@@ -103,50 +103,50 @@ pub enum Purpose {
     Sampling,
 }
 
-/// Everything a caller chooses about a build.
+/// The options of a build.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
     /// Whether edges have a direction.
     pub direction: Direction,
-    /// What becomes of edges that occur several times.
+    /// What is done with edges that occur several times.
     pub duplicates: Duplicates,
-    /// What becomes of self-loops.
+    /// What is done with self-loops.
     pub self_loops: SelfLoops,
-    /// How ids become vertices.
+    /// The way from the source's ids to vertices.
     pub ids: Ids,
-    /// The vertices are 0 to this less one, where the source does not say them.
+    /// The number of vertices, where the source does not say it: they are 0 to this less one.
     pub vertices: Option<u64>,
-    /// Rows that will be stored with the vertices beside the attachments.
+    /// The number of feature rows that will be stored with the vertices, beside the attachments.
     pub rows: Option<u64>,
-    /// Which weights are kept.
+    /// The weights that are stored, and their type.
     pub weights: WeightChoice,
     /// The order of vertices.
     pub order: OrderChoice,
-    /// How adjacency is coded.
+    /// The codec of the adjacency.
     pub codec: Codec,
-    /// What the graph is for.
+    /// The purpose of the graph, which decides its layouts.
     pub purpose: Purpose,
     /// Directories over which blocks are striped.
     pub stripes: Vec<PathBuf>,
-    /// Where temporary files go; beside the graph if not set.
+    /// The folder of temporary files; by default, that of the graph being built.
     pub scratch: Option<PathBuf>,
-    /// Bytes of a block.
+    /// Bytes of a block, the unit of reading.
     pub block_bytes: u32,
-    /// What to do with a graph that is already there.
+    /// What is done with a graph that is already there.
     pub overwrite: Existing,
     /// Bytes that the build may hold in memory; half of what is available by default.
     pub memory: Option<u64>,
-    /// Bytes of that which the process takes beside what the build reserves.
+    /// Bytes of `memory` that the process takes beside what the build reserves.
     pub process_bytes: u64,
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// Columns of a tile, as a power of two; by default 16, and 13 where edges are undirected.
     pub columns_log2: Option<u32>,
     /// The most arcs of a strip; by default 2 Mi, less where memory is small.
     pub strip_arcs: Option<u64>,
-    /// Bytes of an id in codec `raw`: 4 or 8. By default what the number of vertices needs.
+    /// Bytes of an id in codec `raw`: 4 or 8; by default, as many as the number of vertices needs.
     pub id_width: Option<u8>,
-    /// Features, labels and splits of the vertices.
+    /// Features, labels and splits to be stored with the vertices.
     pub attachments: Attachments,
 }
 
@@ -178,7 +178,7 @@ impl Default for BuildOptions {
     }
 }
 
-/// Columns that a tile may have.
+/// Columns that a tile may have, as powers of two.
 const COLUMNS_LOG2: std::ops::RangeInclusive<u32> = 10..=16;
 
 impl BuildOptions {

@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-/// Arcs of a row before duplicates are removed; about, where edges are stored once.
+/// The number of arcs of a row before duplicates are removed; about, where edges are stored once.
 pub(super) fn arcs_of(row_of: RowOf, out: &[u32], into: Option<&Array<u32>>, row: usize) -> u64 {
     match row_of {
         RowOf::Source | RowOf::Both => out[row].into(),

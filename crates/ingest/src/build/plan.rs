@@ -1,4 +1,4 @@
-//! How a build divides its memory.
+//! The division of a build's memory.
 //!
 //! What grows with the vertices comes first: degrees and places, 16 bytes a vertex at the worst
 //! moment. Of what is left, the sort gets what its threads need for a bucket each, and the chunks
@@ -19,25 +19,25 @@ const STRIP_ARCS: u64 = 2 << 20;
 const BUCKET_ARCS: u64 = 2 << 20;
 /// More buckets than this are made larger if memory allows: their stages would leave the cache.
 const MANY_BUCKETS: u64 = 256;
-/// Bytes that an arc being sorted takes: its word in a run, half of which may be empty, the word in
-/// its place, the sort's scratch where one part has all, the encoded arc, and chunks that are read
-/// ahead.
+/// Bytes that an arc takes while it is sorted: its word in a run, half of which may be empty, the word
+/// in its place, the sort's scratch where one part has all arcs, the encoded arc, and chunks that are
+/// read ahead.
 const SORT_BYTES: u64 = 40;
-/// The same with a weight.
+/// Bytes that an arc with a weight takes while it is sorted.
 const WEIGHTED_SORT_BYTES: u64 = 80;
-/// What stays for parts that are larger than planned, unless memory is small.
+/// Bytes that stay free for parts that are larger than planned, unless memory is small.
 const SPARE_BYTES: u64 = 128 << 20;
-/// No build starts with less.
+/// Bytes without which no build starts.
 const LEAST_MEMORY: u64 = 4 << 20;
 /// Pages of output files that are being written, which count against a control group.
 const PAGE_CACHE_BYTES: u64 = 64 << 20;
 
-/// Bytes that a build begins with at least.
+/// The least bytes of a budget that a build starts with.
 pub(super) fn least_memory(options: &BuildOptions) -> u64 {
     options.process_bytes + LEAST_MEMORY
 }
 
-/// The whole budget of a build, and the refusal of one that no build begins with.
+/// The whole budget of a build, and the error of one that is too small to start with.
 pub(super) fn budget(options: &BuildOptions) -> Result<(Budget, Option<Error>)> {
     let memory = match options.memory {
         Some(memory) => memory,
@@ -53,33 +53,33 @@ pub(super) fn budget(options: &BuildOptions) -> Result<(Budget, Option<Error>)> 
     Ok((Budget::new(memory), refused))
 }
 
-/// The page cache's part of a budget of `limit` bytes.
+/// Bytes of a budget of `limit` bytes that are left to the page cache.
 pub(super) fn page_cache_bytes(limit: u64) -> u64 {
     PAGE_CACHE_BYTES.min(limit / 8)
 }
 
-/// Edges of a piece of the spool.
+/// The number of edges in a piece of the spool.
 pub(super) fn piece_edges(limit: u64) -> usize {
     let edges = limit as usize / 8 / (spool::PIECES * spool::EDGE_BYTES);
     (edges / 1024 * 1024).clamp(1024, 1 << 18)
 }
 
-/// Arcs of a sample of adjacency.
+/// The most arcs of the sample of adjacency.
 pub(super) fn sample_arcs(budget: &Budget) -> usize {
     (budget.limit() / 256).clamp(1 << 10, 1 << 17) as usize
 }
 
-/// Bytes of the table that leads to `ids` ids.
+/// Bytes of the look-up table for `ids` ids.
 pub(super) fn id_table_bytes(ids: u64) -> u64 {
     4 << id_table_bits(ids)
 }
 
-/// Leading bits of ids that the table of `ids` of them is by.
+/// The number of leading bits of ids that index the look-up table for `ids` ids.
 pub(super) fn id_table_bits(ids: u64) -> u32 {
     (u64::BITS - ids.leading_zeros()).clamp(1, 24)
 }
 
-/// What the sort may hold.
+/// A plan of the sort: sizes of strips and buckets, threads, and the bytes that they take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SortPlan {
     /// The most arcs of a strip. Depends on the memory and on the number of vertices alone, so that
@@ -87,25 +87,25 @@ pub(super) struct SortPlan {
     pub(super) strip_arcs: u64,
     /// The most arcs of a bucket, unless a strip has more.
     pub(super) bucket_arcs: u64,
-    /// Threads that sort.
+    /// The number of threads that sort.
     pub(super) workers: usize,
-    /// The most arcs that one of them loads at once.
+    /// The most arcs that one thread loads at once.
     pub(super) capacity: u64,
-    /// Bytes that an arc takes meanwhile.
+    /// Bytes that an arc takes while it is sorted.
     pub(super) arc_bytes: u64,
-    /// Bytes of all of them.
+    /// Bytes that all threads take to sort.
     pub(super) bytes: u64,
-    /// Bytes of the chunks of buckets.
+    /// Bytes that the chunks of buckets take in memory.
     pub(super) chunks_bytes: u64,
-    /// Bytes that rows take that are sorted together and have more arcs than one thread loads.
+    /// Bytes more than a thread's that rows sorted together take if they exceed its capacity.
     pub(super) slice_bytes: u64,
 }
 
-/// Arcs that a build sorts.
+/// The arcs that a build sorts, counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ToSort {
     pub(super) arcs: u64,
-    /// The most arcs of rows that are sorted together.
+    /// The most arcs of rows that must be sorted together.
     pub(super) slice: u64,
     pub(super) weights: Weights,
 }

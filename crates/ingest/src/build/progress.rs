@@ -6,7 +6,7 @@ use tiergraph_core::Progress;
 
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// Counts what a stage has done and tells it now and then.
+/// A counter of what a stage has done, which reports it now and then.
 pub(crate) struct Ticker<'p> {
     progress: &'p dyn Progress,
     stage: &'static str,

@@ -1,4 +1,4 @@
-//! What a build tells about itself.
+//! The report of a build.
 
 use std::time::Instant;
 
@@ -7,44 +7,44 @@ use tiergraph_core::Result;
 use tiergraph_format::manifest::{Manifest, Order};
 use tiergraph_mem::peak_rss_bytes;
 
-/// What was built and where the time went.
+/// The report of a build: what it wrote, and where its time went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BuildReport {
-    /// Vertices, isolated ones included.
+    /// The number of vertices, isolated ones included.
     pub vertices: u64,
-    /// Edges as the user counts them, those that were removed not included.
+    /// The number of edges as the user counts them, without those that were removed.
     pub edges: u64,
-    /// Arcs that a pass visits.
+    /// The number of arcs that a pass visits.
     pub arcs: u64,
-    /// Edges that the source handed out.
+    /// The number of edges that the source handed out.
     pub edges_read: u64,
-    /// Bytes of all files of the graph but the manifest.
+    /// Bytes of all files of the graph, without the manifest.
     pub bytes: u64,
-    /// Files of the graph but the manifest.
+    /// The number of files of the graph, without the manifest.
     pub files: u64,
-    /// Seconds of each stage, in their order.
+    /// The seconds of each stage, in their order.
     pub stages: Vec<Stage>,
-    /// Seconds of all.
+    /// Seconds of the whole build.
     pub seconds: f64,
-    /// Edges read a second, over all.
+    /// Edges read a second, over the whole build.
     pub edges_per_second: f64,
     /// The most bytes that temporary files held at a time.
     pub scratch_bytes: u64,
     /// The most memory that the process has had resident so far.
     pub peak_rss_bytes: u64,
-    /// The order of vertices.
+    /// The order in which vertices are stored.
     pub order: Order,
-    /// Why it is this order.
+    /// Why this order was chosen.
     pub why: String,
-    /// Whether the edges were written aside between the passes, rather than read twice.
+    /// Whether edges were spooled to a temporary file between passes, not read again from the source.
     pub spooled: bool,
-    /// The most arcs of a strip: the default depends on the memory budget.
+    /// The most arcs of a strip, whose default depends on the memory budget.
     pub strip_arcs: u64,
-    /// What was noticed about the input, or decided for the user, a sentence each.
+    /// Sentences about what was noticed in the input, or decided for the user.
     pub notes: Vec<String>,
 }
 
-/// A report that lacks what is known when the graph is in its place.
+/// A report without the values that are known when the graph is in its place.
 #[derive(Debug)]
 pub struct Unfinished {
     pub(super) report: BuildReport,
@@ -52,7 +52,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Ends the last stage; `manifest` is the graph's.
+    /// Ends the last stage and completes the report; `manifest` is the graph's.
     ///
     /// # Errors
     /// The system does not say how much memory the process took.
@@ -72,8 +72,8 @@ impl Unfinished {
     }
 }
 
-/// What to tell of an undirected graph of `arcs` arcs, `repeats` of which are equal to another: where
-/// most edges are listed in both directions, every degree is twice what it should be.
+/// A note on an undirected graph of `arcs` arcs, of which `repeats` are equal to another; `None` if few
+/// are. Where most edges are listed in both directions, every degree is twice what it should be.
 pub(super) fn reciprocal(arcs: u64, repeats: u64) -> Option<String> {
     (repeats > 0 && repeats * 5 >= arcs * 2).then(|| {
         let percent = 100 * repeats / arcs;
@@ -84,16 +84,16 @@ pub(super) fn reciprocal(arcs: u64, repeats: u64) -> Option<String> {
     })
 }
 
-/// A stage's time.
+/// A stage and its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
-    /// Its name: `scan`, `order`, `partition`, or the file that it wrote.
+    /// The stage's name: `scan`, `order`, `partition`, or the file that it wrote.
     pub name: &'static str,
-    /// Its seconds.
+    /// Seconds that it took.
     pub seconds: f64,
 }
 
-/// Takes the time of stages.
+/// A stopwatch of stages.
 #[derive(Debug)]
 pub(super) struct Stages {
     begin: Instant,

@@ -1,7 +1,7 @@
-//! Room on disks: for a build's temporary files, and for the graph that it writes.
+//! Disk space: for a build's temporary files, and for the graph that it writes.
 //!
-//! Temporary files have no names, so nobody sees what they take: it is estimated and compared with
-//! what is free before the first byte, counted while they grow, and reported.
+//! Temporary files have no names, so users cannot see what they take: it is estimated and compared with
+//! the free space before the first byte, counted while they grow, and reported.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,32 +22,32 @@ use super::partition::family::RowOf;
 use super::temporary::TemporaryFile;
 use crate::source::{EdgeSource, SizeHint};
 
-/// Bytes of a graph's file an arc, at least: what the best-packed web graphs take.
+/// The fewest bytes of a graph's file for each arc: those of the best-packed web graphs.
 const LEAST_BYTES_AN_ARC: f64 = 0.4;
-/// Bytes of text that edges are estimated from.
+/// Bytes of text from which the number of edges is estimated.
 const HEAD_BYTES: u64 = 1 << 18;
-/// Of how many of the estimated edges room is asked for: an estimate must not refuse what fits.
+/// The share of the estimated edges that must fit: an estimate must not refuse what fits.
 const SURE: f64 = 0.8;
 
-/// How often what temporary files hold is shown.
+/// The time between reports of what temporary files hold.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// The number of the next build of this process.
+/// The number that the next build of this process gets.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// Where temporary files are, and how much they hold.
+/// The folder of temporary files, and a count of the bytes in them.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     folder: PathBuf,
-    /// What names there begin with, so that builds do not meet.
+    /// The prefix of file names in the folder, by which builds do not meet.
     prefix: String,
     held: Arc<Held>,
     expected: AtomicU64,
-    /// When it was shown last.
+    /// When the bytes were last reported.
     shown: Mutex<Option<Instant>>,
 }
 
-/// Bytes of temporary files.
+/// Bytes in temporary files: now, and the most so far.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     now: AtomicU64,
@@ -65,19 +65,19 @@ impl Held {
     }
 }
 
-/// Bytes that a build writes.
+/// Bytes that a build writes, by what they are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
-    /// Edges written aside.
+    /// Bytes of spooled edges.
     pub(super) spool: u64,
-    /// Arcs in buckets that memory has no room for.
+    /// Bytes of arcs in buckets for which memory has no room.
     pub(super) buckets: u64,
-    /// The graph.
+    /// Bytes of the graph.
     pub(super) graph: u64,
 }
 
 impl Scratch {
-    /// Temporary files in `chosen`, or else in the folder of the graph that is being built.
+    /// A scratch in the folder `chosen`, or else in the folder of the graph that is being built.
     ///
     /// # Errors
     /// A folder that is not there.
@@ -96,7 +96,7 @@ impl Scratch {
         Ok(Self { folder, prefix, held, expected, shown: Mutex::default() })
     }
 
-    /// A temporary file, which is counted here.
+    /// Creates a temporary file whose bytes are counted here.
     pub(crate) fn create(&self, name: &str) -> Result<TemporaryFile> {
         let path = self.folder.join(format!("{}{name}", self.prefix));
         TemporaryFile::create(&path).map(|file| file.counted(Arc::clone(&self.held)))
@@ -107,7 +107,7 @@ impl Scratch {
         self.held.most.load(Ordering::Relaxed)
     }
 
-    /// Shows now and then how much of what is expected the temporary files hold.
+    /// Reports, now and then, how much of the expected bytes the temporary files hold.
     pub(super) fn show(&self, progress: &dyn Progress) {
         let Ok(mut shown) = self.shown.try_lock() else { return };
         let now = self.held.now.load(Ordering::Relaxed);
@@ -118,10 +118,10 @@ impl Scratch {
         }
     }
 
-    /// Refuses disks on which `room` is not free, less what the temporary files hold already.
+    /// Fails if disks do not have `room` free, less what the temporary files hold already.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] with what is needed and what is free; what the system says of a folder.
+    /// [`ErrorKind::Io`] with what is needed and what is free; errors of the system about a folder.
     pub(super) fn check(&self, room: Room, graph: &Path) -> Result<()> {
         let all = room.spool.saturating_add(room.buckets);
         self.expected.store(all, Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl Scratch {
 const ELSEWHERE: &str =
     "`--scratch DIR` puts temporary files on another disk; more `--memory` needs fewer of them";
 
-/// An error because a disk is full, with what to do about it; any other as it is.
+/// Adds advice to the error of a full disk; returns any other as it is.
 pub(super) fn full(error: Error) -> Error {
     let cause = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<io::Error>());
     match cause.map(io::Error::kind) {
@@ -163,7 +163,7 @@ pub(super) fn full(error: Error) -> Error {
     }
 }
 
-/// Bytes that anybody may still write to the file system of `folder`.
+/// Bytes that an ordinary user may still write to the file system of `folder`.
 fn free_bytes(folder: &Path) -> Result<u64> {
     let stat = statvfs(folder)
         .map_err(|e| Error::io("ask for the free space of", folder.display(), e.into()))?;
@@ -175,19 +175,19 @@ fn device(folder: &Path) -> Result<u64> {
     metadata.map(|m| m.dev()).map_err(|e| Error::io("read", folder.display(), e))
 }
 
-/// A build's input, as far as it is known.
+/// What is known of a build's input before it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     pub(super) undirected: bool,
     pub(super) weighted: bool,
     pub(super) vertices: Option<u64>,
     pub(super) edges: u64,
-    /// Whether its edges are written aside, because the source is read once only.
+    /// Whether its edges are spooled, because the source can be read only once.
     pub(super) is_spooled: bool,
 }
 
 impl Room {
-    /// What a build of `expected` within `memory` bytes writes, at least.
+    /// Bytes that a build of `expected` with `memory` bytes of memory writes, at least.
     pub(super) fn new(options: &BuildOptions, expected: Expected, memory: u64) -> Self {
         let Expected { undirected, weighted, vertices, edges, is_spooled } = expected;
         let weight = if weighted { 4 } else { 0 };
@@ -221,8 +221,8 @@ impl Room {
     }
 }
 
-/// The edges of a source before it is read: what it says, or what is sure of an estimate from the
-/// beginning of its file; 0 where nothing is known.
+/// The number of edges of a source before it is read: what the source says, or a safe share of an
+/// estimate from the beginning of its file; 0 where nothing is known.
 pub(super) fn expected_edges(source: &dyn EdgeSource) -> u64 {
     let SizeHint { edges, bytes, .. } = source.size_hint();
     if let Some(edges) = edges {

@@ -1,4 +1,4 @@
-//! Edges written aside during one pass, so that the next one does not ask the source again.
+//! A spool: edges written to a temporary file during one pass, for the next one to read.
 //!
 //! The file is made of pieces of one size: a column of sources, one of targets and one of weights.
 //! A thread writes them behind the pass that fills them, another reads them ahead of the pass that
@@ -14,25 +14,25 @@ use tiergraph_mem::AlignedBuf;
 use super::temporary::TemporaryFile;
 use crate::source::{EdgeBatch, Endpoints};
 
-/// Pieces in memory while writing: one being filled, one waiting, one being written.
+/// Pieces in memory while a spool is written: one being filled, one waiting, one being written.
 const WRITE_PIECES: usize = 3;
-/// Batches in memory while reading, and the piece that they are read from.
+/// Pieces' worth of memory while a spool is read: batches, and the piece that they are read from.
 const READ_PIECES: usize = 4;
-/// Pieces in memory.
+/// Pieces in memory at most, while one spool is read and another written.
 pub(super) const PIECES: usize = WRITE_PIECES + READ_PIECES;
-/// Bytes of an edge in memory at most: two ids and a weight.
+/// The most bytes of an edge in memory: two ids and a weight.
 pub(super) const EDGE_BYTES: usize = 24;
 
-/// One piece in the file.
+/// One piece of the file: where it lies and what it holds.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     offset: u64,
     edges: usize,
-    /// Whether ids have 8 bytes.
+    /// Whether ids have 8 bytes, not 4.
     wide: bool,
 }
 
-/// A finished spool.
+/// A complete spool.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: Arc<TemporaryFile>,
@@ -41,7 +41,7 @@ pub(super) struct Spool {
     weighted: bool,
 }
 
-/// A spool being written.
+/// A writer of a spool.
 #[derive(Debug)]
 pub(super) struct SpoolWriter {
     buffer: AlignedBuf,
@@ -55,7 +55,7 @@ pub(super) struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    /// A spool in `file`, of pieces of `piece_edges` edges (a multiple of 1024).
+    /// Makes a writer of a spool in `file`, of pieces of `piece_edges` edges (a multiple of 1024).
     pub(super) fn new(file: TemporaryFile, piece_edges: usize, weighted: bool) -> Result<Self> {
         let file = Arc::new(file);
         let bytes = piece_edges * EDGE_BYTES;
@@ -81,7 +81,7 @@ impl SpoolWriter {
         Ok(Self { buffer, open, piece_edges, weighted, file, full, empty, thread })
     }
 
-    /// Adds the edges of `batch`.
+    /// Appends the edges of `batch`.
     pub(super) fn push(&mut self, batch: &EdgeBatch) -> Result<()> {
         let wide = matches!(batch.ends, Endpoints::U64 { .. });
         let mut done = 0;
@@ -112,7 +112,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Copies into the column that has `before` bytes an edge before it.
+    /// Copies `bytes` into a column of the piece; the columns before it have `before` bytes an edge.
     fn copy(&mut self, before: usize, width: usize, bytes: &[u8]) {
         let at = before * self.piece_edges + width * self.open.edges;
         self.buffer[at..at + bytes.len()].copy_from_slice(bytes);
@@ -131,7 +131,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Why the writing thread has ended.
+    /// The error with which the writing thread has ended.
     fn cause(&mut self) -> Error {
         let ended = || Error::new(ErrorKind::Io, "write the edges aside").got("its thread ended");
         match self.thread.take().map(JoinHandle::join) {
@@ -159,7 +159,7 @@ fn edge_bytes(wide: bool, weighted: bool) -> usize {
 }
 
 impl Spool {
-    /// Reads the edges from the first one on.
+    /// Starts a thread that reads the edges from the first one on.
     pub(super) fn read(&self) -> Result<SpoolReader> {
         let (send, batches) = bounded(1);
         let (spare, spares) = bounded::<EdgeBatch>(2);
@@ -207,17 +207,17 @@ fn unpack(bytes: &[u8], piece: &Piece, piece_edges: usize, weighted: bool, batch
     }
 }
 
-/// A spool being read.
+/// A reader of a spool.
 #[derive(Debug)]
 pub(super) struct SpoolReader {
     batches: Receiver<Result<EdgeBatch>>,
     spare: Sender<EdgeBatch>,
-    /// Ends by itself when its batches are taken or nobody takes them any more.
+    /// The thread ends by itself once its batches are taken, or the reader is dropped.
     _thread: JoinHandle<()>,
 }
 
 impl SpoolReader {
-    /// The next edges in place of those of `batch`; false at the end.
+    /// Replaces the edges of `batch` by the next ones; false at the end.
     pub(super) fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         match self.batches.recv() {
             Ok(next) => {

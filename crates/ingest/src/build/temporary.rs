@@ -1,10 +1,10 @@
-//! Temporary files that never enter the page cache.
+//! Temporary files that never stay in the page cache.
 //!
 //! They are opened for direct I/O and unlinked at once, so that not even a killed build leaves
 //! them behind. A file system without direct I/O gets buffered I/O, whose pages are dropped soon.
 //!
-//! To free the space of one takes a file system a second for every few hundred MB where it tells
-//! the device (`discard`), so a thread of its own closes it.
+//! Where a file system tells the device of free space (`discard`), freeing a file takes a second for
+//! every few hundred MB, so a thread of its own closes it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -21,15 +21,15 @@ use super::scratch::Held;
 /// Bytes after which a buffered file is pushed out of the page cache again.
 const ADVICE_BYTES: u64 = 16 << 20;
 
-/// A file that is written once, read in pieces and gone when it is dropped.
+/// A file that is written once and read in pieces, and that is gone when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
-    /// There until it is dropped.
+    /// `None` only while it is dropped.
     file: Option<File>,
     path: PathBuf,
     direct: bool,
     end: AtomicU64,
-    /// Where its bytes count.
+    /// The counter of temporary files' bytes, if they are counted.
     held: Option<Arc<Held>>,
 }
 
@@ -51,13 +51,13 @@ impl TemporaryFile {
         Ok(Self { file: Some(file), path: path.to_owned(), direct: is_direct, end, held: None })
     }
 
-    /// Counts its bytes in `held`, from the first on.
+    /// Counts the file's bytes in `held`, from the first on.
     pub(super) fn counted(mut self, held: Arc<Held>) -> Self {
         self.held = Some(held);
         self
     }
 
-    /// Appends whole pages from an aligned buffer and tells where they are.
+    /// Appends whole pages from an aligned buffer; returns their byte offset in the file.
     pub(crate) fn append(&self, pages: &[u8]) -> Result<u64> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Takes the edges with their values, batch by batch, and adds what was given to the graph.
+//! Adds values of edges to a graph: takes the edges once more, batch by batch, with their values.
 
 use std::path::Path;
 
@@ -16,16 +16,16 @@ use super::times::{ByVertex, NodeTimes, write_node_times};
 use crate::features::{NewFeatures, Target};
 use crate::source::{EdgeBatch, Endpoints};
 
-/// A column of values that is to be stored.
+/// A column of edge values to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewColumn {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// The type of its values.
     pub kind: ValueType,
 }
 
-/// The values of a batch of edges.
+/// The values of one column for a batch of edges.
 #[derive(Debug, Clone, Copy)]
 pub enum Column<'a> {
     /// Finite 32-bit floats: weights.
@@ -34,20 +34,19 @@ pub enum Column<'a> {
     I64(&'a [i64]),
 }
 
-/// Values of edges that are being added to a graph. Dropped without [`Self::finish`], it leaves
-/// nothing behind.
+/// An addition of edge values to a graph. If dropped without [`Self::finish`], it leaves nothing behind.
 pub struct EdgeAddition {
     addition: Box<dyn Growing>,
     budget: Budget,
     lookup: Lookup,
     columns: Vec<NewColumn>,
-    /// Names, and times by vertex.
+    /// The times of vertices, in the graph's order, with their names.
     node_times: ByVertex,
-    /// What was written before the edges came.
+    /// Files that were written before the edges came.
     written: NewFiles,
     arcs: Vec<Arcs>,
     drops_loops: bool,
-    /// Edges that were given.
+    /// The number of edges that were pushed.
     edges: u64,
     values: Vec<u8>,
     _held: [Reservation; 2],
@@ -74,7 +73,7 @@ impl EdgeAddition {
         Self::to(addition, columns, Vec::new(), &Budget::new(memory))
     }
 
-    /// As [`begin`](Self::begin), to a graph that is being added to or built, with times of vertices.
+    /// Begins an addition of `columns` and times of vertices to a graph that is being added to or built.
     ///
     /// # Errors
     /// As [`begin`](Self::begin); [`ErrorKind::Input`] for times of more or fewer vertices.
@@ -199,11 +198,11 @@ impl EdgeAddition {
         Ok(())
     }
 
-    /// Adds everything to the graph: the columns, the numbers of the edges, and rows of features of
-    /// the edges in the order in which they came.
+    /// Stores all columns, the edges' numbers, and `features` of the edges (rows in the order in which
+    /// the edges came).
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] where edges are missing, or rows; what writing gives.
+    /// [`ErrorKind::Input`] where edges or rows are missing; errors of writing.
     pub fn finish(
         mut self,
         features: Vec<NewFeatures>,
@@ -228,7 +227,7 @@ impl EdgeAddition {
         Ok(self.addition.commit(new)?.manifest().clone())
     }
 
-    /// Writes what belongs to one rows file.
+    /// Writes the edge numbers and columns of one rows file.
     fn write(&mut self, arcs: Arcs, wide: bool, new: &mut NewFiles, cancel: &Cancel) -> Result<()> {
         let side = arcs.side();
         let mut ids = self.column(numbers_file(side), if wide { 8 } else { 4 })?;
@@ -259,7 +258,7 @@ impl EdgeAddition {
     }
 }
 
-/// Refuses names that no file can have, or that occur twice.
+/// Fails for names that no file can have, or that occur twice.
 fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
     let mut seen = Vec::new();
     for name in names {

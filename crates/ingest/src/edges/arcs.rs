@@ -18,21 +18,21 @@ use crate::features::Scatter;
 /// Bytes of a record before the values: the column, and the edge's number.
 pub(super) const HEAD_BYTES: usize = 12;
 
-/// An edge: its number, its values, and times of vertices, by name.
+/// An edge: its number, the bytes of its values, and the times of all vertices, by name.
 pub(super) type Edge<'a> = (u64, &'a [u8], &'a [(String, Vec<i64>)]);
 
-/// The rows of one file, and how many of their edges came.
+/// The rows of one `*.rows` file, and how many of their edges have come.
 pub(super) struct Rows {
     side: Side,
-    /// Where each row's arcs begin, and their number.
+    /// Where each row's arcs begin, then the number of all arcs.
     begins: Vec<u64>,
-    /// Edges that each row got.
+    /// The number of edges that each row has got.
     filled: Vec<u32>,
     record_bytes: usize,
     _held: Reservation,
 }
 
-/// The arcs of one rows file, on their way.
+/// The arcs of one `*.rows` file, being put in order with their values.
 pub(super) struct Arcs {
     rows: Rows,
     scatter: Scatter,
@@ -40,7 +40,7 @@ pub(super) struct Arcs {
 }
 
 impl Rows {
-    /// Those of the file `side`, for records of so many bytes of values.
+    /// The rows of the file `side`, for records with `value_bytes` bytes of values.
     pub(super) fn new(
         side: Side,
         value_bytes: usize,
@@ -64,7 +64,7 @@ impl Rows {
         Ok(Self { side, filled: vec![0; degrees.len()], begins, record_bytes, _held: held })
     }
 
-    /// The next free place of a row.
+    /// The number of the next free arc of a row; an error if the row is full.
     fn place(&mut self, row: u32) -> Result<u64> {
         let at = row as usize;
         let place = self.begins[at] + u64::from(self.filled[at]);
@@ -78,7 +78,7 @@ impl Rows {
         Ok(place)
     }
 
-    /// Refuses rows that want further edges.
+    /// Fails if a row has fewer edges than its degree.
     fn check_full(&self) -> Result<()> {
         let wants =
             |&row: &usize| u64::from(self.filled[row]) < self.begins[row + 1] - self.begins[row];
@@ -108,12 +108,12 @@ impl Arcs {
         Ok(Self { record: vec![0; rows.record_bytes], rows, scatter })
     }
 
-    /// Which rows file it is.
+    /// The side of the rows file: out or in.
     pub(super) fn side(&self) -> Side {
         self.rows.side
     }
 
-    /// Takes an edge from `source` to `target`.
+    /// Takes an edge from `source` to `target`, with its values.
     pub(super) fn push(
         &mut self,
         source: u32,
@@ -142,7 +142,7 @@ impl Arcs {
         self.scatter.push(place, &self.record)
     }
 
-    /// Hands every arc's edge and values to `each`, in the order of arcs.
+    /// Calls `each(edge number, values)` for every arc, in their order.
     pub(super) fn finish(
         self,
         cancel: &Cancel,
@@ -161,7 +161,7 @@ impl Arcs {
     }
 }
 
-/// The records of one row.
+/// The records of one row, collected.
 struct Row {
     record_bytes: usize,
     records: Vec<u8>,
@@ -179,7 +179,7 @@ impl Row {
         self.records.extend_from_slice(record);
     }
 
-    /// Hands the records over by column, equal ones as they came, and forgets them.
+    /// Calls `each` with the records by column, equal ones in the edges' order, and empties the row.
     fn drain(&mut self, each: &mut impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         self.order.sort_unstable();
         for &(_, at) in &self.order {

@@ -1,4 +1,4 @@
-//! A column of values on its way to its pages.
+//! Writing a column of values in checksummed pages.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use tiergraph_format::sink::FileSink;
 /// Values that are collected before they are written.
 const PIECE: usize = 1 << 13;
 
-/// Takes a value for each arc, in their order.
+/// A writer of a column: takes a value for each arc, in their order.
 pub(super) struct ColumnWriter {
     name: String,
     pages: PageWriter<FileSink>,
     width: usize,
     piece: Vec<u8>,
-    /// Bytes that were handed on.
+    /// Bytes that were written so far.
     written: u64,
 }
 
 impl ColumnWriter {
-    /// Bytes that it holds, at most: a block, and a piece.
+    /// The most bytes that it holds in memory: a block, and a piece.
     pub(super) fn bytes(block_bytes: u32) -> u64 {
         u64::from(block_bytes) + (PIECE * size_of::<u64>()) as u64
     }
 
-    /// Begins the file `name` of values of `width` bytes.
+    /// Creates the file `name`, for values of `width` bytes.
     pub(super) fn create(
         to: &mut dyn Destination,
         name: String,
@@ -48,7 +48,7 @@ impl ColumnWriter {
         self.width
     }
 
-    /// Appends the first bytes of `value`, as many as a value has.
+    /// Appends a value: the first [`width`](Self::width) bytes of `value`.
     pub(super) fn push(&mut self, value: &[u8]) -> Result<()> {
         self.piece.extend_from_slice(&value[..self.width]);
         if self.piece.len() < PIECE * self.width { Ok(()) } else { self.flush() }

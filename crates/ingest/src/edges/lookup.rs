@@ -1,4 +1,4 @@
-//! The user's ids as the graph's vertices.
+//! Looking up the graph's vertices by the user's ids.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
@@ -7,7 +7,7 @@ use tiergraph_mem::{Budget, Reservation};
 
 use crate::features::{OrderFile, Places, order_of};
 
-/// Finds vertices by the user's ids. Up to 12 bytes a vertex.
+/// A map from user ids to the graph's vertices: up to 12 bytes a vertex.
 pub(super) struct Lookup {
     ids: Option<Vec<u64>>,
     places: Option<Places>,
@@ -28,7 +28,7 @@ impl Lookup {
         Ok(Self { ids, places, vertices, _held: held })
     }
 
-    /// Values in the user's order, by vertex.
+    /// Permutes values in the user's order of vertices to the graph's.
     pub(super) fn by_vertex(&self, values: Vec<i64>) -> Vec<i64> {
         let Some(places) = &self.places else { return values };
         let mut by_vertex = vec![0; values.len()];
@@ -40,7 +40,7 @@ impl Lookup {
         by_vertex
     }
 
-    /// The vertex that the user calls `id`.
+    /// The vertex with the user's id `id`; an error if there is none.
     #[inline]
     pub(super) fn vertex(&self, id: u64) -> Result<u32> {
         let position = match &self.ids {

@@ -1,4 +1,4 @@
-//! Values of edges: what is stored beside a graph's rows for those who sample.
+//! Values of edges: what is stored beside a graph's rows for sampling.
 //!
 //! | | given as | stored as |
 //! |---|---|---|

@@ -9,19 +9,19 @@ use tiergraph_mem::{Budget, Reservation};
 use super::lookup::Lookup;
 use crate::npy::header_of;
 
-/// Times of vertices, which each arc has of its neighbour: of a row's column.
+/// Times of vertices: stored as labels, and for each arc as the time of its neighbour, its column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeTimes {
-    /// Their name.
+    /// The name of the times.
     pub name: String,
-    /// A time a vertex, in the user's order.
+    /// A time for each vertex, in the user's order.
     pub times: Vec<i64>,
 }
 
-/// Times by vertex, with their names.
+/// Times of vertices in the graph's order, with their names.
 pub(super) type ByVertex = Vec<(String, Vec<i64>)>;
 
-/// Writes the times as labels; gives them by vertex, for the arcs. 8 bytes a vertex each.
+/// Writes the times as labels; returns them in the graph's order, for the arcs. 8 bytes a vertex each.
 pub(super) fn write_node_times(
     to: &mut dyn Growing,
     all: Vec<NodeTimes>,

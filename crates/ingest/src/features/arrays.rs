@@ -15,15 +15,15 @@ use crate::npy::{Kind, NpyHeader};
 /// Bytes that are copied at a time: a multiple of every element.
 const PIECE_BYTES: usize = 1 << 18;
 
-/// Labels or a split to be stored.
+/// An array of labels, or a split, to be stored.
 pub struct NewArray {
-    /// What it is for.
+    /// The role of the array: labels or a split.
     pub role: ArrayRole,
-    /// Its name.
+    /// The array's name.
     pub name: String,
-    /// What becomes of NaN and of infinities among labels.
+    /// What is done with NaN and infinities among labels.
     pub not_finite: NotFinite,
-    /// Where it comes from, for messages.
+    /// Where the array comes from, for messages.
     pub described: String,
     header: NpyHeader,
     data: Box<dyn Read + Send>,
@@ -66,18 +66,18 @@ impl NewArray {
         self.role == ArrayRole::Labels || self.header.number.kind == Kind::Bool
     }
 
-    /// The vertices that it is for, where it has a label or a mask's element for each.
+    /// The number of vertices, where the array has a label or an element of a mask for each.
     pub(super) fn rows(&self) -> Option<u64> {
         self.is_by_vertex().then(|| self.header.shape.first().copied().unwrap_or(0))
     }
 
-    /// Refuses another number of labels than of vertices.
+    /// Fails if there is another number of labels than of vertices.
     pub(super) fn check(&self, vertices: u64) -> Result<()> {
         let Some(rows) = self.rows().filter(|rows| *rows != vertices) else { return Ok(()) };
         Err(self.refuse(format!("one for each of {vertices} vertices"), format!("{rows}")))
     }
 
-    /// Copies and checks the array; the entries of its file.
+    /// Copies the array to its file and checks it; returns the file's entries.
     pub(super) fn write(mut self, target: &mut Target<'_>, cancel: &Cancel) -> Result<NewFiles> {
         self.check(target.vertices)?;
         let file = self.role.file(&self.name);

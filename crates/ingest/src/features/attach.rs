@@ -1,4 +1,4 @@
-//! What goes into a graph beside its edges, with the build or later.
+//! Attachments: what a graph stores beside its edges, added by the build or later.
 
 use std::fmt;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub enum Attachment {
 pub struct Attachments(Arc<Mutex<Vec<Attachment>>>);
 
 impl Attachments {
-    /// These, in this order.
+    /// These attachments, in this order.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a name that no file can have, or that occurs twice.
@@ -50,12 +50,12 @@ impl Attachments {
         Ok(Self(Arc::new(Mutex::new(all))))
     }
 
-    /// Whether there are none.
+    /// Whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// How many vertices they are for, as far as it is known without reading it all.
+    /// The number of vertices that they are for; `None` if it is not known without reading them.
     pub(crate) fn rows(&self) -> Result<Option<u64>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for one in all.iter_mut() {
@@ -70,7 +70,7 @@ impl Attachments {
         Ok(None)
     }
 
-    /// Refuses what cannot belong to a graph of so many vertices, as far as it is known without
+    /// Fails for what cannot belong to a graph of `vertices` vertices, as far as it is known without
     /// reading it all.
     pub(crate) fn check(&self, vertices: usize) -> Result<()> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ impl Attachments {
         })
     }
 
-    /// Writes everything.
+    /// Writes all of them to `target`, which uses them up.
     pub(crate) fn write(
         &self,
         target: &mut Target<'_>,
@@ -142,7 +142,7 @@ pub fn add(
     Ok(addition.commit(new)?.manifest().clone())
 }
 
-/// The order of a graph's vertices, if it has one of its own.
+/// The file of the graph's order of vertices; `None` if it is the user's.
 pub(crate) fn order_of(dir: &GraphDir) -> Option<OrderFile> {
     const ORDER: &str = "order.ids";
     let entry = dir.manifest().files.get(ORDER)?.clone();

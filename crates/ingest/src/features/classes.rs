@@ -23,30 +23,30 @@ use crate::npy::header_of;
 
 /// The distance of two classes' means, in standard deviations of the noise.
 pub const SEPARATION: f32 = 2.0;
-/// Shares of the vertices that are for training and for validation, of 2^64; the rest is for tests.
+/// The share of training vertices, and that of validation vertices, of 2^64; the rest is for tests.
 const TRAIN_BELOW: u64 = u64::MAX / 10;
 const VALIDATE_BELOW: u64 = u64::MAX / 5;
-/// Rows made at a time, if they are short.
+/// Values made at a time, about: a whole number of rows.
 const BATCH_VALUES: usize = 1 << 18;
 
-/// Which class a vertex has.
+/// The rule by which vertices have classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Classes {
-    /// None: features are noise, and there are no labels.
+    /// No classes: features are noise, and there are no labels.
     None,
-    /// One of so many, at random.
+    /// One of so many classes, at random.
     Random(u64),
-    /// Its community's: vertex v is in community v mod `communities`, which has class
-    /// (v mod `communities`) mod `classes`.
+    /// The class of its community: vertex v is in community v mod `communities`, which has class (v mod
+    /// `communities`) mod `classes`.
     Communities {
-        /// Communities of the graph.
+        /// The number of the graph's communities.
         communities: u64,
-        /// Classes, at most as many.
+        /// The number of classes, at most that of communities.
         classes: u64,
     },
 }
 
-/// Synthetic features and labels of a graph's vertices.
+/// A model of synthetic features and labels of a graph's vertices.
 #[derive(Debug, Clone)]
 pub struct ClassModel {
     vertices: u64,
@@ -55,12 +55,12 @@ pub struct ClassModel {
     seed: u64,
     noise: Counter,
     draws: Counter,
-    /// The classes' means, one after the other.
+    /// The means of the classes' rows, one after the other.
     means: Vec<f32>,
 }
 
 impl ClassModel {
-    /// Features of `dim` columns (none if 0) and labels for `vertices` vertices.
+    /// A model of features of `dim` columns (none if 0) and labels for `vertices` vertices.
     ///
     /// # Errors
     /// An input error for no classes, or more than communities.
@@ -85,7 +85,7 @@ impl ClassModel {
         Ok(Self { vertices, dim, classes, seed, noise, draws, means })
     }
 
-    /// The class of a vertex, 0 without classes.
+    /// The class of a vertex; 0 without classes.
     pub fn class(&self, vertex: u64) -> u64 {
         match self.classes {
             Classes::None => 0,
@@ -121,7 +121,7 @@ impl ClassModel {
         Attachments::new(all)
     }
 
-    /// 0 for training, 1 for validation, 2 for tests.
+    /// The split of a vertex: 0 for training, 1 for validation, 2 for tests.
     fn part(&self, vertex: u64) -> u8 {
         // Words that no class comes from: classes are drawn at places below 2^32.
         let word = self.draws.word(vertex | 1 << 63);
@@ -133,7 +133,7 @@ impl ClassModel {
         format!("classes({vertices} × {dim}, {classes:?}, seed={seed})")
     }
 
-    /// The rows from `first` on that fill `values`.
+    /// Fills `values` with whole rows, from that of vertex `first` on.
     fn fill(&self, first: u64, values: &mut [f32]) {
         for (vertex, row) in (first..).zip(values.chunks_mut(self.dim)) {
             let at = vertex.wrapping_mul(self.dim as u64);
@@ -163,7 +163,7 @@ fn refuse(expected: String, got: u64) -> Error {
     Error::new(ErrorKind::Input, "generate classes").expected(expected).got(got)
 }
 
-/// The model's features.
+/// A source of the rows of the model's features.
 struct ClassRows {
     model: Arc<ClassModel>,
     threads: usize,
@@ -197,18 +197,18 @@ impl RowSource for ClassRows {
     }
 }
 
-/// A label or a mask's entry.
+/// The value that an array has for a vertex: a label, or an entry of a mask.
 enum Value {
     Long(i64),
     Bool(bool),
 }
 
-/// A `.npy` file of a value a vertex, made while it is read.
+/// A reader of a `.npy` file with a value for each vertex, made while it is read.
 struct ClassArray {
     model: Arc<ClassModel>,
     value: fn(&ClassModel, u64) -> Value,
     next: u64,
-    /// Bytes that nobody has read yet.
+    /// Bytes that are made and not read yet.
     ready: Vec<u8>,
     read: usize,
 }

@@ -1,4 +1,4 @@
-//! Where each of the user's rows goes.
+//! The row of each of the user's vertices.
 
 use std::path::PathBuf;
 
@@ -7,29 +7,29 @@ use tiergraph_format::flat;
 use tiergraph_format::manifest::FileEntry;
 use tiergraph_mem::{Budget, Reservation};
 
-/// The order of a graph's vertices, on disk: `order.ids`.
+/// The file of a graph's order of vertices: `order.ids`.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderFile {
     pub(crate) path: PathBuf,
     pub(crate) entry: FileEntry,
-    /// Whether its numbers have 8 bytes.
+    /// Whether its positions have 8 bytes, not 4.
     pub(crate) wide: bool,
 }
 
-/// The row of each vertex in the user's order.
+/// The row of each vertex, by its position in the user's order.
 pub(crate) struct Places {
     rows: Vec<u32>,
     _held: Reservation,
 }
 
 impl Places {
-    /// The row of the user's `position`-th vertex.
+    /// The row of the user's `position`-th vertex; `None` beyond the last.
     pub(crate) fn row(&self, position: u64) -> Option<u32> {
         self.rows.get(usize::try_from(position).ok()?).copied()
     }
 
-    /// Puts the graph's order and the rows of its vertices together; none where rows stay in the
-    /// user's order.
+    /// Composes the graph's order with the rows of its vertices (`None`: row v is that of vertex v);
+    /// `None` where rows stay in the user's order.
     pub(crate) fn new(
         order: Option<&OrderFile>,
         row_of: Option<&[u32]>,
@@ -76,7 +76,7 @@ impl OrderFile {
     }
 }
 
-/// Refuses what is no permutation of `0 .. vertices`.
+/// Fails unless `rows` is a permutation of `0 .. vertices`.
 pub(super) fn check_permutation(rows: &[u32], vertices: u64) -> Result<()> {
     let mut taken = vec![false; vertices as usize];
     let twice =

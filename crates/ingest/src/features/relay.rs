@@ -1,4 +1,4 @@
-//! Puts the rows of a graph's features in another order.
+//! Relaying a graph's features: moving their rows to another order.
 //!
 //! Rows that the same mini-batches want share pages if they lie side by side, and pages are what is
 //! read. Which order that is, a sampler knows; here rows are moved, once, within a memory budget:
@@ -23,17 +23,17 @@ use super::place::check_permutation;
 use super::scatter::Scatter;
 use crate::build::Ticker;
 
-/// In which order rows lie.
+/// An order of feature rows.
 #[derive(Debug, Clone)]
 pub struct RowOrder {
-    /// Its name, for the graph's provenance.
+    /// The name of the order, for the graph's provenance.
     pub name: String,
-    /// The row of each vertex in the graph's order; that order itself where there is none.
+    /// The row of each vertex in the graph's order; `None` for that order itself.
     pub rows: Option<Vec<u32>>,
 }
 
-/// Re-lays the features `name` of the graph at `path`, in `memory` bytes (half of what is available
-/// by default).
+/// Moves the rows of the features `name` of the graph at `path` to `order`, in `memory` bytes (half of
+/// what is available by default).
 ///
 /// The graph stays open to readers, who see what they opened. An error or a crash leaves the graph
 /// as it was, or (while the new files are renamed) without these features.
@@ -79,7 +79,7 @@ pub fn relay(
     Ok(addition.commit(new)?.manifest().clone())
 }
 
-/// Writes the new files of rows and of checksums; their entries.
+/// Writes the new files of rows and of checksums; returns their entries.
 fn move_rows(
     addition: &mut Addition,
     files: &FeatureFiles,
@@ -112,7 +112,7 @@ fn move_rows(
     Ok((sink.finish()?, crcs))
 }
 
-/// Where each row of the old file goes, in the old file's order.
+/// For each row of the old file, its place in the new one.
 fn places(
     dir: &GraphDir,
     files: &FeatureFiles,
@@ -141,20 +141,20 @@ fn places(
     Ok(places)
 }
 
-/// The rows of a file, one after the other, their pages checked.
+/// A reader of the rows of a file, one after the other, with their pages checked.
 struct Rows {
     name: String,
     stripes: Vec<(PathBuf, File)>,
     crcs: Vec<u32>,
     entry: FeaturesEntry,
     file_bytes: u64,
-    /// The next row.
+    /// The number of the next row.
     row: u64,
-    /// The block that is held, and its number.
+    /// The block in memory; `number` tells which.
     block: Vec<u8>,
     number: Option<u64>,
     block_bytes: usize,
-    /// A row that crosses blocks.
+    /// A copy of a row that crosses blocks.
     whole: Vec<u8>,
 }
 
@@ -200,7 +200,7 @@ impl Rows {
         Ok(&self.whole)
     }
 
-    /// Holds block `number`; blocks are asked for in their order.
+    /// Reads block `number` into memory; blocks are asked for in their order.
     fn load(&mut self, number: u64, cancel: &Cancel) -> Result<()> {
         while self.number.is_none_or(|held| held < number) {
             cancel.check("re-lay features")?;

@@ -1,38 +1,38 @@
-//! Where rows of features come from.
+//! Sources of feature rows.
 
 use std::thread;
 
 use crossbeam_channel::bounded;
 use tiergraph_core::{Result, threads};
 
-/// How many rows there are, and how wide they are.
+/// The number and the width of a source's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows, where the source knows it before it has read them.
+    /// The number of rows; `None` if the source does not know it before it has read them.
     pub rows: Option<u64>,
-    /// Values of a row.
+    /// The number of values in a row.
     pub dim: usize,
 }
 
-/// Hands out rows of features in batches, in the user's order of vertices.
+/// A source of feature rows in batches, in the user's order of vertices.
 pub trait RowSource: Send {
-    /// What it is, for messages and provenance.
+    /// The source as messages and provenance name it.
     fn describe(&self) -> String;
 
-    /// The shape. May read the first rows, which are handed out later all the same.
+    /// The shape of all rows. May read the first rows, which are handed out later all the same.
     ///
     /// # Errors
-    /// What reading gives.
+    /// Errors of reading.
     fn shape(&mut self) -> Result<Shape>;
 
-    /// The next rows, one after the other, in place of what `values` holds; false at the end.
+    /// Replaces `values` by the next rows, one after the other; false at the end.
     ///
     /// # Errors
-    /// What reading gives.
+    /// Errors of reading.
     fn next_rows(&mut self, values: &mut Vec<f32>) -> Result<bool>;
 }
 
-/// Hands every batch to `take` while a thread of its own gets the next: three exist at most.
+/// Calls `take` with every batch while a thread of its own reads the next: three exist at most.
 pub(super) fn for_each_batch(
     source: &mut dyn RowSource,
     mut take: impl FnMut(&[f32]) -> Result<()>,
@@ -63,7 +63,7 @@ pub(super) fn for_each_batch(
     })
 }
 
-/// Rows that are in memory.
+/// A source of rows that are in memory.
 #[derive(Debug, Clone)]
 pub struct MemoryRows {
     values: Vec<f32>,
@@ -73,7 +73,7 @@ pub struct MemoryRows {
 }
 
 impl MemoryRows {
-    /// `values` as rows of `dim`, handed out `batch_rows` at a time.
+    /// A source of `values` as rows of `dim` values, handed out `batch_rows` at a time.
     pub fn new(values: Vec<f32>, dim: usize, batch_rows: usize) -> Self {
         Self { values, dim, batch_rows, next: 0 }
     }

@@ -1,4 +1,4 @@
-//! Rows that come in one order, handed on in another, within a memory budget.
+//! Scatter: rows that come in one order are handed on in another, within a memory budget.
 //!
 //! Where they do not fit in memory they are dealt to buckets of consecutive places in one temporary
 //! file, and each bucket is put in order in memory: the external distribution of A. Aggarwal and
@@ -18,25 +18,25 @@ const PLACE_BYTES: usize = 4;
 /// The most bytes that a bucket writes at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Takes rows in any order, and gives them back in the order of their places.
+/// A permutation of rows: takes them in any order, and gives them back in the order of their places.
 pub(crate) struct Scatter {
     row_bytes: usize,
     rows: u64,
     bucket_rows: u64,
-    /// One bucket in place, or all of them being dealt.
+    /// The rows of one bucket in their places, or the chunks of all buckets while rows are dealt.
     image: AlignedBuf,
     dealt: Option<Dealt>,
     _held: Reservation,
 }
 
-/// Records on their way to the temporary file.
+/// The temporary file that records are dealt to, and its buckets.
 struct Dealt {
     file: TemporaryFile,
     chunk_bytes: usize,
     buckets: Vec<Bucket>,
 }
 
-/// A bucket's chunks on disk, and the one that is being filled.
+/// A bucket: its chunks on disk, and the one that is being filled.
 struct Bucket {
     open: AlignedBuf,
     used: usize,
@@ -44,7 +44,7 @@ struct Bucket {
 }
 
 impl Scatter {
-    /// For `rows` rows of `row_bytes` bytes, in at most three quarters of what is left of the budget.
+    /// A scatter of `rows` rows of `row_bytes` bytes, in three quarters of the budget left, at most.
     pub(crate) fn new(rows: u64, row_bytes: usize, budget: &Budget, path: &Path) -> Result<Self> {
         let record = PLACE_BYTES + row_bytes;
         let least_chunk = record.next_multiple_of(PAGE_BYTES);
@@ -79,7 +79,7 @@ impl Scatter {
         Ok(())
     }
 
-    /// Hands every row to `each`, in the order of their places.
+    /// Calls `each` with every row, in the order of their places.
     pub(crate) fn finish(
         mut self,
         cancel: &Cancel,
@@ -121,7 +121,7 @@ impl Dealt {
         Ok(())
     }
 
-    /// Puts a bucket's rows in their places of `image`.
+    /// Reads a bucket's rows and copies them to their places in `image`.
     fn load(
         &mut self,
         bucket: usize,

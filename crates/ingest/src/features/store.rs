@@ -1,4 +1,4 @@
-//! Writes a matrix of features.
+//! Storing a matrix of features.
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::features::{
@@ -13,10 +13,10 @@ use super::scatter::Scatter;
 use super::target::Target;
 use crate::build::Ticker;
 
-/// What becomes of NaN and of infinities.
+/// What is done with NaN and infinities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NotFinite {
-    /// They are refused, with their place.
+    /// They are an error that names their place.
     #[default]
     Refuse,
     /// They are stored, where the type has them.
@@ -25,20 +25,20 @@ pub enum NotFinite {
 
 /// A matrix of features to be stored.
 pub struct NewFeatures {
-    /// Its name.
+    /// The name of the features.
     pub name: String,
-    /// How values are stored.
+    /// The type in which values are stored.
     pub dtype: FeatureType,
-    /// What becomes of NaN and of infinities.
+    /// What is done with NaN and infinities.
     pub not_finite: NotFinite,
-    /// The row of each vertex in the graph's order; by default that order itself.
+    /// The row of each vertex in the graph's order; `None` for that order itself.
     pub rows: Option<Vec<u32>>,
-    /// Its rows, in the user's order.
+    /// The source of the rows, in the user's order.
     pub source: Box<dyn RowSource>,
 }
 
 impl NewFeatures {
-    /// 32-bit floats without NaN, in the graph's order.
+    /// Features stored as 32-bit floats without NaN, with rows in the graph's order.
     pub fn new(name: &str, source: impl RowSource + 'static) -> Self {
         Self {
             name: name.into(),
@@ -49,7 +49,7 @@ impl NewFeatures {
         }
     }
 
-    /// Refuses another number of rows than of vertices, where the source knows it.
+    /// Fails if the source knows that it has another number of rows than the graph has vertices.
     pub(super) fn check(&mut self, vertices: u64) -> Result<()> {
         let shape = self.source.shape()?;
         let encoder = self.encoder(RowLayout::new(self.dtype, shape.dim)?, vertices);
@@ -59,7 +59,7 @@ impl NewFeatures {
         }
     }
 
-    /// Writes the rows of vertices; the entries of the new files.
+    /// Writes the feature rows of vertices; returns the entries of the new files.
     pub(super) fn write(
         self,
         target: &mut Target<'_>,
@@ -70,7 +70,7 @@ impl NewFeatures {
         self.write_files(&files, target, progress, cancel)
     }
 
-    /// Writes the rows of edges, `target.vertices` of them, in their order.
+    /// Writes the feature rows of edges, `target.vertices` of them, in the order of the edges.
     pub(crate) fn write_of_edges(
         self,
         target: &mut Target<'_>,
@@ -158,20 +158,20 @@ impl NewFeatures {
     }
 }
 
-/// Turns rows into bytes, one after the other, and refuses those that cannot be stored.
+/// An encoder of rows as bytes, which fails for values that cannot be stored.
 struct Encoder {
     layout: RowLayout,
     vertices: u64,
     name: String,
     described: String,
     not_finite: NotFinite,
-    /// The next row's.
+    /// The position of the next row.
     position: u64,
     row: Vec<u8>,
 }
 
 impl Encoder {
-    /// Calls `take` with the position and the bytes of every row of a batch.
+    /// Calls `take(position, bytes)` for every row of a batch.
     fn encode(
         &mut self,
         batch: &[f32],
@@ -197,7 +197,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Refuses fewer rows than vertices.
+    /// Fails if there were fewer rows than vertices.
     fn finish(&self) -> Result<()> {
         if self.position < self.vertices {
             return Err(self.wrong_count(self.position));
@@ -228,7 +228,7 @@ impl Encoder {
     }
 }
 
-/// Whether no value is infinite or NaN, without a branch a value: their exponents are all ones.
+/// Whether no value is infinite or NaN (with an exponent of ones), without a branch for each value.
 fn all_finite(values: &[f32]) -> bool {
     let magnitude = |value: &f32| (value.to_bits() & i32::MAX as u32) as i32;
     let largest = values.iter().map(magnitude).fold(0, i32::max);

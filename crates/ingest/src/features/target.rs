@@ -1,11 +1,11 @@
-//! Where features, labels and splits are written.
+//! The graph that features, labels and splits are written to.
 
 use tiergraph_format::features::Destination;
 use tiergraph_mem::Budget;
 
 use super::place::OrderFile;
 
-/// The graph that is written to.
+/// A graph to write features, labels or splits to.
 pub(crate) struct Target<'a> {
     pub(crate) to: &'a mut dyn Destination,
     pub(crate) vertices: u64,

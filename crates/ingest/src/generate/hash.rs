@@ -22,12 +22,12 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The stream of this seed and this purpose: streams of two purposes have nothing in common.
+    /// The stream of a seed and a purpose; streams of two purposes are independent.
     pub fn new(seed: u64, purpose: u64) -> Self {
         Self { key: mix(mix(seed.wrapping_add(GOLDEN)) ^ mix(purpose.wrapping_mul(GOLDEN))) }
     }
 
-    /// The word at a place.
+    /// The word at place `at`.
     #[inline]
     pub fn word(self, at: u64) -> u64 {
         mix(self.key.wrapping_add(at.wrapping_mul(GOLDEN)))
@@ -63,7 +63,7 @@ impl Permutation {
         }
     }
 
-    /// Where `id` goes.
+    /// The image of `id`.
     #[inline]
     pub fn apply(&self, mut id: u64) -> u64 {
         for (multiplier, addend) in self.multipliers.iter().zip(self.addends) {

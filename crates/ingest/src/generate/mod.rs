@@ -10,8 +10,8 @@
 //! | [`Uniform`] | two vertices drawn evenly: G(n, m) with repetition |
 //! | [`BlockModel`] | two vertices of one community, with a given probability, or of two |
 //!
-//! Edges have no direction of their own: whoever builds the graph says whether it is directed.
-//! They may repeat.
+//! Edges have no direction of their own: the build decides whether the graph is directed. They may
+//! repeat.
 
 pub mod hash;
 mod model;

@@ -1,4 +1,4 @@
-//! From a function of an edge's number to a source of batches.
+//! Models of random graphs, and sources of their edges.
 
 use tiergraph_core::{Result, threads};
 
@@ -16,27 +16,27 @@ pub trait Model: Send + Sync {
     /// The number of edges.
     fn edges(&self) -> u64;
 
-    /// The ends of an edge.
+    /// The ends (source, target) of edge number `number`.
     fn edge(&self, number: u64) -> (u64, u64);
 }
 
-/// Random weights of generated edges.
+/// The distribution of random weights of generated edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightRange {
-    /// Even in [0, 1).
+    /// Uniform in [0, 1).
     Unit,
-    /// Even among the integers 1 to 255, as GAP's benchmark has them.
+    /// Uniform among the integers 1 to 255, as in the GAP benchmark.
     Byte,
 }
 
-/// How a generator hands out its edges. Only `weights` changes what it hands out.
+/// Options of a generator. Only `weights` changes the edges that it hands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeneratorOptions {
-    /// Weights, if any.
+    /// The distribution of weights; `None` for edges without weights.
     pub weights: Option<WeightRange>,
-    /// Threads that generate a batch.
+    /// The number of threads that generate a batch.
     pub threads: usize,
-    /// Edges of a batch.
+    /// The number of edges in a batch.
     pub batch_edges: usize,
 }
 
@@ -46,7 +46,7 @@ impl Default for GeneratorOptions {
     }
 }
 
-/// Streams the edges of a [`Model`].
+/// A source of the edges of a [`Model`].
 pub struct Generated<M> {
     model: M,
     weight_words: Counter,
@@ -60,7 +60,7 @@ impl<M: Model> Generated<M> {
         Self { model, weight_words: Counter::new(seed, 0x7765_6967), options, next: 0 }
     }
 
-    /// The model.
+    /// The model that the edges are of.
     pub fn model(&self) -> &M {
         &self.model
     }

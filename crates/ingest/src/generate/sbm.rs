@@ -22,7 +22,7 @@ pub struct BlockModel {
 }
 
 impl BlockModel {
-    /// A graph of `vertices` × `mean_degree` / 2 edges, a share of `inside` of them inside one of
+    /// A model of `vertices` × `mean_degree` / 2 edges, of which a share of `inside` stay inside one of
     /// the communities.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::hash::Counter;
 use super::model::Model;
 
-/// The uniform model.
+/// The uniform model G(n, m) with repetition.
 #[derive(Debug, Clone)]
 pub struct Uniform {
     vertices: u64,
@@ -18,7 +18,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// A graph of so many vertices and edges.
+    /// A model of `vertices` vertices and `edges` edges.
     ///
     /// # Errors
     /// An input error where there are fewer than two vertices to join.

@@ -17,7 +17,7 @@ use super::text::{LineFault, line_error, shorten, unsigned};
 use super::{EdgeBatch, EdgeSource, SizeHint};
 use crate::generate::hash::mix;
 
-/// Which vertex a line is about.
+/// How a line tells its vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineVertex {
     /// The line's first id.
@@ -26,7 +26,7 @@ pub enum LineVertex {
     Counted,
 }
 
-/// Streams the edges of an adjacency list.
+/// A source of the edges of an adjacency list.
 pub struct AdjacencySource {
     spec: ChunkSpec,
     line_vertex: LineVertex,
@@ -44,7 +44,7 @@ pub struct AdjacencySource {
 struct Scratch {
     src: Vec<u64>,
     dst: Vec<u64>,
-    /// Hashes of the edges seen from their smaller end less those seen from their larger end.
+    /// The hashes of the edges seen from their smaller end, summed, less those from the larger end.
     halves: u64,
 }
 
@@ -95,7 +95,7 @@ impl AdjacencySource {
         Ok(())
     }
 
-    /// What can only be said after the last line.
+    /// Fails for faults that only show after the last line.
     fn check_end(&self) -> Result<()> {
         let refuse = |expected: String, got: String| {
             let e = Error::new(ErrorKind::Input, "read all of").object(self.spec.path.display());

@@ -8,16 +8,16 @@
 pub enum Endpoints {
     /// Every id of the batch fits 32 bits.
     U32 {
-        /// Where each edge starts.
+        /// The source of each edge.
         src: Vec<u32>,
-        /// Where each edge ends.
+        /// The target of each edge.
         dst: Vec<u32>,
     },
     /// Ids of 64 bits.
     U64 {
-        /// Where each edge starts.
+        /// The source of each edge.
         src: Vec<u64>,
-        /// Where each edge ends.
+        /// The target of each edge.
         dst: Vec<u64>,
     },
 }
@@ -28,7 +28,7 @@ pub enum Endpoints {
 pub struct EdgeBatch {
     /// The ends of each edge.
     pub ends: Endpoints,
-    /// A weight an edge, finite and not negative, when the source is weighted.
+    /// A weight for each edge, finite and not negative; `None` if the source is not weighted.
     pub weights: Option<Vec<f64>>,
 }
 
@@ -39,7 +39,7 @@ impl Default for EdgeBatch {
 }
 
 impl EdgeBatch {
-    /// Edges in the batch.
+    /// The number of edges in the batch.
     pub fn len(&self) -> usize {
         match &self.ends {
             Endpoints::U32 { src, .. } => src.len(),
@@ -69,7 +69,7 @@ impl EdgeBatch {
         }
     }
 
-    /// The columns, emptied and 32 bits wide.
+    /// Both columns of ids, emptied and 32 bits wide.
     pub fn as_u32_mut(&mut self) -> (&mut Vec<u32>, &mut Vec<u32>) {
         if !matches!(self.ends, Endpoints::U32 { .. }) {
             self.ends = Endpoints::U32 { src: Vec::new(), dst: Vec::new() };
@@ -81,7 +81,7 @@ impl EdgeBatch {
         }
     }
 
-    /// The columns, emptied and 64 bits wide.
+    /// Both columns of ids, emptied and 64 bits wide.
     pub fn as_u64_mut(&mut self) -> (&mut Vec<u64>, &mut Vec<u64>) {
         if !matches!(self.ends, Endpoints::U64 { .. }) {
             self.ends = Endpoints::U64 { src: Vec::new(), dst: Vec::new() };
@@ -93,7 +93,7 @@ impl EdgeBatch {
         }
     }
 
-    /// Makes the ids 64 bits wide, keeping the edges.
+    /// Widens the ids to 64 bits; the edges stay.
     pub fn widen(&mut self) {
         if let Endpoints::U32 { src, dst } = &self.ends {
             self.ends = Endpoints::U64 {
@@ -128,7 +128,7 @@ impl EdgeBatch {
         }
     }
 
-    /// The edges with both ids at 64 bits: for tests and small inputs.
+    /// The ends of each edge, 64 bits wide: for tests and small inputs.
     pub fn pairs(&self) -> Vec<(u64, u64)> {
         match &self.ends {
             Endpoints::U32 { src, dst } => {
@@ -139,7 +139,7 @@ impl EdgeBatch {
     }
 }
 
-/// A width of ids, so that parsers and generators are written once for both.
+/// A width of ids, over which parsers and generators are generic.
 pub(crate) trait VertexId: Copy + Default + Send + Sync + 'static {
     /// The largest id of this width.
     const MAX: u64;

@@ -14,14 +14,14 @@ use tiergraph_core::{ByteSize, Error, ErrorKind, Result, panics, threads};
 
 /// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
-/// Bytes of a chunk of records: all that are on their way at once leave a last-level cache to what
-/// the records are looked up in.
+/// Bytes of a chunk of records: all that are in flight at once leave a last-level cache to the table
+/// that records are looked up in.
 const RECORD_CHUNK_BYTES: usize = 1 << 20;
-/// A line of neighbours that is longer than this is refused; it holds 100 million of them.
+/// Bytes of the longest line of neighbours, which holds 100 million of them; a longer one is an error.
 const LINE_BYTES: usize = 1 << 30;
-/// What is looked at to find out how a text is written.
+/// Bytes from which the dialect of a text is found.
 pub(crate) const HEAD_BYTES: u64 = 1 << 20;
-/// What editors put before text in UTF-8.
+/// The mark that editors put before text in UTF-8.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Where one chunk may end and the next begin.
@@ -33,21 +33,21 @@ pub(crate) enum Cut {
     Record(usize),
 }
 
-/// What part of which file to read, and how.
+/// A description of the part of a file to read, and of how it is cut into chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkSpec {
     pub path: PathBuf,
     pub cut: Cut,
     pub gzip: bool,
-    /// Bytes of a mark before the text.
+    /// Bytes of a mark before the text, which are skipped.
     pub mark: usize,
-    /// Whether carriage returns end lines, in the place of line feeds or beside them.
+    /// Whether carriage returns end lines, in place of line feeds or beside them.
     pub carriage_returns: bool,
-    /// A longer line is refused.
+    /// Bytes of the longest line that is read; a longer one is an error.
     pub line_bytes: usize,
-    /// The first byte to read.
+    /// The offset of the first byte to read.
     pub offset: u64,
-    /// How many bytes to read: all by default.
+    /// The number of bytes to read: all by default.
     pub len: u64,
     /// Bytes of a chunk.
     pub chunk_bytes: usize,
@@ -106,7 +106,7 @@ impl ChunkSpec {
         if self.gzip { "unzip" } else { "read" }
     }
 
-    /// Makes what ends lines line feeds, from byte `from` on.
+    /// Turns the line ends in `text`, from byte `from` on, into line feeds.
     fn normalise(&self, text: &mut [u8], from: usize) {
         if self.carriage_returns {
             text[from..].iter_mut().filter(|b| **b == b'\r').for_each(|b| *b = b'\n');
@@ -130,7 +130,7 @@ impl ChunkSpec {
         }
     }
 
-    /// Opens the file and starts to read it.
+    /// Opens the file and starts a thread that reads it.
     pub fn start(&self) -> Result<Chunks> {
         let failed = |e| Error::io("read", self.path.display(), e);
         let mut file = File::open(&self.path).map_err(failed)?;
@@ -147,7 +147,7 @@ impl ChunkSpec {
     }
 }
 
-/// The length of a file, which must be one.
+/// The length of a file; an error for anything but a file.
 pub(crate) fn file_bytes(path: &Path) -> Result<u64> {
     let meta = path.metadata().map_err(|e| Error::io("read", path.display(), e))?;
     if meta.is_file() {
@@ -195,7 +195,7 @@ impl Chunks {
         Ok(Self { filled, spare, thread: Some(thread) })
     }
 
-    /// The next chunk in place of `chunk`, whose memory is used again; false at the end.
+    /// Replaces `chunk` by the next one, and uses its memory again; false at the end.
     pub fn next(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
         match self.filled.recv() {
             Ok(filled) => {
@@ -211,7 +211,7 @@ impl Chunks {
     }
 }
 
-/// The next chunk of a source that opens its file at the first batch.
+/// Replaces `chunk` by the next one of a source that opens its file at the first; false at the end.
 pub(crate) fn next_chunk(
     chunks: &mut Option<Chunks>,
     spec: &ChunkSpec,

@@ -1,4 +1,4 @@
-//! Which columns of a table are the ends of its edges, and which has their weights.
+//! The choice of a table's columns: the ends of its edges, and their weights.
 //!
 //! Text and columnar files ask here, so that one table gives one graph in any of their formats.
 //! Names are compared without case, blanks, `_`, `-` and `.`, and without what Neo4j adds to them.
@@ -8,8 +8,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::Weights;
 
-/// Names of the source and of the target, as other tools write them: the first pair that a table has
-/// counts.
+/// Names of the source and of the target, as other tools write them; the first pair that a table has is
+/// used.
 const ENDS: [(&str, &str); 24] = [
     // GraphFrames, PyG, DGL, cuGraph's PLC.
     ("src", "dst"),
@@ -44,7 +44,7 @@ const ENDS: [(&str, &str); 24] = [
     ("row", "col"),
 ];
 
-/// Names of weights, the first that a table has counts.
+/// Names of weights; the first that a table has is used.
 const WEIGHTS: [&str; 12] = [
     "weight",
     "weights",
@@ -60,10 +60,10 @@ const WEIGHTS: [&str; 12] = [
     "length",
 ];
 
-/// Unused columns that a note names.
+/// The most unused columns that a note names.
 const NAMED: usize = 3;
 
-/// What the values of a column are.
+/// The kind of values in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -89,26 +89,26 @@ impl Kind {
     }
 }
 
-/// A table, as far as its columns are chosen by it.
+/// A table of edges, as far as the choice of columns needs it.
 #[derive(Debug, Clone)]
 pub struct Table<'a> {
     /// The file, for messages.
     pub path: &'a str,
     /// The names of all columns; none in a file without a header.
     pub names: &'a [String],
-    /// What the values of each column are.
+    /// The kind of values in each column.
     pub kinds: &'a [Kind],
-    /// Whether the format has weights in the third column.
+    /// Whether the format defines the third column as weights.
     pub third_is_weight: bool,
 }
 
-/// What the caller says about the columns.
+/// The user's wishes about the columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Asked {
     /// The names of the source, the target and perhaps the weights; numbers from 1 where columns have
     /// no names.
     pub columns: Option<Vec<String>>,
-    /// The weights.
+    /// The column of the weights.
     #[serde(default)]
     pub weights: Weights,
 }
@@ -122,7 +122,7 @@ pub struct Columns {
     pub dst: usize,
     /// The column of the weights, if there is one.
     pub weight: Option<usize>,
-    /// What the caller is told about the choice.
+    /// Notes for the user about the choice.
     pub notes: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ impl Table<'_> {
         Ok(Columns { src, dst, weight, notes })
     }
 
-    /// The columns called `names`, of the ends and perhaps the weights.
+    /// Finds the columns called `names`, of the ends and perhaps the weights.
     fn asked_ends(&self, names: &[String]) -> Result<(usize, usize, Option<usize>)> {
         let refuse = |expected: &str| self.refuse("choose columns of", expected);
         if !(2..=3).contains(&names.len()) {
@@ -203,7 +203,7 @@ impl Table<'_> {
         Ok((*src, *dst))
     }
 
-    /// The weights where the caller says nothing.
+    /// Finds the column of weights where the user names none; `None` without one.
     fn find_weights(&self, ends: [usize; 2], notes: &mut Vec<String>) -> Option<usize> {
         let number = |column: &usize| self.kinds[*column].is_number();
         if self.third_is_weight && self.kinds.len() > 2 {
@@ -250,7 +250,7 @@ impl Table<'_> {
         None
     }
 
-    /// How a caller names a column.
+    /// The option by which a user names a column.
     fn flag(&self, column: usize) -> String {
         self.names.get(column).cloned().unwrap_or_else(|| (column + 1).to_string())
     }
@@ -273,7 +273,7 @@ impl Table<'_> {
         Error::new(ErrorKind::Input, op).object(self.path).expected(expected)
     }
 
-    /// The error of ends that are not there.
+    /// The error of a table without columns of ends.
     fn no_ends(&self, expected: &str) -> Error {
         let names = match self.names {
             [] => format!("columns 1 to {} without names", self.kinds.len()),
@@ -283,7 +283,7 @@ impl Table<'_> {
         error.hint("`--columns SRC,DST` names the columns")
     }
 
-    /// The error of weights that are not there.
+    /// The error of a table without the column of weights.
     fn no_weights(&self, ends: [usize; 2], got: String) -> Error {
         let rest: Vec<usize> =
             (0..self.kinds.len()).filter(|column| !ends.contains(column)).collect();

@@ -1,4 +1,4 @@
-//! A directory in place of a file: the one graph of several files that is in it.
+//! Opening a directory in place of a file: it stands for the one graph of several files that it holds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::{bvgraph, graphalytics};
 
-/// What WebGraph adds to the name of a graph whose arcs are turned round.
+/// The suffix that WebGraph adds to the name of a graph whose arcs are reversed.
 const TRANSPOSE: &str = "-t";
 
 /// The path by which the graph in the directory `path` is opened, without an extension; `path` itself

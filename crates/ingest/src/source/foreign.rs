@@ -1,4 +1,4 @@
-//! Files that are evidently not lists of edges: refused, with what makes one of them.
+//! Files that are evidently no lists of edges: refused, with advice on how to convert them.
 //!
 //! Most of them have numbers in lines, and would give a wrong graph if they were read as text.
 
@@ -39,7 +39,7 @@ const MAGIC: [(&[u8], &str, &str); 10] = [
     (b"BZh", "bzip2", "unpack it first: `bzip2 --decompress --keep`"),
 ];
 
-/// Refuses the extensions of formats that are not read.
+/// Fails for the extensions of formats that are not read.
 pub(super) fn check_extension(path: &Path, extension: &str) -> Result<()> {
     let (name, hint) = match extension {
         "mtx" => MATRIX_MARKET,
@@ -50,7 +50,7 @@ pub(super) fn check_extension(path: &Path, extension: &str) -> Result<()> {
     Err(unknown(path, name).hint(hint))
 }
 
-/// The first bytes of a file of text lines; refuses what is evidently something else.
+/// The first bytes of a file of text lines; an error if it is evidently something else.
 pub(super) fn checked_head(path: &Path) -> Result<Vec<u8>> {
     for (magic, name, hint) in MAGIC {
         if starts_with(path, magic)? {
@@ -77,7 +77,7 @@ pub(super) fn checked_head(path: &Path) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether there is a line `p KIND VERTICES EDGES` before all data.
+/// Whether `head` has a line `p KIND VERTICES EDGES` before all data, as DIMACS files do.
 fn is_dimacs(head: &[u8]) -> bool {
     let lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
     let first = lines
@@ -93,7 +93,7 @@ fn is_dimacs(head: &[u8]) -> bool {
         && number(fields.next())
 }
 
-/// Whether a file that is called like METIS's has as many lines as its first one has vertices.
+/// Whether a file named like METIS's has as many lines as its first one has vertices.
 fn is_metis(path: &Path, head: &[u8]) -> bool {
     let called = path.extension().is_some_and(|e| e == "graph" || e == "metis");
     let mut lines = head.split(|&b| b == b'\n').filter(|line| !line.starts_with(b"%"));

@@ -14,7 +14,7 @@ use super::chunks::ChunkSpec;
 use super::text::TextSource;
 use super::{EdgeBatch, EdgeSource, OpenOptions, SizeHint};
 
-/// Streams a Graphalytics data set.
+/// A source of the edges of a Graphalytics data set.
 pub struct GraphalyticsSource {
     edges: TextSource,
     vertices: PathBuf,
@@ -63,7 +63,7 @@ pub(super) fn is_data_set(path: &Path) -> bool {
     part(path, "v").is_file() && part(path, "e").is_file()
 }
 
-/// The data set's file with this extension.
+/// The path of the data set's file with this extension.
 fn part(path: &Path, extension: &str) -> PathBuf {
     let known = ["v", "e", "properties"];
     let stem = if path.extension().is_some_and(|e| known.iter().any(|k| e == *k)) {
@@ -76,7 +76,7 @@ fn part(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// The value of the first property whose name ends so.
+/// The value of the first property whose name ends in `suffix`; `None` without one.
 fn property<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
     text.lines()
         .filter(|line| !line.trim_start().starts_with('#'))

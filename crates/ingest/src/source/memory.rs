@@ -8,24 +8,24 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::{EdgeBatch, EdgeSource, Endpoints, SizeHint};
 
-/// What the caller says about the edges that it will push.
+/// A description of the edges that a caller will push.
 #[derive(Debug, Clone, Default)]
 pub struct MemorySpec {
     /// Where the edges come from, for provenance and messages.
     pub name: String,
-    /// What is known of the size.
+    /// The size of the input, as far as it is known.
     pub size: SizeHint,
     /// Whether the edges are directed, if the caller knows.
     pub directed: Option<bool>,
     /// Whether every batch carries weights.
     pub weighted: bool,
-    /// Ids listed explicitly, isolated vertices included.
+    /// Ids that the input lists, isolated vertices included; `None` if it lists none.
     pub vertices: Option<Vec<u64>>,
-    /// Bytes that the caller and the channel hold at most.
+    /// The most bytes that the caller and the channel hold.
     pub held_bytes: u64,
-    /// The same of a build that has any amount of memory.
+    /// The most bytes that they would hold in a build with any amount of memory.
     pub held_bytes_at_most: u64,
-    /// What the caller noticed about the input, or decided for the user.
+    /// Notes for the user: what the caller noticed about the input, or decided.
     pub notes: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl MemorySpec {
     }
 }
 
-/// What a source with a `spec` knows of its edges without reading them.
+/// The methods of a source that answer from its `spec`, without reading edges.
 macro_rules! as_the_caller_said {
     () => {
         fn describe(&self) -> String {
@@ -96,8 +96,8 @@ enum Message {
     End,
 }
 
-/// The caller's end of [`channel`]. Dropping it without [`finish`](Self::finish) is an error at
-/// the other end, so that a caller that dies does not leave half a graph.
+/// The sending end of [`channel`]. If it is dropped without [`finish`](Self::finish), the source returns
+/// an error, so that a caller that dies does not leave half a graph.
 pub struct BatchSender {
     messages: Sender<Message>,
     spares: Receiver<EdgeBatch>,
@@ -105,7 +105,7 @@ pub struct BatchSender {
     sent: u64,
 }
 
-/// The source's end of [`channel`].
+/// The source at the receiving end of [`channel`].
 pub struct MemorySource {
     messages: Receiver<Message>,
     spares: Sender<EdgeBatch>,
@@ -113,7 +113,7 @@ pub struct MemorySource {
     ended: bool,
 }
 
-/// A source of what is pushed into its sender; `depth` batches wait between the two.
+/// Makes a sender of batches and a source that hands them out; up to `depth` batches wait between.
 pub fn channel(spec: MemorySpec, depth: usize) -> (BatchSender, MemorySource) {
     let (send, messages) = bounded(depth.max(1));
     let (spare, spares) = bounded(depth.max(1));
@@ -122,7 +122,7 @@ pub fn channel(spec: MemorySpec, depth: usize) -> (BatchSender, MemorySource) {
 }
 
 impl BatchSender {
-    /// An empty batch, with memory that the source is done with if there is some.
+    /// An empty batch, with the memory of one that the source is done with, if there is one.
     pub fn spare(&self) -> EdgeBatch {
         let mut batch = self.spares.try_recv().unwrap_or_default();
         batch.clear();
@@ -211,7 +211,7 @@ impl EdgeSource for MemorySource {
     }
 }
 
-/// A source of batches that are all in memory: for small graphs, and for tests.
+/// A source of batches that are all in memory, for small graphs and for tests.
 pub struct ArraySource {
     batches: Vec<EdgeBatch>,
     spec: MemorySpec,
@@ -219,7 +219,7 @@ pub struct ArraySource {
 }
 
 impl ArraySource {
-    /// A source of these batches.
+    /// A source of the edges in `batches`.
     ///
     /// # Errors
     /// As [`BatchSender::send`].

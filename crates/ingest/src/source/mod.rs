@@ -24,25 +24,25 @@ pub use batch::{EdgeBatch, Endpoints};
 pub use open::open;
 pub use options::{Format, OpenOptions, Weights};
 
-/// What a source knows about its size before it is read. Anything may be unknown.
+/// The size of a source, as far as it is known before it is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SizeHint {
-    /// Edges: exact, or the format's own claim. An estimate is not put here.
+    /// The number of edges: exact, or the format's own claim, but no estimate.
     pub edges: Option<u64>,
-    /// Vertices. A source that sets this has ids `0 … vertices − 1` or lists its
+    /// The number of vertices. A source that sets this has ids `0 … vertices − 1` or lists its
     /// [`vertices`](EdgeSource::vertices).
     pub vertices: Option<u64>,
-    /// Bytes of input, compressed if it is.
+    /// Bytes of the input: compressed, if it is.
     pub bytes: Option<u64>,
 }
 
-/// Streams the edges of a graph, possibly more than once.
+/// A source of the edges of a graph, which may be read more than once.
 pub trait EdgeSource: Send {
     /// The input as errors and the graph's provenance name it: a path, or a generator with its
     /// parameters.
     fn describe(&self) -> String;
 
-    /// What is known of the size without reading.
+    /// The size, as far as it is known without reading.
     fn size_hint(&self) -> SizeHint;
 
     /// Whether the edges are directed, if the format says so. `Some(false)` means that each edge
@@ -67,25 +67,25 @@ pub trait EdgeSource: Send {
         false
     }
 
-    /// Bytes that batches hold outside of the build until the last one is taken, which the build
-    /// leaves room for in its budget.
+    /// The most bytes that batches hold outside of the build until the last one is taken; the build
+    /// leaves room for them in its budget.
     fn held_bytes(&self) -> u64 {
         0
     }
 
-    /// The same of a build that has any amount of memory. Of memory that is added, batches hold an
-    /// eighth at most.
+    /// The most bytes that batches would hold in a build with any amount of memory. Of memory that is
+    /// added, batches hold an eighth at most.
     fn held_bytes_at_most(&self) -> u64 {
         self.held_bytes()
     }
 
-    /// What was noticed about the input, or decided for the user, when it was opened: sentences that
-    /// name options as the command line does.
+    /// Notes for the user on what was noticed or decided when the input was opened: sentences that name
+    /// options as the command line does.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether the edges are made here, so that the user has nothing to learn about them.
+    /// Whether the edges are generated, so that notes about them would tell the user nothing.
     fn synthetic(&self) -> bool {
         false
     }
@@ -93,8 +93,8 @@ pub trait EdgeSource: Send {
     /// Starts again at the first edge. The edges that follow are the same, batch for batch.
     ///
     /// # Errors
-    /// An input error where [`can_restart`](Self::can_restart) is false; whatever opening the
-    /// input again gives otherwise.
+    /// An input error where [`can_restart`](Self::can_restart) is false, or an error of opening the
+    /// input again.
     fn restart(&mut self) -> Result<()>;
 
     /// Replaces `batch` by the next edges, reusing its memory; false at the end, with `batch`

@@ -1,4 +1,4 @@
-//! Finds out what format a path is and opens it.
+//! Finding the format of an input, and opening it.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
     })
 }
 
-/// The format of a path: by its extension and its neighbours, then by its first bytes.
+/// The format of an input: by its extension and the files beside it, then by its first bytes.
 fn detect(path: &Path, options: &OpenOptions) -> Result<Format> {
     if graphalytics::is_data_set(path) {
         return Ok(Format::Graphalytics);
@@ -74,7 +74,7 @@ fn detect(path: &Path, options: &OpenOptions) -> Result<Format> {
     }
 }
 
-/// The name of a file without `.gz`, and whether it had that.
+/// The name of a file without `.gz`, and whether it ended in that.
 fn unzipped_name(path: &Path) -> (&str, bool) {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match name.strip_suffix(".gz") {

@@ -1,4 +1,4 @@
-//! What a caller says about an input, and the names of the formats.
+//! The options for opening an input, and the names of the formats.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format, as the messages list them.
+    /// All formats, in the order in which messages list them.
     pub const ALL: [Self; 8] = [
         Self::Text,
         Self::U32,
@@ -41,7 +41,7 @@ impl Format {
         Self::BvGraph,
     ];
 
-    /// The name that `--format` takes.
+    /// The format's name, as `--format` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -79,7 +79,7 @@ impl FromStr for Format {
     }
 }
 
-/// Which column of an edge list holds the weights.
+/// The choice of the column that holds the weights of an edge list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub enum Weights {
@@ -89,9 +89,9 @@ pub enum Weights {
     Auto,
     /// None: the graph is not weighted, and of a line of text only the ends are read.
     Ignore,
-    /// This one, from 1.
+    /// The column with this number, from 1.
     Column(usize),
-    /// The one that the header calls so.
+    /// The column that the header calls so.
     Name(String),
 }
 
@@ -118,10 +118,10 @@ impl From<String> for Weights {
     }
 }
 
-/// How [`open`](super::open) reads a file.
+/// Options for reading a file with [`open`](super::open).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// The format, when it is not to be found from the file.
+    /// The format; `None` to find it from the file.
     pub format: Option<Format>,
     /// The columns of a text file that are the ends and perhaps the weights, by name or number.
     pub columns: Option<Vec<String>>,
@@ -130,7 +130,7 @@ pub struct OpenOptions {
     /// Whether the edges are directed, for formats that do not say so. Adjacency lines of an
     /// undirected graph list each edge twice; only with `Some(false)` it is handed out once.
     pub directed: Option<bool>,
-    /// Threads that parse.
+    /// The number of threads that parse.
     pub threads: usize,
 }
 

@@ -19,10 +19,10 @@ use crate::{Destination, Done, FileSet, Memory, Read, ReadEngine, Wait};
 /// What a broken read's buffer holds.
 const GARBAGE: u8 = 0xEE;
 
-/// Which faults, and how often; probabilities from 0 to 1.
+/// The faults that a [`Fault`] makes, and how often; probabilities from 0 to 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FaultSettings {
-    /// What everything random follows from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// How likely a read is to fail with `EIO` this time.
     pub transient: f64,
@@ -36,7 +36,7 @@ pub struct FaultSettings {
     pub delay_polls: u32,
 }
 
-/// An engine with faults.
+/// An engine that breaks some reads of the engine that it wraps: for tests.
 #[derive(Debug)]
 pub struct Fault<E> {
     inner: E,

@@ -8,7 +8,7 @@ use tiergraph_core::Result;
 
 use crate::{Done, FileSet, Memory, Read, ReadEngine, Wait};
 
-/// Reads nothing: each 8-byte word of a file holds its own offset, little-endian.
+/// An engine that reads nothing: each 8-byte word of a file is its own offset, little-endian.
 #[derive(Debug)]
 pub struct Null {
     files: Arc<FileSet>,

@@ -11,7 +11,7 @@ use tiergraph_core::Result;
 
 use crate::{Done, FileSet, Memory, Read, ReadEngine, Wait};
 
-/// Reads when it is polled, on the thread that polls.
+/// An engine that reads by blocking `pread`, when it is polled and on the thread that polls.
 #[derive(Debug)]
 pub struct Posix {
     files: Arc<FileSet>,

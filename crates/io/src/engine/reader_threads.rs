@@ -1,4 +1,4 @@
-//! Calls that wait, on a few threads: deep queues for interfaces that have none.
+//! Blocking calls on a few threads: deep queues for interfaces that have none.
 //!
 //! `pread`, where a system forbids io_uring: each read costs two hand-overs between threads and a
 //! blocked thread; eight readers keep an NVMe drive busy with blocks of 1 MiB, not with pages of
@@ -26,7 +26,8 @@ const POSIX_THREADS: usize = 8;
 /// Does one read, and waits for it.
 type ReadNow = Arc<dyn Fn(Read) -> Done + Send + Sync>;
 
-/// Reads on threads of its own.
+/// An engine that makes blocking calls, one a read, on a small pool of threads of its own. (The workers
+/// that submit reads to engines are [`ReadWorkers`](crate::pipeline::ReadWorkers).)
 pub struct ReaderThreads {
     name: &'static str,
     memory: Memory,

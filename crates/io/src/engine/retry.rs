@@ -16,10 +16,10 @@ use tiergraph_mem::PAGE_BYTES;
 use crate::slots::Slots;
 use crate::{Destination, Done, FileId, FileSet, Memory, Read, ReadEngine, Wait};
 
-/// How stubborn [`Retry`] is.
+/// How often a [`Retry`] repeats a read, and how long it pauses before.
 #[derive(Debug, Clone, Copy)]
 pub struct RetrySettings {
-    /// How many times in a row a read may fail or bring nothing new.
+    /// How many times in a row a read may fail or bring nothing new: at this count it is given up.
     pub attempts: u32,
     /// The pause after the first failure; it doubles each time.
     pub first_pause: Duration,
@@ -42,7 +42,7 @@ impl RetrySettings {
     }
 }
 
-/// An engine whose reads are whole, or errors.
+/// An engine that continues or repeats reads of the one that it wraps, until each is whole or an error.
 #[derive(Debug)]
 pub struct Retry<E> {
     inner: E,

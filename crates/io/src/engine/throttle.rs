@@ -15,7 +15,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use crate::slots::{Slots, submit_numbered};
 use crate::{Done, Memory, Read, ReadEngine, Wait};
 
-/// A drive that exists as numbers. Clones share its time.
+/// A model of a drive: its bandwidth, operations a second and latency. Clones are one drive.
 #[derive(Debug, Clone)]
 pub struct ModelledDrive {
     bytes_per_second: f64,
@@ -25,7 +25,7 @@ pub struct ModelledDrive {
 }
 
 impl ModelledDrive {
-    /// A drive; `f64::INFINITY` bytes or reads a second set no limit.
+    /// A drive of these figures; `f64::INFINITY` bytes or reads a second set no limit.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a drive that does less than one byte or read a second.
@@ -49,7 +49,7 @@ impl ModelledDrive {
     }
 }
 
-/// An engine that is as slow as a modelled drive.
+/// An engine that holds back completions of the one that it wraps to a modelled drive's speed.
 #[derive(Debug)]
 pub struct Throttle<E> {
     inner: E,

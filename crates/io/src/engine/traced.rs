@@ -8,7 +8,7 @@ use tiergraph_core::trace::{Trace, Track};
 
 use crate::{Done, Memory, Read, ReadEngine, Wait};
 
-/// An engine whose reads are spans of a timeline.
+/// An engine that records the reads of the engine that it wraps as spans of a trace.
 #[derive(Debug)]
 pub struct Traced<E> {
     inner: E,
@@ -19,7 +19,7 @@ pub struct Traced<E> {
 }
 
 impl<E: ReadEngine> Traced<E> {
-    /// Wraps the idle engine of `worker`, whose tags are different.
+    /// Wraps the idle engine of `worker`, whose reads in flight all have different tags.
     pub fn new(inner: E, trace: Trace, worker: u32) -> Self {
         Self { inner, trace, worker, taken: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! The buffers that a worker reads into.
+//! The buffers that the workers of passes read into.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use tiergraph_core::Result;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-/// Reads up to this size use small buffers.
+/// Reads of up to so many bytes use small buffers.
 pub const SMALL_READ_BYTES: usize = 64 << 10;
 
 /// Large buffers are made this many at a time, because they then lie on huge pages, which reads are
 /// faster into.
 const LARGE_BATCH: usize = 2;
 
-/// Gives a locked buffer in place of one that becomes resident; none where there are no more.
+/// A function that gives a pinned buffer for one that becomes resident; `None` if there are no more.
 pub type Replacements = Arc<dyn Fn() -> Option<AlignedBuf> + Send + Sync>;
 
-/// Buffers of one worker: small ones for pages, large ones for blocks.
+/// The buffers that one worker reads into: small ones for pages, large ones for blocks.
 pub struct Buffers {
     small: Stock,
     large: Stock,
@@ -25,8 +25,8 @@ pub struct Buffers {
     replacements: Option<Replacements>,
     /// A replacement that was not needed yet.
     replacement: Option<AlignedBuf>,
-    /// Whether the first buffers in memory are taken first: neighbours are read into together, and copied
-    /// together.
+    /// Whether the first buffers in memory are taken first: neighbours are read into together, and
+    /// copied together.
     by_address: bool,
 }
 
@@ -58,8 +58,8 @@ impl Stock {
 }
 
 impl Buffers {
-    /// Buffers that are made when they are needed: up to `large` of a block, of `block_bytes`, and up to
-    /// `small` for pages.
+    /// A stock of buffers that are made when they are needed: up to `large` of them for blocks, of
+    /// `block_bytes` each, and up to `small` for pages.
     pub fn of_blocks(block_bytes: usize, large: usize, small: usize) -> Self {
         // A block's own size where that is smaller, so that it can become resident.
         let (page, block) = (SMALL_READ_BYTES.min(block_bytes), block_bytes);
@@ -73,15 +73,15 @@ impl Buffers {
         }
     }
 
-    /// `free` small buffers, all of `bytes`, and no more.
+    /// The small buffers `free`, of `bytes` each, and no others.
     pub fn of_pages(free: Vec<AlignedBuf>, bytes: usize) -> Self {
         let none = Stock { free: Vec::new(), left: 0, bytes: 0, batch: 1 };
         let small = Stock { free, left: 0, bytes, batch: 1 };
         Self { small, large: none, replacements: None, replacement: None, by_address: false }
     }
 
-    /// Buffers `free` for blocks, locked for a device, and no more than them and those that replace what
-    /// becomes resident.
+    /// The pinned buffers `free`, for blocks, and no others but the `replacements` of those that become
+    /// resident.
     pub fn locked(free: Vec<AlignedBuf>, replacements: Option<Replacements>) -> Self {
         let none = Stock { free: Vec::new(), left: 0, bytes: 0, batch: 1 };
         let bytes = free.first().map_or(0, |buffer| buffer.len());
@@ -92,7 +92,7 @@ impl Buffers {
         buffers
     }
 
-    /// Bytes of the free buffers.
+    /// Bytes of all buffers that are free now.
     pub fn free_bytes(&self) -> u64 {
         self.small.free.iter().chain(&self.large.free).map(|buffer| buffer.len() as u64).sum()
     }

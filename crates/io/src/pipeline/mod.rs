@@ -1,11 +1,12 @@
 //! One loop for everything that reads: plan → residency → fill → poll → hand over → recycle.
 //!
-//! A [`Plan`] lists the [`Request`]s of a pass. Each worker has an engine, [`Buffers`] and a
-//! [`Consumer`], keeps the engine full from its share of the plan and then from the others', and waits
-//! for nobody else's reads (RealGraphGPU++'s asynchronous CPU threads). Requests whose blocks are
-//! resident are handed over while others are read, and what was read becomes resident where there is
-//! room. Where it is known that the same pass comes again, its reads begin before this one ends, so
-//! that the drive works while vertices are updated; what they bring is for the next pass's consumers.
+//! A *pass* reads a list of [`Request`]s, each once; its [`Plan`] divides them among workers. Each
+//! worker has an engine, [`Buffers`] and a [`Consumer`], keeps the engine full from its share of the
+//! plan and then from the others', and waits for nobody else's reads (RealGraphGPU++'s asynchronous CPU
+//! threads). Requests whose blocks are resident are handed over while others are read, and what was read
+//! becomes resident where there is room. Where it is known that the same pass comes again, its reads
+//! begin before this one ends, so that the drive works while vertices are updated; what they bring is
+//! for the next pass's consumers.
 //!
 //! | consumer | takes | gives back |
 //! |---|---|---|
@@ -33,44 +34,44 @@ pub use plan::{Plan, Request};
 pub use worker::{Pass, Worker};
 pub use workers::ReadWorkers;
 
-/// What follows a pass.
+/// What is known of the pass that comes after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPass {
-    /// Nothing that is known yet.
+    /// Nothing is known of it yet.
     Unknown,
-    /// Another pass over the same: its reads begin before this one ends, once it is settled which
-    /// blocks are resident.
+    /// Another pass over the same requests: its reads begin before this one ends, once it is settled
+    /// which blocks are resident.
     Same,
 }
 
-/// What surrounds a pass.
+/// What a pass takes from its run: flags to end it, counters, trace, and cache.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Flags that end the pass when one is set.
     pub cancels: [&'a Cancel; 2],
-    /// What reads, and the time of workers, are added to.
+    /// The counters that reads, and the time of workers, are added to.
     pub totals: &'a Totals,
-    /// Where spans go.
+    /// The trace that records spans.
     pub trace: &'a Trace,
-    /// The blocks that are resident, and may become so.
+    /// The cache of resident blocks, which may take further ones; `None` if blocks are not cached.
     pub residency: Option<&'a BlockCache>,
-    /// What the pass is, as errors of cancellation say it.
+    /// The operation that errors of cancellation name.
     pub op: &'static str,
 }
 
-/// Where the bytes of a block are.
+/// The bytes of a block, in the memory that holds them.
 #[derive(Debug)]
 pub enum Bytes {
-    /// A buffer that they were just read into, and must be checked in.
+    /// A buffer that they were just read into; their checksum is not compared yet.
     Host(AlignedBuf),
-    /// A buffer in which they stay from pass to pass.
+    /// A cached buffer, in which they stay from pass to pass.
     Resident(Arc<AlignedBuf>),
     /// Device memory that they were just read into.
     Device(DeviceSpan),
 }
 
 impl Bytes {
-    /// The bytes in host memory; none of device memory.
+    /// The bytes that are in host memory; empty for device memory.
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Host(buffer) => buffer,
@@ -80,14 +81,14 @@ impl Bytes {
     }
 }
 
-/// The bytes of a request, for a consumer.
+/// A block as a consumer takes it: the bytes of one request.
 #[derive(Debug)]
 pub struct Block {
-    /// The request's number in the plan.
+    /// The index of the request in the plan.
     pub number: usize,
-    /// The request's bytes, which are the first here; zeros past the file's end.
+    /// Bytes of the request: the first ones here, zeros past the file's end.
     pub len: usize,
-    /// Where they are.
+    /// The bytes, and perhaps more behind them.
     pub bytes: Bytes,
 }
 
@@ -97,72 +98,72 @@ impl AsRef<[u8]> for Block {
     }
 }
 
-/// Where a request's bytes may go.
+/// The memory that a consumer has for the bytes of a request.
 #[derive(Debug)]
 pub enum Room {
-    /// One of the worker's buffers.
+    /// A host buffer of the worker.
     Buffer,
-    /// Device memory.
+    /// A span of device memory.
     Device(DeviceSpan),
-    /// Nowhere, until the consumer has given something back.
+    /// No memory, until the consumer has given a block back.
     None,
 }
 
-/// What is done with the blocks of a pass; one a worker.
+/// A consumer of a pass's blocks, which does something with each; every worker has its own.
 pub trait Consumer {
-    /// What the time with a block is in traces.
+    /// The category, in traces, of the time spent on a block.
     const ACTIVITY: &'static str;
 
-    /// Where the bytes of a request shall go.
+    /// The memory that the bytes of a request, by its index, shall go to.
     ///
     /// # Errors
-    /// Whatever the device gives; ends the pass.
+    /// An error of the device, which ends the pass.
     fn room(&mut self, _number: usize) -> Result<Room> {
         Ok(Room::Buffer)
     }
 
-    /// Takes a block, without waiting for what becomes of it. Blocks that are not needed any more go
-    /// to `back`, at once or at a later [`give_back`](Self::give_back). After [`finish`](Self::finish),
-    /// a block is of the pass after this.
+    /// Takes a block, without waiting for work that it starts on it. Blocks that are not needed any more
+    /// go to `back`, at once or at a later [`give_back`](Self::give_back). After
+    /// [`finish`](Self::finish), a block is of the pass after this.
     ///
     /// # Errors
-    /// Whatever comes of the block; ends the pass.
+    /// An error of the block or of the work on it, which ends the pass.
     fn take(&mut self, block: Block, back: &mut Vec<Block>) -> Result<()>;
 
-    /// Does a piece of other work while nothing has arrived; whether there may be more.
+    /// Does a piece of other work while nothing has arrived; returns whether there may be more of it.
     ///
     /// # Errors
-    /// Whatever the work gives; ends the pass.
+    /// An error of that work, which ends the pass.
     fn idle(&mut self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Gives blocks back that are not needed any more; with `wait`, at least one if it has any.
+    /// Gives blocks back that are no longer needed; with `wait`, waits for at least one, if it has any.
     ///
     /// # Errors
-    /// Whatever the device gives.
+    /// An error of the device.
     fn give_back(&mut self, _back: &mut Vec<Block>, _wait: bool) -> Result<()> {
         Ok(())
     }
 
-    /// Begins whatever still waits for more blocks: the pass has no more, or failed.
+    /// Starts the work that still waits for more blocks: the pass has no more of them, or failed.
     ///
     /// # Errors
-    /// Whatever the device gives.
+    /// An error of the device.
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Whether it takes a block of the pass after this, now that this one is finished. The next
-    /// pass's consumer, in the same place, gives it back.
+    /// Whether the consumer takes a block of the next pass, now that this one is finished. The next
+    /// pass's consumer of the same worker gives it back.
     fn has_room_ahead(&self) -> bool {
         false
     }
 
-    /// Forgets what was taken ahead, because another pass comes, and gives the blocks back.
+    /// Forgets the blocks taken ahead for a pass that does not come, and gives them back.
     ///
     /// # Errors
-    /// Whatever the device gives.
+    /// An error of the device.
     fn forget(&mut self, _back: &mut Vec<Block>) -> Result<()> {
         Ok(())
     }

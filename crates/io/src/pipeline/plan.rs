@@ -1,4 +1,4 @@
-//! What a pass reads, and who takes which read.
+//! The requests of a pass, and how its workers share them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,18 +9,18 @@ use crate::FileId;
 /// Bytes of a file that a pass wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The file.
+    /// The file to read.
     pub file: FileId,
     /// Where the bytes start: a multiple of 4 KiB.
     pub offset: u64,
     /// How many bytes: a multiple of 4 KiB.
     pub len: usize,
-    /// The block that this is, where it may be or become resident.
+    /// The key of the block in the cache; `None` for bytes that cannot become resident.
     pub key: Option<BlockKey>,
 }
 
-/// The requests of a pass, and who takes which: shares, one a worker, who takes from the others' when
-/// it has finished its own.
+/// The requests of a pass, in one share for each worker. A worker that has finished its own share takes
+/// requests from the others'.
 #[derive(Debug)]
 pub struct Plan {
     /// Tells the reads of one pass from those of the next.
@@ -32,7 +32,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan of all `requests`, for `workers`; `number` is another than that of the plan before.
+    /// A plan in which `workers` read all `requests`; `number` differs from that of the plan before,
+    /// which tells their reads apart.
     pub fn all(number: u32, requests: Vec<Request>, workers: usize) -> Self {
         let shares = Shares::new(requests.len(), workers);
         Self { number, requests, missing: None, shares }
@@ -49,12 +50,12 @@ impl Plan {
         Self { number, requests, missing: Some(missing), shares }
     }
 
-    /// A request, by its number.
+    /// Request `number` of the plan, from 0.
     pub fn request(&self, number: usize) -> &Request {
         &self.requests[number]
     }
 
-    /// The requests again, for another plan.
+    /// The requests, for use in another plan.
     pub fn into_requests(self) -> Vec<Request> {
         self.requests
     }

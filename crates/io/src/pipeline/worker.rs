@@ -17,7 +17,8 @@ use crate::{Destination, Done, Read, ReadEngine, Wait};
 /// enough that what is read need not wait long for it.
 const RESIDENT_AT_ONCE: usize = 16;
 
-/// What the workers of a pass share.
+/// One pass, as its workers share it: the plan, its resident blocks, the plan of the next pass, the
+/// counters and trace of the run, a stop flag and the first error.
 pub struct Pass<'a> {
     plan: &'a Plan,
     /// The plan of the pass after this, where it is known.
@@ -34,7 +35,7 @@ pub struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// A pass of one worker, of a plan in which nothing is resident and after which nothing is known.
+    /// A pass of one worker over a plan of which nothing is resident; no pass is known to follow.
     pub fn of_one(plan: &'a Plan, around: Surroundings<'a>) -> Self {
         Self::new(plan, None, false, Vec::new(), 1, around)
     }
@@ -77,7 +78,7 @@ struct Taken {
     arrived: VecDeque<Done>,
 }
 
-/// A worker's engine and buffers, and what it has begun.
+/// A worker of passes: an engine, buffers, and the reads and blocks that are under way.
 pub struct Worker {
     number: usize,
     engine: Box<dyn ReadEngine>,
@@ -118,16 +119,17 @@ impl Worker {
         }
     }
 
-    /// The buffers.
+    /// The buffers that the worker reads into.
     pub fn buffers(&self) -> &Buffers {
         &self.buffers
     }
 
-    /// This worker's part of a pass: returns when `consumer` took all blocks that no other worker takes,
-    /// and gave its buffers back. After an error, reads may be in flight: [`drain`](Self::drain) ends them.
+    /// Does this worker's part of a pass: returns when `consumer` took all blocks that no other worker
+    /// takes, and gave its buffers back. After an error, reads may be in flight: [`drain`](Self::drain)
+    /// ends them.
     ///
     /// # Errors
-    /// A read that fails for good, whatever the consumer gives, cancellation.
+    /// A read that fails for good, an error of the consumer, cancellation.
     pub fn run(&mut self, pass: &Pass<'_>, consumer: &mut impl Consumer) -> Result<()> {
         if pass.is_begun {
             self.now = std::mem::take(&mut self.later);
@@ -144,7 +146,7 @@ impl Worker {
     /// Ends what was begun for a pass that does not come, or that failed, and takes its buffers back.
     ///
     /// # Errors
-    /// Whatever the consumer gives.
+    /// An error of the consumer.
     pub(super) fn begin_anew(
         &mut self,
         pass: &Pass<'_>,

@@ -18,7 +18,8 @@ use crate::{EnginePool, ReadEngine};
 /// Gives the buffers of a worker, by its number.
 type MakeBuffers = Box<dyn Fn(usize) -> Buffers + Send + Sync>;
 
-/// The workers, and what they have begun to read.
+/// The workers of all passes: one on each thread of a pool, with a leased engine and buffers of its own.
+/// They stay from pass to pass, and with them the reads begun for the next one.
 pub struct ReadWorkers {
     threads: Arc<ThreadPool>,
     engines: Arc<EnginePool>,
@@ -51,12 +52,13 @@ impl ReadWorkers {
         }
     }
 
-    /// Hands the bytes of every request to a consumer, once, in any order. Each worker gets its own from
-    /// `consumer`, on its thread. Returns when all blocks were taken and their buffers given back.
+    /// Does one pass: hands the bytes of every request to a consumer, once, in any order. Each worker
+    /// gets its own from `consumer`, on its thread. Returns when all blocks were taken and their buffers
+    /// given back.
     ///
     /// # Errors
-    /// A read that fails for good, whatever a consumer gives, cancellation; the system gives no threads
-    /// or engines. No read is in flight then, and the next pass begins anew.
+    /// A read that fails for good, an error of a consumer, cancellation; the system gives no threads or
+    /// engines. No read is in flight then, and the next pass begins anew.
     pub fn pass<C: DerefMut<Target: Consumer + Sized>>(
         &mut self,
         requests: &[Request],
@@ -128,8 +130,8 @@ impl ReadWorkers {
         Plan::of_missing(self.passes, requests, missing, self.workers.len())
     }
 
-    /// Gives engines to workers that have none yet, or whose engines failed; engines that tell `trace` of
-    /// their reads, if it is on.
+    /// Gives engines to workers that have none yet, or whose engines failed; engines that tell `trace`
+    /// of their reads, if it is on.
     fn complete(&mut self, trace: &Trace) -> Result<()> {
         if !trace.is(&self.trace) {
             self.drain()?;

@@ -36,7 +36,7 @@ pub struct SymmetricState<'a> {
 /// Adds values along both directions of the arcs of every slice of a segment.
 pub(crate) struct SumBoth<'a> {
     pub state: SymmetricState<'a>,
-    /// Column minus row of a self-loop, both as the slice has them; `None` if the segment has no diagonal.
+    /// Column minus row of a self-loop, as the slice has them; `None` if the segment has no diagonal.
     pub diagonal: Option<i64>,
 }
 

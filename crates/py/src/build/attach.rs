@@ -1,4 +1,4 @@
-//! Features, labels and splits that Python hands over: paths, and iterators that are asked for more.
+//! Features, labels and splits that Python passes to be stored, as paths of files or as iterators.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use crate::calls::Call;
 use crate::errors::{from_json, to_json};
 use crate::info::attached;
 
-/// What is stored: its description as JSON, and a path or an iterator.
+/// An array to be stored: its description as JSON, and a path or an iterator over its parts.
 pub(crate) type Given = (String, Py<PyAny>);
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct Description {
     name: String,
     source: String,
     dtype: Option<FeatureType>,
-    /// Rows, where an iterator's maker knows.
+    /// The number of rows, where the maker of an iterator knows it.
     rows: Option<u64>,
     #[serde(default)]
     allow_nan: bool,
@@ -49,7 +49,7 @@ struct AddOptions {
     overwrite: Option<bool>,
 }
 
-/// Adds features, labels and splits to a graph; what it then has, as JSON.
+/// Adds features, labels and splits to a graph; returns all that the graph then has, as JSON.
 #[pyfunction]
 #[pyo3(name = "add")]
 pub(crate) fn add_to_graph(
@@ -72,7 +72,7 @@ pub(crate) fn add_to_graph(
     to_json(py, &attached(&manifest))
 }
 
-/// What Python gave, opened.
+/// Opens the features, labels and splits that Python passed.
 pub(crate) fn attachments(given: Vec<Given>, call: &Arc<Call>) -> Result<Attachments> {
     let open = |(text, source): Given| {
         let d: Description = from_json(&text)?;
@@ -86,7 +86,7 @@ pub(crate) fn attachments(given: Vec<Given>, call: &Arc<Call>) -> Result<Attachm
     Attachments::new(given.into_iter().map(open).collect::<Result<_>>()?)
 }
 
-/// Features of edges that Python gave, opened.
+/// Opens the features of edges that Python passed.
 pub(crate) fn edge_features(given: Vec<Given>, call: &Arc<Call>) -> Result<Vec<NewFeatures>> {
     let open = |(text, source): Given| {
         let path = Python::attach(|py| source.extract::<PathBuf>(py).ok());
@@ -147,7 +147,7 @@ fn not_finite(allow_nan: bool) -> NotFinite {
     if allow_nan { NotFinite::Keep } else { NotFinite::Refuse }
 }
 
-/// An iterator's next item; what it raises stops the call.
+/// The next item of `iterator`; `None` after the last. An exception that it raises stops the call.
 fn next<T>(
     iterator: &Py<PyAny>,
     call: &Call,
@@ -162,13 +162,13 @@ fn next<T>(
     })
 }
 
-/// Two-dimensional float32 arrays, one after the other.
+/// A source of feature rows: an iterator over two-dimensional float32 arrays.
 struct Batches {
     described: String,
     batches: Py<PyAny>,
     rows: Option<u64>,
     dim: Option<usize>,
-    /// The first batch, once it was looked at.
+    /// The first batch, read to learn its width and not taken yet.
     first: Option<Vec<f32>>,
     call: Arc<Call>,
 }
@@ -219,7 +219,7 @@ impl RowSource for Batches {
     }
 }
 
-/// The bytes of a file, piece after piece.
+/// A reader of an iterator over pieces of a file's bytes.
 struct Pieces {
     pieces: Py<PyAny>,
     piece: Vec<u8>,

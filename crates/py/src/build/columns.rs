@@ -1,11 +1,11 @@
-//! The columns of tables that Python reads, chosen as those of text are.
+//! The choice of columns in tables that Python reads, by the rules for tables of text.
 
 use pyo3::prelude::*;
 use tiergraph_ingest::source::columns::{Asked, Kind, Table};
 
 use crate::errors::{from_json, raise, to_json};
 
-/// Chooses among the columns of the table `path`; `table_json` has their kinds and what is asked for.
+/// Chooses among the columns of the table `path`, as JSON; `table_json` has their kinds and the wishes.
 #[pyfunction]
 pub(crate) fn choose_columns(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! The edges of files, for Python to pair with their values.
+//! An iterator over the edges of a file, for Python to pair with their values.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use super::options::Options;
 use crate::build::open_options;
 use crate::errors::{detached, from_json};
 
-/// The edges of a file, batch by batch, as a build from it counts them.
+/// An iterator over the edges of a file in batches, in the order in which a build numbers them.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct EdgeReader(Mutex<Box<dyn EdgeSource>>);
 
@@ -33,7 +33,7 @@ impl EdgeReader {
         this
     }
 
-    /// `(src, dst)`, or `(src, dst, weights)`.
+    /// The next batch, `(src, dst)` or `(src, dst, weights)`; None after the last.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let mut batch = EdgeBatch::default();
         let read = detached(py, || match self.0.lock() {

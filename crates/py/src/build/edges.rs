@@ -7,7 +7,7 @@ use tiergraph_ingest::EdgeBatch;
 
 use crate::errors::raise;
 
-/// A column of vertex ids of any type that columnar files have.
+/// A column of vertex ids, of any integer type that columnar files have.
 #[derive(FromPyObject)]
 pub(crate) enum Ids<'py> {
     U32(PyReadonlyArray1<'py, u32>),
@@ -16,11 +16,11 @@ pub(crate) enum Ids<'py> {
     I32(PyReadonlyArray1<'py, i32>),
 }
 
-/// An integer that ids come as.
+/// An integer type of ids.
 trait Id: Element + Copy {
     const SIGNED: bool;
 
-    /// With its sign in the highest bit, if it has one.
+    /// The id in 64 bits, sign-extended, so that the highest bit is set if it is negative.
     fn widened(self) -> u64;
 }
 
@@ -56,7 +56,7 @@ impl Id for i64 {
     }
 }
 
-/// Fills `batch` from columns of ids, 32 bits wide where every id fits.
+/// Fills `batch` from columns of ids, which become 32 bits wide if all fit.
 pub(crate) fn fill(
     py: Python<'_>,
     batch: &mut EdgeBatch,
@@ -84,7 +84,7 @@ pub(crate) fn fill(
 }
 
 impl Ids<'_> {
-    /// The bits that are set in any id, none of which is negative.
+    /// The bits that are set in any id; an error if one is negative.
     fn bits(&self, py: Python<'_>, name: &str) -> PyResult<u64> {
         match self {
             Self::U32(ids) => bits(py, ids.as_slice()?, name),
@@ -105,7 +105,7 @@ impl Ids<'_> {
     }
 }
 
-/// One pass without branches tells both that no id is negative and how wide the widest is.
+/// The bits that are set in any id, by one pass without branches; an error if one is negative.
 fn bits<T: Id>(py: Python<'_>, ids: &[T], name: &str) -> PyResult<u64> {
     let bits = ids.iter().fold(0, |bits, id| bits | id.widened());
     if !T::SIGNED || bits >> 63 == 0 {

@@ -1,4 +1,4 @@
-//! Generators by name: their parameters come as a JSON object.
+//! Generators of synthetic graphs by name, with parameters as a JSON object.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -55,7 +55,7 @@ enum Weights {
     Byte,
 }
 
-/// The source of edges that `kind` (`rmat`, `uniform`, `sbm`) makes of `parameters`.
+/// The source of the edges of a generated graph: `kind` is `rmat`, `uniform` or `sbm`.
 pub(crate) fn source(kind: &str, parameters: &str, threads: usize) -> Result<Box<dyn EdgeSource>> {
     match kind {
         "rmat" => {
@@ -81,7 +81,7 @@ pub(crate) fn source(kind: &str, parameters: &str, threads: usize) -> Result<Box
     }
 }
 
-/// The features and labels of the graph that `kind` makes of `parameters`.
+/// The features and labels of the generated graph whose edges [`source`] makes of the same `parameters`.
 pub(crate) fn attachments(
     kind: &str,
     parameters: &str,

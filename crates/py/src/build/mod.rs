@@ -30,10 +30,10 @@ use edges::Ids;
 use options::{Options, write, write_assembly};
 use values::{EdgeValues, Times, to_times};
 
-/// Batches that wait between Python and the sort.
+/// Batches that may wait between Python and the build's thread.
 const CHANNEL_BATCHES: usize = 2;
 
-/// What only files are asked.
+/// Options of builds from files only.
 #[derive(Deserialize)]
 struct FileOptions {
     format: Option<String>,
@@ -41,16 +41,16 @@ struct FileOptions {
     weights: Option<Weights>,
 }
 
-/// What only pushed edges are asked.
+/// Options of builds from pushed edges only.
 #[derive(Deserialize)]
 struct EdgeOptions {
     held_bytes: Option<u64>,
     held_bytes_at_most: Option<u64>,
-    /// What Python noticed about the input.
+    /// Notes about the input that Python made, for the build's report.
     notes: Option<Vec<String>>,
 }
 
-/// Builds a graph from a file; its statistics as JSON.
+/// Builds a graph from a file; returns its statistics as JSON.
 #[pyfunction]
 pub(crate) fn build_file(
     py: Python<'_>,
@@ -70,8 +70,8 @@ pub(crate) fn build_file(
     to_json(py, &stats)
 }
 
-/// Builds a graph from a file, and takes its edges again with their values before it is put in its
-/// place.
+/// Builds a graph from a file but does not commit it: it waits for its edges once more, with their
+/// values, and is then put in its place.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the arguments are Python's")]
 pub(crate) fn build_file_with_values(
@@ -95,7 +95,7 @@ pub(crate) fn build_file_with_values(
     })
 }
 
-/// What a file is opened with.
+/// The options that a file is opened with, from JSON and from those of the build.
 pub(crate) fn open_options(json: &str, options: &Options) -> Result<OpenOptions> {
     let file: FileOptions = from_json(json)?;
     Ok(OpenOptions {
@@ -107,7 +107,7 @@ pub(crate) fn open_options(json: &str, options: &Options) -> Result<OpenOptions>
     })
 }
 
-/// Builds a synthetic graph; its statistics as JSON.
+/// Builds a synthetic graph; returns its statistics as JSON.
 #[pyfunction]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -128,7 +128,7 @@ pub(crate) fn generate(
     to_json(py, &stats)
 }
 
-/// Receives edges by batches; a thread sorts and writes them meanwhile.
+/// A build from batches of edges that Python pushes; a thread sorts and writes them meanwhile.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Builder {
     path: PathBuf,
@@ -161,7 +161,7 @@ impl Builder {
         Ok(Self { path, options, edges, attachments, call, running: Mutex::new(None) })
     }
 
-    /// Adds edges; waits while the sort is behind.
+    /// Adds a batch of edges; waits while the build is behind.
     fn push(
         &self,
         py: Python<'_>,
@@ -187,14 +187,14 @@ impl Builder {
         Err(raise(py, &error))
     }
 
-    /// Ends the edges, waits until the graph is written and gives its statistics as JSON.
+    /// Ends the edges, waits until the graph is written and returns its statistics as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         let assembly = self.assembly(py)?;
         to_json(py, &self.call.run(py, || assembly.commit())?)
     }
 
-    /// Ends the edges, waits until the graph is written, and takes the edges again with their values
-    /// before it is put in its place.
+    /// Ends the edges and waits until the graph is written, but does not commit it: it waits for its
+    /// edges once more, with their values, and is then put in its place.
     fn finish_with_values(
         &self,
         py: Python<'_>,
@@ -205,7 +205,7 @@ impl Builder {
         self.call.run(py, || EdgeValues::of(assembly, options_json, times))
     }
 
-    /// Drops what was written; a graph that stood at the path stays.
+    /// Ends the build and removes what it wrote; a graph that stood at the path stays.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.call.cancel.cancel();
         if let Some(Running { sender, build }) = self.running(py)?.take() {
@@ -218,7 +218,7 @@ impl Builder {
 }
 
 impl Builder {
-    /// Another Python thread may hold the lock and wait for the GIL: so does not this one.
+    /// Locks the running build, without the GIL, for which the lock's holder may wait.
     fn running<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, Option<Running>>> {
         self.running.lock_py_attached(py).map_err(|_| spoilt(py, "the builder"))
     }

@@ -1,4 +1,4 @@
-//! How a graph is built: the options that Python gives as JSON, and their defaults.
+//! The options of builds that Python passes as JSON, and their defaults.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use tiergraph_ingest::features::Attachments;
 
 use crate::calls::Call;
 
-/// The options of `tiergraph.build` and `tiergraph.generate`; what is not given has its default.
+/// The options of `tiergraph.build` and `tiergraph.generate`; those not given have their defaults.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Options {
     pub(crate) memory: Option<u64>,
@@ -36,12 +36,12 @@ pub(crate) struct Options {
     scratch: Option<PathBuf>,
     block_bytes: Option<u64>,
     overwrite: Option<bool>,
-    /// How a generator's features are stored.
+    /// The type in which a generator's features are stored.
     pub(crate) feature_dtype: Option<FeatureType>,
 }
 
 impl Options {
-    /// The threads asked for, or one a core.
+    /// The number of threads: as many as asked for, or one for each core.
     pub(crate) fn threads(&self) -> usize {
         self.threads.unwrap_or_else(cores)
     }
@@ -92,16 +92,16 @@ impl Options {
     }
 }
 
-/// What a building process takes beside the interpreter and what the build reserves: code, stacks,
+/// Bytes that a building process takes beside the interpreter and what the build reserves: code, stacks,
 /// buffers of files.
 const PROCESS_BYTES: u64 = 24 << 20;
 
-/// The machine's cores.
+/// The number of the machine's cores.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Builds the graph `path` from `source` as `options` say, with what goes with its vertices.
+/// Builds the graph `path` from `source`, with `options` and with the `attachments` of its vertices.
 pub(crate) fn write(
     source: &mut dyn EdgeSource,
     path: &Path,
@@ -112,7 +112,7 @@ pub(crate) fn write(
     write_assembly(source, path, options, attachments, call)?.commit()
 }
 
-/// As [`write`], but for putting the graph in its place.
+/// Writes the graph that [`write`] does, but leaves it to the caller to commit it.
 pub(crate) fn write_assembly(
     source: &mut dyn EdgeSource,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Feature rows in another order: chosen by presampling or degrees, and moved.
+//! Feature rows in another order: by presampling or by degree.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,11 +30,11 @@ enum By {
     None,
 }
 
-/// What was done, for Python.
+/// The report of a change of order, for Python.
 #[derive(Serialize)]
 struct Report {
     by: By,
-    /// What presampling found, where it was asked for.
+    /// The result of presampling, where rows are ordered by it.
     hot: Option<ReorderedRows>,
     rows: u64,
     bytes: u64,
@@ -42,7 +42,7 @@ struct Report {
     seconds_move: f64,
 }
 
-/// Puts the rows of the features `name` in the order that the options name; what was done, as JSON.
+/// Stores the rows of the features `name` in the order that the options name; returns a report as JSON.
 #[pyfunction]
 pub(crate) fn order_features(
     py: Python<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn order_features(
     to_json(py, &report)
 }
 
-/// The row of each vertex, and what presampling says about it. What it opens is closed again.
+/// Chooses the row of each vertex, and reports what presampling found; opens the graph for that only.
 fn choose(
     by: By,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Values of edges that Python pushes, batch by batch.
+//! Values of edges, which Python pushes in batches with the edges.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,7 +25,7 @@ use crate::info::of_edges;
 
 #[derive(Deserialize)]
 struct Options {
-    /// Names, and whether the values are floats or integers.
+    /// The name of each column, and whether its values are floats or integers.
     columns: Vec<(String, Kind)>,
     memory: Option<u64>,
     overwrite: Option<bool>,
@@ -38,10 +38,10 @@ enum Kind {
     I64,
 }
 
-/// Times of vertices by name, in the user's order.
+/// Arrays of vertices' times by name, in the user's order.
 pub(crate) type Times<'py> = Vec<(String, PyReadonlyArray1<'py, i64>)>;
 
-/// The same, held.
+/// Copies of `all`, which the build keeps.
 pub(crate) fn to_times(all: Times<'_>) -> PyResult<Vec<NodeTimes>> {
     let held = |(name, times): (String, PyReadonlyArray1<'_, i64>)| {
         Ok(NodeTimes { name, times: times.as_slice()?.to_vec() })
@@ -49,23 +49,23 @@ pub(crate) fn to_times(all: Times<'_>) -> PyResult<Vec<NodeTimes>> {
     all.into_iter().map(held).collect()
 }
 
-/// A column of a batch.
+/// A column of a batch: one value for each of its edges.
 #[derive(FromPyObject)]
 enum Values<'py> {
     F32(PyReadonlyArray1<'py, f32>),
     I64(PyReadonlyArray1<'py, i64>),
 }
 
-/// Takes the edges of a graph with their values, and adds these to it.
+/// Stores values with a graph: takes the graph's edges once more, batch by batch, with their values.
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct EdgeValues {
     state: Mutex<State>,
 }
 
 struct State {
-    /// None once it was finished or dropped.
+    /// `None` once it was finished or aborted.
     addition: Option<EdgeAddition>,
-    /// Of the build that ends with these values, if one does.
+    /// The report of the build that these values complete; `None` for a graph that was there.
     report: Option<Unfinished>,
     batch: EdgeBatch,
 }
@@ -110,7 +110,7 @@ impl EdgeValues {
         Ok(Self::begun(begun?, None))
     }
 
-    /// Takes the next edges, and a column for each that was announced.
+    /// Takes the next edges, and a column of values for each column that was announced.
     fn push(
         &self,
         py: Python<'_>,
@@ -134,8 +134,8 @@ impl EdgeValues {
         }
     }
 
-    /// Adds all that was pushed, and features of the edges; what the graph then has, as JSON, with
-    /// the statistics of its build where this ends one.
+    /// Stores all that was pushed, and features of the edges. Returns the graph's values and features as
+    /// JSON, with the statistics of the build that they complete, if any.
     fn finish(
         &self,
         py: Python<'_>,
@@ -162,7 +162,7 @@ impl EdgeValues {
         to_json(py, &stored)
     }
 
-    /// Drops what was pushed.
+    /// Drops all that was pushed.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         drop(self.lock(py)?.addition.take());
         Ok(())
@@ -170,7 +170,7 @@ impl EdgeValues {
 }
 
 impl EdgeValues {
-    /// Takes values for a graph before it is put in its place.
+    /// Begins to take values for a graph that was built but not committed.
     pub(crate) fn of(
         assembly: Assembly,
         options_json: &str,

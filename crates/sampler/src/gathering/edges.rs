@@ -1,4 +1,4 @@
-//! What batches come with about their edges: the user's numbers, values, features.
+//! Values of batches' edges: the user's edge numbers, weights, times and features.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use crate::residency::columns::{Column, Columns, number_at};
 use crate::residency::rows::RowStore;
 use crate::sampling::batch::SampledEdges;
 
-/// What a batch knows about its edges, in their order.
+/// The values of one batch's edges of one type, in the order of the edges.
 #[derive(Debug, Default)]
 pub struct EdgeValues {
-    /// The user's edges, where the graph knows them.
+    /// The user's edge numbers; `None` where the graph does not store them.
     pub numbers: Option<Vec<u64>>,
-    /// The weights that edges were chosen by.
+    /// The weights that edges were chosen by; `None` if they were not.
     pub weights: Option<Vec<f32>>,
-    /// The times that they were chosen by.
+    /// The times that edges were chosen by; `None` if they were not.
     pub times: Option<Vec<i64>>,
-    /// Their features.
+    /// The features of the edges; `None` if the loader does not ask for any.
     pub features: Option<Matrix>,
 }
 
-/// Rows and what of the graph's memory they count for.
+/// A matrix of rows, and the batch's share of the graph's memory budget.
 #[derive(Debug)]
 pub struct Held {
-    /// The rows.
+    /// The rows of features.
     pub matrix: Matrix,
     pub(crate) _held: Arc<Reservation>,
 }
 
 impl Held {
-    /// Rows of a batch that holds this much.
+    /// The rows of a batch whose reserved memory is `held`.
     pub(crate) fn new(matrix: Matrix, held: &Arc<Reservation>) -> Self {
         Self { matrix, _held: Arc::clone(held) }
     }
 }
 
 impl EdgeValues {
-    /// Nothing yet of what edges are chosen by, where some of that is read: then all of it is kept.
+    /// Empty lists of weights and times, if some of them are read to choose edges: then all are kept.
     pub(crate) fn to_choose(columns: &Columns) -> Self {
         let read = !columns.choose_in_memory();
         Self {
@@ -53,7 +53,7 @@ impl EdgeValues {
         }
     }
 
-    /// Appends what `from` has at `places` of what edges are chosen by.
+    /// Appends the weights and times that `from` has at `places`.
     pub(crate) fn extend(&mut self, from: &Self, places: &Range<usize>) {
         if let (Some(to), Some(from)) = (&mut self.weights, &from.weights) {
             to.extend_from_slice(&from[places.clone()]);
@@ -63,7 +63,7 @@ impl EdgeValues {
         }
     }
 
-    /// Looks up the values of `edges` that are in memory; keeps what was read to choose them.
+    /// Looks up the values of `edges` that are in memory; those that were read to choose edges stay.
     pub(crate) fn look_up(&mut self, edges: &SampledEdges, columns: &Columns) {
         let arcs = || edges.e_id.iter().map(|&arc| arc as usize);
         self.numbers = columns.numbers.as_ref().and_then(|all| all.resident(&edges.e_id));
@@ -77,7 +77,7 @@ impl EdgeValues {
         }
     }
 
-    /// Bytes for so many edges.
+    /// Bytes of the values of `edges` edges, requests for numbers included.
     pub(crate) fn bytes_of(edges: usize, columns: &Columns, features: Option<&Features>) -> u64 {
         // Numbers that are read are requested in the order of their pages.
         let requests = 2 * u64::from(columns.read_numbers().is_some());
@@ -91,7 +91,7 @@ impl EdgeValues {
     }
 }
 
-/// Refuses features of edges that cannot be looked up.
+/// Refuses features of edges without edge numbers, by which they are looked up.
 pub(crate) fn check(name: &str, features: &Features, columns: &Columns) -> Result<()> {
     let error = || Error::new(ErrorKind::Input, "load the edges' features").object(name);
     if columns.numbers.is_none() {
@@ -106,7 +106,7 @@ pub(crate) fn check(name: &str, features: &Features, columns: &Columns) -> Resul
     Ok(())
 }
 
-/// Reads the numbers of the edges of one type of all batches of a window: each page once.
+/// Reads the edge numbers of one edge type for all batches of a window: each page once.
 pub(crate) fn read_numbers(
     column: &ArcColumn,
     reader: &mut PageReader,

@@ -1,4 +1,4 @@
-//! Rows by the pages that they are on: whatever a page holds for anybody is copied while it is there.
+//! Feature rows by page: all that batches request of a page is copied while it is there.
 
 use tiergraph_core::Result;
 use tiergraph_graph::{Features, PageReader, PagesRead};
@@ -6,23 +6,23 @@ use tiergraph_mem::PAGE_BYTES;
 
 use crate::options::Sharing;
 
-/// The part of a wanted row that is on one page.
+/// A request: the part of a feature row that lies on one page.
 #[derive(Debug, Clone, Copy)]
 struct Fragment {
     page: u64,
-    /// Who wants it.
+    /// The target of the row: a number that the caller chose.
     target: u64,
     at_in_row: u32,
     at_in_page: u16,
     bytes: u16,
 }
 
-/// Fragments of wanted rows, in the order of pages.
+/// Requests for parts of feature rows, in the order of pages.
 #[derive(Debug)]
 pub(crate) struct Fragments(Vec<Fragment>);
 
 impl Fragments {
-    /// The fragments of `wanted` vertices' rows, each with its target.
+    /// The requests for the rows of the `wanted` vertices, each with its target.
     pub(crate) fn new(features: &Features, wanted: impl Iterator<Item = (u32, u64)>) -> Self {
         let mut all = Vec::with_capacity(wanted.size_hint().0);
         for (vertex, target) in wanted {
@@ -44,7 +44,7 @@ impl Fragments {
         Self(all)
     }
 
-    /// Reads the rows into `rows`, each to its target's place there.
+    /// Reads the rows into `rows`, each to the place that its target numbers.
     pub(crate) fn read_into(
         &self,
         features: &Features,

@@ -1,9 +1,9 @@
 //! Feature rows of the nodes of batches, from memory and from storage, into the batches' own memory.
 //!
-//! Rows that are kept are copied while the others are being read. Reads are of pages: rows on one
-//! page share its read, within a batch and among all batches of a window, and pages side by side
-//! share one read. A page that arrives is copied from at once, to everybody who wants something on
-//! it, so that a window holds no pages, however many it reads.
+//! Resident rows are copied while the others are being read. Reads are of pages: rows on one page share
+//! its read, within a batch and among all batches of a window, and pages side by side share one read. A
+//! page that arrives is copied from at once, for every batch that requests a row on it, so that a window
+//! holds no pages, however many it reads.
 
 use std::cell::RefCell;
 
@@ -21,12 +21,12 @@ const PIECE: usize = 64;
 /// How many rows ahead memory is prefetched.
 const AHEAD: usize = 4;
 
-/// What gathering moved.
+/// Counts of what gathering read and copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GatherReads {
-    /// What was read: each page once, where reads are shared.
+    /// Pages, reads and bytes: each page once, where reads are shared.
     pub read: PagesRead,
-    /// Rows that were on the pages that were read.
+    /// Rows that were not in memory, and so were read.
     pub missed_rows: u64,
     /// Bytes of rows that were in memory.
     pub bytes_host: u64,
@@ -40,10 +40,10 @@ impl std::ops::AddAssign for GatherReads {
     }
 }
 
-/// Copies or reads the rows of the nodes of each batch, into memory of their own.
+/// Copies or reads the feature rows of each batch's nodes, into a matrix for each batch.
 ///
 /// # Errors
-/// When the system has no such amount of memory to give, and what reading gives.
+/// When the system refuses the memory; errors of reading.
 pub(crate) fn gather(
     store: &RowStore,
     features: &Features,
@@ -82,17 +82,17 @@ pub(crate) fn gather(
     Ok((matrices, reads))
 }
 
-/// Copies the rows that are in memory, a piece at a time.
+/// A cursor that copies the resident rows of all batches, a piece at a time.
 struct Hits<'a> {
     store: &'a RowStore,
-    /// Whose rows, of each batch.
+    /// The nodes of each batch.
     nodes: &'a [&'a [u32]],
     batch: usize,
     row: usize,
 }
 
 impl Hits<'_> {
-    /// Copies those among the next `most` rows that are kept; says whether more are left.
+    /// Copies those of the next `most` rows that are resident; returns whether more rows are left.
     fn copy(&mut self, to: &mut [Matrix], most: usize) -> bool {
         let Some(nodes) = self.nodes.get(self.batch) else { return false };
         let (end, row_bytes) =
@@ -107,7 +107,7 @@ impl Hits<'_> {
     }
 }
 
-/// Copies the rows of those of `vertices` that are kept, leaving gaps for the others.
+/// Copies the resident rows of `vertices`, and leaves gaps for the others.
 pub fn copy_kept(store: &RowStore, vertices: &[u32], rows: &mut [u8]) {
     let prefetch = |vertex: u32| store.get(vertex).into_iter().for_each(prefetch_all);
     vertices.iter().take(AHEAD).for_each(|&vertex| prefetch(vertex));

@@ -1,35 +1,35 @@
-//! A batch's feature rows, in memory of their own.
+//! A batch's feature rows, in a matrix with memory of its own.
 
 use tiergraph_core::Result;
 use tiergraph_format::features::FeatureType;
 use tiergraph_graph::Features;
 use tiergraph_mem::AlignedBuf;
 
-/// How a batch's features are delivered.
+/// The type in which a batch's features are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Delivery {
     /// As 32-bit floats.
     #[default]
     Floats,
-    /// As they are stored.
+    /// In the type in which they are stored.
     Stored,
 }
 
-/// Rows of one type and width, one behind the other without gaps.
+/// Feature rows of one type and width, one after the other without gaps.
 #[derive(Debug)]
 pub struct Matrix {
     /// The rows' bytes, and zeros to the end of the last page.
     pub bytes: AlignedBuf,
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Values of a row.
+    /// The number of values in a row.
     pub dim: usize,
-    /// How a value is stored.
+    /// The type of a value.
     pub dtype: FeatureType,
 }
 
 impl Matrix {
-    /// Room for the rows of so many vertices, as they are stored.
+    /// Room for `rows` rows, in the type in which they are stored.
     ///
     /// # Errors
     /// When the system has no such amount of memory to give.
@@ -56,21 +56,21 @@ impl Matrix {
         Ok(Self { bytes, rows, dim, dtype: FeatureType::F32 })
     }
 
-    /// The values, if they are 32-bit floats.
+    /// The values; `None` if they are not 32-bit floats.
     pub fn floats(&self) -> Option<&[f32]> {
         let bytes = self.rows * self.dim * size_of::<f32>();
         (self.dtype == FeatureType::F32 && bytes > 0)
             .then(|| bytemuck::cast_slice(&self.bytes[..bytes]))
     }
 
-    /// The values, to be changed, if they are 32-bit floats.
+    /// The values, mutable; `None` if they are not 32-bit floats.
     pub fn floats_mut(&mut self) -> Option<&mut [f32]> {
         let bytes = self.rows * self.dim * size_of::<f32>();
         (self.dtype == FeatureType::F32 && bytes > 0)
             .then(|| bytemuck::cast_slice_mut(&mut self.bytes[..bytes]))
     }
 
-    /// The most bytes that delivering so many rows takes while it goes on.
+    /// The most bytes that delivering `rows` rows takes while it goes on.
     pub fn bytes_of(features: &Features, rows: usize, delivery: Delivery) -> u64 {
         let stored = (rows * features.row_bytes()) as u64;
         match (delivery, features.dtype()) {

@@ -17,38 +17,38 @@ use crate::pipeline::epoch::{Epoch, Prepared};
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::pipeline::stats::EpochStats;
 
-/// A batch whose sizes are known.
+/// A batch that was sampled, so that its sizes are known.
 #[derive(Debug)]
 pub struct GpuBatch {
     /// The batch's number in the whole epoch.
     pub number: u32,
-    /// Its nodes and edges by hop; where the CPU sampled it, its nodes alone.
+    /// Nodes and edges by hop; of a batch that the CPU sampled, its nodes alone.
     pub sampled: Sampled,
-    /// The places of its seeds in the caller's list, where the GPU sampled it.
+    /// The indices of its seeds in the caller's list; empty if the CPU sampled it.
     pub input_id: Vec<u32>,
-    /// The batch as the CPU sampled it, where the GPU gathers its features alone.
+    /// The batch as the CPU sampled it, without features; `None` if the GPU sampled it.
     pub by_cpu: Option<Prepared>,
 }
 
-/// A batch that is being filled, or handed over.
+/// A batch whose arrays are being filled, or that is handed over.
 #[derive(Debug)]
 pub struct Filled<B> {
-    /// Its sizes and seeds.
+    /// The batch: its sizes and seeds.
     pub batch: GpuBatch,
-    /// What owns its arrays.
+    /// The owner of its arrays.
     pub buffers: B,
-    /// The ticket of the rows that are read from storage.
+    /// The ticket of the rows that are read from storage; `None` if there are none.
     ticket: Option<u64>,
 }
 
 impl<B> Filled<B> {
-    /// Whether rows came from storage: these are spread after all that the fill gave to the stream.
+    /// Whether rows came from storage: they are copied to the batch after all else that filled it.
     pub fn has_late_rows(&self) -> bool {
         self.ticket.is_some()
     }
 }
 
-/// What an epoch did so far.
+/// Counts and times of an epoch so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct GpuEpochStats {
     /// Batches that were sampled.
@@ -57,7 +57,7 @@ pub struct GpuEpochStats {
     pub nodes: u64,
     /// Edges of all batches.
     pub edges: u64,
-    /// Seconds of sampling, and of a wait for its sizes.
+    /// Seconds of sampling, with the wait for the batches' sizes.
     pub seconds_sample: f64,
     /// Seconds of allocating and filling.
     pub seconds_fill: f64,
@@ -65,22 +65,22 @@ pub struct GpuEpochStats {
     pub seconds_gather: f64,
     /// Seconds that the caller waited for batches, which has the others in it.
     pub seconds_wait: f64,
-    /// Reads and submissions.
+    /// Reads from storage, and submissions to the GPU.
     #[serde(flatten)]
     pub done: Done,
-    /// What the CPU did, where it samples.
+    /// Counts of the CPU's epoch; `None` where the GPU samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_cpu: Option<EpochStats>,
 }
 
-/// How long a batch of the CPU is waited for where none is begun on the GPU.
+/// The longest wait for a batch of the CPU where none is begun on the GPU.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What the batches of an epoch are made of.
+/// The source of an epoch's batches.
 pub(super) enum Work {
-    /// The neighbourhoods of seeds, in an order.
+    /// The GPU samples neighbourhoods of the seeds in this order.
     Sample { epoch: u64, order: SeedOrder },
-    /// Batches that the CPU samples, without their features.
+    /// The CPU samples batches, without their features.
     Gather(Epoch),
     /// All vertices, at most `most` at a time, in the order of the graph, without edges.
     Select { vertices: usize, most: usize },
@@ -95,7 +95,7 @@ impl Work {
         }
     }
 
-    /// Makes batch `number`, as far as its sizes; `None` if the CPU does not have it within `patience`.
+    /// Makes batch `number`, until its sizes are known; `None` if the CPU needs longer than `patience`.
     fn begin(
         &mut self,
         loader: &Mutex<GpuLoader>,
@@ -131,13 +131,13 @@ pub struct GpuEpoch<B> {
     work: Work,
     /// The next batch to be sampled.
     next: usize,
-    /// Batches that are begun and not handed over.
+    /// The number of batches that may be begun and not handed over.
     ahead: usize,
-    /// The batch whose arrays are being allocated, and since when.
+    /// The batch whose arrays the caller is allocating, and since when.
     sampled: Option<(GpuBatch, Instant)>,
     begun: VecDeque<Filled<B>>,
     stats: GpuEpochStats,
-    /// What the loader had done before.
+    /// The loader's counts before this epoch.
     before: Done,
     failed: bool,
 }
@@ -146,8 +146,8 @@ impl<B> GpuEpoch<B> {
     /// Begins epoch `epoch` over `inputs` from the rank's batch `first` on.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a seed that the graph does not have, too many, or bounds that do not
-    /// cut them; what the system refuses threads for.
+    /// [`ErrorKind::Input`] for a seed that the graph does not have, too many, or bounds that do not cut
+    /// them; threads that the system refuses.
     pub fn start(
         loader: &Arc<Mutex<GpuLoader>>,
         epoch: u64,
@@ -183,11 +183,11 @@ impl<B> GpuEpoch<B> {
         }
     }
 
-    /// Begins the next batch, if another may be begun: its arrays are then given to
-    /// [`fill`](Self::fill). What the CPU samples is waited for, a moment, where no batch is begun.
+    /// Begins the next batch, whose arrays the caller then gives to [`fill`](Self::fill); `None` if no
+    /// other may be begun now. Where none is begun, waits a moment for a batch that the CPU samples.
     ///
     /// # Errors
-    /// Whatever the driver gives. The epoch is over then.
+    /// Any error of the driver. The epoch is over then.
     pub fn sample(&mut self) -> Result<Option<&GpuBatch>> {
         if self.failed || self.next >= self.work.batches() || self.begun.len() > self.ahead {
             return Ok(None);
@@ -209,7 +209,7 @@ impl<B> GpuEpoch<B> {
     /// `buffers` owns the memory that `to` names.
     ///
     /// # Errors
-    /// No batch was sampled, whatever the driver gives. The epoch is over then.
+    /// No batch was sampled, any error of the driver. The epoch is over then.
     pub fn fill(&mut self, buffers: B, to: &Outputs) -> Result<()> {
         let Some((batch, since)) = self.sampled.take() else {
             return Err(Error::new(ErrorKind::Input, "fill a batch").expected("a sampled one"));
@@ -221,11 +221,11 @@ impl<B> GpuEpoch<B> {
         Ok(())
     }
 
-    /// The batch that comes next, with all its rows in order with the stream; `Ok(None)` if these are
-    /// not read within `patience`, or there is none (see [`is_done`](Self::is_done)).
+    /// The next batch, with all its rows in order with the stream; `Ok(None)` if these are not read
+    /// within `patience`, or there is no further batch (see [`is_done`](Self::is_done)).
     ///
     /// # Errors
-    /// A row that cannot be read or is damaged, whatever the driver gives. The epoch is over then.
+    /// A row that cannot be read or is damaged, any error of the driver. The epoch is over then.
     pub fn poll(&mut self, patience: Duration) -> Result<Option<Filled<B>>> {
         let Some(first) = self.begun.front() else { return Ok(None) };
         let (since, ticket) = (Instant::now(), first.ticket);
@@ -243,7 +243,7 @@ impl<B> GpuEpoch<B> {
         self.failed || (self.begun.is_empty() && self.next >= self.work.batches())
     }
 
-    /// What was done so far.
+    /// Counts and times so far.
     pub fn stats(&self) -> GpuEpochStats {
         let mut stats = self.stats;
         stats.done = lock(&self.loader).done().since(&self.before);
@@ -255,7 +255,7 @@ impl<B> GpuEpoch<B> {
         stats
     }
 
-    /// Counts time that the caller waited for a batch.
+    /// Adds `time` to the caller's waits for batches.
     pub fn waited(&mut self, time: Duration) {
         self.stats.seconds_wait += time.as_secs_f64();
     }
@@ -281,7 +281,7 @@ impl<B> Drop for GpuEpoch<B> {
     }
 }
 
-/// One call at a time; a call that panicked left counts behind that the next one writes anew.
+/// Locks the loader; a call that panicked left counts behind that the next one writes anew.
 fn lock(loader: &Mutex<GpuLoader>) -> MutexGuard<'_, GpuLoader> {
     loader.lock().unwrap_or_else(PoisonError::into_inner)
 }

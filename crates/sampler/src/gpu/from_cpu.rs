@@ -23,7 +23,7 @@ use crate::residency::memory_plan::MemoryPlan;
 /// are sure to fit the device.
 const ROWS_SHARE: u64 = 4;
 
-/// What samples on the CPU for a loader on a GPU.
+/// A CPU loader that samples for a loader on a GPU.
 pub(super) struct CpuSampler {
     pub loader: Loader,
     plan: MemoryPlan,
@@ -31,8 +31,8 @@ pub(super) struct CpuSampler {
 }
 
 impl CpuSampler {
-    /// A sampler of the batches of `options` without features of nodes. `held_back` is memory that it
-    /// leaves to others.
+    /// A sampler of the batches of `options` without features of nodes. It leaves the memory `held_back`
+    /// to others.
     fn new(
         graph: &Arc<Graph>,
         options: &LoaderOptions,
@@ -48,23 +48,23 @@ impl CpuSampler {
         Ok(Self { loader, plan, in_flight_bytes })
     }
 
-    /// What its batches in flight take.
+    /// Reserves the memory of its batches in flight.
     pub fn reserve_batches(&self, graph: &Graph) -> Result<Reservation> {
         graph.memory().reserve(self.in_flight_bytes, "batches in flight")
     }
 
-    /// How many windows of the first `batches` of an epoch want each vertex.
+    /// For each vertex, the number of windows that want it, of the first `batches` of an epoch.
     pub fn uses(&self, inputs: Inputs<'_>, batches: usize) -> Result<Vec<u32>> {
         Ok(self.loader.presample(0, inputs, batches)?.rows.swap_remove(0).uses)
     }
 }
 
 impl GpuLoader {
-    /// A loader whose batches the CPU samples, for epochs over `inputs`, and the GPU gathers; neighbours
-    /// are placed in the host's memory as `plan` says. As [`new`](Self::new) otherwise.
+    /// A loader for epochs over `inputs`, whose batches the CPU samples and the GPU gathers; `plan`
+    /// places neighbours in host memory. Other parameters are those of [`new`](Self::new).
     ///
     /// # Errors
-    /// No GPU, what does not fit device and host memory; as [`Loader::planned`].
+    /// No GPU; too little device or host memory; those of [`Loader::planned`].
     pub fn of_cpus(
         graph: &Arc<Graph>,
         tiers: GpuTiers,
@@ -122,12 +122,12 @@ impl GpuLoader {
         Ok(loader)
     }
 
-    /// What the CPU's sampler keeps, where the CPU samples.
+    /// The memory plan of the CPU loader; `None` where kernels sample.
     pub fn kept_to_sample(&self) -> Option<&MemoryPlan> {
         self.cpu.as_ref().map(|cpu| &cpu.plan)
     }
 
-    /// The CPU's loader, where the CPU samples.
+    /// The CPU loader that samples this loader's batches; `None` where kernels sample them.
     pub fn sampled_by(&self) -> Option<&Loader> {
         self.cpu.as_ref().map(|cpu| &cpu.loader)
     }

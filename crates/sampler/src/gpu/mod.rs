@@ -1,12 +1,12 @@
-//! The loader's twin on a GPU: the same batches, bit for bit, made where they are trained on.
+//! A loader on a GPU: the same batches as the CPU's, bit for bit, made where models train on them.
 //!
 //! Neighbours lie in device memory if they fit half of it, else in pinned host memory that kernels
 //! read. Feature rows fill what is left of device memory, hottest first, then pinned host memory
 //! (Hyperion §III-B2: first what saves the most transactions over PCIe); the rest is read from
 //! storage, batch by batch. Presampling runs on the GPU itself.
 //!
-//! What kernels do not sample, the CPU's loader does ([`GpuLoader::of_cpus`]), and kernels gather the
-//! features of its batches from the same tiers.
+//! Batches that kernels cannot sample come from a loader on the CPU ([`GpuLoader::of_cpus`]); kernels
+//! gather their features from the same tiers.
 
 mod epoch;
 mod from_cpu;
@@ -40,34 +40,34 @@ pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
 pub use placed::{Done, GpuTiers, Outputs, Placed};
 pub use storage::StorageReads;
 
-/// Batches that are begun and not handed over, where rows are read from storage.
+/// The number of batches that are begun and not handed over, where rows are read from storage.
 const STORAGE_AHEAD: usize = 3;
 
-/// Makes batches on a GPU, one after the other, on a stream of its own that goes before others.
+/// A loader that makes batches on a GPU, one after the other, on a high-priority stream of its own.
 pub struct GpuLoader {
     stream: Stream,
     lists: Lists,
     sampler: Sampler,
-    /// What samples in place of `sampler`, which then selects what was sampled.
+    /// The CPU loader that samples in place of `sampler`; `None` where kernels sample.
     cpu: Option<CpuSampler>,
     rows: Option<RowTiers>,
     positions: Option<DeviceBuf<u32>>,
     placed: Placed,
     fanouts: Vec<u32>,
     vertices: usize,
-    /// Batches that shall be begun ahead.
+    /// The number of batches to begin ahead; `None` for the default.
     prefetch: Option<usize>,
     options: LoaderOptions,
-    /// The neighbours in pinned host memory.
+    /// The reservation for neighbours in pinned host memory.
     _held: Option<Reservation>,
 }
 
 impl GpuLoader {
-    /// A loader for epochs over `seeds`. `positions` has each vertex's place in the user's order,
-    /// where that is another; `presample` batches are sampled to see which rows are hot.
+    /// A loader for epochs over `seeds`. `positions` has each vertex's position in the user's order
+    /// (`None` if both orders agree); `presample` batches are sampled to find the rows that are hot.
     ///
     /// # Errors
-    /// No GPU, options that GPUs do not sample by yet, what does not fit device and host memory.
+    /// No GPU, options that kernels do not sample by, too little device or host memory.
     pub fn new(
         graph: &Arc<Graph>,
         tiers: GpuTiers,
@@ -151,7 +151,7 @@ impl GpuLoader {
         Ok(())
     }
 
-    /// Counts the bytes of rows, and `working` bytes of device memory beside them.
+    /// Counts the bytes that are placed: rows, and `working` bytes of device memory beside them.
     fn count_bytes(&mut self, working: u64) {
         let stride = self.rows.as_ref().map_or(0, |rows| u64::from(rows.rows.stride));
         let placed = &mut self.placed;
@@ -159,7 +159,7 @@ impl GpuLoader {
         placed.host_bytes = placed.host_rows * stride;
     }
 
-    /// All vertices, those that the first batches of an epoch want most first.
+    /// All vertices, by how many of the first batches of an epoch want them, most first.
     fn hottest(&mut self, inputs: Inputs<'_>, batches: usize, vertices: usize) -> Result<Vec<u32>> {
         let uses = match &self.cpu {
             Some(cpu) => cpu.uses(inputs, batches)?,
@@ -171,7 +171,7 @@ impl GpuLoader {
         Ok(order)
     }
 
-    /// How many of the first batches of an epoch want each vertex.
+    /// For each vertex, the number of an epoch's first `batches` batches that want it.
     fn uses(&mut self, inputs: Inputs<'_>, batches: usize, vertices: usize) -> Result<Vec<u32>> {
         let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
         self.stream.fill_bytes(&mut uses, 0)?;
@@ -183,7 +183,7 @@ impl GpuLoader {
         self.stream.download(&uses, vertices)
     }
 
-    /// Where neighbours and rows are.
+    /// Where neighbours and rows are, and how many bytes they take.
     pub fn placed(&self) -> &Placed {
         &self.placed
     }
@@ -193,7 +193,7 @@ impl GpuLoader {
         self.stream.handle()
     }
 
-    /// Values of a row of features; 0 without.
+    /// The number of values in a row of features; 0 without features.
     pub fn dim(&self) -> usize {
         self.rows.as_ref().map_or(0, |rows| rows.rows.dim as usize)
     }
@@ -209,7 +209,7 @@ impl GpuLoader {
         })
     }
 
-    /// Batches that are begun before the one before them is handed over.
+    /// The number of batches that are begun before the one before them is handed over.
     fn ahead(&self) -> usize {
         let usual = if self.placed.storage_rows > 0 { STORAGE_AHEAD } else { 1 };
         self.prefetch.filter(|&batches| batches > 0).unwrap_or(usual)
@@ -241,9 +241,9 @@ impl GpuLoader {
         Ok(selected)
     }
 
-    /// Writes what was sampled last, and its features, in order with the stream. Where rows must be
-    /// read from storage, gives the ticket to [`finish`](Self::finish) with: `to.x` is complete,
-    /// and may go, after that.
+    /// Writes the batch that was sampled last, and its features, in order with the stream. Returns a
+    /// ticket if rows must be read from storage: `to.x` is complete, and may be freed, once
+    /// [`finish`](Self::finish) returns true for it.
     fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
@@ -263,8 +263,8 @@ impl GpuLoader {
         Ok(ticket)
     }
 
-    /// Goes on with the rows that are read; whether the batch of `ticket` has all of its own, in
-    /// order with the stream. Waits for `patience` at most.
+    /// Copies rows that have been read to their batches; returns whether the batch of `ticket` has all
+    /// its rows, in order with the stream. Waits for `patience` at most.
     fn finish(&mut self, ticket: u64, patience: Duration) -> Result<bool> {
         let Some(rows) = &mut self.rows else { return Ok(true) };
         rows.finish(&self.stream, ticket, patience)
@@ -276,7 +276,7 @@ impl GpuLoader {
         storage.into_iter().for_each(|storage| storage.give_up(ticket));
     }
 
-    /// What was read from storage, and given to the GPU, so far.
+    /// Counts of reads from storage and of submissions to the GPU so far.
     fn done(&self) -> Done {
         let given = self.stream.device().submissions();
         let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
@@ -285,7 +285,7 @@ impl GpuLoader {
     }
 }
 
-/// Refuses what is not sampled on a GPU yet.
+/// Refuses options that kernels do not sample by.
 fn check(options: &LoaderOptions) -> Result<()> {
     options.check(1, 1)?;
     let sample = &options.sample[0];

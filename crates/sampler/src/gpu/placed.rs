@@ -1,4 +1,4 @@
-//! What a loader on a GPU may use, where it put things, where its batches go, what it did.
+//! A loader's share of a GPU, where it placed data, the arrays of its batches, and its counts.
 
 use serde::Serialize;
 use tiergraph_core::Result;
@@ -6,22 +6,22 @@ use tiergraph_gpu::{Device, DevicePtr, Stream};
 
 use super::StorageReads;
 
-/// Which GPU, and how much of it a loader may use.
+/// The GPU, and how much of it a loader may use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GpuTiers {
-    /// Which GPU.
+    /// The index of the GPU, from 0.
     pub ordinal: usize,
-    /// Bytes of device memory; half of what is free if not set, because training needs the rest.
+    /// Bytes of device memory; by default, half of what is free, because training needs the rest.
     pub device_memory: Option<u64>,
-    /// The most multiprocessors that prepare batches; all if not set.
+    /// The most multiprocessors that prepare batches; `None` for all.
     pub multiprocessors: Option<u32>,
-    /// Batches that are begun before the one before them is handed over; if not set, 1, or 3 where
-    /// rows are read from storage.
+    /// The number of batches that are begun before the one before them is handed over; by default 1, or
+    /// 3 where rows are read from storage.
     pub prefetch: Option<usize>,
 }
 
 impl GpuTiers {
-    /// A stream on no more multiprocessors than these; or on all, and why, where it cannot be.
+    /// A stream on so many multiprocessors; or on all, and the reason, where it cannot be restricted.
     pub(super) fn stream(&self, device: &Device) -> Result<(Stream, Option<String>)> {
         let why = match self.multiprocessors {
             Some(most) if most < device.multiprocessors() => {
@@ -41,24 +41,24 @@ impl GpuTiers {
 pub struct Placed {
     /// Whether neighbours are in device memory; else they are in pinned host memory.
     pub neighbors_on_device: bool,
-    /// Rows in device memory.
+    /// The number of feature rows in device memory.
     pub device_rows: u64,
-    /// Rows in pinned host memory.
+    /// The number of feature rows in pinned host memory.
     pub host_rows: u64,
-    /// Rows that are read from storage.
+    /// The number of feature rows that are read from storage.
     pub storage_rows: u64,
-    /// Bytes of device memory.
+    /// Bytes of device memory that the loader takes.
     pub device_bytes: u64,
-    /// Bytes of pinned host memory.
+    /// Bytes of pinned host memory that the loader takes.
     pub host_bytes: u64,
-    /// Multiprocessors that batches are prepared on.
+    /// The number of multiprocessors that prepare batches.
     pub multiprocessors: u32,
-    /// Why those are all, where fewer were asked for.
+    /// Why all multiprocessors prepare batches, where fewer were asked for; else `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiprocessors_why: Option<String>,
 }
 
-/// The arrays in device memory that a batch is written to; each is as long as [`Sampled`] says.
+/// The arrays in device memory that a batch is written to; each is as long as [`Sampled`](tiergraph_gpu::kernels::Sampled) says.
 #[derive(Debug, Clone, Copy)]
 pub struct Outputs {
     /// Each node's position in the user's order.
@@ -71,20 +71,20 @@ pub struct Outputs {
     pub x: DevicePtr<f32>,
 }
 
-/// What a loader did so far.
+/// Counts of a loader's work so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Done {
-    /// What was read from storage.
+    /// Reads of feature rows from storage.
     #[serde(flatten)]
     pub reads: StorageReads,
-    /// Kernels, copies and fills that the GPU was given, beside PyTorch's own.
+    /// Kernels, copies and fills submitted to the GPU, beside PyTorch's own.
     pub submissions: u64,
-    /// How long the host took to give them.
+    /// Seconds that the host took to submit them.
     pub seconds_submit: f64,
 }
 
 impl Done {
-    /// What was done since there was `earlier`.
+    /// The counts since those of `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             reads: self.reads.since(&earlier.reads),

@@ -1,4 +1,4 @@
-//! Threads that read feature rows into buffers, page by page: rows on one page share its read.
+//! A thread pool that reads feature rows into buffers, page by page: rows on a page share its read.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,14 +12,14 @@ use tiergraph_mem::AlignedBuf;
 
 use crate::gathering::fragments::Fragments;
 
-/// Rows of one batch to read into one buffer.
+/// A job: rows of one batch to read into one buffer.
 pub(super) struct Job {
     pub ticket: u64,
     pub rows: Vec<MissingRow>,
     pub buffer: AlignedBuf,
 }
 
-/// A job that ended: its buffer has the rows, unless reading failed.
+/// The result of a job: its buffer has the rows, unless reading failed.
 pub(super) struct Ended {
     pub ticket: u64,
     pub rows: usize,
@@ -27,7 +27,7 @@ pub(super) struct Ended {
     pub read: Result<PagesRead>,
 }
 
-/// The threads. Dropping them ends what they read.
+/// A pool of threads that read rows. Dropping it stops their reads.
 pub(super) struct RowReaders {
     jobs: Option<Sender<Job>>,
     ended: Receiver<Ended>,
@@ -36,7 +36,7 @@ pub(super) struct RowReaders {
 }
 
 impl RowReaders {
-    /// `threads` readers of the features `name`, which write buffers of `layout`.
+    /// A pool of `threads` readers of the features `name`, which write buffers of `layout`.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
@@ -67,7 +67,7 @@ impl RowReaders {
         Ok(readers)
     }
 
-    /// Begins a job.
+    /// Queues a job.
     pub fn begin(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
             // The threads end when this sender does.
@@ -75,7 +75,7 @@ impl RowReaders {
         }
     }
 
-    /// A job that ended, within `patience`.
+    /// The next job that has ended; `None` if none does within `patience`.
     pub fn ended(&self, patience: Duration) -> Option<Ended> {
         self.ended.recv_timeout(patience).ok()
     }

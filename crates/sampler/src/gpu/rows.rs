@@ -1,4 +1,4 @@
-//! The rows of features, wherever they are: in device memory, in pinned host memory, on storage.
+//! Feature rows by tier: in device memory, in pinned host memory, or on storage.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use tiergraph_mem::Reservation;
 use super::storage::Storage;
 use super::tiers;
 
-/// Rows by tier, and what brings them to a batch.
+/// The tiers of feature rows, and the kernels that gather rows from them.
 pub(super) struct RowTiers {
     gather: Gather,
-    /// Those in device memory and in host memory.
+    /// The rows in device memory and in pinned host memory.
     pub rows: Rows,
-    /// How many are in host memory.
+    /// The number of rows in pinned host memory.
     pub host_rows: u64,
-    /// Those that are in no memory.
+    /// The reader of rows that are on storage; `None` if all are in memory.
     pub storage: Option<Storage>,
     _held: Reservation,
 }
 
 impl RowTiers {
-    /// The rows that come first in `order` in `left` bytes of device memory, the next in what host
-    /// memory the graph has left; the others stay on storage, where `threads` readers get them.
+    /// Places the first rows of `order` in `left` bytes of device memory and the next ones in the host
+    /// memory that the graph has left; the others stay on storage, and `threads` threads read them.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
@@ -56,7 +56,7 @@ impl RowTiers {
         Ok(Self { gather, rows, host_rows, storage, _held: held })
     }
 
-    /// Starts finding which rows of a sampler's last batch are in no memory.
+    /// Starts finding the rows of a sampler's last batch that are on storage.
     pub fn start_finding(&mut self, stream: &Stream, sampler: &Sampler) -> Result<()> {
         match &mut self.storage {
             Some(storage) => {
@@ -77,7 +77,7 @@ impl RowTiers {
         self.gather.gather(stream, &self.rows, n_id, nodes, x)
     }
 
-    /// As [`Storage::finish`].
+    /// Copies rows that were read to their batches; true once the batch of `ticket` has all its rows.
     pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
         let (gather, dim) = (&self.gather, self.rows.dim as usize);
         let Some(storage) = &mut self.storage else { return Ok(true) };

@@ -1,11 +1,11 @@
-//! Feature rows that stay on storage: read into pinned memory while other batches are trained on,
-//! and spread over their batch by a kernel.
+//! Feature rows that stay on storage: read into pinned memory while models train on other batches, and
+//! copied to the rows of their batch by a kernel.
 //!
 //! ```text
 //! missing rows of a batch ─ pieces of adjacent rows ─ readers ─ spread ─ free
 //! ```
 //! A piece is pinned memory for a few thousand rows. There is a fixed number of them, so memory is
-//! bounded however many rows are missing; whoever waits for a batch spreads what arrived for any.
+//! bounded however many rows are missing; a wait for one batch copies pieces that arrived for any.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -22,34 +22,34 @@ use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
 use super::readers::{Job, RowReaders};
 use crate::pipeline::stats::EpochStats;
 
-/// Pieces a reader: one that it fills, one that is ready to be, others that wait for somebody to
-/// spread them.
+/// Pieces for each reader: one that it fills, one that is ready to be filled, others that wait until a
+/// kernel has copied them.
 const PIECES: usize = 4;
 /// Bytes of the rows of a piece: larger ones mean fewer kernels, and reading that goes on for longer
-/// while nobody waits for a batch.
+/// while the caller waits for no batch.
 const PIECE_BYTES: RangeInclusive<u64> = 1 << 20..=8 << 20;
 /// The share of the host's memory that pieces may take beyond the least.
 const PIECES_SHARE: u64 = 4;
-/// What a reader's buffers take.
+/// Bytes of a reader's buffers.
 const READER_BYTES: u64 = 4 << 20;
 /// Parts that a file is cut into to bring adjacent rows together.
 const PARTS: usize = 1 << 14;
 
-/// What was read from storage so far.
+/// Counts of reads from storage so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct StorageReads {
-    /// Rows that were in no memory.
+    /// Rows that were not in device memory or host memory.
     pub missed_rows: u64,
-    /// Pages that were read for them, 4096 bytes each.
+    /// Pages of 4096 bytes that were read for them.
     pub distinct_pages: u64,
-    /// Reads: pages side by side share one.
+    /// Reads submitted: adjacent pages share one.
     pub reads: u64,
     /// Bytes that were read.
     pub bytes_ssd: u64,
 }
 
 impl StorageReads {
-    /// Adds what was read to sample.
+    /// Adds the reads that sampling on the CPU made.
     pub(super) fn add_sampled(&mut self, by_cpu: &EpochStats) {
         self.missed_rows += by_cpu.missed_rows;
         self.distinct_pages += by_cpu.distinct_pages;
@@ -57,7 +57,7 @@ impl StorageReads {
         self.bytes_ssd += by_cpu.bytes_ssd;
     }
 
-    /// What was read since there was `earlier`.
+    /// The counts since those of `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             missed_rows: self.missed_rows - earlier.missed_rows,
@@ -70,7 +70,7 @@ impl StorageReads {
 
 /// A batch whose rows are being read.
 struct Begun {
-    /// Pieces that are not spread yet.
+    /// The number of pieces that are not copied yet.
     left: usize,
     to: DeviceView<f32>,
 }
@@ -87,13 +87,13 @@ pub(super) struct Storage {
     begun: HashMap<u64, Begun>,
     tickets: u64,
     reads: StorageReads,
-    /// The rows of the last batch that are in no memory.
+    /// The rows of the last batch that are on storage.
     pub missing: MissingRows,
     _held: Reservation,
 }
 
 impl Storage {
-    /// Readers of the features `name`, for the batches of `sampler`.
+    /// A reader of the features `name`, for the batches of `sampler`.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
@@ -132,7 +132,7 @@ impl Storage {
         self.reads
     }
 
-    /// Begins to read the rows that were found; gives the batch's ticket.
+    /// Begins to read the rows that were found missing; returns the batch's ticket.
     pub fn begin(&mut self, stream: &Stream, to: DeviceView<f32>) -> Result<u64> {
         let missing = self.missing.get(stream)?;
         let features = self.graph.features().get(&self.name)?;
@@ -145,8 +145,8 @@ impl Storage {
         Ok(self.tickets)
     }
 
-    /// Goes on with reading and with what `spread` starts for each piece; whether the batch of `ticket` has all its rows. Waits
-    /// for a piece for as long as `patience` at most. Where a row cannot be read the batch is given up.
+    /// Goes on reading, and calls `spread` for each piece that was read; true once the batch of `ticket`
+    /// has all its rows. Waits for at most `patience`. A batch whose rows cannot all be read is dropped.
     pub fn finish(
         &mut self,
         stream: &Stream,
@@ -185,13 +185,13 @@ impl Storage {
         Ok(true)
     }
 
-    /// Forgets a batch that nobody waits for any more: its memory may be gone.
+    /// Drops a batch that is not waited for any more, and whose memory may be gone.
     pub fn give_up(&mut self, ticket: u64) {
         self.begun.remove(&ticket);
         self.waiting.retain(|(of, _)| *of != ticket);
     }
 
-    /// Hands pieces to the readers while there are free buffers.
+    /// Queues pieces for the readers while there are free buffers.
     fn send(&mut self) -> Result<()> {
         while !self.waiting.is_empty() {
             while let Some(first) = self.spreading.front() {

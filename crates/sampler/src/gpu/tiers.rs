@@ -1,4 +1,4 @@
-//! What goes into device memory and what into pinned host memory.
+//! Placement of neighbours and rows in device memory and in pinned host memory.
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::features::FeatureType;
@@ -12,12 +12,12 @@ use crate::residency::offsets::Offsets;
 use crate::residency::rows::RowStore;
 use crate::residency::topology::Topology;
 
-/// Bytes of rows that are read together on their way, if there is memory for them.
+/// Bytes of rows that are read together before they are placed, if there is memory for them.
 const PIECE_BYTES: u64 = 256 << 20;
-/// The share of host memory that is left for rows on their way.
+/// The share of host memory, one part in so many, that is left for rows being read.
 const PIECE_SHARE: u64 = 16;
 
-/// How many rows of host memory there is room for, beside those on their way to it.
+/// The number of rows that fit host memory, beside those being read.
 pub(super) fn host_rows(graph: &Graph, features: &Features) -> u64 {
     let (left, stride) = (graph.memory().budget().left(), features.row_bytes());
     let on_the_way = RowStore::bytes_of(1, graph.manifest().vertices, stride) + left / PIECE_SHARE;
@@ -31,8 +31,8 @@ pub(super) fn too_small(needed: u64, memory: u64) -> Error {
         .hint("use a larger `--device-memory`, smaller batches or fanouts, or `--device cpu`")
 }
 
-/// The neighbours in device memory if that takes at most half of `left` bytes, else in host memory,
-/// which is then reserved.
+/// Places the neighbours in device memory if they take at most half of `left` bytes, else in host
+/// memory; returns the reservation of the latter.
 pub(super) fn lists(
     graph: &Graph,
     stream: &Stream,
@@ -65,8 +65,8 @@ pub(super) fn row_type(dtype: FeatureType) -> RowType {
     }
 }
 
-/// The rows of the vertices `hot` in device memory, those of `warm` in host memory. The others are
-/// elsewhere.
+/// Places the rows of the vertices `hot` in device memory, and those of `warm` in host memory; the
+/// others stay on storage.
 pub(super) fn rows(
     graph: &Graph,
     stream: &Stream,

@@ -1,4 +1,4 @@
-//! How the seeds of an epoch are cut into batches, and which of the batches each rank has.
+//! The cut of an epoch's seeds into batches, and the batches that each rank has.
 //!
 //! Batches are numbered through the epoch, and ranks take them by stride: rank r of w has the
 //! batches r, r + w, r + 2 w …, so that a batch is the same whoever makes it. What is left after the
@@ -9,17 +9,17 @@ use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-/// One of several processes that share the batches of each epoch.
+/// A rank: one of several processes that share the batches of each epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rank {
-    /// Which one, from 0.
+    /// The number of this rank, from 0.
     pub rank: usize,
-    /// How many there are.
+    /// The number of ranks.
     pub ranks: usize,
 }
 
 impl Default for Rank {
-    /// The only one.
+    /// The only rank.
     fn default() -> Self {
         Self { rank: 0, ranks: 1 }
     }
@@ -29,7 +29,7 @@ impl Rank {
     /// Rank `rank` of `ranks`.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a rank that is not below `ranks`, and for none.
+    /// [`ErrorKind::Input`] for a rank that is not below `ranks`, and for `ranks` of 0.
     pub fn new(rank: usize, ranks: usize) -> Result<Self> {
         if rank >= ranks {
             return Err(Error::new(ErrorKind::Input, "load the batches of rank")
@@ -45,23 +45,23 @@ impl Rank {
     }
 }
 
-/// The batches of an epoch, as places in the order of its seeds.
+/// The cut of an epoch into batches, as ranges of places in the order of its seeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     batch_size: usize,
     rank: Rank,
-    /// Rounds in which every rank gets `batch_size` seeds.
+    /// The number of rounds in which every rank gets `batch_size` seeds.
     whole: usize,
-    /// Rounds after them, whose seeds are dealt out evenly.
+    /// The number of rounds after them, whose seeds are dealt out evenly.
     shared: usize,
-    /// Places that batches are cut from.
+    /// The number of places that batches are cut from.
     places: usize,
-    /// Where each batch of the rank begins, and the last one ends, where the caller has cut them.
+    /// Where each of the rank's batches begins, and the last ends; `None` if the caller cut none.
     bounds: Option<Vec<usize>>,
 }
 
 impl Cut {
-    /// The batches of `batch_size` of `seeds` seeds that `rank` has.
+    /// Cuts `seeds` seeds into batches of `batch_size`, of which `rank` has its share.
     pub fn new(seeds: usize, batch_size: usize, drop_last: bool, rank: Rank) -> Self {
         let round = batch_size.saturating_mul(rank.ranks);
         let (whole, rest) = (seeds / round, seeds % round);
@@ -94,13 +94,13 @@ impl Cut {
         Ok(Self { batch_size, rank, whole, shared, places, bounds: Some(bounds.to_vec()) })
     }
 
-    /// Batches that this rank has, as many as every other.
+    /// The number of batches that this rank has, as many as every other.
     pub fn batches(&self) -> usize {
         self.whole + self.shared
     }
 
-    /// Places that all ranks' batches are cut from. Where they are more than the seeds, place i has
-    /// the seed of place i modulo the number of seeds.
+    /// The number of places that all ranks' batches are cut from. Where they are more than the seeds,
+    /// place i has the seed of place i modulo the number of seeds.
     pub fn places(&self) -> usize {
         self.places
     }
@@ -110,7 +110,7 @@ impl Cut {
         self.rank.number(batch)
     }
 
-    /// The places of this rank's batch `batch`.
+    /// The range of places of this rank's batch `batch`.
     pub fn range(&self, batch: usize) -> Range<usize> {
         if let Some(bounds) = &self.bounds {
             return bounds[batch]..bounds[batch + 1];
@@ -127,7 +127,7 @@ impl Cut {
     }
 }
 
-/// For what cuts no seeds into batches of several sizes.
+/// The error of bounds that do not cut the seeds into batches.
 pub(crate) fn not_bounds() -> Error {
     Error::new(ErrorKind::Input, "load batches of several sizes")
         .expected("unshuffled seeds, and where each batch begins among them")

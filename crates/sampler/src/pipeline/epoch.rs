@@ -1,6 +1,6 @@
 //! One epoch: threads prepare windows of batches ahead, one caller takes the batches in order.
 //!
-//! What the threads do is in [`queue`](crate::pipeline::queue).
+//! What the threads do is in module `queue`.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -20,31 +20,31 @@ use crate::sampling::batch::MiniBatch;
 /// A batch that is ready to train on.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What was sampled.
+    /// The sampled nodes and edges.
     pub batch: MiniBatch,
-    /// The places of its seeds in the caller's list.
+    /// The indices of its seeds in the caller's list.
     pub input_id: Vec<u32>,
-    /// The features of its nodes, by node type.
+    /// The features of its nodes, by node type; `None` without any.
     pub x: Vec<Option<Matrix>>,
-    /// What is known about its edges, by edge type.
+    /// The values of its edges, by edge type.
     pub edges: Vec<EdgeValues>,
-    /// What of the graph's memory it holds.
+    /// The batch's reservation in the graph's memory budget.
     pub(crate) held: Arc<Reservation>,
 }
 
 impl Prepared {
-    /// What of the graph's memory the batch counts for, until the last clone is dropped.
+    /// The batch's reservation, which lasts until the last clone is dropped.
     pub fn held(&self) -> Arc<Reservation> {
         Arc::clone(&self.held)
     }
 
-    /// Takes the features of a node type, with the memory that they count for.
+    /// Takes the features of a node type out of the batch, with the memory that they count for.
     pub fn take_x(&mut self, node_type: usize) -> Option<Held> {
         let matrix = self.x[node_type].take()?;
         Some(Held::new(matrix, &self.held))
     }
 
-    /// Takes the features of an edge type, with the memory that they count for.
+    /// Takes the features of an edge type out of the batch, with the memory that they count for.
     pub fn take_edge_features(&mut self, edge_type: usize) -> Option<Held> {
         let matrix = self.edges[edge_type].features.take()?;
         Some(Held::new(matrix, &self.held))
@@ -80,7 +80,7 @@ impl Epoch {
         Ok(this)
     }
 
-    /// Batches of the rank's epoch.
+    /// The number of batches in the rank's epoch.
     pub fn len(&self) -> usize {
         self.queue.batches
     }
@@ -90,7 +90,7 @@ impl Epoch {
         self.queue.batches == 0
     }
 
-    /// What was done so far, by all threads.
+    /// Counts and times so far, of all threads.
     pub fn stats(&self) -> EpochStats {
         self.queue.lock().stats
     }
@@ -99,7 +99,7 @@ impl Epoch {
     /// there is none (see [`is_done`](Self::is_done)).
     ///
     /// # Errors
-    /// What preparing a batch met: reading, damage, memory, cancellation. The epoch is over then.
+    /// Errors of preparing a batch: reading, damage, memory, cancellation. The epoch is over then.
     pub fn poll(&mut self, limit: Duration) -> Result<Option<Prepared>> {
         let queue = &*self.queue;
         let since = Instant::now();
@@ -137,7 +137,7 @@ impl Epoch {
         taken
     }
 
-    /// Whether every batch was taken, or the caller was told of an error.
+    /// Whether every batch was taken, or the epoch failed and the caller was told.
     pub fn is_done(&self) -> bool {
         let state = self.queue.lock();
         state.taken == self.queue.batches || state.told

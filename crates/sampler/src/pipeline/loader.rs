@@ -21,7 +21,7 @@ use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 
-/// Prepares batches of one graph, with one type or several, epoch after epoch.
+/// A loader that prepares batches of one graph, with one type or several, epoch after epoch.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,8 +56,8 @@ use crate::sampling::batch::MiniBatch;
 pub struct Loader(pub(crate) Arc<Shared>);
 
 impl Loader {
-    /// A loader of a graph with one type, with these neighbours in memory, and these vertices' rows of
-    /// features.
+    /// A loader of a graph with one type, which keeps the neighbours that `keep` names and the feature
+    /// rows `rows` in memory.
     ///
     /// # Errors
     /// As [`of_types`](Self::of_types).
@@ -70,11 +70,11 @@ impl Loader {
         Self::of_types(graph, options, Residents::of_one(keep.clone(), rows))
     }
 
-    /// A loader of a graph with any types that keeps this in memory.
+    /// A loader of a graph with any types, which keeps `residents` in memory.
     ///
     /// # Errors
-    /// Options that make no batches of this graph, features that it does not have, what does not
-    /// fit its memory, and what reading gives.
+    /// Options that make no batches of this graph, features that it does not have, residents that do not
+    /// fit its memory, and errors of reading.
     pub fn of_types(
         types: impl Into<GraphTypes>,
         options: LoaderOptions,
@@ -110,23 +110,23 @@ impl Loader {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// How batches are made.
+    /// The loader's options.
     pub fn options(&self) -> &LoaderOptions {
         &self.0.options
     }
 
-    /// The neighbours, by edge type.
+    /// The neighbours that batches are sampled from, by edge type.
     pub fn topologies(&self) -> &[Topology] {
         &self.0.topologies
     }
 
-    /// Begins epoch `epoch` over `seeds` (nodes of the input type), from batch `first` on: 0, or where
-    /// a run that is resumed was.
+    /// Begins epoch `epoch` over `seeds` (nodes of the input type), at batch `first`: 0, or the batch at
+    /// which a run is resumed.
     ///
     /// # Errors
     /// [`ErrorKind::Input`](tiergraph_core::ErrorKind::Input) for a seed that the graph does not have,
     /// or too many, and for bounds of batches that do not cut the seeds or belong to a loader that
-    /// shuffles; what the system refuses threads for.
+    /// shuffles; threads that the system refuses.
     pub fn epoch<'a>(
         &self,
         epoch: u64,
@@ -137,10 +137,10 @@ impl Loader {
         Epoch::start(Arc::clone(&self.0), epoch, order, first)
     }
 
-    /// Counts what the batches of an epoch want, without their features: `batches` of them, or all.
+    /// Counts the pages and rows that the first `batches` of an epoch want, without reading features.
     ///
     /// # Errors
-    /// As [`Loader::epoch`], and what reading gives.
+    /// Those of [`Loader::epoch`], and errors of reading.
     pub fn presample<'a>(
         &self,
         epoch: u64,
@@ -154,7 +154,7 @@ impl Loader {
         Ok(hotness)
     }
 
-    /// No counts yet of what batches want, and the memory that they count for.
+    /// Empty counts of what batches want, with the reservation of their memory.
     pub(crate) fn no_counts(&self) -> Result<(Hotness, Reservation)> {
         let (types, topologies) = (&self.0.types, self.topologies());
         let nodes = types.vertices();
@@ -164,7 +164,7 @@ impl Loader {
         Ok((Hotness::new(topologies, &types.ends, &nodes), held))
     }
 
-    /// Samples the first `batches` of an epoch and shows them, a window at a time.
+    /// Samples the first `batches` of an epoch and calls `visit` with each window of them.
     pub(crate) fn for_each_window(
         &self,
         epoch: u64,

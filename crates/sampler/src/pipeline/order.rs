@@ -1,4 +1,4 @@
-//! The seeds of an epoch: in which order they come, and which of them each batch has.
+//! The seeds of an epoch: the order in which they come, and the seeds of each batch.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
@@ -11,14 +11,14 @@ use crate::sampling::philox::{EpochKey, Purpose};
 /// The seeds of an epoch, as the caller lists them.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
-    /// Vertices of the graph, nodes of the input type.
+    /// The seeds: vertices of the graph, or nodes of the input types.
     pub seeds: &'a [u32],
-    /// A time for each, where edges are sampled by time.
+    /// A time for each seed; `None` where edges are not sampled by time.
     pub times: Option<&'a [i64]>,
-    /// Who takes the batches.
+    /// The rank that takes the batches.
     pub rank: Rank,
-    /// Where each of the rank's batches begins among the seeds, and the last one ends; without, they
-    /// are cut by the batch size and by rank.
+    /// Where each of the rank's batches begins among the seeds, and the last ends; `None` to cut by
+    /// batch size and rank.
     pub bounds: Option<&'a [usize]>,
 }
 
@@ -29,7 +29,7 @@ impl<'a, T: AsRef<[u32]> + ?Sized> From<&'a T> for Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Those of the same rank with other seeds, if there are some, which have no times.
+    /// These inputs with `seeds` in place of the seeds, if given, which have no times.
     #[must_use]
     pub fn or(self, seeds: Option<&'a [u32]>, bounds: Option<&'a [usize]>) -> Self {
         seeds.map_or(self, |seeds| Self { seeds, times: None, rank: self.rank, bounds })
@@ -39,18 +39,18 @@ impl<'a> Inputs<'a> {
 /// The seeds of an epoch in its order.
 #[derive(Debug)]
 pub struct SeedOrder {
-    /// Places in the caller's list, where they are in another order or some come twice.
+    /// The index of each in the caller's list; `None` if the order is the same and none comes twice.
     places: Option<Vec<u32>>,
     /// The seeds, in order.
     seeds: Vec<u32>,
-    /// Their times, where they have some.
+    /// The times of the seeds; `None` if they have none.
     times: Option<Vec<i64>>,
-    /// Which of them each batch has.
+    /// The cut of the seeds into batches.
     cut: Cut,
 }
 
 impl SeedOrder {
-    /// The order of an epoch over seeds among so many vertices.
+    /// The order of an epoch over seeds that are numbers below `vertices`.
     pub(crate) fn new(
         options: &LoaderOptions,
         vertices: usize,
@@ -88,7 +88,7 @@ impl SeedOrder {
         Ok(Self { places: Some(places), seeds, times, cut })
     }
 
-    /// Batches that the rank has.
+    /// The number of batches that the rank has.
     pub(crate) fn batches(&self) -> usize {
         self.cut.batches()
     }

@@ -1,4 +1,4 @@
-//! How a thread makes the batches of a window: sample, reserve, gather.
+//! Preparing the batches of a window: sample, reserve, gather.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::pipeline::scratch::Scratch;
 use crate::pipeline::stats::EpochStats;
 use crate::sampling::batch::{MiniBatch, SampledEdges};
 
-/// Batches that were sampled, and what is known about the edges of each, by edge type.
+/// Sampled batches, with the values of each one's edges, by edge type.
 #[derive(Default)]
 struct Sampled {
     batches: Vec<MiniBatch>,
@@ -61,8 +61,8 @@ impl PrefetchQueue {
         Ok(())
     }
 
-    /// Reads features and values of sampled batches, and hands them over with what they hold of the
-    /// graph's memory. `stats` has what was not delivered yet.
+    /// Reads features and values of sampled batches, and delivers them with their reservations. `stats`
+    /// has the counts that were not delivered yet.
     fn gather_and_deliver(
         &self,
         scratch: &mut Scratch,
@@ -90,7 +90,7 @@ impl PrefetchQueue {
         Ok(())
     }
 
-    /// Reads what is known about the edges of batches, beside what was read of them to choose.
+    /// Reads the values of batches' edges that were not read to choose the edges.
     fn gather_edges(
         &self,
         scratch: &mut Scratch,

@@ -19,10 +19,10 @@ use crate::pipeline::scratch::Scratch;
 use crate::pipeline::shared::Shared;
 use crate::pipeline::stats::EpochStats;
 
-/// How long a wait lasts before it looks whether the run was cancelled or memory is free.
+/// The longest wait between looks at whether the run was cancelled or memory is free.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How far the workers and the caller are.
+/// The state of an epoch's queue: how far the workers and the caller are.
 #[derive(Debug, Default)]
 pub(crate) struct QueueState {
     /// The next batch to be claimed.
@@ -31,7 +31,7 @@ pub(crate) struct QueueState {
     pub(crate) reserving: usize,
     /// The next batch to be taken.
     pub(crate) taken: usize,
-    /// Whether the caller waits for it.
+    /// Whether the caller waits for that batch.
     pub(crate) waiting: bool,
     pub(crate) ready: BTreeMap<usize, Prepared>,
     pub(crate) failure: Option<Error>,
@@ -51,11 +51,11 @@ pub(crate) struct PrefetchQueue {
     pub(crate) state: Mutex<QueueState>,
     /// Signals that the state changed.
     pub(crate) changed: Condvar,
-    /// Ends the workers' reads.
+    /// The flag that stops the workers' reads.
     pub(crate) halt: Cancel,
 }
 
-/// Tells the caller if the worker that holds it panics.
+/// A guard that fails the epoch if the worker that holds it panics.
 struct PanicGuard<'a>(&'a PrefetchQueue);
 
 impl Drop for PanicGuard<'_> {
@@ -89,7 +89,7 @@ impl PrefetchQueue {
         self.changed.notify_all();
     }
 
-    /// What a worker does: windows, until there are no more.
+    /// Runs a worker: prepares windows until none is left.
     pub(crate) fn work(&self) {
         let _watch = PanicGuard(self);
         let done = self.shared.take_scratch().and_then(|mut scratch| {
@@ -129,12 +129,12 @@ impl PrefetchQueue {
         }
     }
 
-    /// Batches of a window: one where nothing is read, so that few batches occupy all threads.
+    /// The number of batches in a window: 1 where nothing is read, so that few occupy all threads.
     fn window(&self) -> usize {
         if self.shared.reads() { self.shared.options.window } else { 1 }
     }
 
-    /// Hands over what is ready.
+    /// Puts batches that are ready into the queue.
     pub(crate) fn deliver(&self, ready: Vec<(usize, Prepared)>, stats: &EpochStats) {
         let mut state = self.lock();
         state.ready.extend(ready);
@@ -163,8 +163,8 @@ impl PrefetchQueue {
     }
 
     /// Reserves the memory of batch `number` of the window from `first` on. While there is too little,
-    /// waits for the caller to drop batches, unless it waits for this very window: then nobody would
-    /// ever make room. A batch that `may_wait` is then left for when the first ones were handed over.
+    /// waits for the caller to drop batches, unless it waits for this very window: then there would
+    /// never be room. A batch that `may_wait` is then left for when the first ones were handed over.
     fn reserve_one(
         &self,
         first: usize,

@@ -1,4 +1,4 @@
-//! In which order rows of features should lie, so that the rows of a page are wanted together.
+//! Orders of feature rows that put rows which batches want together on one page.
 //!
 //! A page is read for any of its rows, so it should hold rows that are equally hot, or that the same
 //! batches want. Hotness is counted by presampling, as [`Hotness`] is. Who wants a row is told by its
@@ -23,18 +23,18 @@ use crate::pipeline::order::Inputs;
 use crate::residency::hotness::Hotness;
 use crate::sampling::batch::MiniBatch;
 
-/// Windows that every order is tried on at most.
+/// The most windows that an order is tried on.
 const TRIAL_WINDOWS: usize = 16;
 /// The hottest part of rows, one in so many, is taken to be in memory when orders are tried.
 const KEPT_SHARE: usize = 10;
 /// Rows that one window in so many wants are sorted by hotness in [`SortBy::Tail`].
 const WARM: u32 = 10;
 
-/// What rows are sorted by; all begin with the hottest rows.
+/// The keys by which rows are sorted; all begin with the hottest rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SortBy {
-    /// The windows that wanted them.
+    /// The number of windows that wanted them.
     Counts,
     /// Classes of hotness, each half as hot as the one before; in a class, signatures.
     Classes,
@@ -57,29 +57,29 @@ impl SortBy {
     }
 }
 
-/// An order of rows, and why it is this one.
+/// An order of rows, and the counts by which it was chosen.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReorderedRows {
     /// The row of each vertex.
     #[serde(skip)]
     pub rows: Vec<u32>,
-    /// What rows are sorted by.
+    /// The keys by which rows are sorted.
     pub by: SortBy,
-    /// Windows that were counted.
+    /// The number of windows that were counted.
     pub windows: u32,
-    /// Rows that some of them wanted.
+    /// The number of rows that some of them wanted.
     pub wanted_rows: usize,
-    /// For every order, the pages that the windows of the trial read.
+    /// For every order that was tried, the number of pages that the trial's windows read.
     pub trials: Vec<(SortBy, u64)>,
-    /// The rows that these windows missed: the pages of one read a row.
+    /// The number of rows that these windows missed: pages, if each row were read by itself.
     pub trial_rows: u64,
 }
 
-/// What presampling found out about every row.
+/// Counts and signatures of every row, from presampling.
 struct RowCounts {
     hotness: Hotness,
     windows: u32,
-    /// Under two hashes, the least seed that led to each row.
+    /// For each of two hashes, the least hash of a seed that led to each row.
     signatures: [Vec<u32>; 2],
     labels: Vec<u32>,
 }
@@ -106,7 +106,7 @@ impl RowCounts {
         }
     }
 
-    /// The row of each vertex. Rows that nobody wanted come last, in the graph's order.
+    /// The row of each vertex. Rows that no batch wanted come last, in the graph's order.
     fn rows(&self, by: SortBy) -> Vec<u32> {
         let counts = &self.hotness.rows[0].uses;
         let [first, second] = &self.signatures;
@@ -125,14 +125,14 @@ impl RowCounts {
     }
 }
 
-/// The row of each vertex by descending `degrees`.
+/// The row of each vertex, in the order of descending `degrees`.
 pub fn by_degree(degrees: &[u32]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..degrees.len() as u32).collect();
     order.sort_unstable_by_key(|&vertex| (Reverse(degrees[vertex as usize]), vertex));
     rows_of(&order)
 }
 
-/// Where each vertex is in `order`.
+/// The place of each vertex in `order`.
 fn rows_of(order: &[u32]) -> Vec<u32> {
     let mut rows = vec![0; order.len()];
     order.iter().zip(0..).for_each(|(&vertex, row)| rows[vertex as usize] = row);

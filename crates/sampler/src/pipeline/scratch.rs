@@ -1,4 +1,4 @@
-//! What one worker of a loader has for itself.
+//! Scratch: the sampler and the page reader that one worker of a loader has for itself.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use tiergraph_mem::Reservation;
 
 use crate::sampling::sampler::Sampler;
 
-/// What one worker has for itself, from epoch to epoch.
+/// The scratch of one worker, used from epoch to epoch.
 pub struct Scratch {
     pub(crate) sampler: Sampler,
     pub(crate) reader: PageReader,
@@ -24,7 +24,7 @@ impl Scratch {
         self.held.iter().map(Reservation::bytes).sum()
     }
 
-    /// Reserves what tables of `table_bytes` and pages that are kept for a window have grown by.
+    /// Reserves the memory by which tables (of `table_bytes`) and kept pages have grown.
     pub(crate) fn reserve_growth(
         &mut self,
         graph: &Graph,
@@ -41,13 +41,13 @@ impl Scratch {
     }
 }
 
-/// The scratch that no worker has.
+/// A pool of the scratch that no worker uses.
 #[derive(Default)]
 pub(crate) struct ScratchPool(Mutex<Vec<Scratch>>);
 
 impl ScratchPool {
-    /// Makes scratch for so many threads. What is wrong with the options, or does not fit, is said now
-    /// and not by a worker; what does not fit, of all threads together.
+    /// Makes scratch for `threads` threads, so that bad options and lack of memory are errors now and
+    /// not in a worker; lack of memory is told for all threads together.
     pub(crate) fn fill(
         &self,
         graph: &Graph,
@@ -63,12 +63,12 @@ impl ScratchPool {
         (0..others).try_for_each(|_| make().map(|scratch| self.give(scratch)))
     }
 
-    /// Used scratch, if there are any.
+    /// Takes used scratch; `None` if there is none.
     pub(crate) fn take(&self) -> Option<Scratch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps a worker's scratch for the next epoch.
+    /// Gives a worker's scratch back for the next epoch.
     pub(crate) fn give(&self, mut scratch: Scratch) {
         // An epoch that was left early has stopped its reader for good.
         scratch.reader.stop_by(Cancel::default());

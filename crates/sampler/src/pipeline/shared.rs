@@ -1,4 +1,4 @@
-//! What all epochs and workers of a loader share.
+//! The state that all epochs and workers of a loader share.
 
 use std::ops::Range;
 
@@ -19,17 +19,17 @@ use crate::sampling::philox::EpochKey;
 use crate::sampling::sampler::{SampledTypes, Sampler};
 use crate::sampling::window::{SampleReads, WindowSource};
 
-/// What workers share.
+/// The shared state of a loader: its graphs, neighbours, rows, options and scratch.
 pub(crate) struct Shared {
     pub(crate) types: GraphTypes,
     /// The neighbours, by edge type.
     pub(crate) topologies: Vec<Topology>,
     /// The rows in memory of each node type whose features batches come with.
     pub(crate) rows: Vec<Option<RowStore>>,
-    /// No rows, for each edge type whose features batches come with: all of them are read.
+    /// An empty store for each edge type whose features batches come with: all its rows are read.
     pub(crate) edge_rows: Vec<Option<RowStore>>,
     pub(crate) options: LoaderOptions,
-    /// How many bytes batches take.
+    /// The sizes of batches in bytes.
     pub(crate) sizes: Sizes,
     pub(crate) scratch: ScratchPool,
 }
@@ -67,7 +67,7 @@ impl Shared {
         SeedOrder::new(&self.options, vertices, epoch, inputs)
     }
 
-    /// Refuses seeds without times where edges have some, and the other way round.
+    /// Refuses seeds without times where edges are sampled by time, and times where they are not.
     fn check_times(&self, seeds: usize, times: Option<&[i64]>) -> Result<()> {
         let error = || Error::new(ErrorKind::Input, "sample by time");
         match (self.options.timed(), times) {
@@ -83,7 +83,7 @@ impl Shared {
         }
     }
 
-    /// Samples the batches `window` into as many of `batches`.
+    /// Samples the batches numbered `window` into `batches`, which becomes as long.
     pub(crate) fn sample(
         &self,
         scratch: &mut Scratch,
@@ -106,8 +106,8 @@ impl Shared {
         Ok(reads)
     }
 
-    /// Bytes of pages that a window keeps at most, of neighbours and of what they are chosen by, of
-    /// choosing from the longest list, and of batches that have no memory of their own yet.
+    /// The most bytes that a window holds: of kept pages (of neighbours, weights and times), of the
+    /// longest list's choice, and of batches that have no memory of their own yet.
     fn retained_bytes(&self) -> u64 {
         let retain_bytes = self.options.retain_bytes as u64;
         let resident = self.topologies.iter().all(Topology::is_resident);
@@ -118,7 +118,7 @@ impl Shared {
             + self.options.per_thread.scratch_bytes
     }
 
-    /// A worker's scratch: used, or new.
+    /// Scratch for a worker: used scratch, or new.
     pub(crate) fn take_scratch(&self) -> Result<Scratch> {
         self.scratch.take().map_or_else(|| self.new_scratch(), Ok)
     }

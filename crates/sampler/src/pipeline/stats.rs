@@ -1,11 +1,11 @@
-//! What an epoch did: bytes by tier, and where the time went.
+//! Counts and times of an epoch: bytes by tier, and seconds by stage.
 
 use serde::Serialize;
 
 use crate::gathering::gather::GatherReads;
 use crate::sampling::window::SampleReads;
 
-/// What an epoch did so far.
+/// Counts and times of an epoch so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct EpochStats {
     /// Batches that were taken.
@@ -23,7 +23,7 @@ pub struct EpochStats {
     pub distinct_pages: u64,
     /// Pages that were read again in the same window, because too many were wanted to keep them.
     pub repeated_pages: u64,
-    /// Reads: pages side by side share one.
+    /// Reads submitted: adjacent pages share one.
     pub reads: u64,
     /// Rows of features that were not in memory: what one read a row would have read.
     pub missed_rows: u64,
@@ -40,7 +40,7 @@ pub struct EpochStats {
 }
 
 impl EpochStats {
-    /// What sampling a window read in so many seconds.
+    /// The counts of sampling a window, which took `seconds`.
     pub(crate) fn sampled(reads: &SampleReads, seconds: f64) -> Self {
         Self {
             bytes_ssd: reads.read.bytes + reads.values.bytes,
@@ -55,7 +55,7 @@ impl EpochStats {
         }
     }
 
-    /// What gathering the rows of batches read in so many seconds.
+    /// The counts of gathering the rows of batches, which took `seconds`.
     pub(crate) fn gathered(reads: &GatherReads, seconds: f64) -> Self {
         Self {
             bytes_ssd: reads.read.bytes,

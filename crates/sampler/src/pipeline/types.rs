@@ -1,7 +1,7 @@
-//! The types of nodes and edges that batches are of.
+//! The node types and edge types of batches.
 //!
-//! A heterogeneous graph has a graph a node type and a graph an edge type; an ordinary graph is one
-//! node type and one edge type, which are itself. So everything that makes batches is written once.
+//! A heterogeneous graph has a graph for each node type and for each edge type; an ordinary graph is its
+//! own only node type and edge type. So all that makes batches is written once.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::options::LoaderOptions;
 use crate::residency::neighbors::{NeighborFile, Residency};
 use crate::residency::topology::{Sides, Topology};
 
-/// The node types that an edge type's edges lead from and to, by their places.
+/// The ends of an edge type. The fields are indices of node types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// The type of the neighbours that are sampled.
+    /// The node type of the neighbours that are sampled.
     pub source: usize,
-    /// The type of the nodes that are expanded.
+    /// The node type of the nodes that are expanded.
     pub destination: usize,
 }
 
@@ -55,29 +55,29 @@ impl From<&HeteroGraph> for GraphTypes {
 }
 
 impl GraphTypes {
-    /// A graph of them, for what all have in common: the budget, the engines, the cancellation.
+    /// Any one of the graphs, for what all share: the budget, the engines, the cancellation flag.
     pub(crate) fn any(&self) -> &Arc<Graph> {
         &self.nodes[0]
     }
 
-    /// Nodes of each type.
+    /// The number of nodes of each type.
     pub(crate) fn vertices(&self) -> Vec<usize> {
         self.nodes.iter().map(|graph| graph.vertices()).collect()
     }
 
-    /// The files of the neighbours of each edge type.
+    /// The sizes of the neighbour files of each edge type.
     pub(crate) fn neighbors(&self, direction: Direction) -> Vec<NeighborFile> {
         self.edges.iter().map(|graph| NeighborFile::of(graph, direction)).collect()
     }
 
-    /// The features of each node type that batches come with.
+    /// The features of each node type that batches come with; `None` for none.
     pub(crate) fn features(&self, options: &LoaderOptions) -> Result<Vec<Option<&Features>>> {
         let nodes = self.nodes.iter().zip(&options.features);
         let of = nodes.map(|(graph, name)| Some(graph.features().get(name.as_ref()?)));
         of.map(Option::transpose).collect()
     }
 
-    /// The features of each edge type that batches come with.
+    /// The features of each edge type that batches come with; `None` for none.
     pub(crate) fn edge_features(&self, options: &LoaderOptions) -> Result<Vec<Option<&Features>>> {
         let edges = self.edges.iter().zip(&options.sample);
         let of = edges

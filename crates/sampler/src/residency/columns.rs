@@ -1,7 +1,7 @@
-//! What arcs have beside whom they lead to: weights, times, and the edges that they are of.
+//! Columns of arcs: weights, times, and the numbers of the edges that arcs come from.
 //!
 //! A column is in memory whole, or its pages are read when they are wanted: for the arcs of the
-//! vertices that are expanded where arcs are chosen by it ([`stored`](crate::sampling::paged)), else for
+//! vertices that are expanded where arcs are chosen by it (module `paged`), else for
 //! those that were chosen ([`edges`](crate::gathering::edges)).
 
 use bytemuck::Pod;
@@ -35,29 +35,29 @@ impl<T: Pod> Column<T> {
         Ok(column)
     }
 
-    /// The values by the arcs' numbers, if they are in memory.
+    /// The values by arc number; `None` if they are on storage.
     #[inline]
     pub fn resident(&self) -> Option<&[T]> {
         self.values.as_ref().map(|(values, _)| &values[..])
     }
 
-    /// The values on storage.
+    /// The column's file on storage.
     pub fn stored(&self) -> &ArcColumn {
         &self.stored
     }
 
-    /// What must be read of it: nothing where it is in memory.
+    /// The column to read; `None` where it is in memory.
     fn read(&self) -> Option<&ArcColumn> {
         self.values.is_none().then_some(&self.stored)
     }
 }
 
-/// The user's edges, by the arcs' numbers: 4 bytes each, or 8 where there are 2³² edges.
+/// The user's edge numbers, by arc number: 4 bytes each, or 8 where there are 2³² edges.
 #[derive(Debug)]
 pub struct Numbers(Column<u8>);
 
 impl Numbers {
-    /// Those of `arcs`, if they are in memory.
+    /// The edge numbers of `arcs`; `None` if they are on storage.
     pub(crate) fn resident(&self, arcs: &[u64]) -> Option<Vec<u64>> {
         let (all, width) = (self.0.resident()?, self.0.stored.width());
         let number = |&arc: &u64| number_at(all, arc as usize * width, width);
@@ -65,7 +65,7 @@ impl Numbers {
     }
 }
 
-/// The number that `width` (4 or 8) bytes from `at` on are.
+/// Decodes the number in the `width` (4 or 8) bytes from `at` on.
 #[inline]
 pub(crate) fn number_at(bytes: &[u8], at: usize, width: usize) -> u64 {
     let mut word = [0; 8];
@@ -76,16 +76,16 @@ pub(crate) fn number_at(bytes: &[u8], at: usize, width: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Columns of values by the arcs' numbers.
+/// The columns of one edge type, by arc number.
 #[derive(Debug, Default)]
 pub struct Columns {
-    /// Weights that arcs are chosen by.
+    /// Weights by which arcs are chosen; `None` to choose evenly.
     pub weights: Option<Column<f32>>,
-    /// Times that bound which arcs may be chosen.
+    /// Times that bound the arcs that may be chosen; `None` without bounds.
     pub times: Option<Column<i64>>,
-    /// Which of the arcs that may be chosen are.
+    /// The rule by which arcs are chosen of those that may be.
     pub strategy: Strategy,
-    /// The user's edges.
+    /// The user's edge numbers; `None` where they are not stored.
     pub numbers: Option<Numbers>,
 }
 
@@ -134,12 +134,12 @@ impl Columns {
         self.weights.is_some() || self.times.is_some()
     }
 
-    /// What arcs are chosen by: weights, times.
+    /// The columns by which arcs are chosen: weights, times.
     pub(crate) fn chosen_by(&self) -> [Option<&ArcColumn>; 2] {
         [self.weights.as_ref().map(Column::stored), self.times.as_ref().map(Column::stored)]
     }
 
-    /// What must be read to choose arcs: weights, times.
+    /// The columns that must be read to choose arcs: weights, times.
     pub(crate) fn read_to_choose(&self) -> [Option<&ArcColumn>; 2] {
         let weights = self.weights.as_ref().and_then(Column::read);
         let times = self.times.as_ref().and_then(Column::read);
@@ -151,7 +151,7 @@ impl Columns {
         self.read_to_choose().iter().all(Option::is_none)
     }
 
-    /// What must be read of the numbers of edges that were chosen.
+    /// The edge numbers that must be read for chosen arcs; `None` where they are in memory.
     pub(crate) fn read_numbers(&self) -> Option<&ArcColumn> {
         self.numbers.as_ref().and_then(|numbers| numbers.0.read())
     }
@@ -164,7 +164,7 @@ impl Columns {
     }
 }
 
-/// The error of weights that nothing can be drawn by.
+/// The error of weights below 0, which nothing can be drawn by.
 pub(crate) fn negative(name: &str, weight: f32) -> Error {
     Error::new(ErrorKind::Input, "sample by the weights")
         .object(name)
@@ -172,7 +172,7 @@ pub(crate) fn negative(name: &str, weight: f32) -> Error {
         .got(weight)
 }
 
-/// Pages of a column that a step has at most.
+/// The most pages of a column that a step has.
 pub(crate) const STEP_PAGES: u64 = 256;
 
 /// Bytes of the steps that are in memory at once where these columns are read and no vertex has

@@ -12,17 +12,17 @@ use crate::residency::offsets::Offsets;
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::sampler::SampledTypes;
 
-/// How many nodes and edges a batch has.
+/// The numbers of nodes and edges of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// By node type.
+    /// The number of nodes, by node type.
     pub(crate) nodes: Vec<u64>,
-    /// By edge type.
+    /// The number of edges, by edge type.
     pub(crate) edges: Vec<u64>,
 }
 
 impl Extent {
-    /// Those of a batch.
+    /// The extent of `batch`.
     pub(crate) fn of(batch: &MiniBatch) -> Self {
         Self {
             nodes: batch.nodes.iter().map(|nodes| nodes.n_id.len() as u64).collect(),
@@ -30,12 +30,12 @@ impl Extent {
         }
     }
 
-    /// Nodes of all types.
+    /// The number of nodes of all types.
     pub(crate) fn all_nodes(&self) -> u64 {
         self.nodes.iter().fold(0, |sum, &nodes| sum.saturating_add(nodes))
     }
 
-    /// Edges of all types.
+    /// The number of edges of all types.
     pub(crate) fn all_edges(&self) -> u64 {
         self.edges.iter().fold(0, |sum, &edges| sum.saturating_add(edges))
     }
@@ -118,7 +118,7 @@ impl Extent {
         Self { nodes, edges }
     }
 
-    /// The smaller of both counts, type by type.
+    /// The smaller of both extents, type by type.
     pub(crate) fn min(&self, other: &Self) -> Self {
         let least = |a: &[u64], b: &[u64]| -> Vec<u64> {
             let others = b.iter().copied().chain(std::iter::repeat(0));
@@ -128,7 +128,7 @@ impl Extent {
     }
 }
 
-/// How many vertices have each degree, the largest first.
+/// The number of vertices with each degree, the largest first.
 #[derive(Clone)]
 struct Degrees(Vec<(u64, u64)>);
 
@@ -149,7 +149,7 @@ impl Degrees {
         Self(others.into_iter().rev().chain(listed).collect())
     }
 
-    /// Arcs of the `vertices` of the largest degrees, of each at most `most`.
+    /// The number of arcs of the `vertices` with the largest degrees, of each at most `most`.
     fn largest(&self, vertices: u64, most: u64) -> u64 {
         let (mut left, mut arcs) = (vertices, 0u64);
         for &(degree, count) in &self.0 {
@@ -161,25 +161,25 @@ impl Degrees {
     }
 }
 
-/// What batches that were counted had.
+/// Counts of batches that were sampled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
-    /// By node type.
+    /// The counts of nodes, by node type.
     nodes: Vec<Spread>,
-    /// By edge type.
+    /// The counts of edges, by edge type.
     edges: Vec<Spread>,
     batches: usize,
-    /// Nodes of the largest.
+    /// The number of nodes of the batch with the most.
     most_nodes: u64,
-    /// Bytes of the largest.
+    /// Bytes of the largest batch.
     pub(crate) bytes: u64,
-    /// Nodes of the one with the most, hop by hop: its seeds first.
+    /// The number of nodes of that batch, hop by hop: its seeds first.
     pub(crate) hop_nodes: Vec<usize>,
-    /// Edges of the one with the most nodes, hop by hop.
+    /// The number of edges of the batch with the most nodes, hop by hop.
     pub(crate) hop_edges: Vec<usize>,
 }
 
-/// How many counts there were, their sum and the largest.
+/// A spread of counts: how many there were, their sum and the largest.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread {
     counts: u64,

@@ -1,4 +1,4 @@
-//! How often pages and rows are wanted, and what of them a tier should keep.
+//! Hotness: how often pages and rows are wanted, and the choice of those that a tier keeps.
 //!
 //! Presampling (Hyperion, §III-B; GNNLab before it): an epoch's batches are sampled without being
 //! trained on, and what they want is counted. A static set chosen by these counts reaches nearly
@@ -16,10 +16,10 @@ use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::window::pages_of;
 
-/// How often items of one kind and type were wanted.
+/// Counts of how often each page, or each row, of one type was wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Windows that wanted each item.
+    /// For each item, the number of windows that wanted it.
     pub uses: Vec<u32>,
     /// The last window that each item was counted in.
     seen: Vec<u32>,
@@ -37,19 +37,19 @@ impl Counts {
     }
 }
 
-/// Counts of what batches wanted.
+/// Counts of the pages and rows that batches wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hotness {
-    /// Pages of neighbours, by edge type.
+    /// Counts of pages of neighbours, by edge type.
     pub pages: Vec<Counts>,
-    /// Rows of features, by node type.
+    /// Counts of rows of features, by node type.
     pub rows: Vec<Counts>,
     ends: Vec<Ends>,
     windows: u32,
 }
 
 impl Hotness {
-    /// No counts yet, of types with so many nodes.
+    /// Empty counts, for types with so many nodes.
     pub fn new(topologies: &[Topology], ends: &[Ends], nodes: &[usize]) -> Self {
         let pages = topologies.iter().map(|topology| Counts::new(topology.map().pages() as usize));
         Self {
@@ -60,18 +60,18 @@ impl Hotness {
         }
     }
 
-    /// No counts yet, of a graph with one type.
+    /// Empty counts, for a graph with one type.
     pub fn of_one(topology: &Topology) -> Self {
         let nodes = topology.offsets().vertices();
         Self::new(std::slice::from_ref(topology), &[Ends::SAME], &[nodes])
     }
 
-    /// Bytes in memory for so many pages and vertices.
+    /// Bytes that counts of `pages` pages and `vertices` rows take.
     pub fn bytes_of(pages: u64, vertices: u64) -> u64 {
         8 * (pages + vertices)
     }
 
-    /// Counts what the batches of one window wanted.
+    /// Counts the pages and rows that the batches of one window want.
     pub fn record(&mut self, topologies: &[Topology], batches: &[MiniBatch]) {
         self.windows += 1;
         for batch in batches {
@@ -93,8 +93,8 @@ impl Hotness {
         }
     }
 
-    /// What host memory of `capacity` bytes should keep of the neighbours' pages of all types, and of
-    /// rows of `row_bytes` by node type (0 without features).
+    /// Chooses what host memory of `capacity` bytes keeps: pages of neighbours of all types, and rows of
+    /// `row_bytes` by node type (0 without features).
     ///
     /// The bytes are those of pages and rows; what finds them takes two bits each beside them.
     pub fn place(&self, how: &Plan, row_bytes: &[usize], capacity: u64) -> Residents {
@@ -108,7 +108,7 @@ impl Hotness {
     }
 }
 
-/// The items of one kind and of several types in one order of chunks.
+/// The items of one kind (pages or rows) of all types, in one order of chunks.
 struct Candidates {
     /// The items of each type in order of hotness.
     orders: Vec<Vec<u32>>,
@@ -139,7 +139,7 @@ impl Candidates {
         Self { orders, types, chunks }
     }
 
-    /// The items of these chunks by type.
+    /// The items of the chunks at `places`, by type.
     fn chosen<T: From<u32>>(&self, places: &[usize]) -> Vec<Vec<T>> {
         let mut chosen: Vec<Vec<T>> = self.orders.iter().map(|_| Vec::new()).collect();
         for &chunk in places {
@@ -151,19 +151,19 @@ impl Candidates {
     }
 }
 
-/// How a tier is filled.
+/// A plan of how a tier is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
-    /// What comes first.
+    /// The placement: which kind of item comes first.
     pub placement: Placement,
-    /// Z: bytes that are kept or not together.
+    /// Z: bytes of a chunk, whose items are kept or not kept together.
     pub chunk_bytes: u64,
     /// Bytes of a line and of a read.
     pub granularity: Granularity,
 }
 
 impl Default for Plan {
-    /// Chunks of 64 KiB. The paper's 100 MB suit tiers of tens of gigabytes.
+    /// The plan with chunks of 64 KiB. The paper's 100 MB suit tiers of tens of gigabytes.
     fn default() -> Self {
         let (placement, granularity) = (Placement::default(), Granularity::default());
         Self { placement, chunk_bytes: 64 << 10, granularity }

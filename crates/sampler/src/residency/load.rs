@@ -1,4 +1,4 @@
-//! Brings the neighbours that shall be kept into memory.
+//! Loading the neighbours that are to stay in memory.
 
 use tiergraph_cache::RankedSet;
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -9,7 +9,7 @@ use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES};
 use crate::residency::topology::{Store, Topology};
 
 impl Topology {
-    /// Reads every page and unpacks it.
+    /// Reads every page and unpacks its neighbours.
     pub(crate) fn decode_all(&self, graph: &Graph) -> Result<Store> {
         let mut neighbors: Array<u32> = Array::zeroed(self.offsets().total() as usize)?;
         let pages: Vec<u64> = (0..self.map().pages()).collect();
@@ -48,7 +48,7 @@ impl Topology {
         Ok(Store::Decoded(neighbors))
     }
 
-    /// Reads the pages that shall be kept.
+    /// Reads the pages `kept`, which stay in memory as they are.
     pub(crate) fn load(&self, graph: &Graph, kept: &[u64]) -> Result<Store> {
         let set = RankedSet::new(self.map().pages(), kept.iter().copied());
         let mut bytes = AlignedBuf::zeroed(set.len() as usize * PAGE_BYTES)?;

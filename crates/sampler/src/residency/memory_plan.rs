@@ -1,4 +1,4 @@
-//! What a loader keeps where nobody says: what its graph's memory holds beside the batches.
+//! The memory plan of a loader: what fits its graph's memory beside the batches, and so is kept.
 //!
 //! The first batches of an epoch are sampled to see how large they are. If neighbours and features
 //! fit beside as many batches as may be in flight, all is kept; else presampling
@@ -35,22 +35,22 @@ use crate::residency::sizes::Sizes;
 use crate::residency::topology::Topology;
 use crate::sampling::sampler::SampledTypes;
 
-/// How a loader divides its graph's memory: what it keeps, and why no more.
+/// The memory plan of a loader: what it keeps in memory, and why no more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryPlan {
-    /// Pages of neighbours that are kept, of how many.
+    /// The number of pages of neighbours that are kept.
     pub kept_pages: u64,
-    /// Pages of neighbours.
+    /// The number of all pages of neighbours.
     pub pages: u64,
     /// Whether all neighbours are kept unpacked.
     pub decoded: bool,
-    /// Rows of features that are kept, of how many.
+    /// The number of rows of features that are kept.
     pub kept_rows: u64,
-    /// Rows of features.
+    /// The number of all rows of features.
     pub rows: u64,
-    /// Bytes of weights, times and numbers of edges that are kept, of how many.
+    /// Bytes of weights, times and edge numbers that are kept.
     pub kept_values_bytes: u64,
-    /// Bytes of those that batches are made of.
+    /// Bytes of all weights, times and edge numbers that batches are made with.
     pub values_bytes: u64,
     /// Bytes for pages, rows and values.
     pub capacity_bytes: u64,
@@ -64,15 +64,15 @@ pub struct MemoryPlan {
     pub most_nodes: u64,
     /// The most edges of any batch that may come.
     pub most_edges: u64,
-    /// Nodes of the largest batch that was counted: seeds, then each hop's.
+    /// The number of nodes of the largest batch that was counted: seeds, then each hop's.
     pub hop_nodes: Vec<usize>,
-    /// Edges of that batch by hop.
+    /// The number of edges of that batch, hop by hop.
     pub hop_edges: Vec<usize>,
-    /// Batches that are prepared together: fewer than asked for where more do not fit.
+    /// The number of batches that are prepared together: fewer than asked for where more do not fit.
     pub window: usize,
-    /// Threads that prepare batches: one where windows would not fit beside each other.
+    /// The number of threads that prepare batches: one where windows would not fit beside each other.
     pub threads: usize,
-    /// Batches that were to be prepared together.
+    /// The number of batches that were asked to be prepared together.
     pub asked_window: usize,
     /// The least memory that a loader of these batches runs in.
     pub enough_bytes: u64,
@@ -129,13 +129,13 @@ impl Loader {
     }
 }
 
-/// Divides a graph's memory for a loader.
+/// A planner that divides a graph's memory for a loader.
 struct Planner<'a> {
     types: &'a GraphTypes,
     options: LoaderOptions,
     seeds: Inputs<'a>,
     presample: usize,
-    /// Bytes reserved before there is anything of a loader, and bytes that are left then.
+    /// Bytes that the opened graph has reserved, and bytes that are left then.
     opened: u64,
     before: u64,
     /// Bytes of offsets, maps and tables, which any loader of these batches holds.
@@ -144,7 +144,7 @@ struct Planner<'a> {
     columns: Vec<[u64; 3]>,
     /// The files of neighbours, by edge type.
     files: Vec<NeighborFile>,
-    /// By node type.
+    /// The feature rows, by node type.
     rows: Vec<FeatureRows>,
     counter: Loader,
     sizes: Sizes,
@@ -153,7 +153,7 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Looks at the first batches of an epoch.
+    /// Samples the first batches of an epoch, as a planner begins.
     fn begin(
         types: &'a GraphTypes,
         options: &LoaderOptions,
@@ -224,7 +224,7 @@ impl<'a> Planner<'a> {
         Ok(this)
     }
 
-    /// Samples the first `batches` of an epoch and counts what they have, and what they want.
+    /// Samples the first `batches` of an epoch and counts their sizes, and what they want.
     fn count(&mut self, batches: usize, mut hotness: Option<&mut Hotness>) -> Result<()> {
         let (counter, sizes, mut counted) = (&self.counter, &self.sizes, Counted::default());
         counter.for_each_window(0, self.seeds, batches, |window| {
@@ -237,14 +237,14 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Counts what the batches of an epoch have and want, as many as may be presampled.
+    /// Counts the batches of an epoch that may be presampled: their sizes, and what they want.
     fn count_all(&mut self) -> Result<Hotness> {
         let (mut hotness, _held) = self.counter.no_counts()?;
         self.count(self.presample, Some(&mut hotness))?;
         Ok(hotness)
     }
 
-    /// The most nodes and edges of a batch, as far as it was counted.
+    /// The most nodes and edges that a batch may have, as far as batches were counted.
     fn most(&self) -> Extent {
         let LoaderOptions { batch_size, drop_last, .. } = self.options;
         let batches = match drop_last {
@@ -287,7 +287,7 @@ impl<'a> Planner<'a> {
         self.room().saturating_sub(self.bytes_to_choose())
     }
 
-    /// How many batches may be in flight, no more than asked for.
+    /// The batches that may be in flight, no more than asked for; an error if not one fits.
     fn in_flight(&self, batch: BatchBytes) -> Result<InFlight> {
         let room = self.room_for_batches();
         if let Some(fitting) = InFlight::asked(&self.options).fitting(batch, room) {
@@ -301,7 +301,7 @@ impl<'a> Planner<'a> {
         Err(error.enough(self.enough_bytes(batch)))
     }
 
-    /// Bytes of all neighbours unpacked, and of all rows.
+    /// Bytes of all neighbours, unpacked, and of all rows.
     fn everything(&self) -> u64 {
         let neighbors = self.files.iter().map(|file| file.kept(&Residency::Decoded));
         neighbors.sum::<u64>() + self.rows.iter().map(|rows| rows.bytes()).sum::<u64>()
@@ -372,8 +372,8 @@ impl<'a> Planner<'a> {
         Ok((Loader::of_types(types.clone(), options, residents)?, plan))
     }
 
-    /// What was placed in `capacity` bytes: neighbours unpacked where all pages of a type were placed
-    /// and there is room.
+    /// The residents `placed` in `capacity` bytes: neighbours unpacked where all pages of a type were
+    /// placed and there is room.
     fn unpacked(&self, mut placed: Residents, capacity: u64) -> Residents {
         let rows = placed.rows.iter().zip(&self.rows);
         let rows = rows.map(|(placed, rows)| placed.len() as u64 * rows.row_bytes as u64);
@@ -392,7 +392,7 @@ impl<'a> Planner<'a> {
         placed
     }
 
-    /// Which columns stay in memory beside batches of so many bytes, and the bytes left then.
+    /// The columns that stay in memory beside `batches` bytes of batches, and the bytes left then.
     fn fit_columns(&self, batches: u64) -> (Vec<Resident>, u64) {
         let capacity = self.room().saturating_sub(batches);
         let (resident, left) = fit_columns(&self.columns, capacity);
@@ -414,7 +414,7 @@ fn all_within(files: &[NeighborFile], mut bytes: u64) -> Vec<Residency> {
     each.collect()
 }
 
-/// Bytes of what is kept of the neighbours of each edge type.
+/// Bytes that the kept neighbours of all edge types take.
 fn keep_bytes(neighbors: &[Residency], files: &[NeighborFile]) -> u64 {
     files.iter().zip(neighbors).map(|(file, keep)| file.kept(keep)).sum()
 }

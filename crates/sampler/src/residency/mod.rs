@@ -1,4 +1,4 @@
-//! Residency: what of neighbours, values and feature rows is in memory, and where the rest is.
+//! Residency: which neighbours, values and feature rows are in memory, and where the others are.
 //!
 //! A [`topology::Topology`] has the neighbours, a [`rows::RowStore`] the rows of a feature file, and
 //! [`columns::Columns`] the values of arcs. [`hotness::Hotness`] counts what batches want;

@@ -1,4 +1,4 @@
-//! The bytes that a loader's parts take, before there is a loader.
+//! Bytes that a loader's parts take, counted before the loader is made.
 
 use tiergraph_core::Result;
 use tiergraph_graph::{ArcColumn, Features, PageReader};
@@ -20,16 +20,16 @@ use crate::sampling::sampler::{SampledTypes, Sampler};
 /// The part of the memory, one in so many, that pages may take from hop to hop of a window.
 pub(crate) const PAGES_SHARE: u64 = 8;
 
-/// The rows of features that batches of one node type come with.
+/// The feature rows of one node type that batches come with.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FeatureRows {
     pub(crate) rows: u64,
-    /// Bytes of one: 0 without features.
+    /// Bytes of one row: 0 without features.
     pub(crate) row_bytes: usize,
 }
 
 impl FeatureRows {
-    /// Those of each node type.
+    /// The feature rows of each node type.
     pub(crate) fn of(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<Self>> {
         let nodes = types.nodes.iter().zip(types.features(options)?);
         let of = nodes.map(|(graph, features)| {
@@ -44,14 +44,14 @@ impl FeatureRows {
         self.rows * self.row_bytes as u64
     }
 
-    /// Bytes of keeping none of them, but knowing that.
+    /// Bytes of the set that says which rows are kept, if none is.
     pub(crate) fn set_bytes(self) -> u64 {
         RowStore::bytes_of(0, self.rows, self.row_bytes)
     }
 }
 
-/// Bytes that a loader takes which keeps nothing that it can read, but for its batches: of
-/// everything that it looks up in, of its threads, and of counting what batches want.
+/// Bytes of a loader that keeps nothing that it can read, without its batches: its look-up tables, its
+/// threads, and the counts of what batches want.
 pub(crate) fn least_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result<u64> {
     let (vertices, threads) = (types.vertices(), options.threads as u64);
     let files = types.neighbors(options.direction);
@@ -73,7 +73,7 @@ pub(crate) fn least_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result
     Ok(least + pages.min(least.div_ceil(PAGES_SHARE - 1)))
 }
 
-/// As [`least_bytes`], with the largest batch that degrees allow.
+/// Bytes of such a loader (see [`least_bytes`]), with the largest batch that degrees allow.
 pub(crate) fn bounded_bytes(
     types: &GraphTypes,
     options: &LoaderOptions,
@@ -108,8 +108,8 @@ pub(crate) fn column_bytes(types: &GraphTypes, options: &LoaderOptions) -> Resul
     Ok(open_columns(types, options)?.iter().map(Columns::bytes).collect())
 }
 
-/// Which columns of each edge type stay in memory, and the bytes that are left of `capacity` then:
-/// weights and times first, then numbers that take no more than half of what is left.
+/// The columns of each edge type that stay in memory, and the bytes of `capacity` that are left: weights
+/// and times first, then numbers that take no more than half of what is left.
 pub(crate) fn fit_columns(columns: &[[u64; 3]], capacity: u64) -> (Vec<Resident>, u64) {
     let mut left = capacity;
     let mut fits = |bytes: u64, share: u64| {

@@ -4,14 +4,14 @@ use tiergraph_cache::RankedSet;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_mem::PAGE_BYTES;
 
-/// Which neighbours are resident in memory, for a [`Topology`](crate::residency::topology::Topology).
+/// Which neighbours are in memory, for a [`Topology`](crate::residency::topology::Topology).
 #[derive(Debug, Clone, Default)]
 pub enum Residency {
     /// Every neighbour as a 4-byte id: the fastest, and the largest.
     Decoded,
-    /// These pages as they are on disk, about half as large.
+    /// The neighbours on these pages, in the form of the file, about half as large.
     Pages(Vec<u64>),
-    /// Nothing: every page is read for every window of batches.
+    /// No neighbours: every page is read for every window of batches.
     #[default]
     Nothing,
 }
@@ -24,23 +24,23 @@ impl Residency {
     }
 }
 
-/// What a loader keeps in memory.
+/// The neighbours and feature rows that a loader keeps in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Residents {
-    /// Neighbours, by edge type.
+    /// The residency of neighbours, by edge type.
     pub neighbors: Vec<Residency>,
-    /// Nodes whose rows of features are kept, by node type.
+    /// The nodes whose feature rows are kept, by node type.
     pub rows: Vec<Vec<u32>>,
 }
 
 impl Residents {
-    /// What is kept of a graph with one type.
+    /// The residents of a graph with one type.
     pub fn of_one(keep: Residency, rows: impl IntoIterator<Item = u32>) -> Self {
         Self { neighbors: vec![keep], rows: vec![rows.into_iter().collect()] }
     }
 }
 
-/// How large a file of neighbours is.
+/// The sizes of a file of neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NeighborFile {
     pub(crate) pages: u64,
@@ -48,24 +48,24 @@ pub(crate) struct NeighborFile {
 }
 
 impl NeighborFile {
-    /// The neighbours of a graph in one direction; without pages where there are none.
+    /// The sizes of a graph's neighbour file in one direction; no pages where there is none.
     pub(crate) fn of(graph: &Graph, direction: Direction) -> Self {
         let pages = graph.rows(direction).pages().map_or(0, |rows| rows.index.len() as u64);
         Self { pages, arcs: graph.manifest().arcs }
     }
 
-    /// All of them, packed.
+    /// The residency of all neighbours, in packed pages.
     pub(crate) fn all_pages(self) -> Residency {
         Residency::Pages((0..self.pages).collect())
     }
 
-    /// The fastest that keeps all of them in at most `bytes`; nothing where they do not fit.
+    /// The fastest residency of all neighbours in at most `bytes`; nothing where they do not fit.
     pub(crate) fn all_within(self, bytes: u64) -> Residency {
         let choices = [Residency::Decoded, self.all_pages()];
         choices.into_iter().find(|keep| self.kept(keep) <= bytes).unwrap_or_default()
     }
 
-    /// Bytes of what is kept of them, beside what is always in memory.
+    /// Bytes that the neighbours kept by `keep` take, beside what is always in memory.
     pub(crate) fn kept(self, keep: &Residency) -> u64 {
         match keep {
             Residency::Decoded => self.arcs * 4,
@@ -76,7 +76,7 @@ impl NeighborFile {
         }
     }
 
-    /// Pages of them that are kept.
+    /// The number of pages that `keep` keeps.
     pub(crate) fn kept_pages(self, keep: &Residency) -> u64 {
         match keep {
             Residency::Decoded => self.pages,

@@ -1,20 +1,20 @@
-//! Where each vertex's arcs begin: its degree, and the numbers of its arcs, without a page.
+//! Offsets of vertices' arcs: a vertex's degree and arc numbers, without reading a page.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use tiergraph_mem::Array;
 
-/// For each vertex the arcs before its own, and at the end all arcs. 4 bytes a vertex, 8 in a
-/// graph of 2³² arcs or more.
+/// For each vertex, the number of arcs before its own; at the end, that of all arcs. 4 bytes a vertex, 8
+/// in a graph of 2³² arcs or more.
 #[derive(Debug)]
 pub enum Offsets {
-    /// Fewer than 2³² arcs.
+    /// Offsets of 32 bits: fewer than 2³² arcs.
     Narrow(Array<u32>),
-    /// More.
+    /// Offsets of 64 bits.
     Wide(Array<u64>),
 }
 
-/// An offset as it is stored.
+/// A type in which offsets are stored.
 pub trait Offset: bytemuck::Pod + Into<u64> {}
 impl Offset for u32 {}
 impl Offset for u64 {}
@@ -38,7 +38,7 @@ impl Offsets {
         })
     }
 
-    /// The numbers of a vertex's arcs.
+    /// The range of the numbers of a vertex's arcs.
     ///
     /// # Panics
     /// When there is no such vertex.
@@ -50,7 +50,7 @@ impl Offsets {
         }
     }
 
-    /// Vertices.
+    /// The number of vertices.
     pub fn vertices(&self) -> usize {
         match self {
             Self::Narrow(sums) => sums.len() - 1,
@@ -58,7 +58,7 @@ impl Offsets {
         }
     }
 
-    /// Arcs of all vertices.
+    /// The number of arcs of all vertices.
     pub fn total(&self) -> u64 {
         match self {
             Self::Narrow(sums) => sums.last().map_or(0, |&sum| sum.into()),
@@ -66,7 +66,7 @@ impl Offsets {
         }
     }
 
-    /// Bytes in memory for a graph of so many vertices and arcs.
+    /// Bytes that the offsets of so many vertices and arcs take.
     pub fn bytes_of(vertices: u64, arcs: u64) -> u64 {
         (vertices + 1) * if arcs <= u64::from(u32::MAX) { 4 } else { 8 }
     }

@@ -1,4 +1,4 @@
-//! Which page holds a vertex's neighbours: the rows' index, arranged for many look-ups.
+//! A map from neighbours to pages: the index of a `*.rows` file, arranged for many look-ups.
 //!
 //! A search of the whole index costs a dozen cache misses. Here a table of every 64th vertex's page
 //! leaves a few pages to search. 8 bytes a page and 4 for every 64 vertices.
@@ -9,18 +9,17 @@ use tiergraph_format::rows::RowsIndex;
 /// Vertices between two entries of the table, as a power of two.
 const JUMP_SHIFT: u32 = 6;
 
-/// The index of a `*.rows` file, in memory.
+/// A map from a vertex's neighbours to the pages of a `*.rows` file, in memory.
 #[derive(Debug)]
 pub struct PageMap {
-    /// Of each page: its first vertex, and how many of that vertex's neighbours are on earlier
-    /// pages.
+    /// For each page, its first vertex, and how many of that vertex's neighbours are on earlier pages.
     begins: Vec<(u32, u32)>,
     /// The page of every 64th vertex, and the last page.
     jumps: Vec<u32>,
 }
 
 impl PageMap {
-    /// Arranges `index` of a graph of so many vertices.
+    /// Makes the map from `index`, for a graph of `vertices` vertices.
     ///
     /// # Errors
     /// [`ErrorKind::Format`] if a page begins outside of the graph.
@@ -44,7 +43,7 @@ impl PageMap {
         Ok(Self { begins, jumps })
     }
 
-    /// The page with neighbour `ordinal` of `vertex`, which must have so many.
+    /// The page that holds neighbour number `ordinal` of `vertex`, which has so many.
     #[inline]
     pub fn page(&self, vertex: u32, ordinal: u32) -> u64 {
         let jump = (vertex >> JUMP_SHIFT) as usize;
@@ -59,18 +58,18 @@ impl PageMap {
         self.begins[page as usize]
     }
 
-    /// Whether the neighbours of `vertex`, which begin on `page`, go on on the next page.
+    /// Whether the neighbours of `vertex` that begin on `page` continue on the next page.
     #[inline]
     pub fn goes_on(&self, vertex: u32, page: u64) -> bool {
         self.begins.get(page as usize + 1).is_some_and(|b| b.0 == vertex && b.1 > 0)
     }
 
-    /// Pages.
+    /// The number of pages.
     pub fn pages(&self) -> u64 {
         self.begins.len() as u64
     }
 
-    /// Bytes in memory for so many pages and vertices.
+    /// Bytes that the map of `pages` pages and `vertices` vertices takes.
     pub fn bytes_of(pages: u64, vertices: u64) -> u64 {
         pages * 8 + (vertices >> JUMP_SHIFT) * 4 + 8
     }

@@ -1,24 +1,24 @@
-//! How many batches may be in flight in the memory that there is.
+//! The number of batches that may be in flight in the memory that there is.
 
 use crate::options::LoaderOptions;
 
-/// Batches that the caller holds: the one that is trained on, and the one that it takes next.
+/// The number of batches that the caller holds: the one it trains on, and the one that it takes next.
 pub(crate) const HELD: u64 = 2;
 
-/// What batches take, in bytes.
+/// Bytes that a batch takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BatchBytes {
-    /// The largest batch that was counted.
+    /// Bytes of the largest batch that was counted.
     pub(crate) usual: u64,
-    /// The largest that may come.
+    /// Bytes of the largest batch that may come.
     pub(crate) most: u64,
-    /// What a thread's table and lists grow by.
+    /// Bytes by which a thread's table and lists grow.
     pub(crate) growth: u64,
-    /// What a thread has of each batch of its window before that is reserved for.
+    /// Bytes that a thread has of each batch of its window before it reserves that batch.
     pub(crate) scratch: u64,
 }
 
-/// How many batches are prepared together, how many beyond those may be begun, and by how many threads.
+/// The numbers of batches that are prepared together, that may be begun beyond those, and of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InFlight {
     pub(crate) window: usize,
@@ -31,12 +31,12 @@ impl InFlight {
         Self { window: options.window, prefetch: options.prefetch, threads: options.threads }
     }
 
-    /// As few as there can be.
+    /// The fewest that there can be: one batch and one thread.
     pub(crate) fn least() -> Self {
         Self { window: 1, prefetch: 0, threads: 1 }
     }
 
-    /// Bytes of so many batches, and of the threads that prepare them.
+    /// Bytes of the batches in flight, and of the threads that prepare them.
     pub(crate) fn bytes(self, batch: BatchBytes) -> u64 {
         let in_flight = (self.window + self.prefetch) as u64 + HELD;
         let batches = in_flight.saturating_mul(batch.usual);
@@ -56,9 +56,9 @@ impl InFlight {
         self.threads as u64 * thread
     }
 
-    /// What can be in flight in `room`: all that was asked for, or what keeps most of a window
-    /// together. Batches that are begun wait for memory by themselves; a window that does not fit is
-    /// prepared by one thread, because what another had of the next one would be missing here.
+    /// As much as can be in flight in `room`: all that was asked for, or what keeps most of a window
+    /// together; `None` if no batch fits. Batches that are begun wait for memory; a window that does not
+    /// fit is prepared by one thread, because what another had of the next one would be missing here.
     pub(crate) fn fitting(self, batch: BatchBytes, room: u64) -> Option<Self> {
         let windows = std::iter::successors(Some(self.window), |&window| Some(window / 2));
         windows.take_while(|&window| window > 0).find_map(|window| {
@@ -69,8 +69,8 @@ impl InFlight {
         })
     }
 
-    /// How many batches of a window have room at once, beside those that the caller holds: these share
-    /// what is read of their rows.
+    /// The number of batches of a window that have room at once, beside those that the caller holds:
+    /// these share the reads of their rows.
     pub(crate) fn together(self, batch: BatchBytes, room: u64) -> usize {
         let batches = room.saturating_sub(self.of_threads(batch)) / batch.usual.max(1);
         (batches.saturating_sub(HELD) as usize).clamp(1, self.window)

@@ -7,7 +7,7 @@ use tiergraph_mem::{AlignedBuf, Reservation};
 
 use crate::gathering::fragments::Fragments;
 
-/// Rows of one feature file in memory, as they are stored, one behind the other.
+/// Rows of one feature file in memory, in the type in which they are stored, one after the other.
 ///
 /// Rows are kept, not pages: hot rows lie apart from each other unless the file was re-laid.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct RowStore {
 }
 
 impl RowStore {
-    /// Reads the rows of `vertices` and keeps them.
+    /// Reads the rows of `vertices` into memory.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`](tiergraph_core::ErrorKind::Budget) where they do not fit, and what
@@ -46,12 +46,12 @@ impl RowStore {
         Ok(store)
     }
 
-    /// Bytes that keeping so many rows of a graph takes.
+    /// Bytes that a store of `kept` rows takes, for a graph of `vertices` vertices.
     pub fn bytes_of(kept: u64, vertices: u64, row_bytes: usize) -> u64 {
         RankedSet::bytes_below(vertices) + kept * row_bytes as u64
     }
 
-    /// The bytes of a vertex's row, if it is kept.
+    /// The bytes of a vertex's row; `None` if it is not kept.
     #[inline]
     pub fn get(&self, vertex: u32) -> Option<&[u8]> {
         let at = self.set.rank(vertex.into())? as usize * self.row_bytes;
@@ -74,7 +74,7 @@ impl RowStore {
         self.row_bytes
     }
 
-    /// Rows.
+    /// The number of rows that are kept.
     pub fn len(&self) -> u64 {
         self.set.len()
     }

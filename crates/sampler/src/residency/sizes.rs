@@ -1,4 +1,4 @@
-//! How many bytes a batch takes, of a batch that is there and of the largest that may come.
+//! Sizes of batches in bytes: of a batch that was sampled, and of the largest that may come.
 
 use tiergraph_core::Result;
 
@@ -13,20 +13,20 @@ use crate::residency::topology::Topology;
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::table::TableKind;
 
-/// What a batch's bytes follow from, beside its nodes and edges.
+/// Bytes by which a batch's size follows from its numbers of nodes and edges.
 #[derive(Debug, Clone)]
 pub(crate) struct Sizes {
     /// Bytes of a node's features and of the arrays that it is handed over in, by node type.
     node_bytes: Vec<u64>,
-    /// Bytes of what is known about an edge and of the arrays that it is handed over in, by edge type.
+    /// Bytes of an edge's values and of the arrays that it is handed over in, by edge type.
     edge_bytes: Vec<u64>,
     disjoint: bool,
     /// Bytes of the seeds' times.
     times: u64,
     ends: Vec<Ends>,
-    /// Whether the places of a type's nodes are in a hash table.
+    /// Whether a type's nodes are looked up in a hash table.
     hashed: Vec<bool>,
-    /// The most neighbours that are taken of a node.
+    /// The most neighbours that are taken of one node.
     fanout: u64,
 }
 
@@ -55,7 +55,7 @@ impl Sizes {
         })
     }
 
-    /// Bytes of a batch with everything that it comes with.
+    /// Bytes of a batch with its features, values and arrays.
     pub(crate) fn batch(&self, batch: &MiniBatch) -> u64 {
         batch.resident_bytes() + self.values(&Extent::of(batch))
     }
@@ -66,7 +66,7 @@ impl Sizes {
         2 * (node * extent.all_nodes() + 16 * extent.all_edges()) + self.times
     }
 
-    /// Bytes of features, of what is known about edges, and of the arrays that are handed over.
+    /// Bytes of features, of edges' values, and of the arrays that are handed over.
     fn values(&self, extent: &Extent) -> u64 {
         let sum = |counts: &[u64], bytes: &[u64]| -> u64 {
             counts.iter().zip(bytes).map(|(count, bytes)| count * bytes).sum()
@@ -74,8 +74,8 @@ impl Sizes {
         sum(&extent.nodes, &self.node_bytes) + sum(&extent.edges, &self.edge_bytes)
     }
 
-    /// What batches take of which the largest counted one has `usual` bytes, and the largest that may
-    /// come so many nodes and edges.
+    /// The bytes of batches of which the largest counted one has `usual` bytes, and the largest that may
+    /// come has `extent`.
     pub(crate) fn batch_bytes(&self, usual: u64, extent: &Extent) -> BatchBytes {
         let slot = if self.disjoint { 16 } else { 8 };
         let ends = || self.ends.iter().zip(&extent.edges);

@@ -1,4 +1,4 @@
-//! The neighbours that are sampled from: what of them is in memory, and where the rest is.
+//! The topology of a graph: the neighbours that are sampled from, in memory or on storage.
 //!
 //! Which arcs of a vertex are taken follows from [`Offsets`] alone, which stay in memory. Whom they
 //! lead to is looked up afterwards: in an array of all neighbours, where that fits; on a page that
@@ -28,24 +28,24 @@ const FEW_SKIPPED: u64 = 4;
 /// The most neighbours of a list on one page: sixteen equal ones take a byte.
 const MOST_ON_PAGE: u64 = 16 * PAGE_BYTES as u64;
 
-/// Which of a graph's vertices have neighbours, and which are neighbours.
+/// The vertices of a graph that have neighbours, and those that are neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sides {
-    /// Vertices from 0 on that have neighbours; no other has any.
+    /// The number of vertices, from 0 on, that may have neighbours; no other has any.
     pub expanded: u32,
-    /// The vertices that neighbours are among. They are counted from the first of these.
+    /// The range of vertices that may be neighbours, which are numbered from its first one.
     pub neighbors: Range<u32>,
 }
 
 impl Sides {
-    /// Any vertex of a graph is a neighbour of any.
+    /// Sides that are both all vertices of `graph`.
     pub fn all(graph: &Graph) -> Self {
         let vertices = u32::try_from(graph.vertices()).unwrap_or(u32::MAX);
         Self { expanded: vertices, neighbors: 0..vertices }
     }
 }
 
-/// The neighbours of a graph in one direction.
+/// The neighbours of a graph's vertices in one direction, in memory or on storage.
 #[derive(Debug)]
 pub struct Topology {
     sides: Sides,
@@ -68,7 +68,7 @@ pub(crate) enum Store {
 }
 
 impl Topology {
-    /// Loads what shall be kept of `graph`'s neighbours.
+    /// Opens `graph`'s neighbours in this direction, and loads those that `keep` says into memory.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a graph without rows in this direction, [`ErrorKind::Budget`] where
@@ -77,10 +77,10 @@ impl Topology {
         Self::open_between(graph, direction, Sides::all(graph), keep)
     }
 
-    /// As [`open`](Self::open), of a graph whose arcs all lead from some vertices to others.
+    /// Opens the neighbours of a graph whose arcs all join vertices of two `sides`.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`ErrorKind::Format`] for arcs of other vertices.
+    /// Those of [`open`](Self::open), and [`ErrorKind::Format`] for arcs of other vertices.
     pub fn open_between(
         graph: &Graph,
         direction: Direction,
@@ -125,27 +125,27 @@ impl Topology {
         Ok(topology)
     }
 
-    /// The same neighbours with values of their arcs.
+    /// Adds columns of values of the arcs.
     pub fn with_columns(self, columns: Columns) -> Self {
         Self { columns, ..self }
     }
 
-    /// Bytes of choosing from the longest list of arcs by weights or times.
+    /// Bytes that choosing from the longest list of arcs by weights or times takes.
     pub(crate) fn bytes_of_choice(&self) -> u64 {
         if self.columns.are_weighted_or_timed() { Weighted::bytes_for(self.longest) } else { 0 }
     }
 
-    /// What arcs have beside whom they lead to.
+    /// The columns of the arcs: weights, times, edge numbers.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// Where each vertex's arcs begin.
+    /// The offsets at which each vertex's arcs begin.
     pub fn offsets(&self) -> &Offsets {
         &self.offsets
     }
 
-    /// Which page holds which neighbours.
+    /// The map from neighbours to pages.
     pub fn map(&self) -> &PageMap {
         &self.map
     }
@@ -155,12 +155,12 @@ impl Topology {
         self.file
     }
 
-    /// Its name in messages.
+    /// The path of the file, for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether no page is ever read.
+    /// Whether all neighbours are in memory, so that no page is read.
     pub fn is_resident(&self) -> bool {
         match &self.store {
             Store::Decoded(_) => true,
@@ -168,12 +168,12 @@ impl Topology {
         }
     }
 
-    /// Whether batches are sampled without a read: neighbours, and what they are chosen by.
+    /// Whether sampling reads nothing: neighbours, weights and times are in memory.
     pub(crate) fn samples_in_memory(&self) -> bool {
         self.is_resident() && self.columns.choose_in_memory()
     }
 
-    /// Every neighbour by the number of its arc, if they are in memory unpacked.
+    /// Every neighbour by arc number; `None` if they are not in memory unpacked.
     pub fn decoded(&self) -> Option<&[u32]> {
         match &self.store {
             Store::Decoded(neighbors) => Some(neighbors),
@@ -181,7 +181,7 @@ impl Topology {
         }
     }
 
-    /// The bytes of a resident page.
+    /// The bytes of a page; `None` if it is not in memory as a page.
     #[inline]
     pub fn resident_page(&self, page: u64) -> Option<&[u8]> {
         let Store::Pages { set, bytes } = &self.store else { return None };
@@ -189,8 +189,8 @@ impl Topology {
         Some(&bytes[at..at + PAGE_BYTES])
     }
 
-    /// Asks for what finding `vertex`'s list on a kept page touches first: the page's header and
-    /// the list's end.
+    /// Prefetches the memory that finding `vertex`'s list on a resident page touches first: the page's
+    /// header and the list's end.
     #[inline]
     pub fn prefetch(&self, vertex: u32) {
         let page = self.map.page(vertex, 0);
@@ -206,8 +206,8 @@ impl Topology {
         check_page(page, &self.name, number, self.salt)
     }
 
-    /// Looks up, on one page, those of `arcs` (arcs of `vertex`) that it holds, and writes whom
-    /// they lead to at their places in `out`.
+    /// Looks up, on one page, those of `arcs` (arc numbers of `vertex`) that it holds: the neighbour
+    /// that arc `arcs[i]` leads to is written to `out[i]`. `list` is scratch.
     ///
     /// # Errors
     /// [`ErrorKind::Format`] for a page that disagrees with the degrees, or names a vertex that
@@ -250,7 +250,8 @@ impl Topology {
         FEW_SKIPPED.saturating_mul(arcs).clamp(WHOLE_LIST, MOST_ON_PAGE)
     }
 
-    /// As [`resolve`](Self::resolve), with whichever pages `arcs` are on, all of them kept.
+    /// Looks up the neighbours that all `arcs` (arc numbers of `vertex`) lead to, on resident pages, and
+    /// writes that of `arcs[i]` to `out[i]`; an error if a page is not in memory. `list` is scratch.
     pub fn resolve_resident(
         &self,
         vertex: u32,
@@ -276,7 +277,7 @@ impl Topology {
         Error::new(ErrorKind::Input, "use page").object(page).expected("one that is in memory")
     }
 
-    /// A neighbour by its place among those that may be neighbours.
+    /// The number of neighbour `vertex` among the vertices that may be neighbours of `of`.
     #[inline]
     pub(crate) fn neighbor(&self, of: u32, vertex: u64) -> Result<u32> {
         match u32::try_from(vertex) {
@@ -285,7 +286,7 @@ impl Topology {
         }
     }
 
-    /// A vertex that has neighbours.
+    /// The number of a vertex that may have neighbours; an error for others.
     pub(crate) fn expanded(&self, vertex: u64) -> Result<u32> {
         match u32::try_from(vertex) {
             Ok(id) if id < self.sides.expanded => Ok(id),

@@ -1,4 +1,4 @@
-//! A mini-batch: a small graph of its own, with local numbers.
+//! A mini-batch: a small graph, whose nodes have local numbers.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::sampling::steps::Taken;
 pub struct Seeds<'a> {
     /// The batch's number in its epoch.
     pub number: u32,
-    /// Its seeds: nodes of the input type, numbered through where there are several.
+    /// The seeds of the batch: nodes of the input types, numbered through where there are several.
     pub vertices: &'a [u32],
-    /// The time of each, where edges have times; else none.
+    /// The time of each seed; empty where edges have no times.
     pub times: &'a [i64],
 }
 
-/// What was sampled for one batch of seeds, by the graph's order of types. An ordinary graph has one
+/// The sampled nodes and edges of one batch, by the graph's order of types. An ordinary graph has one
 /// type of nodes and one of edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MiniBatch {
@@ -37,9 +37,9 @@ pub struct SampledNodes {
     /// The nodes as the graph numbers those of the type: seeds first, in their order, then each hop's
     /// new ones in the order in which they were found.
     pub n_id: Vec<u32>,
-    /// Disjoint batches: each node's seed, as its place among the seeds. Else empty.
+    /// In disjoint batches, the index of each node's seed among the seeds; else empty.
     pub tree: Vec<u32>,
-    /// Seeds, then the new nodes of each hop.
+    /// The number of seeds, then of the new nodes of each hop.
     pub num_sampled: Vec<usize>,
 }
 
@@ -54,27 +54,27 @@ pub struct SampledEdges {
     pub col: Vec<u32>,
     /// Each edge's number in the graph of its type: the place of its arc in the rows file.
     pub e_id: Vec<u64>,
-    /// Edges of each hop.
+    /// The number of edges of each hop.
     pub num_sampled: Vec<usize>,
 }
 
 impl MiniBatch {
-    /// Seeds.
+    /// The number of seeds.
     pub fn batch_size(&self) -> usize {
         self.nodes.iter().filter_map(|nodes| nodes.num_sampled.first()).sum()
     }
 
-    /// Nodes of all types.
+    /// The number of nodes of all types.
     pub fn node_count(&self) -> u64 {
         self.nodes.iter().map(|nodes| nodes.n_id.len() as u64).sum()
     }
 
-    /// Edges of all types.
+    /// The number of edges of all types.
     pub fn edge_count(&self) -> u64 {
         self.edges.iter().map(|edges| edges.e_id.len() as u64).sum()
     }
 
-    /// Bytes in memory.
+    /// Bytes that the batch takes in memory.
     pub fn resident_bytes(&self) -> u64 {
         let nodes = self.nodes.iter().map(|nodes| nodes.n_id.capacity() + nodes.tree.capacity());
         let edges = self
@@ -85,7 +85,7 @@ impl MiniBatch {
         4 * words as u64
     }
 
-    /// Begins anew with `seeds`, keeping the memory.
+    /// Starts a new batch with `seeds`, in the same memory.
     pub(crate) fn begin(&mut self, types: &SampledTypes, seeds: Seeds<'_>) {
         self.number = seeds.number;
         self.seed_time.clear();
@@ -106,19 +106,19 @@ impl MiniBatch {
         }
     }
 
-    /// The nodes that the last hop found of each type, which the next one expands.
+    /// For each type, the nodes that the last hop found, which the next one expands.
     pub(crate) fn frontiers(&self) -> Vec<Range<usize>> {
         self.nodes.iter().map(SampledNodes::frontier).collect()
     }
 
-    /// Counts the nodes that came after the last hop's `frontiers` as a hop's.
+    /// Ends a hop: counts the nodes that came after the last hop's `frontiers` as its own.
     pub(crate) fn end_hop(&mut self, frontiers: &[Range<usize>]) {
         for (nodes, frontier) in self.nodes.iter_mut().zip(frontiers) {
             nodes.num_sampled.push(nodes.n_id.len() - frontier.end);
         }
     }
 
-    /// Edges of a type with the nodes that were expanded for them.
+    /// The edges of a type, with the nodes that were expanded for them.
     pub(crate) fn taken(&self, edge_type: usize, ends: Ends, edges: Range<usize>) -> Taken<'_> {
         let SampledEdges { col, e_id, .. } = &self.edges[edge_type];
         let n_id = &self.nodes[ends.destination].n_id;
@@ -141,7 +141,7 @@ impl SampledNodes {
 }
 
 impl SampledEdges {
-    /// Counts the edges from `first` on as a hop's.
+    /// Ends a hop: counts the edges from `first` on as its own.
     pub(crate) fn end_hop(&mut self, first: usize) {
         self.num_sampled.push(self.row.len() - first);
     }

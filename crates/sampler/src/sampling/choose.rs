@@ -14,7 +14,7 @@ const TOGETHER: usize = 4;
 /// Bits of the filter for each neighbour that is taken.
 const FILTER_BITS: usize = 16;
 
-/// Chooses neighbours; keeps the memory for it.
+/// A chooser of neighbours, which keeps its memory from choice to choice.
 #[derive(Debug, Default)]
 pub struct Chooser {
     /// A bit for each taken position modulo the filter's length: a clear one spares the search.

@@ -1,4 +1,4 @@
-//! Sampling: which edges of which nodes a batch has.
+//! Sampling: choosing the edges of a batch's nodes.
 //!
 //! A hop has three steps: [`choose`] arcs by their numbers, resolve them to neighbours, [`relabel`]
 //! the neighbours as places in the batch. `window` takes a hop of several batches together, so that

@@ -1,4 +1,4 @@
-//! Choosing arcs by weights and times that are read.
+//! Choosing arcs by weights and times that are read from storage.
 //!
 //! All batches of a window take a hop together. A choice needs the values of all of a vertex's arcs,
 //! so vertices are taken in the order of their arcs, some at a time: a *step*, whose pages lie side
@@ -36,10 +36,10 @@ struct Request {
     node: u32,
 }
 
-/// Pages of one column.
+/// Pages of one column, in memory.
 #[derive(Debug, Default)]
 struct Pages {
-    /// Their numbers, ascending.
+    /// The numbers of the pages, ascending.
     numbers: Vec<u64>,
     words: Vec<u64>,
 }
@@ -69,23 +69,23 @@ impl Pages {
     }
 }
 
-/// Nodes that are chosen for together, and the pages for it: of weights, of times.
+/// A step: nodes that are chosen for together, and their pages of weights and of times.
 #[derive(Debug, Default)]
 struct Step<'a> {
     requests: &'a [Request],
     pages: [Pages; 2],
 }
 
-/// What was chosen in a hop, in the order in which it was.
+/// The arcs that a hop chose, in the order of its steps.
 #[derive(Debug, Default)]
 struct Chosen {
     arcs: Vec<u64>,
     values: EdgeValues,
-    /// Of each batch's frontier: where each node's part is.
+    /// For each batch's frontier, the range of each node's arcs.
     places: Vec<Vec<Range<usize>>>,
 }
 
-/// What choosing reads: counts, and pages kept until the window ends.
+/// Counts of the pages that choosing reads, and pages kept until the window ends.
 #[derive(Debug, Default)]
 pub(crate) struct PagedReads {
     pub(crate) read: PagesRead,
@@ -94,17 +94,17 @@ pub(crate) struct PagedReads {
 }
 
 impl PagedReads {
-    /// Different pages that were read.
+    /// The number of different pages that were read.
     pub(crate) fn distinct_pages(&self) -> u64 {
         self.retained.iter().map(Retained::distinct_pages).sum()
     }
 }
 
-/// Choosing for a hop along one edge type from pages.
+/// The parameters of choosing arcs for a hop along one edge type from pages.
 pub(crate) struct Paged<'a> {
     pub(crate) of: TypeHop<'a>,
     pub(crate) reads: &'a mut PagedReads,
-    /// Bytes of pages that are kept for further hops.
+    /// The most bytes of pages that are kept for further hops.
     pub(crate) limit: usize,
 }
 
@@ -199,7 +199,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// What loading a column refuses, where it is read instead.
+    /// Refuses weights below 0, as loading the column would.
     fn check_weights(&self, edge_type: usize, values: &Values<'_>, vertex: u32) -> Result<()> {
         let weights = values.weights.unwrap_or_default();
         match weights.iter().find(|&&weight| weight < 0.0) {
@@ -214,7 +214,7 @@ impl Sampler {
     }
 }
 
-/// A column's values of `arcs`, wherever they are.
+/// A column's values of `arcs`: from memory, or from `pages`.
 fn of_arcs<'a, T: bytemuck::Pod>(
     column: &'a Column<T>,
     pages: &'a Pages,
@@ -319,13 +319,13 @@ impl<'a> Step<'a> {
 }
 
 impl Chosen {
-    /// Nothing yet for frontiers of these lengths.
+    /// Empty choices for frontiers of these lengths.
     fn new(columns: &Columns, frontiers: impl Iterator<Item = usize>) -> Self {
         let places = frontiers.map(|nodes| vec![0..0; nodes]).collect();
         Self { arcs: Vec::new(), values: EdgeValues::to_choose(columns), places }
     }
 
-    /// Appends what was chosen, in the order of the nodes.
+    /// Appends the chosen arcs to the batches, in the order of the nodes.
     fn append_to(
         &self,
         batches: &mut [MiniBatch],

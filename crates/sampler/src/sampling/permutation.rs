@@ -1,4 +1,4 @@
-//! The order of an epoch's seeds.
+//! A random permutation, for the order of an epoch's seeds.
 
 use crate::sampling::philox::{EpochKey, HOP_SHIFT, Stream, below};
 

@@ -26,7 +26,7 @@ pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [a, b, c, d]
 }
 
-/// What a key is for, so that no two uses share numbers.
+/// The purpose of a key, so that no two uses share random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Choosing neighbours.
@@ -55,8 +55,8 @@ impl EpochKey {
         Self::of(seed, epoch, purpose, 0)
     }
 
-    /// The key for choosing neighbours along edges of one type of several: as above, with the type's
-    /// number in the counter's last word. The first type's is that of a graph of one type.
+    /// The key for choosing neighbours along one edge type of several: as of [`new`](Self::new), with
+    /// the type's number in the counter's last word. The first type's is that of a graph of one type.
     pub fn of_edge_type(seed: u64, epoch: u64, edge_type: u32) -> Self {
         Self::of(seed, epoch, Purpose::Sample, edge_type)
     }
@@ -67,7 +67,7 @@ impl EpochKey {
         Self([a, b])
     }
 
-    /// The key's two words, as kernels take them.
+    /// The two words of the key, as kernels take them.
     pub fn words(self) -> [u32; 2] {
         self.0
     }
@@ -88,7 +88,7 @@ pub const HOP_SHIFT: u32 = 24;
 /// The most neighbours that can be drawn for one vertex.
 pub const MAX_DRAWS: u32 = 2 << HOP_SHIFT;
 
-/// Names the draws of one vertex that is expanded once.
+/// The name of a stream of draws: those of one vertex that is expanded once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stream {
     /// The batch's number in its epoch.
@@ -97,7 +97,7 @@ pub struct Stream {
     pub hop: u32,
     /// The vertex, as the graph numbers it.
     pub vertex: u32,
-    /// Disjoint batches: the seed's place in its batch. Else 0.
+    /// In disjoint batches, the index of the seed in its batch; else 0.
     pub tree: u32,
 }
 

@@ -1,4 +1,4 @@
-//! From vertices to their places in a batch, in order of first appearance.
+//! Tables from vertices to their places in a batch, in order of first appearance.
 //!
 //! Both tables forget everything in no time: a place is stored plus a base that grows past all
 //! places of the batch before, so what is below the base is from an earlier batch, and free.
@@ -8,7 +8,7 @@ use tiergraph_mem::{Array, prefetch};
 
 /// A table from keys to places.
 pub trait Labels {
-    /// What is looked up.
+    /// The type of the keys.
     type Key: Key;
 
     /// Forgets all keys and makes room for `expected` new ones.
@@ -17,42 +17,42 @@ pub trait Labels {
     /// Makes room for `more` keys beside those that are in.
     fn reserve(&mut self, more: usize) -> Result<()>;
 
-    /// Asks for the memory that looking `key` up will touch.
+    /// Prefetches the memory that looking `key` up touches.
     fn prefetch(&self, key: Self::Key);
 
     /// The place of `key`, which is `next` from now on if it has none yet. `next` never falls
     /// within a batch.
     fn place(&mut self, key: Self::Key, next: u32) -> u32;
 
-    /// Bytes in memory.
+    /// Bytes that the table takes in memory.
     fn resident_bytes(&self) -> u64;
 }
 
-/// What an open-addressing table can hold.
+/// A key that an open-addressing table can hold.
 pub trait Key: Copy + Eq {
-    /// Whether the same vertex is another key in another tree.
+    /// Whether the same vertex has another key in each tree.
     const HAS_TREE: bool;
 
-    /// A vertex of a tree.
+    /// The key of a vertex in a tree.
     fn of(tree: u32, vertex: u32) -> Self;
 
-    /// A key and a place.
+    /// The type of a slot: a key and a place.
     type Slot: bytemuck::Pod;
 
-    /// 64 bits, the upper ones well mixed.
+    /// A hash of 64 bits, the upper ones well mixed.
     fn hash(self) -> u64;
 
-    /// Both in one.
+    /// The slot that holds this key and `place`.
     fn slot(self, place: u32) -> Self::Slot;
 
-    /// The two apart again.
+    /// The key and the place in a slot.
     fn parts(slot: Self::Slot) -> (Self, u32);
 }
 
 /// 2⁶⁴ / golden ratio: Fibonacci hashing (Knuth, *TAOCP* 3, §6.4).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A vertex.
+/// The key of a vertex where all seeds share a tree.
 impl Key for u32 {
     const HAS_TREE: bool = false;
     type Slot = u64;
@@ -78,7 +78,7 @@ impl Key for u32 {
     }
 }
 
-/// A vertex of one tree: the tree in the upper half.
+/// The key of a vertex of one tree: the tree in the upper half.
 impl Key for u64 {
     const HAS_TREE: bool = true;
     type Slot = [u64; 2];
@@ -107,13 +107,13 @@ impl Key for u64 {
 /// The fewest slots of a table.
 const MIN_SLOTS: usize = 1 << 10;
 
-/// Open addressing with linear probing, at most half full.
+/// A table with open addressing and linear probing, at most half full.
 #[derive(Debug)]
 pub struct Hashed<K: Key> {
     slots: Array<K::Slot>,
     shift: u32,
     base: u32,
-    /// Past the last place of this batch.
+    /// One past the last place of this batch.
     top: u32,
     used: usize,
 }
@@ -138,7 +138,7 @@ impl<K: Key> Hashed<K> {
         }
     }
 
-    /// An empty table of `slots` (a power of two) that the keys of this batch move to.
+    /// Moves the keys of this batch to an empty table of `slots` slots (a power of two).
     fn grow(&mut self, slots: usize) -> Result<()> {
         let old = std::mem::replace(&mut self.slots, Array::zeroed(slots)?);
         self.shift = 64 - slots.trailing_zeros();
@@ -188,7 +188,7 @@ impl<K: Key> Labels for Hashed<K> {
     }
 }
 
-/// A place for every vertex of the graph: faster than hashing while it fits the caches.
+/// A table with a place for every vertex of the graph: faster than hashing while it fits the caches.
 #[derive(Debug)]
 pub struct Dense {
     places: Array<u32>,

@@ -1,19 +1,19 @@
-//! Pages that were read for a window.
+//! Pages that are kept until a window ends.
 
 use std::collections::HashMap;
 
 use tiergraph_mem::PAGE_BYTES;
 
-/// Pages that are kept until the window ends.
+/// Pages that were read for a window, some of them kept until it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Retained {
-    /// Every page that was read; where it lies in `bytes`, if it was kept.
+    /// Every page that was read, and where it lies in `bytes`; `None` if it was not kept.
     pages: HashMap<u64, Option<usize>>,
     bytes: Vec<u8>,
 }
 
 impl Retained {
-    /// Different pages that were read.
+    /// The number of different pages that were read.
     pub(crate) fn distinct_pages(&self) -> u64 {
         self.pages.len() as u64
     }

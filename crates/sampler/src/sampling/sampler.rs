@@ -26,27 +26,27 @@ use crate::sampling::steps::{BLOCK, Draw, Expanded, choose_evenly, resolve};
 use crate::sampling::table::{Table, TableKind};
 use crate::sampling::weighted::{Choice, Values, Weighted};
 
-/// The types that a sampler's batches have.
+/// The node types and edge types of a sampler's batches.
 #[derive(Debug, Clone)]
 pub struct SampledTypes {
-    /// Nodes of each type.
+    /// The number of nodes of each type.
     pub vertices: Vec<usize>,
-    /// The ends of each edge type.
+    /// The node types at the ends of each edge type.
     pub ends: Vec<Ends>,
-    /// What is sampled of each edge type.
+    /// The options of sampling along each edge type.
     pub sample: Vec<SampleOptions>,
-    /// The types of the seeds.
+    /// The node types of the seeds, as indices.
     pub inputs: Vec<usize>,
 }
 
 impl SampledTypes {
-    /// A graph with one type.
+    /// The types of a graph with one node type and one edge type.
     pub fn of_one(vertices: usize, options: &SampleOptions) -> Self {
         let (ends, sample) = (vec![Ends::SAME], vec![options.clone()]);
         Self { vertices: vec![vertices], ends, sample, inputs: vec![0] }
     }
 
-    /// The types of graphs of which `options` are sampled.
+    /// The types of `types`, sampled with `options`.
     pub(crate) fn of(types: &GraphTypes, options: &LoaderOptions) -> Self {
         let (sample, inputs) = (options.sample.clone(), options.inputs.clone());
         Self { vertices: types.vertices(), ends: types.ends.clone(), sample, inputs }
@@ -57,7 +57,7 @@ impl SampledTypes {
         self.sample.first().is_some_and(|options| options.disjoint)
     }
 
-    /// The type of a seed, and which of its nodes it is; `None` for a number that no seed has.
+    /// The node type of a seed, and the seed's number in that; `None` for a number that no seed has.
     pub(crate) fn node(&self, seed: u32) -> Option<(usize, u32)> {
         let mut left = seed as usize;
         for &input in &self.inputs {
@@ -70,23 +70,23 @@ impl SampledTypes {
     }
 }
 
-/// Samples batches on one thread; keeps its tables from batch to batch.
+/// A sampler of batches for one thread, which keeps its tables from batch to batch.
 #[derive(Debug)]
 pub struct Sampler {
     types: SampledTypes,
     chooser: Chooser,
     weighted: Weighted,
-    /// The places of the nodes of each type.
+    /// The tables of the places of each type's nodes.
     tables: Vec<Box<dyn Table>>,
     /// The neighbours of the arcs that were chosen last.
     neighbors: Vec<u32>,
     pub(crate) list: Vec<u64>,
-    /// What was read of the values of edges to choose them, in the last window: by batch, then by edge
-    /// type.
+    /// The weights and times that were read to choose the edges of the last window: by batch, then by
+    /// edge type.
     pub(crate) values: Vec<Vec<EdgeValues>>,
 }
 
-/// A hop along the edges of one type.
+/// The parameters of a hop along the edges of one type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeHop<'a> {
     pub(crate) topology: &'a Topology,
@@ -96,7 +96,7 @@ pub(crate) struct TypeHop<'a> {
 }
 
 impl Sampler {
-    /// A sampler with this table for the nodes of each type; if not set, with the fastest.
+    /// A sampler with tables of the kind `table` for the nodes of each type; `None` for the fastest.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for fanouts that counters cannot number, [`ErrorKind::Budget`] where
@@ -121,23 +121,23 @@ impl Sampler {
         })
     }
 
-    /// Bytes of the tables.
+    /// Bytes that the tables take.
     pub fn resident_bytes(&self) -> u64 {
         let buffers = 4 * self.neighbors.capacity() + 8 * self.list.capacity();
         self.tables.iter().map(|table| table.resident_bytes()).sum::<u64>() + buffers as u64
     }
 
-    /// The ends of an edge type.
+    /// The node types at the ends of an edge type.
     pub(crate) fn ends(&self, edge_type: usize) -> Ends {
         self.types.ends[edge_type]
     }
 
-    /// What is sampled of an edge type.
+    /// The options of sampling along an edge type.
     pub(crate) fn options(&self, edge_type: usize) -> &SampleOptions {
         &self.types.sample[edge_type]
     }
 
-    /// Hops, as many along every edge type.
+    /// The number of hops, the same along every edge type.
     pub(crate) fn hops(&self) -> usize {
         self.types.sample.first().map_or(0, |options| options.fanouts.len())
     }
@@ -185,7 +185,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Starts a batch with its seeds.
+    /// Starts a batch with its seeds as its first nodes.
     pub(crate) fn begin(
         &self,
         topologies: &[Topology],
@@ -216,8 +216,8 @@ impl Sampler {
         self.tables.iter_mut().zip(&batch.nodes).try_for_each(|(table, nodes)| table.enter(nodes))
     }
 
-    /// Chooses arcs of one type for the nodes `block`, appends them to the batch and tells where they
-    /// are.
+    /// Chooses arcs of one type for the nodes `block` and appends them to the batch; returns the range
+    /// of the new edges.
     pub(crate) fn choose(
         &mut self,
         of: TypeHop<'_>,
@@ -259,13 +259,13 @@ impl Sampler {
         chosen.map(|()| taken)
     }
 
-    /// What is drawn for each node of a batch in a hop.
+    /// The parameters of the draws for each node of a batch in a hop.
     fn draw(&self, of: TypeHop<'_>, batch: &MiniBatch) -> Draw {
         let most = self.types.sample[of.edge_type].fanouts[of.hop].most();
         Draw { key: of.key, batch: batch.number, hop: of.hop as u32, most }
     }
 
-    /// Appends what is taken of the arcs of one node, by the arcs' values.
+    /// Chooses arcs of one node by the arcs' values, and appends them to `out`.
     pub(crate) fn choose_one(
         &mut self,
         of: TypeHop<'_>,

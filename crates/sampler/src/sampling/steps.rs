@@ -1,4 +1,4 @@
-//! The three steps of a hop that samplers share: which arcs, whom they lead to, their places.
+//! The steps of a hop that samplers share: choosing arcs, resolving them to neighbours, relabelling.
 //!
 //! Each step knows its addresses beforehand and prefetches them. Nodes are those of one type
 //! where a graph has several.
@@ -14,23 +14,23 @@ use crate::sampling::batch::{SampledEdges, SampledNodes};
 use crate::sampling::choose::Chooser;
 use crate::sampling::philox::{EpochKey, Stream};
 
-/// Nodes that go through the three steps together: so many fit the L2 cache.
+/// The number of nodes that go through the three steps together: so many fit the L2 cache.
 pub(crate) const BLOCK: usize = 128;
 /// How many accesses ahead memory is prefetched.
 pub(crate) const AHEAD: usize = 16;
 
-/// What is drawn for each node of a hop.
+/// The parameters of the draws for each node of a hop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draw {
     pub(crate) key: EpochKey,
     pub(crate) batch: u32,
     pub(crate) hop: u32,
-    /// The most neighbours of a node.
+    /// The most neighbours that are taken of a node.
     pub(crate) most: u64,
 }
 
 impl Draw {
-    /// The draws of one of `nodes`.
+    /// The stream of draws of one of `nodes`.
     #[inline]
     pub(crate) fn stream(&self, nodes: &SampledNodes, node: usize) -> Stream {
         let tree = nodes.tree.get(node).copied().unwrap_or(0);
@@ -38,17 +38,17 @@ impl Draw {
     }
 }
 
-/// Edges that were chosen, side by side for each node that was expanded.
+/// Chosen edges, those of one expanded node side by side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken<'a> {
-    /// The nodes that `col` has places of.
+    /// The nodes that the places in `col` are of.
     pub(crate) n_id: &'a [u32],
     pub(crate) col: &'a [u32],
     pub(crate) e_id: &'a [u64],
 }
 
 impl<'a> Taken<'a> {
-    /// The edges of each expanded node.
+    /// The edges of each expanded node, one run after the other.
     pub(crate) fn runs(self) -> impl Iterator<Item = &'a [u32]> + Clone {
         self.col.chunk_by(|a, b| a == b)
     }
@@ -62,9 +62,9 @@ impl<'a> Taken<'a> {
 /// Nodes of a batch that are expanded together.
 #[derive(Debug, Clone)]
 pub(crate) struct Expanded<'a> {
-    /// All nodes of their type.
+    /// All nodes of the expanded nodes' type.
     pub(crate) nodes: &'a SampledNodes,
-    /// Their places among these.
+    /// The places of the expanded nodes among these.
     pub(crate) block: Range<usize>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn choose_evenly<T: Offset>(
     }
 }
 
-/// Writes to `neighbors` whom the edges lead to, from memory. `list` is room to work in.
+/// Writes to `neighbors` the neighbours that chosen edges lead to, from memory. `list` is scratch.
 pub(crate) fn resolve(
     topology: &Topology,
     taken: Taken<'_>,
@@ -119,7 +119,7 @@ pub(crate) fn resolve(
     Ok(())
 }
 
-/// As [`resolve`], on pages that are resident.
+/// Writes to `neighbors` the neighbours that chosen edges lead to, from resident pages.
 fn resolve_on_pages(
     topology: &Topology,
     taken: Taken<'_>,

@@ -1,4 +1,4 @@
-//! A batch's nodes and their places: one of three tables.
+//! The table of a batch's nodes and their places, in one of three kinds.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
@@ -7,21 +7,21 @@ use crate::sampling::batch::{MiniBatch, SampledEdges, SampledNodes};
 use crate::sampling::relabel::{Dense, Hashed, Key, Labels, MAX_PLACES};
 use crate::sampling::steps::AHEAD;
 
-/// Dense tables are used for graphs of up to so many vertices: 64 MiB a worker.
+/// The most vertices of a graph for which tables are dense: 64 MiB a worker.
 const DENSE_VERTICES: usize = 16 << 20;
 
-/// Which table turns vertices into places.
+/// The kind of table from vertices to places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
-    /// 4 bytes a vertex of the graph.
+    /// A dense table: 4 bytes for each vertex of the graph.
     Dense,
-    /// 16 to 32 bytes a node of the batch.
+    /// A hash table: 16 to 32 bytes for each node of the batch.
     Hashed,
 }
 
-/// The places of the nodes of one type in a batch: each node once, or once a tree.
+/// A table of the places of one type's nodes in a batch: each node once, or once in each tree.
 pub(crate) trait Table: std::fmt::Debug + Send {
-    /// Bytes in memory.
+    /// Bytes that the table takes in memory.
     fn resident_bytes(&self) -> u64;
 
     /// Enters all of a batch's nodes of a type, and forgets those of the batch before.
@@ -39,7 +39,7 @@ pub(crate) trait Table: std::fmt::Debug + Send {
 }
 
 impl TableKind {
-    /// The fastest for a graph.
+    /// The kind of table that is fastest for a graph of `vertices` vertices.
     pub(crate) fn for_graph(vertices: usize) -> Self {
         if vertices <= DENSE_VERTICES { Self::Dense } else { Self::Hashed }
     }

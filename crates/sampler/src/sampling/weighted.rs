@@ -1,4 +1,4 @@
-//! Which of a vertex's arcs are taken where arcs have weights or times.
+//! Choosing a vertex's arcs by weights or times.
 //!
 //! By weight, without replacement: A-ES (Efraimidis and Spirakis, *Weighted random sampling with a
 //! reservoir*, 2006). Each arc has a draw u of its own and the key u^(1/w); the k largest keys are
@@ -16,13 +16,13 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use crate::sampling::choose::Chooser;
 use crate::sampling::philox::{EpochKey, MAX_DRAWS, Stream};
 
-/// Which arcs that are not later than the seed are taken.
+/// The rule by which arcs are taken of those that are not later than the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// Any, evenly or by their weights.
+    /// Any of them, evenly or by their weights.
     #[default]
     Uniform,
-    /// The latest.
+    /// The latest of them.
     Last,
 }
 
@@ -31,25 +31,25 @@ pub enum Strategy {
 pub(crate) struct Values<'a> {
     pub(crate) weights: Option<&'a [f32]>,
     pub(crate) times: Option<&'a [i64]>,
-    /// Which of the arcs that may be taken are.
+    /// The rule by which arcs are taken of those that may be.
     pub(crate) strategy: Strategy,
 }
 
-/// What one vertex is asked for.
+/// A request to choose arcs of one vertex.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
-    /// The draws that choose.
+    /// The key of the draws.
     pub(crate) key: EpochKey,
     pub(crate) stream: Stream,
-    /// All its arcs.
+    /// The numbers of all its arcs.
     pub(crate) arcs: Range<u64>,
-    /// How many are taken at most.
+    /// The most arcs that are taken.
     pub(crate) most: u64,
-    /// None later than this.
+    /// The latest time of an arc that may be taken; `None` without a bound.
     pub(crate) until: Option<i64>,
 }
 
-/// Chooses arcs by weights and times; keeps the memory for it.
+/// A chooser of arcs by weights and times, which keeps its memory from choice to choice.
 #[derive(Debug, Default)]
 pub(crate) struct Weighted {
     /// Arcs that may be taken, ascending.
@@ -65,7 +65,7 @@ impl Weighted {
         longest * (size_of::<u64>() + size_of::<(f64, u64)>()) as u64
     }
 
-    /// Appends to `out` what is taken of one vertex's arcs.
+    /// Chooses arcs of one vertex and appends them to `out`.
     pub(crate) fn choose(
         &mut self,
         chooser: &mut Chooser,
@@ -143,7 +143,7 @@ impl Weighted {
     }
 }
 
-/// Leaves the first `count` of `all` in their order.
+/// Keeps the first `count` of `all` by `order`, sorted.
 fn take_first<T>(all: &mut Vec<T>, count: usize, order: impl Fn(&T, &T) -> Ordering + Copy) {
     if count < all.len() {
         all.select_nth_unstable_by(count, order);

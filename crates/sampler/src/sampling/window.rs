@@ -5,7 +5,7 @@
 //! up while it is there (AGNES reads blocks for a window the same way). Nodes on kept pages are
 //! looked up while reads are in flight. Pages of all hops but the last may be wanted again by the
 //! next and are kept until the window ends, as far as `retain_bytes` goes. Weights and times that
-//! are not in memory are read the same way, before arcs are chosen ([`stored`](crate::sampling::paged)).
+//! are not in memory are read the same way, before arcs are chosen (module `paged`).
 
 use std::cell::RefCell;
 
@@ -25,12 +25,12 @@ use crate::sampling::steps::{Taken, resolve};
 /// Nodes that are looked up between two polls.
 const PIECE: usize = 32;
 
-/// Pages that a window's sampling read.
+/// Counts of the pages that a window's sampling read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleReads {
-    /// What was read of neighbours.
+    /// Reads of neighbours.
     pub read: PagesRead,
-    /// What was read of weights and times.
+    /// Reads of weights and times.
     pub values: PagesRead,
     /// Different pages among both: all, unless pages could not be kept to the window's end.
     pub distinct_pages: u64,
@@ -48,12 +48,12 @@ struct Request {
     edge: usize,
 }
 
-/// Edges of the hop that is being taken, and whom they lead to.
+/// The edges of the hop that is being taken, and the neighbours that they lead to.
 struct Hop<'a> {
     topology: &'a Topology,
-    /// Of each batch, its edges of this hop.
+    /// For each batch, its edges of this hop.
     taken: &'a [Taken<'a>],
-    /// Of each batch, the neighbours that they lead to.
+    /// For each batch, the neighbours that these edges lead to.
     found: Vec<Vec<u32>>,
     list: Vec<u64>,
 }
@@ -71,23 +71,23 @@ impl Hop<'_> {
     }
 }
 
-/// What a window of batches is sampled from.
+/// The neighbours and keys that a window of batches is sampled with.
 #[derive(Clone, Copy)]
 pub struct WindowSource<'a> {
     /// The neighbours by edge type.
     pub topologies: &'a [Topology],
     /// The epoch's keys by edge type.
     pub keys: &'a [EpochKey],
-    /// Bytes of pages of neighbours that are kept from hop to hop, and as many of values.
+    /// The most bytes of pages of neighbours that are kept from hop to hop, and as many of values.
     pub retain_bytes: usize,
 }
 
 /// Pages that are kept from hop to hop of a window, and what was read so far.
 #[derive(Default)]
 struct WindowPages {
-    /// Of neighbours, by edge type.
+    /// Pages of neighbours, by edge type.
     neighbors: Vec<Retained>,
-    /// Of weights and times, by edge type.
+    /// Pages of weights and times, by edge type.
     values: Vec<PagedReads>,
     reads: SampleReads,
 }
@@ -117,7 +117,7 @@ impl Sampler {
     /// through `reader`. The batches are those that [`sample`](Self::sample) gives.
     ///
     /// # Errors
-    /// As [`sample`](Self::sample), and what reading gives.
+    /// Those of [`sample`](Self::sample), and errors of reading.
     pub fn sample_window(
         &mut self,
         source: WindowSource<'_>,
@@ -144,8 +144,8 @@ impl Sampler {
         Ok(pages.into_reads())
     }
 
-    /// Chooses the edges of a hop for all batches and finds whom they lead to: by edge type, then by
-    /// batch.
+    /// Chooses the edges of a hop for all batches; returns the neighbours that they lead to, by edge
+    /// type, then by batch.
     fn take_hop(
         &mut self,
         source: WindowSource<'_>,
@@ -192,7 +192,7 @@ impl Sampler {
         Ok(found)
     }
 
-    /// Gives the neighbours that were found in a hop their places in each batch.
+    /// Relabels the neighbours that a hop found as places in each batch.
     fn relabel_hop(&mut self, batches: &mut [MiniBatch], found: &[Vec<Vec<u32>>]) -> Result<()> {
         for (number, batch) in batches.iter_mut().enumerate() {
             self.enter(batch)?;
@@ -208,7 +208,7 @@ impl Sampler {
     }
 }
 
-/// Bytes of pages that one edge type keeps from a hop to the next ones.
+/// The most bytes of pages that one edge type keeps from a hop to the next ones.
 #[derive(Clone, Copy)]
 struct Limit {
     neighbors: usize,
@@ -216,7 +216,7 @@ struct Limit {
 }
 
 impl WindowSource<'_> {
-    /// Each edge type's share of what is kept, if pages `may_come_again`.
+    /// The share of kept pages that each edge type has, if pages `may_come_again`.
     fn limit(&self, may_come_again: bool) -> Limit {
         let share = |reads: &dyn Fn(&Topology) -> bool| {
             let readers = self.topologies.iter().filter(|topology| reads(topology)).count();
@@ -229,8 +229,8 @@ impl WindowSource<'_> {
     }
 }
 
-/// Finds whom the edges of this hop lead to, for each batch, on pages. Pages that are read go to
-/// `retained` up to `limit` bytes.
+/// Returns, for each batch, the neighbours that the edges of this hop lead to, looked up on pages. Keeps
+/// pages that it reads in `retained`, up to `limit` bytes.
 pub(crate) fn look_up(
     topology: &Topology,
     reader: &mut PageReader,

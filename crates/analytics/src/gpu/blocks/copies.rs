@@ -18,7 +18,7 @@ pub(in crate::gpu) struct Copies {
     events: Vec<Event>,
 }
 
-/// Blocks in host memory, and where in device memory they are copied to.
+/// A copy to start: blocks in host memory, and the place in device memory that they go to.
 pub(in crate::gpu) struct BlockCopy<'a> {
     pub blocks: Vec<Block>,
     pub block_bytes: usize,

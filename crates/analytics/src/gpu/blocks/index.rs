@@ -10,16 +10,16 @@ use tiergraph_gpu::kernels::{
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{BlockFile, Direction, Graph};
 
-/// What kernels need to know of the blocks of one of a graph's files.
+/// The block index of one of a graph's files: what kernels need to know of its blocks.
 pub(in crate::gpu) struct BlockIndex {
     pub layout: Layout,
     pub file: BlockFile,
-    /// How many blocks the file has.
+    /// The number of blocks in the file.
     pub blocks: u32,
     pub block_bytes: usize,
     /// The segments of packed tiles; `None` for raw blocks.
     pub tiles: Option<TileIndex>,
-    /// What compares blocks with their checksums; `None` if nothing is compared.
+    /// The kernels that compare blocks with their checksums; `None` if checksums are off.
     pub checks: Option<Checks>,
 }
 
@@ -40,7 +40,7 @@ pub(in crate::gpu) struct TileIndex {
     pub min_gap: u32,
 }
 
-/// The file that has the arcs of a direction.
+/// The file that passes over arcs in `direction` read: tiles if the graph has them, else raw blocks.
 pub(in crate::gpu) fn file_of(graph: &Graph, direction: Direction) -> BlockFile {
     match (graph.tiles().is_stored(), graph.manifest().directed) {
         (true, _) => BlockFile::Tiles,
@@ -51,7 +51,7 @@ pub(in crate::gpu) fn file_of(graph: &Graph, direction: Direction) -> BlockFile 
 }
 
 impl BlockIndex {
-    /// The index of `file`; blocks are compared with their checksums if `checked`.
+    /// Makes the index of `file`; kernels compare blocks with their checksums if `checked`.
     pub fn new(graph: &Graph, stream: &Stream, file: BlockFile, checked: bool) -> Result<Self> {
         let blocks = graph.blocks(file).count()?;
         let manifest = graph.manifest();
@@ -82,7 +82,7 @@ impl BlockIndex {
         (self.block_bytes + slices) as u64
     }
 
-    /// The error of a block whose checksum failed since the last call, if there is one.
+    /// Fails if any block's checksum did not match so far, with the error of the first such block.
     pub fn damage(&self, graph: &Graph, stream: &Stream) -> Result<()> {
         let Some(checks) = &self.checks else { return Ok(()) };
         let block = stream.download(&checks.first_damaged, 1)?[0];
@@ -112,12 +112,12 @@ impl TileIndex {
         })
     }
 
-    /// The numbers of a block's segments.
+    /// The range of numbers of the segments in a block.
     pub fn segments_of(&self, block: u32) -> Range<u32> {
         self.first_segment[block as usize]..self.first_segment[block as usize + 1]
     }
 
-    /// A pass over `slices`, which lie in `blocks`; segments without a column that is `active` are skipped.
+    /// A pass over `slices`, which lie in `blocks`; it skips segments without a column that is `active`.
     pub fn pass<'a>(
         &'a self,
         blocks: Blocks,

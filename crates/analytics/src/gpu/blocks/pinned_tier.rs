@@ -31,8 +31,8 @@ struct Room {
 }
 
 impl PinnedTier {
-    /// A tier for `wanted` blocks, or as many of them as the graph's budget holds, those included that an
-    /// earlier run left in it.
+    /// Makes a tier for `wanted` blocks, or as many of them as the graph's budget holds, with those that
+    /// an earlier run left in it.
     pub fn new(graph: &Graph, device: &Device, block_bytes: usize, wanted: usize) -> Self {
         let bytes = graph.memory().plan_locked_residency();
         let missing = wanted.saturating_sub(graph.memory().resident_bytes() as usize / block_bytes);

@@ -13,12 +13,12 @@ use super::index::BlockIndex;
 use super::stream::{BlockReader, Selection};
 use crate::gpu::timeline::{Origin, Timeline};
 
-/// Bytes of the largest single allocation, so that a device whose memory is in pieces gives it.
+/// Bytes of the largest single allocation: several fit a device whose free memory is in pieces.
 const ARENA_BYTES: u64 = 1 << 30;
 /// The index of slices takes at most one part in so many of packed blocks' bytes; usually far less.
 const SLICES_SHARE: u64 = 4;
 
-/// The first blocks of a file, in device memory. Any set is as good as any other: a pass reads all.
+/// The first blocks of a file, resident in device memory. Any others would do: a pass reads all.
 pub(in crate::gpu) struct ResidentBlocks {
     arenas: Vec<Arc<DeviceBuf<u8>>>,
     addresses: DeviceBuf<DevicePtr<u8>>,
@@ -27,20 +27,20 @@ pub(in crate::gpu) struct ResidentBlocks {
 }
 
 impl ResidentBlocks {
-    /// No blocks.
+    /// An empty set of resident blocks.
     pub fn none(device: &Device) -> Result<Self> {
         let (addresses, slices) = (DeviceBuf::new(device, 0)?, DeviceBuf::new(device, 0)?);
         Ok(Self { arenas: Vec::new(), addresses, slices, blocks: 0 })
     }
 
-    /// How many blocks of a graph fit `bytes` of device memory.
+    /// The number of blocks of the file that fit `bytes` of device memory, with their slice index.
     pub fn blocks_in(index: &BlockIndex, bytes: u64) -> u32 {
         let size = index.block_bytes as u64;
         let slices = if index.tiles.is_some() { bytes / (SLICES_SHARE + 1) } else { 0 };
         ((bytes - slices) / (size + 8)).min(u64::from(index.blocks)) as u32
     }
 
-    /// Has `reader` read the first `blocks`.
+    /// Reads the first `blocks` blocks of the file to the device, checks and indexes them there.
     pub fn load(
         graph: &Graph,
         stream: &Stream,
@@ -78,7 +78,7 @@ impl ResidentBlocks {
         Ok(Self { arenas, addresses, slices, blocks })
     }
 
-    /// How many blocks there are.
+    /// The number of blocks that are resident in device memory.
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
@@ -89,19 +89,19 @@ impl ResidentBlocks {
         (arenas + self.addresses.bytes() + self.slices.bytes()) as u64
     }
 
-    /// The blocks as kernels take them.
+    /// The addresses of the blocks, as kernels take them.
     pub fn for_kernels(&self) -> Blocks {
         debug_assert!(self.blocks == 0 || !self.arenas.is_empty());
         Blocks::at(&self.addresses)
     }
 
-    /// Where the blocks' slices begin; empty for raw blocks.
+    /// The index of where the blocks' slices begin; empty for raw blocks.
     pub fn slices(&self) -> &DeviceBuf<Slice> {
         &self.slices
     }
 }
 
-/// Reads the first `blocks` into `arenas`.
+/// Reads the first `blocks` blocks of the file into `arenas`.
 fn fill(
     graph: &Graph,
     index: &BlockIndex,

@@ -10,21 +10,21 @@ const SLOTS_SHARE: u64 = 4;
 /// Slots of a worker: one is being filled while the others are computed on.
 const SLOTS: usize = 3;
 
-/// How blocks stream to the device.
+/// A plan of how blocks stream to the device: through how many workers and slots, in what batches.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::gpu) struct SlotPlan {
     pub transfers: Transfers,
-    /// How many threads read blocks and submit work on them.
+    /// The number of threads that read blocks and submit work on them.
     pub workers: usize,
-    /// How many slots each worker has.
+    /// The number of slots that each worker has.
     pub slots: usize,
-    /// How many blocks a slot holds, which are computed on together.
+    /// The number of blocks in a slot, which are computed on together.
     pub batch: usize,
 }
 
 impl SlotPlan {
-    /// The plan for so many `workers` and the blocks of `index`, with `room` bytes of device memory beside
-    /// vertex state: where that is little, slots are smaller.
+    /// The plan for so many `workers` and the blocks of `index`, with `room` bytes of device memory
+    /// beside vertex state: where that is little, slots are smaller.
     pub fn of(transfers: Transfers, workers: usize, index: &BlockIndex, room: u64) -> Self {
         Self::sized(transfers, workers, index.blocks, index.slot_bytes(), room)
     }
@@ -49,7 +49,7 @@ impl SlotPlan {
         (self.workers * self.slots * self.batch) as u64 * index.slot_bytes()
     }
 
-    /// Whether one block comes after the other, and nothing overlaps.
+    /// Whether each worker finishes one block before it reads the next, so that nothing overlaps.
     pub fn is_synchronous(&self) -> bool {
         self.transfers == Transfers::Synchronous
     }

@@ -1,7 +1,7 @@
 //! A worker's slots on the device: reading → copying → computing → free.
 //!
-//! A block that was read into host memory is copied to its slot, and its buffer is free when the copy has
-//! ended. A block that is read into the slot itself stays there until it was computed on.
+//! A block that was read into host memory is copied to its slot, and its buffer is free when the copy
+//! has ended. A block that is read into the slot itself stays there until it was computed on.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ pub(in crate::gpu) struct Slots {
     /// Copies to the slots, which are declared, and so dropped, after them.
     copies: Copies,
     slots: Vec<Slot>,
-    /// The slot that is being filled.
+    /// The index of the slot that is being filled.
     next: usize,
     /// Blocks that will be copied to the next slot together: on a link that gives 55 GB/s, copies of
     /// 1 MiB get 48, of 4 MiB 53 and of 8 MiB 54.
     gathered: Vec<Block>,
-    /// How many blocks a slot holds, which are computed on together.
+    /// The number of blocks in a slot, which are computed on together.
     batch_size: usize,
     timeline: Timeline,
-    /// Whether one block comes after the other, and nothing overlaps.
+    /// Whether the worker finishes one block before it reads the next, so that nothing overlaps.
     synchronous: bool,
     /// Whether blocks are read into slots, past host memory.
     direct: bool,
-    /// Why the slots are not registered with cuFile, where they were to be.
+    /// Why the slots could not be registered with cuFile; `None` where they were, or need not be.
     unregistered: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(in crate::gpu) struct Slots {
 /// waits for the work before it, so a slot is free when its turn comes.
 struct Slot {
     stream: Stream,
-    /// Happens when the last batch was computed on; copies since then may be under way.
+    /// An event that happens when the last batch was computed on; copies since then may be under way.
     computed: Event,
     bytes: Arc<DeviceBuf<u8>>,
     /// Numbers of the requests whose blocks are in the slot or being read into it, in their order there.
@@ -102,7 +102,7 @@ impl Slots {
         })
     }
 
-    /// The consumer of one pass, which does `work` in these slots.
+    /// The consumer of one pass's blocks, which does `work` in these slots.
     pub fn for_pass<'a, P: Program>(
         &'a mut self,
         selection: Selection<'a>,
@@ -111,17 +111,17 @@ impl Slots {
         Computing { slots: self, selection, work, is_over: false }
     }
 
-    /// Whether the next slot takes another block.
+    /// Whether the slot that is being filled takes another block.
     fn has_room(&self) -> bool {
         self.slots[self.next].batch.len() + self.gathered.len() < self.batch_size
     }
 
-    /// Why the slots are not registered with cuFile, where they were to be.
+    /// Why the slots could not be registered with cuFile; `None` where they were, or need not be.
     pub fn unregistered(&self) -> Option<&str> {
         self.unregistered.as_deref()
     }
 
-    /// When the slots did what.
+    /// The timeline of the work in these slots.
     pub fn timeline(&mut self) -> &mut Timeline {
         &mut self.timeline
     }
@@ -143,7 +143,7 @@ pub(in crate::gpu) struct Computing<'a, P> {
 }
 
 impl<P: Program> Computing<'_, P> {
-    /// Starts copying what was gathered; once a batch is there, starts computing.
+    /// Starts copying the gathered blocks; once the slot has a whole batch, starts computing.
     fn copy(&mut self) -> Result<()> {
         let (slots, block_bytes) = (&mut *self.slots, self.selection.index.block_bytes);
         if slots.gathered.is_empty() {
@@ -166,7 +166,7 @@ impl<P: Program> Computing<'_, P> {
         if is_full && !slots.direct && !self.is_over { self.compute(slots.next) } else { Ok(()) }
     }
 
-    /// Starts computing on what a slot has.
+    /// Starts computing on the blocks in slot `number`.
     fn compute(&mut self, number: usize) -> Result<()> {
         let slots = &mut *self.slots;
         if slots.slots[number].batch.is_empty() {

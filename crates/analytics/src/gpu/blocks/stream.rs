@@ -21,7 +21,7 @@ use crate::gpu::timeline::{Origin, Timeline};
 /// Bytes of the host buffers of all workers: of more, less would still be in the processor's cache when
 /// it is copied, and both reading and copying would wait for memory.
 const BUFFERS_BYTES: usize = 96 << 20;
-/// The same where blocks come only once: locking memory takes longer than reading it.
+/// Bytes of all workers' host buffers for a single pass: pinning takes longer than reading into them.
 const BUFFERS_ONCE_BYTES: usize = 64 << 20;
 /// Host buffers of a worker: some are being read into, some copied from.
 const BUFFERS: RangeInclusive<usize> = 2..=16;
@@ -37,7 +37,7 @@ pub(in crate::gpu) struct Selection<'a> {
     pub blocks: &'a [u32],
 }
 
-/// What a pass computes: each program over every block, or over the tiles that are active.
+/// The work of a pass: each program over every block, or over the tiles that are active.
 pub(in crate::gpu) struct Work<'a, P> {
     pub kernel: &'a EdgeMap<P>,
     pub programs: &'a [P],
@@ -64,7 +64,7 @@ pub(in crate::gpu) struct BlockReader {
 }
 
 impl BlockReader {
-    /// A reader with the workers of `plan`, of blocks that each come `once` or in every pass. Up to
+    /// Makes a reader with the workers of `plan`; `once` says that a single pass reads the blocks. Up to
     /// `pinned_blocks` of them may stay in pinned memory.
     pub fn new(
         graph: &Graph,
@@ -102,17 +102,17 @@ impl BlockReader {
         Ok(Self { workers, worker_count, pinned, cufile: None })
     }
 
-    /// How many workers read.
+    /// The number of workers that read.
     pub fn workers(&self) -> usize {
         self.worker_count
     }
 
-    /// Which way cuFile reads, in words; `None` where blocks pass through host memory.
+    /// How cuFile reads, in words; `None` where blocks pass through host memory.
     pub fn direct(&self) -> Option<String> {
         self.cufile.as_ref().map(|files| files.how())
     }
 
-    /// The cuFile that device memory is registered with; `None` where blocks pass through host memory.
+    /// The cuFile library that reads blocks; `None` where they pass through host memory.
     pub fn cufile(&self) -> Option<&'static CuFile> {
         self.cufile.as_ref().map(|files| files.cufile())
     }
@@ -122,8 +122,8 @@ impl BlockReader {
         self.pinned.as_ref()
     }
 
-    /// Reads the blocks of `selection` and hands them to `consumers`, one for each worker; blocks may stay
-    /// in pinned memory if they `may_stay`.
+    /// Reads the blocks of `selection` and hands them to `consumers`, one for each worker; if
+    /// `may_stay`, blocks may stay in pinned memory.
     pub fn pass(
         &mut self,
         graph: &Graph,
@@ -143,7 +143,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Engines that read a graph's files into device memory.
+/// A pool of engines that read a graph's files into device memory.
 fn cufile_engines(graph: &Graph, files: &Arc<CuFiles>) -> Arc<EnginePool> {
     let (files, of_graph) = (Arc::clone(files), Arc::clone(graph.engines().files()));
     let open = move |_: &Arc<_>| {
@@ -155,7 +155,7 @@ fn cufile_engines(graph: &Graph, files: &Arc<CuFiles>) -> Arc<EnginePool> {
     EnginePool::new(Arc::clone(graph.engines().files()), Arc::new(open), 0)
 }
 
-/// A reader and the slots that it fills.
+/// A block reader and the slots on the device that it fills.
 pub(in crate::gpu) struct BlockStream {
     reader: BlockReader,
     slots: Vec<Slots>,
@@ -165,7 +165,7 @@ pub(in crate::gpu) struct BlockStream {
 }
 
 impl BlockStream {
-    /// The slots of `plan` for the blocks of `index`, which `reader` fills.
+    /// Makes the slots of `plan`, for blocks of `index` that `reader` reads.
     pub fn new(
         graph: &Graph,
         device: &Device,
@@ -180,7 +180,7 @@ impl BlockStream {
         Ok(Self { reads_ahead: !plan.is_synchronous() && cufile.is_none(), reader, slots })
     }
 
-    /// Which way cuFile reads, in words; `None` where blocks pass through host memory.
+    /// How cuFile reads, in words; `None` where blocks pass through host memory.
     pub fn direct(&self) -> Option<String> {
         let unregistered = self.slots.iter().find_map(Slots::unregistered);
         let slots = unregistered.map_or_else(String::new, |why| format!("; {why}"));
@@ -192,7 +192,7 @@ impl BlockStream {
         self.reader.pinned()
     }
 
-    /// Does `work` on the blocks of `selection`, and waits for its end.
+    /// Does `work` on the blocks of `selection`, and waits until it has ended.
     pub fn run<P: Program>(
         &mut self,
         graph: &Graph,
@@ -208,7 +208,8 @@ impl BlockStream {
         self.slots.iter().try_for_each(Slots::synchronize)
     }
 
-    /// Adds to a run's trace when the slots did what.
+    /// Moves the spans of work that has ended in the slots to the run's trace. `origin` relates the
+    /// device's clock to the host's; with `None` (no trace), nothing is recorded.
     pub fn record(&mut self, origin: Option<&Origin>) -> Result<()> {
         self.slots.iter_mut().try_for_each(|slots| slots.timeline().record(origin))
     }

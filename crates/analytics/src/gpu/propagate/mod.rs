@@ -1,7 +1,7 @@
 //! `propagate` on a GPU: one pass that reduces neighbours' values.
 //!
-//! As [`crate::propagate()`]: minima and maxima are the same bit for bit, sums but for the order of
-//! their terms. A vertex's values are cut into *panels* of 16 bytes, which one load brings, and every
+//! The results of [`crate::propagate()`]: minima and maxima bit for bit, sums up to the order of their
+//! terms. A vertex's values are cut into *panels* of 16 bytes, which one load brings, and every
 //! block that arrives is gone over once a panel, so storage is read once for all of them. Panels that
 //! do not fit half of the device's memory together take a pass each time they fill it.
 //!
@@ -42,8 +42,8 @@ pub fn propagate<T: Value>(
     Ok((rows.into_result(graph)?, report))
 }
 
-/// Reduces `x` to `y`, both in the device's memory and `width` values for each vertex in the user's order;
-/// `y` may be `x`. Work that writes `x` or reads `y` has ended before; `y` is written on return.
+/// Reduces `x` to `y`, both in device memory with `width` values a vertex in the user's order; `y` may
+/// be `x`. Work that writes `x` or reads `y` has ended before the call; `y` is written on return.
 ///
 /// # Errors
 /// As [`propagate`], and an order of vertices that does not fit the device beside the state.
@@ -86,7 +86,7 @@ fn reduce<T: Value>(
     run.finish(true)
 }
 
-/// Goes over the columns of `rows`, as many at a time as `panels` hold.
+/// Reduces the columns of `rows`, as many at a time as `panels` hold.
 fn reduce_columns<T: Value>(
     passes: &mut Passes<'_, Fold<T>>,
     mut panels: Panels<T>,

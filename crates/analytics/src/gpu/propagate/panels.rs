@@ -1,4 +1,4 @@
-//! Panels: the columns of a pass, those of a vertex side by side so that one load has them.
+//! Panels: a few columns of all vertices' values, those of a vertex side by side for a single load.
 
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{Columns, Fold, Operation, Panel, ValueKernels};
@@ -19,7 +19,7 @@ pub(super) struct Panels<T> {
     kernels: ValueKernels,
 }
 
-/// The values of a panel that are reduced, and what they are reduced to.
+/// The values of a panel that are reduced (x), and the buffer that they are reduced to (y).
 struct PanelBuffers<T> {
     x: DeviceBuf<T>,
     y: DeviceBuf<T>,
@@ -31,7 +31,7 @@ impl<T: Value> Panels<T> {
         2 * padded(graph, graph.vertices()) * panel.width() * size_of::<T>()
     }
 
-    /// Room for `count` panels.
+    /// Allocates `count` panels; x is zero.
     pub fn new(graph: &Graph, stream: &Stream, panel: Panel, count: usize) -> Result<Self> {
         let (device, width) = (stream.device(), panel.width());
         let len = padded(graph, graph.vertices()) * width;
@@ -47,12 +47,12 @@ impl<T: Value> Panels<T> {
         })
     }
 
-    /// How many columns the panels hold together.
+    /// The number of columns that the panels hold together.
     pub fn columns(&self) -> usize {
         self.panels.len() * self.width
     }
 
-    /// Fills x from columns of rows, and y with the identity of the reduction.
+    /// Fills x from the columns `from`, and y with the identity of the reduction.
     pub fn load(
         &mut self,
         stream: &Stream,
@@ -69,7 +69,7 @@ impl<T: Value> Panels<T> {
         Ok(())
     }
 
-    /// Writes y to columns of rows.
+    /// Writes y to the columns `to`.
     pub fn store(&self, stream: &Stream, order: &Order, to: ColumnsOf<T>) -> Result<()> {
         for panel in 0..to.columns.len().div_ceil(self.width) {
             let columns = self.of_panel(order, panel, &to);
@@ -78,7 +78,7 @@ impl<T: Value> Panels<T> {
         Ok(())
     }
 
-    /// Those of the columns `of` some rows that panel number `panel` holds.
+    /// The part of the columns `of` that panel number `panel` holds.
     fn of_panel<'o>(&self, order: &'o Order, panel: usize, of: &ColumnsOf<T>) -> Columns<'o> {
         let first = of.columns.start + panel * self.width;
         Columns {

@@ -14,20 +14,20 @@ use crate::gpu::staging::{BUFFER_BYTES, PerVertex};
 use crate::gpu::vertices::Order;
 use crate::propagate::Value;
 
-/// Some columns of rows in device memory.
+/// A range of columns of rows in device memory.
 pub(super) struct ColumnsOf<T> {
     pub rows: DeviceView<T>,
-    /// Values of a row.
+    /// The number of values in a row.
     pub stride: usize,
     pub columns: Range<usize>,
 }
 
-/// The rows x and y of a call, wherever they are.
+/// The rows x (values to reduce) and y (results) of a call, in host memory or in device memory.
 pub(super) trait Rows<T: Value> {
     /// Bytes of device memory that `columns` columns take beside their panels.
     fn bytes(&self, graph: &Graph, columns: usize) -> usize;
 
-    /// Bytes of device memory that the order of vertices may take.
+    /// Bytes of device memory that the order of vertices takes, where it must be on the device.
     fn order_bytes(&self, graph: &Graph) -> u64;
 
     /// The most columns that can be taken at once.
@@ -54,7 +54,7 @@ pub(super) trait Rows<T: Value> {
     fn end(&mut self, passes: &Passes<'_, Fold<T>>, columns: Range<usize>) -> Result<()>;
 }
 
-/// Rows in host memory: columns pass through pinned buffers to rows of their own on the device.
+/// Rows in host memory: columns pass through pinned buffers to rows allocated on the device.
 pub(super) struct HostRows<'x, T: Value> {
     x: Cow<'x, [T]>,
     y: Vec<T>,
@@ -65,7 +65,7 @@ pub(super) struct HostRows<'x, T: Value> {
 }
 
 impl<'x, T: Value> HostRows<'x, T> {
-    /// Rows of `width` values each.
+    /// Rows of `width` values each: `x`, and y of zeros.
     pub fn new(x: &'x [T], width: usize) -> Self {
         let (x, y) = (Cow::Borrowed(x), zeroed_vec(x.len()));
         Self { x, y, width, on_device: None, is_moved: false }

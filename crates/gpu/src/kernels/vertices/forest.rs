@@ -24,7 +24,7 @@ shared! {
     }
 }
 
-/// The compiled kernels for the trees of union-find, each a parent for every vertex.
+/// The compiled kernels for the trees of union-find, which are an array of every vertex's parent.
 #[derive(Debug, Clone)]
 pub struct ForestKernels {
     plant: Kernel,

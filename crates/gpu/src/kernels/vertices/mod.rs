@@ -1,4 +1,4 @@
-//! What algorithms do to the state of their vertices before, between and after passes.
+//! Kernels for the state of vertices: what algorithms do to it before, between and after passes.
 
 mod forest;
 mod levels;

@@ -143,8 +143,8 @@ impl ValueKernels {
         unsafe { self.fill.launch(stream, grid, &[&arguments]) }
     }
 
-    /// Writes a panel's values to their columns of `rows`, in order with the stream; vertices that have no
-    /// row there are left out.
+    /// Writes a panel's values to their columns of `rows`, in order with the stream; vertices that have
+    /// no row there are left out.
     ///
     /// # Errors
     /// Any error of the driver.
@@ -164,8 +164,8 @@ impl ValueKernels {
         unsafe { self.panel_to_rows.launch(stream, columns.grid(), &[&arguments]) }
     }
 
-    /// Fills a panel from its columns of `rows`, in order with the stream, and with zeros where `rows` has
-    /// nothing.
+    /// Fills a panel from its columns of `rows`, in order with the stream, and with zeros where `rows`
+    /// has nothing.
     ///
     /// # Errors
     /// Any error of the driver.
@@ -184,7 +184,8 @@ impl ValueKernels {
         unsafe { self.rows_to_panel.launch(stream, columns.grid(), &[&arguments]) }
     }
 
-    /// The index of `value` among `values`, which are all different; `None` if it is not among them.
+    /// The index of `value` in `values`, which must all be different; `None` if it is not there. Waits
+    /// for all work that was submitted to `stream`, the search included.
     ///
     /// # Errors
     /// Any error of the driver.

@@ -19,7 +19,7 @@ pub(crate) const BLOCK: usize = 32;
 /// Bytes of all stages of a thread: half of a usual second-level cache.
 const STAGES_BYTES: usize = 512 << 10;
 
-/// A chunk that nothing is added to any more.
+/// A full chunk of records, on its way to the thread that keeps or writes chunks.
 pub(crate) struct Full {
     pub(crate) family: usize,
     pub(crate) bucket: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Full {
     pub(crate) bytes: usize,
 }
 
-/// The ways of chunks to the thread that takes full ones, and back.
+/// The channels between appending threads and the one that takes full chunks, and buffers back.
 #[derive(Clone)]
 pub(crate) struct ChunkFlow {
     pub(crate) full: Sender<Full>,
@@ -46,7 +46,7 @@ impl ChunkFlow {
     }
 }
 
-/// One thread's stages and chunks of one family.
+/// One thread's stages and chunks for one family.
 pub(crate) struct Appender<'f> {
     number: usize,
     family: &'f Family,
@@ -57,13 +57,13 @@ pub(crate) struct Appender<'f> {
     flow: ChunkFlow,
 }
 
-/// The stage of a bucket, by places in all stages.
+/// The stage of a bucket, as byte offsets into all stages.
 struct Open {
     first_row: u32,
     record_bytes: u32,
-    /// Where the next record goes.
+    /// The offset of the next record.
     at: u32,
-    /// A stage whose next record would begin behind this is full.
+    /// The last offset at which a record may begin: behind it, the stage is full.
     last: u32,
     begin: u32,
 }
@@ -83,7 +83,7 @@ fn stage_bytes(stages: usize, chunk_bytes: usize) -> usize {
 }
 
 impl<'f> Appender<'f> {
-    /// For family `number` of those whose buckets are `buckets` in all.
+    /// An appender for family number `number`; all families together have `buckets` buckets.
     pub(crate) fn new(
         number: usize,
         family: &'f Family,
@@ -106,7 +106,7 @@ impl<'f> Appender<'f> {
         Self { number, family, routes, stages, open, chunks, flow }
     }
 
-    /// Appends a block of edges.
+    /// Appends the arcs of a block of edges to the buckets of their rows.
     pub(crate) fn append(
         &mut self,
         src: &[u32],
@@ -133,7 +133,7 @@ impl<'f> Appender<'f> {
         }
     }
 
-    /// Appends one arc an edge: rows and columns are the columns of a block of edges.
+    /// Appends an arc from each edge of a block: `rows` and `columns` are its ends.
     fn push_all<const WEIGHTED: bool>(
         &mut self,
         rows: &[u32],
@@ -193,7 +193,7 @@ impl<'f> Appender<'f> {
         self.flow.full.send(full).map_err(|_| gone())
     }
 
-    /// Hands on what is left.
+    /// Sends on the records that are left in stages and chunks.
     pub(crate) fn finish(&mut self) -> Result<()> {
         for bucket in 0..self.open.len() {
             if self.open[bucket].at > self.open[bucket].begin {
@@ -205,7 +205,7 @@ impl<'f> Appender<'f> {
     }
 }
 
-/// The error of a thread whose chunks nobody takes any more; the taking thread's own says why.
+/// The error of a thread whose chunks are no longer taken; the taking thread's own error says why.
 pub(crate) fn gone() -> Error {
     Error::new(ErrorKind::Io, "write the buckets").got("the thread that writes them has ended")
 }

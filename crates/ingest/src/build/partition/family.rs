@@ -1,4 +1,4 @@
-//! A family of buckets: arcs that were given to the bucket of their row, in memory and on disk.
+//! A family of buckets: all arcs of a graph by one kind of row, each in the bucket of its row.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::records::{Record, Records};
 use super::strips::Bucket;
 use crate::build::temporary::TemporaryFile;
 
-/// Which end of an edge is the row.
+/// The end of an edge that is the row of its arc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowOf {
     /// The source.
@@ -24,32 +24,33 @@ pub(crate) enum RowOf {
     Both,
 }
 
-/// Some records of a bucket.
+/// A chunk of a bucket's records.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) place: Place,
     pub(crate) records: u32,
 }
 
-/// Where a chunk is.
+/// The place of a chunk: memory or the family's file.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// In memory, as there was room.
+    /// In memory, where there was room for it.
     Kept(AlignedBuf),
     /// In the family's file, from this byte on.
     Written(u64),
 }
 
-/// All buckets of one kind of row.
+/// A family of buckets: all arcs by one kind of row (their source, say), divided by ranges of rows. A
+/// bucket is a list of chunks of records, some in memory and some in the family's temporary file.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) row_of: RowOf,
     pub(crate) column_bits: u32,
     pub(crate) weights: Weights,
-    /// First row of each strip, then the number of rows.
+    /// The first row of each strip, then the number of rows.
     pub(crate) strips: Vec<u32>,
     pub(crate) buckets: Vec<Bucket>,
-    /// The records of each bucket: rows of few arcs are many, and take wider ones.
+    /// The layout of records in each bucket: one with fewer arcs a row has more rows, and wider records.
     pub(crate) records: Vec<Record>,
     pub(crate) chunk_bytes: usize,
     pub(crate) file: TemporaryFile,
@@ -58,20 +59,20 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// The most bytes of all records of `edges` edges.
+    /// The most bytes that the records of `edges` edges take.
     pub(crate) fn most_bytes(&self, edges: u64) -> u64 {
         let widest = self.records.iter().map(Record::bytes).max().unwrap_or(0) as u64;
         let arcs = if self.row_of == RowOf::Both { 2 * edges } else { edges };
         widest * arcs
     }
 
-    /// Arcs of a bucket.
+    /// The number of arcs in a bucket.
     pub(crate) fn arcs(&self, bucket: usize) -> u64 {
         self.chunks[bucket].iter().map(|chunk| u64::from(chunk.records)).sum()
     }
 
-    /// Starts to read a bucket, `ahead` chunks ahead of who takes them, into `spares` while there are
-    /// some.
+    /// Starts a thread that reads the written chunks of a bucket, up to `ahead` chunks ahead, into
+    /// buffers of `spares` while there are some.
     pub(crate) fn read(
         self: &Arc<Self>,
         bucket: usize,
@@ -110,7 +111,7 @@ impl Family {
     }
 }
 
-/// Buffers that chunks are read into again.
+/// A pool of buffers that chunks are read into.
 #[derive(Debug)]
 pub(crate) struct Spares {
     give: Sender<AlignedBuf>,
@@ -118,14 +119,14 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// Keeps `most` buffers.
+    /// A pool of at most `most` buffers.
     pub(crate) fn new(most: usize) -> Self {
         let (give, buffers) = bounded(most);
         Self { give, buffers }
     }
 }
 
-/// A bucket being read. Its thread ends when nobody takes the chunks any more.
+/// A reader of one bucket's chunks. Its thread ends when the reader is dropped.
 #[derive(Debug)]
 pub(crate) struct ChunkReader {
     family: Arc<Family>,
@@ -135,12 +136,12 @@ pub(crate) struct ChunkReader {
 }
 
 impl ChunkReader {
-    /// How the records lie in the chunks.
+    /// The layout of a record in this bucket: bytes of its key, and the type of its weight.
     pub(crate) fn record(&self) -> Record {
         self.family.records[self.bucket]
     }
 
-    /// Calls `visit` with each chunk's records as they come.
+    /// Calls `visit` with the records of each chunk, in order.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
         for chunk in &self.family.chunks[self.bucket] {
             match &chunk.place {
@@ -159,7 +160,7 @@ impl ChunkReader {
         Records { bytes, count: chunk.records as usize, record: self.record() }
     }
 
-    /// The next of the chunks that were written.
+    /// The next chunk that was read from the file.
     fn next(&self) -> Result<AlignedBuf> {
         self.written.recv().map_err(|_| ended())?
     }

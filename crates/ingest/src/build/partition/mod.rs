@@ -1,4 +1,4 @@
-//! The pass that gives every arc to the bucket of its row.
+//! The partition pass, which appends every arc to the bucket of its row.
 //!
 //! Threads take a batch each and append it ([`append`]), none waiting for another; one more takes
 //! their full chunks and keeps them in memory or writes them. Cost an edge: two look-ups of new ids
@@ -24,29 +24,29 @@ use append::{Appender, BLOCK, ChunkFlow, Full, gone};
 use family::{Chunk, Family, Place};
 use route::Routes;
 
-/// Full chunks that may wait for the disk.
+/// Full chunks that may wait for the thread that writes them.
 const WAITING: usize = 8;
-/// Bytes of a chunk at most: a read or write of so many is as fast as a larger one.
+/// The most bytes of a chunk: a larger read or write is no faster.
 pub(crate) const CHUNK_BYTES: u64 = 256 << 10;
 
-/// Edges between those whose new ids are asked for and those that are appended: while the lines of
-/// some are on their way, others are worked on.
+/// Edges between the look-ups that are prefetched and those that are done: while some cache lines are on
+/// their way, other edges are worked on.
 const AHEAD: usize = 2 * BLOCK;
 
-/// The memory of chunks.
+/// A plan of how many chunks there are, and how many stay in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkPlan {
     pub(crate) chunk_bytes: usize,
-    /// Chunks that are filled, or wait for the disk.
+    /// Chunks in memory that are being filled, or wait to be written.
     open: usize,
-    /// Chunks that stay in memory.
+    /// Full chunks that stay in memory.
     kept: usize,
-    /// Chunks at most.
+    /// The most chunks that there may be.
     all: usize,
 }
 
 impl ChunkPlan {
-    /// Chunks of `buckets` buckets in `memory` bytes, for at most `bytes` bytes of records.
+    /// Plans the chunks of `buckets` buckets in `memory` bytes, for at most `bytes` bytes of records.
     pub(crate) fn new(buckets: usize, threads: usize, memory: u64, bytes: u64) -> Self {
         let open = buckets * threads + WAITING;
         let chunk = (memory / 2 / open as u64).next_power_of_two() / 2;
@@ -56,13 +56,17 @@ impl ChunkPlan {
         Self { chunk_bytes: chunk as usize, open, kept: kept as usize, all: all as usize }
     }
 
-    /// Bytes of all chunks.
+    /// Bytes that chunks take in memory.
     pub(crate) fn bytes(&self) -> u64 {
         ((self.open + self.kept) * self.chunk_bytes) as u64
     }
 }
 
-/// Reads all edges once and fills the families' buckets.
+/// Reads all edges once and appends their arcs to buckets. A family has all arcs by one kind of row
+/// (source, target …), each in the bucket of its row; a bucket is a list of chunks, of which `plan`
+/// keeps some in memory, and the family's temporary file holds the others.
+///
+/// `ranks` maps vertices of batches to rows, their places in the stored order; `None` if both agree.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn partition(
     input: &mut Input<'_>,
@@ -147,7 +151,7 @@ fn pass(
     })
 }
 
-/// What a thread does: batch after batch, and at the end what is left of its stages.
+/// Runs one thread: appends batch after batch, and at the end what is left in its stages.
 fn append_all(
     appenders: &mut [Appender<'_>],
     ranks: Option<&[u32]>,
@@ -195,7 +199,7 @@ fn append_batch(
     Ok(())
 }
 
-/// Has the new ids of `ids` brought to the cache, while others are worked on.
+/// Prefetches the rows of `ids` into the cache, while other edges are worked on.
 #[inline(always)]
 fn ask(ranks: &[u32], ids: &[u32]) {
     ids.iter().for_each(|&id| prefetch(ranks, id as usize));
@@ -206,8 +210,8 @@ fn map(ranks: &[u32], ids: &[u32], new: &mut [u32; BLOCK]) {
     new.iter_mut().zip(ids).for_each(|(new, &id)| *new = ranks[id as usize]);
 }
 
-/// Keeps as many chunks in memory as are planned and writes the others, in turn, as the disk has
-/// the whole pass for them; the chunks of each family's buckets.
+/// Takes full chunks: keeps as many in memory as planned and writes the others, spread over the pass so
+/// that the disk has all of it. Returns the chunks of each family's buckets.
 fn take_all(
     families: &[Family],
     plan: ChunkPlan,

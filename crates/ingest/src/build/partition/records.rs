@@ -1,20 +1,20 @@
-//! Arcs as they lie in buckets.
+//! Records: the form of arcs in buckets.
 
 use tiergraph_format::manifest::Weights;
 
-/// How an arc lies in a bucket: row in the bucket and column in as few bytes as hold both, then
-/// the weight.
+/// The layout of a bucket's records: a key (row within the bucket, then column) in as few bytes as hold
+/// both, then the weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {
     pub(crate) key_bytes: usize,
     pub(crate) weights: Weights,
 }
 
-/// Bytes that a record's reader and writer may touch from its first byte.
+/// Bytes from a record's first one that its reader and writer may touch.
 pub(crate) const RECORD_SPAN: usize = 16;
 
 impl Record {
-    /// A record for rows below `rows` and columns below `columns`.
+    /// The layout for rows below `rows` and columns below `columns`.
     pub(crate) fn new(rows: u32, columns: u32, weights: Weights) -> Self {
         let bits = bits_below(rows.into()) + column_bits(columns);
         Self { key_bytes: (bits as usize).div_ceil(8).max(1), weights }
@@ -46,13 +46,13 @@ impl Record {
         }
     }
 
-    /// The key's bits in the word at a record's start.
+    /// A mask of the key's bits in the 64-bit word at a record's start.
     pub(crate) fn mask(&self) -> u64 {
         u64::MAX >> (64 - 8 * self.key_bytes)
     }
 }
 
-/// Records one behind the other.
+/// Records of one layout, one after the other.
 pub(crate) struct Records<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) count: usize,
@@ -72,7 +72,7 @@ impl Records<'_> {
     }
 }
 
-/// Bits of a column.
+/// Bits that a column takes in a key.
 pub(crate) fn column_bits(columns: u32) -> u32 {
     bits_below(columns.into())
 }

@@ -1,4 +1,4 @@
-//! From rows to buckets.
+//! A table from rows to buckets.
 //!
 //! Buckets are cut at multiples of 32 rows, but a table of all those does not fit the first cache.
 //! So the table has an entry for each 4096 rows, and 128 more for those that several buckets share:
@@ -6,19 +6,19 @@
 
 use super::strips::Bucket;
 
-/// Rows that share a fine entry: buckets are cut at multiples of it.
+/// Rows that share a fine entry, as a power of two: buckets are cut at multiples of it.
 const FINE_LOG2: u32 = 5;
-/// Rows that share a coarse entry.
+/// Rows that share a coarse entry, as a power of two.
 const COARSE_LOG2: u32 = 12;
 
-/// The bucket of every row.
+/// A table of the bucket of every row.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     coarse: Vec<Coarse>,
     fine: Vec<u16>,
 }
 
-/// Where the entries of 4096 rows are, and how far a row among these is shifted to find its own.
+/// An entry for 4096 rows: its first fine entry, and the shift from a row among these to its own.
 #[derive(Debug, Clone, Copy)]
 struct Coarse {
     first: u32,
@@ -26,7 +26,7 @@ struct Coarse {
 }
 
 impl Routes {
-    /// To buckets that follow each other from row 0 on.
+    /// The table for buckets that follow each other from row 0 on.
     pub(crate) fn new(buckets: &[Bucket]) -> Self {
         let rows = buckets.last().map_or(0, |bucket| bucket.rows.end);
         let (mut routes, mut bucket) = (Self::default(), 0);

@@ -25,12 +25,12 @@ pub(crate) fn cut(rows: usize, strip_arcs: u64, arcs_of: impl Fn(usize) -> u64) 
     starts
 }
 
-/// Consecutive strips whose arcs are sorted together.
+/// A bucket: consecutive strips whose arcs are sorted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bucket {
-    /// Its rows.
+    /// The rows of the bucket.
     pub(crate) rows: Range<u32>,
-    /// Its strips.
+    /// The indices of the bucket's strips.
     pub(crate) strips: Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! How often each vertex occurs: a byte that is counted in, and a word for what overflows it.
+//! Counts of how often each vertex occurs: a byte that is incremented, and a word for its overflows.
 
 use tiergraph_core::Result;
 use tiergraph_mem::{Budget, prefetch};
@@ -7,19 +7,19 @@ use crate::build::array::Array;
 
 const WHAT: &str = "the degrees";
 
-/// Ids between those whose counters are asked for and those that are counted.
+/// Ids between those whose counters are prefetched and those that are counted.
 const AHEAD: usize = 64;
 
-/// A counter a vertex.
+/// A counter for each vertex.
 #[derive(Debug)]
 pub(crate) struct Counts {
     bytes: Array<u8>,
-    /// What overflowed, in steps of 256.
+    /// Overflows of the bytes, in steps of 256.
     words: Array<u32>,
 }
 
 impl Counts {
-    /// `len` counters.
+    /// Makes `len` counters, all 0.
     pub(crate) fn zeroed(len: usize, budget: &Budget) -> Result<Self> {
         Ok(Self {
             bytes: Array::zeroed(len, budget, WHAT)?,
@@ -27,12 +27,12 @@ impl Counts {
         })
     }
 
-    /// How many counters there are.
+    /// The number of counters.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Adds counters up to `len`.
+    /// Adds counters until there are `len`.
     pub(crate) fn grow(&mut self, len: usize, budget: &Budget) -> Result<()> {
         // A refusal leaves what was counted: room for both is there before either moves.
         let (words, bytes) = (Array::zeroed(len, budget, WHAT)?, Array::zeroed(len, budget, WHAT)?);
@@ -41,7 +41,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Counts those of `ids` whose positions are `counted`; true if a counter overflowed.
+    /// Counts the ids whose indices in `ids` satisfy `counted`; true if a counter overflowed.
     pub(crate) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> bool {
         let (bytes, words) = (&mut self.bytes[..], &mut self.words[..]);
         let mut overflow = false;
@@ -63,7 +63,7 @@ impl Counts {
         overflow
     }
 
-    /// Calls `visit` with every id that occurred, and how often.
+    /// Calls `visit(id, count)` for every id that occurred.
     pub(crate) fn each(&self, mut visit: impl FnMut(u64, u64)) {
         let counts = self.words.iter().zip(self.bytes.iter()).map(|(w, b)| w + u32::from(*b));
         for (id, count) in counts.enumerate().filter(|(_, count)| *count > 0) {
@@ -71,7 +71,7 @@ impl Counts {
         }
     }
 
-    /// All counts.
+    /// The counts of all vertices.
     pub(crate) fn finish(mut self) -> Array<u32> {
         self.words
             .iter_mut()

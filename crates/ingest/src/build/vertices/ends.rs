@@ -1,4 +1,4 @@
-//! Counts of both ends of the edges, by a thread each.
+//! Counts of edges by source and by target, with a thread for each.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::build::array::Array;
 use crate::build::needs::Seen;
 use crate::source::{EdgeBatch, Endpoints};
 
-/// What is counted at one end of the edges.
+/// Counts of edges by the vertex at one of their ends.
 pub(crate) struct End<'a> {
     counts: Counts,
-    /// Above all ids.
+    /// One more than the largest id seen, or the number of vertices that were announced.
     pub(crate) vertices: u64,
     overflow: bool,
     budget: &'a Budget,
 }
 
 impl<'a> End<'a> {
-    /// With `vertices` vertices at least.
+    /// Counters for `vertices` vertices, which may become more.
     pub(crate) fn new(vertices: u64, budget: &'a Budget) -> Result<Self> {
         let capacity = usize::try_from(vertices).unwrap_or(usize::MAX);
         Ok(Self { counts: Counts::zeroed(capacity, budget)?, vertices, overflow: false, budget })
     }
 
-    /// Counts those of `ids` whose positions are `counted`.
+    /// Counts the ids whose indices in `ids` satisfy `counted`.
     pub(crate) fn count(&mut self, ids: &[u32], counted: impl Fn(usize) -> bool) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
@@ -46,7 +46,7 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Makes the counters reach `most`.
+    /// Adds counters until id `most` has one.
     fn make_room(&mut self, most: u32) -> Result<()> {
         if most == u32::MAX {
             return Err(too_many(most.into()));
@@ -63,13 +63,13 @@ impl<'a> End<'a> {
         self.counts.grow(len, self.budget)
     }
 
-    /// What was counted so far.
+    /// Adds the counts so far to `seen`.
     pub(crate) fn tell(&self, seen: &mut Seen, end: usize) {
         seen.vertices = seen.vertices.max(self.vertices);
         self.counts.each(|vertex, count| seen.see(end, vertex, count));
     }
 
-    /// The counts of `n` vertices at least.
+    /// The counts of the first `n` vertices, or more.
     pub(crate) fn finish(mut self, n: u64) -> Result<Array<u32>> {
         if self.overflow {
             return Err(too_many_edges());
@@ -81,16 +81,16 @@ impl<'a> End<'a> {
     }
 }
 
-/// Who counts sources.
+/// The thread that counts sources.
 pub(crate) enum AtSources<'s, 'a> {
     /// The thread that counts targets.
     Here(&'s mut End<'a>),
-    /// A thread of its own, which takes batches and tells when it has let go of each.
+    /// A thread of its own, which receives batches and reports when it has counted and released each.
     Apart { give: Sender<Arc<EdgeBatch>>, told: Receiver<Result<()>> },
 }
 
 impl<'s, 'a: 's> AtSources<'s, 'a> {
-    /// Leaves counting to a thread that `spawn` starts, which ends when this is dropped.
+    /// Moves the counting of sources to a thread that `spawn` starts; it ends when this is dropped.
     pub(crate) fn apart(
         self,
         spawn: impl FnOnce(Box<dyn FnOnce() + Send + 's>) -> Result<()>,

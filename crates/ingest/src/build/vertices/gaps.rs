@@ -1,9 +1,9 @@
-//! Ids that no edge has, and the graph without them.
+//! Unused ids (those that no edge has), and graphs without them as vertices.
 //!
-//! What a scan of dense ids has counted says which ids occur. Where many do not, those that do become
-//! the vertices, in their order. The next pass looks up the place of an id (4 bytes) instead of the place
-//! of a vertex, so that no further pass over the edges is needed, and no more memory than all ids would
-//! take as vertices.
+//! A scan of dense ids counts which ids occur. Where many do not, those that do become the vertices, in
+//! their order. The next pass then looks up the place of an id (4 bytes) instead of the place of a
+//! vertex, so that no further pass over the edges is needed, and no more memory than all ids would take
+//! as vertices.
 
 use tiergraph_core::Result;
 use tiergraph_mem::{Budget, Reservation};
@@ -11,12 +11,12 @@ use tiergraph_mem::{Budget, Reservation};
 use super::scan::Scanned;
 use crate::build::array::Array;
 
-/// So few ids without an edge are never many.
+/// The most unused ids that are never many.
 const FEW: u64 = 64;
-/// More than one id in so many without an edge are.
+/// Unused ids are many if they are more than one in so many.
 const MANY_IN: u64 = 32;
 
-/// Ids 0 to `ids` - 1, `unused` of which have no edge.
+/// Counts of the ids 0 to `ids` - 1, of which `unused` have no edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gaps {
     pub(crate) ids: u64,
@@ -24,12 +24,12 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Whether ids without an edge are so many that they are no vertices, unless the user says so.
+    /// Whether unused ids are so many that they become no vertices, unless the user asks for that.
     pub(crate) fn are_large(self) -> bool {
         self.unused > FEW && self.unused > self.ids / MANY_IN
     }
 
-    /// What is said where only ids with an edge are vertices.
+    /// The note for the user where only ids with an edge are vertices.
     pub(crate) fn left_out(self) -> String {
         let last = self.ids - 1;
         format!(
@@ -38,7 +38,7 @@ impl Gaps {
         )
     }
 
-    /// What is said where all ids are vertices.
+    /// The note for the user where all ids are vertices; `None` if all of them have an edge.
     pub(crate) fn kept(self) -> Option<String> {
         let last = self.ids.checked_sub(1)?;
         let have = if self.unused == 1 { "has" } else { "have" };
@@ -51,7 +51,7 @@ impl Gaps {
     }
 }
 
-/// Which of the ids 0 to n - 1 occur: a bit each, and how many do before each 64.
+/// The set of the ids 0 to n - 1 that occur: a bitmap, with the number of set bits before each 64.
 #[derive(Debug)]
 pub(crate) struct Occurring {
     bits: Vec<u64>,
@@ -61,7 +61,7 @@ pub(crate) struct Occurring {
 }
 
 impl Occurring {
-    /// The ids that have an edge in `scanned`, and `others`.
+    /// The set of the ids that have an edge in `scanned`, or are among `others`.
     pub(crate) fn new(scanned: &Scanned, others: &[u64], budget: &Budget) -> Self {
         let ids = scanned.vertices;
         let words = ids.div_ceil(64);
@@ -87,13 +87,13 @@ impl Occurring {
         Self { bits, before, ids, _held: held }
     }
 
-    /// How many ids do not occur.
+    /// The number of ids, and how many of them do not occur, as [`Gaps`].
     pub(crate) fn gaps(&self) -> Gaps {
         let used: u64 = self.bits.iter().map(|word| u64::from(word.count_ones())).sum();
         Gaps { ids: self.ids as u64, unused: self.ids as u64 - used }
     }
 
-    /// How many of the ids below `id` occur.
+    /// The number of ids below `id` that occur: its vertex.
     fn rank(&self, id: u32) -> u32 {
         let (word, bit) = (id as usize / 64, id % 64);
         self.before[word] + (self.bits[word] & ((1 << bit) - 1)).count_ones()
@@ -108,7 +108,7 @@ impl Occurring {
         })
     }
 
-    /// Hands the ids that occur to `take`, a few thousand at a time.
+    /// Calls `take` with the ids that occur, a few thousand at a time, ascending.
     pub(crate) fn each_chunk(&self, mut take: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
         let mut chunk = Vec::with_capacity(1 << 12);
         for id in self.iter() {
@@ -121,7 +121,7 @@ impl Occurring {
         take(&chunk)
     }
 
-    /// Makes the ids that occur the vertices of `scanned`.
+    /// Makes the ids that occur the vertices of `scanned`, in their order.
     pub(crate) fn compact(&self, scanned: &mut Scanned) {
         let mut vertices = 0;
         for id in self.iter() {
@@ -133,8 +133,8 @@ impl Occurring {
         scanned.sample.rename(|id| self.rank(id));
     }
 
-    /// The place of each id, where vertices have the order that `ranks` gives; of ids that do not
-    /// occur, 0.
+    /// The place of each id in the order of vertices that `ranks` gives (`None`: ascending); 0 for ids
+    /// that do not occur.
     pub(crate) fn places(&self, ranks: Option<&Array<u32>>, budget: &Budget) -> Result<Array<u32>> {
         let mut places = Array::zeroed(self.ids, budget, "the places of ids")?;
         for (vertex, id) in self.iter().enumerate() {

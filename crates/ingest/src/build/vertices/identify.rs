@@ -1,4 +1,4 @@
-//! Which ids are vertices: the pass, or the passes, that find out.
+//! The decision which ids are vertices, and the passes that it takes.
 //!
 //! One pass counts the edges of each id. Ids that are too far apart to be counted in their place are
 //! collected first, which takes one more pass, and so does `--ids map`.
@@ -20,27 +20,27 @@ use crate::build::plan;
 use crate::build::progress::Ticker;
 use crate::build::report::Stages;
 
-/// The vertices and their edges, and how ids become vertices.
+/// The scanned vertices and edges, and the way from ids to vertices.
 pub(crate) struct Found<'a> {
     pub(crate) scanned: Scanned,
-    /// What the rest of the build needs.
+    /// The memory that the rest of the build needs.
     pub(crate) needs: Needs<'a>,
-    /// The vertex of each id, where ids were collected first.
+    /// The map from ids to vertices, where ids were collected first.
     pub(crate) ids: Option<IdMap>,
-    /// The ids that are vertices, where some are left out of those that were scanned.
+    /// The ids that are vertices, where some of the scanned ids are left out.
     occurring: Option<Arc<Occurring>>,
-    /// The place of each scanned id then.
+    /// The place of each scanned id, where some are left out.
     places: Option<Array<u32>>,
 }
 
-/// The ids of the vertices, for who writes them.
+/// The user's ids of the vertices, ascending, shared with the thread that writes them.
 pub(crate) enum UserIds {
     Mapped(SharedIds),
     Occurring(Arc<Occurring>),
 }
 
 impl Found<'_> {
-    /// The ids of the vertices, where they are not 0 to |V| - 1.
+    /// The user's ids of the vertices; `None` where they are 0 to |V| - 1.
     pub(crate) fn user_ids(&self) -> Option<UserIds> {
         match (&self.ids, &self.occurring) {
             (Some(ids), _) => Some(UserIds::Mapped(ids.ids())),
@@ -49,7 +49,7 @@ impl Found<'_> {
         }
     }
 
-    /// Replaces the places of vertices, `ranks`, by those of ids, where some ids are left out.
+    /// Where ids are left out, replaces `ranks`, the places of vertices, by the places of scanned ids.
     pub(crate) fn arrange(
         &mut self,
         ranks: &mut Option<Array<u32>>,
@@ -62,25 +62,25 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// The place of each scanned id, if it is not the id; `ranks` are those of vertices.
+    /// The place of each scanned id; `None` where it is the id. `ranks` are the places of vertices.
     pub(crate) fn lookup<'r>(&'r self, ranks: Option<&'r Array<u32>>) -> Option<&'r Array<u32>> {
         self.places.as_ref().or(ranks)
     }
 }
 
-/// What is known of the vertices before any edge is read.
+/// Facts about the vertices that are known before any edge is read.
 struct Before {
     /// Ids that the input lists, ascending.
     listed: Option<Vec<u64>>,
     /// The number of vertices, if all ids below it are vertices.
     count: Option<u64>,
-    /// Rows that are stored with the vertices.
+    /// The number of rows that are stored with the vertices, where it is known.
     rows: Option<u64>,
 }
 
 impl<'a> Job<'a> {
-    /// Scans the edges and decides which ids are vertices; what is to be said about that goes to
-    /// `notes`. `refused` says why memory has ended already.
+    /// Scans the edges and decides which ids are vertices; adds what the user is to know to `notes`.
+    /// `refused` is the error with which memory has ended already.
     pub(crate) fn identify(
         &self,
         input: &mut Input<'_>,
@@ -149,7 +149,7 @@ impl<'a> Job<'a> {
         self.all(input, known, refused, stages)
     }
 
-    /// Takes all ids for vertices that a scan of what is `known` finds.
+    /// Takes all ids that a scan finds for vertices; `known` is what the scan is told before.
     fn all(
         &self,
         input: &mut Input<'_>,
@@ -191,8 +191,8 @@ impl<'a> Job<'a> {
         self.mapped(input, ids, Some(edges_read), stages)
     }
 
-    /// Leaves ids without an edge out where the input lists its ids, where rows are stored for the
-    /// others, or where they are many.
+    /// Leaves out ids without an edge where the input lists its ids, where as many rows are stored as
+    /// ids have an edge, or where unused ids are many.
     fn without_gaps(
         &self,
         mut scanned: Scanned,
@@ -219,8 +219,8 @@ impl<'a> Job<'a> {
         Ok(Found { scanned, needs, ids: None, occurring, places: None })
     }
 
-    /// Scans the edges with the vertices that `ids` gives. `edges_read` is what the source handed out,
-    /// if some are dropped already.
+    /// Scans the edges with vertices by the map `ids`. `edges_read` is the number of edges that the
+    /// source handed out, if an earlier pass has dropped some.
     fn mapped(
         &self,
         input: &mut Input<'_>,
@@ -236,7 +236,7 @@ impl<'a> Job<'a> {
         Ok(Found { scanned, needs, ids: Some(ids), occurring: None, places: None })
     }
 
-    /// The map of all ids of the edges, and of `more`.
+    /// Collects all ids of the edges, and of `more`, into a map.
     fn collect(
         &self,
         input: &mut Input<'_>,
@@ -284,7 +284,7 @@ impl<'a> Job<'a> {
 }
 
 impl Before {
-    /// The number of vertices at least, where every id up to the largest is one.
+    /// The least number of vertices, where every id up to the largest listed one is a vertex.
     fn least(&self) -> Option<u64> {
         self.listed.as_ref().and_then(|ids| ids.last()).map(|id| id.saturating_add(1))
     }

@@ -1,4 +1,4 @@
-//! Ids of the user's choice, mapped to vertices: a vertex is the rank of its id.
+//! A map from the user's ids to vertices: a vertex is the rank of its id.
 //!
 //! All distinct ids are in memory, 8 bytes each, sorted a run at a time. A look-up is one look into
 //! a table of the ids' leading bits and a bisection of what remains, a few steps where ids are
@@ -18,17 +18,17 @@ use crate::build::plan;
 use crate::build::progress::Ticker;
 use crate::source::{EdgeBatch, Endpoints};
 
-/// The distinct ids, ascending.
+/// A map from ids to their ranks: the distinct ids, ascending, and a look-up table.
 #[derive(Debug)]
 pub(crate) struct IdMap {
     ids: Arc<Vec<u64>>,
-    /// Where the ids of each leading part begin.
+    /// For each value of the ids' leading bits, the index of its first id.
     starts: Vec<u32>,
     shift: u32,
     _held: Vec<Reservation>,
 }
 
-/// The ids, for who writes them meanwhile.
+/// The distinct ids, shared with the thread that writes them.
 pub(crate) struct SharedIds(Arc<Vec<u64>>);
 
 impl Deref for SharedIds {
@@ -39,7 +39,7 @@ impl Deref for SharedIds {
     }
 }
 
-/// Ids being collected.
+/// A collector of distinct ids.
 struct Collected<'b> {
     distinct: Vec<u64>,
     run: Vec<u64>,
@@ -59,7 +59,7 @@ impl Collected<'_> {
         if self.run.len() == self.run_ids { self.merge() } else { Ok(()) }
     }
 
-    /// What was collected so far.
+    /// Adds the ids collected so far to `seen`.
     fn tell(&self, seen: &mut Seen) {
         self.distinct.iter().chain(&self.run).for_each(|&id| seen.see(SOURCE, id, 0));
     }
@@ -90,7 +90,7 @@ impl Collected<'_> {
     }
 }
 
-/// Reads all edges once and finds their distinct ids, and those of `more`.
+/// Reads all edges once and makes the map of their distinct ids, and of those of `more`.
 pub(crate) fn collect(
     input: &mut Input<'_>,
     more: &[u64],
@@ -161,13 +161,13 @@ impl IdMap {
         Ok(Self { ids: Arc::new(ids), starts, shift, _held: held })
     }
 
-    /// The ids up to the largest that do not occur.
+    /// The number of ids up to the largest, and how many of them do not occur.
     pub(crate) fn gaps(&self) -> Gaps {
         let ids = self.ids.last().map_or(0, |last| last.saturating_add(1));
         Gaps { ids, unused: ids - self.ids.len() as u64 }
     }
 
-    /// The ids, ascending.
+    /// The distinct ids, ascending.
     pub(crate) fn ids(&self) -> SharedIds {
         SharedIds(Arc::clone(&self.ids))
     }

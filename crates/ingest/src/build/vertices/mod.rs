@@ -1,6 +1,6 @@
 //! Vertices: which ids they are, how many edges each has, and the order they are stored in.
 //!
-//! This file makes a batch's ids vertices, in the user's order.
+//! This file turns the ids of a batch into vertices, in the user's order.
 
 pub(crate) mod counts;
 pub(crate) mod ends;
@@ -20,14 +20,14 @@ use crate::source::{EdgeBatch, Endpoints};
 use ids::IdMap;
 use scan::too_many;
 
-/// What is done to every batch before anything else.
+/// The steps that prepare every batch for a pass: mapping ids, dropping self-loops.
 pub(crate) struct Vertices<'a> {
     pub(crate) ids: Option<&'a IdMap>,
     pub(crate) drop_loops: bool,
 }
 
 impl Vertices<'_> {
-    /// Makes the batch's ids vertices, 32 bits wide, and removes self-loops if that is asked for.
+    /// Replaces the batch's ids by vertices, 32 bits wide, and removes self-loops if that is asked for.
     pub(crate) fn prepare(&self, batch: &mut EdgeBatch, threads: usize) -> Result<()> {
         match (self.ids, &batch.ends) {
             (None, Endpoints::U32 { .. }) => {}
@@ -53,7 +53,7 @@ impl Vertices<'_> {
     }
 }
 
-/// The largest id of a batch.
+/// The largest id of a batch; `None` if it is empty.
 pub(crate) fn largest(batch: &EdgeBatch) -> Option<u64> {
     widest(|| match &batch.ends {
         Endpoints::U32 { src, dst } => {
@@ -64,7 +64,7 @@ pub(crate) fn largest(batch: &EdgeBatch) -> Option<u64> {
     })
 }
 
-/// Vertices that have self-loops, which are going to be dropped.
+/// A collector of the vertices with self-loops, which are going to be dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Loops {
     vertices: Vec<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
-    /// Adds those of a batch.
+    /// Adds the vertices with self-loops in a batch.
     pub(crate) fn extend(&mut self, batch: &EdgeBatch) {
         match &batch.ends {
             Endpoints::U32 { src, dst } => self.add(src, dst),
@@ -94,7 +94,7 @@ impl Loops {
         self.distinct = self.vertices.len();
     }
 
-    /// All of them, ascending.
+    /// The vertices, each once, ascending.
     pub(crate) fn finish(mut self) -> Vec<u64> {
         self.sort();
         self.vertices

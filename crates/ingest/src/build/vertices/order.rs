@@ -1,4 +1,4 @@
-//! The order in which vertices are stored.
+//! The choice of the order in which vertices are stored.
 
 use tiergraph_core::Result;
 use tiergraph_format::manifest::Order;
@@ -13,15 +13,15 @@ const LARGE_DEGREE: u64 = 1 << 16;
 /// The user's order is kept when its gaps are smaller than this share of the degree order's.
 const KEEP_BELOW: f64 = 0.9;
 
-/// Where each vertex goes.
+/// An order of vertices, and why it was chosen.
 pub(crate) struct Ordering {
-    /// The place of each vertex of the user's order; none where they are the same.
+    /// The place of each vertex of the user's order; `None` where both orders are the same.
     pub(crate) ranks: Option<Array<u32>>,
     pub(crate) order: Order,
     pub(crate) why: String,
 }
 
-/// Chooses the order.
+/// Chooses the order of vertices by `choice`, which may ask to compare orders on the `sample`.
 pub(crate) fn decide(
     choice: OrderChoice,
     vertices: usize,
@@ -48,7 +48,7 @@ pub(crate) fn decide(
     if user < KEEP_BELOW * degree { keep(why) } else { by_degree(ranks, why) }
 }
 
-/// Ranks by descending degree, ties in the user's order: a counting sort.
+/// The places of vertices by descending degree, ties in the user's order: a counting sort.
 fn by_degree(
     vertices: usize,
     degree: impl Fn(usize) -> u64,
@@ -82,7 +82,7 @@ fn by_degree(
     Ok(ranks)
 }
 
-/// The user's vertex at each place.
+/// The user's vertex at each place: the inverse of `ranks`.
 pub(crate) fn inverse(ranks: &Array<u32>, budget: &Budget) -> Result<Array<u32>> {
     let mut order = Array::zeroed(ranks.len(), budget, "the order of vertices")?;
     for (vertex, &rank) in ranks.iter().enumerate() {
@@ -91,7 +91,7 @@ pub(crate) fn inverse(ranks: &Array<u32>, budget: &Budget) -> Result<Array<u32>>
     Ok(order)
 }
 
-/// `values` of the user's vertices in the new order.
+/// Permutes `values` of the user's vertices to the order that `ranks` gives.
 pub(crate) fn permuted(
     values: Array<u32>,
     vertices: usize,

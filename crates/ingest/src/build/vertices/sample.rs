@@ -1,4 +1,4 @@
-//! A sample of adjacency, to compare orders of vertices.
+//! A sample of adjacency, by which orders of vertices are compared.
 //!
 //! Whole neighbour lists of a random set of vertices are kept: those whose hash is below a limit,
 //! which halves whenever there are too many. How well a graph packs is decided by the gaps between
@@ -6,7 +6,7 @@
 
 use crate::build::array::Array;
 
-/// Neighbour lists of some vertices.
+/// The neighbour lists of a random sample of vertices.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     arcs: Vec<(u32, u32)>,
@@ -14,7 +14,7 @@ pub(crate) struct Sample {
     limit: u32,
 }
 
-/// Odd, with its bits well mixed: Knuth's multiplicative hash.
+/// The multiplier of Knuth's multiplicative hash: odd, with well-mixed bits.
 const MULTIPLIER: u32 = 0x9E37_79B1;
 
 impl Sample {
@@ -23,7 +23,7 @@ impl Sample {
         Self { arcs: Vec::new(), most, limit: u32::MAX }
     }
 
-    /// Adds those arcs whose source is in the sample.
+    /// Adds the arcs whose source is in the sample.
     #[inline(always)]
     pub(crate) fn extend(&mut self, src: &[u32], dst: &[u32]) {
         for (src, dst) in src.chunks(64).zip(dst.chunks(64)) {
@@ -45,7 +45,7 @@ impl Sample {
         }
     }
 
-    /// Gives the sampled vertices the names that `new` gives.
+    /// Replaces every vertex of the sample by `new` of it.
     pub(crate) fn rename(&mut self, new: impl Fn(u32) -> u32) {
         for (src, dst) in &mut self.arcs {
             (*src, *dst) = (new(*src), new(*dst));

@@ -1,4 +1,4 @@
-//! The first pass that sees vertices: how many there are, their degrees, and a sample.
+//! The first pass that sees vertices: counts them and their degrees, and samples their lists.
 //!
 //! Cost: two increments at random places an edge. With two threads one counts sources and the
 //! other targets, so no counter is shared. A vertex has a byte that is counted in, and a word that
@@ -22,20 +22,20 @@ use crate::source::EdgeBatch;
 
 /// Fewer vertices than this are never too many for their edges.
 const FEW_VERTICES: u64 = 1 << 16;
-/// More vertices than this an edge are taken for ids that should be mapped.
+/// More vertices than this for each edge are taken for ids that should be mapped.
 const VERTICES_AN_EDGE: u64 = 64;
 /// Bytes of the counters of a vertex, at both ends of its edges.
 const COUNTERS_BYTES: u64 = 10;
 
-/// What the scan found.
+/// The result of a scan: vertices, degrees, weights and a sample.
 pub(crate) struct Scanned {
     pub(crate) vertices: usize,
-    /// Edges that each vertex is the source of.
+    /// For each vertex, the edges that it is the source of.
     pub(crate) sources: Array<u32>,
-    /// Edges that each vertex is the target of; undirected, without its self-loops.
+    /// For each vertex, the edges that it is the target of; in undirected graphs, without self-loops.
     pub(crate) targets: Array<u32>,
     pub(crate) edges_read: u64,
-    /// Edges that were kept.
+    /// The number of edges that were kept.
     pub(crate) edges: u64,
     pub(crate) weights: Weights,
     pub(crate) sample: Sample,
@@ -43,34 +43,34 @@ pub(crate) struct Scanned {
     pub(crate) loops: Vec<u64>,
 }
 
-/// What a scan comes to.
+/// The outcome of a scan.
 pub(crate) enum Scan {
     /// Vertices and their edges.
     Done(Scanned),
     /// Ids are so far apart that none can be counted in its place: they have to be collected first.
     Sparse {
-        /// Edges that the source handed out.
+        /// The number of edges that the source handed out.
         edges_read: u64,
-        /// Ids that may have lost their edges on the way.
+        /// Ids whose self-loops were dropped, and which may have no other edge.
         loops: Vec<u64>,
     },
 }
 
-/// What is known of the vertices before the scan.
+/// What a scan is told about the vertices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a> {
-    /// The map of ids, where there is one.
+    /// The map from ids to vertices; `None` where ids are vertices.
     pub(crate) ids: Option<&'a IdMap>,
-    /// The number of vertices at least.
+    /// The least number of vertices.
     pub(crate) least: Option<u64>,
     /// Whether an id that is not below `least` is an error.
     pub(crate) exact: bool,
 
-    /// Whether ids that are far apart are for the caller to map.
+    /// Whether the scan stops at ids that are far apart, so that the caller maps them.
     pub(crate) gives_up: bool,
 }
 
-/// Reads all edges once.
+/// Reads all edges once and counts vertices and degrees; `sample_arcs` limits the sample of adjacency.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn scan(
     input: &mut Input<'_>,
@@ -169,7 +169,7 @@ pub(crate) fn scan(
 }
 
 impl Scan {
-    /// What was found, where the scan does not give up.
+    /// The scan's result; an error if it gave up.
     pub(crate) fn done(self) -> Result<Scanned> {
         match self {
             Self::Done(scanned) => Ok(scanned),
@@ -194,7 +194,7 @@ impl Known<'_> {
     }
 }
 
-/// Whether `vertices` vertices can be counted in what is left of the budget.
+/// Whether counters for `vertices` vertices fit what is left of the budget.
 pub(crate) fn fits(vertices: u64, budget: &Budget) -> bool {
     vertices <= u64::from(u32::MAX)
         && (vertices <= FEW_VERTICES
@@ -224,7 +224,7 @@ fn too_sparse(vertices: u64, edges: u64) -> Error {
         .hint("`--ids map` makes only ids that occur vertices")
 }
 
-/// How weights are stored, as far as is known.
+/// The type in which weights will be stored, as far as is known.
 struct Kind {
     choice: WeightChoice,
     /// Whether all weights so far are 32-bit floats.

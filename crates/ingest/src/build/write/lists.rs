@@ -15,34 +15,34 @@ use crate::build::array::Array;
 use crate::build::partition::family::{Family, RowOf};
 use crate::build::partition::records::bits_below;
 
-/// Entries of a table from rows to parts at most, as a power of two, unless that makes parts of too
+/// The most entries of a table from rows to parts, as a power of two, unless that makes parts of too
 /// many rows.
 const TABLE_LOG2: u32 = 16;
 
-/// Sorts the arcs of some rows.
+/// The encoder of neighbour lists: sorted arcs of a bucket to `*.rows` or raw blocks.
 pub(crate) struct ListsEncode<'a> {
     family: Arc<Family>,
     raw: bool,
-    /// Arcs of each row, before duplicates are removed or after.
+    /// The number of arcs of each row, before duplicates are removed or after.
     arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
-    /// Whether those are the arcs in the buckets: none is removed.
+    /// Whether `arcs_of` counts the arcs in the buckets: no duplicates are removed.
     exact: bool,
     neighbors: Vec<u64>,
-    /// Memory of lists that were written.
+    /// Memory of lists that were written, to be used again.
     spare: PackedRows,
 }
 
-/// Sorted arcs of some rows.
+/// Encoded lists of some rows, ready to be written.
 pub(crate) struct ReadyLists {
     lists: Lists,
     counts: ArcCounts,
 }
 
-/// Arcs of some rows.
+/// Counts of the arcs in lists.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ArcCounts {
     pub(crate) arcs: u64,
-    /// Self-loops among them, counted where edges have no direction.
+    /// Self-loops among them; counted where edges have no direction.
     pub(crate) loops: u64,
     /// Arcs that are equal to another, counted where edges have no direction and duplicates are kept.
     pub(crate) repeats: u64,
@@ -61,30 +61,30 @@ enum Lists {
     Raw(RawLists),
 }
 
-/// Lists one behind the other.
+/// Neighbour lists as plain ids, one after the other.
 #[derive(Default)]
 struct RawLists {
-    /// Each row, and where its list ends.
+    /// Each row, and where its list ends in `neighbors`.
     rows: Vec<(u32, usize)>,
     neighbors: Vec<u32>,
     weights: Vec<f64>,
 }
 
-/// Which file lists are written to.
+/// The writer of the file that lists go to.
 pub(crate) enum ListsWriter {
     Rows(RowsWriter<FileSink>),
     Raw(RawWriter<FileSink>),
 }
 
-/// Where lists go.
+/// The file that lists go to, and the counts of what is written.
 pub(crate) struct ListsSink {
     pub(crate) writer: ListsWriter,
-    /// Arcs of each row, counted where duplicates are removed.
+    /// The number of arcs of each row; counted where duplicates are removed.
     pub(crate) degrees: Option<Array<u32>>,
     pub(crate) counts: ArcCounts,
 }
 
-/// Parts of a bucket, which are also its cells: rows of about as many arcs, or one row of more.
+/// The parts of a bucket, each also a cell: rows with about as many arcs, or one row with more.
 pub(crate) struct RowSplit {
     column_bits: u32,
     row_shift: u32,
@@ -93,7 +93,7 @@ pub(crate) struct RowSplit {
     /// The least key of each part.
     bases: Vec<u64>,
     cells: Vec<Cell>,
-    /// The arcs of each part, as the degrees say; empty where they say something else.
+    /// The number of arcs in each part by the degrees; empty where these leave duplicates out.
     arcs: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ impl Split for RowSplit {
 }
 
 impl RowSplit {
-    /// Parts of `rows` rows.
+    /// Divides `rows` rows into parts.
     fn new(rows: u32, column_bits: u32, arcs_of: impl Fn(u32) -> u64) -> Self {
         // A row and a column of a part are 32 bits.
         let most_log2 = u32::BITS - column_bits;
@@ -251,7 +251,7 @@ impl Lists {
 }
 
 impl RawLists {
-    /// With room for so many neighbours: lists that grow are there twice meanwhile.
+    /// Empty lists with room for `neighbors` neighbours: while lists grow, they take twice the memory.
     fn of(neighbors: usize) -> Self {
         Self { neighbors: Vec::with_capacity(neighbors), ..Self::default() }
     }

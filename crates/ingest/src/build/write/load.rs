@@ -1,8 +1,8 @@
 //! From a bucket to sorted arcs in memory.
 //!
-//! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit
-//! words of what the part leaves open; each part is then sorted by radix. How keys are divided into
-//! parts is the business of the file that they are for ([`Split`]).
+//! A bucket's keys are distributed once, to parts that fit a core's first cache, and become 32-bit words
+//! of the bits that the part leaves open; each part is then sorted by radix. The file that a bucket is
+//! for decides how keys are divided into parts ([`Split`]).
 
 use std::ops::Range;
 
@@ -16,29 +16,29 @@ use crate::build::partition::family::ChunkReader;
 /// Words of a part, about: they and the sort's scratch fit a first-level cache.
 pub(crate) const PART_WORDS: u64 = 1 << 13;
 
-/// How the keys of a bucket are divided.
+/// A division of a bucket's keys into parts, and of parts into cells.
 pub(crate) trait Split: Sync {
-    /// The part of a key, and what its arcs are sorted by in it.
+    /// The part of a key, and the word by which its arc is sorted within that part.
     fn split(&self, key: u64) -> (u32, u32);
 
-    /// Cells are consecutive parts that are encoded together.
+    /// The cells: consecutive parts that are encoded together.
     fn cells(&self) -> &[Cell];
 
-    /// The arcs of each part, if they are known before any is read.
+    /// The number of arcs in each part; `None` if it is not known before they are read.
     fn arcs(&self) -> Option<&[u32]> {
         None
     }
 }
 
-/// Parts from the end of the cell before on.
+/// A cell: the parts from the end of the cell before it to `parts_end`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell {
     pub(crate) parts_end: u32,
-    /// Words of a part differ in so many of their lowest bits.
+    /// The number of lowest bits in which words of a part differ.
     pub(crate) bits: u32,
 }
 
-/// The parts of some cells.
+/// The range of parts in a range of cells.
 pub(crate) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
     let end = |cells_before: usize| match cells_before {
         0 => 0,
@@ -47,12 +47,12 @@ pub(crate) fn parts_of(cells: &[Cell], range: &Range<usize>) -> Range<u32> {
     end(range.start)..end(range.end)
 }
 
-/// Loads buckets and keeps its memory for the next one. One a thread.
+/// A loader of buckets, one for each thread, which keeps its memory for the next bucket.
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
     /// Whether records' weights are wanted.
     weighted: bool,
-    /// The most arcs that are expected, which there is room for at once.
+    /// The number of arcs for which it makes room at once: the most that are expected.
     most: usize,
     runs: Runs,
     sorted: Sorted,
@@ -97,8 +97,8 @@ impl Loader {
         Ok(&self.sorted)
     }
 
-    /// Brings the words of each part of `cells`, the first of which begins at part `first_part`,
-    /// together, and sorts them while they are in a core's first cache.
+    /// Gathers the words of each part of `cells`, whose first part is `first_part`, and sorts them while
+    /// they are in a core's first cache.
     fn sort(&mut self, cells: &[Cell], first_part: u32) {
         self.sorted.ends.clear();
         for cell in cells {
@@ -129,7 +129,7 @@ pub(crate) fn count<S: Split>(
     Ok((0..cells.len()).map(of_cell).collect())
 }
 
-/// The error of degrees that are not those of the arcs.
+/// The error of degrees that do not match the arcs: the input changed between passes.
 fn changed() -> Error {
     Error::new(ErrorKind::Input, "read the edges again")
         .expected("those of the first pass over the input")

@@ -1,4 +1,4 @@
-//! From buckets to the files of adjacency: load a bucket, sort it part by part, encode, write.
+//! From buckets to adjacency files: load a bucket, sort it part by part, encode, write.
 
 pub(crate) mod lists;
 pub(crate) mod load;
@@ -38,14 +38,14 @@ pub(crate) struct Degrees {
     pub(crate) into: Option<Array<u32>>,
 }
 
-/// A graph whose buckets are known.
+/// A graph under construction whose families and buckets are planned.
 pub(crate) struct Planned<'a> {
     graph: Graph<'a>,
     degrees: Degrees,
     plan: SortPlan,
     families: Vec<Family>,
     chunks: ChunkPlan,
-    /// The memory of the buckets' chunks, some of which stay there.
+    /// The reservation for the buckets' chunks, some of which stay in memory.
     _chunks_held: Reservation,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Planned<'a> {
         Self { graph, degrees, plan, families, chunks, _chunks_held: chunks_held }
     }
 
-    /// Fills the buckets.
+    /// Fills the buckets of all families in one pass over `input`.
     pub(crate) fn partition(
         &mut self,
         input: &mut Input<'_>,
@@ -74,7 +74,7 @@ impl<'a> Planned<'a> {
         partition(input, vertices, ranks, &mut self.families, plan, threads, ticker, cancel)
     }
 
-    /// Writes all files of adjacency and the degrees.
+    /// Writes all adjacency files and the degrees.
     pub(crate) fn encode(
         mut self,
         stages: &mut Stages,
@@ -109,7 +109,7 @@ impl<'a> Planned<'a> {
         Ok(Encoded { graph: self.graph, counts, buckets: families })
     }
 
-    /// Writes a file and counts its arcs, unless it is of tiles.
+    /// Writes an adjacency file and counts its arcs, unless it holds tiles.
     fn output(
         &mut self,
         output: Output,

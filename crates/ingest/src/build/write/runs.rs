@@ -1,4 +1,4 @@
-//! Words of parts whose sizes nobody knows yet.
+//! Runs: memory for the words of parts whose sizes are not known yet.
 //!
 //! A part's words lie in runs, each of which knows the one before it: a word is written once, and
 //! copied once, by the run, when all are there. To count the words of each part first takes as long
@@ -15,7 +15,7 @@ use crate::build::partition::records::Records;
 /// The longest run, as a power of two: a copy is worth its call, and little is left empty.
 const RUN_LOG2: u32 = 6;
 
-/// Runs of words, and of weights beside them.
+/// Runs of words, with their weights.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     words: Array<u32>,
@@ -24,12 +24,12 @@ pub(crate) struct Runs {
     run_log2: u32,
     /// The run before each in its part; 0, which holds nothing, before the first.
     before: Vec<u32>,
-    /// Where the next word of each part goes; where its last run ends, if that is full.
+    /// For each part, where its next word goes; the end of its last run, if that is full.
     ends: Vec<u32>,
 }
 
 impl Runs {
-    /// Empties `parts` parts, for `arcs` arcs in all. There will be at most `most` at any time.
+    /// Empties `parts` parts, for `arcs` arcs in all; there will never be more than `most`.
     ///
     /// # Errors
     /// An input error for more arcs than 32 bits count.
@@ -59,7 +59,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Splits records' keys, and adds those of parts from `first_part` on.
+    /// Splits the keys of records, and adds those of parts from `first_part` on.
     pub(crate) fn put<S: Split>(
         &mut self,
         split: &S,
@@ -99,7 +99,7 @@ impl Runs {
         });
     }
 
-    /// Copies the words of a part behind those of the parts before.
+    /// Appends the words of a part to `sorted`, after those of the parts before.
     pub(crate) fn copy(&self, part: usize, sorted: &mut Sorted) {
         let (mut at, mut end) = (sorted.len(), self.ends[part] as usize);
         while end > 0 {
@@ -120,7 +120,7 @@ impl Runs {
     }
 }
 
-/// The error of arcs that places of 32 bits cannot be found for.
+/// The error of more arcs than positions of 32 bits address.
 fn too_many(arcs: usize) -> Error {
     Error::new(ErrorKind::Input, "sort the arcs of rows that belong together")
         .expected("fewer than 4294967296 with what runs leave empty")

@@ -1,9 +1,9 @@
-//! Buckets one after the other through the threads: load, sort, encode, and write in their order.
+//! The sort stage: threads load, sort and encode buckets, and write them in their order.
 //!
 //! Thread t takes the buckets t, t + n, …: it loads and prepares one while other threads prepare or
-//! write others. Only writing is in order, and no thread waits for it: who has prepared a bucket
-//! leaves it, and whoever then finds the file free writes all whose turn it is. A bucket that does
-//! not fit is prepared in its turn, cell by cell, reading it as often as that takes.
+//! write others. Only writing is in order, and no thread waits for it: a thread leaves the bucket that
+//! it has prepared, and the thread that finds the file free writes all whose turn it is. A bucket that
+//! does not fit is prepared in its turn, cell by cell, reading it as often as that takes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,16 +16,16 @@ use super::load::{Loader, Split, count};
 use super::sorted::Sorted;
 use crate::build::partition::family::{ChunkReader, Family, Spares};
 
-/// What turns a bucket's arcs into something to write, and writes it. One a thread.
+/// An encoder, one for each thread: turns a bucket's sorted arcs into cells of a file, and writes them.
 pub(crate) trait Encode: Send {
-    /// How the keys of a bucket are divided.
+    /// The type of the division of a bucket's keys.
     type Split: Split;
-    /// Cells, ready to be written.
+    /// Encoded cells, ready to be written.
     type Ready: Send;
-    /// Where all cells are written.
+    /// The file that all cells are written to.
     type Sink: Send;
 
-    /// How `bucket` is divided.
+    /// The division of `bucket` into parts and cells.
     fn split(&self, bucket: usize) -> Self::Split;
 
     /// Encodes the cells `wanted` of a bucket, whose arcs are `sorted`.
@@ -37,15 +37,15 @@ pub(crate) trait Encode: Send {
         sorted: &Sorted,
     ) -> Result<Self::Ready>;
 
-    /// Writes cells; they come in order.
+    /// Writes encoded cells, which come in order.
     fn write(&mut self, sink: &mut Self::Sink, ready: Self::Ready) -> Result<()>;
 }
 
-/// Whose turn it is.
+/// The order in which threads write buckets.
 struct Turns<E: Encode> {
     state: Mutex<Turn<E>>,
     changed: Condvar,
-    /// Buckets that may be ready before their turn.
+    /// The number of buckets that may be ready before their turn.
     ahead: usize,
 }
 
@@ -53,7 +53,7 @@ struct Turn<E: Encode> {
     /// The bucket to be written next.
     next: usize,
     ready: BTreeMap<usize, E::Ready>,
-    /// Taken by the thread that is writing.
+    /// The file; `None` while a thread is writing.
     sink: Option<E::Sink>,
     failed: Option<Error>,
     over: bool,
@@ -64,7 +64,7 @@ impl<E: Encode> Turns<E> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `holds`; `None` when a thread has failed.
+    /// Waits until `holds` is true; `None` when a thread has failed.
     fn wait(&self, holds: impl Fn(&Turn<E>) -> bool) -> Option<MutexGuard<'_, Turn<E>>> {
         let turn = self
             .changed
@@ -80,7 +80,7 @@ impl<E: Encode> Turns<E> {
         self.changed.notify_all();
     }
 
-    /// Leaves a bucket that is ready, and writes if nobody does; false when a thread has failed.
+    /// Leaves a bucket that is ready, and writes if no thread does; false when a thread has failed.
     fn leave(&self, bucket: usize, ready: E::Ready, encoder: &mut E) -> Result<bool> {
         let room = |turn: &Turn<E>| turn.next == bucket || turn.ready.len() < self.ahead;
         let Some(mut turn) = self.wait(room) else { return Ok(false) };
@@ -88,7 +88,7 @@ impl<E: Encode> Turns<E> {
         self.write(turn, encoder).map(|()| true)
     }
 
-    /// Writes the buckets whose turn it is, unless another thread is at it.
+    /// Writes the buckets whose turn it is, unless another thread is writing.
     fn write<'t>(&'t self, mut turn: MutexGuard<'t, Turn<E>>, encoder: &mut E) -> Result<()> {
         loop {
             let next = turn.next;
@@ -103,7 +103,7 @@ impl<E: Encode> Turns<E> {
         }
     }
 
-    /// Gives the sink back after a bucket.
+    /// Gives the file back after a bucket was written.
     fn written(&self, sink: E::Sink) -> MutexGuard<'_, Turn<E>> {
         let mut turn = self.lock();
         turn.sink = Some(sink);
@@ -113,22 +113,22 @@ impl<E: Encode> Turns<E> {
     }
 }
 
-/// What all threads of a stage share.
+/// The settings of a sort stage, which its threads share.
 pub(crate) struct Stage<'a> {
     pub(crate) family: &'a Arc<Family>,
-    /// The most records that are loaded at once.
+    /// The most records that a thread loads at once.
     pub(crate) capacity: u64,
     /// Whether equal arcs are kept.
     pub(crate) duplicates: bool,
-    /// Whether the records' weights are wanted.
+    /// Whether the records' weights are loaded.
     pub(crate) weighted: bool,
-    /// Chunks that are read ahead.
+    /// The number of chunks that are read ahead.
     pub(crate) ahead: usize,
     pub(crate) budget: &'a Budget,
     pub(crate) cancel: &'a Cancel,
     /// Bytes that an arc takes while it is sorted.
     pub(crate) arc_bytes: u64,
-    /// Called with the number of records of each finished bucket.
+    /// A function called with the number of records of each finished bucket.
     pub(crate) done: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -202,7 +202,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A bucket that is larger than planned, when it is its turn; false when a thread has failed.
+    /// Writes, in its turn, a bucket that is larger than planned; false when a thread has failed.
     fn in_turn<E: Encode>(
         &self,
         encoder: &mut E,
@@ -219,7 +219,7 @@ impl Stage<'_> {
         turns.write(turns.written(sink), encoder).map(|()| true)
     }
 
-    /// Prepares and writes a few cells at a time.
+    /// Prepares and writes a large bucket a few cells at a time.
     fn in_parts<E: Encode>(
         &self,
         encoder: &mut E,
@@ -252,7 +252,7 @@ impl Stage<'_> {
     }
 }
 
-/// Ends the stage if its thread unwinds.
+/// A guard that ends the stage if its thread unwinds.
 struct Unfinished<'t, E: Encode>(&'t Turns<E>);
 
 impl<E: Encode> Drop for Unfinished<'_, E> {

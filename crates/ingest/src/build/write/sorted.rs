@@ -1,4 +1,4 @@
-//! Arcs in memory, part after part, and how each part is sorted.
+//! Sorted arcs in memory, part after part.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::build::array::Array;
 /// The arcs of consecutive parts.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// Part after part, each in ascending order.
+    /// The words of arcs, part after part, each part in ascending order.
     pub(crate) words: Array<u32>,
     pub(crate) weighted: bool,
-    /// In the same order, if there are any; equal words have theirs in ascending order.
+    /// Their weights in the same order, if there are any; equal words have theirs in ascending order.
     pub(crate) weights: Array<f64>,
-    /// Where each part ends.
+    /// Where each part ends in `words`.
     pub(crate) ends: Vec<u32>,
     scratch: Vec<u32>,
     pairs: Vec<(u32, f64)>,
@@ -24,20 +24,20 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    /// Where part `part` is.
+    /// The range of part `part` in `words`.
     pub(crate) fn part(&self, part: usize) -> Range<usize> {
         let begin = part.checked_sub(1).map_or(0, |before| self.ends[before]);
         begin as usize..self.ends[part] as usize
     }
 
-    /// Makes room for `arcs` arcs; what was there is lost.
+    /// Makes room for `arcs` arcs; the arcs before are lost.
     pub(crate) fn make_room(&mut self, arcs: usize, weighted: bool) -> Result<()> {
         self.weighted = weighted;
         self.words.make_room(arcs)?;
         if weighted { self.weights.make_room(arcs) } else { Ok(()) }
     }
 
-    /// All arcs.
+    /// The number of arcs.
     pub(crate) fn len(&self) -> usize {
         self.ends.last().map_or(0, |&end| end as usize)
     }
@@ -46,7 +46,7 @@ impl Sorted {
         &self.words[arcs]
     }
 
-    /// The weights of arcs that have some.
+    /// The weights of arcs; empty if the arcs have none.
     pub(crate) fn weights(&self, arcs: Range<usize>) -> &[f64] {
         if self.weighted { &self.weights[arcs] } else { &[] }
     }
@@ -78,7 +78,7 @@ impl Sorted {
         }
     }
 
-    /// Arcs that are equal to the one before them in their part.
+    /// The number of arcs that are equal to the one before them in their part.
     pub(crate) fn repeats(&self) -> u64 {
         let parts = (0..self.ends.len()).map(|part| self.words(self.part(part)));
         widest(|| parts.map(repeats).sum())
@@ -106,7 +106,7 @@ impl Sorted {
     }
 }
 
-/// Words that are equal to the one before them, in ascending order.
+/// The number of words, which ascend, that are equal to the one before them.
 #[inline(always)]
 fn repeats(words: &[u32]) -> u64 {
     let next = words.get(1..).unwrap_or_default();

@@ -17,35 +17,35 @@ use crate::build::partition::records::bits_below;
 /// Rows that share an entry of the table from rows to strips: strips are cut at multiples of it.
 const ROWS_LOG2: u32 = 5;
 
-/// Encodes strips: a cell is a tile of a strip.
+/// The encoder of tiles: sorted arcs to segments of `tiles.blocks`; a cell is a tile of a strip.
 pub(crate) struct TilesEncode<'a> {
     family: Arc<Family>,
     options: TileOptions,
     encoder: StripEncoder,
     duplicates: bool,
-    /// Each tile's share of all arcs.
+    /// For each tile of a strip, the share of all arcs that its columns have.
     shares: &'a [f64],
-    /// Arcs of each row of a strip.
+    /// The number of arcs of each row of a strip.
     row_arcs: Vec<u32>,
 }
 
-/// Where tiles go.
+/// The file that tiles go to.
 pub(crate) struct TilesSink {
     writer: TilesWriter<FileSink>,
     /// The strip whose tiles are being written.
     open: EncodedStrip,
-    /// Arcs of each row, counted where duplicates are removed.
+    /// The number of arcs of each row; counted where duplicates are removed.
     degrees: Option<Array<u32>>,
 }
 
-/// Tiles of a strip.
+/// Encoded tiles of a strip, ready to be written.
 pub(crate) struct ReadyTiles {
     strip: EncodedStrip,
-    /// Rows and their arcs, where they are counted.
+    /// Rows and their numbers of arcs, where these are counted.
     counts: Vec<(u32, u32)>,
 }
 
-/// Parts of a bucket: of each strip, of each tile, some leading bits of the row.
+/// The division of a bucket into parts: by strip, by tile, and by some leading bits of the row.
 pub(crate) struct TileSplit {
     column_bits: u32,
     column_mask: u32,
@@ -58,7 +58,7 @@ pub(crate) struct TileSplit {
     cells: Vec<Cell>,
 }
 
-/// A strip of a bucket: its first row there, and where the places of its tiles begin.
+/// A strip of a bucket: its first row there, and the index of its first place.
 #[derive(Debug, Clone, Copy)]
 struct Strip {
     first_row: u32,
@@ -113,7 +113,7 @@ impl<'a> TilesEncode<'a> {
         Self { family, options, encoder, duplicates, shares, row_arcs: Vec::new() }
     }
 
-    /// The rows, in the graph, of a strip of a bucket.
+    /// The rows of a bucket's strip, as rows of the graph.
     fn strip_rows(&self, bucket: usize, strip: usize) -> Range<u32> {
         let first = self.family.buckets[bucket].strips.start + strip;
         self.family.strips[first]..self.family.strips[first + 1]
@@ -234,7 +234,7 @@ impl TilesSink {
         Self { writer, open: EncodedStrip::default(), degrees }
     }
 
-    /// Joins tiles to strips, which is what the writer takes.
+    /// Adds tiles to the strip that is open, which the writer takes as a whole.
     fn push(&mut self, tiles: EncodedStrip) -> Result<()> {
         let open = &mut self.open;
         if open.rows == 0 || open.row_base != tiles.row_base {
@@ -254,7 +254,7 @@ impl TilesSink {
         if strip.rows > 0 { self.writer.push(&strip) } else { Ok(()) }
     }
 
-    /// Writes the last block.
+    /// Writes the last block; returns the file, its index and the degrees, if these were counted.
     pub(crate) fn finish(mut self) -> Result<(FileSink, Vec<TilesIndex>, Option<Array<u32>>)> {
         self.flush()?;
         let (file, index) = self.writer.finish()?;

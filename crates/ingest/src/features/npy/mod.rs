@@ -14,7 +14,7 @@ use crate::source::chunks::{ChunkSpec, Chunks, next_chunk};
 /// Bytes that are read at a time, if a row is not longer.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Rows of a `.npy` file of shape (N, D), or (N,) for one value a row, in C order.
+/// A source of rows from a `.npy` file of shape (N, D), or (N,) for one value a row, in C order.
 ///
 /// 64-bit numbers are rounded to 32-bit floats.
 pub struct NpyRows {

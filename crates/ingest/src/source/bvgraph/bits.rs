@@ -18,7 +18,7 @@ pub(super) enum Code {
     Zeta(u32),
 }
 
-/// Reads codes from a file, chunk by chunk.
+/// A reader of codes from a file, chunk by chunk.
 pub(super) struct BitReader {
     spec: ChunkSpec,
     chunks: Chunks,
@@ -26,7 +26,7 @@ pub(super) struct BitReader {
     at: usize,
     /// The next bits, from the most significant one; zeros after them.
     window: u64,
-    /// How many bits of `window` are from the file.
+    /// The number of bits of `window` that are from the file.
     valid: u32,
     /// Bytes taken into `window` so far.
     bytes: u64,
@@ -34,7 +34,7 @@ pub(super) struct BitReader {
 }
 
 impl BitReader {
-    /// Starts at the first bit of a file.
+    /// Opens a file, at its first bit.
     pub fn open(path: &Path) -> Result<Self> {
         let spec = ChunkSpec::records(path, 1, 0, u64::MAX);
         let chunks = spec.start()?;
@@ -42,7 +42,7 @@ impl BitReader {
         Ok(Self { spec, chunks, chunk, at: 0, window: 0, valid: 0, bytes: 0, ended: false })
     }
 
-    /// The next number in this code.
+    /// Reads the next number in `code`.
     #[inline]
     pub fn read(&mut self, code: Code) -> Result<u64> {
         match code {
@@ -81,7 +81,7 @@ impl BitReader {
         Ok((m << 1) + self.bits(1)? - 1)
     }
 
-    /// The number of zeros before the next one.
+    /// Reads zeros up to the next one; returns their number.
     fn unary(&mut self) -> Result<u64> {
         let mut zeros = 0;
         loop {
@@ -99,7 +99,7 @@ impl BitReader {
         }
     }
 
-    /// The next `count` ≤ 63 bits as a number.
+    /// Reads the next `count` ≤ 63 bits as a number.
     fn bits(&mut self, count: u32) -> Result<u64> {
         // A refilled window holds 57 bits at least.
         if count > 56 {
@@ -156,7 +156,7 @@ impl BitReader {
         Ok(())
     }
 
-    /// An error at the current place of the file.
+    /// The error of something unexpected at the current place in the file.
     pub fn fault(&self, expected: &str, got: String) -> Error {
         let bit = self.bytes * 8 - u64::from(self.valid);
         Error::new(ErrorKind::Input, format!("decode bit {bit} of"))

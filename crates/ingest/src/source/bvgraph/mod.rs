@@ -21,10 +21,10 @@ use super::batch::VertexId;
 use super::chunks::file_bytes;
 use super::{EdgeBatch, EdgeSource, SizeHint};
 
-/// Edges after which a batch ends with the vertex that it is at.
+/// Edges after which a batch ends, once the current vertex is complete.
 const BATCH_EDGES: usize = 1 << 20;
 
-/// Streams the arcs of a BVGraph.
+/// A source of the arcs of a BVGraph.
 pub struct BvGraphSource {
     path: PathBuf,
     bytes: u64,
@@ -66,12 +66,12 @@ impl BvGraphSource {
     }
 }
 
-/// Whether `path` has a properties file beside it, which says what it is.
+/// Whether `path` has a `.properties` file beside it, which describes the graph.
 pub(super) fn has_properties(path: &Path) -> bool {
     part(path, "graph").is_file() && part(path, "properties").is_file()
 }
 
-/// The graph's file with this extension.
+/// The path of the graph's file with this extension.
 fn part(path: &Path, extension: &str) -> PathBuf {
     let known = ["graph", "properties", "offsets"];
     let stem = if path.extension().is_some_and(|e| known.iter().any(|k| e == *k)) {
@@ -126,7 +126,7 @@ impl EdgeSource for BvGraphSource {
     }
 }
 
-/// Decodes one successor list after the other.
+/// A decoder of successor lists, one after the other.
 struct Decoder {
     bits: BitReader,
     properties: Properties,
@@ -135,7 +135,7 @@ struct Decoder {
     arcs: u64,
     /// The last lists: that of vertex v at v mod (window + 1).
     lists: Vec<Vec<u64>>,
-    /// What the current list copies, and its intervals and residuals before they are merged.
+    /// Successors that the current list copies, then its intervals and residuals before they are merged.
     copied: Vec<u64>,
     extra: Vec<u64>,
 }

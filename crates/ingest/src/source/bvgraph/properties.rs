@@ -1,4 +1,4 @@
-//! What `NAME.properties` says about a BVGraph: sizes, window and codes.
+//! The properties of a BVGraph, from `NAME.properties`: sizes, window and codes.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +7,17 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::bits::Code;
 
-/// A longer window would keep more lists in memory than any graph gains from.
+/// The longest window that is read: a longer one keeps more lists in memory than any graph gains from.
 const MAX_WINDOW: u64 = 1 << 16;
 
-/// The properties that decoding needs.
+/// The properties of a BVGraph that decoding needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Properties {
     pub nodes: u64,
     pub arcs: u64,
-    /// How many earlier lists a list may refer to.
+    /// The number of earlier lists that a list may refer to.
     pub window: usize,
-    /// The shortest run that is written as an interval; 0: none is.
+    /// The shortest run that is written as an interval; 0 if none is.
     pub min_interval: u64,
     pub outdegrees: Code,
     pub references: Code,
@@ -106,7 +106,7 @@ impl Properties {
     }
 }
 
-/// The value of a property.
+/// The value of the property `key`; `None` without it.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once('='))
@@ -114,7 +114,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// The property, what it should be, what it is.
+/// A property that cannot be used: its name, what was expected, what it is.
 type Mismatch = (&'static str, &'static str, String);
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Integers of any type to columns of ids.
+//! Decoding integers of any type to columns of ids.
 
 use crate::npy::{Kind, Number};
 use crate::source::batch::VertexId;
 
-/// Which of the integers are a column.
+/// A choice of integers that make up a column: all, or every other one.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Every {
     One,
@@ -11,7 +11,7 @@ pub(super) enum Every {
     SecondOfPair,
 }
 
-/// Appends integers of type `dtype`; returns the first negative one and its place among them.
+/// Appends integers of type `dtype` to `ids`; returns the first negative one and its index, if any is.
 pub(super) fn decode<I: VertexId>(
     bytes: &[u8],
     dtype: Number,
@@ -39,7 +39,7 @@ struct From<'a> {
 }
 
 impl From<'_> {
-    /// Through `read`, which takes little-endian bytes and gives 64 bits, the sign in the highest.
+    /// Appends integers by `read`, which takes little-endian bytes and gives 64 bits, sign highest.
     fn append<I: VertexId, const N: usize>(
         &self,
         ids: &mut Vec<I>,
@@ -68,7 +68,7 @@ impl From<'_> {
         }
     }
 
-    /// Two loops without branches, which the compiler makes vectors of.
+    /// Appends values by two loops without branches, which the compiler vectorises.
     fn append_all<I: VertexId>(
         &self,
         ids: &mut Vec<I>,

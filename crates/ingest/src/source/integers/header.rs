@@ -1,4 +1,4 @@
-//! What a file of integers holds: what its header says, or its length.
+//! The header of a file of integers: its type, shape and layout, or what its length says.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::Width;
 use crate::npy::{Kind, NpyHeader, Number};
 use crate::source::chunks::file_bytes;
 
-/// How the ends of the edges lie in the file.
+/// The layout of the ends of edges in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// One edge after the other: (E, 2) in C order or (2, E) in Fortran order.
@@ -21,16 +21,16 @@ pub(super) enum Layout {
 /// The header of an array of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Integers.
+    /// The type of the integers.
     pub dtype: Number,
     pub layout: Layout,
     pub edges: u64,
-    /// Where the data begin.
+    /// The byte offset of the data.
     pub offset: u64,
 }
 
 impl Header {
-    /// Reads the header of a file and checks the file's length against it.
+    /// Reads the header of a `.npy` file and compares it with the file's length.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |e| Error::io("read the header of", path.display(), e);
         let mut file = File::open(path).map_err(failed)?;
@@ -40,7 +40,7 @@ impl Header {
         Ok(header)
     }
 
-    /// What a file of pairs would have for a header.
+    /// The header that stands for a file of pairs, which has none.
     pub fn of_pairs(path: &Path, width: Width) -> Result<Self> {
         let bytes = match width {
             Width::U32 => 4,
@@ -55,7 +55,7 @@ impl Header {
         Ok(Self { dtype, layout: Layout::Pairs, edges: found / pair, offset: 0 })
     }
 
-    /// `Err` holds what was expected and what was there.
+    /// Interprets the header of an array; the error is what was expected, and what was found.
     fn of(header: &NpyHeader) -> Result<Self, (&'static str, String)> {
         let dtype = header.number;
         if !matches!(dtype.kind, Kind::Signed | Kind::Unsigned) {

@@ -26,7 +26,7 @@ pub enum Width {
     U64,
 }
 
-/// One stretch of the file that is read in order.
+/// A reader of one stretch of the file.
 struct Stream {
     spec: ChunkSpec,
     chunks: Option<Chunks>,
@@ -43,12 +43,12 @@ impl Stream {
     }
 }
 
-/// Streams the edges of a file of integers.
+/// A source of the edges of a file of integers.
 pub struct IntegerSource {
     path: PathBuf,
     header: Header,
     streams: Vec<Stream>,
-    /// Edges before the next batch.
+    /// The number of edges before the next batch.
     edge: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How an edge list is written: its delimiter, its header and which columns hold ends and weights.
+//! The dialect of an edge list: its delimiter, its header and the columns of ends and weights.
 //!
 //! Found from the first lines, so that nobody has to say it: SNAP separates by tabs, CSV by commas,
 //! others by spaces, `;` or `|`; lines that start with `#` or `%` are comments anywhere, and the last
@@ -14,32 +14,32 @@ use crate::source::chunks::{HEAD_BYTES, long_line};
 use crate::source::columns::{Asked, Columns, Table, name_ends};
 use crate::source::{OpenOptions, Weights};
 
-/// Lines that kinds of columns are found from.
+/// Lines from which the kinds of columns are found.
 const LINES: usize = 1000;
 
-/// How the lines of one file are read.
+/// The dialect of one file: how its lines are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dialect {
-    /// The byte between fields; none: any number of spaces and tabs.
+    /// The delimiter between fields.
     pub delimiter: Delimiter,
     /// The column of the sources, from 0.
     pub src: usize,
-    /// The column of the targets.
+    /// The column of the targets, from 0.
     pub dst: usize,
-    /// The column of the weights, if they are read.
+    /// The column of the weights, from 0; `None` if they are not read.
     pub weights: Option<usize>,
-    /// Fields that each line has, if what comes after those that are read matters.
+    /// The number of fields that each line must have; `None` if fields after those read do not matter.
     pub columns: Option<usize>,
     /// Bytes before the first line of data.
     pub data_start: usize,
     /// Lines before the first line of data.
     pub data_line: u64,
-    /// What the user is told about the columns.
+    /// Notes for the user about the columns.
     pub notes: Vec<String>,
 }
 
 impl Dialect {
-    /// The dialect of the file that starts with `head`.
+    /// Finds the dialect of the file that starts with `head`.
     ///
     /// # Errors
     /// An input error where a column that is asked for is not there, or lines are no edges.
@@ -84,12 +84,12 @@ impl Dialect {
     }
 }
 
-/// The first lines of a file, taken apart.
+/// The first lines of a file, split into header and data.
 struct Layout<'a> {
     delimiter: Delimiter,
-    /// Of the header; empty without one.
+    /// The names in the header; empty without one.
     names: Vec<String>,
-    /// Lines of data, the first [`LINES`].
+    /// The first [`LINES`] lines of data.
     lines: Vec<&'a [u8]>,
     data_start: usize,
     data_line: u64,
@@ -121,7 +121,7 @@ impl<'a> Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// The names of `columns` columns.
+    /// The names of the columns; an error if the header has another number than `columns`.
     fn names_of(&self, path: &Path, columns: usize) -> Result<&[String]> {
         if self.names.len() == columns || self.names.is_empty() {
             return Ok(&self.names);
@@ -153,7 +153,7 @@ pub(crate) fn is_ragged(head: &[u8]) -> bool {
     counts.any(|count| first != count && count.max(first) > 2)
 }
 
-/// Refuses lines that hold several edges.
+/// Fails for lines that hold several edges.
 fn check_lines(path: &Path, head: &[u8], layout: &Layout<'_>, options: &OpenOptions) -> Result<()> {
     let whole = (head.len() as u64) < HEAD_BYTES;
     if !whole && !head.contains(&b'\n') {
@@ -176,7 +176,7 @@ fn check_lines(path: &Path, head: &[u8], layout: &Layout<'_>, options: &OpenOpti
         ))
 }
 
-/// Whether a field is what NetworkX writes of an edge with a weight.
+/// Whether a field is a dictionary with a weight, as NetworkX writes it.
 fn has_weight(field: &[u8]) -> bool {
     field.starts_with(b"{") && field.windows(8).any(|word| word == b"'weight'")
 }
@@ -187,11 +187,11 @@ fn extension_is(path: &Path, extension: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == extension)
 }
 
-/// Lines that are neither empty nor comments, and where each ends.
+/// An iterator over the lines that are neither empty nor comments, and where each ends.
 struct DataLines<'a> {
     head: &'a [u8],
     at: usize,
-    /// Lines so far.
+    /// The number of lines so far.
     line: u64,
     /// The last comment so far, without its mark.
     comment: Option<&'a [u8]>,
@@ -230,7 +230,7 @@ fn is_header(text: &[u8]) -> bool {
         && fields.iter().any(|field| begins(field, false))
 }
 
-/// What stands between the first two fields of a line of data.
+/// The delimiter between the first two fields of a line of data.
 fn delimiter_of(data: &[u8]) -> Delimiter {
     let data = data.trim_ascii();
     let digits = data.iter().position(|b| !b.is_ascii_digit());
@@ -239,7 +239,7 @@ fn delimiter_of(data: &[u8]) -> Delimiter {
     Delimiter(next.filter(separates))
 }
 
-/// What stands between names, and between the fields of the first line of data.
+/// The delimiter of the header's names and of the first line of data.
 fn header_delimiter(header: &[u8], data: Option<&[u8]>) -> Delimiter {
     let both = |d: &u8| header.contains(d) && data.is_none_or(|data| data.contains(d));
     match b",;|\t".iter().copied().find(both) {
@@ -249,7 +249,7 @@ fn header_delimiter(header: &[u8], data: Option<&[u8]>) -> Delimiter {
     }
 }
 
-/// Tabs delimit fields that have blanks inside.
+/// A tab, if it delimits fields that have blanks inside; else `None`.
 fn tabs(header: &[u8], data: Option<&[u8]>) -> Option<u8> {
     let blanks = |text: &[u8]| text.trim_ascii().contains(&b' ');
     (blanks(header) || data.is_some_and(blanks)).then_some(b'\t')

@@ -1,6 +1,6 @@
-//! The fields of one line, for whoever is not in a hurry.
+//! Splitting a line into fields, where speed does not matter.
 
-/// The byte between fields; none: any number of spaces and tabs.
+/// The byte between fields; `None` for any number of spaces and tabs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Delimiter(pub Option<u8>);
 

@@ -1,9 +1,9 @@
-//! What the values of each column are, from the first lines.
+//! The kind of values in each column, found from the first lines.
 
 use super::fields::Delimiter;
 use crate::source::columns::Kind;
 
-/// Integers above this are taken for times: seconds since 1970 are since 1973.
+/// Integers above this are taken for times: seconds since 1970 have passed it in 1973.
 const TIMES: f64 = 1e8;
 /// Integers that do not fall in so many lines are taken for times.
 const ASCENDING_LINES: usize = 100;
@@ -22,13 +22,13 @@ pub(super) fn kinds(lines: &[&[u8]], delimiter: Delimiter) -> Vec<Kind> {
     seen.iter().map(Seen::kind).collect()
 }
 
-/// What the values of one column had so far.
+/// Counts of one column's values so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     values: usize,
     /// Values that are numbers of 0 or more.
     fit: usize,
-    /// Those of them that are no integers.
+    /// Numbers of 0 or more that are no integers.
     fractions: usize,
     /// Whether any value is a number.
     numbers: bool,

@@ -26,12 +26,12 @@ pub(crate) use dialect::is_ragged;
 use scan::{Columns, Stop, scan};
 pub(crate) use scan::{LineFault, shorten, unsigned};
 
-/// Parts smaller than this are not worth a thread.
+/// Bytes of the smallest part of a chunk that is worth a thread.
 const PART_BYTES: usize = 64 << 10;
-/// An edge takes no longer line.
+/// Bytes of the longest line of an edge.
 const LINE_BYTES: usize = 1 << 20;
 
-/// Streams the edges of a text file.
+/// A source of the edges of a text file.
 pub struct TextSource {
     spec: ChunkSpec,
     dialect: Dialect,
@@ -41,7 +41,7 @@ pub struct TextSource {
     chunk: Vec<u8>,
     /// Bytes of the header that are still to be skipped.
     skip: usize,
-    /// Lines before the next chunk.
+    /// The number of lines before the next chunk.
     line: u64,
     /// Whether an edge was found since the start.
     found: bool,
@@ -165,7 +165,7 @@ fn count_lines(text: &[u8]) -> u64 {
     text.iter().filter(|&&b| b == b'\n').count() as u64
 }
 
-/// `text` in at most `parts` parts of whole lines.
+/// Cuts `text` into at most `parts` parts of whole lines.
 fn split_lines(text: &[u8], parts: usize) -> Vec<&[u8]> {
     let mut texts = Vec::with_capacity(parts);
     let mut rest = text;

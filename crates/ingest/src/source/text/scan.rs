@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 /// A line that cannot be read, counted from the start of the scanned bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineFault {
-    /// Lines before it.
+    /// The number of lines before it.
     pub line: u64,
     pub expected: String,
     pub got: String,
@@ -19,13 +19,13 @@ pub(crate) struct LineFault {
 }
 
 impl LineFault {
-    /// A fault without a hint, after `line` lines.
+    /// A fault after `line` lines, without a hint.
     pub fn new(line: u64, expected: String, got: String) -> Self {
         Self { line, expected, got, hint: None }
     }
 }
 
-/// Why a scan stopped before the end.
+/// The reason why a scan stopped before the end.
 pub(super) enum Stop {
     /// An id does not fit the width: go on from this byte and line with a wider one.
     TooWide { at: usize, line: u64 },
@@ -33,7 +33,7 @@ pub(super) enum Stop {
     Fault(LineFault),
 }
 
-/// What the scan of one part of a chunk appends to.
+/// The columns that the scan of one part of a chunk appends to.
 pub(super) struct Columns<'a, I> {
     pub src: &'a mut Vec<I>,
     pub dst: &'a mut Vec<I>,
@@ -42,7 +42,7 @@ pub(super) struct Columns<'a, I> {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Up to eight digits at the front of `word` (little-endian): their number and how many.
+/// The number that up to eight digits at the front of `word` (little-endian) make, and how many.
 #[inline(always)]
 fn eight_digits(word: u64) -> (u64, u32) {
     let values = word ^ (ONES * 0x30);
@@ -72,7 +72,7 @@ pub(crate) fn unsigned(text: &[u8], at: usize) -> Option<(u64, usize)> {
     }
 }
 
-/// Goes on with an integer of which eight digits are read.
+/// Reads on in an integer of which eight digits are read.
 fn longer(text: &[u8], mut value: u64, mut end: usize) -> Option<(u64, usize)> {
     loop {
         let (more, digits) = eight_digits(word(text, end));
@@ -131,7 +131,7 @@ fn line_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// An edge, and where its line goes on.
+/// An edge, and where the scan of its line goes on.
 struct Edge {
     src: u64,
     dst: u64,
@@ -139,8 +139,8 @@ struct Edge {
     end: usize,
 }
 
-/// Appends the edges of `text[from..]` to `columns`; returns how many lines there were before the
-/// end, `line` included.
+/// Appends the edges of `text[from..]` to `columns`; returns the number of lines before the end, `line`
+/// included.
 pub(super) fn scan<I: VertexId>(
     text: &[u8],
     from: usize,
@@ -159,7 +159,7 @@ pub(super) fn scan<I: VertexId>(
     }
 }
 
-/// Appends what `edge` finds from the first byte of each line on that is neither empty nor a comment.
+/// Appends the edge that `edge` finds at the start of each line that is neither empty nor a comment.
 #[inline(always)]
 fn each_line<I: VertexId>(
     text: &[u8],
@@ -197,7 +197,7 @@ fn each_line<I: VertexId>(
     Ok(line)
 }
 
-/// Both ids of the line at `at` in its first two columns.
+/// The ids in the first two columns of the line at `at`; `None` if they are no ids.
 #[inline(always)]
 fn ids(text: &[u8], at: usize, dialect: &Dialect) -> Option<Edge> {
     let (src, end) = unsigned(text, at)?;
@@ -217,7 +217,7 @@ fn ends_field(text: &[u8], at: usize, dialect: &Dialect) -> bool {
     delimits || line_end(text, after).is_some()
 }
 
-/// An edge whose ids and weight are in any columns.
+/// The edge of the line at `at`, with ids and weight in any columns; `None` if it is malformed.
 fn any_columns(text: &[u8], mut at: usize, dialect: &Dialect) -> Option<Edge> {
     let last = dialect.src.max(dialect.dst).max(dialect.weights.unwrap_or(0));
     let mut edge = Edge { src: 0, dst: 0, weight: 0.0, end: at };
@@ -258,7 +258,7 @@ fn rest(text: &[u8], at: usize, dialect: &Dialect) -> Option<usize> {
     }
 }
 
-/// As [`rest`], for a line that has `unread` fields more.
+/// The first byte of the next line, after `unread` further fields; `None` if there are not as many.
 fn unread_fields(text: &[u8], mut at: usize, unread: usize, dialect: &Dialect) -> Option<usize> {
     for _ in 0..unread {
         let start = delimiter(text, at, dialect)?;
@@ -303,8 +303,8 @@ fn checked_weight(field: &[u8]) -> Option<f64> {
     decimal(field.trim_ascii_end()).filter(|weight| weight.is_finite() && *weight >= 0.0)
 }
 
-/// Where the field ends that begins at `at`: [`Delimiter::field_end`](super::fields::Delimiter), for
-/// most fields in fewer steps.
+/// The end of the field that begins at `at`, as [`Delimiter::field_end`](super::fields::Delimiter) finds
+/// it, but faster for most fields.
 #[inline]
 fn field_end(text: &[u8], mut at: usize, dialect: &Dialect) -> usize {
     let delimiter = dialect.delimiter;
@@ -348,7 +348,7 @@ fn decimal(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What is wrong with the line that starts at `start`. Not on the fast path, so it reads again.
+/// Explains what is wrong with the line that starts at `start`. Not on the fast path, so it reads again.
 fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault {
     let end = next_line(text, start);
     let content = text[start..end].trim_ascii_end();
@@ -386,7 +386,7 @@ fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault
     LineFault { hint, ..fault(expected, fields.len().to_string()) }
 }
 
-/// At most 40 characters of a line or field, for a message.
+/// The first 40 characters of a line or field at most, for a message.
 pub(crate) fn shorten(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut short: String = text.chars().take(40).collect();

@@ -47,7 +47,7 @@ const MAX_DEPTH: usize = 4096;
 /// longer read ends short here and is continued above.
 const MAX_READ_BYTES: usize = 1 << 30;
 
-/// Reads through an io_uring of its own.
+/// An engine that reads through an io_uring of its own.
 pub struct Uring {
     ring: IoUring,
     setup: Setup,
