@@ -35,7 +35,7 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ("test_gpu_direct.py", "not 65536"),
         (
             "test_gpu_loader.py",
-            "f32 and (makes or repeated or damaged or few or counts or moved or storage and 7) "
+            "ahead_is_told or f32 and (makes or repeated or damaged or few or counts or moved or storage and 7) "
             "and not -1 or gathers or typed",
         ),
         ("test_gpu_training.py", "loops or not arrays"),

@@ -140,6 +140,32 @@ def test_damaged_rows_are_found_on_their_way(wide, tmp_path):
         list(loader)
 
 
+def test_damage_of_a_batch_that_is_ahead_is_told_when_its_turn_comes(tmp_path):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(VERTICES, 4000)).astype(np.float32)
+    path = tmp_path / "damaged.tg"
+    tg.build(tuple(rng.integers(0, VERTICES, (2, 30_000))), path, order="none", features=x)
+    memory = {"device_memory": "4MiB", "memory": "60MiB", "threads": 2}
+    # A batch is read in three pieces of 65 rows, of 1 MiB in all; the last batch is one row, which may be
+    # read before the last piece of the batch before.
+    seeds = np.arange(13 * 195 + 1)
+    loader = tg.NeighborLoader(
+        path, [], seeds, batch_size=195, device="cuda", presample=0, prefetch=7, **memory
+    )
+    assert loader.kept()["storage_rows"] > VERTICES // 2, loader.kept()
+    rows = path / "features" / "x.rows"
+    with rows.open("r+b") as file:
+        file.seek(rows.stat().st_size // VERTICES * seeds[-1])
+        file.write(b"damage")
+    for _ in range(12):
+        handed_over = []
+        with pytest.raises(tg.FormatError, match=r"x\.rows"):
+            handed_over.extend(loader)
+        assert len(handed_over) == len(loader) - 1
+        for batch in handed_over:
+            assert torch.equal(torch.from_numpy(x[batch.n_id.cpu()]), batch.x.cpu())
+
+
 @pytest.mark.parametrize("model", ["sage", "gcn"])
 def test_training_where_the_batches_are(tmp_path, model):
     graph = tmp_path / "sbm.tg"

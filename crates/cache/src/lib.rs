@@ -26,9 +26,9 @@ pub use ranked::RankedSet;
 pub enum BlockFile {
     /// Blocks of `tiles.blocks`, checksums compared.
     Tiles,
-    /// Pages of `out.rows`.
+    /// Blocks of pages of `out.rows`, whose checksums were compared.
     OutRows,
-    /// Pages of `in.rows`.
+    /// Blocks of pages of `in.rows`, whose checksums were compared.
     InRows,
     /// Blocks of `out.blocks`, checksums compared.
     OutBlocks,
@@ -52,7 +52,7 @@ pub struct BlockKey {
 }
 
 /// A cache of blocks, up to a capacity in bytes, shared by all workers. It takes blocks while there is
-/// room, and replaces none.
+/// room and replaces none; only `set_capacity` and `retain` evict.
 ///
 /// ```
 /// use tiergraph_cache::{BlockCache, BlockFile, BlockKey};

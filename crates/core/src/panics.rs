@@ -35,7 +35,8 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(error(&*payload)))
 }
 
-/// The [`ErrorKind::Internal`] error that a panic with this payload becomes.
+/// The [`ErrorKind::Internal`] error of all panics since the last call, as [`keep`]'s hook noted them; of
+/// `payload` alone where it noted none.
 pub fn error(payload: &(dyn Any + Send)) -> Error {
     let mut said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
     if said.is_empty() {

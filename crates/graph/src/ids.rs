@@ -24,7 +24,8 @@ pub struct Ids<'g> {
 }
 
 impl Graph {
-    /// A view of the user's ids of the vertices; nothing is read yet.
+    /// A view of the user's ids, by a vertex's position among them and not by its internal id; nothing is
+    /// read yet.
     pub fn ids(&self) -> Ids<'_> {
         Ids { graph: self }
     }

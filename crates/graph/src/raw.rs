@@ -96,7 +96,7 @@ impl<'a> RawLists<'a> {
 }
 
 /// A view of the neighbour lists of one direction as plain ids, made by [`Graph::raw`]: `out.blocks` or
-/// `in.blocks` of codec `raw`.
+/// `in.blocks` of codec `raw`, which the graph may lack ([`is_stored`](Self::is_stored)).
 #[derive(Clone, Copy)]
 pub struct RawBlocks<'g> {
     pub(crate) graph: &'g Graph,

@@ -13,7 +13,8 @@ use crate::{Done, EngineReport, FileSet, Memory, Read, ReadEngine, Wait};
 pub type EngineFactory =
     Arc<dyn Fn(&Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> + Send + Sync>;
 
-/// A pool of engines over one set of files; an engine that is not leased stays idle until it is.
+/// A pool of engines over one set of files: leases idle ones, makes others where there is none, and keeps
+/// up to a given number of those that come back.
 pub struct EnginePool {
     files: Arc<FileSet>,
     factory: EngineFactory,

@@ -8,14 +8,15 @@ const RUN: usize = 256;
 /// Sums in flight, so that additions do not wait for one another.
 const WIDTH: usize = 16;
 
-/// Calls `add(vertex, Σ x[id])` for each list of ids. An entry of `table` has a list's vertex and the
+/// Calls `add(vertex, Σ x[id])` for each list of ids, if there are any ids. An entry of `table` has a list's vertex and the
 /// index in `ids` at which the list begins; one entry more says where the last list ends. These indices
 /// begin at 0, never decrease, and end at `ids.len()`.
 ///
 /// Values are added in float32 in runs of up to 256 and in float64 over the runs.
 ///
 /// # Panics
-/// If an id is not below `x.len()`, or the indices in the table decrease or do not end at `ids.len()`.
+/// If an id is not below `x.len()`, or the table does not end at `ids.len()`. A table that is wrong
+/// otherwise panics or leaves lists out.
 #[inline(never)]
 pub fn sum_lists(x: &[f32], ids: &[u32], table: &[[u32; 2]], mut add: impl FnMut(u32, f64)) {
     assert_eq!(table.last().map_or(0, |entry| entry[1] as usize), ids.len(), "lists of all ids");

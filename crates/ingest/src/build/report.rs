@@ -87,9 +87,9 @@ pub(super) fn reciprocal(arcs: u64, repeats: u64) -> Option<String> {
 /// A stage and its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
-    /// The stage's name: `scan`, `order`, `partition`, or the file that it wrote.
+    /// The stage's name: `ids`, `scan`, `order`, `partition`, the file that it wrote, or `commit`.
     pub name: &'static str,
-    /// Seconds that it took.
+    /// Seconds since the stage before it ended.
     pub seconds: f64,
 }
 

@@ -170,7 +170,8 @@ impl EdgeValues {
 }
 
 impl EdgeValues {
-    /// Begins to take values for a graph that was built but not committed.
+    /// Begins to take the edges of a graph that was built but not committed once more, with values for the
+    /// options' `columns`; other options are ignored.
     pub(crate) fn of(
         assembly: Assembly,
         options_json: &str,

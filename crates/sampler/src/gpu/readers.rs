@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tiergraph_core::{Cancel, Result, threads};
+use tiergraph_core::{Cancel, Result, panics, threads};
 use tiergraph_gpu::kernels::{MissingRow, PieceLayout};
 use tiergraph_graph::{Features, Graph, PageReader, PagesRead};
 use tiergraph_mem::AlignedBuf;
@@ -54,7 +54,8 @@ impl RowReaders {
                 (Arc::clone(graph), name.to_owned(), to_do.clone(), send.clone());
             let run = move || {
                 for mut job in to_do {
-                    let read = read_rows(&graph, &name, layout, &mut reader, &mut job);
+                    let read =
+                        panics::caught(|| read_rows(&graph, &name, layout, &mut reader, &mut job));
                     let Job { ticket, rows, buffer } = job;
                     let ended = Ended { ticket, rows: rows.len(), buffer, read };
                     if send.send(ended).is_err() {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tiergraph_core::Result;
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{MissingRow, MissingRows, Piece, PieceLayout, Sampler};
 use tiergraph_gpu::{Copying, DeviceView, Event, PinnedPool, Stream};
 use tiergraph_graph::{Features, Graph};
@@ -72,6 +72,8 @@ impl StorageReads {
 struct Begun {
     /// The number of pieces that are not copied yet.
     left: usize,
+    /// Why a piece of it could not be read: the error of whoever waits for the batch.
+    failed: Option<Error>,
     to: DeviceView<f32>,
 }
 
@@ -139,14 +141,17 @@ impl Storage {
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
         let pieces = adjacent(features, &missing, self.layout.rows);
-        self.begun.insert(self.tickets, Begun { left: pieces.len(), to });
+        self.begun.insert(self.tickets, Begun { left: pieces.len(), failed: None, to });
         self.waiting.extend(pieces.into_iter().map(|rows| (self.tickets, rows)));
         self.send()?;
         Ok(self.tickets)
     }
 
-    /// Goes on reading, and calls `spread` for each piece that was read; true once the batch of `ticket`
-    /// has all its rows. Waits for at most `patience`. A batch whose rows cannot all be read is dropped.
+    /// Goes on reading, and calls `spread` for each piece of any batch that was read, until the batch of
+    /// `ticket` has all its rows (true), or no piece comes within `patience`.
+    ///
+    /// # Errors
+    /// A row of this batch cannot be read: it is dropped then. A batch that was dropped before.
     pub fn finish(
         &mut self,
         stream: &Stream,
@@ -154,35 +159,41 @@ impl Storage {
         patience: Duration,
         spread: impl Fn(Piece, DeviceView<f32>, Event) -> Result<Copying>,
     ) -> Result<bool> {
-        while self.begun.get(&ticket).is_some_and(|begun| begun.left > 0) {
+        loop {
+            let begun = self.begun.get_mut(&ticket).ok_or_else(dropped)?;
+            if let Some(error) = begun.failed.take() {
+                self.give_up(ticket);
+                return Err(error);
+            }
+            if begun.left == 0 {
+                self.begun.remove(&ticket);
+                return Ok(true);
+            }
             self.send()?;
             let Some(ended) = self.readers.ended(patience) else { return Ok(false) };
             self.reading -= 1;
-            let read = match ended.read {
-                Ok(read) => read,
-                Err(error) => {
-                    self.free.push(ended.buffer);
-                    self.give_up(ended.ticket);
-                    if ended.ticket == ticket {
-                        return Err(error);
-                    }
-                    continue;
-                }
-            };
-            self.reads.distinct_pages += read.pages;
-            self.reads.reads += read.reads;
-            self.reads.bytes_ssd += read.bytes;
             let Some(begun) = self.begun.get_mut(&ended.ticket) else {
                 self.free.push(ended.buffer);
                 continue;
             };
             begun.left -= 1;
-            let piece = Piece { buffer: ended.buffer, layout: self.layout, count: ended.rows };
-            let event = Event::new(stream.device())?;
-            self.spreading.push_back(spread(piece, begun.to, event)?);
+            match ended.read {
+                Ok(read) => {
+                    self.reads.distinct_pages += read.pages;
+                    self.reads.reads += read.reads;
+                    self.reads.bytes_ssd += read.bytes;
+                    let piece =
+                        Piece { buffer: ended.buffer, layout: self.layout, count: ended.rows };
+                    let event = Event::new(stream.device())?;
+                    self.spreading.push_back(spread(piece, begun.to, event)?);
+                }
+                Err(error) => {
+                    begun.failed.get_or_insert(error);
+                    self.free.push(ended.buffer);
+                    self.waiting.retain(|(of, _)| *of != ended.ticket);
+                }
+            }
         }
-        self.begun.remove(&ticket);
-        Ok(true)
     }
 
     /// Drops a batch that is not waited for any more, and whose memory may be gone.
@@ -210,6 +221,10 @@ impl Storage {
         }
         Ok(())
     }
+}
+
+fn dropped() -> Error {
+    Error::new(ErrorKind::Internal, "finish a batch").expected("one that is begun").got("none")
 }
 
 /// Cuts `missing` into pieces of at most `most` rows that lie near each other, so that those on one

@@ -96,10 +96,12 @@ pub(crate) struct TypeHop<'a> {
 }
 
 impl Sampler {
-    /// A sampler with tables of the kind `table` for the nodes of each type; `None` for the fastest.
+    /// A sampler with tables of the kind `table` for the nodes of each type; `None` for the fastest. Those
+    /// of disjoint batches are hashed.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for fanouts that counters cannot number, [`ErrorKind::Budget`] where
+    /// [`ErrorKind::Input`] for fanouts that counters cannot number, options of times that do not go
+    /// together; [`ErrorKind::Budget`] where
     /// the system has no memory for the tables.
     pub fn new(types: SampledTypes, table: Option<TableKind>) -> Result<Self> {
         for options in &types.sample {

@@ -122,8 +122,8 @@ impl BlockReader {
         self.pinned.as_ref()
     }
 
-    /// Reads the blocks of `selection` and hands them to `consumers`, one for each worker; if
-    /// `may_stay`, blocks may stay in pinned memory.
+    /// Hands the blocks of `selection` to `consumers`, one for each worker. Without `may_stay` all are
+    /// read, and none stays in pinned memory. `next` says what may be read ahead.
     pub fn pass(
         &mut self,
         graph: &Graph,
