@@ -18,7 +18,7 @@ from typing import Any
 LAYERS = [
     {"core"},
     {"format", "mem"},
-    {"kernels", "gpu", "cache"},
+    {"kernels", "gpu", "cache", "nvme"},
     {"io"},
     {"graph"},
     {"ingest", "analytics", "sampler"},

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cancel;
+mod draws;
 pub mod error;
 pub mod metrics;
 pub mod panics;
@@ -12,6 +13,7 @@ pub mod trace;
 pub mod units;
 
 pub use cancel::Cancel;
+pub use draws::{Draws, mix, unit};
 pub use error::{Error, ErrorKind, Result};
 pub use progress::{Progress, Silent};
 pub use thread_pool::ThreadPool;

@@ -12,10 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tiergraph_core::{Error, ErrorKind, Result, threads};
+use tiergraph_core::{Error, ErrorKind, Result, mix, threads};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-use crate::engine::fault::mix;
 use crate::{
     Destination, Done, EngineChoice, FileId, FileSet, Read, ReadEngine, Wait, open_engine,
 };

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use tiergraph_core::Result;
+use tiergraph_core::{Draws, Result, mix, unit};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::file_set::Place;
@@ -45,7 +45,7 @@ pub struct Fault<E> {
     slots: Slots<Asked>,
     /// Completions held back, and for how many polls more.
     held: Vec<(u32, Done)>,
-    draws: u64,
+    draws: Draws,
 }
 
 /// What was asked for.
@@ -62,18 +62,8 @@ struct Asked {
 impl<E: ReadEngine> Fault<E> {
     /// Wraps an idle engine over `files`.
     pub fn new(inner: E, files: Arc<FileSet>, settings: FaultSettings) -> Self {
-        let slots = Slots::new(inner.capacity());
-        Self { inner, files, settings, slots, held: Vec::new(), draws: 0 }
-    }
-
-    /// The next random number of this run.
-    fn draw(&mut self) -> u64 {
-        self.draws += 1;
-        mix(self.settings.seed ^ mix(self.draws))
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        unit(self.draw()) < probability
+        let (slots, draws) = (Slots::new(inner.capacity()), Draws::new(settings.seed));
+        Self { inner, files, settings, slots, held: Vec::new(), draws }
     }
 
     /// Whether any page of a read is one that always fails.
@@ -91,19 +81,19 @@ impl<E: ReadEngine> Fault<E> {
         let mut done = Done { tag: asked.tag, ..below };
         if let (Some(place), Ok(count)) = (asked.place, &done.result) {
             let count = *count;
-            if self.is_lost(place, asked.len) || self.happens(self.settings.transient) {
+            if self.is_lost(place, asked.len) || self.draws.happens(self.settings.transient) {
                 let eio = io::Error::from_raw_os_error(libc::EIO);
                 done.result = Err(self.files.failure(place, asked.len, eio));
                 spoil(&mut done.to, asked.at, asked.at + asked.len);
-            } else if count > 0 && self.happens(self.settings.short) {
-                let fewer = (self.draw() % count as u64) as usize;
+            } else if count > 0 && self.draws.happens(self.settings.short) {
+                let fewer = self.draws.below(count as u64) as usize;
                 done.result = Ok(fewer);
                 spoil(&mut done.to, asked.at + fewer, asked.at + asked.len);
             }
         }
         let polls = match self.settings.delay_polls {
             0 => 0,
-            most => (self.draw() % (u64::from(most) + 1)) as u32,
+            most => self.draws.below(u64::from(most) + 1) as u32,
         };
         self.held.push((polls, done));
     }
@@ -119,7 +109,7 @@ impl<E: ReadEngine> Fault<E> {
         }
         if self.settings.reorder {
             for last in (first + 1..done.len()).rev() {
-                let other = first + (self.draw() % (last - first + 1) as u64) as usize;
+                let other = first + self.draws.below((last - first + 1) as u64) as usize;
                 done.swap(last, other);
             }
         }
@@ -131,19 +121,6 @@ fn spoil(to: &mut Destination, from: usize, end: usize) {
     if let Some(bytes) = to.bytes_mut().get_mut(from..end) {
         bytes.fill(GARBAGE);
     }
-}
-
-/// Spreads a counter over 64 bits (splitmix64's finaliser).
-pub(crate) fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// A random number from 0 to 1, without 1.
-fn unit(random: u64) -> f64 {
-    (random >> 11) as f64 / (1u64 << 53) as f64
 }
 
 impl<E: ReadEngine> ReadEngine for Fault<E> {
@@ -191,20 +168,5 @@ impl<E: ReadEngine> ReadEngine for Fault<E> {
 
     fn name(&self) -> &'static str {
         "fault"
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_spread_as_splitmix64_does() {
-        // The first numbers of the published generator, whose state is 0.
-        let step = 0x9E37_79B9_7F4A_7C15_u64;
-        assert_eq!(
-            [0, 1, 2].map(|number: u64| mix(step.wrapping_mul(number))),
-            [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]
-        );
     }
 }

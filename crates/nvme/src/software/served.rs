@@ -1,0 +1,218 @@
+//! A queue pair, as a software controller serves it.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::Drive;
+use super::faults::FaultDraws;
+use crate::SharedMemory;
+use crate::command::{COMMAND_BYTES, Command, io};
+use crate::completion::{COMPLETION_BYTES, Status};
+use crate::dma::Translation;
+use crate::prp::{self, Piece, Prps};
+
+/// Commands that are taken from a queue before others have their turn.
+const AT_ONCE: usize = 256;
+
+/// A submission queue, its completion queue, and what is between them.
+#[derive(Debug)]
+pub(super) struct Served {
+    id: u16,
+    submissions: Ring,
+    completions: Ring,
+    /// The next command's entry.
+    head: u16,
+    /// The next completion's entry, and its phase tag.
+    tail: u16,
+    phase: bool,
+    /// By identifier, whether a command has it that is not completed: a bit each.
+    taken: Vec<u64>,
+    /// Completions that are held back, in no order.
+    held: Vec<(Instant, Finished)>,
+    /// Completions for which there was no entry yet.
+    ready: VecDeque<Finished>,
+    faults: FaultDraws,
+    translation: Translation,
+    pieces: Vec<Piece>,
+}
+
+/// A ring in shared memory.
+#[derive(Debug, Clone)]
+pub(super) struct Ring {
+    pub memory: SharedMemory,
+    pub entries: u16,
+}
+
+/// A command that was done, or failed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finished {
+    pub cid: u16,
+    pub status: Status,
+    pub result: u32,
+}
+
+impl Served {
+    pub fn new(id: u16, submissions: Ring, completions: Ring, drive: &Drive) -> Self {
+        Self {
+            id,
+            submissions,
+            completions,
+            head: 0,
+            tail: 0,
+            phase: true,
+            taken: vec![0; (1 << 16) / 64],
+            held: Vec::new(),
+            ready: VecDeque::new(),
+            faults: FaultDraws::new(drive.options.faults, id),
+            translation: Translation::new(drive.map.clone()),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Takes commands and writes completions, as far as there are commands and entries; whether there was
+    /// anything to do.
+    pub fn serve(
+        &mut self,
+        drive: &Drive,
+        mut execute: impl FnMut(&mut Self, &Command) -> Finished,
+    ) -> bool {
+        let told = drive.registers.load_acquire(drive.capabilities.tail_doorbell(self.id));
+        if told >= self.submissions.entries.into() {
+            // Base 3.3.1.2.1: an invalid doorbell. A drive may also go on.
+            drive.fail();
+            return false;
+        }
+        let mut count = 0;
+        // A command waits in its queue while completions wait for entries: memory is bounded.
+        while u32::from(self.head) != told && count < AT_ONCE && self.ready.is_empty() {
+            let at = usize::from(self.head) * COMMAND_BYTES;
+            let words = std::array::from_fn(|i| self.submissions.memory.load64(at + 8 * i));
+            let command = Command::from_words(words);
+            self.head = next(self.head, self.submissions.entries);
+            self.take(&command, &mut execute);
+            count += 1;
+        }
+        let completed = self.complete(drive);
+        count > 0 || completed || !self.held.is_empty()
+    }
+
+    /// Does a command and decides when and how often it is completed.
+    fn take(
+        &mut self,
+        command: &Command,
+        execute: &mut impl FnMut(&mut Self, &Command) -> Finished,
+    ) {
+        let cid = command.cid;
+        let (word, bit) = (usize::from(cid / 64), 1 << (cid % 64));
+        if self.taken[word] & bit != 0 {
+            self.ready.push_back(Finished { cid, status: Status::ID_CONFLICT, result: 0 });
+            return;
+        }
+        let fate = self.faults.next();
+        let finished = match fate.failed {
+            Some(status) => Finished { cid, status, result: 0 },
+            None => execute(self, command),
+        };
+        self.taken[word] |= bit;
+        for _ in 0..fate.completions {
+            match fate.due {
+                Some(due) => self.held.push((due, finished)),
+                None => self.ready.push_back(finished),
+            }
+        }
+    }
+
+    /// Writes completions that are ready and due, as far as there are entries.
+    fn complete(&mut self, drive: &Drive) -> bool {
+        if !self.held.is_empty() {
+            let now = Instant::now();
+            let due = self.held.extract_if(.., |(due, _)| *due <= now);
+            self.ready.extend(due.map(|(_, finished)| finished));
+        }
+        if self.ready.is_empty() {
+            return false;
+        }
+        self.faults.shuffle(self.ready.make_contiguous());
+        let doorbell = drive.capabilities.head_doorbell(self.id);
+        let freed = drive.registers.load_acquire(doorbell);
+        let mut any = false;
+        // Full (Base 3.3.1.4): the next entry is one that the host has not given back.
+        while u32::from(next(self.tail, self.completions.entries)) != freed
+            && let Some(finished) = self.ready.pop_front()
+        {
+            self.post(finished);
+            any = true;
+        }
+        any
+    }
+
+    fn post(&mut self, finished: Finished) {
+        let Finished { cid, status, result } = finished;
+        let (at, memory) = (usize::from(self.tail) * COMPLETION_BYTES, &self.completions.memory);
+        let phase = u32::from(self.phase);
+        memory.store(at, result);
+        memory.store(at + 4, 0);
+        memory.store(at + 8, u32::from(self.id) << 16 | u32::from(self.head));
+        let last = (u32::from(status.0) << 1 | phase) << 16 | u32::from(cid);
+        memory.store_release(at + 12, last);
+        self.taken[usize::from(cid / 64)] &= !(1 << (cid % 64));
+        self.tail = next(self.tail, self.completions.entries);
+        self.phase ^= self.tail == 0;
+    }
+
+    /// The memory behind `len` bytes at a bus address, and the byte of it where they begin.
+    pub fn find(&mut self, bus: u64, len: usize) -> Option<(&SharedMemory, usize)> {
+        self.translation.find(bus, len)
+    }
+
+    /// Does a command of an I/O queue (NVM Command Set 3.2).
+    pub fn move_blocks(&mut self, drive: &Drive, command: &Command) -> Status {
+        match self.try_move(drive, command) {
+            Ok(()) => Status::SUCCESS,
+            Err(status) => status,
+        }
+    }
+
+    fn try_move(&mut self, drive: &Drive, command: &Command) -> Result<(), Status> {
+        if command.flags != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        if command.nsid != super::NAMESPACE {
+            return Err(Status::INVALID_NAMESPACE);
+        }
+        match command.opcode {
+            io::FLUSH => return Ok(()),
+            io::READ | io::WRITE => {}
+            _ => return Err(Status::INVALID_OPCODE),
+        }
+        let (block_bytes, blocks) = (drive.options.block_bytes, u64::from(command.blocks()));
+        let len = blocks * block_bytes;
+        if len > drive.options.most_bytes {
+            return Err(Status::INVALID_FIELD);
+        }
+        let end = command.first_block().checked_add(blocks);
+        if end.is_none_or(|end| end > drive.storage.bytes() / block_bytes) {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        let Self { pieces, translation, .. } = self;
+        pieces.clear();
+        let prps = Prps { prp1: command.prp1, prp2: command.prp2 };
+        let mut entry = |at: u64| translation.find(at, 8).map(|(memory, at)| memory.load64(at));
+        prp::walk(prps, len as usize, &mut entry, pieces)?;
+        let mut offset = command.first_block() * block_bytes;
+        for &Piece { bus, len } in &*pieces {
+            let (memory, at) = translation.find(bus, len).ok_or(Status::DATA_TRANSFER_ERROR)?;
+            match command.opcode {
+                io::READ => drive.storage.read(offset, memory, at, len)?,
+                _ => drive.storage.write(offset, memory, at, len)?,
+            }
+            offset += len as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The entry behind `entry`.
+fn next(entry: u16, entries: u16) -> u16 {
+    if entry + 1 == entries { 0 } else { entry + 1 }
+}
