@@ -146,8 +146,8 @@ def test_damage_of_a_batch_that_is_ahead_is_told_when_its_turn_comes(tmp_path):
     path = tmp_path / "damaged.tg"
     tg.build(tuple(rng.integers(0, VERTICES, (2, 30_000))), path, order="none", features=x)
     memory = {"device_memory": "4MiB", "memory": "60MiB", "threads": 2}
-    # A batch is read in three pieces of 65 rows, of 1 MiB in all; the last batch is one row, which may be
-    # read before the last piece of the batch before.
+    # A batch is read in three pieces of 65 rows, a MiB each; the last batch is one row, which may
+    # be read before the last piece of the batch before.
     seeds = np.arange(13 * 195 + 1)
     loader = tg.NeighborLoader(
         path, [], seeds, batch_size=195, device="cuda", presample=0, prefetch=7, **memory

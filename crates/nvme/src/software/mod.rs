@@ -70,7 +70,8 @@ impl Default for SoftwareOptions {
             most_bytes: 1 << 20,
             queue_pairs: 16,
             queue_entries: 1024,
-            doorbell_stride: 4,
+            // A cache line each: the two sides write them.
+            doorbell_stride: 64,
             threads: 1,
             faults: Faults::default(),
         }

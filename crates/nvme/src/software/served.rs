@@ -86,8 +86,8 @@ impl Served {
         // A command waits in its queue while completions wait for entries: memory is bounded.
         while u32::from(self.head) != told && count < AT_ONCE && self.ready.is_empty() {
             let at = usize::from(self.head) * COMMAND_BYTES;
-            let words = std::array::from_fn(|i| self.submissions.memory.load64(at + 8 * i));
-            let command = Command::from_words(words);
+            let mut command = Command::default();
+            self.submissions.memory.read_bytes(at, bytemuck::bytes_of_mut(&mut command));
             self.head = next(self.head, self.submissions.entries);
             self.take(&command, &mut execute);
             count += 1;
