@@ -95,6 +95,12 @@ impl Stripe {
         &self.path
     }
 
+    /// Bytes of the opened path, as far as the stripe uses it.
+    pub(crate) fn path_bytes(&self) -> u64 {
+        let end = |(_, extent): &(u64, Extent)| extent.start + extent.len;
+        self.extents.iter().map(end).max().unwrap_or(self.len)
+    }
+
     /// Where in the opened path the stripe's bytes `offset..offset + len` are, if in one piece.
     fn locate(&self, offset: u64, len: u64) -> Option<u64> {
         let after = self.extents.partition_point(|&(begin, _)| begin <= offset);

@@ -30,6 +30,7 @@
 pub mod ceiling;
 pub mod choice;
 mod cufile;
+mod drives;
 pub mod engine;
 pub mod file_set;
 pub mod pipeline;
@@ -41,6 +42,7 @@ mod stripe;
 pub use ceiling::{Ceiling, Pattern, Workload, measure};
 pub use choice::{EngineChoice, EngineReport, open_engine};
 pub use cufile::CuFiles;
+pub use drives::NvmeDrives;
 pub use file_set::{Access, Extent, FileId, FileSet, Opening, StripeSource};
 pub use pool::{EngineFactory, EnginePool, Lease};
 pub use read::{Destination, Done, Memory, Read, ReadEngine, Wait};

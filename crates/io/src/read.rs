@@ -114,6 +114,17 @@ pub enum Wait {
     All,
 }
 
+impl Wait {
+    /// Whether a poll that has found a completion, or not, returns, with so many reads in flight.
+    pub(crate) fn is_over(self, has_found: bool, in_flight: usize) -> bool {
+        match self {
+            Self::No => true,
+            Self::One => has_found || in_flight == 0,
+            Self::All => in_flight == 0,
+        }
+    }
+}
+
 /// An engine that reads files, many reads at a time; completions come in any order.
 ///
 /// A worker thread owns its engine. An engine may be moved to another thread while nothing is in

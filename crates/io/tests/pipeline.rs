@@ -16,7 +16,7 @@ use tiergraph_core::metrics::Totals;
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Cancel, Error, ErrorKind, Result, ThreadPool};
 use tiergraph_io::engine::{
-    Fault, FaultSettings, ModelledDrive, Null, Posix, ReaderThreads, Retry, RetrySettings,
+    Fault, FaultSettings, ModelledDrive, Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings,
     Throttle, Uring, uring,
 };
 use tiergraph_io::pipeline::{
@@ -24,6 +24,7 @@ use tiergraph_io::pipeline::{
 };
 use tiergraph_io::{EngineFactory, EnginePool, EngineReport, ReadEngine};
 use tiergraph_mem::AlignedBuf;
+use tiergraph_nvme::{Faults, SoftwareOptions};
 
 const BLOCK: usize = 8 * PAGE;
 const BLOCKS: usize = 37;
@@ -36,6 +37,10 @@ enum Kind {
     PosixPool,
     Uring,
     Null,
+    /// Queue pairs of software controllers.
+    Nvme,
+    /// The same, which fail, are late and complete in any order; and what mends that.
+    NvmeMended,
     /// A modelled drive.
     Throttled,
     /// Faults that pass, short reads, disorder, delays; and what mends them.
@@ -45,8 +50,8 @@ enum Kind {
 }
 
 fn kinds() -> Vec<Kind> {
-    use Kind::{Mended, Null, Posix, PosixPool, Throttled, Uring};
-    let mut kinds = vec![Posix, PosixPool, Null, Throttled, Mended];
+    use Kind::{Mended, Null, Nvme, NvmeMended, Posix, PosixPool, Throttled, Uring};
+    let mut kinds = vec![Posix, PosixPool, Null, Nvme, NvmeMended, Throttled, Mended];
     match uring::probe() {
         Ok(()) => kinds.push(Uring),
         Err(reason) => println!("skipped uring: {reason}"),
@@ -55,12 +60,30 @@ fn kinds() -> Vec<Kind> {
 }
 
 fn pool(test: &TestFile, kind: Kind) -> Arc<EnginePool> {
+    let drives = match kind {
+        Kind::Nvme => Some(test.drives(SoftwareOptions::default())),
+        Kind::NvmeMended => Some(test.drives(SoftwareOptions {
+            block_bytes: 512,
+            most_bytes: 8192,
+            faults: Faults {
+                seed: 7,
+                failed: 0.05,
+                late: 0.1,
+                delay: Duration::from_micros(100),
+                shuffled: true,
+                ..Faults::default()
+            },
+            ..SoftwareOptions::default()
+        })),
+        _ => None,
+    };
+    let nvme = move || drives.as_ref().map(|drives| Nvme::new(drives, 6)).unwrap();
     let factory: EngineFactory = Arc::new(move |files| {
         let of = || Arc::clone(files);
+        let retry = RetrySettings { attempts: 8, first_pause: Duration::from_micros(10) };
         let broken = |settings| {
             let settings = FaultSettings { seed: 7, ..settings };
             let fault = Fault::new(Posix::new(of(), 6), of(), settings);
-            let retry = RetrySettings { attempts: 8, first_pause: Duration::from_micros(10) };
             Box::new(Retry::new(fault, of(), retry))
         };
         let engine: Box<dyn ReadEngine> = match kind {
@@ -68,6 +91,8 @@ fn pool(test: &TestFile, kind: Kind) -> Arc<EnginePool> {
             Kind::PosixPool => Box::new(ReaderThreads::posix(files, 6)?),
             Kind::Uring => Box::new(Uring::new(of(), 6)?),
             Kind::Null => Box::new(Null::new(of(), 6)),
+            Kind::Nvme => Box::new(nvme()?),
+            Kind::NvmeMended => Box::new(Retry::new(nvme()?, of(), retry)),
             Kind::Throttled => {
                 let drive = ModelledDrive::new(4e9, 1e5, Duration::from_micros(20))?;
                 Box::new(Throttle::new(Posix::new(of(), 6), drive))

@@ -113,6 +113,8 @@ impl Status {
     }
 }
 
+impl std::error::Error for Status {}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = Self(self.0 & 0x7ff);

@@ -57,4 +57,6 @@ pub use controller::{Controller, Namespace, Timing};
 pub use dma::{AddressMap, Dma};
 pub use queue::{Ended, QueuePair};
 pub use shared::SharedMemory;
-pub use software::{Faults, MemoryStorage, SoftwareController, SoftwareOptions, Storage};
+pub use software::{
+    Faults, FileStorage, MemoryStorage, SoftwareController, SoftwareOptions, Storage,
+};

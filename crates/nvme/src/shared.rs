@@ -10,7 +10,10 @@
 //! [`load_acquire`]: SharedMemory::load_acquire
 
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -174,10 +177,44 @@ impl SharedMemory {
         unsafe { to.copy_from(from, len) }
     }
 
-    /// Writes zeros to all bytes.
-    pub fn clear(&self) {
-        // SAFETY: the whole range is ours to write; no reference to it exists.
-        unsafe { self.start.write_bytes(0, self.len) }
+    /// Reads `len` bytes of `file` from `offset` on to byte `at`; how many there were, fewer only at the
+    /// file's end. The other side accesses none of them meanwhile.
+    ///
+    /// # Errors
+    /// Those of pread(2).
+    ///
+    /// # Panics
+    /// If they do not lie in the range.
+    pub fn read_file(&self, file: &File, offset: u64, at: usize, len: usize) -> io::Result<usize> {
+        let to = self.bytes(at, len);
+        let mut done = 0;
+        while done < len {
+            let (from, left) = ((offset + done as u64) as libc::off_t, len - done);
+            // SAFETY: `len` bytes are ours to write (`bytes`), of which `done` were written.
+            let read =
+                unsafe { libc::pread(file.as_raw_fd(), to.add(done).as_ptr().cast(), left, from) };
+            match usize::try_from(read) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes zeros to `len` bytes from byte `at` on. The other side accesses none of them meanwhile.
+    ///
+    /// # Panics
+    /// If they do not lie in the range.
+    pub fn fill_zeros(&self, at: usize, len: usize) {
+        let start = self.bytes(at, len);
+        // SAFETY: the bytes are ours to write (`bytes`); no reference to them exists.
+        unsafe { start.write_bytes(0, len) }
     }
 
     fn bytes(&self, at: usize, len: usize) -> NonNull<u8> {
@@ -238,8 +275,8 @@ mod tests {
         drop(memory);
         part.store_release(60, 9);
         assert_eq!(part.load_acquire(60), 9);
-        part.clear();
-        assert_eq!((part.load64(8), part.load64(0)), (0, 0));
+        part.fill_zeros(8, 8);
+        assert_eq!((part.load64(8), part.load64(0)), (0, 0xffff_ffff));
     }
 
     #[test]

@@ -143,12 +143,7 @@ impl<E: ReadEngine> ReadEngine for Fault<E> {
             completions.into_iter().for_each(|completion| self.break_or_pass(completion));
             polled?;
             self.release(done);
-            let enough = match wait {
-                Wait::No => true,
-                Wait::One => done.len() > before || self.in_flight() == 0,
-                Wait::All => self.in_flight() == 0,
-            };
-            if enough {
+            if wait.is_over(done.len() > before, self.in_flight()) {
                 return Ok(());
             }
         }

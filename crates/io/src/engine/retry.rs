@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_mem::PAGE_BYTES;
+use tiergraph_nvme::Status;
 
 use crate::slots::Slots;
 use crate::{Destination, Done, FileId, FileSet, Memory, Read, ReadEngine, Wait};
@@ -189,8 +190,14 @@ impl Pending {
 /// Whether another attempt may go well.
 fn is_passing(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|c| c.downcast_ref::<io::Error>());
-    let passing = |code| matches!(code, libc::EIO | libc::EAGAIN | libc::EINTR);
-    error.kind() == ErrorKind::Io && cause.and_then(io::Error::raw_os_error).is_some_and(passing)
+    let passing = |cause: &io::Error| match cause.raw_os_error() {
+        Some(code) => matches!(code, libc::EIO | libc::EAGAIN | libc::EINTR),
+        None => {
+            let of_drive = cause.get_ref().and_then(|inner| inner.downcast_ref::<Status>());
+            of_drive.is_some_and(|status| status.may_be_repeated())
+        }
+    };
+    error.kind() == ErrorKind::Io && cause.is_some_and(passing)
 }
 
 impl<E: ReadEngine> ReadEngine for Retry<E> {
@@ -217,12 +224,7 @@ impl<E: ReadEngine> ReadEngine for Retry<E> {
             completions.drain(..).for_each(|completion| self.settle(completion, done));
             self.scratch = completions;
             polled?;
-            let enough = match wait {
-                Wait::No => true,
-                Wait::One => done.len() > before || self.slots.used() == 0,
-                Wait::All => self.slots.used() == 0,
-            };
-            if enough {
+            if wait.is_over(done.len() > before, self.slots.used()) {
                 return Ok(());
             }
             self.sleep_until_due();

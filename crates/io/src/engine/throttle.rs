@@ -98,12 +98,7 @@ impl<E: ReadEngine> ReadEngine for Throttle<E> {
             let idle = wait != Wait::No && self.held.is_empty();
             self.collect(if idle { Wait::One } else { Wait::No })?;
             self.release(done);
-            let enough = match wait {
-                Wait::No => true,
-                Wait::One => done.len() > before || self.in_flight() == 0,
-                Wait::All => self.in_flight() == 0,
-            };
-            if enough {
+            if wait.is_over(done.len() > before, self.in_flight()) {
                 return Ok(());
             }
             if let Some(due) = self.held.iter().map(|(due, _)| *due).min() {

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tiergraph_io::engine::{Null, Posix, ReaderThreads, Uring, uring};
-use tiergraph_io::{Done, FileId, FileSet, Opening, Read, ReadEngine, Wait};
+use tiergraph_io::engine::{Null, Nvme, Posix, ReaderThreads, Uring, uring};
+use tiergraph_io::{Done, FileId, FileSet, NvmeDrives, Opening, Read, ReadEngine, Wait};
 use tiergraph_mem::AlignedBuf;
+use tiergraph_nvme::{SoftwareOptions, Timing};
 
 pub const PAGE: usize = 4096;
 
@@ -63,6 +64,11 @@ impl TestFile {
         self.len.saturating_sub(offset).min(len)
     }
 
+    /// Two software controllers that hold the stripes.
+    pub fn drives(&self, options: SoftwareOptions) -> Arc<NvmeDrives> {
+        NvmeDrives::software(&self.files, 2, &options, Timing::default()).unwrap()
+    }
+
     /// Every base engine of this system.
     pub fn engines(&self, depth: usize) -> Vec<Box<dyn ReadEngine>> {
         let files = || Arc::clone(&self.files);
@@ -70,6 +76,7 @@ impl TestFile {
             Box::new(Posix::new(files(), depth)),
             Box::new(ReaderThreads::posix(&files(), depth).unwrap()),
             Box::new(Null::new(files(), depth)),
+            Box::new(Nvme::new(&self.drives(SoftwareOptions::default()), depth).unwrap()),
         ];
         match uring::probe() {
             Ok(()) => engines.push(Box::new(Uring::new(files(), depth).unwrap())),

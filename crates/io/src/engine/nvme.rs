@@ -1,0 +1,242 @@
+//! Queue pairs of NVMe controllers: user-space I/O, polled, without a system call.
+//!
+//! A read is cut into commands of at most 128 KiB, each of which reads to a span of staging memory that the
+//! controller reaches, and is copied from there to the read's destination. So a controller never writes to
+//! a destination, and reads of a drive that fails can be given back at once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_nvme::Status;
+
+use crate::drives::{NvmeDrives, OnDrive, Queues};
+use crate::file_set::Place;
+use crate::slots::Slots;
+use crate::{Destination, Done, Memory, Read, ReadEngine, Wait};
+
+/// Commands in flight in a queue pair: what a drive needs for its full bandwidth.
+const COMMANDS: usize = 63;
+
+/// Reads by a queue pair of each of the drives that hold the files.
+pub struct Nvme {
+    drives: Arc<NvmeDrives>,
+    /// None only while it is dropped.
+    queues: Option<Queues>,
+    reads: Slots<Reading>,
+    /// Parts of reads that there was no room for, in order.
+    waiting: VecDeque<Part>,
+    /// By drive and slot: the part of a read that a command is for.
+    parts: Vec<Vec<Option<Part>>>,
+    rejected: Vec<Done>,
+    /// Why no command can be given to the drives any more.
+    broken: Option<String>,
+    progress: Instant,
+}
+
+/// A read in flight.
+struct Reading {
+    to: Destination,
+    at: usize,
+    tag: u64,
+    place: Place,
+    on_drive: OnDrive,
+    /// Parts that have not ended.
+    left: usize,
+    failed: Option<Error>,
+}
+
+/// Bytes of a read that one command reads.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    read: u64,
+    /// The byte of the read where they begin.
+    begin: usize,
+    len: usize,
+}
+
+impl Nvme {
+    /// An engine over `drives` with up to `depth` reads in flight.
+    ///
+    /// # Errors
+    /// A controller has no queue left.
+    pub fn new(drives: &Arc<NvmeDrives>, depth: usize) -> Result<Self> {
+        let queues = drives.take(COMMANDS)?;
+        let parts = queues.0.iter().map(|queue| vec![None; queue.pair.capacity()]).collect();
+        Ok(Self {
+            drives: Arc::clone(drives),
+            queues: Some(queues),
+            reads: Slots::new(depth.max(1)),
+            waiting: VecDeque::new(),
+            parts,
+            rejected: Vec::new(),
+            broken: None,
+            progress: Instant::now(),
+        })
+    }
+
+    /// Takes a read, in parts.
+    fn begin(&mut self, read: Read) -> std::result::Result<(), Done> {
+        let Read { len, at, tag, .. } = read;
+        let located = self
+            .drives
+            .files()
+            .place(&read, Memory::Host)
+            .and_then(|place| Ok((place, self.drives.locate(place, len)?)));
+        let (place, on_drive) = match located {
+            Ok(located) => located,
+            Err(error) => return Err(Done { tag, to: read.to, result: Err(error) }),
+        };
+        if on_drive.available == 0 {
+            return Err(Done { tag, to: read.to, result: Ok(0) });
+        }
+        let span = self.queues.as_ref().map_or(1, |queues| queues.0[on_drive.drive].span_bytes);
+        let left = on_drive.available.div_ceil(span);
+        let reading = Reading { to: read.to, at, tag, place, on_drive, left, failed: None };
+        // `submit` has counted the slots.
+        let Ok(slot) = self.reads.insert(reading) else { return Ok(()) };
+        let parts = (0..on_drive.available).step_by(span).map(|begin| {
+            let len = span.min(on_drive.available - begin);
+            Part { read: slot, begin, len }
+        });
+        self.waiting.extend(parts);
+        Ok(())
+    }
+
+    /// Gives waiting parts to the drives, as far as there is room.
+    fn push(&mut self) -> Result<()> {
+        let Some(queues) = &mut self.queues else { return Ok(()) };
+        let mut full = 0;
+        while full < self.waiting.len()
+            && let Some(part) = self.waiting.pop_front()
+        {
+            let Some(reading) = self.reads.get_mut(part.read) else { continue };
+            let OnDrive { drive, offset, .. } = reading.on_drive;
+            match queues.0[drive].read(offset + part.begin as u64, part.len)? {
+                Some(slot) => {
+                    self.parts[drive][usize::from(slot)] = Some(part);
+                    full = 0;
+                }
+                None => {
+                    // Parts for other drives may find room.
+                    self.waiting.push_back(part);
+                    full += 1;
+                }
+            }
+        }
+        queues.0.iter_mut().for_each(|queue| queue.pair.ring());
+        Ok(())
+    }
+
+    /// Takes what the drives have read.
+    fn reap(&mut self, done: &mut Vec<Done>) -> Result<()> {
+        let Some(queues) = &mut self.queues else { return Ok(()) };
+        for (queue, parts) in queues.0.iter_mut().zip(&mut self.parts) {
+            while let Some(ended) = queue.pair.poll()? {
+                self.progress = Instant::now();
+                let Some(part) = parts[usize::from(ended.slot)].take() else { continue };
+                let Some(reading) = self.reads.get_mut(part.read) else { continue };
+                if ended.status.is_success() {
+                    let begin = reading.at + part.begin;
+                    queue.copy(ended.slot, &mut reading.to.bytes_mut()[begin..begin + part.len]);
+                } else {
+                    let error = failure(&self.drives, reading.place, part, ended.status);
+                    reading.failed.get_or_insert(error);
+                }
+                reading.left -= 1;
+                if reading.left == 0
+                    && let Some(Reading { to, tag, on_drive, failed, .. }) =
+                        self.reads.remove(part.read)
+                {
+                    let result = failed.map_or(Ok(on_drive.available), Err);
+                    done.push(Done { tag, to, result });
+                }
+            }
+            queue.pair.free_entries();
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, done: &mut Vec<Done>) -> Result<()> {
+        if let Some(why) = &self.broken {
+            return Err(Error::new(ErrorKind::Io, "read from NVMe drives").got(why));
+        }
+        let worked = self.push().and_then(|()| self.reap(done)).and_then(|()| self.push());
+        let most = self.drives.timing().command;
+        let worked = worked.and_then(|()| {
+            let is_late = self.reads.used() > 0 && self.progress.elapsed() > most;
+            match is_late {
+                true => Err(Error::new(ErrorKind::Io, "read from NVMe drives")
+                    .expected(format!("a completion within `{} ms`", most.as_millis()))
+                    .got(format!("none, with `{}` reads in flight", self.reads.used()))),
+                false => Ok(()),
+            }
+        });
+        if let Err(error) = worked {
+            self.broken = Some(format!("an earlier failure: {error}"));
+            return Err(error);
+        }
+        Ok(())
+    }
+}
+
+impl ReadEngine for Nvme {
+    fn submit(&mut self, reads: &mut VecDeque<Read>) {
+        if self.reads.used() == 0 {
+            self.progress = Instant::now();
+        }
+        while self.in_flight() < self.capacity()
+            && let Some(read) = reads.pop_front()
+        {
+            if let Err(done) = self.begin(read) {
+                self.rejected.push(done);
+            }
+        }
+        // What fails is told by the next poll.
+        if self.broken.is_none()
+            && let Err(error) = self.push()
+        {
+            self.broken = Some(error.to_string());
+        }
+    }
+
+    fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
+        let before = done.len();
+        done.append(&mut self.rejected);
+        loop {
+            self.step(done)?;
+            if wait.is_over(done.len() > before, self.in_flight()) {
+                return Ok(());
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.reads.used() + self.rejected.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.reads.capacity()
+    }
+
+    fn name(&self) -> &'static str {
+        "nvme"
+    }
+}
+
+impl Drop for Nvme {
+    /// Waits for the commands in flight, which read to memory that the next engine uses.
+    fn drop(&mut self) {
+        let waited = self.poll(&mut Vec::new(), Wait::All);
+        if let Some(queues) = self.queues.take() {
+            self.drives.give_back(queues, waited.is_ok());
+        }
+    }
+}
+
+fn failure(drives: &NvmeDrives, place: Place, part: Part, status: Status) -> Error {
+    let place = Place { offset: place.offset + part.begin as u64, ..place };
+    drives.files().failure(place, part.len, std::io::Error::other(status))
+}
