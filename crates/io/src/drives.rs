@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_nvme::controller::Mapped;
 use tiergraph_nvme::{
-    Controller, Dma, FileStorage, Namespace, QueuePair, SoftwareController, SoftwareOptions, Timing,
+    Controller, Dma, FileStorage, ModelledDrive, Namespace, QueuePair, SoftwareController,
+    SoftwareOptions, Timing,
 };
 
 use crate::FileSet;
@@ -99,7 +100,8 @@ impl NvmeDrives {
                 placed[number] = Placed { drive, start, len: stripes[number].path_bytes() };
             }
             let serial = format!("{}-{drive}", options.serial);
-            let options = SoftwareOptions { serial, ..options.clone() };
+            let model = options.drive.as_ref().map(ModelledDrive::another);
+            let options = SoftwareOptions { serial, drive: model, ..options.clone() };
             let software = SoftwareController::start(storage, options)?;
             let dma = software.dma();
             let controller = Controller::start(software.registers(), Arc::clone(&dma), timing)?;

@@ -17,6 +17,7 @@
 //! | [`shared`], [`dma`] | memory that host and controller share, and its bus addresses | |
 //! | [`queue`], [`controller`] | the asking side: queue pairs, and the start of a controller | Base 3.3, 3.5 |
 //! | [`software`] | the answering side | the same |
+//! | [`model`] | the speed of a drive, for a controller to imitate | |
 //!
 //! ```
 //! use tiergraph_nvme::{Controller, MemoryStorage, SharedMemory, SoftwareController, Timing};
@@ -45,6 +46,7 @@ pub mod completion;
 pub mod controller;
 pub mod dma;
 pub mod identify;
+pub mod model;
 pub mod prp;
 pub mod queue;
 pub mod registers;
@@ -55,6 +57,7 @@ pub use command::Command;
 pub use completion::{Completion, Status};
 pub use controller::{Controller, Namespace, Timing};
 pub use dma::{AddressMap, Dma};
+pub use model::ModelledDrive;
 pub use queue::{Ended, QueuePair};
 pub use shared::SharedMemory;
 pub use software::{

@@ -12,7 +12,9 @@ use tiergraph_nvme::command::{Command, io};
 use tiergraph_nvme::controller::Mapped;
 use tiergraph_nvme::queue::{Doorbells, QueuePair};
 use tiergraph_nvme::registers::{CAP, CC, CC_ENABLE, CSTS, CSTS_FATAL, CSTS_READY, Capabilities};
-use tiergraph_nvme::{Completion, Controller, Faults, SharedMemory, SoftwareOptions, Status};
+use tiergraph_nvme::{
+    Completion, Controller, Faults, ModelledDrive, SharedMemory, SoftwareOptions, Status,
+};
 
 const DRIVE_BYTES: usize = 4 << 20;
 
@@ -339,6 +341,28 @@ fn late_and_failed_commands_are_told_apart_from_good_ones() {
     });
     assert_eq!(done.unwrap() + failed, 3000);
     assert!((200..400).contains(&failed), "{failed}");
+}
+
+#[test]
+fn a_modelled_drive_answers_no_sooner_than_its_figures_allow() {
+    let (reads, latency) = (400_u32, std::time::Duration::from_millis(2));
+    // 8192 bytes take 0.1 ms by bandwidth, and 0.05 ms by reads a second.
+    let model = ModelledDrive::new(8192.0 * 10_000.0, 20_000.0, latency).unwrap();
+    for queues in [1, 3] {
+        let options =
+            SoftwareOptions { drive: Some(model.another()), ..SoftwareOptions::default() };
+        let (drive, mut controller) = start(1 << 20, options);
+        let mut pairs: Vec<_> = (0..queues).map(|_| controller.queue_pair(64).unwrap()).collect();
+        let begin = std::time::Instant::now();
+        for queue in &mut pairs {
+            let buffers = Buffers::new(&drive.dma(), queue.capacity(), 8192);
+            let all = (0..u64::from(reads) / queues).map(|i| (i % 128 * 8192, 8192));
+            let failed = |status| panic!("{status}");
+            read_all(&controller, queue, &buffers, all, failed).unwrap();
+        }
+        let least = std::time::Duration::from_micros(100) * (reads / queues as u32 * queues as u32);
+        assert!(begin.elapsed() >= least + latency, "{:?}", begin.elapsed());
+    }
 }
 
 #[test]

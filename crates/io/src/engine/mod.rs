@@ -28,6 +28,7 @@ pub use nvme::Nvme;
 pub use posix::Posix;
 pub use reader_threads::ReaderThreads;
 pub use retry::{Retry, RetrySettings};
-pub use throttle::{ModelledDrive, Throttle};
+pub use throttle::Throttle;
+pub use tiergraph_nvme::ModelledDrive;
 pub use traced::Traced;
 pub use uring::Uring;

@@ -26,7 +26,7 @@ use crate::registers::{
     CAP, CC, CC_ENABLE, CC_SHUTDOWN, CSTS, CSTS_FATAL, CSTS_READY, CSTS_SHUT_DOWN, Capabilities,
     DOORBELLS, VS,
 };
-use crate::{AddressMap, Dma, SharedMemory};
+use crate::{AddressMap, Dma, ModelledDrive, SharedMemory};
 
 /// The number of the one namespace.
 const NAMESPACE: u32 = 1;
@@ -59,6 +59,8 @@ pub struct SoftwareOptions {
     pub threads: usize,
     /// What goes wrong on purpose.
     pub faults: Faults,
+    /// The drive whose speed is imitated; `None`: as fast as threads are. It only ever slows down.
+    pub drive: Option<ModelledDrive>,
 }
 
 impl Default for SoftwareOptions {
@@ -74,6 +76,7 @@ impl Default for SoftwareOptions {
             doorbell_stride: 64,
             threads: 1,
             faults: Faults::default(),
+            drive: None,
         }
     }
 }

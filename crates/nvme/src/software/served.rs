@@ -1,6 +1,7 @@
 //! A queue pair, as a software controller serves it.
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Instant;
 
 use super::Drive;
@@ -27,8 +28,8 @@ pub(super) struct Served {
     phase: bool,
     /// By identifier, whether a command has it that is not completed: a bit each.
     taken: Vec<u64>,
-    /// Completions that are held back, in no order.
-    held: Vec<(Instant, Finished)>,
+    /// Completions that are held back, the first that is due on top.
+    held: BinaryHeap<Held>,
     /// Completions for which there was no entry yet.
     ready: VecDeque<Finished>,
     faults: FaultDraws,
@@ -51,6 +52,34 @@ pub(super) struct Finished {
     pub result: u32,
 }
 
+/// A completion that is held back until it is due.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    due: Instant,
+    finished: Finished,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    /// The one that is due first is the greatest: a heap's top.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.due.cmp(&self.due)
+    }
+}
+
 impl Served {
     pub fn new(id: u16, submissions: Ring, completions: Ring, drive: &Drive) -> Self {
         Self {
@@ -61,7 +90,7 @@ impl Served {
             tail: 0,
             phase: true,
             taken: vec![0; (1 << 16) / 64],
-            held: Vec::new(),
+            held: BinaryHeap::new(),
             ready: VecDeque::new(),
             faults: FaultDraws::new(drive.options.faults, id),
             translation: Translation::new(drive.map.clone()),
@@ -89,7 +118,7 @@ impl Served {
             let mut command = Command::default();
             self.submissions.memory.read_bytes(at, bytemuck::bytes_of_mut(&mut command));
             self.head = next(self.head, self.submissions.entries);
-            self.take(&command, &mut execute);
+            self.take(drive, &command, &mut execute);
             count += 1;
         }
         let completed = self.complete(drive);
@@ -99,6 +128,7 @@ impl Served {
     /// Does a command and decides when and how often it is completed.
     fn take(
         &mut self,
+        drive: &Drive,
         command: &Command,
         execute: &mut impl FnMut(&mut Self, &Command) -> Finished,
     ) {
@@ -114,20 +144,31 @@ impl Served {
             None => execute(self, command),
         };
         self.taken[word] |= bit;
+        let answered = self.answered(drive, command);
         for _ in 0..fate.completions {
-            match fate.due {
-                Some(due) => self.held.push((due, finished)),
+            match fate.due.max(answered) {
+                Some(due) => self.held.push(Held { due, finished }),
                 None => self.ready.push_back(finished),
             }
         }
+    }
+
+    /// When the drive that is imitated answers a command; `None` without one, and of the admin queue.
+    fn answered(&self, drive: &Drive, command: &Command) -> Option<Instant> {
+        let model = drive.options.drive.as_ref().filter(|_| self.id != 0)?;
+        let bytes = u64::from(command.blocks()) * drive.options.block_bytes;
+        Some(model.answer_at(bytes as usize, Instant::now()))
     }
 
     /// Writes completions that are ready and due, as far as there are entries.
     fn complete(&mut self, drive: &Drive) -> bool {
         if !self.held.is_empty() {
             let now = Instant::now();
-            let due = self.held.extract_if(.., |(due, _)| *due <= now);
-            self.ready.extend(due.map(|(_, finished)| finished));
+            while let Some(first) = self.held.peek()
+                && first.due <= now
+            {
+                self.ready.extend(self.held.pop().map(|held| held.finished));
+            }
         }
         if self.ready.is_empty() {
             return false;
