@@ -44,8 +44,6 @@ struct Placed {
     drive: usize,
     /// The byte of the drive where it begins.
     start: u64,
-    /// Bytes of the stripe.
-    len: u64,
 }
 
 /// Bytes on a drive.
@@ -53,8 +51,6 @@ struct Placed {
 pub(crate) struct OnDrive {
     pub(crate) drive: usize,
     pub(crate) offset: u64,
-    /// How many of the bytes that were asked for are there before the stripe's end.
-    pub(crate) available: usize,
 }
 
 /// A queue pair of each drive, and the memory that commands in it read to.
@@ -86,7 +82,7 @@ impl NvmeDrives {
     ) -> Result<Arc<Self>> {
         let stripes = files.stripes();
         let count = count.clamp(1, stripes.len().max(1));
-        let mut placed = vec![Placed { drive: 0, start: 0, len: 0 }; stripes.len()];
+        let mut placed = vec![Placed { drive: 0, start: 0 }; stripes.len()];
         let mut drives = Vec::with_capacity(count);
         for drive in 0..count {
             let numbers = (drive..stripes.len()).step_by(count);
@@ -97,7 +93,7 @@ impl NvmeDrives {
             });
             let storage = FileStorage::new(opened.collect::<Result<Vec<_>>>()?);
             for (number, start) in numbers.zip(storage.starts()) {
-                placed[number] = Placed { drive, start, len: stripes[number].path_bytes() };
+                placed[number] = Placed { drive, start };
             }
             let serial = format!("{}-{drive}", options.serial);
             let model = options.drive.as_ref().map(ModelledDrive::another);
@@ -126,17 +122,15 @@ impl NvmeDrives {
         self.timing
     }
 
-    /// Where `len` bytes at `place` lie.
+    /// Where the bytes at `place` lie.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] for bytes that no drive has: the file is shorter than the set says.
-    pub(crate) fn locate(&self, place: Place, len: usize) -> Result<OnDrive> {
+    /// [`ErrorKind::Internal`] for a stripe that lies on no drive.
+    pub(crate) fn locate(&self, place: Place) -> Result<OnDrive> {
         let placed = self.placed.get(place.stripe).ok_or_else(|| {
             Error::new(ErrorKind::Internal, "read from a drive").got("a stripe that lies on none")
         })?;
-        let available = placed.len.saturating_sub(place.offset).min(len as u64) as usize;
-        let offset = placed.start + place.offset;
-        Ok(OnDrive { drive: placed.drive, offset, available })
+        Ok(OnDrive { drive: placed.drive, offset: placed.start + place.offset })
     }
 
     /// Queue pairs for an engine, each for `depth` commands in flight: idle ones, or new ones.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{PAGE, TestFile, check, check_bytes, run};
 use tiergraph_core::ErrorKind;
 use tiergraph_io::engine::{Nvme, Retry, RetrySettings};
-use tiergraph_io::{NvmeDrives, ReadEngine, Wait};
+use tiergraph_io::{Extent, FileSet, NvmeDrives, ReadEngine, StripeSource, Wait};
 use tiergraph_nvme::{Faults, SoftwareOptions, Status, Timing};
 
 const LEN: usize = 300 * PAGE + 100;
@@ -47,6 +47,26 @@ fn blocks_of_any_size_lie_on_any_number_of_drives() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn files_in_extents_of_a_drive_end_where_the_extents_do() {
+    let device = TestFile::new(64 * PAGE, 1, PAGE);
+    let extents = [(40, 3 * PAGE as u64), (8, 2 * PAGE as u64 + 100)]
+        .map(|(page, len)| Extent { start: page * PAGE as u64, len });
+    let mut files = FileSet::new();
+    let source = StripeSource { path: device.paths[0].clone(), extents: extents.to_vec() };
+    let file = files.open_extents(&[source], PAGE as u64).unwrap();
+    let test = TestFile { files: std::sync::Arc::new(files), file, ..device };
+    let mut engine = Nvme::new(&drives(&test, 1, SoftwareOptions::default()), 4).unwrap();
+    let reads = (0..7).map(|page| test.read(page * PAGE, PAGE, page as u64)).collect();
+    for done in run(&mut engine, reads, Wait::One) {
+        let (first, count) =
+            [(40, PAGE), (41, PAGE), (42, PAGE), (8, PAGE), (9, PAGE), (10, 100), (0, 0)]
+                [done.tag as usize];
+        assert_eq!(*done.result.as_ref().unwrap(), count, "page {}", done.tag);
+        check_bytes(first * PAGE, &done.to.bytes()[..count]);
     }
 }
 

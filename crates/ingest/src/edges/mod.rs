@@ -8,7 +8,7 @@
 //! | features | rows, one an edge | `edges/NAME.rows`, in the order of the edges |
 //!
 //! The edges are given once more, in an order that says what edge 0, 1, 2 … is: they go where the
-//! graph has their arcs ([`arcs`]), whose numbers rows files count. Nothing is held but buffers.
+//! graph has their arcs (module `arcs`), whose numbers rows files count. Nothing is held but buffers.
 
 mod add;
 mod arcs;

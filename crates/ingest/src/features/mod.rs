@@ -7,7 +7,7 @@
 //!
 //! Rows come in the user's order: row i belongs to the vertex with the i-th smallest id. Nothing is
 //! held but a batch of rows, and what moves them to the graph's order within the memory budget
-//! ([`scatter`]). [`Attachments`] go into a graph with the build that makes it; [`add`] puts them
+//! (module `scatter`). [`Attachments`] go into a graph with the build that makes it; [`add`] puts them
 //! into one that is there, and [`relay`] moves rows that a graph has.
 
 mod arrays;

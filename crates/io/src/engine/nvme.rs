@@ -42,6 +42,8 @@ struct Reading {
     tag: u64,
     place: Place,
     on_drive: OnDrive,
+    /// Bytes that are there before the file's end.
+    available: usize,
     /// Parts that have not ended.
     left: usize,
     failed: Option<Error>,
@@ -78,26 +80,31 @@ impl Nvme {
 
     /// Takes a read, in parts.
     fn begin(&mut self, read: Read) -> std::result::Result<(), Done> {
-        let Read { len, at, tag, .. } = read;
+        let Read { file, offset, len, at, tag, .. } = read;
+        let available = self.drives.files().available(file, offset, len);
         let located = self
             .drives
             .files()
             .place(&read, Memory::Host)
-            .and_then(|place| Ok((place, self.drives.locate(place, len)?)));
+            .and_then(|place| Ok((place, self.drives.locate(place)?)));
         let (place, on_drive) = match located {
             Ok(located) => located,
             Err(error) => return Err(Done { tag, to: read.to, result: Err(error) }),
         };
-        if on_drive.available == 0 {
+        if available == 0 {
             return Err(Done { tag, to: read.to, result: Ok(0) });
         }
         let span = self.queues.as_ref().map_or(1, |queues| queues.0[on_drive.drive].span_bytes);
-        let left = on_drive.available.div_ceil(span);
-        let reading = Reading { to: read.to, at, tag, place, on_drive, left, failed: None };
-        // `submit` has counted the slots.
-        let Ok(slot) = self.reads.insert(reading) else { return Ok(()) };
-        let parts = (0..on_drive.available).step_by(span).map(|begin| {
-            let len = span.min(on_drive.available - begin);
+        let left = available.div_ceil(span);
+        let reading =
+            Reading { to: read.to, at, tag, place, on_drive, available, left, failed: None };
+        let full = |Reading { to, .. }| {
+            let error = Error::new(ErrorKind::Internal, "read").got("more reads than have room");
+            Done { tag, to, result: Err(error) }
+        };
+        let slot = self.reads.insert(reading).map_err(full)?;
+        let parts = (0..available).step_by(span).map(|begin| {
+            let len = span.min(available - begin);
             Part { read: slot, begin, len }
         });
         self.waiting.extend(parts);
@@ -112,7 +119,7 @@ impl Nvme {
             && let Some(part) = self.waiting.pop_front()
         {
             let Some(reading) = self.reads.get_mut(part.read) else { continue };
-            let OnDrive { drive, offset, .. } = reading.on_drive;
+            let OnDrive { drive, offset } = reading.on_drive;
             match queues.0[drive].read(offset + part.begin as u64, part.len)? {
                 Some(slot) => {
                     self.parts[drive][usize::from(slot)] = Some(part);
@@ -146,10 +153,10 @@ impl Nvme {
                 }
                 reading.left -= 1;
                 if reading.left == 0
-                    && let Some(Reading { to, tag, on_drive, failed, .. }) =
+                    && let Some(Reading { to, tag, available, failed, .. }) =
                         self.reads.remove(part.read)
                 {
-                    let result = failed.map_or(Ok(on_drive.available), Err);
+                    let result = failed.map_or(Ok(available), Err);
                     done.push(Done { tag, to, result });
                 }
             }
