@@ -108,18 +108,6 @@ impl Command {
         Self { opcode: admin::CREATE_SUBMISSION_QUEUE, prp1: bus, cdw10, ..Self::default() }
     }
 
-    /// Deletes submission queue `id`; commands in flight in it are aborted first.
-    pub fn delete_submission_queue(id: u16) -> Self {
-        let cdw10 = [u32::from(id), 0, 0, 0, 0, 0];
-        Self { opcode: admin::DELETE_SUBMISSION_QUEUE, cdw10, ..Self::default() }
-    }
-
-    /// Deletes completion queue `id`, to which no submission queue completes any more.
-    pub fn delete_completion_queue(id: u16) -> Self {
-        let cdw10 = [u32::from(id), 0, 0, 0, 0, 0];
-        Self { opcode: admin::DELETE_COMPLETION_QUEUE, cdw10, ..Self::default() }
-    }
-
     /// Moves `blocks` (1 to 65,536) logical blocks from `first` on, by `opcode` to or from memory.
     pub fn move_blocks(opcode: u8, nsid: u32, first: u64, blocks: u32) -> Self {
         debug_assert!((1..=1 << 16).contains(&blocks));

@@ -344,6 +344,38 @@ fn late_and_failed_commands_are_told_apart_from_good_ones() {
 }
 
 #[test]
+fn what_is_written_is_read_and_nothing_else_changes() {
+    let (drive, mut controller) = start(64 << 10, SoftwareOptions::default());
+    let page = Mapped::zeroed(&drive.dma(), 8192).unwrap();
+    let (mut queue, namespace) = (controller.queue_pair(4).unwrap(), controller.namespace());
+    let written: Vec<u8> = (0..8192).map(|i| (i % 251) as u8).collect();
+    page.memory().write_bytes(0, &written);
+    let at = page.bus()..page.bus() + 8192;
+    for command in [
+        namespace.write(at.clone(), 3 * 4096, None).unwrap(),
+        Command { opcode: io::FLUSH, nsid: namespace.id, ..Command::default() },
+    ] {
+        queue.push(command).unwrap();
+        queue.ring();
+        assert_eq!(queue.wait(TIMING.command).unwrap().status, Status::SUCCESS);
+    }
+    let mut found = Vec::new();
+    for offset in (0..64 << 10).step_by(8192) {
+        queue.push(namespace.read(at.clone(), offset, None).unwrap()).unwrap();
+        queue.ring();
+        assert_eq!(queue.wait(TIMING.command).unwrap().status, Status::SUCCESS);
+        let mut bytes = vec![0; 8192];
+        page.memory().read_bytes(0, &mut bytes);
+        found.extend(bytes);
+    }
+    let mut expected = common::content(64 << 10);
+    expected[3 * 4096..5 * 4096].copy_from_slice(&written);
+    assert!(found == expected);
+    assert!(namespace.read(at.clone(), 60 << 10, None).is_err(), "past the end");
+    assert!(namespace.read(at, 100, None).is_err(), "inside a block");
+}
+
+#[test]
 fn a_modelled_drive_answers_no_sooner_than_its_figures_allow() {
     let (reads, latency) = (400_u32, std::time::Duration::from_millis(2));
     // 8192 bytes take 0.1 ms by bandwidth, and 0.05 ms by reads a second.
