@@ -5,7 +5,7 @@
 Needs a GPU, PyTorch, PyG, tiergraph from a wheel; `pylibwholegraph-cu13` for the comparison,
 without which its rows are left out and the reason is printed. Samples 8,000 seeds at [25, 10] from
 RMAT of that scale, renumbered, with the topology in device and in pinned host memory: seconds
-until the nodes and edges of a batch are written, on the caller's clock. Gathers 500,000 random rows
+until a batch is handed over, as PyG's data, on the caller's clock. Gathers 500,000 random rows
 of 512 bytes and 4 KiB from both: seconds of the kernels that gather, as the profiler has them,
 since a loader's batch is also sampled. Medians, interleaved; one JSON object a row goes to FILE.
 """

@@ -230,7 +230,7 @@ impl HeteroBuilding {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a manifest that disagrees with itself or with the graphs; I/O errors.
-    /// What was at the path then stays.
+    /// After an error, the graph that was at the path is still there.
     pub fn commit(self, manifest: &HeteroManifest) -> Result<PathBuf> {
         let path = self.place.path.clone();
         manifest.validate().map_err(|got| {

@@ -224,7 +224,7 @@ impl<'g> EdgeValues<'g> {
     /// Reads the column `name` of 64-bit integers, in the order of the arcs of rows in this direction.
     ///
     /// # Errors
-    /// Those of [`floats`](Self::floats).
+    /// The errors of [`floats`](Self::floats).
     pub fn integers(self, direction: Direction, name: &str) -> Result<Vec<i64>> {
         self.values(&self.column(direction, name, ValueType::I64)?)
     }

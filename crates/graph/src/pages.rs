@@ -177,7 +177,7 @@ struct Visitor<'a, M, V> {
     plan: &'a Plan,
     meanwhile: M,
     visit: V,
-    /// Whether `meanwhile` may have more work.
+    /// Whether the other work, `meanwhile`, may not have ended yet.
     has_work: bool,
 }
 

@@ -128,7 +128,7 @@ impl RawBlocks<'_> {
     /// each block with a part of the list.
     ///
     /// # Errors
-    /// Those of [`Self::lists_pass`].
+    /// The errors of [`Self::lists_pass`].
     pub fn selected_pass<W>(
         self,
         selection: &RawSelection,

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::controller::Mapped;
+use tiergraph_nvme::prp::List;
 use tiergraph_nvme::{
     Controller, Dma, FileStorage, ModelledDrive, Namespace, QueuePair, SoftwareController,
     SoftwareOptions, Timing,
@@ -12,6 +14,8 @@ use tiergraph_nvme::{
 use crate::FileSet;
 use crate::file_set::Place;
 
+/// Commands in flight in a queue pair: what a drive needs for its full bandwidth.
+const COMMANDS: usize = 63;
 /// Bytes of the staging memory that a command reads to: large enough for a drive's full bandwidth with a
 /// few in flight.
 const SPAN_BYTES: u64 = 128 << 10;
@@ -32,11 +36,11 @@ pub struct NvmeDrives {
 
 #[derive(Debug)]
 struct Drive {
-    // Dropped first: it stops the controller.
+    // Dropped first: it stops the controller, which the software answers.
     controller: Mutex<Controller>,
     namespace: Namespace,
     dma: Arc<dyn Dma>,
-    _software: Option<SoftwareController>,
+    _software: SoftwareController,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +67,7 @@ pub(crate) struct Queue {
     pub(crate) pair: QueuePair,
     pub(crate) staging: Mapped,
     pub(crate) span_bytes: usize,
-    lists: Vec<tiergraph_nvme::prp::List>,
+    lists: Vec<List>,
     namespace: Namespace,
     _lists: Mapped,
 }
@@ -105,7 +109,7 @@ impl NvmeDrives {
                 namespace: controller.namespace(),
                 controller: Mutex::new(controller),
                 dma,
-                _software: Some(software),
+                _software: software,
             });
         }
         let (idle, failed) = (Mutex::default(), Mutex::default());
@@ -133,15 +137,15 @@ impl NvmeDrives {
         Ok(OnDrive { drive: placed.drive, offset: placed.start + place.offset })
     }
 
-    /// Queue pairs for an engine, each for `depth` commands in flight: idle ones, or new ones.
+    /// Queue pairs for an engine: idle ones, or new ones.
     ///
     /// # Errors
     /// A controller has no more.
-    pub(crate) fn take(&self, depth: usize) -> Result<Queues> {
+    pub(crate) fn take(&self) -> Result<Queues> {
         if let Some(queues) = lock(&self.idle).pop() {
             return Ok(queues);
         }
-        let queues = self.drives.iter().map(|drive| drive.queue(depth)).collect::<Result<_>>()?;
+        let queues = self.drives.iter().map(Drive::queue).collect::<Result<_>>()?;
         Ok(Queues(queues))
     }
 
@@ -153,14 +157,14 @@ impl NvmeDrives {
 }
 
 impl Drive {
-    fn queue(&self, depth: usize) -> Result<Queue> {
-        let pair = lock(&self.controller).queue_pair(depth)?;
+    fn queue(&self) -> Result<Queue> {
+        let pair = lock(&self.controller).queue_pair(COMMANDS)?;
         let span_bytes = self.namespace.most_bytes.min(SPAN_BYTES) as usize;
         let staging = Mapped::zeroed(&self.dma, pair.capacity() * span_bytes)?;
-        let pages = Mapped::zeroed(&self.dma, pair.capacity() * 4096)?;
-        let list = |slot: usize| tiergraph_nvme::prp::List {
-            memory: pages.memory().part(slot * 4096..(slot + 1) * 4096),
-            bus: pages.bus() + slot as u64 * 4096,
+        let pages = Mapped::zeroed(&self.dma, pair.capacity() * PAGE_BYTES)?;
+        let list = |slot: usize| List {
+            memory: pages.memory().part(slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES),
+            bus: pages.bus() + (slot * PAGE_BYTES) as u64,
         };
         let lists = (0..pair.capacity()).map(list).collect();
         let namespace = self.namespace;

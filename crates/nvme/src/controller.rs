@@ -23,7 +23,7 @@ const ADMIN_ENTRIES: u16 = 32;
 /// How long a controller may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// For a command: the deadline of each.
+    /// For commands: the longest that a controller with some in flight may complete none of them.
     pub command: Duration,
     /// To start and to stop, at least; a controller that says that it takes longer gets that.
     pub start: Duration,

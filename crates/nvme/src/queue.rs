@@ -168,8 +168,8 @@ impl QueuePair {
         }
     }
 
-    /// How the next command to end did so, if one has ended. The completion's entry is the controller's again after
-    /// [`free_entries`](Self::free_entries).
+    /// The next command that has ended, if there is one. The entry of its completion is the controller's
+    /// again after [`free_entries`](Self::free_entries).
     ///
     /// # Errors
     /// [`ErrorKind::Io`] for a completion that cannot be: of another queue, of no command in flight, or
@@ -258,8 +258,8 @@ impl QueuePair {
     }
 }
 
-/// The entry behind `entry`.
-fn next(entry: u16, size: u16) -> u16 {
+/// The entry behind `entry` of a ring of `size`.
+pub(crate) fn next(entry: u16, size: u16) -> u16 {
     if entry + 1 == size { 0 } else { entry + 1 }
 }
 

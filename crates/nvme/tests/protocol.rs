@@ -11,7 +11,9 @@ use proptest::prelude::*;
 use tiergraph_nvme::command::{Command, io};
 use tiergraph_nvme::controller::Mapped;
 use tiergraph_nvme::queue::{Doorbells, QueuePair};
-use tiergraph_nvme::registers::{CAP, CC, CC_ENABLE, CSTS, CSTS_FATAL, CSTS_READY, Capabilities};
+use tiergraph_nvme::registers::{
+    ACQ, AQA, ASQ, CAP, CC, CC_ENABLE, CSTS, CSTS_FATAL, CSTS_READY, Capabilities,
+};
 use tiergraph_nvme::{
     Completion, Controller, Faults, ModelledDrive, SharedMemory, SoftwareOptions, Status,
 };
@@ -449,6 +451,30 @@ fn a_controller_that_does_not_start_is_told_in_its_time() {
     registers.store(CSTS, u32::MAX);
     let error = Controller::start(registers, drive.dma(), TIMING).unwrap_err();
     assert!(error.to_string().contains("0xffffffff"), "{error}");
+}
+
+#[test]
+fn admin_queues_that_cannot_be_are_a_failed_controller() {
+    let (drive, controller) = start(1 << 20, SoftwareOptions::default());
+    drop(controller);
+    let (registers, page) = (drive.registers(), Mapped::zeroed(&drive.dma(), 4096).unwrap());
+    // Queues of one entry, and queues in no memory.
+    for (sizes, bus) in [(0, page.bus()), (15 << 16 | 15, 0x1000)] {
+        registers.store(AQA, sizes);
+        registers.store64(ASQ, bus);
+        registers.store64(ACQ, bus);
+        registers.store_release(CC, CC_ENABLE);
+        let since = std::time::Instant::now();
+        while registers.load_acquire(CSTS) == 0 && since.elapsed() < TIMING.start {
+            std::thread::yield_now();
+        }
+        assert_eq!(registers.load(CSTS), CSTS_FATAL);
+        registers.store_release(CC, 0);
+        while registers.load_acquire(CSTS) != 0 && since.elapsed() < 2 * TIMING.start {
+            std::thread::yield_now();
+        }
+    }
+    assert!(Controller::start(registers, drive.dma(), TIMING).is_ok());
 }
 
 #[test]

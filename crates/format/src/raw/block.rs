@@ -156,7 +156,7 @@ impl<'a> RawBlock<'a> {
         self.table.len() - 1
     }
 
-    /// Whether the block lists no vertex.
+    /// Whether the block has no list of any vertex.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -29,7 +29,7 @@ pub struct Segment<'a> {
     pub len: usize,
 }
 
-/// What one block says of one strip.
+/// The entry of a strip in a block's table: its rows, and its part of the block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Strip {
     row_base: u64,

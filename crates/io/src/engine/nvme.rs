@@ -16,9 +16,6 @@ use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, Memory, Read, ReadEngine, Wait};
 
-/// Commands in flight in a queue pair: what a drive needs for its full bandwidth.
-const COMMANDS: usize = 63;
-
 /// Reads by a queue pair of each of the drives that hold the files.
 pub struct Nvme {
     drives: Arc<NvmeDrives>,
@@ -32,6 +29,7 @@ pub struct Nvme {
     rejected: Vec<Done>,
     /// Why no command can be given to the drives any more.
     broken: Option<String>,
+    /// When a command ended last, or the first of those in flight was begun.
     progress: Instant,
 }
 
@@ -64,7 +62,7 @@ impl Nvme {
     /// # Errors
     /// A controller has no queue left.
     pub fn new(drives: &Arc<NvmeDrives>, depth: usize) -> Result<Self> {
-        let queues = drives.take(COMMANDS)?;
+        let queues = drives.take()?;
         let parts = queues.0.iter().map(|queue| vec![None; queue.pair.capacity()]).collect();
         Ok(Self {
             drives: Arc::clone(drives),
@@ -165,6 +163,8 @@ impl Nvme {
         Ok(())
     }
 
+    /// Gives parts to the drives and takes what they have read. Drives that complete nothing in their time
+    /// have failed, with all that is in flight.
     fn step(&mut self, done: &mut Vec<Done>) -> Result<()> {
         if let Some(why) = &self.broken {
             return Err(Error::new(ErrorKind::Io, "read from NVMe drives").got(why));

@@ -9,6 +9,7 @@ use crate::command::{
     COMMAND_BYTES, CONTIGUOUS, Command, Identify, NUMBER_OF_QUEUES, admin as opcodes,
 };
 use crate::completion::{COMPLETION_BYTES, Status};
+use crate::dma::PAGE_BYTES;
 use crate::identify::{ControllerInfo, IDENTIFY_BYTES, NamespaceInfo};
 use crate::registers::{ACQ, AQA, ASQ};
 
@@ -134,7 +135,7 @@ fn new_ring(drive: &Drive, command: &Command, entry_bytes: usize) -> Result<Ring
     if command.cdw10[1] & CONTIGUOUS == 0 {
         return Err(Status::INVALID_FIELD);
     }
-    if !command.prp1.is_multiple_of(4096) {
+    if !command.prp1.is_multiple_of(PAGE_BYTES) {
         return Err(Status::INVALID_PRP_OFFSET);
     }
     drive.ring(command.prp1, entries as u16, entry_bytes).ok_or(Status::INVALID_FIELD)

@@ -22,6 +22,7 @@ pub use self::storage::{FileStorage, MemoryStorage, Storage};
 
 use self::admin::Admin;
 use self::served::{Finished, Ring, Served};
+use crate::dma::PAGE_BYTES;
 use crate::registers::{
     CAP, CC, CC_ENABLE, CC_SHUTDOWN, CSTS, CSTS_FATAL, CSTS_READY, CSTS_SHUT_DOWN, Capabilities,
     DOORBELLS, VS,
@@ -95,12 +96,13 @@ struct Drive {
 }
 
 impl Drive {
-    /// The memory of a ring at a bus address.
+    /// The memory of a ring of at least two entries at a bus address; `None` if there is no such memory.
     fn ring(&self, bus: u64, entries: u16, entry_bytes: usize) -> Option<Ring> {
         let bytes = usize::from(entries) * entry_bytes;
         let mut translation = crate::dma::Translation::new(Arc::clone(&self.map));
         let (memory, at) = translation.find(bus, bytes)?;
-        at.is_multiple_of(8).then(|| Ring { memory: memory.part(at..at + bytes), entries })
+        let is_possible = entries >= 2 && at.is_multiple_of(8);
+        is_possible.then(|| Ring { memory: memory.part(at..at + bytes), entries })
     }
 
     /// Says that the controller failed: it does nothing until it is reset.
@@ -138,7 +140,7 @@ impl SoftwareController {
             queue_entries: options.queue_entries,
             timeout_ms: 500,
             doorbell_stride: options.doorbell_stride,
-            least_page_bytes: 4096,
+            least_page_bytes: PAGE_BYTES,
         };
         let bytes =
             DOORBELLS + 2 * options.doorbell_stride * (usize::from(options.queue_pairs) + 1);

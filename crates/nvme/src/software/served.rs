@@ -11,6 +11,7 @@ use crate::command::{COMMAND_BYTES, Command, io};
 use crate::completion::{COMPLETION_BYTES, Status};
 use crate::dma::Translation;
 use crate::prp::{self, Piece, Prps};
+use crate::queue::next;
 
 /// Commands that are taken from a queue before others have their turn.
 const AT_ONCE: usize = 256;
@@ -251,9 +252,4 @@ impl Served {
         }
         Ok(())
     }
-}
-
-/// The entry behind `entry`.
-fn next(entry: u16, entries: u16) -> u16 {
-    if entry + 1 == entries { 0 } else { entry + 1 }
 }
