@@ -15,10 +15,10 @@ DEMO_DIR ?= demo.tg
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench gpu-test mutants
+.PHONY: help demo test check bench gpu-test nvme-test mutants
 
 help: ## List these targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 demo: $(VENV)/native $(if $(filter 1,$(TRAIN)),$(VENV)/training) ## Build a graph, run four algorithms in a quarter of its memory, and train (GRAPH=file for your own edges; TRAIN=0 spares the gigabytes of PyTorch)
 	$(BIN)/tiergraph demo --scale $(SCALE) --directory $(DEMO_DIR) $(if $(GRAPH),--graph '$(GRAPH)') $(if $(filter 1,$(TRAIN)),,--no-training)
@@ -48,6 +48,9 @@ gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WH
 	$(PYTHON) -m pip install --quiet --no-deps --upgrade --target .gpu-site '$(WHEEL)'
 	PYTHONPATH=.gpu-site $(PYTHON) -m pytest -p no:cacheprovider $(GPU_TESTS)
 	PYTHONPATH=.gpu-site TIERGRAPH_TEST_DEVICE=cuda $(PYTHON) -m pytest -p no:cacheprovider python/tests/test_conformance.py
+
+nvme-test: $(VENV)/native ## The driver of NVMe drives, with two of them in an emulated machine (skipped, with the reason, where there is no QEMU)
+	$(BIN)/python -m tools.qemu -- python -m tools.qemu.drive_checks || [ $$? = 77 ]
 
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)

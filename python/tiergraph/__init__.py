@@ -13,6 +13,7 @@ from .attached.edges import add_edge_values
 from .attached.features import add_features
 from .attached.ordering import order_features
 from .devices import CudaDevice, cuda_devices
+from .drives import NvmeDrive, nvme_drives, release_drive, write_drives
 from .errors import (
     BudgetError,
     DeviceError,
@@ -49,6 +50,7 @@ __all__ = [
     "IoError",
     "LinkNeighborLoader",
     "NeighborLoader",
+    "NvmeDrive",
     "__version__",
     "add_edge_values",
     "add_features",
@@ -56,7 +58,10 @@ __all__ = [
     "build_hetero",
     "cuda_devices",
     "generate",
+    "nvme_drives",
     "open",
     "open_hetero",
     "order_features",
+    "release_drive",
+    "write_drives",
 ]

@@ -322,6 +322,20 @@ def check_array(path: str, name: str) -> None:
 def verify(path: str, progress: Progress | None) -> str:
     """Files, blocks and bytes read, and `damage`: a list of `{file, block, offset, what}`."""
 
+def drives() -> str:
+    """The NVMe drives of this machine: a list of objects."""
+
+def write_drives(
+    path: str,
+    addresses: list[str],
+    force: bool,
+    progress: Callable[[str, int, int, str], None] | None,
+) -> int:
+    """Writes a graph's blocks to raw drives; the bytes written."""
+
+def release_drive(address: str) -> None:
+    """Gives a drive to the kernel's driver."""
+
 def bench_io(
     path: str, engine: str, block_bytes: int, depth: int, threads: int | None, seconds: float
 ) -> str:

@@ -53,7 +53,8 @@ def open(
 
     `memory` (`"2GiB"` or bytes) bounds what the process holds beyond the Python interpreter;
     without it, three quarters of what the machine has free. More than the machine has (up to
-    2^64 - 1 bytes) bounds nothing. `io` names the read engine (`auto`, `uring`, `posix`); `threads`
+    2^64 - 1 bytes) bounds nothing. `io` names the read engine (`auto`, `uring`, `posix`, or
+    `nvme:0000:01:00.0` for raw NVMe drives, by commas, to which `write_drives` wrote it); `threads`
     (at most 1,024) defaults to the machine's cores.
 
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).

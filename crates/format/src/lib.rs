@@ -9,6 +9,7 @@ compile_error!("tiergraph reads little-endian files in place and needs a little-
 
 pub mod block;
 pub mod directory;
+pub mod drive;
 pub mod edges;
 pub mod features;
 pub mod flat;

@@ -54,7 +54,7 @@ pub(crate) fn damaged(file: &str) -> Error {
 }
 
 /// JSON whose last line is its checksum.
-fn seal(content: &impl Serialize) -> Result<String> {
+pub(crate) fn seal(content: &impl Serialize) -> Result<String> {
     let json = serde_json::to_string_pretty(content)
         .map_err(|e| Error::new(ErrorKind::Input, "write the manifest").source(e))?;
     let body = json.strip_suffix("\n}").unwrap_or(&json);

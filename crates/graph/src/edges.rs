@@ -14,6 +14,7 @@ use tiergraph_format::pages::{PAGE_BYTES, check_page};
 use tiergraph_io::{FileId, FileSet};
 use tiergraph_mem::Reservation;
 
+use crate::open::open_file;
 use crate::{Direction, Features, Graph, PageReader};
 
 /// Pages requested at a time while a whole column is read.
@@ -78,11 +79,8 @@ pub(crate) fn open_columns(
     dir: &GraphDir,
     files: &mut FileSet,
 ) -> Result<BTreeMap<String, FileId>> {
-    let block_bytes = u64::from(dir.manifest().block_bytes);
     let names = dir.manifest().files.keys().filter(|name| column_widths(name).is_some());
-    names
-        .map(|name| Ok((name.clone(), files.open_striped(&dir.paths(name)?, block_bytes)?)))
-        .collect()
+    names.map(|name| Ok((name.clone(), open_file(dir, files, name)?))).collect()
 }
 
 /// The number of the edge that each arc of a `*.rows` file comes from, held in memory.

@@ -18,6 +18,7 @@ use tiergraph_format::flat;
 use tiergraph_io::{FileId, FileSet};
 use tiergraph_mem::Reservation;
 
+use crate::open::open_file;
 use crate::{Graph, PageReader};
 
 /// Pages that [`FeatureSet::read`] holds in memory at a time.
@@ -55,8 +56,7 @@ impl FeaturesFile {
         entry: &FeaturesEntry,
         files: FeatureFiles,
     ) -> Result<Self> {
-        let block_bytes = u64::from(dir.manifest().block_bytes);
-        let file = set.open_striped(&dir.paths(&files.rows)?, block_bytes)?;
+        let file = open_file(dir, set, &files.rows)?;
         Ok(Self { name: name.into(), files, entry: *entry, file, loaded: OnceLock::new() })
     }
 

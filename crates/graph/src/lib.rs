@@ -9,6 +9,7 @@
 mod arrays;
 mod block_file;
 mod degrees;
+mod drive;
 mod edges;
 mod features;
 mod hetero;
@@ -26,13 +27,14 @@ mod tiles;
 
 pub use block_file::{BlockFile, Blocks};
 pub use degrees::Degrees;
+pub use drive::write_to_drives;
 pub use edges::{ArcColumn, EdgeNumbers, EdgeValues};
 pub use features::{FeatureSet, Features};
 pub use hetero::HeteroGraph;
 pub use ids::Ids;
 pub use memory::Memory;
 pub use near::NearLists;
-pub use open::{Graph, OpenOptions};
+pub use open::{ENGINE_DEPTH, Graph, OpenOptions};
 pub use order::VertexOrder;
 pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::{RawBlocks, RawLists, RawRow};

@@ -12,9 +12,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result, ThreadPool};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::Manifest;
 use tiergraph_io::pipeline::{Buffers, ReadWorkers};
-use tiergraph_io::{
-    EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet, open_engine,
-};
+use tiergraph_io::{EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet};
 use tiergraph_mem::{Budget, MemoryPlan, Reservation, available_memory_bytes};
 
 use crate::edges::open_columns;
@@ -25,8 +23,8 @@ use crate::tiles::TileFile;
 
 /// Blocks in flight for each worker.
 const BLOCKS_IN_FLIGHT: usize = 8;
-/// Reads in flight for each worker: enough small ones to fill a drive.
-const DEPTH: usize = 64;
+/// Reads in flight for each engine of a graph: enough small ones to fill a drive.
+pub const ENGINE_DEPTH: usize = 64;
 /// Bytes that a process holds beside state, indexes and large buffers: code, stacks, small buffers.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
@@ -81,8 +79,21 @@ pub struct Graph {
     pub(crate) opened: Arc<(MemoryPlan, Reservation)>,
 }
 
+/// Opens a file of the graph in `dir` that engines read, under its identity.
+pub(crate) fn open_file(dir: &GraphDir, files: &mut FileSet, name: &str) -> Result<FileId> {
+    let unit_bytes = u64::from(dir.manifest().block_bytes);
+    let file = files.open_striped(&dir.paths(name)?, unit_bytes)?;
+    files.identify(file, identity(dir.manifest(), name));
+    Ok(file)
+}
+
+/// What tells a file of one build from all others.
+fn identity(manifest: &Manifest, name: &str) -> String {
+    format!("{}/{name}", manifest.build_id)
+}
+
 /// The files of one graph's directory, opened.
-struct Opened {
+pub(crate) struct Opened {
     dir: GraphDir,
     tiles: Option<TileFile>,
     rows: Vec<(Direction, RowFile)>,
@@ -93,12 +104,11 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(path: &Path, files: &mut FileSet) -> Result<Self> {
+    pub(crate) fn open(path: &Path, files: &mut FileSet) -> Result<Self> {
         let dir = GraphDir::open(path)?;
-        let block_bytes = u64::from(dir.manifest().block_bytes);
         let mut open = |name: &str| -> Result<Option<FileId>> {
             match dir.manifest().files.contains_key(name) {
-                true => files.open_striped(&dir.paths(name)?, block_bytes).map(Some),
+                true => open_file(&dir, files, name).map(Some),
                 false => Ok(None),
             }
         };
@@ -168,18 +178,15 @@ impl Graph {
             false => plan.reserve(&budget, &MemoryPlan::default())?,
         };
         let reserved = Arc::new((plan, reserved));
-        let choice = options.engine;
-        let factory = options
-            .factory
-            .clone()
-            .unwrap_or_else(|| Arc::new(move |files| open_engine(choice, files, DEPTH)));
+        let of_choice = || options.engine.clone().factory(ENGINE_DEPTH);
+        let factory = options.factory.clone().unwrap_or_else(of_choice);
         let engines = EnginePool::new(Arc::clone(&files), factory, threads);
         // Of several graphs, those that run passes make theirs then.
         let report = engines.prepare(if opened.len() == 1 { threads } else { 1 })?;
         let graph = |opened: Opened| {
             let threads = Arc::new(ThreadPool::new(threads));
             let block_bytes = opened.dir.manifest().block_bytes as usize;
-            let buffers = move |_| Buffers::of_blocks(block_bytes, BLOCKS_IN_FLIGHT, DEPTH);
+            let buffers = move |_| Buffers::of_blocks(block_bytes, BLOCKS_IN_FLIGHT, ENGINE_DEPTH);
             let workers = ReadWorkers::new(Arc::clone(&threads), Arc::clone(&engines), buffers);
             Self {
                 number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -273,6 +280,11 @@ impl Graph {
         ["tiles.blocks", "in.blocks", "out.blocks", "out.rows", "in.rows"]
             .into_iter()
             .find(|name| self.manifest().files.contains_key(*name))
+    }
+
+    /// The file `name` of the graph, as its engines read it; `None` for a file that they do not read.
+    pub fn file(&self, name: &str) -> Option<FileId> {
+        self.engines.files().find(&identity(self.manifest(), name))
     }
 
     pub(crate) fn cache(&self) -> &BlockCache {

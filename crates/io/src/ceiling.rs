@@ -15,9 +15,7 @@ use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result, mix, threads};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
-use crate::{
-    Destination, Done, EngineChoice, FileId, FileSet, Read, ReadEngine, Wait, open_engine,
-};
+use crate::{Destination, Done, EnginePool, FileId, FileSet, Lease, Read, ReadEngine, Wait};
 
 /// The order in which blocks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -29,16 +27,14 @@ pub enum Pattern {
     Random,
 }
 
-/// The load of a measurement: the engine, and what its reads are like.
+/// The load of a measurement: what its reads are like.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// The engine that reads.
-    pub engine: EngineChoice,
     /// Bytes of one read: a multiple of 4 KiB.
     pub block_bytes: usize,
-    /// The number of reads that each thread keeps in flight.
+    /// The number of reads that each thread keeps in flight, or as many as its engine does.
     pub depth: usize,
-    /// Worker threads.
+    /// Worker threads, each with an engine of the pool.
     pub threads: usize,
     /// The order of blocks.
     pub pattern: Pattern,
@@ -91,19 +87,23 @@ struct Share {
     ended: Instant,
 }
 
-/// Measures the ceiling: reads blocks of all `files` as `workload` says.
+/// Measures the ceiling: reads blocks of `files` by the engines of the pool, as `workload` says.
 ///
 /// Holds `threads × depth` blocks in memory.
 ///
 /// # Errors
 /// [`ErrorKind::Input`] for a workload that cannot be done or files without a byte; errors of engines.
-pub fn measure(files: &Arc<FileSet>, workload: &Workload) -> Result<Ceiling> {
-    let blocks = Blocks::new(files, workload)?;
+pub fn measure(
+    engines: &Arc<EnginePool>,
+    files: &[FileId],
+    workload: &Workload,
+) -> Result<Ceiling> {
+    let blocks = Blocks::new(engines.files(), files, workload)?;
     let (ready, prepared) = channel();
     let go = OnceLock::new();
     let (began, shares) = thread::scope(|scope| {
         let start = |ready: Sender<()>| {
-            threads::start_in(scope, "ceiling", || work(files, workload, &blocks, ready, &go))
+            threads::start_in(scope, "ceiling", || work(engines, workload, &blocks, ready, &go))
         };
         let workers: Result<Vec<_>> = (0..workload.threads).map(|_| start(ready.clone())).collect();
         drop(ready);
@@ -139,7 +139,7 @@ fn join<T>(worker: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
 }
 
 impl Blocks {
-    fn new(files: &FileSet, workload: &Workload) -> Result<Self> {
+    fn new(set: &FileSet, files: &[FileId], workload: &Workload) -> Result<Self> {
         let refused = |what: &str, got: String| {
             Err(Error::new(ErrorKind::Input, "measure the ceiling").expected(what).got(got))
         };
@@ -152,9 +152,9 @@ impl Blocks {
             return refused("a depth and a number of threads above 0", got);
         }
         let mut count = 0;
-        let firsts = files.ids().map(|file| {
+        let firsts = files.iter().map(|&file| {
             let first = count;
-            count += files.len(file).div_ceil(block_bytes);
+            count += set.len(file).div_ceil(block_bytes);
             (file, first)
         });
         let firsts = firsts.collect();
@@ -190,17 +190,17 @@ impl Blocks {
 /// One worker: fill, poll, count, until time or bytes are up. Lets go of `ready` when it is prepared,
 /// and begins, or gives up, when `go` says so.
 fn work(
-    files: &Arc<FileSet>,
+    engines: &Arc<EnginePool>,
     workload: &Workload,
     blocks: &Blocks,
     ready: Sender<()>,
     go: &OnceLock<bool>,
 ) -> Result<Share> {
-    let (mut engine, name, mut spare) = prepare(files, workload)?;
+    let (mut engine, mut spare) = prepare(engines, workload)?;
     drop(ready);
     let duration = if *go.wait() { workload.duration } else { Duration::ZERO };
     let until = Instant::now() + duration;
-    let mut share = Share { engine: name, bytes: 0, reads: 0, ended: Instant::now() };
+    let mut share = Share { engine: engine.name(), bytes: 0, reads: 0, ended: Instant::now() };
     let (mut reads, mut done) = (VecDeque::new(), Vec::new());
     loop {
         while Instant::now() < until
@@ -223,12 +223,11 @@ fn work(
     }
 }
 
-type Prepared = (Box<dyn ReadEngine>, &'static str, Vec<Destination>);
-
-fn prepare(files: &Arc<FileSet>, workload: &Workload) -> Result<Prepared> {
-    let (engine, report) = open_engine(workload.engine, files, workload.depth)?;
-    let mut spare = AlignedBuf::batch(engine.capacity(), workload.block_bytes)?;
+fn prepare(engines: &Arc<EnginePool>, workload: &Workload) -> Result<(Lease, Vec<Destination>)> {
+    let engine = engines.lease()?;
+    let depth = engine.capacity().min(workload.depth);
+    let mut spare = AlignedBuf::batch(depth, workload.block_bytes)?;
     // Faults every page in before the clock starts.
     spare.iter_mut().for_each(|buffer| buffer.fill(1));
-    Ok((engine, report.engine, spare.into_iter().map(Destination::from).collect()))
+    Ok((engine, spare.into_iter().map(Destination::from).collect()))
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
+use tiergraph_nvme::SharedMemory;
 
 use crate::stripe::Layout;
 use crate::{Memory, Read};
@@ -64,6 +65,26 @@ impl From<&Path> for StripeSource {
     }
 }
 
+/// The extents that make up a stripe, in order, each with the byte of the stripe where it begins; none for
+/// a stripe in one piece.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extents(Vec<(u64, Extent)>);
+
+impl Extents {
+    /// Where in what holds the stripe its bytes `offset..offset + len` are, if in one piece.
+    pub(crate) fn locate(&self, offset: u64, len: u64) -> Option<u64> {
+        let after = self.0.partition_point(|&(begin, _)| begin <= offset);
+        let Some(&(begin, extent)) = self.0.get(after.saturating_sub(1)) else {
+            return Some(offset);
+        };
+        let within = offset - begin;
+        // Reads are whole pages, and the stripe's last extent may end inside one.
+        let end = extent.len.next_multiple_of(PAGE_BYTES as u64);
+        let is_last = after == self.0.len();
+        (is_last || within + len <= end).then_some(extent.start + within)
+    }
+}
+
 /// A set of logical files, opened for reading.
 #[derive(Debug, Default)]
 pub struct FileSet {
@@ -74,6 +95,8 @@ pub struct FileSet {
 
 #[derive(Debug)]
 struct Logical {
+    /// What the file is, wherever it lies; empty if nobody said.
+    identity: String,
     first_stripe: usize,
     layout: Layout,
     len: u64,
@@ -86,8 +109,7 @@ pub(crate) struct Stripe {
     path: PathBuf,
     access: Access,
     len: u64,
-    /// With the byte of the stripe where each begins.
-    extents: Vec<(u64, Extent)>,
+    pub(crate) extents: Extents,
 }
 
 impl Stripe {
@@ -98,20 +120,7 @@ impl Stripe {
     /// Bytes of the opened path, as far as the stripe uses it.
     pub(crate) fn path_bytes(&self) -> u64 {
         let end = |(_, extent): &(u64, Extent)| extent.start + extent.len;
-        self.extents.iter().map(end).max().unwrap_or(self.len)
-    }
-
-    /// Where in the opened path the stripe's bytes `offset..offset + len` are, if in one piece.
-    fn locate(&self, offset: u64, len: u64) -> Option<u64> {
-        let after = self.extents.partition_point(|&(begin, _)| begin <= offset);
-        let Some(&(begin, extent)) = self.extents.get(after.saturating_sub(1)) else {
-            return Some(offset);
-        };
-        let within = offset - begin;
-        // Reads are whole pages, and the stripe's last extent may end inside one.
-        let end = extent.len.next_multiple_of(PAGE_BYTES as u64);
-        let is_last = after == self.extents.len();
-        (is_last || within + len <= end).then_some(extent.start + within)
+        self.extents.0.iter().map(end).max().unwrap_or(self.len)
     }
 }
 
@@ -166,9 +175,44 @@ impl FileSet {
         let len = opened.iter().map(|stripe| stripe.len).sum();
         check_lengths(&opened, layout, len)?;
         let id = FileId(self.files.len() as u32);
-        self.files.push(Logical { first_stripe: self.stripes.len(), layout, len });
+        let (identity, first_stripe) = (String::new(), self.stripes.len());
+        self.files.push(Logical { identity, first_stripe, layout, len });
         self.stripes.extend(opened);
         Ok(id)
+    }
+
+    /// Says what a file is: the name by which raw drives that hold a copy are asked for it.
+    ///
+    /// # Panics
+    /// When `file` is of another set and this one has fewer files.
+    pub fn identify(&mut self, file: FileId, identity: String) {
+        self.files[file.0 as usize].identity = identity;
+    }
+
+    /// The place of a file among those of the set, if it is one of them.
+    pub(crate) fn position(&self, file: FileId) -> Option<usize> {
+        ((file.0 as usize) < self.files.len()).then_some(file.0 as usize)
+    }
+
+    /// The file that was said to be `identity`.
+    pub fn find(&self, identity: &str) -> Option<FileId> {
+        self.ids().find(|&file| self.identity(file) == identity)
+    }
+
+    /// What a file is, as far as it was said.
+    pub(crate) fn identity(&self, file: FileId) -> &str {
+        &self.files[file.0 as usize].identity
+    }
+
+    /// How a file is spread over its stripes.
+    pub(crate) fn layout(&self, file: FileId) -> Layout {
+        self.files[file.0 as usize].layout
+    }
+
+    /// The numbers of a file's stripes.
+    pub(crate) fn stripes_of(&self, file: FileId) -> std::ops::Range<usize> {
+        let file = &self.files[file.0 as usize];
+        file.first_stripe..file.first_stripe + file.layout.stripes as usize
     }
 
     /// The length of a file in bytes.
@@ -200,7 +244,8 @@ impl FileSet {
         self.files.is_empty()
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = FileId> {
+    /// The ids of all files.
+    pub fn ids(&self) -> impl Iterator<Item = FileId> + use<> {
         (0..self.files.len() as u32).map(FileId)
     }
 
@@ -248,7 +293,7 @@ impl FileSet {
                 .refusal(place, read)
                 .expected(format!("a read inside one stripe unit of `{unit}`")));
         }
-        match self.stripes[place.stripe].locate(offset, read.len as u64) {
+        match self.stripes[place.stripe].extents.locate(offset, read.len as u64) {
             Some(offset) => Ok(Place { offset, ..place }),
             None => Err(self.refusal(place, read).expected("a read inside one extent")),
         }
@@ -261,7 +306,34 @@ impl FileSet {
         };
         let (stripe, offset) = file.layout.locate(offset);
         let stripe = file.first_stripe + stripe as usize;
-        Place { stripe, offset: self.stripes[stripe].locate(offset, 0).unwrap_or(offset) }
+        Place { stripe, offset: self.stripes[stripe].extents.locate(offset, 0).unwrap_or(offset) }
+    }
+
+    /// Reads `len` bytes of a file from `offset` on, a multiple of 4 KiB, to the start of `to`, which has
+    /// room for whole pages.
+    pub(crate) fn read_to(
+        &self,
+        file: FileId,
+        offset: u64,
+        to: &SharedMemory,
+        len: usize,
+    ) -> Result<()> {
+        let unit = self.layout(file).unit_bytes;
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            let place = self.stripe_of(file, at);
+            let count = (len - done).min((unit - at % unit) as usize);
+            let whole = count.next_multiple_of(PAGE_BYTES);
+            let read = to.read_file(&self.stripes[place.stripe].file, place.offset, done, whole);
+            let read = read.map_err(|e| self.failure(place, count, e))?;
+            if read < count {
+                let short = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(self.failure(place, count, short));
+            }
+            done += count;
+        }
+        Ok(())
     }
 
     fn refusal(&self, place: Place, read: &Read) -> Error {
@@ -294,14 +366,14 @@ fn open_stripe(source: &StripeSource, opening: Opening) -> Result<Stripe> {
     // Metadata would say 0 for a block device.
     let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
     let (len, extents) = match &source.extents[..] {
-        [] => (size, Vec::new()),
+        [] => (size, Extents::default()),
         extents => numbered(path, extents, size)?,
     };
     Ok(Stripe { file, path: path.to_path_buf(), access, len, extents })
 }
 
 /// The bytes of all extents, and each with the byte of the stripe where it begins.
-fn numbered(path: &Path, extents: &[Extent], size: u64) -> Result<(u64, Vec<(u64, Extent)>)> {
+fn numbered(path: &Path, extents: &[Extent], size: u64) -> Result<(u64, Extents)> {
     let page = PAGE_BYTES as u64;
     let (mut len, mut numbered) = (0, Vec::new());
     for (number, &extent) in extents.iter().enumerate() {
@@ -318,7 +390,7 @@ fn numbered(path: &Path, extents: &[Extent], size: u64) -> Result<(u64, Vec<(u64
         numbered.push((len, extent));
         len += extent.len;
     }
-    Ok((len, numbered))
+    Ok((len, Extents(numbered)))
 }
 
 fn buffered(why: &str) -> Access {

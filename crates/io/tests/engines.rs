@@ -39,7 +39,7 @@ proptest! {
         };
         let places: Vec<(usize, usize)> =
             asked.iter().map(|&(page, n)| (page * PAGE, inside(page, n) * PAGE)).collect();
-        for mut engine in test.engines(depth) {
+        for mut engine in test.all_engines(depth) {
             let reads = places.iter().zip(0..).map(|(&(at, len), tag)| test.read(at, len, tag));
             let mut done = run(&mut *engine, reads.collect(), wait);
             done.sort_by_key(|d| d.tag);
@@ -70,7 +70,7 @@ fn the_files_end_is_short_and_padded_with_zeros() {
 fn buffered_files_are_read_as_well_and_reported() {
     let test = TestFile::opened(100_000, 2, PAGE, Opening::Buffered);
     assert!(test.files.accesses().all(|(_, a)| *a == Access::Buffered("as asked".into())));
-    for mut engine in test.engines(4) {
+    for mut engine in test.all_engines(4) {
         let reads = (0..24).map(|page| test.read(page * PAGE, PAGE, page as u64)).collect();
         for done in run(&mut *engine, reads, Wait::One) {
             check(&test, done.tag as usize * PAGE, PAGE, &done);
@@ -97,7 +97,7 @@ fn a_file_system_without_direct_reads_falls_back_and_says_so() {
 #[test]
 fn a_full_engine_gives_the_read_back_and_a_polled_one_takes_it() {
     let test = TestFile::new(64 * PAGE, 1, PAGE);
-    for mut engine in test.engines(2) {
+    for mut engine in test.all_engines(2) {
         let mut reads: VecDeque<_> =
             (0..3).map(|i| test.read(i * PAGE, PAGE, i as u64 + 1)).collect();
         engine.submit(&mut reads);
@@ -120,7 +120,7 @@ fn a_full_engine_gives_the_read_back_and_a_polled_one_takes_it() {
 #[test]
 fn a_read_that_cannot_be_done_completes_with_its_error_and_its_buffer() {
     let test = TestFile::new(64 * PAGE, 2, 4 * PAGE);
-    for mut engine in test.engines(4) {
+    for mut engine in test.all_engines(4) {
         let misaligned = test.read(512, PAGE, 1);
         let across = test.read(3 * PAGE, 2 * PAGE, 2);
         let mut long = test.read(0, PAGE, 3);
@@ -145,7 +145,7 @@ fn what_the_system_says_of_a_read_is_told_with_the_place() {
     let directory = TestFile { files: Arc::new(files), file, ..TestFile::new(PAGE, 1, PAGE) };
     // A drive has no directories.
     let asks_none = ["null", "nvme"];
-    let engines = directory.engines(2).into_iter();
+    let engines = directory.all_engines(2).into_iter();
     for mut engine in engines.filter(|engine| !asks_none.contains(&engine.name())) {
         let done = run(&mut *engine, vec![directory.read(PAGE, PAGE, 0)], Wait::One).remove(0);
         assert_eq!(
@@ -159,7 +159,7 @@ fn what_the_system_says_of_a_read_is_told_with_the_place() {
 fn dropping_an_engine_with_reads_in_flight_is_safe() {
     let test = TestFile::new(16 << 20, 1, PAGE);
     for round in 0..8 {
-        for mut engine in test.engines(16) {
+        for mut engine in test.all_engines(16) {
             for tag in 0..16 {
                 engine.submit(&mut [test.read((tag << 20) as usize, 1 << 20, tag)].into());
             }
@@ -181,7 +181,7 @@ fn dropping_an_engine_with_reads_in_flight_is_safe() {
 #[test]
 fn an_idle_engine_moves_between_threads() {
     let test = TestFile::new(64 * PAGE, 1, PAGE);
-    for mut engine in test.engines(4) {
+    for mut engine in test.all_engines(4) {
         for round in 0..3 {
             let reads: Vec<_> = (0..16).map(|p| test.read(p * PAGE, PAGE, p as u64)).collect();
             let moved = std::thread::spawn(move || {
@@ -209,13 +209,13 @@ fn engines_are_named_in_reports() {
         Ok(()) => assert_eq!(report.why, "io_uring works here"),
         Err(reason) => assert_eq!((report.engine, report.why), ("posix-pool", reason)),
     }
-    for engine in test.engines(2) {
+    for engine in test.all_engines(2) {
         let reads_when_polled = engine.name() == "posix";
         assert_eq!(engine.reads_when_polled(), reads_when_polled, "{}", engine.name());
         assert_eq!(Box::new(engine).reads_when_polled(), reads_when_polled);
     }
     for (choice, reads_when_polled) in [(EngineChoice::Posix, true), (EngineChoice::Null, false)] {
-        let factory: EngineFactory = Arc::new(move |files| open_engine(choice, files, 2));
+        let factory: EngineFactory = choice.clone().factory(2);
         let engines = EnginePool::new(Arc::clone(&test.files), factory, 1);
         assert!(Arc::ptr_eq(engines.files(), &test.files));
         assert_eq!(engines.lease().unwrap().reads_when_polled(), reads_when_polled);

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use common::{PAGE, TestFile, run};
 use tiergraph_io::engine::{ModelledDrive, Posix};
-use tiergraph_io::{EngineChoice, FileSet, Pattern, Read, Wait, Workload, measure};
+use tiergraph_io::{
+    EngineChoice, EnginePool, FileId, FileSet, Pattern, Read, Wait, Workload, measure,
+};
 use tiergraph_mem::AlignedBuf;
 
 /// The message of one read that cannot be done.
@@ -86,11 +88,14 @@ fn files_that_cannot_be_opened() {
 fn engines_and_drives_that_do_not_exist() {
     assert_eq!(
         "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
-        "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, `posix-pool`, `null`"
+        "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, \
+         `posix-pool`, `null`, `nvme:PCI-ADDRESS`"
     );
-    for choice in ["auto", "uring", "posix", "null"] {
+    for choice in ["auto", "uring", "posix", "null", "nvme:0000:01:00.0,0001:e1:00.1"] {
         assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);
     }
+    let address = "nvme:0000:01:00".parse::<EngineChoice>().unwrap_err().to_string();
+    assert!(address.contains("PCI address `0000:01:00`"), "{address}");
     assert_eq!(
         ModelledDrive::new(0.0, 1e6, Duration::ZERO).unwrap_err().to_string(),
         "cannot model a drive: expected at least `1` byte and `1` read a second, got `0` bytes, \
@@ -102,7 +107,6 @@ fn engines_and_drives_that_do_not_exist() {
 fn ceilings_that_cannot_be_measured() {
     let test = TestFile::new(32 * PAGE, 1, PAGE);
     let good = Workload {
-        engine: EngineChoice::Posix,
         block_bytes: PAGE,
         depth: 1,
         threads: 1,
@@ -110,7 +114,11 @@ fn ceilings_that_cannot_be_measured() {
         duration: Duration::from_secs(1),
         bytes: 1,
     };
-    let message = |files: &Arc<FileSet>, w: Workload| measure(files, &w).unwrap_err().to_string();
+    let message = |files: &Arc<FileSet>, w: Workload| {
+        let pool = EnginePool::new(Arc::clone(files), EngineChoice::Posix.factory(1), 1);
+        let ids: Vec<FileId> = files.ids().collect();
+        measure(&pool, &ids, &w).unwrap_err().to_string()
+    };
     assert_eq!(
         message(&test.files, Workload { block_bytes: 1000, ..good }),
         "cannot measure the ceiling: expected blocks of whole pages of `4.0 KiB`, got `1000` bytes"

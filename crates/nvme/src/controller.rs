@@ -337,6 +337,11 @@ impl Namespace {
         self.move_bytes(io::WRITE, from, offset, list)
     }
 
+    /// The command that makes everything durable that was written.
+    pub fn flush(&self) -> Command {
+        Command { opcode: io::FLUSH, nsid: self.id, ..Command::default() }
+    }
+
     fn move_bytes(
         &self,
         opcode: u8,

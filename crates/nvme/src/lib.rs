@@ -16,7 +16,8 @@
 //! | [`prp`] | lists of the pages that a command moves | Base 4.1.1 |
 //! | [`shared`], [`dma`] | memory that host and controller share, and its bus addresses | |
 //! | [`queue`], [`controller`] | the asking side: queue pairs, and the start of a controller | Base 3.3, 3.5 |
-//! | [`software`] | the answering side | the same |
+//! | [`pci`] | drives on the PCI bus, through VFIO | |
+//! | [`software`] | a controller of threads: the answering side | Base 3.3, 3.5, 5 |
 //! | [`model`] | the speed of a drive, for a controller to imitate | |
 //!
 //! ```
@@ -47,6 +48,7 @@ pub mod controller;
 pub mod dma;
 pub mod identify;
 pub mod model;
+pub mod pci;
 pub mod prp;
 pub mod queue;
 pub mod registers;
@@ -58,6 +60,7 @@ pub use completion::{Completion, Status};
 pub use controller::{Controller, Namespace, Timing};
 pub use dma::{AddressMap, Dma};
 pub use model::ModelledDrive;
+pub use pci::{PciAddress, PciDevice, PciDrive, PciDrives};
 pub use queue::{Ended, QueuePair};
 pub use shared::SharedMemory;
 pub use software::{

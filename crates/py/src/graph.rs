@@ -37,7 +37,6 @@ const BUSY_POLL: Duration = Duration::from_millis(2);
 #[pyclass(frozen, module = "tiergraph._native")]
 pub(crate) struct Graph {
     opened: OfProcess<Mutex<Opened>>,
-    engine: EngineChoice,
     /// The GPU that algorithms run on; `None` for the CPU.
     gpu: OfProcess<Option<Gpu>>,
 }
@@ -64,7 +63,8 @@ pub(crate) fn open(
 ) -> PyResult<Graph> {
     Call::new(None).run(py, || {
         let engine: EngineChoice = io.parse()?;
-        let factory = modelled.map(|bandwidth| modelled_drive(engine, bandwidth)).transpose()?;
+        let factory =
+            modelled.map(|bandwidth| modelled_drive(engine.clone(), bandwidth)).transpose()?;
         let unchecked = !device.checksums();
         let options = OpenOptions {
             memory,
@@ -76,7 +76,7 @@ pub(crate) fn open(
             ..OpenOptions::default()
         };
         let opened = OfProcess::new(Mutex::new(Opened::open(&path, &options)?));
-        Ok(Graph { opened, engine, gpu: OfProcess::new(device.open()?) })
+        Ok(Graph { opened, gpu: OfProcess::new(device.open()?) })
     })
 }
 
@@ -319,7 +319,7 @@ impl Graph {
     /// Bytes a second that the engine reads from the file of passes, with no work on the bytes.
     fn measure_ceiling(&self, py: Python<'_>, seconds: f64) -> PyResult<f64> {
         let graph = self.lock(py)?;
-        let ceiling = Call::new(None).run(py, || ceiling(&graph, self.engine, seconds))?;
+        let ceiling = Call::new(None).run(py, || ceiling(&graph, seconds))?;
         Ok(ceiling.bandwidth)
     }
 }

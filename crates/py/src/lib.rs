@@ -9,6 +9,7 @@ mod calls;
 mod check;
 mod cut;
 mod device;
+mod drives;
 mod errors;
 mod free;
 mod gpu_loader;
@@ -48,6 +49,8 @@ mod _native {
     use super::cut::Cut;
     #[pymodule_export]
     use super::device::{add_library_folders, cuda_devices};
+    #[pymodule_export]
+    use super::drives::{drives, release_drive, write_drives};
     #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]

@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::FileKind;
-use tiergraph_graph::Graph;
+use tiergraph_graph::{ENGINE_DEPTH, Graph};
 use tiergraph_io::engine::{ModelledDrive, Throttle};
 use tiergraph_io::{
-    Ceiling, EngineChoice, EngineFactory, EngineReport, FileSet, Pattern, ReadEngine, Workload,
-    measure, open_engine,
+    Ceiling, EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet, Pattern,
+    ReadEngine, Workload, measure,
 };
 
 use crate::build::options::cores;
@@ -24,9 +24,6 @@ const CEILING_DEPTH: u64 = 8;
 
 /// The latency of a modelled drive: what NVMe drives of 7 GB/s take to answer a large read.
 const MODELLED_LATENCY: Duration = Duration::from_micros(100);
-
-/// Reads in flight for each worker of a modelled drive, as a graph's own engines have.
-const MODELLED_DEPTH: usize = 64;
 
 /// Measures random reads of a file, or of a graph's blocks; returns a report as JSON.
 #[pyfunction]
@@ -40,16 +37,19 @@ pub(crate) fn bench_io(
     seconds: f64,
 ) -> PyResult<String> {
     let work = || -> Result<Ceiling> {
+        let threads = threads.unwrap_or_else(cores);
         let workload = Workload {
-            engine: engine.parse::<EngineChoice>()?,
             block_bytes,
             depth,
-            threads: threads.unwrap_or_else(cores),
+            threads,
             pattern: Pattern::Random,
             duration: duration(seconds)?,
             bytes: u64::MAX,
         };
-        measure(&Arc::new(files(&path)?), &workload)
+        let factory = engine.parse::<EngineChoice>()?.factory(depth);
+        let engines = EnginePool::new(Arc::new(files(&path)?), factory, threads);
+        let files: Vec<FileId> = engines.files().ids().collect();
+        measure(&engines, &files, &workload)
     };
     let measured = Call::new(None).run(py, work)?;
     to_json(py, &measured)
@@ -72,37 +72,37 @@ fn files(path: &Path) -> Result<FileSet> {
     Ok(files)
 }
 
-/// Measures the bandwidth of reading the graph's main file as its passes do, with no work on the bytes.
-pub(crate) fn ceiling(graph: &Graph, engine: EngineChoice, seconds: f64) -> Result<Ceiling> {
+/// Measures the bandwidth of reading the graph's main file as its passes do, by its engines, with no work
+/// on the bytes.
+pub(crate) fn ceiling(graph: &Graph, seconds: f64) -> Result<Ceiling> {
     let block_bytes = graph.manifest().block_bytes as usize;
-    let name = graph.pass_file().ok_or_else(|| {
+    let file = graph.pass_file().and_then(|name| graph.file(name)).ok_or_else(|| {
         Error::new(ErrorKind::Input, "measure the ceiling of")
             .object(graph.dir().path().display())
             .expected("a graph with edges")
     })?;
-    let round = (graph.thread_pool().size() * block_bytes) as u64;
+    let threads = graph.thread_pool().size();
+    let round = (threads * block_bytes) as u64;
     let depth = (graph.memory().budget().left() / round).clamp(1, CEILING_DEPTH);
     // One block a worker is read even where nothing is left: what a run needs is the run's to say.
     let _reserved = graph.memory().budget().count(round * depth);
-    let mut files = FileSet::new();
-    files.open_striped(&graph.dir().paths(name)?, block_bytes as u64)?;
     let workload = Workload {
-        engine,
         block_bytes,
         depth: depth as usize,
-        threads: graph.thread_pool().size(),
+        threads,
         pattern: Pattern::Sequential,
         duration: duration(seconds)?,
         bytes: u64::MAX,
     };
-    measure(&Arc::new(files), &workload)
+    measure(graph.engines(), &[file], &workload)
 }
 
 /// A factory of engines that together read `bandwidth` bytes a second: a modelled drive. Reports say so.
 pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<EngineFactory> {
     let drive = ModelledDrive::new(bandwidth, f64::INFINITY, MODELLED_LATENCY)?;
+    let factory = choice.factory(ENGINE_DEPTH);
     Ok(Arc::new(move |files| {
-        let (engine, report) = open_engine(choice, files, MODELLED_DEPTH)?;
+        let (engine, report) = factory(files)?;
         let why =
             format!("a drive of {bandwidth} bytes a second is modelled over {}", report.engine);
         let engine = Box::new(Throttle::new(engine, drive.clone()));

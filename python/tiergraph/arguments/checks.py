@@ -163,6 +163,16 @@ def device(value: Any) -> str:
     return str(value)
 
 
+def engine(value: Any) -> str:
+    """A read engine's name; which drives those of `nvme:` are is seen when they are opened."""
+    if isinstance(value, str) and value.startswith("nvme:"):
+        return value
+    try:
+        return str(ENGINE(value))
+    except MisfitError as misfit:
+        raise MisfitError(f"{misfit}, `nvme:PCI-ADDRESS`") from None
+
+
 def vertices(values: Any) -> NDArray[np.uint64]:
     """An array of vertex ids, at least one."""
     try:
@@ -194,6 +204,7 @@ def placement(value: Any) -> str | float:
         raise MisfitError(f"{PLACEMENTS}, or a share from 0 to 1 for features") from misfit
 
 
+ENGINE = choice("auto", "uring", "posix", "posix-pool", "null")
 PLACEMENTS = "`unified`, `topology`, `features`"
 PLACEMENT = choice("unified", "topology", "features")
 count = whole(1)
@@ -201,6 +212,8 @@ fanouts = each(whole(-1, 2**31 - 1, "a whole number"), "a list of fanouts")
 vertex = whole(what="a vertex id, a whole number")
 
 KNOWN: dict[str, Check] = {
+    "address": text,
+    "addresses": each(text, "a list of PCI addresses"),
     "allow_nan": truth,
     "amount": number(0, MOST_NEGATIVES, open_below=True),
     "batch_size": whole(1, 2**32 - 1),
@@ -223,9 +236,10 @@ KNOWN: dict[str, Check] = {
     "feature_columns": each(text, "a list of names"),
     "feature_dtype": choice("f32", "f16", "int8"),
     "features": chosen,
+    "force": truth,
     "format": text,
     "ids": choice("dense", "map"),
-    "io": choice("auto", "uring", "posix", "posix-pool", "null"),
+    "io": engine,
     "iterations": whole(1, 2**32 - 1),
     "labels": text,
     "layouts": choice("analytics", "training", "both", "sampling"),

@@ -27,6 +27,7 @@ SWITCHES = {
     "--dedup": True,
     "--directed": False,
     "--drop-self-loops": True,
+    "--force": True,
     "--keep-duplicates": False,
     "--keep-self-loops": False,
     "--overwrite": True,
@@ -40,6 +41,8 @@ LISTS = ("--columns", "--fanout", "--feature-columns", "--splits", "--stripe")
 
 COMMANDS = {
     "tiergraph build": "tiergraph.build",
+    "tiergraph drive list": "tiergraph.nvme_drives",
+    "tiergraph drive write": "tiergraph.write_drives",
     "tiergraph edges add": "tiergraph.add_edge_values",
     "tiergraph features order": "tiergraph.order_features",
     "tiergraph generate": "tiergraph.generate",

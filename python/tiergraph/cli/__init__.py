@@ -18,7 +18,7 @@ from rich.text import Text
 from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from . import algorithms, bench, build, demo, edges, features, generate, inspect, train
+from . import algorithms, bench, build, demo, drive, edges, features, generate, inspect, train
 
 INTERRUPTED = 130
 TRACEBACK = "TIERGRAPH_TRACEBACK"
@@ -60,6 +60,7 @@ app.command("sssp")(algorithms.sssp)
 app.command("train")(train.train)
 app.add_typer(features.app, name="features")
 app.add_typer(edges.app, name="edges")
+app.add_typer(drive.app, name="drive")
 app.add_typer(bench.app, name="bench")
 app.command("demo")(demo.demo)
 

@@ -16,7 +16,8 @@ Memory = Annotated[
     typer.Option(metavar="SIZE", help="Bound of resident memory: 2GiB, 512M or bytes."),
 ]
 Io = Annotated[
-    str, typer.Option("--io", metavar="ENGINE", help="Read engine: auto, uring or posix.")
+    str,
+    typer.Option("--io", metavar="ENGINE", help="Read engine: auto, uring, posix or nvme:ADDRESS."),
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, max=MOST_THREADS, help="Worker threads; default: all cores.")

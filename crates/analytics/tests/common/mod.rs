@@ -262,7 +262,7 @@ impl Running {
         for _ in 0..8 {
             let options = OpenOptions {
                 memory: Some(memory),
-                engine: self.engine,
+                engine: self.engine.clone(),
                 threads: Some(self.threads),
                 residency: Some(self.residency),
                 ..OpenOptions::default()

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_nvme::Status;
 
-use crate::drives::{NvmeDrives, OnDrive, Queues};
+use crate::drives::{NvmeDrives, Piece, Queues};
 use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, Memory, Read, ReadEngine, Wait};
@@ -39,7 +39,6 @@ struct Reading {
     at: usize,
     tag: u64,
     place: Place,
-    on_drive: OnDrive,
     /// Bytes that are there before the file's end.
     available: usize,
     /// Parts that have not ended.
@@ -47,13 +46,11 @@ struct Reading {
     failed: Option<Error>,
 }
 
-/// Bytes of a read that one command reads.
+/// A piece of a read.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     read: u64,
-    /// The byte of the read where they begin.
-    begin: usize,
-    len: usize,
+    piece: Piece,
 }
 
 impl Nvme {
@@ -84,28 +81,22 @@ impl Nvme {
             .drives
             .files()
             .place(&read, Memory::Host)
-            .and_then(|place| Ok((place, self.drives.locate(place)?)));
-        let (place, on_drive) = match located {
+            .and_then(|place| Ok((place, self.drives.pieces(&read, available)?)));
+        let (place, pieces) = match located {
             Ok(located) => located,
             Err(error) => return Err(Done { tag, to: read.to, result: Err(error) }),
         };
         if available == 0 {
             return Err(Done { tag, to: read.to, result: Ok(0) });
         }
-        let span = self.queues.as_ref().map_or(1, |queues| queues.0[on_drive.drive].span_bytes);
-        let left = available.div_ceil(span);
-        let reading =
-            Reading { to: read.to, at, tag, place, on_drive, available, left, failed: None };
+        let left = pieces.len();
+        let reading = Reading { to: read.to, at, tag, place, available, left, failed: None };
         let full = |Reading { to, .. }| {
             let error = Error::new(ErrorKind::Internal, "read").got("more reads than have room");
             Done { tag, to, result: Err(error) }
         };
-        let slot = self.reads.insert(reading).map_err(full)?;
-        let parts = (0..available).step_by(span).map(|begin| {
-            let len = span.min(available - begin);
-            Part { read: slot, begin, len }
-        });
-        self.waiting.extend(parts);
+        let read = self.reads.insert(reading).map_err(full)?;
+        self.waiting.extend(pieces.into_iter().map(|piece| Part { read, piece }));
         Ok(())
     }
 
@@ -116,9 +107,8 @@ impl Nvme {
         while full < self.waiting.len()
             && let Some(part) = self.waiting.pop_front()
         {
-            let Some(reading) = self.reads.get_mut(part.read) else { continue };
-            let OnDrive { drive, offset } = reading.on_drive;
-            match queues.0[drive].read(offset + part.begin as u64, part.len)? {
+            let Piece { drive, offset, len, .. } = part.piece;
+            match queues.0[drive].read(offset, len)? {
                 Some(slot) => {
                     self.parts[drive][usize::from(slot)] = Some(part);
                     full = 0;
@@ -143,10 +133,11 @@ impl Nvme {
                 let Some(part) = parts[usize::from(ended.slot)].take() else { continue };
                 let Some(reading) = self.reads.get_mut(part.read) else { continue };
                 if ended.status.is_success() {
-                    let begin = reading.at + part.begin;
-                    queue.copy(ended.slot, &mut reading.to.bytes_mut()[begin..begin + part.len]);
+                    let Piece { begin, len, .. } = part.piece;
+                    let begin = reading.at + begin;
+                    queue.copy(ended.slot, &mut reading.to.bytes_mut()[begin..begin + len]);
                 } else {
-                    let error = failure(&self.drives, reading.place, part, ended.status);
+                    let error = failure(&self.drives, reading.place, part.piece, ended.status);
                     reading.failed.get_or_insert(error);
                 }
                 reading.left -= 1;
@@ -243,7 +234,12 @@ impl Drop for Nvme {
     }
 }
 
-fn failure(drives: &NvmeDrives, place: Place, part: Part, status: Status) -> Error {
-    let place = Place { offset: place.offset + part.begin as u64, ..place };
-    drives.files().failure(place, part.len, std::io::Error::other(status))
+fn failure(drives: &NvmeDrives, place: Place, piece: Piece, status: Status) -> Error {
+    let Piece { drive, offset, begin, len } = piece;
+    let at = Place { offset: place.offset + begin as u64, ..place };
+    let name = drives.name(drive);
+    drives.files().failure(at, len, std::io::Error::other(status)).expected(format!(
+        "`{len}` bytes at offset `{}`, from byte `{offset}` of NVMe drive {name} on",
+        at.offset
+    ))
 }

@@ -8,12 +8,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use tiergraph_core::progress::Silent;
+use tiergraph_core::{Cancel, Result};
 use tiergraph_io::engine::{Null, Nvme, Posix, ReaderThreads, Uring, uring};
-use tiergraph_io::{Done, FileId, FileSet, NvmeDrives, Opening, Read, ReadEngine, Wait};
+use tiergraph_io::{
+    Done, FileId, FileSet, NvmeDrives, Opening, RawDrive, Read, ReadEngine, Wait, write_drives,
+};
 use tiergraph_mem::AlignedBuf;
-use tiergraph_nvme::{SoftwareOptions, Timing};
+use tiergraph_nvme::{MemoryStorage, SoftwareController, SoftwareOptions, Timing};
 
 pub const PAGE: usize = 4096;
+
+/// What a test file is called on drives.
+pub const IDENTITY: &str = "00c0ffee/test.blocks";
 
 /// The byte at `offset` of every test file: as the null engine generates them, each 8-byte word
 /// holds its own offset.
@@ -50,6 +57,7 @@ impl TestFile {
         }
         let mut files = FileSet::with_opening(opening);
         let file = files.open_striped(&paths, unit as u64).unwrap();
+        files.identify(file, IDENTITY.into());
         Self { directory, paths, files: Arc::new(files), file, len, unit }
     }
 
@@ -69,7 +77,14 @@ impl TestFile {
         NvmeDrives::software(&self.files, 2, &options, Timing::default()).unwrap()
     }
 
-    /// Every base engine of this system.
+    /// Drives of 32 MiB, of small blocks and commands, to which the file was written.
+    pub fn written_drives(&self, count: usize) -> Arc<NvmeDrives> {
+        let drives = MemoryDrives::new(count, 32 << 20);
+        drives.write(&self.files, false).unwrap();
+        NvmeDrives::open(&self.files, drives.start(), Timing::default()).unwrap()
+    }
+
+    /// Every base engine of this system, over the file itself.
     pub fn engines(&self, depth: usize) -> Vec<Box<dyn ReadEngine>> {
         let files = || Arc::clone(&self.files);
         let mut engines: Vec<Box<dyn ReadEngine>> = vec![
@@ -83,6 +98,43 @@ impl TestFile {
             Err(reason) => println!("skipped uring: {reason}"),
         }
         engines
+    }
+}
+
+impl TestFile {
+    /// Every base engine of this system, those over a copy of the file included.
+    pub fn all_engines(&self, depth: usize) -> Vec<Box<dyn ReadEngine>> {
+        let mut engines = self.engines(depth);
+        engines.push(Box::new(Nvme::new(&self.written_drives(3), depth).unwrap()));
+        engines
+    }
+}
+
+/// Drives of memory, which keep what was written to them when their controllers have ended.
+pub struct MemoryDrives(pub Vec<Arc<MemoryStorage>>);
+
+impl MemoryDrives {
+    pub fn new(count: usize, bytes: usize) -> Self {
+        let drive = |_| Arc::new(MemoryStorage::new(&vec![0; bytes]).unwrap());
+        Self((0..count).map(drive).collect())
+    }
+
+    pub fn start(&self) -> Vec<RawDrive> {
+        let start = |(number, storage): (usize, &Arc<MemoryStorage>)| {
+            let options = SoftwareOptions {
+                block_bytes: if number % 2 == 0 { 512 } else { 4096 },
+                most_bytes: 8192 << number,
+                ..SoftwareOptions::default()
+            };
+            let software = SoftwareController::start(Arc::clone(storage), options).unwrap();
+            RawDrive::software(format!("drive{number}"), software)
+        };
+        self.0.iter().enumerate().map(start).collect()
+    }
+
+    pub fn write(&self, files: &FileSet, force: bool) -> Result<u64> {
+        let cancel = Cancel::default();
+        write_drives(files, self.start(), force, Timing::default(), &Silent, &cancel)
     }
 }
 

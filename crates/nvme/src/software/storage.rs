@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
@@ -32,6 +33,20 @@ pub trait Storage: Send + Sync + fmt::Debug {
         _len: usize,
     ) -> Result<(), Status> {
         Err(Status::INVALID_OPCODE)
+    }
+}
+
+impl<S: Storage + ?Sized> Storage for Arc<S> {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
+        (**self).read(offset, to, at, len)
+    }
+
+    fn write(&self, offset: u64, from: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
+        (**self).write(offset, from, at, len)
     }
 }
 

@@ -1,0 +1,226 @@
+//! The files of a [`FileSet`] as they lie on NVMe drives, which engines read by queue pairs.
+
+mod placed;
+mod queue;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::drive::DriveContents;
+use tiergraph_mem::PAGE_BYTES;
+use tiergraph_nvme::{
+    Controller, Dma, FileStorage, ModelledDrive, Namespace, PciDrive, SharedMemory,
+    SoftwareController, SoftwareOptions, Timing,
+};
+
+use crate::{FileSet, Read};
+
+pub(crate) use placed::Piece;
+pub(crate) use queue::{Queue, Queues};
+pub use write::write_drives;
+
+use placed::{Part, PlacedFile};
+
+/// A drive that nobody has started yet: the registers of its controller, and its bus.
+#[derive(Debug)]
+pub struct RawDrive {
+    /// What messages call the drive: its address on the PCI bus, if it has one.
+    pub name: String,
+    /// Its registers.
+    pub registers: SharedMemory,
+    /// The bus by which it reaches memory.
+    pub dma: Arc<dyn Dma>,
+    /// The threads that are the drive, if it is one of software.
+    pub software: Option<SoftwareController>,
+}
+
+impl From<PciDrive> for RawDrive {
+    fn from(drive: PciDrive) -> Self {
+        let name = drive.address().to_string();
+        Self { name, registers: drive.registers(), dma: drive.dma(), software: None }
+    }
+}
+
+impl RawDrive {
+    /// A drive that a software controller is.
+    pub fn software(name: String, software: SoftwareController) -> Self {
+        let (registers, dma) = (software.registers(), software.dma());
+        Self { name, registers, dma, software: Some(software) }
+    }
+}
+
+/// NVMe drives that hold the files of a set, and the queue pairs that no engine has.
+#[derive(Debug)]
+pub struct NvmeDrives {
+    files: Arc<FileSet>,
+    drives: Vec<Drive>,
+    /// Where each file of the set lies.
+    placed: Vec<PlacedFile>,
+    timing: Timing,
+    /// Queue pairs that wait for an engine.
+    idle: Mutex<Vec<Queues>>,
+    /// Queue pairs of engines that failed: controllers may still write to their memory.
+    failed: Mutex<Vec<Queues>>,
+}
+
+/// A drive that was started.
+#[derive(Debug)]
+pub(crate) struct Drive {
+    name: String,
+    // Dropped first: it stops the controller, which the software answers.
+    controller: Mutex<Controller>,
+    namespace: Namespace,
+    dma: Arc<dyn Dma>,
+    _software: Option<SoftwareController>,
+}
+
+impl Drive {
+    fn start(drive: RawDrive, timing: Timing) -> Result<Self> {
+        let RawDrive { name, registers, dma, software } = drive;
+        let controller = Controller::start(registers, Arc::clone(&dma), timing)
+            .map_err(|error| error.object(&name))?;
+        let (namespace, controller) = (controller.namespace(), Mutex::new(controller));
+        Ok(Self { name, controller, namespace, dma, _software: software })
+    }
+
+    fn queue(&self) -> Result<Queue> {
+        Queue::new(&mut lock(&self.controller), &self.dma)
+    }
+
+    /// What tiergraph has written to the drive; `None` if that is nothing.
+    fn contents(&self, queue: &mut Queue, timing: Timing) -> Result<Option<DriveContents>> {
+        let mut bytes = vec![0; PAGE_BYTES];
+        let mut read = |bytes: &mut [u8]| {
+            queue.read_all(0, bytes, timing).map_err(|error| error.object(&self.name))
+        };
+        read(&mut bytes)?;
+        let needed = DriveContents::bytes_of(&bytes).min(self.namespace.bytes() as usize);
+        bytes.resize(needed, 0);
+        read(&mut bytes)?;
+        DriveContents::from_bytes(&bytes, &self.name)
+    }
+}
+
+impl NvmeDrives {
+    /// Starts `drives`, which hold the files of `files`: [`write_drives`] has written them there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] if they hold others, or are not those that were written together;
+    /// [`ErrorKind::Io`] if one does not start or cannot be read.
+    pub fn open(files: &Arc<FileSet>, drives: Vec<RawDrive>, timing: Timing) -> Result<Arc<Self>> {
+        let drives = drives.into_iter().map(|drive| Drive::start(drive, timing));
+        let drives = drives.collect::<Result<Vec<_>>>()?;
+        let mut queues = drives.iter().map(Drive::queue).collect::<Result<Vec<_>>>()?;
+        let both = drives.iter().zip(&mut queues);
+        let held = both.map(|(drive, queue)| drive.contents(queue, timing));
+        let held = held.collect::<Result<Vec<_>>>()?;
+        let placed = placed::on_written(files, &drives, &held)?;
+        let opened = Self::new(files, drives, placed, timing);
+        opened.give_back(Queues(queues), true);
+        Ok(opened)
+    }
+
+    /// `count` drives (at least one) that are software controllers over the opened files of `files`, a
+    /// stripe on each in turn.
+    ///
+    /// # Errors
+    /// The system gives no more threads or memory.
+    pub fn software(
+        files: &Arc<FileSet>,
+        count: usize,
+        options: &SoftwareOptions,
+        timing: Timing,
+    ) -> Result<Arc<Self>> {
+        let stripes = files.stripes();
+        let count = count.clamp(1, stripes.len().max(1));
+        let mut parts: Vec<Option<Part>> = stripes.iter().map(|_| None).collect();
+        let mut drives = Vec::with_capacity(count);
+        for drive in 0..count {
+            let numbers = (drive..stripes.len()).step_by(count);
+            let opened = numbers.clone().map(|number| {
+                let stripe = &stripes[number];
+                let failed = |e| Error::io("open", stripe.path().display(), e);
+                Ok((stripe.file.try_clone().map_err(failed)?, stripe.path_bytes()))
+            });
+            let storage = FileStorage::new(opened.collect::<Result<Vec<_>>>()?);
+            for (number, start) in numbers.zip(storage.starts()) {
+                let extents = stripes[number].extents.clone();
+                parts[number] = Some(Part { drive, start, extents });
+            }
+            let serial = format!("{}-{drive}", options.serial);
+            let model = options.drive.as_ref().map(ModelledDrive::another);
+            let options =
+                SoftwareOptions { serial: serial.clone(), drive: model, ..options.clone() };
+            let software = SoftwareController::start(storage, options)?;
+            drives.push(Drive::start(RawDrive::software(serial, software), timing)?);
+        }
+        let placed = files.ids().map(|file| {
+            let parts = files.stripes_of(file).filter_map(|stripe| parts[stripe].take());
+            PlacedFile { layout: files.layout(file), parts: parts.collect() }
+        });
+        Ok(Self::new(files, drives, placed.collect(), timing))
+    }
+
+    fn new(
+        files: &Arc<FileSet>,
+        drives: Vec<Drive>,
+        placed: Vec<PlacedFile>,
+        timing: Timing,
+    ) -> Arc<Self> {
+        let (idle, failed) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { files: Arc::clone(files), drives, placed, timing, idle, failed })
+    }
+
+    /// The files.
+    pub(crate) fn files(&self) -> &Arc<FileSet> {
+        &self.files
+    }
+
+    /// How long the drives may take.
+    pub(crate) fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// What messages call a drive.
+    pub(crate) fn name(&self, drive: usize) -> &str {
+        self.drives.get(drive).map_or("", |drive| &drive.name)
+    }
+
+    /// The pieces on drives that hold the first `len` bytes of a read, in order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] for bytes that lie on no drive.
+    pub(crate) fn pieces(&self, read: &Read, len: usize) -> Result<Vec<Piece>> {
+        let most = |drive: usize| queue::span_bytes(&self.drives[drive].namespace);
+        let pieces = self
+            .files
+            .position(read.file)
+            .and_then(|file| self.placed.get(file)?.pieces(read.offset, len, most));
+        pieces.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "read from a drive").got("bytes that lie on none")
+        })
+    }
+
+    /// Queue pairs for an engine: idle ones, or new ones.
+    ///
+    /// # Errors
+    /// A controller has no more.
+    pub(crate) fn take(&self) -> Result<Queues> {
+        if let Some(queues) = lock(&self.idle).pop() {
+            return Ok(queues);
+        }
+        let queues = self.drives.iter().map(Drive::queue).collect::<Result<_>>()?;
+        Ok(Queues(queues))
+    }
+
+    /// Takes queue pairs back that an engine needs no more; `is_sound` unless one of them failed.
+    pub(crate) fn give_back(&self, queues: Queues, is_sound: bool) {
+        let is_idle = queues.0.iter().all(|queue| queue.pair.in_flight() == 0);
+        lock(if is_sound && is_idle { &self.idle } else { &self.failed }).push(queues);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

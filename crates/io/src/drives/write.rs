@@ -1,0 +1,222 @@
+//! Writing files to raw drives.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use tiergraph_core::{ByteSize, Cancel, Error, ErrorKind, Progress, Result};
+use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};
+use tiergraph_mem::PAGE_BYTES;
+use tiergraph_nvme::{SharedMemory, Timing};
+
+use super::placed::on_written;
+use super::queue::{Queue, span_bytes};
+use super::{Drive, RawDrive};
+use crate::FileSet;
+use crate::stripe::Layout;
+
+/// Bytes of a unit of a file on several drives: what one command moves, so that a block's read keeps all of
+/// them busy.
+const UNIT_BYTES: u64 = 128 << 10;
+/// Bytes at the end of a drive where others keep what they have on it: the copy of a partition table.
+const END_BYTES: u64 = 1 << 20;
+
+/// Writes all files of `files`, which are identified, to `drives`, from which [`NvmeDrives::open`] then
+/// reads them. Whatever the drives held is lost; drives that hold something are written only if `force`.
+/// Returns the bytes written. If it is interrupted or fails, the drives hold no graph.
+///
+/// [`NvmeDrives::open`]: super::NvmeDrives::open
+///
+/// # Errors
+/// [`ErrorKind::Input`] for drives that hold something, unless it is forced, or that are too small;
+/// [`ErrorKind::Io`] if a file cannot be read or a drive written; [`ErrorKind::Interrupted`] when cancelled.
+pub fn write_drives(
+    files: &FileSet,
+    drives: Vec<RawDrive>,
+    force: bool,
+    timing: Timing,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<u64> {
+    let drives = drives.into_iter().map(|drive| Drive::start(drive, timing));
+    let drives = drives.collect::<Result<Vec<_>>>()?;
+    let mut writers = Vec::with_capacity(drives.len());
+    for drive in &drives {
+        writers.push(Writer { drive, queue: drive.queue()?, timing });
+    }
+    let (listed, end) = list(files, drives.len() as u64);
+    for writer in &mut writers {
+        writer.check_size(end)?;
+        if !force {
+            writer.check_empty()?;
+        }
+    }
+    let id = format!("{:016x}", RandomState::new().build_hasher().finish());
+    let contents = |drive| DriveContents::new(id.clone(), drive, drives.len(), listed.clone());
+    let held: Vec<_> = (0..drives.len()).map(|drive| Some(contents(drive))).collect();
+    let placed = on_written(files, &drives, &held)?;
+    // Nothing that was there is found there again, whatever happens from here on.
+    for writer in &mut writers {
+        writer.clear(end)?;
+    }
+    let total = files.ids().map(|file| files.len(file)).sum();
+    let most = |drive: usize| span_bytes(&drives[drive].namespace);
+    let mut written = 0;
+    for (file, placed) in files.ids().zip(&placed) {
+        let len = files.len(file);
+        for begin in (0..len).step_by(UNIT_BYTES as usize) {
+            cancel.check("write the drive")?;
+            let bytes = (len - begin).min(UNIT_BYTES) as usize;
+            let internal = || Error::new(ErrorKind::Internal, "place a file on drives");
+            for piece in placed.pieces(begin, bytes, most).ok_or_else(internal)? {
+                let from = begin + piece.begin as u64;
+                writers[piece.drive].write(piece.offset, piece.len, |span| {
+                    files.read_to(file, from, span, piece.len)
+                })?;
+            }
+            written += bytes as u64;
+            progress.update("write", written, total, "bytes");
+        }
+    }
+    // The files are there before anything says so.
+    for writer in &mut writers {
+        writer.flush()?;
+    }
+    for (writer, contents) in writers.iter_mut().zip(held.iter().flatten()) {
+        writer.write_bytes(0, &contents.to_bytes()?)?;
+        writer.flush()?;
+    }
+    Ok(written)
+}
+
+/// The files and their places, and the first byte of each drive behind them.
+fn list(files: &FileSet, drives: u64) -> (Vec<DriveFile>, u64) {
+    let layout = Layout { stripes: drives, unit_bytes: UNIT_BYTES };
+    let mut end = CONTENTS_BYTES as u64;
+    let listed = files.ids().map(|id| {
+        let (start, bytes) = (end, files.len(id));
+        // The first drive has the most of it.
+        end += layout.stripe_len(0, bytes).max(layout.stripe_len(drives - 1, bytes));
+        end = end.next_multiple_of(PAGE_BYTES as u64);
+        DriveFile { file: files.identity(id).into(), bytes, unit_bytes: UNIT_BYTES, start }
+    });
+    let listed = listed.collect();
+    (listed, end)
+}
+
+/// A drive that is written, with many commands in flight.
+struct Writer<'a> {
+    drive: &'a Drive,
+    queue: Queue,
+    timing: Timing,
+}
+
+impl Writer<'_> {
+    fn refused(&self) -> Error {
+        Error::new(ErrorKind::Input, "write the NVMe drive").object(&self.drive.name)
+    }
+
+    fn check_size(&self, end: u64) -> Result<()> {
+        let bytes = self.drive.namespace.bytes();
+        if bytes >= end {
+            return Ok(());
+        }
+        let (needed, there) = (ByteSize(end), ByteSize(bytes));
+        let hint = "name several drives: the files are spread over them";
+        Err(self.refused().expected(format!("`{needed}`")).got(format!("`{there}`")).hint(hint))
+    }
+
+    /// Refuses a drive that holds anything where file systems and partition tables have their marks.
+    fn check_empty(&mut self) -> Result<()> {
+        let bytes = self.drive.namespace.bytes();
+        let mut first = vec![0; bytes.min(CONTENTS_BYTES as u64) as usize];
+        let mut last = vec![0; bytes.min(END_BYTES) as usize];
+        self.read(0, &mut first)?;
+        self.read(bytes - last.len() as u64, &mut last)?;
+        let holds = match DriveContents::from_bytes(&first, &self.drive.name) {
+            Ok(None) if first.iter().chain(&last).all(|&byte| byte == 0) => return Ok(()),
+            Ok(None) => "data that tiergraph has not written: a file system, partitions, or others",
+            Ok(Some(_)) => "a graph",
+            Err(_) => "a graph that is damaged",
+        };
+        Err(self
+            .refused()
+            .expected("an empty drive")
+            .got(holds)
+            .hint("`--force` writes it all the same, and what it holds is lost"))
+    }
+
+    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<()> {
+        let name = &self.drive.name;
+        self.queue.read_all(offset, to, self.timing).map_err(|error| error.object(name))
+    }
+
+    /// Writes zeros where the contents will be, and at the drive's end as far as it is behind `end`.
+    fn clear(&mut self, end: u64) -> Result<()> {
+        let bytes = self.drive.namespace.bytes();
+        self.write_bytes(0, &vec![0; CONTENTS_BYTES])?;
+        let last = end.max(bytes.saturating_sub(END_BYTES));
+        self.write_bytes(last, &vec![0; (bytes - last) as usize])?;
+        self.flush()
+    }
+
+    /// Writes whole blocks from `offset` on.
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut offset = offset;
+        for piece in bytes.chunks(span_bytes(&self.drive.namespace)) {
+            self.write(offset, piece.len(), |span| {
+                span.write_bytes(0, piece);
+                Ok(())
+            })?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes `len` bytes from `offset` on, which `fill` puts into memory, and zeros behind them up to the
+    /// page's end.
+    fn write(
+        &mut self,
+        offset: u64,
+        len: usize,
+        fill: impl FnOnce(&SharedMemory) -> Result<()>,
+    ) -> Result<()> {
+        while self.queue.pair.next_slot().is_none() {
+            self.take_one()?;
+        }
+        let Some(slot) = self.queue.pair.next_slot() else { return Ok(()) };
+        let whole = len.next_multiple_of(PAGE_BYTES);
+        let whole = whole.min((self.drive.namespace.bytes() - offset) as usize);
+        let span = self.queue.span(slot);
+        fill(&span)?;
+        span.fill_zeros(len, whole - len);
+        self.queue.write(offset, whole)?;
+        self.queue.pair.ring();
+        Ok(())
+    }
+
+    /// Waits until everything that was written is durable.
+    fn flush(&mut self) -> Result<()> {
+        self.take_all()?;
+        self.queue.flush();
+        self.queue.pair.ring();
+        self.take_all()
+    }
+
+    fn take_all(&mut self) -> Result<()> {
+        while self.queue.pair.in_flight() > 0 {
+            self.take_one()?;
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self) -> Result<()> {
+        let name = &self.drive.name;
+        let ended = self.queue.pair.wait(self.timing.command).map_err(|e| e.object(name))?;
+        match ended.status.is_success() {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Io, "write the NVMe drive")
+                .object(name)
+                .source(ended.status)),
+        }
+    }
+}

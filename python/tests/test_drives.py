@@ -1,0 +1,51 @@
+"""Raw NVMe drives, as far as any machine shows; `make nvme-test` has two drives and root."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import tiergraph as tg
+
+NOBODY = "ffff:ff:1f.7"
+"""An address at which no machine has a drive."""
+
+
+def test_the_drives_of_this_machine_are_listed_alike_by_both_interfaces():
+    listed = subprocess.run(
+        [sys.executable, "-m", "tiergraph", "drive", "list", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(listed.stdout) == [drive._asdict() for drive in tg.nvme_drives()]
+
+
+@pytest.mark.parametrize("address", ["0000:01", "x", "0000:01:00.8"])
+def test_what_is_no_address_is_refused(address, tmp_path):
+    with pytest.raises(tg.InputError, match="as in `0000"):
+        tg.write_drives(tmp_path, [address])
+
+
+def test_an_address_of_no_drive_is_refused(tmp_path):
+    graph = tmp_path / "a.tg"
+    tg.build((range(9), range(1, 10)), graph)
+    for call in (
+        lambda: tg.write_drives(graph, [NOBODY]),
+        lambda: tg.release_drive(NOBODY),
+        lambda: tg.open(graph, io=f"nvme:{NOBODY}"),
+    ):
+        with pytest.raises(tg.InputError, match=f"`{NOBODY}`.*got no device"):
+            call()
+
+
+def test_a_command_names_its_own_commands(tmp_path):
+    refused = subprocess.run(
+        [sys.executable, "-m", "tiergraph", "drive", "write", str(tmp_path), NOBODY],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "hint: `tiergraph drive list` names them" in refused.stderr

@@ -1,0 +1,71 @@
+"""`tiergraph drive`: raw NVMe drives that hold a graph, read past the kernel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import drives
+from .options import GraphPath, Json
+from .output import print_fields, print_json, print_table, readable
+from .progress import Bars
+
+app = typer.Typer(help="Raw NVMe drives that hold a graph.", no_args_is_help=True)
+
+Addresses = Annotated[
+    list[str],
+    typer.Argument(metavar="ADDRESS...", help="Of the PCI bus: 0000:01:00.0; see drive list."),
+]
+
+
+@app.callback()
+def drive() -> None:
+    """Raw NVMe drives that hold a graph."""
+
+
+@app.command("list")
+def list_drives(as_json: Json = False) -> None:
+    """The NVMe drives of this machine, which driver has each, and why one cannot be taken."""
+    found = drives.nvme_drives()
+    if as_json:
+        print_json([drive._asdict() for drive in found])
+        return
+    rows = [
+        (
+            drive.address,
+            drive.model or "",
+            readable("bytes", drive.bytes) if drive.bytes is not None else "",
+            drive.driver,
+            ", ".join(drive.devices + drive.partitions),
+            "in use" if drive.why_not else "",
+        )
+        for drive in found
+    ]
+    print_table(("address", "model", "size", "driver", "devices", ""), rows)
+
+
+@app.command("write")
+def write(
+    graph: GraphPath,
+    addresses: Addresses,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write drives that hold something, which is lost.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a graph's blocks to raw drives. EVERYTHING THAT IS ON THEM IS LOST.
+
+    The directory stays: commands are given it, with --io nvme:ADDRESS (several by commas).
+    """
+    with Bars() as bars:
+        written = drives.write_drives(graph, addresses, force=force, progress=bars)
+    fields = {"graph": str(graph), "bytes": written, "io": f"nvme:{','.join(addresses)}"}
+    (print_json if as_json else print_fields)(fields)
+
+
+@app.command("release")
+def release(addresses: Addresses) -> None:
+    """Give drives back to the kernel that a killed process has left with vfio-pci."""
+    for address in addresses:
+        drives.release_drive(address)
