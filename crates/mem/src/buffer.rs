@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -40,6 +41,8 @@ pub struct AlignedBuf {
     /// What the bytes are part of and is freed with the last of them; none for the allocator's.
     owner: Option<Arc<dyn Send + Sync>>,
     is_locked: bool,
+    /// What has to end before the bytes are freed.
+    attached: Option<Box<dyn Any + Send + Sync>>,
 }
 
 // SAFETY: the buffer owns its bytes alone; they are reached only through `&self` and `&mut self`.
@@ -101,12 +104,36 @@ impl AlignedBuf {
     pub unsafe fn from_owner(start: NonNull<u8>, len: usize, owner: Arc<dyn Send + Sync>) -> Self {
         debug_assert!(start.addr().get().is_multiple_of(PAGE_BYTES));
         debug_assert!(len.is_multiple_of(PAGE_BYTES));
-        Self { start, len, owner: Some(owner), is_locked: true }
+        Self { start, len, owner: Some(owner), is_locked: true, attached: None }
     }
 
     /// Whether the buffer is page-locked (pinned) host memory, which a GPU copies from by itself.
     pub fn is_locked(&self) -> bool {
         self.is_locked
+    }
+
+    /// Attaches something to the buffer that ends before its bytes are freed, such as a device's mapping of
+    /// them, in place of what was attached before.
+    pub fn attach(&mut self, thing: impl Any + Send + Sync) {
+        self.attached = None;
+        self.attached = Some(Box::new(thing));
+    }
+
+    /// What is attached to the buffer, if that is a `T`.
+    pub fn attached<T: Any>(&self) -> Option<&T> {
+        self.attached.as_ref()?.downcast_ref()
+    }
+
+    /// Takes what is attached to the buffer, if that is a `T`.
+    pub fn take_attached<T: Any>(&mut self) -> Option<T> {
+        let thing = self.attached.take()?;
+        // No `T` is attached again: a mistake of the caller does not free what must end first.
+        thing.downcast().map(|thing| *thing).map_err(|other| self.attached = Some(other)).ok()
+    }
+
+    /// Ends what is attached to the buffer.
+    pub fn detach(&mut self) {
+        self.attached = None;
     }
 }
 
@@ -132,7 +159,13 @@ impl Mapping {
         assert!(offset + len <= self.len, "a buffer lies inside its mapping");
         // SAFETY: asserted just now.
         let start = unsafe { self.start.add(offset) };
-        AlignedBuf { start, len, owner: Some(Arc::clone(self) as _), is_locked: false }
+        AlignedBuf {
+            start,
+            len,
+            owner: Some(Arc::clone(self) as _),
+            is_locked: false,
+            attached: None,
+        }
     }
 }
 
@@ -147,7 +180,7 @@ fn allocate(len: usize) -> Result<AlignedBuf> {
     let layout = Layout::from_size_align(len, PAGE_BYTES).map_err(|_| too_large(len))?;
     // SAFETY: the layout's size is not zero.
     let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| too_large(len))?;
-    Ok(AlignedBuf { start, len, owner: None, is_locked: false })
+    Ok(AlignedBuf { start, len, owner: None, is_locked: false, attached: None })
 }
 
 /// Maps `len` zero bytes from a huge-page boundary on: maps one huge page too many and gives the
@@ -182,6 +215,7 @@ fn unmap(start: *mut u8, len: usize) {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
+        self.detach();
         if self.owner.is_none() && self.len > 0 {
             // SAFETY: `allocate` got these bytes with this layout, whose checks it passed.
             unsafe {
@@ -197,7 +231,7 @@ impl Default for AlignedBuf {
     fn default() -> Self {
         let nowhere = ptr::without_provenance_mut(PAGE_BYTES);
         let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
-        Self { start, len: 0, owner: None, is_locked: false }
+        Self { start, len: 0, owner: None, is_locked: false, attached: None }
     }
 }
 
@@ -232,6 +266,8 @@ fn too_large(len: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -280,6 +316,28 @@ mod tests {
              memory: Cannot allocate memory (os error 12)\n\nhint: run with a smaller `--memory`"
         );
         assert!(AlignedBuf::zeroed(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn what_is_attached_ends_before_the_bytes_do() {
+        struct Ending(Arc<AtomicUsize>);
+        impl Drop for Ending {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let ended = Arc::new(AtomicUsize::new(0));
+        let count = || ended.load(Ordering::Relaxed);
+        let mut buffer = AlignedBuf::zeroed(4096).unwrap();
+        buffer.attach(Ending(Arc::clone(&ended)));
+        assert!(buffer.attached::<Ending>().is_some() && buffer.attached::<u32>().is_none());
+        buffer.attach(Ending(Arc::clone(&ended)));
+        assert_eq!(count(), 1, "one at a time");
+        buffer.detach();
+        assert!(buffer.attached::<Ending>().is_none() && count() == 2);
+        buffer.attach(Ending(Arc::clone(&ended)));
+        drop(buffer);
+        assert_eq!(count(), 3);
     }
 
     #[test]

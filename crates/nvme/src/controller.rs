@@ -1,10 +1,11 @@
 //! A controller, from reset to I/O queues (Base 3.5.1), polled throughout.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_mem::PAGE_BYTES;
+use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use crate::command::{COMMAND_BYTES, Command, Identify, io};
 use crate::completion::COMPLETION_BYTES;
@@ -75,6 +76,35 @@ impl Drop for Mapped {
     fn drop(&mut self) {
         self.dma.unmap(self.bus);
     }
+}
+
+/// A buffer's mappings, which are attached to it, and end with it.
+struct OfBuffer(Vec<Mapped>);
+
+/// The bus address of a buffer's first byte on `dma`, where it is mapped at its first use and stays so until
+/// it is freed or [detached](AlignedBuf::detach).
+///
+/// # Errors
+/// As [`Dma::map`].
+///
+/// # Safety
+/// While a command is in flight that names these addresses, nobody refers to the buffer's bytes, frees it or
+/// detaches what is attached to it.
+pub unsafe fn map_buffer(buffer: &mut AlignedBuf, dma: &Arc<dyn Dma>) -> Result<u64> {
+    let of_buffer = buffer.attached::<OfBuffer>().map_or(&[][..], |mapped| &mapped.0);
+    if let Some(mapped) = of_buffer.iter().find(|mapped| Arc::ptr_eq(&mapped.dma, dma)) {
+        return Ok(mapped.bus);
+    }
+    let (len, start) = (buffer.len(), NonNull::from(&mut **buffer).cast());
+    // SAFETY: the mapping is attached to the buffer, and ends before its bytes are freed. What accesses them
+    // meanwhile are commands, of which the caller knows.
+    let memory = unsafe { SharedMemory::from_owner(start, len, Arc::new(())) };
+    let mapped = Mapped::new(dma, memory)?;
+    let bus = mapped.bus;
+    let mut all = buffer.take_attached::<OfBuffer>().map_or(Vec::new(), |mapped| mapped.0);
+    all.push(mapped);
+    buffer.attach(OfBuffer(all));
+    Ok(bus)
 }
 
 /// A controller that is started, and the one namespace of it that is read. Dropping it stops the

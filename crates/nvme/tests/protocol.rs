@@ -1,6 +1,6 @@
 //! The driver against the software controller: contents, order, wrap, full queues, resets.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unsafe_code)]
 
 mod common;
 
@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use common::{Buffers, TIMING, read_all, start};
 use proptest::prelude::*;
+use tiergraph_mem::AlignedBuf;
 use tiergraph_nvme::command::{Command, io};
-use tiergraph_nvme::controller::Mapped;
+use tiergraph_nvme::controller::{Mapped, map_buffer};
 use tiergraph_nvme::queue::{Doorbells, QueuePair};
 use tiergraph_nvme::registers::{
     ACQ, AQA, ASQ, CAP, CC, CC_ENABLE, CSTS, CSTS_FATAL, CSTS_READY, Capabilities,
@@ -486,4 +487,25 @@ fn queues_end_where_the_controllers_do() {
     assert_eq!((a.id(), b.id()), (1, 2));
     let error = controller.queue_pair(4).unwrap_err();
     assert!(error.to_string().contains("expected at most `2`, got one more"), "{error}");
+}
+
+#[test]
+fn a_buffer_is_mapped_once_for_each_drive_and_until_it_ends() {
+    let drives = [0, 1].map(|_| start(DRIVE_BYTES, SoftwareOptions::default()).0);
+    let buses = drives.each_ref().map(|drive| drive.dma());
+    let mut buffer = AlignedBuf::zeroed(8192).unwrap();
+    for _ in 0..2 {
+        for dma in &buses {
+            // SAFETY: no command names the address.
+            let bus = unsafe { map_buffer(&mut buffer, dma) }.unwrap();
+            assert_eq!(bus, buffer.as_ptr().addr() as u64);
+        }
+    }
+    // As for all memory, a second mapping of the same bytes is refused while there is one.
+    let start = std::ptr::NonNull::from(&mut *buffer).cast();
+    // SAFETY: the bytes live to the test's end, and nothing accesses them.
+    let same = unsafe { SharedMemory::from_owner(start, 8192, std::sync::Arc::new(())) };
+    assert!(buses.iter().all(|dma| dma.map(&same).is_err()));
+    buffer.detach();
+    assert!(buses.iter().all(|dma| dma.map(&same).is_ok()));
 }

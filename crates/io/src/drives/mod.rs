@@ -202,6 +202,11 @@ impl NvmeDrives {
         })
     }
 
+    /// The bus by which a drive reaches memory.
+    pub(crate) fn dma(&self, drive: usize) -> &Arc<dyn Dma> {
+        &self.drives[drive].dma
+    }
+
     /// Queue pairs for an engine: idle ones, or new ones.
     ///
     /// # Errors

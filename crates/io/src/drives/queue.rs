@@ -50,12 +50,12 @@ impl Queue {
         Ok(Self { pair, staging, span_bytes, lists, namespace, _lists: pages })
     }
 
-    /// Asks for `len` bytes of the drive from `offset` on, rounded up to blocks; the slot that they come
-    /// to, or `None` without room.
-    pub(crate) fn read(&mut self, offset: u64, len: usize) -> Result<Option<u16>> {
+    /// Asks for `len` bytes of the drive from `offset` on, rounded up to blocks, to be read to the bus address
+    /// `to` or, without one, to the span of the command's slot, which this gives; `None` without room.
+    pub(crate) fn read(&mut self, offset: u64, len: usize, to: Option<u64>) -> Result<Option<u16>> {
         let Some(slot) = self.pair.next_slot() else { return Ok(None) };
         let len = len.next_multiple_of(self.namespace.block_bytes as usize) as u64;
-        let bus = self.bus(slot);
+        let bus = to.unwrap_or_else(|| self.bus(slot));
         let list = &self.lists[usize::from(slot)];
         let command = self.namespace.read(bus..bus + len, offset, Some(list))?;
         Ok(self.pair.push(command))
@@ -97,7 +97,7 @@ impl Queue {
             {
                 let at = offset;
                 offset += piece.len() as u64;
-                if let Some(slot) = self.read(at, piece.len())? {
+                if let Some(slot) = self.read(at, piece.len(), None)? {
                     pieces[usize::from(slot)] = Some(piece);
                 }
             }

@@ -1,20 +1,27 @@
 //! Queue pairs of NVMe controllers: user-space I/O, polled, without a system call.
 //!
-//! A read is cut into commands of at most 128 KiB, each of which reads to a span of staging memory that the
-//! controller reaches, and is copied from there to the read's destination. So a controller never writes to
-//! a destination, and reads of a drive that fails can be given back at once.
+//! A read is cut into commands of at most 128 KiB. Those of a block read into its destination, which the
+//! drives reach from its first read on. Those of less read to a span of staging memory each, and are copied
+//! from there: for a few pages, a mapping costs more than a copy.
+//!
+//! A drive that fails may write to destinations at any later time, so that they are given up, never freed.
+#![allow(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_nvme::Status;
+use tiergraph_nvme::controller::map_buffer;
+use tiergraph_nvme::{Dma, Status};
 
 use crate::drives::{NvmeDrives, Piece, Queues};
 use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, Memory, Read, ReadEngine, Wait};
+
+/// Reads of so many bytes and more go to their destination, not through staging memory.
+const DIRECT_BYTES: usize = 128 << 10;
 
 /// Reads by a queue pair of each of the drives that hold the files.
 pub struct Nvme {
@@ -44,6 +51,26 @@ struct Reading {
     /// Parts that have not ended.
     left: usize,
     failed: Option<Error>,
+}
+
+impl Reading {
+    fn is_direct(&self) -> bool {
+        self.available >= DIRECT_BYTES
+    }
+
+    /// The bus address of the read's first byte, if the drive writes there.
+    fn direct(&mut self, dma: &Arc<dyn Dma>) -> Result<Option<u64>> {
+        let (at, is_direct) = (self.at as u64, self.is_direct());
+        match &mut self.to {
+            Destination::Host(buffer) if is_direct => {
+                // SAFETY: the buffer belongs to this engine until all commands of the read have ended. If they
+                // do not, it is never freed (`drop`).
+                let bus = unsafe { map_buffer(buffer, dma) }?;
+                Ok(Some(bus + at))
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 /// A piece of a read.
@@ -107,8 +134,10 @@ impl Nvme {
         while full < self.waiting.len()
             && let Some(part) = self.waiting.pop_front()
         {
-            let Piece { drive, offset, len, .. } = part.piece;
-            match queues.0[drive].read(offset, len)? {
+            let Some(reading) = self.reads.get_mut(part.read) else { continue };
+            let Piece { drive, offset, begin, len } = part.piece;
+            let to = reading.direct(self.drives.dma(drive))?.map(|bus| bus + begin as u64);
+            match queues.0[drive].read(offset, len, to)? {
                 Some(slot) => {
                     self.parts[drive][usize::from(slot)] = Some(part);
                     full = 0;
@@ -132,13 +161,13 @@ impl Nvme {
                 self.progress = Instant::now();
                 let Some(part) = parts[usize::from(ended.slot)].take() else { continue };
                 let Some(reading) = self.reads.get_mut(part.read) else { continue };
-                if ended.status.is_success() {
+                if !ended.status.is_success() {
+                    let error = failure(&self.drives, reading.place, part.piece, ended.status);
+                    reading.failed.get_or_insert(error);
+                } else if !reading.is_direct() {
                     let Piece { begin, len, .. } = part.piece;
                     let begin = reading.at + begin;
                     queue.copy(ended.slot, &mut reading.to.bytes_mut()[begin..begin + len]);
-                } else {
-                    let error = failure(&self.drives, reading.place, part.piece, ended.status);
-                    reading.failed.get_or_insert(error);
                 }
                 reading.left -= 1;
                 if reading.left == 0
@@ -225,9 +254,11 @@ impl ReadEngine for Nvme {
 }
 
 impl Drop for Nvme {
-    /// Waits for the commands in flight, which read to memory that the next engine uses.
+    /// Waits for the commands in flight, which read to memory that the next engine uses. What they do not
+    /// end in their time is given up.
     fn drop(&mut self) {
         let waited = self.poll(&mut Vec::new(), Wait::All);
+        self.reads.drain().for_each(|reading| std::mem::forget(reading.to));
         if let Some(queues) = self.queues.take() {
             self.drives.give_back(queues, waited.is_ok());
         }

@@ -378,13 +378,17 @@ impl Worker {
         }
     }
 
-    fn keep_or_put(&mut self, pass: &Pass<'_>, number: usize, buffer: AlignedBuf) {
+    fn keep_or_put(&mut self, pass: &Pass<'_>, number: usize, mut buffer: AlignedBuf) {
         let len = buffer.len();
         let request = pass.plan.requests.get(number).filter(|request| request.len == len);
         let key = request.and_then(|request| request.key);
         let cache = pass.around.residency.filter(|cache| cache.left() >= len as u64);
         let offered = match (key, cache) {
-            (Some(key), Some(cache)) if self.buffers.can_replace() => cache.offer(key, buffer),
+            (Some(key), Some(cache)) if self.buffers.can_replace() => {
+                // A drive that has read into it does not again.
+                buffer.detach();
+                cache.offer(key, buffer)
+            }
             _ => Err(buffer),
         };
         match offered {
