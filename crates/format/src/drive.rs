@@ -2,8 +2,7 @@
 //!
 //! The drive's first bytes are [`MAGIC`], the length of what follows as 32 bits in little-endian order, and
 //! the [`DriveContents`] as sealed JSON. All of that lies in the first [`CONTENTS_BYTES`]. Behind them are
-//! the files, each from a multiple of 4 KiB on. On several drives a file's units lie on them in turn, as on
-//! stripes.
+//! the files, each from a multiple of 4 KiB on. On several drives units of them lie in turn, as on stripes.
 
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -29,6 +28,8 @@ pub struct DriveContents {
     pub drive: usize,
     /// How many drives were written together.
     pub drives: usize,
+    /// Bytes of a unit: unit i of all files together lies on drive i mod n.
+    pub unit_bytes: u64,
     /// The files, in the order of their places.
     pub files: Vec<DriveFile>,
 }
@@ -40,16 +41,20 @@ pub struct DriveFile {
     pub file: String,
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// Bytes of a unit: unit i lies on drive i mod n.
-    pub unit_bytes: u64,
-    /// The byte of each drive from which on its units lie, one behind the other.
+    /// The byte of all files together at which it begins.
     pub start: u64,
 }
 
 impl DriveContents {
     /// The contents of drive number `drive` of `drives` that are written together.
-    pub fn new(written_id: String, drive: usize, drives: usize, files: Vec<DriveFile>) -> Self {
-        Self { format_version: FORMAT_VERSION, written_id, drive, drives, files }
+    pub fn new(
+        written_id: String,
+        drive: usize,
+        drives: usize,
+        unit_bytes: u64,
+        files: Vec<DriveFile>,
+    ) -> Self {
+        Self { format_version: FORMAT_VERSION, written_id, drive, drives, unit_bytes, files }
     }
 
     /// The drive's first bytes: whole pages of 4 KiB.
@@ -105,14 +110,10 @@ mod tests {
     use super::*;
 
     fn contents() -> DriveContents {
-        let file = |name: &str, start| DriveFile {
-            file: format!("00c0ffee/{name}"),
-            bytes: 5000,
-            unit_bytes: 4096,
-            start,
-        };
-        let files = vec![file("tiles.blocks", 4 << 20), file("out.rows", 5 << 20)];
-        DriveContents::new("1234".into(), 1, 2, files)
+        let file =
+            |name: &str, start| DriveFile { file: format!("00c0ffee/{name}"), bytes: 5000, start };
+        let files = vec![file("tiles.blocks", 0), file("out.rows", 8192)];
+        DriveContents::new("1234".into(), 1, 2, 4096, files)
     }
 
     #[test]

@@ -20,6 +20,11 @@ impl Layout {
         (unit % self.stripes, unit / self.stripes * self.unit_bytes + within)
     }
 
+    /// How many bytes from `offset` on lie side by side.
+    pub(crate) fn left(&self, offset: u64) -> u64 {
+        if self.stripes == 1 { u64::MAX } else { self.unit_bytes - offset % self.unit_bytes }
+    }
+
     /// Whether `offset..offset + len` lies in one unit, and so on one stripe in one piece.
     pub(crate) fn holds_in_one_piece(&self, offset: u64, len: u64) -> bool {
         let units = |offset: u64| offset / self.unit_bytes;

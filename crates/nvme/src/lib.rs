@@ -65,4 +65,5 @@ pub use queue::{Ended, QueuePair};
 pub use shared::SharedMemory;
 pub use software::{
     Faults, FileStorage, MemoryStorage, SoftwareController, SoftwareOptions, Storage,
+    StripedStorage,
 };

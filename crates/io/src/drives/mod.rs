@@ -11,16 +11,22 @@ use tiergraph_format::drive::DriveContents;
 use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::{
     Controller, Dma, FileStorage, ModelledDrive, Namespace, PciDrive, SharedMemory,
-    SoftwareController, SoftwareOptions, Timing,
+    SoftwareController, SoftwareOptions, StripedStorage, Timing,
 };
 
+use crate::file_set::Stripe;
+use crate::stripe::Layout;
 use crate::{FileSet, Read};
 
 pub(crate) use placed::Piece;
 pub(crate) use queue::{Queue, Queues};
 pub use write::write_drives;
 
-use placed::{Part, PlacedFile};
+use placed::{Part, PlacedFile, Placement};
+
+/// Bytes of a unit of files that lie on several drives: what one command moves, so that a block's read keeps
+/// all of them busy.
+const UNIT_BYTES: u64 = 128 << 10;
 
 /// A drive that nobody has started yet: the registers of its controller, and its bus.
 #[derive(Debug)]
@@ -55,8 +61,7 @@ impl RawDrive {
 pub struct NvmeDrives {
     files: Arc<FileSet>,
     drives: Vec<Drive>,
-    /// Where each file of the set lies.
-    placed: Vec<PlacedFile>,
+    placed: Placement,
     timing: Timing,
     /// Queue pairs that wait for an engine.
     idle: Mutex<Vec<Queues>>,
@@ -121,8 +126,8 @@ impl NvmeDrives {
         Ok(opened)
     }
 
-    /// `count` drives (at least one) that are software controllers over the opened files of `files`, a
-    /// stripe on each in turn.
+    /// `count` drives (at least one) that are software controllers over the opened files of `files`, units of
+    /// which lie on them in turn.
     ///
     /// # Errors
     /// The system gives no more threads or memory.
@@ -132,40 +137,42 @@ impl NvmeDrives {
         options: &SoftwareOptions,
         timing: Timing,
     ) -> Result<Arc<Self>> {
-        let stripes = files.stripes();
-        let count = count.clamp(1, stripes.len().max(1));
-        let mut parts: Vec<Option<Part>> = stripes.iter().map(|_| None).collect();
-        let mut drives = Vec::with_capacity(count);
-        for drive in 0..count {
-            let numbers = (drive..stripes.len()).step_by(count);
-            let opened = numbers.clone().map(|number| {
-                let stripe = &stripes[number];
-                let failed = |e| Error::io("open", stripe.path().display(), e);
-                Ok((stripe.file.try_clone().map_err(failed)?, stripe.path_bytes()))
-            });
-            let storage = FileStorage::new(opened.collect::<Result<Vec<_>>>()?);
-            for (number, start) in numbers.zip(storage.starts()) {
-                let extents = stripes[number].extents.clone();
-                parts[number] = Some(Part { drive, start, extents });
-            }
+        let opened = files.stripes().iter().map(|stripe| {
+            let failed = |e| Error::io("open", stripe.path().display(), e);
+            Ok((stripe.file.try_clone().map_err(failed)?, stripe.path_bytes()))
+        });
+        let row = Arc::new(FileStorage::new(opened.collect::<Result<Vec<_>>>()?));
+        let stripes = files.stripes().iter().zip(row.starts());
+        let part =
+            |(stripe, start): (&Stripe, u64)| Part { start, extents: stripe.extents.clone() };
+        let parts: Vec<Part> = stripes.map(part).collect();
+        let drives = (0..count.max(1)).map(|drive| {
             let serial = format!("{}-{drive}", options.serial);
             let model = options.drive.as_ref().map(ModelledDrive::another);
             let options =
                 SoftwareOptions { serial: serial.clone(), drive: model, ..options.clone() };
+            let storage = StripedStorage::new(Arc::clone(&row), drive, count.max(1), UNIT_BYTES);
             let software = SoftwareController::start(storage, options)?;
-            drives.push(Drive::start(RawDrive::software(serial, software), timing)?);
-        }
-        let placed = files.ids().map(|file| {
-            let parts = files.stripes_of(file).filter_map(|stripe| parts[stripe].take());
-            PlacedFile { layout: files.layout(file), parts: parts.collect() }
+            Drive::start(RawDrive::software(serial, software), timing)
         });
-        Ok(Self::new(files, drives, placed.collect(), timing))
+        let drives = drives.collect::<Result<Vec<_>>>()?;
+        let file = |file| PlacedFile {
+            layout: files.layout(file),
+            parts: parts[files.stripes_of(file)].to_vec(),
+        };
+        let placed = Placement {
+            files: files.ids().map(file).collect(),
+            units: Layout { stripes: drives.len() as u64, unit_bytes: UNIT_BYTES },
+            drives: (0..drives.len()).collect(),
+            base: 0,
+        };
+        Ok(Self::new(files, drives, placed, timing))
     }
 
     fn new(
         files: &Arc<FileSet>,
         drives: Vec<Drive>,
-        placed: Vec<PlacedFile>,
+        placed: Placement,
         timing: Timing,
     ) -> Arc<Self> {
         let (idle, failed) = (Mutex::default(), Mutex::default());
@@ -196,7 +203,7 @@ impl NvmeDrives {
         let pieces = self
             .files
             .position(read.file)
-            .and_then(|file| self.placed.get(file)?.pieces(read.offset, len, most));
+            .and_then(|file| self.placed.pieces(file, read.offset, len, most));
         pieces.ok_or_else(|| {
             Error::new(ErrorKind::Internal, "read from a drive").got("bytes that lie on none")
         })

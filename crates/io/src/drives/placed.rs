@@ -1,7 +1,7 @@
 //! Where on drives the bytes of a file lie.
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_format::drive::{DriveContents, DriveFile};
+use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};
 use tiergraph_mem::PAGE_BYTES;
 
 use super::Drive;
@@ -9,7 +9,19 @@ use crate::file_set::Extents;
 use crate::stripe::Layout;
 use crate::{FileId, FileSet};
 
-/// A file on drives: its stripes, and where each of them lies.
+/// Where the files of a set lie: in one row of bytes, whose units lie on drives in turn.
+#[derive(Debug)]
+pub(super) struct Placement {
+    pub(super) files: Vec<PlacedFile>,
+    /// The row's units, on the drives in the order of `drives`.
+    pub(super) units: Layout,
+    /// The numbers of the drives.
+    pub(super) drives: Vec<usize>,
+    /// The byte of each drive at which its units begin.
+    pub(super) base: u64,
+}
+
+/// A file in the row: its stripes, and where each of them lies.
 #[derive(Debug)]
 pub(super) struct PlacedFile {
     pub(super) layout: Layout,
@@ -17,11 +29,10 @@ pub(super) struct PlacedFile {
     pub(super) parts: Vec<Part>,
 }
 
-/// A stripe on a drive.
-#[derive(Debug)]
+/// A stripe in the row.
+#[derive(Debug, Clone)]
 pub(super) struct Part {
-    pub(super) drive: usize,
-    /// The byte of the drive from which on the stripe, or what its extents are parts of, lies.
+    /// The byte of the row at which the stripe, or what its extents are parts of, begins.
     pub(super) start: u64,
     pub(super) extents: Extents,
 }
@@ -37,28 +48,27 @@ pub(crate) struct Piece {
     pub(crate) len: usize,
 }
 
-impl PlacedFile {
-    /// The pieces that hold `len` bytes of the file from `offset` on, each of at most as many bytes as `most`
-    /// says of its drive; `None` if the drives do not hold them.
+impl Placement {
+    /// The pieces that hold `len` bytes of file `file` from `offset` on, each of at most as many bytes as
+    /// `most` says of its drive; `None` if the drives do not hold them.
     pub(super) fn pieces(
         &self,
+        file: usize,
         offset: u64,
         len: usize,
         most: impl Fn(usize) -> usize,
     ) -> Option<Vec<Piece>> {
+        let file = self.files.get(file)?;
         let (mut pieces, mut begin) = (Vec::with_capacity(1), 0);
         while begin < len {
-            let at = offset + begin as u64;
-            let (stripe, within) = self.layout.locate(at);
-            let part = self.parts.get(stripe as usize)?;
-            let unit_left = match self.layout.stripes {
-                1 => u64::MAX,
-                _ => self.layout.unit_bytes - at % self.layout.unit_bytes,
-            };
-            let bytes = unit_left.min((len - begin).min(most(part.drive)) as u64) as usize;
-            let whole = bytes.next_multiple_of(PAGE_BYTES) as u64;
-            let offset = part.start + part.extents.locate(within, whole)?;
-            pieces.push(Piece { drive: part.drive, offset, begin, len: bytes });
+            let (stripe, within) = file.layout.locate(offset + begin as u64);
+            let part = file.parts.get(stripe as usize)?;
+            let at = part.start + part.extents.locate(within, PAGE_BYTES as u64)?;
+            let (place, on_drive) = self.units.locate(at);
+            let drive = *self.drives.get(place as usize)?;
+            let left = self.units.left(at).min(file.layout.left(offset + begin as u64));
+            let bytes = left.min((len - begin).min(most(drive)) as u64) as usize;
+            pieces.push(Piece { drive, offset: self.base + on_drive, begin, len: bytes });
             begin += bytes;
         }
         Some(pieces)
@@ -70,10 +80,16 @@ pub(super) fn on_written(
     files: &FileSet,
     drives: &[Drive],
     held: &[Option<DriveContents>],
-) -> Result<Vec<PlacedFile>> {
+) -> Result<Placement> {
     let by_place = in_order(drives, held)?;
-    let file = |id| placed_file(files, id, drives, held, &by_place);
-    files.ids().map(file).collect()
+    let unit_bytes = held.iter().flatten().next().map_or(0, |contents| contents.unit_bytes);
+    let file = |id| placed_file(files, id, drives, held);
+    Ok(Placement {
+        files: files.ids().map(file).collect::<Result<_>>()?,
+        units: Layout { stripes: drives.len() as u64, unit_bytes },
+        drives: by_place,
+        base: CONTENTS_BYTES as u64,
+    })
 }
 
 /// The numbers of the drives in the order in which they were written.
@@ -111,12 +127,11 @@ fn placed_file(
     id: FileId,
     drives: &[Drive],
     held: &[Option<DriveContents>],
-    by_place: &[usize],
 ) -> Result<PlacedFile> {
     let identity = files.identity(id);
     let listed = held.iter().flatten().next().map_or(&[][..], |contents| &contents.files);
     let file = listed.iter().find(|file| file.file == identity && file.bytes == files.len(id));
-    let Some(&DriveFile { unit_bytes, start, .. }) = file else {
+    let Some(&DriveFile { start, .. }) = file else {
         let of_build = |file: &DriveFile| file.file.split('/').next().unwrap_or("").to_owned();
         let mut builds: Vec<String> = listed.iter().map(of_build).collect();
         builds.dedup();
@@ -126,9 +141,8 @@ fn placed_file(
             .got(format!("a drive with files of build {}", builds.join(", ")))
             .hint("write this graph to it: `tiergraph drive write`"));
     };
-    let layout = Layout { stripes: by_place.len() as u64, unit_bytes };
-    let part = |&drive: &usize| Part { drive, start, extents: Extents::default() };
-    Ok(PlacedFile { layout, parts: by_place.iter().map(part).collect() })
+    let layout = Layout { stripes: 1, unit_bytes: u64::MAX };
+    Ok(PlacedFile { layout, parts: vec![Part { start, extents: Extents::default() }] })
 }
 
 #[cfg(test)]
@@ -136,20 +150,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_are_cut_at_units_and_at_what_a_command_moves() {
-        let part = |drive| Part { drive, start: 1 << 20, extents: Extents::default() };
-        let layout = Layout { stripes: 2, unit_bytes: 16384 };
-        let file = PlacedFile { layout, parts: vec![part(0), part(1)] };
+    fn reads_are_cut_at_units_at_stripes_and_at_what_a_command_moves() {
+        let part = |start| Part { start, extents: Extents::default() };
+        let of = |stripes| Layout { stripes, unit_bytes: 16384 };
+        let placement = Placement {
+            files: vec![
+                PlacedFile { layout: of(1), parts: vec![part(4096)] },
+                PlacedFile { layout: of(2), parts: vec![part(65536), part(131_072)] },
+            ],
+            units: of(2),
+            drives: vec![1, 0],
+            base: 1 << 20,
+        };
         let most = |drive| if drive == 0 { 8192 } else { 65536 };
-        let pieces = file.pieces(12288, 20000, most).unwrap();
-        let expected = [(0, 12288, 0, 4096), (1, 0, 4096, 15904)];
-        let expected: Vec<Piece> = expected
-            .into_iter()
-            .map(|(drive, at, begin, len)| Piece { drive, offset: (1 << 20) + at, begin, len })
-            .collect();
-        assert_eq!(pieces, expected);
-        let pieces = file.pieces(32768, 16384, most).unwrap();
-        assert_eq!(pieces.iter().map(|piece| piece.len).collect::<Vec<_>>(), [8192, 8192]);
-        assert_eq!(pieces[1].offset, (1 << 20) + 16384 + 8192);
+        let pieces = |file, offset, len| {
+            let pieces = placement.pieces(file, offset, len, most).unwrap();
+            pieces
+                .iter()
+                .map(|p| (p.drive, p.offset - (1 << 20), p.begin, p.len))
+                .collect::<Vec<_>>()
+        };
+        // From byte 16,384 of the row: the second unit, on the second drive, which is number 0.
+        assert_eq!(pieces(0, 12288, 12000), [(0, 0, 0, 8192), (0, 8192, 8192, 3808)]);
+        assert_eq!(pieces(0, 0, 12289), [(1, 4096, 0, 12288), (0, 0, 12288, 1)]);
+        // The second stripe's first unit begins at byte 131,072: the row's ninth unit.
+        assert_eq!(pieces(1, 16384, 4096), [(1, 65536, 0, 4096)]);
+        assert_eq!(placement.pieces(2, 0, 1, most), None);
     }
 }

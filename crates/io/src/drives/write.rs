@@ -10,13 +10,10 @@ use tiergraph_nvme::{SharedMemory, Timing};
 
 use super::placed::on_written;
 use super::queue::{Queue, span_bytes};
-use super::{Drive, RawDrive};
+use super::{Drive, RawDrive, UNIT_BYTES};
 use crate::FileSet;
 use crate::stripe::Layout;
 
-/// Bytes of a unit of a file on several drives: what one command moves, so that a block's read keeps all of
-/// them busy.
-const UNIT_BYTES: u64 = 128 << 10;
 /// Bytes at the end of a drive where others keep what they have on it: the copy of a partition table.
 const END_BYTES: u64 = 1 << 20;
 
@@ -51,7 +48,8 @@ pub fn write_drives(
         }
     }
     let id = format!("{:016x}", RandomState::new().build_hasher().finish());
-    let contents = |drive| DriveContents::new(id.clone(), drive, drives.len(), listed.clone());
+    let contents =
+        |drive| DriveContents::new(id.clone(), drive, drives.len(), UNIT_BYTES, listed.clone());
     let held: Vec<_> = (0..drives.len()).map(|drive| Some(contents(drive))).collect();
     let placed = on_written(files, &drives, &held)?;
     // Nothing that was there is found there again, whatever happens from here on.
@@ -61,13 +59,13 @@ pub fn write_drives(
     let total = files.ids().map(|file| files.len(file)).sum();
     let most = |drive: usize| span_bytes(&drives[drive].namespace);
     let mut written = 0;
-    for (file, placed) in files.ids().zip(&placed) {
+    for (number, file) in files.ids().enumerate() {
         let len = files.len(file);
         for begin in (0..len).step_by(UNIT_BYTES as usize) {
             cancel.check("write the drive")?;
             let bytes = (len - begin).min(UNIT_BYTES) as usize;
             let internal = || Error::new(ErrorKind::Internal, "place a file on drives");
-            for piece in placed.pieces(begin, bytes, most).ok_or_else(internal)? {
+            for piece in placed.pieces(number, begin, bytes, most).ok_or_else(internal)? {
                 let from = begin + piece.begin as u64;
                 writers[piece.drive].write(piece.offset, piece.len, |span| {
                     files.read_to(file, from, span, piece.len)
@@ -90,17 +88,16 @@ pub fn write_drives(
 
 /// The files and their places, and the first byte of each drive behind them.
 fn list(files: &FileSet, drives: u64) -> (Vec<DriveFile>, u64) {
-    let layout = Layout { stripes: drives, unit_bytes: UNIT_BYTES };
-    let mut end = CONTENTS_BYTES as u64;
+    let mut end = 0;
     let listed = files.ids().map(|id| {
         let (start, bytes) = (end, files.len(id));
-        // The first drive has the most of it.
-        end += layout.stripe_len(0, bytes).max(layout.stripe_len(drives - 1, bytes));
-        end = end.next_multiple_of(PAGE_BYTES as u64);
-        DriveFile { file: files.identity(id).into(), bytes, unit_bytes: UNIT_BYTES, start }
+        end = (end + bytes).next_multiple_of(PAGE_BYTES as u64);
+        DriveFile { file: files.identity(id).into(), bytes, start }
     });
     let listed = listed.collect();
-    (listed, end)
+    let layout = Layout { stripes: drives, unit_bytes: UNIT_BYTES };
+    let most = (0..drives).map(|drive| layout.stripe_len(drive, end)).max().unwrap_or(0);
+    (listed, CONTENTS_BYTES as u64 + most)
 }
 
 /// A drive that is written, with many commands in flight.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 pub use self::faults::Faults;
-pub use self::storage::{FileStorage, MemoryStorage, Storage};
+pub use self::storage::{FileStorage, MemoryStorage, Storage, StripedStorage};
 
 use self::admin::Admin;
 use self::served::{Finished, Ring, Served};

@@ -85,6 +85,66 @@ impl Storage for MemoryStorage {
     }
 }
 
+/// The part of a storage that one of several drives holds, to be read: unit i lies on drive i mod n, and
+/// behind the end are zeros.
+#[derive(Debug)]
+pub struct StripedStorage<S> {
+    whole: S,
+    drive: u64,
+    drives: u64,
+    unit_bytes: u64,
+}
+
+impl<S: Storage> StripedStorage<S> {
+    /// What drive number `drive` of `drives` holds of `whole`, in units of `unit_bytes`.
+    pub fn new(whole: S, drive: usize, drives: usize, unit_bytes: u64) -> Self {
+        Self { whole, drive: drive as u64, drives: drives as u64, unit_bytes }
+    }
+
+    /// The pieces of the whole in the drive's `len` bytes from `offset` on, whose first is byte `at` of memory.
+    fn pieces(&self, offset: u64, at: usize, len: usize) -> impl Iterator<Item = StripedPiece> {
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            if done == len {
+                return None;
+            }
+            let on_drive = offset + done as u64;
+            let (unit, within) = (on_drive / self.unit_bytes, on_drive % self.unit_bytes);
+            let offset = (unit * self.drives + self.drive) * self.unit_bytes + within;
+            let count = ((len - done) as u64).min(self.unit_bytes - within);
+            let there = count.min(self.whole.bytes().saturating_sub(offset)) as usize;
+            let piece =
+                StripedPiece { offset, at: at + done, there, behind: count as usize - there };
+            done += count as usize;
+            Some(piece)
+        })
+    }
+}
+
+/// Bytes of a drive's unit: those of the whole, and how many are behind its end.
+struct StripedPiece {
+    offset: u64,
+    at: usize,
+    there: usize,
+    behind: usize,
+}
+
+impl<S: Storage> Storage for StripedStorage<S> {
+    fn bytes(&self) -> u64 {
+        self.whole.bytes().div_ceil(self.unit_bytes * self.drives) * self.unit_bytes
+    }
+
+    fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
+        self.pieces(offset, at, len).try_for_each(|piece| {
+            to.fill_zeros(piece.at + piece.there, piece.behind);
+            match piece.there {
+                0 => Ok(()),
+                there => self.whole.read(piece.offset, to, piece.at, there),
+            }
+        })
+    }
+}
+
 /// Files, one behind the other, each from a page on; what is behind a file's end in its last page is zeros.
 #[derive(Debug)]
 pub struct FileStorage {
@@ -144,5 +204,31 @@ impl Storage for FileStorage {
             (offset, at, number) = (offset + count as u64, at + count, number + 1);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_hold_every_unit_in_turn_and_zeros_behind_the_end() {
+        let content: Vec<u8> = (0..11_u8).flat_map(|page| [page + 1; 4096]).collect();
+        let whole = Arc::new(MemoryStorage::new(&content).unwrap());
+        // Units of two pages: 0 1 | 6 7, 2 3 | 8 9, 4 5 | 10.
+        let expected = [[1, 2, 7, 8], [3, 4, 9, 10], [5, 6, 11, 0]];
+        for (drive, pages) in expected.into_iter().enumerate() {
+            let striped = StripedStorage::new(Arc::clone(&whole), drive, 3, 8192);
+            assert_eq!(striped.bytes(), 4 * 4096);
+            let to = SharedMemory::from_buffer(AlignedBuf::zeroed(5 * 4096).unwrap());
+            to.write_bytes(0, &[99; 5 * 4096]);
+            striped.read(0, &to, 4096, 4 * 4096).unwrap();
+            striped.read(4096, &to, 0, 512).unwrap();
+            let mut bytes = vec![0; 5 * 4096];
+            to.read_bytes(0, &mut bytes);
+            assert_eq!([0, 1, 2, 3].map(|page| bytes[(page + 1) * 4096 + 9]), pages);
+            assert_eq!((bytes[511], bytes[512]), (pages[1], 99));
+            assert!(striped.write(0, &to, 0, 4096).is_err(), "it is only read");
+        }
     }
 }
