@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_nvme::{PciAddress, PciDrives, Timing};
+use tiergraph_nvme::{DriveKind, ModelledDrive, PciAddress, PciDrives, SoftwareOptions, Timing};
 
-use crate::engine::{Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings, Uring, uring};
+use crate::engine::{
+    Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings, Throttle, Uring, uring,
+};
 use crate::{EngineFactory, FileSet, NvmeDrives, RawDrive, ReadEngine};
 
 /// The engine that a user asks for.
@@ -27,6 +29,20 @@ pub enum EngineChoice {
     Null,
     /// Queue pairs of the NVMe drives at these addresses, to which the files were written.
     Nvme(Vec<PciAddress>),
+    /// Drives that are not there: figures are a model's.
+    Modelled(Modelled),
+}
+
+/// Drives of the catalogue that are imitated.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Modelled {
+    /// What the [catalogue](DriveKind) calls them.
+    pub kind: String,
+    /// How many there are.
+    pub drives: usize,
+    /// The engine of files that is held back to their speed; `None` for queue pairs of software controllers,
+    /// which hold the files.
+    pub held_back: Option<Box<EngineChoice>>,
 }
 
 const NAMES: [(&str, EngineChoice); 5] = [
@@ -37,6 +53,9 @@ const NAMES: [(&str, EngineChoice); 5] = [
     ("null", EngineChoice::Null),
 ];
 const NVME: &str = "nvme:";
+const MODELLED: &str = "modelled:";
+/// The most drives that are imitated at a time: each has a thread of its own.
+const MOST_MODELLED: usize = 64;
 
 impl FromStr for EngineChoice {
     type Err = Error;
@@ -45,13 +64,16 @@ impl FromStr for EngineChoice {
         if let Some(addresses) = text.strip_prefix(NVME) {
             return addresses.split(',').map(str::parse).collect::<Result<_>>().map(Self::Nvme);
         }
-        NAMES.iter().find(|(name, _)| *name == text).map(|(_, choice)| choice.clone()).ok_or_else(
-            || {
-                Error::new(ErrorKind::Input, "use the I/O engine").object(text).expected(
-                    "one of `auto`, `uring`, `posix`, `posix-pool`, `null`, `nvme:PCI-ADDRESS`",
-                )
-            },
-        )
+        if let Some(drives) = text.strip_prefix(MODELLED) {
+            return drives.parse().map(Self::Modelled);
+        }
+        let named = NAMES.iter().find(|(name, _)| *name == text);
+        named.map(|(_, choice)| choice.clone()).ok_or_else(|| {
+            Error::new(ErrorKind::Input, "use the I/O engine").object(text).expected(
+                "one of `auto`, `uring`, `posix`, `posix-pool`, `null`, `nvme:PCI-ADDRESS`, \
+                 `modelled:DRIVE*N`",
+            )
+        })
     }
 }
 
@@ -61,9 +83,69 @@ impl fmt::Display for EngineChoice {
             let names: Vec<String> = addresses.iter().map(PciAddress::to_string).collect();
             return write!(f, "{NVME}{}", names.join(","));
         }
+        if let Self::Modelled(drives) = self {
+            return write!(f, "{MODELLED}{drives}");
+        }
         let name = NAMES.iter().find(|(_, choice)| choice == self).map_or("auto", |(name, _)| name);
         f.write_str(name)
     }
+}
+
+impl FromStr for Modelled {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = || {
+            Error::new(ErrorKind::Input, "imitate the drives").object(text).expected(
+                "a drive, how many, and perhaps an engine that is held back: `p5510`, `p5510*4`, \
+                 `p5510*4:uring`",
+            )
+        };
+        let (drives, engine) = text.split_once(':').map_or((text, None), |(d, e)| (d, Some(e)));
+        let (kind, count) = drives.split_once('*').unwrap_or((drives, "1"));
+        let drives = count.parse().ok().filter(|count| (1..=MOST_MODELLED).contains(count));
+        let held_back = engine.map(|engine| match engine.parse()? {
+            EngineChoice::Nvme(_) | EngineChoice::Modelled(_) => Err(refused()),
+            of_files => Ok(Box::new(of_files)),
+        });
+        DriveKind::named(kind)?;
+        Ok(Self {
+            kind: kind.into(),
+            drives: drives.ok_or_else(refused)?,
+            held_back: held_back.transpose()?,
+        })
+    }
+}
+
+impl fmt::Display for Modelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}*{}", self.kind, self.drives)?;
+        self.held_back.as_ref().map_or(Ok(()), |engine| write!(f, ":{engine}"))
+    }
+}
+
+impl Modelled {
+    /// What reports say of engines over them.
+    fn why(&self) -> String {
+        let Self { kind, drives, held_back } = self;
+        match held_back {
+            None => format!("{drives} drives `{kind}` are modelled by software controllers"),
+            Some(engine) => format!("`{engine}` is held back to {drives} modelled drives `{kind}`"),
+        }
+    }
+
+    fn start(&self, files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
+        let drive = Some(DriveKind::named(&self.kind)?.modelled(1)?);
+        let options = SoftwareOptions { drive, ..SoftwareOptions::default() };
+        NvmeDrives::software(files, self.drives, &options, Timing::default())
+    }
+}
+
+/// What the engines of one factory share; made by the first of them.
+#[derive(Default)]
+struct Common {
+    drives: Option<Arc<NvmeDrives>>,
+    model: Option<ModelledDrive>,
 }
 
 impl EngineChoice {
@@ -71,23 +153,52 @@ impl EngineChoice {
     /// finish short reads and repeat failed ones ([`Retry`]). Drives are taken by the first engine, and
     /// given back with the last one and the factory.
     pub fn factory(self, depth: usize) -> EngineFactory {
-        let drives: Mutex<Option<Arc<NvmeDrives>>> = Mutex::default();
+        let common = Mutex::new(Common::default());
         Arc::new(move |files| {
-            let mut drives = drives.lock().unwrap_or_else(PoisonError::into_inner);
-            let (engine, why) = match &self {
-                Self::Nvme(addresses) => {
-                    let drives = match &mut *drives {
-                        Some(drives) => drives,
-                        drives => drives.insert(take_drives(addresses, files)?),
-                    };
-                    (Box::new(asked_nvme(drives, files, depth)?) as Box<dyn ReadEngine>, asked())
-                }
-                of_files => open_base(of_files, files, depth)?,
-            };
-            let report = EngineReport { engine: engine.name(), why, depth: engine.capacity() };
+            let mut common = common.lock().unwrap_or_else(PoisonError::into_inner);
+            let (engine, mut report) = self.open(&mut common, files, depth)?;
+            if let Self::Modelled(modelled) = &self {
+                (report.engine, report.why) = ("modelled", modelled.why());
+            }
             let whole = Retry::new(engine, Arc::clone(files), RetrySettings::default());
             Ok((Box::new(whole), report))
         })
+    }
+
+    /// Opens an engine, without anything around it.
+    fn open(
+        &self,
+        common: &mut Common,
+        files: &Arc<FileSet>,
+        depth: usize,
+    ) -> Result<(Box<dyn ReadEngine>, EngineReport)> {
+        let (engine, why): (Box<dyn ReadEngine>, String) = match self {
+            Self::Nvme(addresses) => {
+                let drives = made_once(&mut common.drives, || take_drives(addresses, files))?;
+                (Box::new(asked_nvme(drives, files, depth)?), asked())
+            }
+            Self::Modelled(modelled @ Modelled { held_back: None, .. }) => {
+                let drives = made_once(&mut common.drives, || modelled.start(files))?;
+                (Box::new(asked_nvme(drives, files, depth)?), asked())
+            }
+            Self::Modelled(Modelled { kind, drives, held_back: Some(engine) }) => {
+                let model = || DriveKind::named(kind)?.modelled(*drives);
+                let model = made_once(&mut common.model, model)?.clone();
+                let (engine, why) = open_base(engine, files, depth)?;
+                (Box::new(Throttle::new(engine, model)), why)
+            }
+            of_files => open_base(of_files, files, depth)?,
+        };
+        let report = EngineReport { engine: engine.name(), why, depth: engine.capacity() };
+        Ok((engine, report))
+    }
+}
+
+/// What is in `place`, where `make` puts it the first time.
+fn made_once<T>(place: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match place {
+        Some(made) => Ok(made),
+        empty => Ok(empty.insert(make()?)),
     }
 }
 
@@ -132,7 +243,7 @@ fn open_base(
         EngineChoice::Posix => Box::new(Posix::new(Arc::clone(files), depth)),
         EngineChoice::PosixPool => Box::new(ReaderThreads::posix(files, depth)?),
         EngineChoice::Null => Box::new(Null::new(Arc::clone(files), depth)),
-        EngineChoice::Nvme(_) => {
+        EngineChoice::Nvme(_) | EngineChoice::Modelled(_) => {
             return Err(Error::new(ErrorKind::Internal, "open an engine of files").object(choice));
         }
     };

@@ -40,7 +40,7 @@ mod slots;
 mod stripe;
 
 pub use ceiling::{Ceiling, Pattern, Workload, measure};
-pub use choice::{EngineChoice, EngineReport, open_engine};
+pub use choice::{EngineChoice, EngineReport, Modelled, open_engine};
 pub use cufile::CuFiles;
 pub use drives::{NvmeDrives, RawDrive, write_drives};
 pub use file_set::{Access, Extent, FileId, FileSet, Opening, StripeSource};

@@ -89,11 +89,27 @@ fn engines_and_drives_that_do_not_exist() {
     assert_eq!(
         "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
         "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, \
-         `posix-pool`, `null`, `nvme:PCI-ADDRESS`"
+         `posix-pool`, `null`, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`"
     );
-    for choice in ["auto", "uring", "posix", "null", "nvme:0000:01:00.0,0001:e1:00.1"] {
+    for choice in [
+        "auto",
+        "uring",
+        "posix",
+        "null",
+        "nvme:0000:01:00.0,0001:e1:00.1",
+        "modelled:p5510*12",
+        "modelled:980pro*1:posix-pool",
+    ] {
         assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);
     }
+    for drives in
+        ["p5510*0", "p5510*x", "p5510*65", "p5510:nvme:0000:01:00.0", "p5510:modelled:p5510"]
+    {
+        let error = format!("modelled:{drives}").parse::<EngineChoice>().unwrap_err().to_string();
+        assert!(error.contains("`p5510*4:uring`"), "{error}");
+    }
+    let unknown = "modelled:floppy".parse::<EngineChoice>().unwrap_err().to_string();
+    assert!(unknown.contains("`floppy`: expected one of `980pro`"), "{unknown}");
     let address = "nvme:0000:01:00".parse::<EngineChoice>().unwrap_err().to_string();
     assert!(address.contains("PCI address `0000:01:00`"), "{address}");
     assert_eq!(

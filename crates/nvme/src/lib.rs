@@ -18,7 +18,7 @@
 //! | [`queue`], [`controller`] | the asking side: queue pairs, and the start of a controller | Base 3.3, 3.5 |
 //! | [`pci`] | drives on the PCI bus, through VFIO | |
 //! | [`software`] | a controller of threads: the answering side | Base 3.3, 3.5, 5 |
-//! | [`model`] | the speed of a drive, for a controller to imitate | |
+//! | [`model`], [`catalogue`] | the speed of a drive, for a controller to imitate, and drives by name | |
 //!
 //! ```
 //! use tiergraph_nvme::{Controller, MemoryStorage, SharedMemory, SoftwareController, Timing};
@@ -42,6 +42,7 @@
 //! ```
 #![allow(unsafe_code)]
 
+pub mod catalogue;
 pub mod command;
 pub mod completion;
 pub mod controller;
@@ -55,6 +56,7 @@ pub mod registers;
 pub mod shared;
 pub mod software;
 
+pub use catalogue::DriveKind;
 pub use command::Command;
 pub use completion::{Completion, Status};
 pub use controller::{Controller, Namespace, Timing};

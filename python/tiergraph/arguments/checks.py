@@ -164,13 +164,13 @@ def device(value: Any) -> str:
 
 
 def engine(value: Any) -> str:
-    """A read engine's name; which drives those of `nvme:` are is seen when they are opened."""
-    if isinstance(value, str) and value.startswith("nvme:"):
+    """A read engine's name; which drives those with a colon are is seen when they are opened."""
+    if isinstance(value, str) and value.startswith(("nvme:", "modelled:")):
         return value
     try:
         return str(ENGINE(value))
     except MisfitError as misfit:
-        raise MisfitError(f"{misfit}, `nvme:PCI-ADDRESS`") from None
+        raise MisfitError(f"{misfit}, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`") from None
 
 
 def vertices(values: Any) -> NDArray[np.uint64]:
