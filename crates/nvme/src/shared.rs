@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tiergraph_core::Result;
-use tiergraph_mem::AlignedBuf;
+use tiergraph_mem::{AlignedBuf, HostMemory};
 
 /// A range of shared memory. Clones and parts are the same bytes, which live until the last of them drops.
 #[derive(Clone)]
@@ -33,6 +33,17 @@ pub struct SharedMemory {
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMemory {}
+
+// SAFETY: `owner` keeps the bytes mapped, and no reference to them exists.
+unsafe impl HostMemory for SharedMemory {
+    fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    fn bytes(&self) -> usize {
+        self.len
+    }
+}
 
 impl SharedMemory {
     /// `len` zero bytes of host memory, rounded up to pages; on huge pages from 2 MiB on.
