@@ -55,7 +55,7 @@ pub mod software;
 
 pub use command::Command;
 pub use completion::{Completion, Status};
-pub use controller::{Controller, Namespace, Timing};
+pub use controller::{Controller, Namespace, Rings, Timing};
 pub use dma::{AddressMap, Dma};
 pub use model::ModelledDrive;
 pub use queue::{Ended, QueuePair};

@@ -131,5 +131,6 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) coupled(Coupled a) {
         const u8* source = a.staging + (u64)warp * a.rows.span_bytes + place.skip;
         u8* target = a.to + (u64)request.target * a.to_stride;
         copy_rows(is_copied ? source : 0, target, 1, a.rows.row_bytes, a.word_bytes);
+        __syncwarp();  // The span is the next row's.
     }
 }
