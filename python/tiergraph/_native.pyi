@@ -327,6 +327,13 @@ def bench_io(
 ) -> str:
     """Random reads of a file, or of a graph's blocks: one measurement."""
 
+class GpuReadBench:
+    """A table in host memory, and measurements of a GPU that reads its rows from software drives."""
+
+    def __init__(self, table_bytes: int, ordinal: int) -> None: ...
+    def measure(self, load_json: str) -> str:
+        """One measurement: what `bench/gpu/drive_reads.py` asks for, as JSON."""
+
 def panic(place: str) -> None:
     """Panics on the thread of a `call`, of a `team`, on a `scoped` one, or `here`: for tests."""
 

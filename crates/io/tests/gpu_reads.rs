@@ -11,7 +11,8 @@ use tiergraph_core::{Draws, ErrorKind, Result};
 use tiergraph_gpu::kernels::{RowRequest, RowRequests, RowTargets};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_io::gpu_reads::{
-    CoupledReads, GpuDrive, GpuReadOptions, GpuReads, ReadStreams, RowsOnDrives,
+    BenchTable, CoupledReads, GpuDrive, GpuReadLoad, GpuReadOptions, GpuReads, Manner, ReadStreams,
+    RowsOnDrives,
 };
 use tiergraph_nvme::{Faults, MemoryStorage, SoftwareOptions, Timing};
 
@@ -346,4 +347,36 @@ fn warps_that_wait_for_their_own_rows_leave_in_time_and_say_why() {
         let error = reads.read(&stream, 2, wanted.requests(), wanted.to(512)).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     }
+}
+
+#[test]
+fn measurements_read_the_tables_rows() {
+    let Some((_alone, _device)) = emulated_gpu() else { return };
+    let table = BenchTable::new(12 << 20).unwrap();
+    let load = GpuReadLoad {
+        manner: Manner::Split,
+        row_bytes: 1024,
+        rows: 500,
+        drives: 3,
+        threads: 3,
+        pairs_per_drive: 1,
+        entries: 64,
+        batches: 2,
+        submit_threads: 64,
+        blocks: 2,
+        threads_per_block: 64,
+        iops: None,
+        copies: true,
+        seconds: 0.05,
+    };
+    for manner in [Manner::Split, Manner::Coupled, Manner::Alone] {
+        let rate = table.measure(0, &GpuReadLoad { manner, ..load }).unwrap();
+        assert!(rate.reads > 0 && rate.reads_per_second > 0.0, "{rate:?}");
+        assert_eq!(rate.submit_ns.is_some(), manner == Manner::Alone);
+    }
+    let modelled = GpuReadLoad { iops: Some(2000.0), seconds: 0.5, ..load };
+    let rate = table.measure(0, &modelled).unwrap();
+    assert!(rate.reads_per_second < 1.3 * 6000.0, "no faster than three modelled drives: {rate:?}");
+    let odd = table.measure(0, &GpuReadLoad { row_bytes: 1000, ..load }).unwrap_err();
+    assert!(odd.to_string().contains("whole blocks a row"), "{odd}");
 }

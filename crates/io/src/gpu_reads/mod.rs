@@ -10,6 +10,7 @@
 
 mod coupled;
 mod failure;
+mod measure;
 mod queues;
 mod rows;
 
@@ -20,6 +21,7 @@ use tiergraph_gpu::kernels::{BatchPairs, ReadKernels, ReadWatch, RowRequests, Ro
 use tiergraph_gpu::{Event, Stream};
 
 pub use coupled::CoupledReads;
+pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner};
 pub use queues::{GpuDrive, StopReads};
 pub use rows::RowsOnDrives;
 
