@@ -331,6 +331,9 @@ class GpuReadBench:
     """A table in host memory, and measurements of a GPU that reads its rows from software drives."""
 
     def __init__(self, table_bytes: int, ordinal: int) -> None: ...
+    def link(self) -> float:
+        """Bytes a second that are copied from pinned host memory to the GPU."""
+
     def measure(self, load_json: str) -> str:
         """One measurement: what `bench/gpu/drive_reads.py` asks for, as JSON."""
 

@@ -21,7 +21,7 @@ use tiergraph_gpu::kernels::{BatchPairs, ReadKernels, ReadWatch, RowRequests, Ro
 use tiergraph_gpu::{Event, Stream};
 
 pub use coupled::CoupledReads;
-pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner};
+pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner, link_bandwidth};
 pub use queues::{GpuDrive, StopReads};
 pub use rows::RowsOnDrives;
 
