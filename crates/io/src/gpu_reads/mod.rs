@@ -40,7 +40,7 @@ pub struct GpuReadOptions {
     pub submit_threads: u32,
     /// Blocks that take completions.
     pub complete_blocks: u32,
-    /// Threads of each of those: whole warps, at most 1,024.
+    /// Threads of each of those: whole warps, at most 512.
     pub complete_threads: u32,
     /// The longest that a kernel waits for the next completions of a queue pair.
     pub timeout: Duration,

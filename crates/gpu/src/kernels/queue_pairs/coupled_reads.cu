@@ -9,7 +9,7 @@
 // Before: each pair has more entries than warps ask by it, so neither ring is ever full.
 // CPU twin: nvme::queue.
 
-static const u32 MOST_THREADS = 1024;
+static const u32 THREADS = 256;
 static const u32 ANSWERED = 1u << 31;
 
 // Where a queue pair is; positions are entries of a ring that were used so far.
@@ -119,9 +119,9 @@ __device__ inline bool read_row(const Coupled& a, u32 row, const Place& place, u
     }
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS) coupled(Coupled a) {
-    u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * blockDim.x + threadIdx.x) / WARP;
-    u32 warps = gridDim.x * blockDim.x / WARP, count = *a.count;
+extern "C" __global__ void __launch_bounds__(THREADS) coupled(Coupled a) {
+    u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
+    u32 warps = gridDim.x * (THREADS / WARP), count = *a.count;
     for (u32 i = warp; i < count; i += warps) {
         RowRequest request = a.requests[i];
         Place place = place_of(a.rows, request.row);
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) coupled(Coupled a) {
         bool is_copied = !__any_sync(ALL, refused);
         const u8* source = a.staging + (u64)warp * a.rows.span_bytes + place.skip;
         u8* target = a.to + (u64)request.target * a.to_stride;
-        copy_rows(is_copied ? source : 0, target, 1, a.rows.row_bytes, a.word_bytes);
+        copy_rows(source, is_copied ? target : 0, 1, a.rows.row_bytes, a.word_bytes);
         __syncwarp();  // The span is the next row's.
     }
 }

@@ -3,14 +3,13 @@
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 
-use super::drive_reads::grid;
 use super::{
     Failure, QUEUE_PAIRS, QueuePairAddresses, ReadWatch, RowPlaces, RowRequest, RowRequests,
     RowTargets, Watched,
 };
 use crate::kernels::{LANES, Source, TYPES};
 use crate::shared::shared;
-use crate::{Device, DeviceBuf, DevicePtr, Kernel, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -162,7 +161,8 @@ impl CoupledKernel {
             reserved: 0,
         };
         let most = pairs.warps() / (THREADS / LANES as u32);
-        let grid = grid(blocks.min(self.resident).min(most), THREADS);
+        let blocks = blocks.min(self.resident).min(most);
+        let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Coupled` of the source; there are no more warps than slots and spans. `to` has room
         // for the rows that were asked for, as whoever made the requests says.
         unsafe { self.coupled.launch(stream, grid, &[&coupled]) }

@@ -17,7 +17,8 @@
 // entries, less one each: so neither ring is ever full, whatever drives the rows are on.
 // CPU twin: nvme::queue.
 
-static const u32 MOST_THREADS = 1024, MOST_PAIRS = 1024;
+static const u32 SUBMITTERS = 1024, TAKERS = 512;  // Threads of a block, at most.
+static const u32 MOST_PAIRS = 1024;
 static const u32 CLAIM = 8;  // Entries: a cache line of completions.
 
 // A read in flight, by its pair and slot.
@@ -56,7 +57,7 @@ struct Submission {
     u32 most;          // That the batch takes.
 };
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS) submit(Submission a) {
+extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     __shared__ u32 counts[MOST_PAIRS];
     __shared__ bool is_over;
     const Batch& b = a.batch;
@@ -147,11 +148,11 @@ __device__ inline bool take(const Completing& a, u32 pair, u32 from, u32 count) 
 
     const u8* source = b.staging + (u64)slot.span * b.rows.span_bytes + slot.skip;
     u8* target = a.to + (u64)slot.target * a.to_stride;
-    copy_rows(lane < count && !status ? source : 0, target, count, b.rows.row_bytes, a.word_bytes);
+    copy_rows(source, status ? 0 : target, count, b.rows.row_bytes, a.word_bytes);
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS) complete(Completing a) {
+extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
     const Batch& b = a.batch;
     u32 pairs = b.rows.drives * b.pairs_per_drive, mask = (1u << b.entries_log2) - 1;
     u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * blockDim.x + threadIdx.x) / WARP;

@@ -7,11 +7,13 @@ use super::{
     Failure, QUEUE_PAIRS, QueuePairAddresses, ReadWatch, RowPlaces, RowRequest, RowRequests,
     RowTargets, Watched,
 };
-use crate::kernels::{Source, TYPES};
+use crate::kernels::{LANES, Source, TYPES};
 use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
-const MOST_THREADS: u32 = 1024;
+/// Threads of a block, at most.
+const SUBMITTERS: u32 = 1024;
+const TAKERS: u32 = 512;
 const MOST_PAIRS: usize = 1024;
 /// The bits of a command's identifier.
 const CID_BITS: u32 = u16::BITS;
@@ -193,7 +195,7 @@ impl ReadKernels {
             first,
             most: pairs.capacity(),
         };
-        let grid = grid(1, threads);
+        let grid = grid(1, threads, SUBMITTERS);
         // SAFETY: `Submission` of the source; slots and entries are as many as `batch` says, the batch
         // has no more reads than the staging memory has spans, and one block writes all of it.
         unsafe { self.submit.launch(stream, grid, &[&submission]) }
@@ -206,7 +208,7 @@ impl ReadKernels {
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
     ///
     /// # Panics
-    /// If `threads` are not whole warps, or more than 1,024.
+    /// If `threads` are not whole warps, or more than 512.
     pub fn complete(
         &self,
         stream: &Stream,
@@ -223,7 +225,7 @@ impl ReadKernels {
             word_bytes: pairs.rows.word_bytes(to),
             reserved: 0,
         };
-        let grid = grid(blocks, threads);
+        let grid = grid(blocks, threads, TAKERS);
         // SAFETY: `Completing` of the source; `to` has room for the rows that were asked for, as whoever
         // made the requests says.
         unsafe { self.complete.launch(stream, grid, &[&completing]) }
@@ -231,11 +233,8 @@ impl ReadKernels {
 }
 
 /// The grid of a launch, in whole warps.
-pub(super) fn grid(blocks: u32, threads: u32) -> Grid {
-    assert!(
-        threads > 0
-            && threads <= MOST_THREADS
-            && threads.is_multiple_of(crate::kernels::LANES as u32)
-    );
+fn grid(blocks: u32, threads: u32, most: u32) -> Grid {
+    let is_possible = (1..=most).contains(&threads) && threads.is_multiple_of(LANES as u32);
+    assert!(is_possible, "`{threads}` threads are whole warps, and at most `{most}`");
     Grid { blocks, threads }
 }

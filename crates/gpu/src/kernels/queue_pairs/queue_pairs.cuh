@@ -12,7 +12,6 @@ static const u32 PARTS = COMMAND_BYTES / 16;  // Threads that write a command, 1
 static const u32 READ = 0x02;                 // The opcode.
 static const u32 STATUS = 0x7ff;              // Code and type: 0 if the command was done.
 static const u32 NONE = ~0u;
-static const u32 AHEAD = 8;           // Loads of a lane that are in flight together.
 static const u32 NAP_NS = 500;        // Between two looks at memory that a drive writes.
 static const u32 LOOKS = 16;          // After so many, the time and the host's wish to stop are looked at.
 
@@ -150,21 +149,23 @@ __device__ inline bool must_leave(const Watch& watch, u64 deadline, u32 pair) {
 }
 
 // Copies a row a lane, of the first `count` lanes, by the whole warp: from `from` in mapped memory
-// to `to`. Nothing is copied from null. Both, and `row_bytes`, are multiples of a word.
-template <class Word>
+// to `to`, or to nowhere if that is null. Both, and `row_bytes`, are multiples of a word.
+//
+// The loads of an iteration have no conditions, so that none waits for another: those past the end
+// are of the last word again.
+template <class Word, u32 AHEAD>
 __device__ inline void copy_words(const u8* from, u8* to, u32 count, u32 row_bytes) {
     u32 lane = threadIdx.x % WARP, words = row_bytes / (u32)sizeof(Word), total = count * words;
-    for (u32 first = 0; first < total; first += AHEAD * WARP) {
+    for (u32 first = lane; first < total + lane; first += AHEAD * WARP) {
         Word values[AHEAD];
         Word* targets[AHEAD];
 #pragma unroll
         for (u32 u = 0; u < AHEAD; u++) {
-            u32 i = first + u * WARP + lane, row = min(i / words, count - 1);
+            u32 i = first + u * WARP, given = min(i, total - 1), row = given / words, word = given - row * words;
             const Word* source = (const Word*)__shfl_sync(ALL, (u64)from, row);
             Word* target = (Word*)__shfl_sync(ALL, (u64)to, row);
-            bool is_there = i < total && source;
-            targets[u] = is_there ? target + (i - row * words) : 0;
-            if (is_there) values[u] = __ldcv(source + (i - row * words));
+            values[u] = __ldcv(source + word);
+            targets[u] = i < total && target ? target + word : 0;
         }
 #pragma unroll
         for (u32 u = 0; u < AHEAD; u++) {
@@ -173,12 +174,22 @@ __device__ inline void copy_words(const u8* from, u8* to, u32 count, u32 row_byt
     }
 }
 
+// The same, with as many loads of a lane in flight together as there are, up to eight.
+template <class Word>
+__device__ inline void copy_by(const u8* from, u8* to, u32 count, u32 row_bytes) {
+    u32 words = count * row_bytes / (u32)sizeof(Word);
+    if (words <= WARP) return copy_words<Word, 1>(from, to, count, row_bytes);
+    if (words <= 2 * WARP) return copy_words<Word, 2>(from, to, count, row_bytes);
+    if (words <= 4 * WARP) return copy_words<Word, 4>(from, to, count, row_bytes);
+    copy_words<Word, 8>(from, to, count, row_bytes);
+}
+
 // The same in words of `word_bytes`.
 __device__ inline void copy_rows(const u8* from, u8* to, u32 count, u32 row_bytes, u32 word_bytes) {
     switch (word_bytes) {
-        case 16: return copy_words<uint4>(from, to, count, row_bytes);
-        case 8: return copy_words<uint2>(from, to, count, row_bytes);
-        case 4: return copy_words<u32>(from, to, count, row_bytes);
-        default: return copy_words<u8>(from, to, count, row_bytes);
+        case 16: return copy_by<uint4>(from, to, count, row_bytes);
+        case 8: return copy_by<uint2>(from, to, count, row_bytes);
+        case 4: return copy_by<u32>(from, to, count, row_bytes);
+        default: return copy_by<u8>(from, to, count, row_bytes);
     }
 }
