@@ -1,4 +1,4 @@
-//! Measurements of rows that a GPU asks drives for: `bench/gpu/drive_reads.py`.
+//! Measurements of rows that a GPU asks drives for: `bench/gpu/drives/drive_reads.py`.
 
 use pyo3::prelude::*;
 use tiergraph_io::gpu_reads::{BenchTable, GpuReadLoad, link_bandwidth};

@@ -20,8 +20,8 @@ pub struct CoupledReads {
 }
 
 impl CoupledReads {
-    /// Reads of `rows` on `drives`, by the GPU of `stream`. Of `options`, those of batches and threads say
-    /// nothing here.
+    /// Reads of `rows` on `drives`, by the GPU of `stream`. Of `options`, those of batches and threads
+    /// say nothing here.
     ///
     /// # Errors
     /// As [`GpuReads::new`](super::GpuReads::new).

@@ -36,8 +36,8 @@ pub enum Manner {
     Split,
     /// By [`CoupledReads`]: every warp waits for its own row.
     Coupled,
-    /// By [`GpuReads`], a batch at a time: each kernel is timed alone, and all completions are there before
-    /// they are taken.
+    /// By [`GpuReads`], a batch at a time: each kernel is timed alone, and all completions are there
+    /// before they are taken.
     Alone,
 }
 
@@ -132,7 +132,8 @@ impl BenchTable {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a load that the table, drives or kernels cannot have;
-    /// [`ErrorKind::Internal`] for rows that are not the table's; no GPU, any error of the driver or a drive.
+    /// [`ErrorKind::Internal`] for rows that are not the table's; no GPU, any error of the driver or a
+    /// drive.
     pub fn measure(&self, ordinal: usize, load: &GpuReadLoad) -> Result<GpuReadRate> {
         let share = self.share(load)?;
         let device = Device::open(ordinal)?;

@@ -1,12 +1,13 @@
 //! Reads that a GPU starts: its kernels ask NVMe drives for rows and take them, with no CPU in between
 //! (Hyperion, ICDE 2025, §III-A).
 //!
-//! [`GpuReads`] does it in two kernels. `submit`, one thread block, writes a command for each row, and then
-//! the GPU is free for other work. `complete`, a few blocks, waits for the completions and copies the rows
-//! to where they are wanted. [`CoupledReads`] is the baseline, in which a warp waits for its own row.
+//! [`GpuReads`] does it in two kernels. `submit`, one thread block, writes a command for each row, and
+//! then the GPU is free for other work. `complete`, a few blocks, waits for the completions and copies
+//! the rows to where they are wanted. [`CoupledReads`] is the baseline, in which a warp waits for its
+//! own row.
 //!
-//! The drives write rows to staging memory, which is the host's, pinned and mapped: a CPU's threads, which
-//! are drives here, cannot write to a GPU's memory.
+//! The drives write rows to staging memory, which is the host's, pinned and mapped: a CPU's threads,
+//! which are drives here, cannot write to a GPU's memory.
 
 mod coupled;
 mod failure;
@@ -142,7 +143,8 @@ impl GpuReads {
     }
 
     /// Submits a batch, in order with the stream: the requested rows from number `first` on, as many as
-    /// [`capacity`](Self::capacity) and as there are. Rows are wanted once each, at targets of their own.
+    /// [`capacity`](Self::capacity) and as there are. Rows are wanted once each, at targets of their
+    /// own.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] without [`room`](Self::has_room); an earlier failure that broke queue pairs;
@@ -164,8 +166,8 @@ impl GpuReads {
         Ok(())
     }
 
-    /// Completes the batch that was submitted first of those in flight, in order with the stream: its rows
-    /// go to `to`. Whether all of them came, [`check`](Self::check) says.
+    /// Completes the batch that was submitted first of those in flight, in order with the stream: its
+    /// rows go to `to`. Whether all of them came, [`check`](Self::check) says.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] without a batch in flight; any error of the driver.
@@ -191,7 +193,8 @@ impl GpuReads {
     /// # Errors
     /// [`ErrorKind::Io`] for the first row that a drive refused, after which other rows can be read;
     /// [`ErrorKind::Io`] for a drive that answered not in time, or what was not asked, and
-    /// [`ErrorKind::Interrupted`] after a [`stop`](Self::stop), after which none can; any error of the driver.
+    /// [`ErrorKind::Interrupted`] after a [`stop`](Self::stop), after which none can; any error of the
+    /// driver.
     pub fn check(&mut self, stream: &Stream) -> Result<()> {
         self.check_unbroken()?;
         let failures = self.watch.failures(stream)?;

@@ -164,7 +164,8 @@ impl Drop for Queues {
 pub struct StopReads(SharedMemory);
 
 impl StopReads {
-    /// Has kernels leave soon: what they read is not there, and their queue pairs are of no use any more.
+    /// Has kernels leave soon: what they read is not there, and their queue pairs are of no use any
+    /// more.
     pub fn stop(&self) {
         self.0.store_release(0, 1);
     }

@@ -4,7 +4,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::RowPlaces;
 use tiergraph_mem::PAGE_BYTES;
 
-/// Where the rows of a file lie: in groups side by side, such as pages, whose bytes are striped over drives.
+/// Where the rows of a file lie: in groups side by side, such as pages, whose bytes are striped over
+/// drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsOnDrives {
     /// Bytes of a row.
@@ -29,8 +30,8 @@ impl RowsOnDrives {
     /// The places as kernels compute them, on `drives` drives of blocks of `block_bytes`.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for rows that are not inside their groups, groups that cross stripes of several
-    /// drives, and rows whose blocks are more than two pages.
+    /// [`ErrorKind::Input`] for rows that are not inside their groups, groups that cross stripes of
+    /// several drives, and rows whose blocks are more than two pages.
     pub(super) fn places(&self, drives: usize, block_bytes: u64) -> Result<RowPlaces> {
         let Self { row_bytes, stride, rows_per_group, group_bytes, stripe_bytes } = *self;
         let refused = |expected: &str| {
@@ -40,8 +41,9 @@ impl RowsOnDrives {
         };
         let last = rows_per_group.checked_sub(1).and_then(|rows| rows.checked_mul(stride));
         let end = last.and_then(|last| last.checked_add(row_bytes));
-        if row_bytes == 0 || end.is_none_or(|end| end > group_bytes) {
-            return refused("rows that lie in their groups");
+        let is_inside = end.is_some_and(|end| end <= group_bytes);
+        if row_bytes == 0 || stride < row_bytes || !is_inside {
+            return refused("rows that lie side by side in their groups");
         }
         if !stripe_bytes.is_power_of_two() || !u64::from(stripe_bytes).is_multiple_of(block_bytes) {
             return refused("stripes of a power of two of bytes, in whole blocks");

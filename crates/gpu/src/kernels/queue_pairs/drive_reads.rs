@@ -72,8 +72,8 @@ shared! {
     }
 }
 
-/// The queue pairs of a batch of reads, of each drive as many, and where they are: device memory. Nothing
-/// else is in flight in them.
+/// The queue pairs of a batch of reads, of each drive as many, and where they are: device memory.
+/// Nothing else is in flight in them.
 #[derive(Debug)]
 pub struct BatchPairs {
     pairs: DeviceBuf<QueuePairAddresses>,
@@ -89,7 +89,8 @@ pub struct BatchPairs {
 
 impl BatchPairs {
     /// Queue pairs that were just created, with rings of `2^entries_log2` entries: those of a drive side
-    /// by side, as many of each. The staging memory from `staging` on has a span for each read of a batch.
+    /// by side, as many of each. The staging memory from `staging` on has a span for each read of a
+    /// batch.
     ///
     /// # Errors
     /// Not enough device memory, any error of the driver.
@@ -170,8 +171,9 @@ impl ReadKernels {
         Ok(Self { submit: module.kernel("submit")?, complete: module.kernel("complete")? })
     }
 
-    /// Asks drives for the requested rows from number `first` on, as many as `pairs` have room for, by one
-    /// block of `threads` threads, in order with the stream. The batch before by `pairs` is complete.
+    /// Asks drives for the requested rows from number `first` on, as many as `pairs` have room for, by
+    /// one block of `threads` threads, in order with the stream. The batch before by `pairs` is
+    /// complete.
     ///
     /// # Errors
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.

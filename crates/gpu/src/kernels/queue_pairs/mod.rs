@@ -49,7 +49,8 @@ shared! {
 }
 
 shared! {
-    /// Where rows lie on drives: in groups, whose bytes are in stripes, of which each drive has one in turn.
+    /// Where rows lie on drives: in groups, whose bytes are in stripes, of which each drive has one in
+    /// turn.
     #[derive(Debug, PartialEq, Eq)]
     pub struct RowPlaces as "RowPlaces" {
         /// Bytes of a row.
@@ -168,8 +169,8 @@ shared! {
     }
 }
 
-/// What a host sees of reads that kernels start: their failures. And what kernels see of it: whether they
-/// shall stop, and how long they may wait.
+/// What a host sees of reads that kernels start: their failures. And what kernels see of it: whether
+/// they shall stop, and how long they may wait.
 #[derive(Debug)]
 pub struct ReadWatch {
     /// The first read that a drive refused, and the first reason why queue pairs are broken.
@@ -188,8 +189,8 @@ pub struct ReadFailures {
 }
 
 impl ReadWatch {
-    /// A watch over kernels that leave when the word at `stop`, in mapped memory, is not 0, or after they
-    /// waited for a completion as long as `most`.
+    /// A watch over kernels that leave when the word at `stop`, in mapped memory, is not 0, or after
+    /// they waited for a completion as long as `most`.
     ///
     /// # Errors
     /// Not enough device memory, any error of the driver.
@@ -225,7 +226,8 @@ impl ReadWatch {
 }
 
 impl RowPlaces {
-    /// Bytes of the widest words that rows are copied by to `to`: all of them begin and end at such a word.
+    /// Bytes of the widest words that rows are copied by to `to`: all of them begin and end at such a
+    /// word.
     fn word_bytes(&self, to: RowTargets) -> u32 {
         let between = if self.rows_per_group > 1 { self.stride } else { 0 };
         let all = u64::from(self.row_bytes | between | self.group_bytes) | to.stride;

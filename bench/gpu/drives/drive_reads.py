@@ -1,6 +1,6 @@
 """Rows that a GPU's kernels ask drives for: how many a second, and what limits that.
 
-`python bench/gpu/drive_reads.py [--out FILE] [--parts rows blocks …] [--seconds 1]`
+`python bench/gpu/drives/drive_reads.py [--out FILE] [--parts rows blocks …] [--seconds 1]`
 
 Needs a GPU with NVRTC, tiergraph from a wheel, and memory for the table. Drives are threads of this
 process (software controllers) over a table in its memory: what they give is no drive's figure, and
