@@ -20,6 +20,6 @@ pub use budget::{Budget, Reservation};
 pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 pub use host::HostMemory;
 pub use plan::MemoryPlan;
-pub use prefetch::{prefetch, prefetch_all};
+pub use prefetch::{prefetch, prefetch_all, prefetch_range};
 pub use system::{available_memory_bytes, peak_rss_bytes};
 pub use vec::{vec_from_fn, zeroed_vec};

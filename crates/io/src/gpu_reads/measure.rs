@@ -225,6 +225,12 @@ impl Storage for Share {
         self.memory.len() as u64
     }
 
+    fn prefetch(&self, offset: u64, len: usize) {
+        if self.copies {
+            self.memory.prefetch(offset as usize, len);
+        }
+    }
+
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         if self.copies {
             self.memory.copy_to(offset as usize, to, at, len);
