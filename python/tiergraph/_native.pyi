@@ -341,6 +341,16 @@ def bench_io(
 ) -> str:
     """Random reads of a file, or of a graph's blocks: one measurement."""
 
+class GpuReadBench:
+    """A table in host memory, and how fast a GPU reads rows of it from software drives."""
+
+    def __init__(self, table_bytes: int, ordinal: int) -> None: ...
+    def link(self) -> float:
+        """Bytes a second that are copied from pinned host memory to the GPU."""
+
+    def measure(self, load_json: str) -> str:
+        """One measurement: what `bench/gpu/drives/drive_reads.py` asks for, as JSON."""
+
 def panic(place: str) -> None:
     """Panics on the thread of a `call`, of a `team`, on a `scoped` one, or `here`: for tests."""
 

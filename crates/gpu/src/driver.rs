@@ -38,6 +38,7 @@ functions! {
     stream_create: "cuStreamCreateWithPriority"(*mut Handle, c_uint, c_int);
     stream_destroy: "cuStreamDestroy_v2"(Handle);
     stream_sync: "cuStreamSynchronize"(Handle);
+    stream_wait: "cuStreamWaitEvent"(Handle, Handle, c_uint);
     event_create: "cuEventCreate"(*mut Handle, c_uint);
     event_record: "cuEventRecord"(Handle, Handle);
     event_query: "cuEventQuery"(Handle);

@@ -57,6 +57,10 @@ impl Event {
             .call("record an event", |d| unsafe { (d.event_record)(self.handle, stream.raw()) })
     }
 
+    pub(crate) fn raw(&self) -> Handle {
+        self.handle
+    }
+
     /// Whether the event has happened.
     ///
     /// # Errors

@@ -103,6 +103,11 @@ impl<T> DevicePtr<T> {
         DevicePtr::at(self.address + bytes as u64)
     }
 
+    /// The address, as the driver takes it.
+    pub(crate) fn address(self) -> Address {
+        self.address
+    }
+
     /// Whether it is the null pointer.
     pub(crate) fn is_null(self) -> bool {
         self.address == 0

@@ -17,7 +17,7 @@ use crate::failure::OUT_OF_MEMORY;
 use crate::{Device, DevicePtr};
 
 /// Usable by every context, and readable by kernels at an address of its own.
-const PORTABLE_AND_MAPPED: u32 = 3;
+pub(crate) const PORTABLE_AND_MAPPED: u32 = 3;
 
 /// The allocator of pinned (page-locked) host memory: of buffers that read engines fill and the GPU
 /// copies from.
@@ -126,11 +126,11 @@ impl Drop for Registered {
     }
 }
 
-fn lock_of(bytes: usize) -> String {
+pub(crate) fn lock_of(bytes: usize) -> String {
     format!("lock {} of host memory", ByteSize(bytes as u64))
 }
 
-fn no_room(op: String) -> Error {
+pub(crate) fn no_room(op: String) -> Error {
     Error::new(ErrorKind::Device, op)
         .got("out of memory, or of what may be locked (`ulimit -l`)")
         .hint("run with fewer `--threads`, or `--device cpu`")
@@ -172,7 +172,12 @@ impl Drop for Pinned {
 
 /// The pointer by which kernels reach a buffer of pinned memory, as values of any type.
 pub(crate) fn mapped_ptr<T>(device: &Device, buffer: &AlignedBuf) -> Result<DevicePtr<T>> {
-    let (mut address, start) = (0, buffer.as_ptr().cast_mut().cast());
+    device_address(device, buffer.as_ptr().cast_mut().cast())
+}
+
+/// The pointer by which kernels reach the pinned memory at `start`, as values of any type.
+pub(crate) fn device_address<T>(device: &Device, start: *mut c_void) -> Result<DevicePtr<T>> {
+    let mut address = 0;
     // SAFETY: writes one address; the driver refuses memory that is not pinned.
     device.call("map pinned memory", |d| unsafe {
         (d.host_device_pointer)(&raw mut address, start, 0)

@@ -100,6 +100,16 @@ impl Stream {
         self.device.call("finish a stream", |d| unsafe { (d.stream_sync)(self.handle) })
     }
 
+    /// Has work that is submitted from now on wait until `event` has happened, as it was recorded last.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        // SAFETY: a live stream and a live event; the driver keeps what it needs of the event.
+        self.device
+            .call("order two streams", |d| unsafe { (d.stream_wait)(self.handle, event.raw(), 0) })
+    }
+
     /// Copies `values` to the start of `to`, and waits for the copy's end.
     ///
     /// # Errors

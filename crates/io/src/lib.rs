@@ -33,6 +33,7 @@ mod cufile;
 mod drives;
 pub mod engine;
 pub mod file_set;
+pub mod gpu_reads;
 pub mod pipeline;
 pub mod pool;
 pub mod read;

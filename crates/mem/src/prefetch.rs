@@ -23,8 +23,14 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
 /// Prefetches every cache line of `bytes`.
 #[inline(always)]
 pub fn prefetch_all(bytes: &[u8]) {
-    for at in (0..bytes.len()).step_by(LINE_BYTES) {
-        line(bytes.as_ptr().wrapping_add(at));
+    prefetch_range(bytes.as_ptr(), bytes.len());
+}
+
+/// Prefetches every cache line of the `len` bytes from `start` on, to which there is no reference.
+#[inline(always)]
+pub fn prefetch_range(start: *const u8, len: usize) {
+    for at in (0..len).step_by(LINE_BYTES) {
+        line(start.wrapping_add(at));
     }
 }
 

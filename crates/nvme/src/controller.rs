@@ -107,6 +107,17 @@ pub unsafe fn map_buffer(buffer: &mut AlignedBuf, dma: &Arc<dyn Dma>) -> Result<
     Ok(bus)
 }
 
+/// A queue pair whose rings somebody else than a [`QueuePair`] uses: where its doorbells are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rings {
+    /// The number of the queue pair at its controller.
+    pub id: u16,
+    /// The byte of the controller's registers at which the submission queue's doorbell is.
+    pub tail_doorbell: usize,
+    /// The byte of the controller's registers at which the completion queue's doorbell is.
+    pub head_doorbell: usize,
+}
+
 /// A controller that is started, and the one namespace of it that is read. Dropping it stops the
 /// controller: it writes to no memory of this process any more.
 #[derive(Debug)]
@@ -235,6 +246,52 @@ impl Controller {
     /// # Errors
     /// [`ErrorKind::Io`] where the controller has no further queue.
     pub fn queue_pair(&mut self, depth: usize) -> Result<QueuePair> {
+        let size = (depth + 1).clamp(2, self.most_entries().into()) as u16;
+        let zeroed = |entry: usize| {
+            SharedMemory::zeroed((usize::from(size) * entry).next_multiple_of(PAGE_BYTES))
+        };
+        let (sq, cq) = (zeroed(COMMAND_BYTES)?, zeroed(COMPLETION_BYTES)?);
+        let id = self.create_queues(size, sq.clone(), cq.clone())?;
+        let doorbells = Doorbells::new(&self.registers, &self.capabilities, id);
+        Ok(QueuePair::new(id, size, sq, cq, doorbells))
+    }
+
+    /// Creates a queue pair of `entries` entries (2 to [`most_entries`](Self::most_entries)) for whoever
+    /// asks by it without this process's help, such as a GPU. `submissions` and `completions` are zero and
+    /// begin at pages; the controller accesses them until it has stopped.
+    ///
+    /// # Errors
+    /// As [`queue_pair`](Self::queue_pair).
+    ///
+    /// # Panics
+    /// If they have no room for so many entries.
+    pub fn rings(
+        &mut self,
+        entries: u16,
+        submissions: SharedMemory,
+        completions: SharedMemory,
+    ) -> Result<Rings> {
+        assert!((2..=self.most_entries()).contains(&entries));
+        assert!(submissions.len() >= usize::from(entries) * COMMAND_BYTES);
+        assert!(completions.len() >= usize::from(entries) * COMPLETION_BYTES);
+        let id = self.create_queues(entries, submissions, completions)?;
+        let (tail, head) =
+            (self.capabilities.tail_doorbell(id), self.capabilities.head_doorbell(id));
+        Ok(Rings { id, tail_doorbell: tail, head_doorbell: head })
+    }
+
+    /// The most entries of a queue: what the controller has, and identifiers of commands have room for.
+    pub fn most_entries(&self) -> u16 {
+        self.capabilities.queue_entries.min(4096) as u16
+    }
+
+    /// Creates a queue pair of `size` entries in this memory, and gives its number.
+    fn create_queues(
+        &mut self,
+        size: u16,
+        submissions: SharedMemory,
+        completions: SharedMemory,
+    ) -> Result<u16> {
         // Behind the admin queues, every queue pair has two mappings.
         let id = self.queues.len() as u16 / 2;
         if id > self.pairs {
@@ -244,19 +301,25 @@ impl Controller {
                 .got("one more")
                 .hint("use fewer `--threads`"));
         }
-        let most = self.capabilities.queue_entries.min(4096) as usize;
-        let size = (depth + 1).clamp(2, most) as u16;
-        let submissions = Mapped::zeroed(&self.dma, usize::from(size) * COMMAND_BYTES)?;
-        let completions = Mapped::zeroed(&self.dma, usize::from(size) * COMPLETION_BYTES)?;
-        let (sq, cq) = (submissions.memory().clone(), completions.memory().clone());
+        let submissions = Mapped::new(&self.dma, submissions)?;
+        let completions = Mapped::new(&self.dma, completions)?;
         let (sq_bus, cq_bus) = (submissions.bus(), completions.bus());
         // Kept before the controller knows of it: it may write there from then on.
         self.queues.extend([submissions, completions]);
         let op = "create a queue of";
         self.admin(Command::create_completion_queue(id, size, cq_bus), op)?;
         self.admin(Command::create_submission_queue(id, size, sq_bus), op)?;
-        let doorbells = Doorbells::new(&self.registers, &self.capabilities, id);
-        Ok(QueuePair::new(id, size, sq, cq, doorbells))
+        Ok(id)
+    }
+
+    /// The controller's registers, doorbells among them.
+    pub fn registers(&self) -> &SharedMemory {
+        &self.registers
+    }
+
+    /// The bus by which the controller reaches memory.
+    pub fn dma(&self) -> &Arc<dyn Dma> {
+        &self.dma
     }
 
     /// Does an admin command, and waits for it.

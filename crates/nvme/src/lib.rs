@@ -59,7 +59,7 @@ pub mod software;
 pub use catalogue::DriveKind;
 pub use command::Command;
 pub use completion::{Completion, Status};
-pub use controller::{Controller, Namespace, Timing};
+pub use controller::{Controller, Namespace, Rings, Timing};
 pub use dma::{AddressMap, Dma};
 pub use model::ModelledDrive;
 pub use pci::{PciAddress, PciDevice, PciDrive, PciDrives};

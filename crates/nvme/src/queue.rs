@@ -264,7 +264,7 @@ pub(crate) fn next(entry: u16, size: u16) -> u16 {
 }
 
 /// Entries from `from` up to `to` in a ring of `size`.
-fn ring_distance(from: u16, to: u16, size: u16) -> u16 {
+pub(crate) fn ring_distance(from: u16, to: u16, size: u16) -> u16 {
     if to >= from { to - from } else { size - from + to }
 }
 

@@ -19,7 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tiergraph_core::Result;
-use tiergraph_mem::AlignedBuf;
+use tiergraph_mem::{AlignedBuf, HostMemory, prefetch_range};
+
+/// Bytes that are asked for ahead of a copy: more of them keep the copy before from its own loads.
+const PREFETCHED_BYTES: usize = 1024;
 
 /// A range of shared memory. Clones and parts are the same bytes, which live until the last of them drops.
 #[derive(Clone)]
@@ -33,6 +36,17 @@ pub struct SharedMemory {
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMemory {}
+
+// SAFETY: `owner` keeps the bytes mapped, and no reference to them exists.
+unsafe impl HostMemory for SharedMemory {
+    fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    fn bytes(&self) -> usize {
+        self.len
+    }
+}
 
 impl SharedMemory {
     /// `len` zero bytes of host memory, rounded up to pages; on huge pages from 2 MiB on.
@@ -175,6 +189,16 @@ impl SharedMemory {
         // SAFETY: `len` bytes are there on both sides (`bytes`), and no reference to them exists. Where
         // a caller's ranges overlap after all, the copy is one of `memmove`.
         unsafe { to.copy_from(from, len) }
+    }
+
+    /// Has the caches fetch the first of `len` bytes from byte `at` on, for a copy that is to come: the
+    /// hardware sees by these what follows.
+    ///
+    /// # Panics
+    /// If they do not lie in the range.
+    #[inline]
+    pub fn prefetch(&self, at: usize, len: usize) {
+        prefetch_range(self.bytes(at, len).as_ptr(), len.min(PREFETCHED_BYTES));
     }
 
     /// Reads `len` bytes of `file` from `offset` on to byte `at`; how many there were, fewer only at the

@@ -13,6 +13,7 @@ mod drives;
 mod errors;
 mod free;
 mod gpu_loader;
+mod gpu_reads;
 mod graph;
 mod hetero;
 mod info;
@@ -55,6 +56,8 @@ mod _native {
     use super::free::free_memory;
     #[pymodule_export]
     use super::gpu_loader::{GpuEpoch, GpuLoader};
+    #[pymodule_export]
+    use super::gpu_reads::GpuReadBench;
     #[pymodule_export]
     use super::graph::{Graph, open};
     #[pymodule_export]

@@ -4,13 +4,17 @@
 // goes another way, while its warp waits ends the process with a message.
 //
 // One kernel runs at a time (the driver sees to it), so atomics are plain operations. What is shown
-// is that the arithmetic and the addressing are right, not that concurrent threads are.
+// is that the arithmetic and the addressing are right, not that concurrent threads are. Words that a
+// kernel shares with threads of the process, as with a drive, are really atomic; a thread that waits
+// for them must nap (`__nanosleep`), and others go on meanwhile.
 
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include <type_traits>
@@ -29,6 +33,7 @@
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 struct float4 { float x, y, z, w; };
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 
 struct Index { unsigned x; };
@@ -148,6 +153,13 @@ size_t sizes(void (*)(A...), size_t* to) {
     return sizeof...(A);
 }
 
+// Lets the others go on: those of the block, and threads of the process.
+static void nap() {
+    progress = true;
+    if (current % LANES == 0) sched_yield();
+    pause();
+}
+
 // Gives `value` to the warp; `visit` sees, by lane, what all gave.
 template <class T, class Visit>
 void exchange(unsigned mask, T value, Visit visit) {
@@ -216,6 +228,7 @@ inline unsigned __ballot_sync(unsigned m, bool v) {
     return simt::reduce(m, own, [](unsigned a, unsigned b) { return a | b; });
 }
 inline bool __any_sync(unsigned m, bool v) { return __ballot_sync(m, v) != 0; }
+inline bool __all_sync(unsigned m, bool v) { return __ballot_sync(m, v) == ~0u; }
 inline unsigned __reduce_add_sync(unsigned m, unsigned v) { return simt::reduce(m, v, [](unsigned a, unsigned b) { return a + b; }); }
 inline unsigned __reduce_xor_sync(unsigned m, unsigned v) { return simt::reduce(m, v, [](unsigned a, unsigned b) { return a ^ b; }); }
 
@@ -225,11 +238,23 @@ template <class T> T atomicAdd(T* at, std::common_type_t<T> v) { return simt::up
 template <class T> T atomicMin(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return v < old ? v : old; }); }
 template <class T> T atomicMax(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old < v ? v : old; }); }
 template <class T> T atomicXor(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old ^ v; }); }
+template <class T> T atomicExch(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T) { return v; }); }
 template <class T> T atomicCAS(T* at, std::common_type_t<T> is, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old == is ? v : old; }); }
 
 template <class T> T __ldg(const T* at) { return *at; }
+template <class T> T __ldcv(const T* at) { return *at; }
 template <class T> T __ldcs(const T* at) { return *at; }
 template <class T> void __stcs(T* at, T v) { *at = v; }
+inline unsigned load_acquire_system(const unsigned* at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
+inline void store_release_system(unsigned* at, unsigned v) { __atomic_store_n(at, v, __ATOMIC_RELEASE); }
+inline void __threadfence() {}
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __nanosleep(unsigned) { simt::nap(); }
+inline unsigned long long nanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) { return (unsigned)(((unsigned long long)high << 32 | low) >> (by & 31)); }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __ffs(unsigned v) { return __builtin_ffs((int)v); }

@@ -15,10 +15,10 @@ struct Stream {
     std::deque<std::function<void()>> given;
 };
 
-// When an event happened, and how many of its records are still to come.
+// When an event happened, how many of its records are still to come, and how many have come.
 struct Moment {
     Clock::time_point at;
-    int left;
+    int left, come;
 };
 
 struct Event {
@@ -95,7 +95,7 @@ int cuStreamSynchronize(Stream* stream) {
 
 int cuEventCreate(Event** event, unsigned) {
     FAULTS;
-    *event = new Event{nullptr, std::make_shared<Moment>(Moment{Clock::now(), 0}), 0};
+    *event = new Event{nullptr, std::make_shared<Moment>(Moment{Clock::now(), 0, 0}), 0};
     return 0;
 }
 
@@ -107,6 +107,18 @@ int cuEventRecord(Event* event, Stream* stream) {
     give(stream, [moment = event->moment] {
         moment->at = Clock::now();
         moment->left--;
+        moment->come++;
+    });
+    return 0;
+}
+
+// The stream's later work waits for the records of the event so far.
+int cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
+    FAULTS;
+    std::lock_guard guard(lock);
+    int come = event->moment->come + event->moment->left;
+    give(stream, [=, from = event->stream, moment = event->moment] {
+        while (moment->come < come) step(from);
     });
     return 0;
 }

@@ -10,6 +10,7 @@ mod checksum;
 mod edge_map;
 mod gather;
 mod programs;
+mod queue_pairs;
 mod sample;
 mod slice_index;
 mod vertices;
@@ -22,6 +23,10 @@ pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
+pub use queue_pairs::{
+    BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
+    ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets,
+};
 pub use sample::{SELECTED, Sampler};
 pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
@@ -67,6 +72,7 @@ pub fn all_sources() -> Vec<Source> {
     sources.extend(vertices::sources());
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
     sources.extend([0, 4, 8].map(slice_index::source));
+    sources.extend(queue_pairs::sources());
     sources.extend(edge_map::sources());
     sources
 }

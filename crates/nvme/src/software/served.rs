@@ -11,10 +11,13 @@ use crate::command::{COMMAND_BYTES, Command, io};
 use crate::completion::{COMPLETION_BYTES, Status};
 use crate::dma::Translation;
 use crate::prp::{self, Piece, Prps};
-use crate::queue::next;
+use crate::queue::{next, ring_distance};
 
 /// Commands that are taken from a queue before others have their turn.
 const AT_ONCE: usize = 256;
+
+/// Commands from one that is done to the one whose blocks are fetched into the caches meanwhile.
+const AHEAD: u16 = 4;
 
 /// A submission queue, its completion queue, and what is between them.
 #[derive(Debug)]
@@ -115,15 +118,40 @@ impl Served {
         let mut count = 0;
         // A command waits in its queue while completions wait for entries: memory is bounded.
         while u32::from(self.head) != told && count < AT_ONCE && self.ready.is_empty() {
-            let at = usize::from(self.head) * COMMAND_BYTES;
-            let mut command = Command::default();
-            self.submissions.memory.read_bytes(at, bytemuck::bytes_of_mut(&mut command));
+            self.prefetch(drive, told);
+            let command = self.command(self.head);
             self.head = next(self.head, self.submissions.entries);
             self.take(drive, &command, &mut execute);
             count += 1;
         }
         let completed = self.complete(drive);
         count > 0 || completed || !self.held.is_empty()
+    }
+
+    /// The command in an entry, which the host has told of.
+    fn command(&self, entry: u16) -> Command {
+        let mut command = Command::default();
+        let at = usize::from(entry) * COMMAND_BYTES;
+        self.submissions.memory.read_bytes(at, bytemuck::bytes_of_mut(&mut command));
+        command
+    }
+
+    /// Begins to fetch what a command further on reads, if the host has told of it.
+    fn prefetch(&self, drive: &Drive, told: u32) {
+        let size = self.submissions.entries;
+        let left = ring_distance(self.head, told as u16, size);
+        if self.id == 0 || left <= AHEAD {
+            return;
+        }
+        let command =
+            self.command(((u32::from(self.head) + u32::from(AHEAD)) % u32::from(size)) as u16);
+        let (first, blocks) = (command.first_block(), u64::from(command.blocks()));
+        let block_bytes = drive.options.block_bytes;
+        let is_there =
+            first.checked_add(blocks).is_some_and(|end| end <= drive.storage.bytes() / block_bytes);
+        if command.opcode == io::READ && is_there {
+            drive.storage.prefetch(first * block_bytes, (blocks * block_bytes) as usize);
+        }
     }
 
     /// Does a command and decides when and how often it is completed.

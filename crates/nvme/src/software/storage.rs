@@ -21,6 +21,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// The status of the command.
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status>;
 
+    /// Begins to fetch `len` bytes from `offset` on, all of which are there: they are read soon.
+    fn prefetch(&self, _offset: u64, _len: usize) {}
+
     /// Copies `len` bytes from byte `at` of `from` to those from `offset` on; all of them are there.
     ///
     /// # Errors
@@ -77,6 +80,10 @@ impl Storage for MemoryStorage {
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         self.memory.copy_to(offset as usize, to, at, len);
         Ok(())
+    }
+
+    fn prefetch(&self, offset: u64, len: usize) {
+        self.memory.prefetch(offset as usize, len);
     }
 
     fn write(&self, offset: u64, from: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {

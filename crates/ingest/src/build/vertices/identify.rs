@@ -174,7 +174,7 @@ impl<'a> Job<'a> {
         let least = before.least().filter(|least| fits(*least, self.budget));
         let known = Known { ids: None, least, exact: false, gives_up: true };
         let (edges_read, loops) = match self.scan(input, known, self.needs, refused, stages)? {
-            Scan::Done(scanned) => return self.without_gaps(scanned, before, notes),
+            Scan::Done(scanned) => return self.without_gaps(*scanned, before, notes),
             Scan::Sparse { edges_read, loops } => (edges_read, loops),
         };
         let ids = self.collect(input, &loops, self.needs, None, stages)?;

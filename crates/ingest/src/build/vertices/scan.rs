@@ -46,7 +46,7 @@ pub(crate) struct Scanned {
 /// The outcome of a scan.
 pub(crate) enum Scan {
     /// Vertices and their edges.
-    Done(Scanned),
+    Done(Box<Scanned>),
     /// Ids are so far apart that none can be counted in its place: they have to be collected first.
     Sparse {
         /// The number of edges that the source handed out.
@@ -156,7 +156,7 @@ pub(crate) fn scan(
     if sparse || far_apart {
         return Ok(Scan::Sparse { edges_read, loops: loops.finish() });
     }
-    Ok(Scan::Done(Scanned {
+    Ok(Scan::Done(Box::new(Scanned {
         vertices: n as usize,
         sources: sources.finish(n)?,
         targets: targets.finish(n)?,
@@ -165,14 +165,14 @@ pub(crate) fn scan(
         weights: if input.weighted { weights.found() } else { Weights::None },
         sample: sample.unwrap_or_else(|| Sample::new(0)),
         loops: loops.finish(),
-    }))
+    })))
 }
 
 impl Scan {
     /// The scan's result; an error if it gave up.
     pub(crate) fn done(self) -> Result<Scanned> {
         match self {
-            Self::Done(scanned) => Ok(scanned),
+            Self::Done(scanned) => Ok(*scanned),
             Self::Sparse { edges_read, .. } => Err(too_sparse(u64::from(u32::MAX), edges_read)),
         }
     }

@@ -1,0 +1,195 @@
+// NVMe queue pairs, as kernels ask drives by them (NVM Express Base 2.0, 3.3; NVM Command Set 3.2.4).
+//
+// Rings and staging memory lie in pinned host memory, doorbells in a controller's registers: all of
+// it is mapped, and shared with a drive, or with a CPU's threads that do what a drive does. A word
+// has one writer. What the GPU wrote before it stores a doorbell (release) the drive sees after it
+// has loaded that; what a drive wrote before the last word of a completion the GPU sees after it
+// has loaded that (acquire). Data that came is read past the caches (`__ldcv`), which may hold what
+// was there before. CPU twins: nvme::queue, nvme::controller.
+
+static const u32 COMMAND_BYTES = 64, COMPLETION_BYTES = 16, PAGE_BYTES = 4096;
+static const u32 PARTS = COMMAND_BYTES / 16;  // Threads that write a command, 16 bytes each.
+static const u32 READ = 0x02;                 // The opcode.
+static const u32 STATUS = 0x7ff;              // Code and type: 0 if the command was done.
+static const u32 NONE = ~0u;
+static const u32 NAP_NS = 500;        // Between two looks at memory that a drive writes.
+static const u32 LOOKS = 16;          // After so many, the time and the host's wish to stop are looked at.
+
+// Why reads fail. Rust: `FailureKind`.
+static const u32 REFUSED = 1;     // A command ended with a status that is no success.
+static const u32 LATE = 2;        // No completion came in time.
+static const u32 STOPPED = 3;     // The host wants kernels to end.
+static const u32 IMPOSSIBLE = 4;  // A completion of no command that is in flight.
+
+struct QueuePair {
+    u8* submissions;        // The ring of commands.
+    const u8* completions;  // The ring of completions.
+    u32* tail_doorbell;
+    u32* head_doorbell;
+    u64 staging_bus;  // The bus address of the first span, as this drive has it.
+    u64 first_block;  // The drive's block at which its rows begin.
+    u32 namespace_id;
+    u32 reserved;
+};
+
+// Where rows lie: in groups of so many bytes; bytes in stripes, of which the drives have one in turn.
+struct RowPlaces {
+    u32 row_bytes;
+    u32 stride;  // From a row to the next in its group.
+    u32 rows_per_group;
+    u32 group_bytes;
+    u32 stripe_log2;
+    u32 drives;
+    u32 block_log2;
+    u32 span_bytes;  // Of staging memory that a read has.
+};
+
+// A row to be read, and the index in the destination at which it is wanted.
+struct RowRequest {
+    u32 row;
+    u32 target;
+};
+
+// The first read, or queue pair, that failed.
+struct Failure {
+    u32 kind;  // 0: none did.
+    u32 pair;
+    u32 cid;
+    u32 status;
+    u32 row;
+};
+
+// What the host knows and watches of reads that kernels start.
+struct Watch {
+    Failure* refused;       // The first read that a drive refused.
+    Failure* broken;        // Why queue pairs are of no use any more.
+    const volatile u32* stop;  // Not 0: kernels shall leave.
+    u64 most_ns;            // The longest wait for a completion.
+};
+
+#ifdef __CUDACC_RTC__  // The emulated GPU of the tests has its own.
+
+__device__ inline u32 load_acquire_system(const u32* at) {
+    u32 value;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+__device__ inline void store_release_system(u32* at, u32 value) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+__device__ inline u64 nanoseconds() {
+    u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+#endif
+
+// The blocks of a row.
+struct Place {
+    u32 drive;
+    u32 skip;  // Bytes of the first block before the row.
+    u32 blocks;
+    u64 first;  // Of those that the drive's rows are in.
+};
+
+__device__ inline Place place_of(const RowPlaces& rows, u32 row) {
+    u64 byte = (u64)(row / rows.rows_per_group) * rows.group_bytes + row % rows.rows_per_group * rows.stride;
+    u32 stripe = (u32)(byte >> rows.stripe_log2), block_bytes = 1u << rows.block_log2;
+    u64 within = byte & ((1ull << rows.stripe_log2) - 1);
+    u64 on_drive = ((u64)(stripe / rows.drives) << rows.stripe_log2) + within;
+    u32 skip = (u32)on_drive & (block_bytes - 1);
+    u32 blocks = (skip + rows.row_bytes + block_bytes - 1) >> rows.block_log2;
+    return {stripe % rows.drives, skip, blocks, on_drive >> rows.block_log2};
+}
+
+// A 16-byte part of the command that reads a row into span number `span`. A span touches two pages
+// at most, so there are no lists of pages.
+__device__ inline uint4 command_part(const QueuePair& pair, const RowPlaces& rows, const Place& place,
+                                     u32 cid, u32 span, u32 part) {
+    u64 prp1 = pair.staging_bus + (u64)span * rows.span_bytes, second = (prp1 / PAGE_BYTES + 1) * PAGE_BYTES;
+    u64 prp2 = prp1 + ((u64)place.blocks << rows.block_log2) > second ? second : 0;
+    u64 first = pair.first_block + place.first;
+    switch (part) {
+        case 0: return make_uint4(READ | cid << 16, pair.namespace_id, 0, 0);
+        case 1: return make_uint4(0, 0, (u32)prp1, (u32)(prp1 >> 32));
+        case 2: return make_uint4((u32)prp2, (u32)(prp2 >> 32), (u32)first, (u32)(first >> 32));
+        default: return make_uint4(place.blocks - 1, 0, 0, 0);
+    }
+}
+
+// The last word of a completion: its phase tag, identifier and status.
+__device__ inline u32 phase_of(u32 word) { return word >> 16 & 1; }
+__device__ inline u32 cid_of(u32 word) { return word & 0xffff; }
+__device__ inline u32 status_of(u32 word) { return word >> 17 & STATUS; }
+
+// The phase tag of the completion at a position: those of the first round of a ring have 1.
+__device__ inline u32 phase_at(u32 position, u32 entries_log2) { return ~(position >> entries_log2) & 1; }
+
+__device__ inline bool is_broken(const Watch& watch) {
+    return *(const volatile u32*)&watch.broken->kind != 0;
+}
+
+// Keeps a failure if it is the first.
+__device__ inline void keep(Failure* first, u32 kind, u32 pair, u32 cid, u32 status, u32 row) {
+    if (atomicCAS(&first->kind, 0u, kind) != 0) return;
+    first->pair = pair;
+    first->cid = cid;
+    first->status = status;
+    first->row = row;
+}
+
+// Whether a thread that waits for queue pair `pair` shall leave; why is kept.
+__device__ inline bool must_leave(const Watch& watch, u64 deadline, u32 pair) {
+    u32 kind = *watch.stop ? STOPPED : nanoseconds() > deadline ? LATE : 0;
+    if (kind) keep(watch.broken, kind, pair, 0, 0, 0);
+    return kind || is_broken(watch);
+}
+
+// Copies a row a lane, of the first `count` lanes, by the whole warp: from `from` in mapped memory
+// to `to`, or to nowhere if that is null. Both, and `row_bytes`, are multiples of a word.
+//
+// The loads of an iteration have no conditions, so that none waits for another: those past the end
+// are of the last word again.
+template <class Word, u32 AHEAD>
+__device__ inline void copy_words(const u8* from, u8* to, u32 count, u32 row_bytes) {
+    u32 lane = threadIdx.x % WARP, words = row_bytes / (u32)sizeof(Word), total = count * words;
+    for (u32 first = lane; first < total + lane; first += AHEAD * WARP) {
+        Word values[AHEAD];
+        Word* targets[AHEAD];
+#pragma unroll
+        for (u32 u = 0; u < AHEAD; u++) {
+            u32 i = first + u * WARP, given = min(i, total - 1), row = given / words, word = given - row * words;
+            const Word* source = (const Word*)__shfl_sync(ALL, (u64)from, row);
+            Word* target = (Word*)__shfl_sync(ALL, (u64)to, row);
+            values[u] = __ldcv(source + word);
+            targets[u] = i < total && target ? target + word : 0;
+        }
+#pragma unroll
+        for (u32 u = 0; u < AHEAD; u++) {
+            if (targets[u]) *targets[u] = values[u];
+        }
+    }
+}
+
+// The same, with as many loads of a lane in flight together as there are, up to eight.
+template <class Word>
+__device__ inline void copy_by(const u8* from, u8* to, u32 count, u32 row_bytes) {
+    u32 words = count * row_bytes / (u32)sizeof(Word);
+    if (words <= WARP) return copy_words<Word, 1>(from, to, count, row_bytes);
+    if (words <= 2 * WARP) return copy_words<Word, 2>(from, to, count, row_bytes);
+    if (words <= 4 * WARP) return copy_words<Word, 4>(from, to, count, row_bytes);
+    copy_words<Word, 8>(from, to, count, row_bytes);
+}
+
+// The same in words of `word_bytes`.
+__device__ inline void copy_rows(const u8* from, u8* to, u32 count, u32 row_bytes, u32 word_bytes) {
+    switch (word_bytes) {
+        case 16: return copy_by<uint4>(from, to, count, row_bytes);
+        case 8: return copy_by<uint2>(from, to, count, row_bytes);
+        case 4: return copy_by<u32>(from, to, count, row_bytes);
+        default: return copy_by<u8>(from, to, count, row_bytes);
+    }
+}

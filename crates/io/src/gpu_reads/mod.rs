@@ -1,0 +1,266 @@
+//! Reads that a GPU starts: its kernels ask NVMe drives for rows and take them, with no CPU in between
+//! (Hyperion, ICDE 2025, §III-A).
+//!
+//! [`GpuReads`] does it in two kernels. `submit`, one thread block, writes a command for each row, and
+//! then the GPU is free for other work. `complete`, a few blocks, waits for the completions and copies
+//! the rows to where they are wanted. [`CoupledReads`] is the baseline, in which a warp waits for its
+//! own row.
+//!
+//! The drives write rows to staging memory, which is the host's, pinned and mapped: a CPU's threads,
+//! which are drives here, cannot write to a GPU's memory.
+
+mod coupled;
+mod failure;
+mod measure;
+mod queues;
+mod rows;
+
+use std::time::Duration;
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::kernels::{BatchPairs, ReadKernels, ReadWatch, RowRequests, RowTargets};
+use tiergraph_gpu::{Event, Stream};
+
+pub use coupled::CoupledReads;
+pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner, link_bandwidth};
+pub use queues::{GpuDrive, StopReads};
+pub use rows::RowsOnDrives;
+
+use queues::{QueueOptions, Queues};
+
+/// How a GPU reads from drives.
+#[derive(Debug, Clone, Copy)]
+pub struct GpuReadOptions {
+    /// Batches that may be in flight: each has queue pairs and staging memory of its own.
+    pub batches: usize,
+    /// Queue pairs of each drive that a batch has.
+    pub pairs_per_drive: usize,
+    /// Entries of a queue: a power of two.
+    pub entries: u16,
+    /// Threads of the one block that submits: whole warps, at most 1,024.
+    pub submit_threads: u32,
+    /// Blocks that take completions.
+    pub complete_blocks: u32,
+    /// Threads of each of those: whole warps, at most 512.
+    pub complete_threads: u32,
+    /// The longest that a kernel waits for the next completions of a queue pair.
+    pub timeout: Duration,
+}
+
+impl Default for GpuReadOptions {
+    fn default() -> Self {
+        Self {
+            batches: 2,
+            pairs_per_drive: 2,
+            entries: 1024,
+            submit_threads: 512,
+            complete_blocks: 16,
+            complete_threads: 512,
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Reads of rows, by batches that a GPU submits and completes.
+#[derive(Debug)]
+pub struct GpuReads {
+    // Dropped first: it ends the kernels that use what is behind it.
+    queues: Queues,
+    options: GpuReadOptions,
+    kernels: ReadKernels,
+    watch: ReadWatch,
+    batches: Vec<Batch>,
+    /// How many batches were submitted, and completed, so far.
+    submitted: usize,
+    completed: usize,
+    /// Why nothing can be read any more.
+    broken: Option<String>,
+}
+
+/// The streams of reads by many batches.
+#[derive(Debug)]
+pub struct ReadStreams {
+    /// The stream that batches are submitted on.
+    pub submitting: Stream,
+    /// The stream that batches are completed on.
+    pub completing: Stream,
+}
+
+/// The queue pairs of a batch, and the ends of the kernels that used them last.
+#[derive(Debug)]
+struct Batch {
+    pairs: BatchPairs,
+    submitted: Event,
+    completed: Event,
+}
+
+impl GpuReads {
+    /// Reads of `rows` on `drives`, by the GPU of `stream`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for rows that no command reads, or more queue pairs than drives have; no
+    /// compiler of kernels, not enough memory of either kind, any error of the driver or a drive.
+    pub fn new(
+        stream: &Stream,
+        drives: Vec<GpuDrive>,
+        rows: &RowsOnDrives,
+        options: GpuReadOptions,
+    ) -> Result<Self> {
+        let device = stream.device();
+        let GpuReadOptions { batches: sets, pairs_per_drive, entries, .. } = options;
+        let of_pairs = QueueOptions { sets, pairs_per_drive, entries };
+        let queues = Queues::new(device, drives, rows, of_pairs)?;
+        let batch = |set: &queues::PairSet| {
+            let (log2, places) = (queues.entries_log2, queues.places);
+            let pairs = BatchPairs::new(stream, &set.addresses, log2, set.staging, places)?;
+            Ok(Batch { pairs, submitted: Event::new(device)?, completed: Event::new(device)? })
+        };
+        Ok(Self {
+            options,
+            kernels: ReadKernels::new(device)?,
+            watch: ReadWatch::new(stream, queues.stop_word, options.timeout)?,
+            batches: queues.sets.iter().map(batch).collect::<Result<_>>()?,
+            submitted: 0,
+            completed: 0,
+            broken: None,
+            queues,
+        })
+    }
+
+    /// The most rows of a batch.
+    pub fn capacity(&self) -> usize {
+        self.batches[0].pairs.capacity() as usize
+    }
+
+    /// Whether a further batch may be submitted before one is completed.
+    pub fn has_room(&self) -> bool {
+        self.submitted - self.completed < self.batches.len()
+    }
+
+    /// A handle that stops kernels which wait for drives.
+    pub fn stop(&self) -> StopReads {
+        self.queues.stop()
+    }
+
+    /// Submits a batch, in order with the stream: the requested rows from number `first` on, as many as
+    /// [`capacity`](Self::capacity) and as there are. Rows are wanted once each, at targets of their
+    /// own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] without [`room`](Self::has_room); an earlier failure that broke queue pairs;
+    /// any error of the driver.
+    pub fn submit(&mut self, stream: &Stream, requests: RowRequests, first: u32) -> Result<()> {
+        self.check_unbroken()?;
+        if !self.has_room() {
+            return Err(Error::new(ErrorKind::Input, "submit a batch of reads")
+                .expected(format!("at most `{}` in flight", self.batches.len()))
+                .got("one more"));
+        }
+        let number = self.submitted % self.batches.len();
+        let batch = &mut self.batches[number];
+        stream.wait_for(&batch.completed)?;
+        let (threads, watch) = (self.options.submit_threads, &self.watch);
+        self.kernels.submit(stream, threads, &mut batch.pairs, watch, requests, first)?;
+        batch.submitted.record(stream)?;
+        self.submitted += 1;
+        Ok(())
+    }
+
+    /// Completes the batch that was submitted first of those in flight, in order with the stream: its
+    /// rows go to `to`. Whether all of them came, [`check`](Self::check) says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] without a batch in flight; any error of the driver.
+    pub fn complete(&mut self, stream: &Stream, to: RowTargets) -> Result<()> {
+        if self.submitted == self.completed {
+            return Err(Error::new(ErrorKind::Input, "complete a batch of reads")
+                .expected("one in flight")
+                .got("none"));
+        }
+        let number = self.completed % self.batches.len();
+        let batch = &mut self.batches[number];
+        stream.wait_for(&batch.submitted)?;
+        let GpuReadOptions { complete_blocks, complete_threads, .. } = self.options;
+        let (pairs, watch) = (&batch.pairs, &self.watch);
+        self.kernels.complete(stream, complete_blocks, complete_threads, pairs, watch, to)?;
+        batch.completed.record(stream)?;
+        self.completed += 1;
+        Ok(())
+    }
+
+    /// Waits for all work of the stream, and says whether every row of the batches completed there came.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] for the first row that a drive refused, after which other rows can be read;
+    /// [`ErrorKind::Io`] for a drive that answered not in time, or what was not asked, and
+    /// [`ErrorKind::Interrupted`] after a [`stop`](Self::stop), after which none can; any error of the
+    /// driver.
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        self.check_unbroken()?;
+        let failures = self.watch.failures(stream)?;
+        let explain =
+            |failure| failure::error(failure, self.options.pairs_per_drive, self.options.timeout);
+        if let Some(error) = failures.broken.map(explain) {
+            self.broken = Some(format!("an earlier failure: {error}"));
+            return Err(error);
+        }
+        if let Some(error) = failures.refused.map(explain) {
+            self.watch.forget_refused(stream)?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Reads all requested rows, of which there are at most `most`, to `to`, and waits for them. Batches
+    /// are submitted on one stream while others are completed on the other.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit) and [`check`](Self::check).
+    ///
+    /// # Panics
+    /// If a batch is in flight.
+    pub fn read(
+        &mut self,
+        streams: &ReadStreams,
+        requests: RowRequests,
+        most: usize,
+        to: RowTargets,
+    ) -> Result<()> {
+        self.start_read(streams, requests, most, to)?;
+        self.check(&streams.completing)
+    }
+
+    /// As [`read`](Self::read), without waiting for the rows.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    ///
+    /// # Panics
+    /// If a batch is in flight.
+    pub fn start_read(
+        &mut self,
+        streams: &ReadStreams,
+        requests: RowRequests,
+        most: usize,
+        to: RowTargets,
+    ) -> Result<()> {
+        assert_eq!(self.submitted, self.completed, "no batch is in flight");
+        for first in (0..most).step_by(self.capacity()) {
+            if !self.has_room() {
+                self.complete(&streams.completing, to)?;
+            }
+            self.submit(&streams.submitting, requests, first as u32)?;
+        }
+        while self.completed < self.submitted {
+            self.complete(&streams.completing, to)?;
+        }
+        Ok(())
+    }
+
+    fn check_unbroken(&self) -> Result<()> {
+        match &self.broken {
+            Some(why) => Err(Error::new(ErrorKind::Io, "read rows by a GPU").got(why)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Drives, and queue pairs of them whose memory a GPU writes and reads in place.
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::kernels::{QueuePairAddresses, RowPlaces};
+use tiergraph_gpu::{Device, DevicePtr, RegisteredMemory};
+use tiergraph_mem::PAGE_BYTES;
+use tiergraph_nvme::command::COMMAND_BYTES;
+use tiergraph_nvme::completion::COMPLETION_BYTES;
+use tiergraph_nvme::controller::Mapped;
+use tiergraph_nvme::{
+    Controller, SharedMemory, SoftwareController, SoftwareOptions, Storage, Timing,
+};
+
+use super::RowsOnDrives;
+
+/// A drive that a GPU reads from.
+#[derive(Debug)]
+pub struct GpuDrive {
+    // Dropped first: it stops the controller, which the software answers.
+    controller: Controller,
+    first_byte: u64,
+    _software: Option<SoftwareController>,
+}
+
+impl GpuDrive {
+    /// A started controller, whose rows begin at byte `first_byte`.
+    pub fn new(controller: Controller, first_byte: u64) -> Self {
+        Self { controller, first_byte, _software: None }
+    }
+
+    /// A drive made of threads, whose rows are the bytes of `storage`.
+    ///
+    /// # Errors
+    /// As [`SoftwareController::start`] and [`Controller::start`].
+    pub fn software(
+        storage: impl Storage + 'static,
+        options: SoftwareOptions,
+        timing: Timing,
+    ) -> Result<Self> {
+        let software = SoftwareController::start(storage, options)?;
+        let controller = Controller::start(software.registers(), software.dma(), timing)?;
+        Ok(Self { _software: Some(software), ..Self::new(controller, 0) })
+    }
+}
+
+/// How queue pairs of drives are made for a GPU.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QueueOptions {
+    /// Sets of queue pairs, of which each has some of every drive.
+    pub sets: usize,
+    /// Queue pairs of a drive in a set.
+    pub pairs_per_drive: usize,
+    /// Entries of a ring: a power of two.
+    pub entries: u16,
+}
+
+/// A set of queue pairs, those of a drive side by side, and its staging memory.
+#[derive(Debug)]
+pub(super) struct PairSet {
+    pub addresses: Vec<QueuePairAddresses>,
+    /// A span for each command that the pairs of one drive may have in flight.
+    pub staging: DevicePtr<u8>,
+}
+
+/// Drives, the memory that they share with a GPU, and the word that stops the GPU's kernels.
+#[derive(Debug)]
+pub(super) struct Queues {
+    device: Device,
+    pub places: RowPlaces,
+    pub entries_log2: u32,
+    pub sets: Vec<PairSet>,
+    stop: SharedMemory,
+    pub stop_word: DevicePtr<u32>,
+    // Dropped before the memory that they access.
+    _drives: Vec<GpuDrive>,
+    _staging: Vec<Mapped>,
+    _registered: Vec<RegisteredMemory>,
+}
+
+impl Queues {
+    pub fn new(
+        device: &Device,
+        mut drives: Vec<GpuDrive>,
+        rows: &RowsOnDrives,
+        options: QueueOptions,
+    ) -> Result<Self> {
+        let QueueOptions { sets, pairs_per_drive, entries } = options;
+        check(&drives, options)?;
+        let block_bytes = drives[0].controller.namespace().block_bytes;
+        let places = rows.places(drives.len(), block_bytes)?;
+        let register = |memory: &SharedMemory| RegisteredMemory::new(device, memory.clone());
+
+        let stop = SharedMemory::zeroed(PAGE_BYTES)?;
+        let mut registered = vec![register(&stop)?];
+        let stop_word = registered[0].ptr(0);
+        let spans = pairs_per_drive * (usize::from(entries) - 1);
+        let set_bytes = (spans * places.span_bytes as usize).next_multiple_of(PAGE_BYTES);
+        let staging = SharedMemory::zeroed(sets * set_bytes)?;
+        let spans_of = register(&staging)?;
+        let mut made: Vec<PairSet> = (0..sets)
+            .map(|set| PairSet { addresses: Vec::new(), staging: spans_of.ptr(set * set_bytes) })
+            .collect();
+        registered.push(spans_of);
+
+        let ring =
+            |entry_bytes: usize| (usize::from(entries) * entry_bytes).next_multiple_of(PAGE_BYTES);
+        let (commands, pair_bytes) =
+            (ring(COMMAND_BYTES), ring(COMMAND_BYTES) + ring(COMPLETION_BYTES));
+        let mut mapped = Vec::new();
+        for drive in &mut drives {
+            let staging = Mapped::new(drive.controller.dma(), staging.clone())?;
+            let registers = register(drive.controller.registers())?;
+            let rings = SharedMemory::zeroed(sets * pairs_per_drive * pair_bytes)?;
+            let entries_of = register(&rings)?;
+            for pair in 0..sets * pairs_per_drive {
+                let (at, set) = (pair * pair_bytes, pair / pairs_per_drive);
+                let submissions = rings.part(at..at + commands);
+                let completions = rings.part(at + commands..at + pair_bytes);
+                let doorbells = drive.controller.rings(entries, submissions, completions)?;
+                made[set].addresses.push(QueuePairAddresses {
+                    submissions: entries_of.ptr(at),
+                    completions: entries_of.ptr(at + commands),
+                    tail_doorbell: registers.ptr(doorbells.tail_doorbell),
+                    head_doorbell: registers.ptr(doorbells.head_doorbell),
+                    staging_bus: staging.bus() + (set * set_bytes) as u64,
+                    first_block: drive.first_byte / block_bytes,
+                    namespace_id: drive.controller.namespace().id,
+                    reserved: 0,
+                });
+            }
+            mapped.push(staging);
+            registered.extend([registers, entries_of]);
+        }
+        Ok(Self {
+            device: device.clone(),
+            places,
+            entries_log2: entries.ilog2(),
+            sets: made,
+            stop,
+            stop_word,
+            _drives: drives,
+            _staging: mapped,
+            _registered: registered,
+        })
+    }
+
+    /// A handle that stops the GPU's kernels.
+    pub fn stop(&self) -> StopReads {
+        StopReads(self.stop.clone())
+    }
+}
+
+impl Drop for Queues {
+    /// Ends the kernels that use the queues: one that waits for a drive leaves.
+    fn drop(&mut self) {
+        self.stop.store_release(0, 1);
+        // After an error of the driver none of them runs any more.
+        let _ = self.device.synchronize();
+    }
+}
+
+/// Stops the kernels that wait for drives, from any thread.
+#[derive(Debug, Clone)]
+pub struct StopReads(SharedMemory);
+
+impl StopReads {
+    /// Has kernels leave soon: what they read is not there, and their queue pairs are of no use any
+    /// more.
+    pub fn stop(&self) {
+        self.0.store_release(0, 1);
+    }
+}
+
+fn check(drives: &[GpuDrive], options: QueueOptions) -> Result<()> {
+    let refused = |expected: String, got: String| {
+        Err(Error::new(ErrorKind::Input, "read rows by a GPU").expected(expected).got(got))
+    };
+    let QueueOptions { sets, pairs_per_drive, entries } = options;
+    let Some(first) = drives.first() else {
+        return refused("at least one drive".into(), "none".into());
+    };
+    let block_bytes = first.controller.namespace().block_bytes;
+    for GpuDrive { controller, first_byte, .. } in drives {
+        let namespace = controller.namespace();
+        if namespace.block_bytes != block_bytes || !first_byte.is_multiple_of(block_bytes) {
+            return refused(
+                format!("drives of blocks of `{block_bytes}` bytes, and rows from a block on"),
+                format!(
+                    "blocks of `{}` bytes, rows from byte `{first_byte}` on",
+                    namespace.block_bytes
+                ),
+            );
+        }
+        let (most, pairs) = (controller.most_entries(), controller.most_queue_pairs());
+        let is_possible = entries.is_power_of_two() && (2..=most).contains(&entries);
+        let wanted = sets * pairs_per_drive;
+        if !is_possible || wanted == 0 || wanted > pairs.into() {
+            return refused(
+                format!(
+                    "`1` to `{pairs}` queue pairs of a power of two of entries, at most `{most}`"
+                ),
+                format!("`{wanted}` of `{entries}`"),
+            );
+        }
+    }
+    Ok(())
+}
