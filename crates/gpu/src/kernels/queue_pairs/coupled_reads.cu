@@ -40,19 +40,17 @@ struct Coupled {
     u32 reserved;
 };
 
-__device__ inline u32 look(const u32* at) { return *(const volatile u32*)at; }
-
 // Tells the drive of the commands that are marked, if nobody else is at it.
 __device__ inline void ring(const Coupled& a, u32 pair) {
     CoupledState& state = a.states[pair];
-    if (atomicCAS(&state.ringing, 0u, 1u) != 0) return;
+    if (look_at(&state.ringing) || atomicCAS(&state.ringing, 0u, 1u) != 0) return;
     __threadfence();
-    u32 mask = (1u << a.entries_log2) - 1, told = look(&state.told), before = told;
-    while (look(a.marks + ((u64)pair << a.entries_log2) + (told & mask)) == told + 1) told++;
+    u32 mask = (1u << a.entries_log2) - 1, told = look_at(&state.told), before = told;
+    while (look_at(a.marks + ((u64)pair << a.entries_log2) + (told & mask)) == told + 1) told++;
     if (told != before) {
         __threadfence_system();
         store_release_system(a.pairs[pair].tail_doorbell, told & mask);
-        *(volatile u32*)&state.told = told;
+        show(&state.told, told);
     }
     __threadfence();
     atomicExch(&state.ringing, 0u);
@@ -61,25 +59,25 @@ __device__ inline void ring(const Coupled& a, u32 pair) {
 // Hands out the completions that are there, if nobody else is at it.
 __device__ inline void reap(const Coupled& a, u32 pair) {
     CoupledState& state = a.states[pair];
-    if (atomicCAS(&state.reaping, 0u, 1u) != 0) return;
+    if (look_at(&state.reaping) || atomicCAS(&state.reaping, 0u, 1u) != 0) return;
     __threadfence();
     const QueuePair& queue = a.pairs[pair];
-    u32 mask = (1u << a.entries_log2) - 1, head = look(&state.head), before = head;
+    u32 mask = (1u << a.entries_log2) - 1, head = look_at(&state.head), before = head;
     while (true) {
         const u32* words = (const u32*)(queue.completions + (u64)(head & mask) * COMPLETION_BYTES);
-        u32 value = load_acquire_system(words + 3);
+        u32 value = look_at(words + 3);
         if (phase_of(value) != phase_at(head, a.entries_log2)) break;
         u32* answer = a.answers + ((u64)pair << a.entries_log2) + (cid_of(value) & mask);
-        if (look(answer) != cid_of(value)) {
+        if (look_at(answer) != cid_of(value)) {
             keep(a.watch.broken, IMPOSSIBLE, pair, cid_of(value), status_of(value), 0);
             break;
         }
-        __threadfence();
-        *(volatile u32*)answer = ANSWERED | status_of(value);
+        __threadfence_system();
+        show(answer, ANSWERED | status_of(value));
         head++;
     }
     if (head != before) {
-        *(volatile u32*)&state.head = head;
+        show(&state.head, head);
         store_release_system(queue.head_doorbell, head & mask);
     }
     __threadfence();
@@ -93,7 +91,7 @@ __device__ inline bool read_row(const Coupled& a, u32 row, const Place& place, u
     u64 base = (u64)pair << a.entries_log2;
     const QueuePair& queue = a.pairs[pair];
     u32 cid = slot | (++a.uses[base + slot] << a.entries_log2 & 0xffff);
-    *(volatile u32*)(a.answers + base + slot) = cid;
+    show(a.answers + base + slot, cid);
 
     u32 ticket = atomicAdd(&a.states[pair].tail, 1u);
     uint4* command = (uint4*)(queue.submissions + (u64)(ticket & mask) * COMMAND_BYTES);
@@ -105,8 +103,8 @@ __device__ inline bool read_row(const Coupled& a, u32 row, const Place& place, u
 
     u64 deadline = nanoseconds() + a.watch.most_ns;
     for (u32 looks = 1;; looks++) {
-        if ((int)(look(&a.states[pair].told) - ticket) <= 0) ring(a, pair);
-        u32 answer = look(a.answers + base + slot);
+        if ((int)(look_at(&a.states[pair].told) - ticket) <= 0) ring(a, pair);
+        u32 answer = look_at(a.answers + base + slot);
         if (answer & ANSWERED) {
             __threadfence();
             *refused = answer != ANSWERED;

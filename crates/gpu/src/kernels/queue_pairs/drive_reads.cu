@@ -8,10 +8,12 @@
 // submit: one block. Four threads a command, 16 bytes each, so that it crosses the link in one piece;
 // one doorbell a pair at the end. 64 bytes over the link a read, and 16 bytes in GPU memory.
 //
-// complete: a warp claims the next CLAIM entries of a pair, waits until a drive has filled them,
-// and copies the rows that they tell of from staging memory to the destination; pairs are shared
-// out over warps, and who finds one done goes on to the next. The pair's last warp gives its entries
-// back by one doorbell. 16 bytes and the row over the link a read.
+// complete: a block has the pairs whose numbers are its own modulo the number of blocks. Its first warp
+// watches their completions, 32 of a pair at a look, and puts what has come into GPU memory; the other
+// warps take up to CLAIM of those at a time, and copy their rows from staging memory to the
+// destination. So one warp alone reads what a drive is about to write: hundreds that do slow drives,
+// and each other. A pair's last rows give its entries back by one doorbell. 16 bytes and the row over
+// the link a read.
 //
 // Before: pairs of the batch are idle, and the batch has no more reads than one drive's pairs have
 // entries, less one each: so neither ring is ever full, whatever drives the rows are on.
@@ -19,7 +21,7 @@
 
 static const u32 SUBMITTERS = 1024, TAKERS = 512;  // Threads of a block, at most.
 static const u32 MOST_PAIRS = 1024;
-static const u32 CLAIM = 8;  // Entries: a cache line of completions.
+static const u32 CLAIM = 8;  // Completions that a warp takes at a time, at most.
 
 // A read in flight, by its pair and slot.
 struct Slot {
@@ -33,14 +35,13 @@ struct Slot {
 struct PairState {
     u32 position;  // Entries of either ring that were used so far.
     u32 count;     // Commands of the batch.
-    u32 claimed;   // Completions of them that warps wait for, or waited for.
-    u32 taken;     // Completions whose rows were copied.
 };
 
 struct Batch {
     const QueuePair* pairs;  // Those of a drive side by side.
     PairState* states;
     Slot* slots;       // A ring's entries a pair.
+    u32* words;        // As many: the last words of completions that have come, in their order.
     const u8* staging;
     Watch watch;
     RowPlaces rows;
@@ -92,7 +93,6 @@ extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
         PairState& state = b.states[pair];
         state.count = counts[pair];
-        state.claimed = state.taken = 0;
         if (state.count) store_release_system(b.pairs[pair].tail_doorbell, state.position + state.count & mask);
     }
 }
@@ -105,35 +105,83 @@ struct Completing {
     u32 reserved;
 };
 
-// Waits until each lane's completion, of which `word` is the last word, is there; its value.
-__device__ inline bool await(const Batch& b, u32 pair, const u32* word, u32 phase, u32* value) {
+// What the warps of a block know of one of its pairs.
+struct Taken {
+    u32 count;   // Commands of the batch.
+    u32 filled;  // Completions that have come.
+    u32 claimed; // Completions that warps copy the rows of, or did.
+    u32 copied;  // Completions whose rows were copied.
+};
+
+// A block's pairs, and whether it shall leave.
+struct Block {
+    Taken taken[MOST_PAIRS];
+    u32 pairs;
+    u32 is_over;
+};
+
+__device__ inline u32 in_block(const u32* at) { return *(const volatile u32*)at; }
+
+// The number of the block's pair `own` among all.
+__device__ inline u32 pair_of(u32 own) { return blockIdx.x + own * gridDim.x; }
+
+// Looks at the next completions of the block's pair `own`, by a warp; how many more have come.
+__device__ inline u32 look_for(const Batch& b, Block& block, u32 own) {
+    Taken& taken = block.taken[own];
+    u32 pair = pair_of(own), lane = threadIdx.x % WARP, number = taken.filled + lane, word = 0;
+    if (number >= taken.count) number = NONE;
+    u32 position = b.states[pair].position + number, entry = position & (1u << b.entries_log2) - 1;
+    if (number != NONE) {
+        word = look_at((const u32*)(b.pairs[pair].completions + (u64)entry * COMPLETION_BYTES) + 3);
+    }
+    bool is_there = number != NONE && phase_of(word) == phase_at(position, b.entries_log2);
+    // A drive fills entries in their order.
+    u32 there = __ffs(~__ballot_sync(ALL, is_there)), come = there == 0 ? WARP : there - 1;
+    if (come == 0) return 0;
+    __threadfence_system();
+    if (lane < come) b.words[((u64)pair << b.entries_log2) + number] = word;
+    __threadfence_block();
+    __syncwarp();
+    if (lane == 0) *(volatile u32*)&taken.filled = taken.filled + come;
+    __syncwarp();
+    return come;
+}
+
+// Watches the block's pairs until all their completions have come, or it must leave.
+__device__ inline void watch(const Batch& b, Block& block) {
     u64 deadline = nanoseconds() + b.watch.most_ns;
     for (u32 looks = 1;; looks++) {
-        *value = load_acquire_system(word);
-        if (__all_sync(ALL, phase_of(*value) == phase)) return true;
-        if (looks % LOOKS == 0) {
-            bool leaves = threadIdx.x % WARP == 0 && must_leave(b.watch, deadline, pair);
-            if (__any_sync(ALL, leaves)) return false;
+        u32 come = 0, missing = 0;
+        for (u32 own = 0; own < block.pairs; own++) {
+            Taken& taken = block.taken[own];
+            if (taken.filled < taken.count) {
+                come += look_for(b, block, own);
+                missing = taken.filled < taken.count ? pair_of(own) + 1 : missing;
+            }
         }
-        __nanosleep(NAP_NS);
+        if (missing == 0) return;
+        if (come != 0) {
+            deadline = nanoseconds() + b.watch.most_ns;
+        } else {
+            __nanosleep(NAP_NS);
+        }
+        if (looks % LOOKS == 0) {
+            bool leaves = threadIdx.x % WARP == 0 && must_leave(b.watch, deadline, missing - 1);
+            if (__any_sync(ALL, leaves)) {
+                *(volatile u32*)&block.is_over = 1;
+                return;
+            }
+        }
     }
 }
 
-// Takes `count` completions of a pair from number `from` on and copies their rows; false if that
-// cannot be.
-__device__ inline bool take(const Completing& a, u32 pair, u32 from, u32 count) {
+// Copies the rows of `count` completions of the block's pair `own` from number `from` on; false if one of
+// them cannot be.
+__device__ inline bool copy(const Completing& a, u32 own, u32 from, u32 count) {
     const Batch& b = a.batch;
-    const QueuePair& queue = b.pairs[pair];
-    u32 lane = threadIdx.x % WARP, first = b.states[pair].position + from, mask = (1u << b.entries_log2) - 1;
-    u32 last = first + count - 1, own = first + min(lane, count - 1), value;
-    auto word_at = [&](u32 position) {
-        return (const u32*)(queue.completions + (u64)(position & mask) * COMPLETION_BYTES) + 3;
-    };
-    // A drive fills entries in their order. So all lanes look at the last, which is one access over the
-    // link, and then each at its own.
-    if (!await(b, pair, word_at(last), phase_at(last, b.entries_log2), &value)) return false;
-    if (!await(b, pair, word_at(own), phase_at(own, b.entries_log2), &value)) return false;
-
+    u32 lane = threadIdx.x % WARP, pair = pair_of(own), mask = (1u << b.entries_log2) - 1;
+    u64 base = (u64)pair << b.entries_log2;
+    u32 value = *(const volatile u32*)(b.words + base + from + min(lane, count - 1));
     u32 cid = cid_of(value), number = cid & mask, status = status_of(value);
     Slot slot = {NONE, 0, 0, 0};
     if (lane < count && cid == (number | b.round) && number < b.states[pair].count) {
@@ -152,27 +200,66 @@ __device__ inline bool take(const Completing& a, u32 pair, u32 from, u32 count) 
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
-    const Batch& b = a.batch;
-    u32 pairs = b.rows.drives * b.pairs_per_drive, mask = (1u << b.entries_log2) - 1;
-    u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * blockDim.x + threadIdx.x) / WARP;
-    for (u32 turn = 0; turn < pairs; turn++) {
-        u32 pair = (warp + turn) % pairs;
-        PairState& state = b.states[pair];
-        u32 count = state.count;
-        while (true) {
-            bool is_over = is_broken(b.watch);
-            if (__any_sync(ALL, is_over)) return;
-            u32 from = 0;
-            if (lane == 0) from = atomicAdd(&state.claimed, CLAIM);
-            from = __shfl_sync(ALL, from, 0);
-            if (from >= count) break;
-            u32 claimed = min(CLAIM, count - from);
-            if (!take(a, pair, from, claimed)) return;
-            if (lane == 0 && atomicAdd(&state.taken, claimed) + claimed == count) {
-                state.position += count;
-                store_release_system(b.pairs[pair].head_doorbell, state.position & mask);
+// Claims completions of the block's pair `own` that have come; how many, and from which on.
+__device__ inline u32 claim(Taken& taken, u32* from) {
+    u32 count = 0, first = 0;
+    if (threadIdx.x % WARP == 0) {
+        first = in_block(&taken.claimed);
+        u32 there = in_block(&taken.filled) - first, most = min(there, CLAIM);
+        if (most != 0 && atomicCAS(&taken.claimed, first, first + most) == first) count = most;
+    }
+    __threadfence_block();
+    *from = __shfl_sync(ALL, first, 0);
+    return __shfl_sync(ALL, count, 0);
+}
+
+// Copies rows of the block's pairs until all were claimed, or it must leave.
+__device__ inline void copy_all(const Completing& a, Block& block) {
+    u32 turn = threadIdx.x / WARP;
+    while (true) {
+        u32 copied = 0;
+        bool is_done = true;
+        for (u32 i = 0; i < block.pairs; i++) {
+            u32 own = (turn + i) % block.pairs, from, count = claim(block.taken[own], &from);
+            Taken& taken = block.taken[own];
+            is_done &= in_block(&taken.claimed) == taken.count;
+            if (count == 0) continue;
+            if (!copy(a, own, from, count)) {
+                *(volatile u32*)&block.is_over = 1;
+                return;
+            }
+            copied += count;
+            if (threadIdx.x % WARP == 0 && atomicAdd(&taken.copied, count) + count == taken.count) {
+                const Batch& b = a.batch;
+                PairState& state = b.states[pair_of(own)];
+                state.position += taken.count;
+                u32 head = state.position & (1u << b.entries_log2) - 1;
+                store_release_system(b.pairs[pair_of(own)].head_doorbell, head);
             }
         }
+        bool leaves = is_done || in_block(&block.is_over);
+        if (__any_sync(ALL, leaves)) return;
+        if (copied == 0) __nanosleep(NAP_NS);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
+    __shared__ Block block;
+    const Batch& b = a.batch;
+    u32 pairs = b.rows.drives * b.pairs_per_drive;
+    if (threadIdx.x == 0) {
+        block.pairs = blockIdx.x < pairs ? (pairs - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
+        block.is_over = is_broken(b.watch);
+    }
+    __syncthreads();
+    for (u32 own = threadIdx.x; own < block.pairs; own += blockDim.x) {
+        block.taken[own] = {b.states[pair_of(own)].count, 0, 0, 0};
+    }
+    __syncthreads();
+    if (block.is_over || block.pairs == 0) return;
+    if (threadIdx.x < WARP) {
+        watch(b, block);
+    } else {
+        copy_all(a, block);
     }
 }

@@ -33,8 +33,6 @@ shared! {
     struct PairState as "PairState" {
         position: u32,
         count: u32,
-        claimed: u32,
-        taken: u32,
     }
 }
 
@@ -43,6 +41,7 @@ shared! {
         pairs: DevicePtr<QueuePairAddresses>,
         states: DevicePtr<PairState>,
         slots: DevicePtr<Slot>,
+        words: DevicePtr<u32>,
         staging: DevicePtr<u8>,
         watch: Watched,
         rows: RowPlaces,
@@ -79,6 +78,7 @@ pub struct BatchPairs {
     pairs: DeviceBuf<QueuePairAddresses>,
     states: DeviceBuf<PairState>,
     slots: DeviceBuf<Slot>,
+    words: DeviceBuf<u32>,
     staging: DevicePtr<u8>,
     rows: RowPlaces,
     pairs_per_drive: u32,
@@ -112,6 +112,7 @@ impl BatchPairs {
             pairs: stream.uploaded(pairs)?,
             states: stream.uploaded(&vec![PairState::zeroed(); count])?,
             slots: DeviceBuf::new(device, count << entries_log2)?,
+            words: DeviceBuf::new(device, count << entries_log2)?,
             staging,
             rows,
             pairs_per_drive: (count / drives) as u32,
@@ -130,6 +131,7 @@ impl BatchPairs {
             pairs: self.pairs.ptr(),
             states: self.states.ptr(),
             slots: self.slots.ptr(),
+            words: self.words.ptr(),
             staging: self.staging,
             watch: watch.watched(),
             rows: self.rows,
