@@ -1,7 +1,5 @@
 //! The admin queue of a software controller (Base 5): who it is, and its I/O queues.
 
-use std::sync::PoisonError;
-
 use super::served::{Finished, Ring, Served};
 use super::{Drive, NAMESPACE};
 use crate::SharedMemory;
@@ -122,7 +120,7 @@ fn slot(
 }
 
 fn lock(drive: &Drive, id: u16) -> std::sync::MutexGuard<'_, Option<Served>> {
-    drive.queues[usize::from(id) - 1].lock().unwrap_or_else(PoisonError::into_inner)
+    drive.queues[usize::from(id) - 1].lock()
 }
 
 /// The memory of a queue that a command creates (Base 5.4, 5.5).

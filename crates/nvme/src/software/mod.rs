@@ -11,7 +11,7 @@ mod storage;
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -82,6 +82,18 @@ impl Default for SoftwareOptions {
     }
 }
 
+/// The place of an I/O queue pair, on cache lines of its own: neighbours are served by other threads, and
+/// processors fetch lines by twos.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Lane(Mutex<Option<Served>>);
+
+impl Lane {
+    fn lock(&self) -> MutexGuard<'_, Option<Served>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What the threads of a controller share.
 #[derive(Debug)]
 struct Drive {
@@ -91,7 +103,7 @@ struct Drive {
     map: Arc<AddressMap>,
     storage: Box<dyn Storage>,
     /// I/O queue pairs by number, less one.
-    queues: Vec<Mutex<Option<Served>>>,
+    queues: Vec<Lane>,
     stop: AtomicBool,
 }
 
@@ -152,7 +164,7 @@ impl SoftwareController {
             registers,
             map: Arc::default(),
             storage: Box::new(storage),
-            queues: (0..options.queue_pairs).map(|_| Mutex::default()).collect(),
+            queues: (0..options.queue_pairs).map(|_| Lane::default()).collect(),
             stop: AtomicBool::new(false),
             options,
         });
@@ -213,7 +225,7 @@ fn serve(drive: &Drive, number: usize) {
         if !drive.has_failed() {
             let own = drive.queues.iter().skip(number).step_by(drive.options.threads);
             for queue in own {
-                let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut queue = queue.lock();
                 if let Some(queue) = &mut *queue {
                     busy |= queue.serve(drive, |queue, command| {
                         let status = queue.move_blocks(drive, command);
@@ -241,7 +253,7 @@ fn serve_registers(drive: &Drive, admin: &mut Option<Admin>) -> bool {
             // A reset: no queue is left, and no memory is accessed any more.
             *admin = None;
             for queue in &drive.queues {
-                *queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                *queue.lock() = None;
             }
             registers.store_release(CSTS, 0);
         }

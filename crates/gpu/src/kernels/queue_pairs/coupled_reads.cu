@@ -48,7 +48,6 @@ __device__ inline void ring(const Coupled& a, u32 pair) {
     u32 mask = (1u << a.entries_log2) - 1, told = look_at(&state.told), before = told;
     while (look_at(a.marks + ((u64)pair << a.entries_log2) + (told & mask)) == told + 1) told++;
     if (told != before) {
-        __threadfence_system();
         store_release_system(a.pairs[pair].tail_doorbell, told & mask);
         show(&state.told, told);
     }
@@ -72,7 +71,8 @@ __device__ inline void reap(const Coupled& a, u32 pair) {
             keep(a.watch.broken, IMPOSSIBLE, pair, cid_of(value), status_of(value), 0);
             break;
         }
-        __threadfence_system();
+        load_acquire_system(words + 3);
+        __threadfence();
         show(answer, ANSWERED | status_of(value));
         head++;
     }
@@ -98,7 +98,7 @@ __device__ inline bool read_row(const Coupled& a, u32 row, const Place& place, u
     for (u32 part = 0; part < PARTS; part++) {
         command[part] = command_part(queue, a.rows, place, cid, warp, part);
     }
-    __threadfence_system();
+    __threadfence();
     atomicExch(a.marks + base + (ticket & mask), ticket + 1);
 
     u64 deadline = nanoseconds() + a.watch.most_ns;

@@ -131,15 +131,13 @@ __device__ inline u32 look_for(const Batch& b, Block& block, u32 own) {
     u32 pair = pair_of(own), lane = threadIdx.x % WARP, number = taken.filled + lane, word = 0;
     if (number >= taken.count) number = NONE;
     u32 position = b.states[pair].position + number, entry = position & (1u << b.entries_log2) - 1;
-    if (number != NONE) {
-        word = look_at((const u32*)(b.pairs[pair].completions + (u64)entry * COMPLETION_BYTES) + 3);
-    }
+    const u32* last = (const u32*)(b.pairs[pair].completions + (u64)entry * COMPLETION_BYTES) + 3;
+    if (number != NONE) word = look_at(last);
     bool is_there = number != NONE && phase_of(word) == phase_at(position, b.entries_log2);
     // A drive fills entries in their order.
     u32 there = __ffs(~__ballot_sync(ALL, is_there)), come = there == 0 ? WARP : there - 1;
     if (come == 0) return 0;
-    __threadfence_system();
-    if (lane < come) b.words[((u64)pair << b.entries_log2) + number] = word;
+    if (lane < come) b.words[((u64)pair << b.entries_log2) + number] = load_acquire_system(last);
     __threadfence_block();
     __syncwarp();
     if (lane == 0) *(volatile u32*)&taken.filled = taken.filled + come;

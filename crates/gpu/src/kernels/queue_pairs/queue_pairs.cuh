@@ -3,8 +3,8 @@
 // Rings and staging memory lie in pinned host memory, doorbells in a controller's registers: all of
 // it is mapped, and shared with a drive, or with a CPU's threads that do what a drive does. A word
 // has one writer. What the GPU wrote before it stores a doorbell (release) the drive sees after it
-// has loaded that; what a drive wrote before the last word of a completion the GPU sees behind a fence
-// that is behind the look at that word. Data that came is read past the caches (`__ldcv`), which may hold what
+// has loaded that; what a drive wrote before the last word of a completion the GPU sees after it
+// has loaded that (acquire). Data that came is read past the caches (`__ldcv`), which may hold what
 // was there before. CPU twins: nvme::queue, nvme::controller.
 
 static const u32 COMMAND_BYTES = 64, COMPLETION_BYTES = 16, PAGE_BYTES = 4096;
@@ -69,9 +69,16 @@ struct Watch {
 
 #ifdef __CUDACC_RTC__  // The emulated GPU of the tests has its own.
 
-// A look at a word that somebody else writes, in no order with other accesses: a fence behind the look
-// that found something orders them. A look that orders them itself, in a loop of hundreds of warps, makes
-// all of them wait for each other.
+// A word that somebody else writes, before everything that the caller accesses afterwards.
+__device__ inline u32 load_acquire_system(const u32* at) {
+    u32 value;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+// A look at such a word in no order with other accesses: who finds something loads it once more, with
+// the order. Loops of hundreds of warps that order every look wait for each other; and a fence for the
+// whole system, which would do as well, takes tens of microseconds while rows are on their way.
 __device__ inline u32 look_at(const u32* at) {
     u32 value;
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
