@@ -45,6 +45,9 @@ pub struct Modelled {
     pub held_back: Option<Box<EngineChoice>>,
 }
 
+/// Bytes a second that a thread of a software controller copies from files, at least.
+const THREAD_BANDWIDTH: f64 = 3e9;
+
 const NAMES: [(&str, EngineChoice); 5] = [
     ("auto", EngineChoice::Auto),
     ("uring", EngineChoice::Uring),
@@ -135,8 +138,15 @@ impl Modelled {
     }
 
     fn start(&self, files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
-        let drive = Some(DriveKind::named(&self.kind)?.modelled(1)?);
-        let options = SoftwareOptions { drive, ..SoftwareOptions::default() };
+        let kind = DriveKind::named(&self.kind)?;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = (kind.bytes_per_second / THREAD_BANDWIDTH).ceil() as usize;
+        let options = SoftwareOptions {
+            drive: Some(kind.modelled(1)?),
+            // Half of the cores at most: the others ask.
+            threads: threads.clamp(1, (cores / 2 / self.drives).max(1)),
+            ..SoftwareOptions::default()
+        };
         NvmeDrives::software(files, self.drives, &options, Timing::default())
     }
 }
