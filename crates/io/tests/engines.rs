@@ -204,12 +204,12 @@ fn engines_are_named_in_reports() {
         (report.engine, report.why.as_str(), report.depth),
         ("posix", "it was asked for", 7)
     );
-    for (choice, why) in [
-        ("modelled:p5510*2", "2 drives `p5510` are modelled by software controllers"),
-        ("modelled:p5510*2:posix", "`posix` is held back to 2 modelled drives `p5510`"),
+    for (choice, depth, why) in [
+        ("modelled:p5510*2", 7, "2 drives `p5510` are modelled by software controllers"),
+        ("modelled:p5510*2:posix", 1, "`posix` is held back to 2 modelled drives `p5510`"),
     ] {
         let (mut engine, report) = open_engine(choice.parse().unwrap(), &test.files, 7).unwrap();
-        assert_eq!((report.engine, report.depth, &*report.why), ("modelled", 7, why));
+        assert_eq!((report.engine, report.depth, &*report.why), ("modelled", depth, why));
         let done = run(&mut *engine, vec![test.read(0, PAGE, 0)], Wait::All);
         check(&test, 0, PAGE, &done[0]);
     }

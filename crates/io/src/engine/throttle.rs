@@ -21,10 +21,11 @@ pub struct Throttle<E> {
 }
 
 impl<E: ReadEngine> Throttle<E> {
-    /// Wraps an idle engine.
+    /// Wraps an idle engine. One that reads when it is polled has one read in flight: the drive learns of
+    /// the next when its thread has the last.
     pub fn new(inner: E, drive: ModelledDrive) -> Self {
-        let slots = Slots::new(inner.capacity());
-        Self { inner, drive, slots, held: Vec::new() }
+        let most = if inner.reads_when_polled() { 1 } else { inner.capacity() };
+        Self { inner, drive, slots: Slots::new(most), held: Vec::new() }
     }
 
     /// Brings completions up from below.
