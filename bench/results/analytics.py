@@ -215,7 +215,34 @@ def two_builds(run: Run) -> list[Table]:
     return [Table(title, header, rows)]
 
 
+def user_space(run: Run) -> list[Table]:
+    """User-space against kernel I/O on one modelled drive."""
+    found: dict[tuple[int, str, str], list[Record]] = {}
+    for record in run.results["runs"]:
+        key = (record["threads"], record["job"], record["engine"])
+        found.setdefault(key, []).append(record)
+    rows = []
+    for (threads, job, engine), records in found.items():
+        base = found[threads, job, "posix"]
+        seconds, bandwidth = middle(records, "seconds"), middle(records, "bandwidth")
+        ratios = [seconds / middle(base, "seconds"), bandwidth / middle(base, "bandwidth")]
+        rows.append(
+            [
+                *(threads, job, engine, bandwidth / 1e9),
+                *(f"{ratio:.2f}" for ratio in reversed(ratios)),
+                middle(records, "cpu_seconds_per_gb"),
+            ]
+        )
+    header = ["threads", "job", "engine", "GB/s", "of posix", "time of posix", "CPU s a GB"]
+    note = (
+        "The drive is *modelled* (7 GB/s) over a graph in memory. `posix` is a blocking `pread` a "
+        "thread. CPU seconds of bare reads by queue pairs have those of the drive's threads in them."
+    )
+    return [Table("User-space against kernel I/O (RealGraphGPU++, figure 3)", header, rows, note)]
+
+
 TABLES = {
+    "realgraph_user_space": user_space,
     "peers": peers,
     "in_memory": in_memory,
     "propagate": propagate,

@@ -206,7 +206,51 @@ def training(run: Run) -> list[Table]:
     return [Table(f"Training: `{run.path.stem}`", header, rows, note)]
 
 
+def drive_reads(run: Run) -> list[Table]:
+    """Rows that kernels ask drives for: from threads as fast as they are, and from modelled drives."""
+    fast = [r for r in run.results if r["part"] in ("rows", "blocks", "threads")]
+    rows = [
+        [
+            r["row_bytes"],
+            "yes" if r["copies"] else "no",
+            r["threads"],
+            r["blocks"],
+            r["reads_per_second"] / 1e6,
+            r["bytes_per_second"] / GB,
+            r["link"] / GB,
+        ]
+        for r in fast
+    ]
+    header = ["bytes a row", "drives copy", "threads that are drives", "blocks that complete"]
+    header += ["M reads/s", "GB/s", "plain copies GB/s"]
+    table = run.path.stem.partition("-")[2]
+    note = (
+        f"Rows of a table of {table}, at random; drives are threads of a CPU. Where they do not copy, "
+        "what is left is the GPU's side, the link and the drives' control path."
+    )
+    tables = [Table("Reads that a GPU starts", header, rows, note)]
+    alone = [
+        [r["row_bytes"], r["submit_threads"], r["blocks"], r["submit_ns"], r["complete_ns"]]
+        for r in run.results
+        if r["part"] == "alone"
+    ]
+    header = ["bytes a row", "threads that submit", "blocks that complete"]
+    header += ["ns a submission", "ns a completion"]
+    note = "Each kernel by itself, all completions there when the second starts."
+    if alone:
+        tables.append(Table("Reads that a GPU starts: the kernels alone", header, alone, note))
+    modelled = [
+        [r["row_bytes"], r["drives"], r["reads_per_second"] / 1e6, percent(r["share"])]
+        for r in run.results
+        if r["part"] == "drives"
+    ]
+    header = ["bytes a row", "drives", "M reads/s", "of the models' limit"]
+    note = "Drives are *modelled*: threads that are held back to 750,000 reads a second each."
+    return [*tables, Table("Reads that a GPU starts: modelled drives", header, modelled, note)]
+
+
 TABLES = {
+    "gpu_drive_reads": drive_reads,
     "gpu_resident": resident,
     "gpu_streaming": streaming,
     "gpu_host_tier": host_tier,

@@ -17,7 +17,11 @@ Memory = Annotated[
 ]
 Io = Annotated[
     str,
-    typer.Option("--io", metavar="ENGINE", help="Read engine: auto, uring, posix or nvme:ADDRESS."),
+    typer.Option(
+        "--io",
+        metavar="ENGINE",
+        help="Read engine: auto, uring, posix, nvme:ADDRESS or modelled:DRIVE*N.",
+    ),
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, max=MOST_THREADS, help="Worker threads; default: all cores.")
