@@ -138,6 +138,40 @@ fn lost_and_repeated_completions_end_the_engine_in_an_error_and_its_time() {
 }
 
 #[test]
+fn a_command_that_is_lost_among_others_is_told_in_its_own_time() {
+    let test = TestFile::new(LEN, 1, PAGE);
+    // One of a thousand; and no other takes longer than a millisecond.
+    let faults = Faults { dropped: 0.001, seed: 5, ..Faults::default() };
+    let drives = drives(&test, 1, options(faults));
+    let mut engine = Nvme::new(&drives, 8).unwrap();
+    let (mut reads, mut done, mut number) = (VecDeque::new(), Vec::new(), 0);
+    let mut oldest = std::collections::HashMap::new();
+    let error = loop {
+        while reads.len() < 8 {
+            reads.push_back(test.read(number % 300 * PAGE, PAGE, number as u64));
+            number += 1;
+        }
+        let before = reads.len();
+        let first = number as u64 - before as u64;
+        engine.submit(&mut reads);
+        let taken = (before - reads.len()) as u64;
+        oldest.extend((first..first + taken).map(|tag| (tag, Instant::now())));
+        match engine.poll(&mut done, Wait::One) {
+            Ok(()) => done.drain(..).for_each(|done| {
+                oldest.remove(&done.tag);
+            }),
+            Err(error) => break error,
+        }
+    };
+    let lost = oldest.values().min().unwrap().elapsed();
+    assert!(lost > Duration::from_millis(190) && lost < Duration::from_millis(700), "{lost:?}");
+    assert!(
+        error.to_string().contains("expected a completion within `200 ms`, got none"),
+        "{error}"
+    );
+}
+
+#[test]
 fn queue_pairs_go_from_engine_to_engine_and_end_where_the_drives_do() {
     let test = TestFile::new(LEN, 1, PAGE);
     let few = SoftwareOptions { queue_pairs: 2, ..SoftwareOptions::default() };

@@ -20,6 +20,8 @@ use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, Memory, Read, ReadEngine, Wait};
 
+/// How often in the time that a command may take those in flight are looked through.
+const LOOKS: u32 = 8;
 /// Reads of so many bytes and more go to their destination, not through staging memory.
 const DIRECT_BYTES: usize = 128 << 10;
 
@@ -32,12 +34,12 @@ pub struct Nvme {
     /// Parts of reads that there was no room for, in order.
     waiting: VecDeque<Part>,
     /// By drive and slot: the part of a read that a command is for.
-    parts: Vec<Vec<Option<Part>>>,
+    parts: Vec<Vec<Option<(Part, Instant)>>>,
     rejected: Vec<Done>,
     /// Why no command can be given to the drives any more.
     broken: Option<String>,
-    /// When a command ended last, or the first of those in flight was begun.
-    progress: Instant,
+    /// When the commands in flight were looked through last for late ones.
+    looked: Instant,
 }
 
 /// A read in flight.
@@ -96,7 +98,7 @@ impl Nvme {
             parts,
             rejected: Vec::new(),
             broken: None,
-            progress: Instant::now(),
+            looked: Instant::now(),
         })
     }
 
@@ -130,6 +132,10 @@ impl Nvme {
     /// Gives waiting parts to the drives, as far as there is room.
     fn push(&mut self) -> Result<()> {
         let Some(queues) = &mut self.queues else { return Ok(()) };
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
         let mut full = 0;
         while full < self.waiting.len()
             && let Some(part) = self.waiting.pop_front()
@@ -139,7 +145,7 @@ impl Nvme {
             let to = reading.direct(self.drives.dma(drive))?.map(|bus| bus + begin as u64);
             match queues.0[drive].read(offset, len, to)? {
                 Some(slot) => {
-                    self.parts[drive][usize::from(slot)] = Some(part);
+                    self.parts[drive][usize::from(slot)] = Some((part, now));
                     full = 0;
                 }
                 None => {
@@ -158,8 +164,7 @@ impl Nvme {
         let Some(queues) = &mut self.queues else { return Ok(()) };
         for (queue, parts) in queues.0.iter_mut().zip(&mut self.parts) {
             while let Some(ended) = queue.pair.poll()? {
-                self.progress = Instant::now();
-                let Some(part) = parts[usize::from(ended.slot)].take() else { continue };
+                let Some((part, _)) = parts[usize::from(ended.slot)].take() else { continue };
                 let Some(reading) = self.reads.get_mut(part.read) else { continue };
                 if !ended.status.is_success() {
                     let error = failure(&self.drives, reading.place, part.piece, ended.status);
@@ -183,23 +188,32 @@ impl Nvme {
         Ok(())
     }
 
-    /// Gives parts to the drives and takes what they have read. Drives that complete nothing in their time
-    /// have failed, with all that is in flight.
+    /// Refuses commands that have been in flight for longer than drives may take.
+    fn check_late(&mut self) -> Result<()> {
+        let (most, now) = (self.drives.timing().command, Instant::now());
+        // Looking through all is not for every poll.
+        if now.duration_since(self.looked) < most / LOOKS {
+            return Ok(());
+        }
+        self.looked = now;
+        let is_late = |flight: &(Part, Instant)| now.duration_since(flight.1) > most;
+        let late = self.parts.iter().position(|parts| parts.iter().flatten().any(is_late));
+        late.map_or(Ok(()), |drive| {
+            Err(Error::new(ErrorKind::Io, "read from the NVMe drive")
+                .object(self.drives.name(drive))
+                .expected(format!("a completion within `{} ms`", most.as_millis()))
+                .got("none"))
+        })
+    }
+
+    /// Gives parts to the drives and takes what they have read. Where a drive does not complete a command in
+    /// its time, all that is in flight has failed.
     fn step(&mut self, done: &mut Vec<Done>) -> Result<()> {
         if let Some(why) = &self.broken {
             return Err(Error::new(ErrorKind::Io, "read from NVMe drives").got(why));
         }
         let worked = self.push().and_then(|()| self.reap(done)).and_then(|()| self.push());
-        let most = self.drives.timing().command;
-        let worked = worked.and_then(|()| {
-            let is_late = self.reads.used() > 0 && self.progress.elapsed() > most;
-            match is_late {
-                true => Err(Error::new(ErrorKind::Io, "read from NVMe drives")
-                    .expected(format!("a completion within `{} ms`", most.as_millis()))
-                    .got(format!("none, with `{}` reads in flight", self.reads.used()))),
-                false => Ok(()),
-            }
-        });
+        let worked = worked.and_then(|()| self.check_late());
         if let Err(error) = worked {
             self.broken = Some(format!("an earlier failure: {error}"));
             return Err(error);
@@ -210,9 +224,6 @@ impl Nvme {
 
 impl ReadEngine for Nvme {
     fn submit(&mut self, reads: &mut VecDeque<Read>) {
-        if self.reads.used() == 0 {
-            self.progress = Instant::now();
-        }
         while self.in_flight() < self.capacity()
             && let Some(read) = reads.pop_front()
         {
