@@ -40,6 +40,13 @@ def test_an_address_of_no_drive_is_refused(tmp_path):
             call()
 
 
+def test_a_drive_that_is_named_twice_is_refused(tmp_path):
+    graph = tmp_path / "a.tg"
+    tg.build((range(9), range(1, 10)), graph)
+    with pytest.raises(tg.InputError, match="each drive once"):
+        tg.open(graph, io=f"nvme:{NOBODY},{NOBODY}")
+
+
 def test_a_command_names_its_own_commands(tmp_path):
     refused = subprocess.run(
         [sys.executable, "-m", "tiergraph", "drive", "write", str(tmp_path), NOBODY],

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_nvme::{DriveKind, ModelledDrive, PciAddress, PciDrives, SoftwareOptions, Timing};
+use tiergraph_nvme::{DriveKind, ModelledDrive, PciAddress, PciDrive, SoftwareOptions, Timing};
 
 use crate::engine::{
     Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings, Throttle, Uring, uring,
@@ -261,8 +261,7 @@ fn open_base(
 }
 
 fn take_drives(addresses: &[PciAddress], files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
-    let PciDrives(drives) = PciDrives::open(addresses)?;
-    let drives = drives.into_iter().map(RawDrive::from).collect();
+    let drives = PciDrive::open_all(addresses)?.into_iter().map(RawDrive::from).collect();
     NvmeDrives::open(files, drives, Timing::default())
 }
 

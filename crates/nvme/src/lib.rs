@@ -62,7 +62,7 @@ pub use completion::{Completion, Status};
 pub use controller::{Controller, Namespace, Rings, Timing};
 pub use dma::{AddressMap, Dma};
 pub use model::ModelledDrive;
-pub use pci::{PciAddress, PciDevice, PciDrive, PciDrives};
+pub use pci::{PciAddress, PciDevice, PciDrive};
 pub use queue::{Ended, QueuePair};
 pub use shared::SharedMemory;
 pub use software::{

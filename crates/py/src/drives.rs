@@ -7,7 +7,7 @@ use serde_json::json;
 use tiergraph_core::Result;
 use tiergraph_graph::write_to_drives;
 use tiergraph_io::RawDrive;
-use tiergraph_nvme::pci::{Driver, PciAddress, PciDevice, PciDrives};
+use tiergraph_nvme::pci::{Driver, PciAddress, PciDevice, PciDrive};
 
 use crate::calls::Call;
 use crate::errors::to_json;
@@ -48,8 +48,7 @@ pub(crate) fn write_drives(
     call.run(py, || {
         let addresses = addresses.iter().map(|text| text.parse());
         let addresses = addresses.collect::<Result<Vec<PciAddress>>>()?;
-        let PciDrives(drives) = PciDrives::open(&addresses)?;
-        let drives = drives.into_iter().map(RawDrive::from).collect();
+        let drives = PciDrive::open_all(&addresses)?.into_iter().map(RawDrive::from).collect();
         write_to_drives(&path, drives, force, &call, &call.cancel)
     })
 }

@@ -48,11 +48,7 @@ const HUGE_BYTES: u64 = 2 << 20;
 const PCI_COMMAND: u64 = 4;
 const PCI_COMMAND_MEMORY_AND_MASTER: u16 = 1 << 1 | 1 << 2;
 
-/// Drives that are this process's, until it drops them or ends.
-#[derive(Debug)]
-pub struct PciDrives(pub Vec<PciDrive>);
-
-/// A drive that is this process's.
+/// A drive that is this process's, until it drops it and all that it gave out, or ends.
 #[derive(Debug)]
 pub struct PciDrive {
     address: PciAddress,
@@ -60,7 +56,7 @@ pub struct PciDrive {
     container: Arc<Container>,
 }
 
-impl PciDrives {
+impl PciDrive {
     /// Takes the drives at `addresses`, which share what is mapped. Those that the kernel's driver has are
     /// given to `vfio-pci`, and back to the kernel when they are dropped or the process ends. Those that
     /// `vfio-pci` has stay with it.
@@ -68,7 +64,14 @@ impl PciDrives {
     /// # Errors
     /// [`ErrorKind::Input`] for an address of no NVMe drive or of one that is in use; [`ErrorKind::Io`]
     /// where the machine has no IOMMU or VFIO, or does not let this process use them.
-    pub fn open(addresses: &[PciAddress]) -> Result<Self> {
+    pub fn open_all(addresses: &[PciAddress]) -> Result<Vec<Self>> {
+        if let Some(twice) = addresses.iter().enumerate().find(|(i, a)| addresses[..*i].contains(a))
+        {
+            return Err(Error::new(ErrorKind::Input, "take the NVMe drive")
+                .object(twice.1)
+                .expected("each drive once")
+                .got("one that is named twice"));
+        }
         let devices = addresses.iter().map(|&address| PciDevice::at(address));
         let devices = devices.collect::<Result<Vec<_>>>()?;
         let groups = devices.iter().map(PciDevice::iommu_group).collect::<Result<Vec<_>>>()?;
@@ -85,13 +88,11 @@ impl PciDrives {
         }
         let container = Arc::new(Container::new(container)?);
         let drive = |(taken, group): (Taken, u32)| {
-            PciDrive::open(taken, Arc::clone(&opened[&group]), Arc::clone(&container))
+            Self::open(taken, Arc::clone(&opened[&group]), Arc::clone(&container))
         };
-        taken.into_iter().zip(groups).map(drive).collect::<Result<_>>().map(Self)
+        taken.into_iter().zip(groups).map(drive).collect()
     }
-}
 
-impl PciDrive {
     /// Where the drive is on the bus.
     pub fn address(&self) -> PciAddress {
         self.address
