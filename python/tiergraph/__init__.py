@@ -13,6 +13,7 @@ from .attached.edges import add_edge_values
 from .attached.features import add_features
 from .attached.ordering import order_features
 from .devices import CudaDevice, cuda_devices
+from .diagnosis import Finding, doctor
 from .drives import NvmeDrive, nvme_drives, release_drive, write_drives
 from .errors import (
     BudgetError,
@@ -40,6 +41,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "FallbackWarning",
+    "Finding",
     "FormatError",
     "Graph",
     "HeteroGraph",
@@ -57,6 +59,7 @@ __all__ = [
     "build",
     "build_hetero",
     "cuda_devices",
+    "doctor",
     "generate",
     "nvme_drives",
     "open",

@@ -322,6 +322,9 @@ def check_array(path: str, name: str) -> None:
 def verify(path: str, progress: Progress | None) -> str:
     """Files, blocks and bytes read, and `damage`: a list of `{file, block, offset, what}`."""
 
+def why_not(what: str) -> str | None:
+    """Why `io_uring` or `nvrtc` cannot be used; None if it can."""
+
 def drives() -> str:
     """The NVMe drives of this machine: a list of objects."""
 

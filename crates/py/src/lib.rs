@@ -67,7 +67,7 @@ mod _native {
     #[pymodule_export]
     use super::panics::panic;
     #[pymodule_export]
-    use super::reads::bench_io;
+    use super::reads::{bench_io, why_not};
     #[pymodule_export]
     use super::sizes::{format_size, parse_size, peak_rss_bytes};
 

@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::FileKind;
+use tiergraph_gpu::Compiler;
 use tiergraph_graph::{ENGINE_DEPTH, Graph};
-use tiergraph_io::engine::{ModelledDrive, Throttle};
+use tiergraph_io::engine::{ModelledDrive, Throttle, uring};
 use tiergraph_io::{
     Ceiling, EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet, Pattern,
     ReadEngine, Workload, measure,
@@ -109,6 +110,16 @@ pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<Eng
         let report = EngineReport { engine: engine.name(), why, depth: report.depth };
         Ok((engine, report))
     }))
+}
+
+/// Why something of this machine (`io_uring`, `nvrtc`) cannot be used; `None` if it can.
+#[pyfunction]
+pub(crate) fn why_not(py: Python<'_>, what: &str) -> PyResult<Option<String>> {
+    Call::new(None).run(py, || match what {
+        "io_uring" => Ok(uring::probe().err()),
+        "nvrtc" => Ok(Compiler::get().err().map(|error| error.to_string())),
+        other => Err(Error::new(ErrorKind::Input, "look for").object(other)),
+    })
 }
 
 fn duration(seconds: f64) -> Result<Duration> {

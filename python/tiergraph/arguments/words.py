@@ -41,6 +41,7 @@ LISTS = ("--columns", "--fanout", "--feature-columns", "--splits", "--stripe")
 
 COMMANDS = {
     "tiergraph build": "tiergraph.build",
+    "tiergraph doctor": "tiergraph.doctor",
     "tiergraph drive list": "tiergraph.nvme_drives",
     "tiergraph drive write": "tiergraph.write_drives",
     "tiergraph edges add": "tiergraph.add_edge_values",

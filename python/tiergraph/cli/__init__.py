@@ -18,7 +18,19 @@ from rich.text import Text
 from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from . import algorithms, bench, build, demo, drive, edges, features, generate, inspect, train
+from . import (
+    algorithms,
+    bench,
+    build,
+    demo,
+    doctor,
+    drive,
+    edges,
+    features,
+    generate,
+    inspect,
+    train,
+)
 
 INTERRUPTED = 130
 TRACEBACK = "TIERGRAPH_TRACEBACK"
@@ -63,6 +75,7 @@ app.add_typer(edges.app, name="edges")
 app.add_typer(drive.app, name="drive")
 app.add_typer(bench.app, name="bench")
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
