@@ -9,11 +9,9 @@ mod calls;
 mod check;
 mod cut;
 mod device;
-mod drives;
 mod errors;
 mod free;
 mod gpu_loader;
-mod gpu_reads;
 mod graph;
 mod hetero;
 mod info;
@@ -51,13 +49,9 @@ mod _native {
     #[pymodule_export]
     use super::device::{add_library_folders, cuda_devices};
     #[pymodule_export]
-    use super::drives::{drives, release_drive, write_drives};
-    #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]
     use super::gpu_loader::{GpuEpoch, GpuLoader};
-    #[pymodule_export]
-    use super::gpu_reads::GpuReadBench;
     #[pymodule_export]
     use super::graph::{Graph, open};
     #[pymodule_export]
@@ -66,6 +60,10 @@ mod _native {
     use super::loader::{Epoch, Loader};
     #[pymodule_export]
     use super::panics::panic;
+    #[pymodule_export]
+    use super::reads::drives::{drives, release_drive, write_drives};
+    #[pymodule_export]
+    use super::reads::gpu::GpuReadBench;
     #[pymodule_export]
     use super::reads::{bench_io, why_not};
     #[pymodule_export]

@@ -18,19 +18,8 @@ from rich.text import Text
 from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from . import (
-    algorithms,
-    bench,
-    build,
-    demo,
-    doctor,
-    drive,
-    edges,
-    features,
-    generate,
-    inspect,
-    train,
-)
+from . import algorithms, build, demo, edges, features, generate, inspect, train
+from .machine import bench, doctor, drive
 
 INTERRUPTED = 130
 TRACEBACK = "TIERGRAPH_TRACEBACK"

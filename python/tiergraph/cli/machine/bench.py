@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from .. import _native
-from ..arguments.checks import one
-from ..arguments.sizes import to_bytes
-from .options import Json, Threads
-from .output import print_json, print_table, readable
+from ... import _native
+from ...arguments.checks import one
+from ...arguments.sizes import to_bytes
+from ..options import Json, Threads
+from ..output import print_json, print_table, readable
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from .. import drives
-from .options import GraphPath, Json
-from .output import print_fields, print_json, print_table, readable
-from .progress import Bars
+from ... import drives
+from ..options import GraphPath, Json
+from ..output import print_fields, print_json, print_table, readable
+from ..progress import Bars
 
 app = typer.Typer(help="Raw NVMe drives that hold a graph.", no_args_is_help=True)
 

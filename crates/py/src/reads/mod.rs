@@ -1,5 +1,8 @@
 //! Measurements of reading alone: the bandwidth of an engine on a file, with no work on the bytes.
 
+pub(crate) mod drives;
+pub(crate) mod gpu;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

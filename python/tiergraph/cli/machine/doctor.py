@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .. import diagnosis
-from .options import Json
-from .output import print_json
+from ... import diagnosis
+from ..options import Json
+from ..output import print_json
 
 
 def doctor(
