@@ -101,7 +101,20 @@ impl DriveContents {
                 .got("contents that are cut short")
         };
         let text = text.ok_or_else(|| damaged().hint(hint))?;
-        parse_sealed(text, drive).map(Some).map_err(|error| error.hint(hint))
+        let contents: Self = parse_sealed(text, drive).map_err(|error| error.hint(hint))?;
+        if !contents.is_possible() {
+            return Err(damaged().got("units, drives or places that cannot be").hint(hint));
+        }
+        Ok(Some(contents))
+    }
+
+    fn is_possible(&self) -> bool {
+        let is_whole = |bytes: u64| bytes.is_multiple_of(4096);
+        let ends = |file: &DriveFile| file.start.checked_add(file.bytes).is_some();
+        self.drive < self.drives
+            && self.unit_bytes > 0
+            && is_whole(self.unit_bytes)
+            && self.files.iter().all(|file| is_whole(file.start) && ends(file))
     }
 }
 
@@ -124,6 +137,25 @@ mod tests {
         assert_eq!(DriveContents::bytes_of(&[0xff; 4096]), 4096);
         assert_eq!(DriveContents::from_bytes(&bytes, "d").unwrap(), Some(contents()));
         assert_eq!(DriveContents::from_bytes(&[0; 4096], "d").unwrap(), None, "another's drive");
+    }
+
+    #[test]
+    fn contents_that_cannot_be_are_an_error() {
+        let change: [fn(&mut DriveContents); 5] = [
+            |contents| contents.unit_bytes = 0,
+            |contents| contents.unit_bytes = 5000,
+            |contents| contents.drive = 2,
+            |contents| contents.files[1].start = 4095,
+            |contents| contents.files[0].bytes = u64::MAX - 4000,
+        ];
+        for (number, change) in change.into_iter().enumerate() {
+            let mut wrong = contents();
+            wrong.files[0].start = 8192;
+            change(&mut wrong);
+            let bytes = wrong.to_bytes().unwrap();
+            let error = DriveContents::from_bytes(&bytes, "0000:01:00.0").unwrap_err();
+            assert!(error.to_string().contains("cannot be"), "change {number}: {error}");
+        }
     }
 
     #[test]
