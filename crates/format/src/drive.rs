@@ -17,16 +17,16 @@ pub const CONTENTS_BYTES: usize = 4 << 20;
 const LENGTH_AT: usize = MAGIC.len();
 const TEXT_AT: usize = LENGTH_AT + 4;
 
-/// What a drive holds.
+/// The description of what a drive holds: its files and their places.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveContents {
     /// [`FORMAT_VERSION`].
     pub format_version: u32,
     /// Distinguishes one writing from any other; all drives that were written together have the same.
     pub written_id: String,
-    /// Which of these drives it is, from 0 on.
+    /// The drive's number among these, from 0 on.
     pub drive: usize,
-    /// How many drives were written together.
+    /// The number of drives that were written together.
     pub drives: usize,
     /// Bytes of a unit: unit i of all files together lies on drive i mod n.
     pub unit_bytes: u64,

@@ -36,9 +36,9 @@ pub enum EngineChoice {
 /// Drives of the catalogue that are imitated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Modelled {
-    /// What the [catalogue](DriveKind) calls them.
+    /// The drives' name in the [catalogue](DriveKind).
     pub kind: String,
-    /// How many there are.
+    /// The number of drives.
     pub drives: usize,
     /// The engine of files that is held back to their speed; `None` for queue pairs of software controllers,
     /// which hold the files.
@@ -128,7 +128,7 @@ impl fmt::Display for Modelled {
 }
 
 impl Modelled {
-    /// What reports say of engines over them.
+    /// The words by which reports explain engines over these drives.
     fn why(&self) -> String {
         let Self { kind, drives, held_back } = self;
         match held_back {
@@ -151,7 +151,7 @@ impl Modelled {
     }
 }
 
-/// What the engines of one factory share; made by the first of them.
+/// Drives and models that the engines of one factory share; the first engine makes them.
 #[derive(Default)]
 struct Common {
     drives: Option<Arc<NvmeDrives>>,
@@ -204,7 +204,7 @@ impl EngineChoice {
     }
 }
 
-/// What is in `place`, where `make` puts it the first time.
+/// The value in `place`, which `make` makes the first time.
 fn made_once<T>(place: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     match place {
         Some(made) => Ok(made),

@@ -31,7 +31,7 @@ const UNIT_BYTES: u64 = 128 << 10;
 /// A drive that nobody has started yet: the registers of its controller, and its bus.
 #[derive(Debug)]
 pub struct RawDrive {
-    /// What messages call the drive: its address on the PCI bus, if it has one.
+    /// The drive's name in messages: its address on the PCI bus, if it has one.
     pub name: String,
     /// Its registers.
     pub registers: SharedMemory,
@@ -93,7 +93,7 @@ impl Drive {
         Queue::new(&mut lock(&self.controller), &self.dma)
     }
 
-    /// What tiergraph has written to the drive; `None` if that is nothing.
+    /// The description of the files that tiergraph has written to the drive; `None` if it has written none.
     fn contents(&self, queue: &mut Queue, timing: Timing) -> Result<Option<DriveContents>> {
         let mut bytes = vec![0; PAGE_BYTES];
         let mut read = |bytes: &mut [u8]| {
@@ -184,12 +184,12 @@ impl NvmeDrives {
         &self.files
     }
 
-    /// How long the drives may take.
+    /// The time that the drives may take.
     pub(crate) fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// What messages call a drive.
+    /// The name of a drive in messages.
     pub(crate) fn name(&self, drive: usize) -> &str {
         self.drives.get(drive).map_or("", |drive| &drive.name)
     }

@@ -18,7 +18,7 @@ const NVME_CLASS: &str = "0x010802";
 
 const NEEDS_ROOT: &str = "only root can take a drive from the kernel and give it back";
 
-/// Which driver has a device.
+/// The driver that has a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driver {
     /// None.
@@ -69,7 +69,7 @@ impl PciDevice {
         all
     }
 
-    /// Where the device is on the bus.
+    /// The device's address on the bus.
     pub fn address(&self) -> PciAddress {
         self.address
     }

@@ -93,7 +93,7 @@ impl PciDrive {
         taken.into_iter().zip(groups).map(drive).collect()
     }
 
-    /// Where the drive is on the bus.
+    /// The drive's address on the bus.
     pub fn address(&self) -> PciAddress {
         self.address
     }
