@@ -79,11 +79,13 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = reporting.arguments(__doc__ or "", scale=22)
-    parser.set_defaults(threads=[1, 2, 4])
-    for action in parser._actions:
-        if action.dest == "threads":
-            action.nargs = "+"
+    shared = reporting.arguments(__doc__ or "", scale=22)
+    parser = argparse.ArgumentParser(
+        parents=[shared], conflict_handler="resolve", description=shared.description
+    )
+    parser.add_argument(
+        "--threads", type=int, nargs="+", default=[1, 2, 4], help="of every engine, in turn"
+    )
     parser.add_argument("--directory", type=Path, default=Path("/dev/shm"), help="a tmpfs")
     return parser.parse_args()
 

@@ -52,7 +52,7 @@ def _io_uring(_: Path) -> Iterator[Fields]:
         reason is None,
         reason or "the kernel takes rings",
         "files are read by blocking calls on threads, with more CPU time",
-        "use Linux 5.11 or newer; containers: allow io_uring in the seccomp profile",
+        "a newer Linux, sysctl kernel.io_uring_disabled=0; containers: allow it in seccomp",
     )
 
 

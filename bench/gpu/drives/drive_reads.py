@@ -13,7 +13,8 @@ compares some rows with the table first. Parts:
 - `threads`: threads that are drives.
 - `entries`: entries of a queue: how much staging memory is in use, in caches or not.
 - `alone`: each kernel by itself, with drives that do not copy and all completions there.
-- `coupled`: warps that each wait for their own row, as BaM and GIDS do, beside two kernels.
+- `coupled`: warps that each wait for their own row, as BaM and GIDS do, beside two kernels. That
+  kernel is not tuned yet, far from what theirs reach, and no baseline.
 - `drives`: 1 to 12 modelled drives of 750,000 reads a second, and the share of it that is reached.
 
 `link` is what plain copies from pinned memory reach in the same run. One JSON object a row to FILE.
@@ -39,7 +40,7 @@ ROW_BYTES = (512, 1024, 2048, 4096)
 ENDS = (512, 4096)
 """The smallest and the largest row, where one size would not do."""
 MODELLED_IOPS = 750e3
-"""Of an Intel P5510, by its data sheet, as in Hyperion's machine."""
+"""Of an Intel P5510, as Hyperion (section III-A) has it."""
 DRIVES = (1, 2, 3, 4, 6, 8, 10, 12)
 MOST_ENTRIES = 4096
 

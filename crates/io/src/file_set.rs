@@ -199,7 +199,7 @@ impl FileSet {
         self.ids().find(|&file| self.identity(file) == identity)
     }
 
-    /// What a file is, as far as it was said.
+    /// The identity of a file; empty if nobody said it.
     pub(crate) fn identity(&self, file: FileId) -> &str {
         &self.files[file.0 as usize].identity
     }

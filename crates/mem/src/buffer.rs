@@ -89,9 +89,9 @@ impl AlignedBuf {
         Ok((0..count).map(|number| mapping.part(number * len, len)).collect())
     }
 
-    /// The first byte; a dangling address where there is none.
+    /// The first byte, without a reference to any; a dangling address where there is none.
     #[inline]
-    pub(crate) fn start(&self) -> NonNull<u8> {
+    pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 

@@ -1,6 +1,5 @@
 //! A controller, from reset to I/O queues (Base 3.5.1), polled throughout.
 
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,7 +94,7 @@ pub unsafe fn map_buffer(buffer: &mut AlignedBuf, dma: &Arc<dyn Dma>) -> Result<
     if let Some(mapped) = of_buffer.iter().find(|mapped| Arc::ptr_eq(&mapped.dma, dma)) {
         return Ok(mapped.bus);
     }
-    let (len, start) = (buffer.len(), NonNull::from(&mut **buffer).cast());
+    let (len, start) = (buffer.len(), buffer.start());
     // SAFETY: the mapping is attached to the buffer, and ends before its bytes are freed. What accesses them
     // meanwhile are commands, of which the caller knows.
     let memory = unsafe { SharedMemory::from_owner(start, len, Arc::new(())) };

@@ -1,4 +1,4 @@
-//! Where on drives the bytes of a file lie.
+//! The places on drives at which the bytes of files lie.
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};

@@ -41,7 +41,7 @@ pub struct GpuReadOptions {
     pub submit_threads: u32,
     /// Blocks that take completions.
     pub complete_blocks: u32,
-    /// Threads of each of those: whole warps, at most 512.
+    /// Threads of each of those: whole warps, two at least and at most 512 threads.
     pub complete_threads: u32,
     /// The longest that a kernel waits for the next completions of a queue pair.
     pub timeout: Duration,

@@ -38,11 +38,14 @@ def list_drives(as_json: Json = False) -> None:
             readable("bytes", drive.bytes) if drive.bytes is not None else "",
             drive.driver,
             ", ".join(drive.devices + drive.partitions),
-            "in use" if drive.why_not else "",
+            "no" if drive.why_not else "yes",
         )
         for drive in found
     ]
-    print_table(("address", "model", "size", "driver", "devices", ""), rows)
+    print_table(("address", "model", "size", "driver", "devices", "free"), rows)
+    for drive in found:
+        if drive.why_not:
+            print(f"{drive.address}: {drive.why_not.splitlines()[0]}")
 
 
 @app.command("write")

@@ -212,7 +212,7 @@ impl ReadKernels {
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
     ///
     /// # Panics
-    /// If `threads` are not whole warps, or more than 512.
+    /// If `threads` are not whole warps, fewer than two of them (one only watches), or more than 512.
     pub fn complete(
         &self,
         stream: &Stream,
@@ -229,6 +229,7 @@ impl ReadKernels {
             word_bytes: pairs.rows.word_bytes(to),
             reserved: 0,
         };
+        assert!(threads > LANES as u32, "one warp watches, and others copy");
         let grid = grid(blocks, threads, TAKERS);
         // SAFETY: `Completing` of the source; `to` has room for the rows that were asked for, as whoever
         // made the requests says.

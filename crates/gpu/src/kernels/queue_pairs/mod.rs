@@ -97,7 +97,7 @@ pub struct RowRequests {
     pub count: DevicePtr<u32>,
 }
 
-/// Where rows go in device memory.
+/// The places in device memory that rows go to.
 #[derive(Debug, Clone, Copy)]
 pub struct RowTargets {
     /// The first byte of the row of index 0.
@@ -179,7 +179,7 @@ pub struct ReadWatch {
     most: Duration,
 }
 
-/// What failed so far.
+/// The failures of reads so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadFailures {
     /// The first read that a drive refused; the others went on.
@@ -198,7 +198,7 @@ impl ReadWatch {
         Ok(Self { failures: stream.uploaded(&[Failure::zeroed(); 2])?, stop, most })
     }
 
-    /// What failed so far. Waits for all work of `stream`.
+    /// The failures so far. Waits for all work of `stream`.
     ///
     /// # Errors
     /// Any error of that work.

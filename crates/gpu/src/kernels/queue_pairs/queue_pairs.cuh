@@ -77,8 +77,9 @@ __device__ inline u32 load_acquire_system(const u32* at) {
 }
 
 // A look at such a word in no order with other accesses: who finds something loads it once more, with
-// the order. Loops of hundreds of warps that order every look wait for each other; and a fence for the
-// whole system, which would do as well, takes tens of microseconds while rows are on their way.
+// the order. Loops of hundreds of warps that order every look wait for each other. A fence for the whole
+// system would do as well, and was in the slower variants of
+// bench/runs/2026-11-25-h100-16-core-126gib/gpu_drive_reads_variants.txt.
 __device__ inline u32 look_at(const u32* at) {
     u32 value;
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
