@@ -38,6 +38,10 @@ assert pytest.main([*options, sys.argv[2]]) == 0
             "f32 and (makes or repeated or damaged or few or counts or moved or storage and 7) "
             "and not -1 or gathers or typed or ahead_is_told",
         ),
+        (
+            "test_gpu_loader.py",
+            "come_from_storage and int8 and None and gpu and (modelled or 30) and not 25",
+        ),
         ("test_gpu_training.py", "loops or not arrays"),
     ],
 )

@@ -41,6 +41,11 @@ impl RegisteredMemory {
         Ok(registered)
     }
 
+    /// Bytes of the memory.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
     /// The pointer by which kernels reach the `T` at byte `at`.
     ///
     /// # Panics

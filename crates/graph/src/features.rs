@@ -133,6 +133,11 @@ impl Features {
         self.ids.is_some()
     }
 
+    /// The number of each vertex's row, where rows have an order of their own.
+    pub fn row_numbers(&self) -> Option<&[u32]> {
+        self.ids.as_deref()
+    }
+
     /// The number of the row of `vertex` (in the graph's order).
     ///
     /// # Panics

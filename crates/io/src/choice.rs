@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ use tiergraph_nvme::{DriveKind, ModelledDrive, PciAddress, PciDrive, SoftwareOpt
 use crate::engine::{
     Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings, Throttle, Uring, uring,
 };
-use crate::{EngineFactory, FileSet, NvmeDrives, RawDrive, ReadEngine};
+use crate::{EngineFactory, EngineSource, FileSet, NvmeDrives, RawDrive, ReadEngine};
 
 /// The engine that a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -31,6 +31,19 @@ pub enum EngineChoice {
     Nvme(Vec<PciAddress>),
     /// Drives that are not there: figures are a model's.
     Modelled(Modelled),
+    /// Feature rows of a loader on a GPU are read by its kernels, everything else by the host.
+    Gpu(GpuDrives),
+}
+
+/// The drives whose queue pairs kernels use. A host's engine reads from them, too, unless they are software.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum GpuDrives {
+    /// A software controller over the files, which the fastest engine here reads for the host.
+    Software,
+    /// Drives that are imitated by software controllers over the files.
+    Modelled(Modelled),
+    /// The NVMe drives at these addresses, to which the files were written.
+    Nvme(Vec<PciAddress>),
 }
 
 /// Drives of the catalogue that are imitated.
@@ -57,6 +70,7 @@ const NAMES: [(&str, EngineChoice); 5] = [
 ];
 const NVME: &str = "nvme:";
 const MODELLED: &str = "modelled:";
+const GPU: &str = "gpu";
 /// The most drives that are imitated at a time: each has a thread of its own.
 const MOST_MODELLED: usize = 64;
 
@@ -70,11 +84,16 @@ impl FromStr for EngineChoice {
         if let Some(drives) = text.strip_prefix(MODELLED) {
             return drives.parse().map(Self::Modelled);
         }
+        if let Some(drives) = text.strip_prefix(GPU)
+            && (drives.is_empty() || drives.starts_with(':'))
+        {
+            return drives.strip_prefix(':').unwrap_or("").parse().map(Self::Gpu);
+        }
         let named = NAMES.iter().find(|(name, _)| *name == text);
         named.map(|(_, choice)| choice.clone()).ok_or_else(|| {
             Error::new(ErrorKind::Input, "use the I/O engine").object(text).expected(
                 "one of `auto`, `uring`, `posix`, `posix-pool`, `null`, `nvme:PCI-ADDRESS`, \
-                 `modelled:DRIVE*N`",
+                 `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, `gpu:modelled:DRIVE*N`",
             )
         })
     }
@@ -89,8 +108,68 @@ impl fmt::Display for EngineChoice {
         if let Self::Modelled(drives) = self {
             return write!(f, "{MODELLED}{drives}");
         }
+        if let Self::Gpu(drives) = self {
+            return write!(f, "{GPU}{drives}");
+        }
         let name = NAMES.iter().find(|(_, choice)| choice == self).map_or("auto", |(name, _)| name);
         f.write_str(name)
+    }
+}
+
+impl FromStr for GpuDrives {
+    type Err = Error;
+
+    /// The drives as they are written behind `gpu:`; nothing for software.
+    fn from_str(text: &str) -> Result<Self> {
+        if text.is_empty() {
+            return Ok(Self::Software);
+        }
+        let Some(drives) = text.strip_prefix(MODELLED) else {
+            let addresses = text.strip_prefix(NVME).unwrap_or(text).split(',');
+            return addresses.map(str::parse).collect::<Result<_>>().map(Self::Nvme);
+        };
+        match drives.parse()? {
+            Modelled { held_back: Some(_), .. } => {
+                Err(Error::new(ErrorKind::Input, "read by the GPU from").object(text).expected(
+                    "drives alone, such as `modelled:p5510*4`: a GPU has no other engine",
+                ))
+            }
+            drives => Ok(Self::Modelled(drives)),
+        }
+    }
+}
+
+impl fmt::Display for GpuDrives {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Software => Ok(()),
+            Self::Modelled(drives) => write!(f, ":{MODELLED}{drives}"),
+            Self::Nvme(addresses) => {
+                let names: Vec<String> = addresses.iter().map(PciAddress::to_string).collect();
+                write!(f, ":{}", names.join(","))
+            }
+        }
+    }
+}
+
+impl GpuDrives {
+    /// The engine by which the host reads.
+    fn of_host(&self) -> EngineChoice {
+        match self {
+            Self::Software => EngineChoice::Auto,
+            Self::Modelled(drives) => EngineChoice::Modelled(drives.clone()),
+            Self::Nvme(addresses) => EngineChoice::Nvme(addresses.clone()),
+        }
+    }
+
+    /// The drives, which `common` keeps.
+    fn open(&self, common: &mut Common, files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
+        let start = || match self {
+            Self::Software => software(files),
+            Self::Modelled(modelled) => modelled.start(files),
+            Self::Nvme(addresses) => take_drives(addresses, files),
+        };
+        made_once(&mut common.drives, start).cloned()
     }
 }
 
@@ -108,7 +187,9 @@ impl FromStr for Modelled {
         let (kind, count) = drives.split_once('*').unwrap_or((drives, "1"));
         let drives = count.parse().ok().filter(|count| (1..=MOST_MODELLED).contains(count));
         let held_back = engine.map(|engine| match engine.parse()? {
-            EngineChoice::Nvme(_) | EngineChoice::Modelled(_) => Err(refused()),
+            EngineChoice::Nvme(_) | EngineChoice::Modelled(_) | EngineChoice::Gpu(_) => {
+                Err(refused())
+            }
             of_files => Ok(Box::new(of_files)),
         });
         DriveKind::named(kind)?;
@@ -145,10 +226,22 @@ impl Modelled {
             drive: Some(kind.modelled(1)?),
             // Half of the cores at most: the others ask.
             threads: threads.clamp(1, (cores / 2 / self.drives).max(1)),
-            ..SoftwareOptions::default()
+            ..of_files(files)
         };
         NvmeDrives::software(files, self.drives, &options, Timing::default())
     }
+}
+
+/// A drive that is a software controller over the files, as fast as threads are.
+fn software(files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let options = SoftwareOptions { threads: (cores / 2).max(1), ..of_files(files) };
+    NvmeDrives::software(files, 1, &options, Timing::default())
+}
+
+/// The options of software controllers over `files`: the smallest blocks by which all of them can be read.
+fn of_files(files: &FileSet) -> SoftwareOptions {
+    SoftwareOptions { block_bytes: files.block_bytes(), ..SoftwareOptions::default() }
 }
 
 /// Drives and models that the engines of one factory share; the first engine makes them.
@@ -163,16 +256,7 @@ impl EngineChoice {
     /// finish short reads and repeat failed ones ([`Retry`]). Drives are taken by the first engine, and
     /// given back with the last one and the factory.
     pub fn factory(self, depth: usize) -> EngineFactory {
-        let common = Mutex::new(Common::default());
-        Arc::new(move |files| {
-            let mut common = common.lock().unwrap_or_else(PoisonError::into_inner);
-            let (engine, mut report) = self.open(&mut common, files, depth)?;
-            if let Self::Modelled(modelled) = &self {
-                (report.engine, report.why) = ("modelled", modelled.why());
-            }
-            let whole = Retry::new(engine, Arc::clone(files), RetrySettings::default());
-            Ok((Box::new(whole), report))
-        })
+        Arc::new(Opener { choice: self, depth, common: Mutex::default() })
     }
 
     /// Opens an engine, without anything around it.
@@ -197,10 +281,50 @@ impl EngineChoice {
                 let (engine, why) = open_base(engine, files, depth)?;
                 (Box::new(Throttle::new(engine, model)), why)
             }
+            Self::Gpu(drives @ (GpuDrives::Modelled(_) | GpuDrives::Nvme(_))) => {
+                let drives = drives.open(common, files)?;
+                (Box::new(asked_nvme(&drives, files, depth)?), asked())
+            }
+            Self::Gpu(GpuDrives::Software) => fastest(files, depth)?,
             of_files => open_base(of_files, files, depth)?,
         };
         let report = EngineReport { engine: engine.name(), why, depth: engine.capacity() };
         Ok((engine, report))
+    }
+}
+
+/// A factory of engines of one choice.
+struct Opener {
+    choice: EngineChoice,
+    depth: usize,
+    common: Mutex<Common>,
+}
+
+impl Opener {
+    fn common(&self) -> MutexGuard<'_, Common> {
+        self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EngineSource for Opener {
+    fn open(&self, files: &Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> {
+        let (engine, mut report) = self.choice.open(&mut self.common(), files, self.depth)?;
+        let of_host = match &self.choice {
+            EngineChoice::Gpu(drives) => &drives.of_host(),
+            choice => choice,
+        };
+        if let EngineChoice::Modelled(modelled) = of_host {
+            (report.engine, report.why) = ("modelled", modelled.why());
+        }
+        let whole = Retry::new(engine, Arc::clone(files), RetrySettings::default());
+        Ok((Box::new(whole), report))
+    }
+
+    fn drives_of_gpus(&self, files: &Arc<FileSet>) -> Result<Option<Arc<NvmeDrives>>> {
+        match &self.choice {
+            EngineChoice::Gpu(drives) => drives.open(&mut self.common(), files).map(Some),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -234,7 +358,7 @@ pub fn open_engine(
     files: &Arc<FileSet>,
     depth: usize,
 ) -> Result<(Box<dyn ReadEngine>, EngineReport)> {
-    choice.factory(depth)(files)
+    choice.factory(depth).open(files)
 }
 
 fn asked() -> String {
@@ -253,7 +377,7 @@ fn open_base(
         EngineChoice::Posix => Box::new(Posix::new(Arc::clone(files), depth)),
         EngineChoice::PosixPool => Box::new(ReaderThreads::posix(files, depth)?),
         EngineChoice::Null => Box::new(Null::new(Arc::clone(files), depth)),
-        EngineChoice::Nvme(_) | EngineChoice::Modelled(_) => {
+        EngineChoice::Nvme(_) | EngineChoice::Modelled(_) | EngineChoice::Gpu(_) => {
             return Err(Error::new(ErrorKind::Internal, "open an engine of files").object(choice));
         }
     };

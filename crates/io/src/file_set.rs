@@ -18,6 +18,9 @@ use tiergraph_nvme::SharedMemory;
 use crate::stripe::Layout;
 use crate::{Memory, Read};
 
+/// Bytes of the smallest blocks that drives have.
+const SECTOR_BYTES: usize = 512;
+
 /// The id of a logical file in one [`FileSet`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId(u32);
@@ -71,6 +74,11 @@ impl From<&Path> for StripeSource {
 pub(crate) struct Extents(Vec<(u64, Extent)>);
 
 impl Extents {
+    /// Whether the stripe is in one piece.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Where in what holds the stripe its bytes `offset..offset + len` are, if in one piece.
     pub(crate) fn locate(&self, offset: u64, len: u64) -> Option<u64> {
         let after = self.0.partition_point(|&(begin, _)| begin <= offset);
@@ -187,6 +195,18 @@ impl FileSet {
     /// When `file` is of another set and this one has fewer files.
     pub fn identify(&mut self, file: FileId, identity: String) {
         self.files[file.0 as usize].identity = identity;
+    }
+
+    /// The smallest blocks by which all files can be read: 512 bytes, or pages where a path is read past the
+    /// page cache from a device of larger blocks.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        let Ok(mut block) = AlignedBuf::zeroed(PAGE_BYTES) else { return PAGE_BYTES as u64 };
+        let mut is_read = |stripe: &Stripe| {
+            stripe.access != Access::Direct
+                || stripe.file.read_at(&mut block[..SECTOR_BYTES], 0).is_ok()
+        };
+        let is_by_sectors = self.stripes.iter().all(&mut is_read);
+        (if is_by_sectors { SECTOR_BYTES } else { PAGE_BYTES }) as u64
     }
 
     /// The place of a file among those of the set, if it is one of them.

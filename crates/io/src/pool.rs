@@ -7,11 +7,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::Result;
 
-use crate::{Done, EngineReport, FileSet, Memory, Read, ReadEngine, Wait};
+use crate::{Done, EngineReport, FileSet, Memory, NvmeDrives, Read, ReadEngine, Wait};
 
-/// A function that opens an engine over a set of files.
-pub type EngineFactory =
-    Arc<dyn Fn(&Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> + Send + Sync>;
+/// A source of engines over a set of files; any function that opens one is such a source.
+pub trait EngineSource: Send + Sync {
+    /// Opens an engine over `files`, and says which.
+    ///
+    /// # Errors
+    /// The system refuses a further engine.
+    fn open(&self, files: &Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)>;
+
+    /// The drives that hold `files` and that a GPU shall read by itself; `None` where the host's engines
+    /// shall read for it.
+    ///
+    /// # Errors
+    /// The drives cannot be used.
+    fn drives_of_gpus(&self, _files: &Arc<FileSet>) -> Result<Option<Arc<NvmeDrives>>> {
+        Ok(None)
+    }
+}
+
+impl<F> EngineSource for F
+where
+    F: Fn(&Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> + Send + Sync,
+{
+    fn open(&self, files: &Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> {
+        self(files)
+    }
+}
+
+/// A shared source of engines.
+pub type EngineFactory = Arc<dyn EngineSource>;
 
 /// A pool of engines over one set of files: leases idle ones, makes others where there is none, and keeps
 /// up to a given number of those that come back.
@@ -33,6 +59,14 @@ impl EnginePool {
         &self.files
     }
 
+    /// The drives that a GPU shall read by itself, as [`EngineSource::drives_of_gpus`] gives them.
+    ///
+    /// # Errors
+    /// The drives cannot be used.
+    pub fn drives_of_gpus(&self) -> Result<Option<Arc<NvmeDrives>>> {
+        self.factory.drives_of_gpus(&self.files)
+    }
+
     /// Leases an idle engine, or a new one if none is idle.
     ///
     /// # Errors
@@ -41,7 +75,7 @@ impl EnginePool {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let engine = match idle {
             Some(engine) => engine,
-            None => (self.factory)(&self.files)?.0,
+            None => self.factory.open(&self.files)?.0,
         };
         Ok(Lease { engine: Some(engine), is_sound: true, pool: Arc::clone(self) })
     }
@@ -51,7 +85,7 @@ impl EnginePool {
     /// # Errors
     /// As [`lease`](Self::lease).
     pub fn prepare(&self, count: usize) -> Result<EngineReport> {
-        let made = (0..count.max(1)).map(|_| (self.factory)(&self.files));
+        let made = (0..count.max(1)).map(|_| self.factory.open(&self.files));
         let (engines, mut reports): (Vec<_>, Vec<_>) =
             made.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(engines);

@@ -22,7 +22,7 @@ use tiergraph_io::engine::{
 use tiergraph_io::pipeline::{
     Block, Buffers, Consumer, NextPass, Pass, Plan, ReadWorkers, Request, Surroundings, Worker,
 };
-use tiergraph_io::{EngineFactory, EnginePool, EngineReport, ReadEngine};
+use tiergraph_io::{EngineFactory, EnginePool, EngineReport, FileSet, ReadEngine};
 use tiergraph_mem::AlignedBuf;
 use tiergraph_nvme::{Faults, SoftwareOptions};
 
@@ -78,7 +78,7 @@ fn pool(test: &TestFile, kind: Kind) -> Arc<EnginePool> {
         _ => None,
     };
     let nvme = move || drives.as_ref().map(|drives| Nvme::new(drives, 6)).unwrap();
-    let factory: EngineFactory = Arc::new(move |files| {
+    let factory: EngineFactory = Arc::new(move |files: &Arc<FileSet>| {
         let of = || Arc::clone(files);
         let retry = RetrySettings { attempts: 8, first_pause: Duration::from_micros(10) };
         let broken = |settings| {
@@ -451,7 +451,7 @@ fn a_pool_gives_idle_engines_again_and_keeps_no_more_than_it_was_told() {
     let test = TestFile::new(BLOCK, 1, BLOCK);
     let made = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&made);
-    let factory: EngineFactory = Arc::new(move |files| {
+    let factory: EngineFactory = Arc::new(move |files: &Arc<FileSet>| {
         counted.fetch_add(1, Ordering::Relaxed);
         let report = EngineReport { engine: "posix", why: String::new(), depth: 2 };
         Ok((Box::new(Posix::new(Arc::clone(files), 2)) as _, report))

@@ -16,7 +16,9 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result, ThreadPool};
 use tiergraph_io::pipeline::{
     Block, Buffers, Consumer, NextPass, ReadWorkers, Request, Room, SMALL_READ_BYTES, Surroundings,
 };
-use tiergraph_io::{Done, EngineFactory, EnginePool, EngineReport, Read, ReadEngine, Wait};
+use tiergraph_io::{
+    Done, EngineFactory, EnginePool, EngineReport, FileSet, Read, ReadEngine, Wait,
+};
 use tiergraph_mem::AlignedBuf;
 
 /// The calls, in order, as words.
@@ -193,7 +195,7 @@ impl Scene {
     ) -> Self {
         let (test, calls) = (TestFile::new(PAGE, 1, PAGE), Calls::default());
         let written = calls.clone();
-        let factory: EngineFactory = Arc::new(move |_| {
+        let factory: EngineFactory = Arc::new(move |_: &Arc<FileSet>| {
             let engine =
                 Scripted { script, calls: written.clone(), reads: VecDeque::new(), ended: 0 };
             let report = EngineReport { engine: "scripted", why: String::new(), depth: 1 };

@@ -108,6 +108,20 @@ impl Command {
         Self { opcode: admin::CREATE_SUBMISSION_QUEUE, prp1: bus, cdw10, ..Self::default() }
     }
 
+    /// Deletes submission queue `id` with the commands in it.
+    pub fn delete_submission_queue(id: u16) -> Self {
+        Self::delete(admin::DELETE_SUBMISSION_QUEUE, id)
+    }
+
+    /// Deletes completion queue `id`, to which no submission queue completes any more.
+    pub fn delete_completion_queue(id: u16) -> Self {
+        Self::delete(admin::DELETE_COMPLETION_QUEUE, id)
+    }
+
+    fn delete(opcode: u8, id: u16) -> Self {
+        Self { opcode, cdw10: [id.into(), 0, 0, 0, 0, 0], ..Self::default() }
+    }
+
     /// Moves `blocks` (1 to 65,536) logical blocks from `first` on, by `opcode` to or from memory.
     pub fn move_blocks(opcode: u8, nsid: u32, first: u64, blocks: u32) -> Self {
         debug_assert!((1..=1 << 16).contains(&blocks));
@@ -163,5 +177,8 @@ mod tests {
         assert_eq!(create.cdw10[..2], [255 << 16 | 3, 3 << 16 | 1]);
         assert_eq!(Command::create_completion_queue(3, 256, 0).cdw10[..2], [255 << 16 | 3, 1]);
         assert_eq!(Command::set_queues(4).cdw10[..2], [7, 3 << 16 | 3]);
+        let delete = Command::delete_submission_queue(3);
+        assert_eq!((delete.opcode, delete.cdw10[..2].to_vec()), (0x00, vec![3, 0]));
+        assert_eq!(Command::delete_completion_queue(3).opcode, 0x04);
     }
 }

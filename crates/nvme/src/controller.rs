@@ -130,8 +130,9 @@ pub struct Controller {
     namespace: Namespace,
     /// How many I/O queue pairs it gives.
     pairs: u16,
-    /// The memory of queues, which the controller accesses until it has stopped.
-    queues: Vec<Mapped>,
+    /// The memory of each queue pair by its number, the admin queues' first, which the controller accesses
+    /// until the pair is deleted or it has stopped.
+    queues: Vec<Option<[Mapped; 2]>>,
 }
 
 impl Controller {
@@ -179,7 +180,7 @@ impl Controller {
             },
             namespace: Namespace { id: 0, block_bytes: 512, blocks: 0, most_bytes: 0 },
             pairs: 0,
-            queues: vec![submissions, completions],
+            queues: vec![Some([submissions, completions])],
         };
         await_status(&controller.registers, start, "start", |status| status & CSTS_READY != 0)?;
         controller.describe()?;
@@ -257,7 +258,8 @@ impl Controller {
 
     /// Creates a queue pair of `entries` entries (2 to [`most_entries`](Self::most_entries)) for whoever
     /// asks by it without this process's help, such as a GPU. `submissions` and `completions` are zero and
-    /// begin at pages; the controller accesses them until it has stopped.
+    /// begin at pages; the controller accesses them until the pair is [deleted](Self::delete) or it has
+    /// stopped.
     ///
     /// # Errors
     /// As [`queue_pair`](Self::queue_pair).
@@ -291,8 +293,8 @@ impl Controller {
         submissions: SharedMemory,
         completions: SharedMemory,
     ) -> Result<u16> {
-        // Behind the admin queues, every queue pair has two mappings.
-        let id = self.queues.len() as u16 / 2;
+        let unused = self.queues.iter().position(Option::is_none);
+        let id = unused.unwrap_or(self.queues.len()) as u16;
         if id > self.pairs {
             return Err(Error::new(ErrorKind::Io, "create a queue pair of the NVMe drive")
                 .object(&self.info.serial)
@@ -304,11 +306,35 @@ impl Controller {
         let completions = Mapped::new(&self.dma, completions)?;
         let (sq_bus, cq_bus) = (submissions.bus(), completions.bus());
         // Kept before the controller knows of it: it may write there from then on.
-        self.queues.extend([submissions, completions]);
+        let kept = Some([submissions, completions]);
+        match unused {
+            Some(unused) => self.queues[unused] = kept,
+            None => self.queues.push(kept),
+        }
         let op = "create a queue of";
         self.admin(Command::create_completion_queue(id, size, cq_bus), op)?;
         self.admin(Command::create_submission_queue(id, size, sq_bus), op)?;
         Ok(id)
+    }
+
+    /// Deletes the queue pair number `id` that [`rings`](Self::rings) gave (Base 5.6, 5.7): commands in it are
+    /// not completed, and the controller does not access its memory any more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a number that none has; a controller that does not answer: the memory of the
+    /// pair stays mapped then, until the controller has stopped.
+    pub fn delete(&mut self, id: u16) -> Result<()> {
+        if id == 0 || self.queues.get(usize::from(id)).is_none_or(Option::is_none) {
+            return Err(Error::new(ErrorKind::Input, "delete a queue pair of the NVMe drive")
+                .object(&self.info.serial)
+                .expected("one that was created")
+                .got(format!("`{id}`")));
+        }
+        let op = "delete a queue of";
+        self.admin(Command::delete_submission_queue(id), op)?;
+        self.admin(Command::delete_completion_queue(id), op)?;
+        self.queues[usize::from(id)] = None;
+        Ok(())
     }
 
     /// The controller's registers, doorbells among them.

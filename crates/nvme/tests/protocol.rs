@@ -490,6 +490,31 @@ fn queues_end_where_the_controllers_do() {
 }
 
 #[test]
+fn deleted_queues_make_room_for_others_and_their_commands_are_never_done() {
+    let options = SoftwareOptions { queue_pairs: 2, ..SoftwareOptions::default() };
+    let (drive, mut controller) = start(1 << 20, options);
+    let [mut kept, mut deleted] = [(); 2].map(|()| controller.queue_pair(4).unwrap());
+    let buffers = Buffers::new(&drive.dma(), 4, 4096);
+    for round in 0..20 {
+        let reads = (0..9).map(|page| (4096 * (page + round), 4096));
+        read_all(&controller, &mut kept, &buffers, reads.clone(), |_| panic!("refused")).unwrap();
+        read_all(&controller, &mut deleted, &buffers, reads, |_| panic!("refused")).unwrap();
+        // A command that the drive is not told of before the queue is gone.
+        let slot = deleted.push(buffers.read(&controller, 0, 0, 4096)).unwrap();
+        controller.delete(deleted.id()).unwrap();
+        deleted.ring();
+        assert!(buffers.take(slot.into(), 4096).iter().all(|&byte| byte == 0xee));
+        deleted = controller.queue_pair(4).unwrap();
+        assert_eq!(deleted.id(), 2);
+    }
+    controller.delete(2).unwrap();
+    for id in [0, 2, 3] {
+        let error = controller.delete(id).unwrap_err();
+        assert!(error.to_string().contains("expected one that was created"), "{error}");
+    }
+}
+
+#[test]
 fn a_buffer_is_mapped_once_for_each_drive_and_until_it_ends() {
     let drives = [0, 1].map(|_| start(DRIVE_BYTES, SoftwareOptions::default()).0);
     let buses = drives.each_ref().map(|drive| drive.dma());

@@ -165,12 +165,15 @@ def device(value: Any) -> str:
 
 def engine(value: Any) -> str:
     """A read engine's name; which drives those with a colon are is seen when they are opened."""
-    if isinstance(value, str) and value.startswith(("nvme:", "modelled:")):
+    if isinstance(value, str) and (
+        value == "gpu" or value.startswith(("nvme:", "modelled:", "gpu:"))
+    ):
         return value
     try:
         return str(ENGINE(value))
     except MisfitError as misfit:
-        raise MisfitError(f"{misfit}, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`") from None
+        others = "`nvme:PCI-ADDRESS`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`"
+        raise MisfitError(f"{misfit}, {others}") from None
 
 
 def vertices(values: Any) -> NDArray[np.uint64]:

@@ -74,9 +74,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
 struct Finding {
     const u32* location;
     const u32* n_id;
-    uint2* found;      // (vertex, index in the batch).
+    uint2* found;      // (vertex or its row, index in the batch).
     u32* number;       // How many were found.
     const u32* count;  // Of n_id.
+    const u32* rows;   // Of each vertex, to be found in place of it; or null.
 };
 
 // The nodes whose rows are in neither memory, in any order.
@@ -90,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) missing(Finding a) {
         if (lane == 0 && mask) first = atomicAdd(a.number, __popc(mask));
         first = __shfl_sync(~0u, first, 0);
         u32 before = __popc(mask & ((1u << lane) - 1));
-        if (is_missing) a.found[first + before] = make_uint2(vertex, (u32)i);
+        if (is_missing) a.found[first + before] = make_uint2(a.rows ? a.rows[vertex] : vertex, (u32)i);
     }
 }
 
@@ -108,5 +109,41 @@ extern "C" __global__ void __launch_bounds__(THREADS) spread(Spreading a) {
     u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
     for (u64 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
         copy_row(a.rows + i * a.stride, a.to + (u64)a.targets[i] * a.dim, a.dim, lane);
+    }
+}
+
+struct Widening {
+    const uint2* found;  // (any, index in the batch).
+    const u32* count;    // Of those.
+    float* to;
+    u32 dim;
+    u32 reserved;
+};
+
+// Rows as they are stored, each from where it begins in the batch on, to float32, in place: a warp a
+// row, from the last values to the first. The float of a value begins no earlier than the value, so
+// what a step overwrites was read by it, or before.
+extern "C" __global__ void __launch_bounds__(THREADS) widen(Widening a) {
+    u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP), count = *a.count;
+    for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < count; i += warps) {
+        float* row = a.to + (u64)a.found[i].y * a.dim;
+#if ROW_TYPE == 2
+        float scale = *row;
+#endif
+        for (u32 step = (a.dim + WARP - 1) / WARP; step-- > 0;) {
+            u32 at = step * WARP + lane;
+            float value = 0;
+#if ROW_TYPE == 0
+            if (at < a.dim) value = row[at];
+#elif ROW_TYPE == 1
+            u16 bits = at < a.dim ? ((const u16*)row)[at] : 0;
+            asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+#else
+            if (at < a.dim) value = scale * ((const signed char*)row)[4 + at];
+#endif
+            __syncwarp();
+            if (at < a.dim) row[at] = value;
+            __syncwarp();
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Launches of `gather.cu`: rows of features from device and mapped host memory.
 
 use std::mem::offset_of;
+use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use super::{Sampler, Source, TYPES};
+use super::{RowRequests, Sampler, Source, TYPES};
 use crate::pinned::mapped_ptr;
 use crate::shared::{Shared, shared};
 use crate::{
@@ -47,6 +48,7 @@ shared! {
         found: DevicePtr<MissingRow>,
         number: DevicePtr<u32>,
         count: DevicePtr<u32>,
+        rows: DevicePtr<u32>,
     }
 }
 
@@ -58,6 +60,16 @@ shared! {
         count: u64,
         dim: u32,
         stride: u32,
+    }
+}
+
+shared! {
+    struct Widening as "Widening" {
+        found: DevicePtr<MissingRow>,
+        count: DevicePtr<u32>,
+        to: DevicePtr<f32>,
+        dim: u32,
+        reserved: u32,
     }
 }
 
@@ -85,7 +97,8 @@ pub(super) fn source(row: RowType) -> Source {
         .sharing::<MissingRow>()
         .sharing::<Arguments>()
         .sharing::<Finding>()
-        .sharing::<Spreading>();
+        .sharing::<Spreading>()
+        .sharing::<Widening>();
     source.options.push(format!("-DROW_TYPE={}", row as u32));
     source
 }
@@ -97,7 +110,7 @@ pub const NOT_RESIDENT: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct MissingRow {
-    /// The vertex whose row it is.
+    /// The vertex whose row it is, or the row's number in its file, whichever was asked for.
     pub vertex: u32,
     /// The index of the row's node in the batch.
     pub target: u32,
@@ -114,6 +127,8 @@ impl Shared for MissingRow {
 pub struct MissingRows {
     found: DeviceBuf<MissingRow>,
     number: DeviceBuf<u32>,
+    /// By vertex, the number of its row, where that is listed in place of the vertex.
+    rows: Option<Arc<DeviceBuf<u32>>>,
 }
 
 impl MissingRows {
@@ -123,7 +138,33 @@ impl MissingRows {
     /// Not enough device memory.
     pub fn new(device: &Device, sampler: &Sampler) -> Result<Self> {
         let found = DeviceBuf::new(device, sampler.n_id().len())?;
-        Ok(Self { found, number: DeviceBuf::new(device, 1)? })
+        Ok(Self { found, number: DeviceBuf::new(device, 1)?, rows: None })
+    }
+
+    /// As [`new`](Self::new), of the numbers of rows in their file: `rows` has each vertex's, where it is
+    /// not the vertex's own.
+    ///
+    /// # Errors
+    /// Not enough device memory.
+    pub fn of_rows(
+        device: &Device,
+        sampler: &Sampler,
+        rows: Option<Arc<DeviceBuf<u32>>>,
+    ) -> Result<Self> {
+        Ok(Self { rows, ..Self::new(device, sampler)? })
+    }
+
+    /// How many nodes [`Gather::start_finding`] found. Waits for all work of `stream`.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn count(&self, stream: &Stream) -> Result<usize> {
+        Ok(stream.download(&self.number, 1)?[0] as usize)
+    }
+
+    /// The list as requests for rows, each to the node's index.
+    pub fn requests(&self) -> RowRequests {
+        RowRequests { list: self.found.ptr().field(0), count: self.number.ptr() }
     }
 
     /// The nodes that [`Gather::start_finding`] found, in any order. Waits for all work of `stream`.
@@ -131,8 +172,7 @@ impl MissingRows {
     /// # Errors
     /// Any error of the driver.
     pub fn get(&self, stream: &Stream) -> Result<Vec<MissingRow>> {
-        let number = stream.download(&self.number, 1)?[0] as usize;
-        stream.download(&self.found, number)
+        stream.download(&self.found, self.count(stream)?)
     }
 }
 
@@ -174,6 +214,8 @@ pub struct Gather {
     gather: Kernel,
     missing: Kernel,
     spread: Kernel,
+    widen: Kernel,
+    row: RowType,
     resident: u32,
 }
 
@@ -187,7 +229,8 @@ impl Gather {
         let gather = module.kernel("gather")?;
         let resident = gather.resident_blocks(THREADS)?;
         let (missing, spread) = (module.kernel("missing")?, module.kernel("spread")?);
-        Ok(Self { gather, missing, spread, resident })
+        let widen = module.kernel("widen")?;
+        Ok(Self { gather, missing, spread, widen, row, resident })
     }
 
     /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other,
@@ -254,11 +297,46 @@ impl Gather {
             found: missing.found.ptr(),
             number: missing.number.ptr(),
             count: sampler.nodes_ptr(),
+            rows: missing.rows.as_ref().map_or(DevicePtr::NULL, |rows| rows.ptr()),
         };
         let blocks = Grid::over(n_id.len(), THREADS).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Finding` of the source; there is room for all nodes, and vertices have locations.
         unsafe { self.missing.launch(stream, grid, &[&finding]) }
+    }
+
+    /// Converts the rows of the listed nodes, which lie in `to` as they are stored, each from the first byte
+    /// of its `dim` float32 values on, to these values, in order with the stream. Those that are stored
+    /// as float32 stay as they are.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If a row is stored in more bytes than its values take (int8 rows of one value).
+    pub fn widen(
+        &self,
+        stream: &Stream,
+        rows: &MissingRows,
+        to: DeviceView<f32>,
+        dim: usize,
+    ) -> Result<()> {
+        match self.row {
+            RowType::F32 => return Ok(()),
+            RowType::F16 => {}
+            RowType::Int8 => assert!(dim > 1, "a scale and a value take 5 bytes"),
+        }
+        let widening = Widening {
+            found: rows.found.ptr(),
+            count: rows.number.ptr(),
+            to: to.ptr(),
+            dim: dim as u32,
+            reserved: 0,
+        };
+        let blocks = Grid::over(rows.found.len(), THREADS / 32).blocks.min(self.resident);
+        let grid = Grid { blocks, threads: THREADS };
+        // SAFETY: `Widening` of the source; listed nodes are rows of `to`, whose floats the kernel writes.
+        unsafe { self.widen.launch(stream, grid, &[&widening]) }
     }
 
     /// Starts writing the rows of `piece` to their targets among the rows of `to`, float32, of `dim`

@@ -209,7 +209,7 @@ pub fn base_engine(files: &Arc<FileSet>, ring: bool) -> Box<dyn ReadEngine> {
 pub fn factory(
     make: impl Fn(&Arc<FileSet>) -> Box<dyn ReadEngine> + Send + Sync + 'static,
 ) -> EngineFactory {
-    Arc::new(move |files| {
+    Arc::new(move |files: &Arc<FileSet>| {
         let engine = make(files);
         let report =
             EngineReport { engine: engine.name(), why: "a test".into(), depth: engine.capacity() };

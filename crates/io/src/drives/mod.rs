@@ -4,10 +4,11 @@ mod placed;
 mod queue;
 mod write;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::drive::DriveContents;
+use tiergraph_gpu::{Device, RegisteredMemory};
 use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::{
     Controller, Dma, FileStorage, ModelledDrive, Namespace, PciDrive, SharedMemory,
@@ -16,7 +17,7 @@ use tiergraph_nvme::{
 
 use crate::file_set::Stripe;
 use crate::stripe::Layout;
-use crate::{FileSet, Read};
+use crate::{FileId, FileSet, Read};
 
 pub(crate) use placed::Piece;
 pub(crate) use queue::{Queue, Queues};
@@ -56,11 +57,24 @@ impl RawDrive {
     }
 }
 
+/// The bytes of a file on drives: side by side in a row of units, which lie on the drives in turn.
+#[derive(Debug)]
+pub(crate) struct StripedFile {
+    /// The byte of the row at which the file begins.
+    pub(crate) start: u64,
+    /// Bytes of a unit.
+    pub(crate) unit_bytes: u64,
+    /// The byte of each drive at which its units begin.
+    pub(crate) base: u64,
+    /// The drives, in the order of their units.
+    pub(crate) drives: Vec<Arc<Drive>>,
+}
+
 /// NVMe drives that hold the files of a set, and the queue pairs that no engine has.
 #[derive(Debug)]
 pub struct NvmeDrives {
     files: Arc<FileSet>,
-    drives: Vec<Drive>,
+    drives: Vec<Arc<Drive>>,
     placed: Placement,
     timing: Timing,
     /// Queue pairs that wait for an engine.
@@ -77,20 +91,45 @@ pub(crate) struct Drive {
     controller: Mutex<Controller>,
     namespace: Namespace,
     dma: Arc<dyn Dma>,
+    /// Its registers as GPUs reach them, while one does.
+    of_gpus: Mutex<Weak<RegisteredMemory>>,
     _software: Option<SoftwareController>,
 }
 
 impl Drive {
-    fn start(drive: RawDrive, timing: Timing) -> Result<Self> {
+    pub(crate) fn start(drive: RawDrive, timing: Timing) -> Result<Self> {
         let RawDrive { name, registers, dma, software } = drive;
         let controller = Controller::start(registers, Arc::clone(&dma), timing)
             .map_err(|error| error.object(&name))?;
         let (namespace, controller) = (controller.namespace(), Mutex::new(controller));
-        Ok(Self { name, controller, namespace, dma, _software: software })
+        let of_gpus = Mutex::default();
+        Ok(Self { name, controller, namespace, dma, of_gpus, _software: software })
+    }
+
+    /// The controller, which nobody else creates or deletes queues of meanwhile.
+    pub(crate) fn controller(&self) -> MutexGuard<'_, Controller> {
+        lock(&self.controller)
+    }
+
+    /// The namespace that is read.
+    pub(crate) fn namespace(&self) -> Namespace {
+        self.namespace
+    }
+
+    /// The drive's registers, mapped for kernels: memory is registered once, whoever uses it.
+    pub(crate) fn registers_of_gpus(&self, device: &Device) -> Result<Arc<RegisteredMemory>> {
+        let mut of_gpus = lock(&self.of_gpus);
+        if let Some(registered) = of_gpus.upgrade() {
+            return Ok(registered);
+        }
+        let registers = self.controller().registers().clone();
+        let registered = Arc::new(RegisteredMemory::new(device, registers)?);
+        *of_gpus = Arc::downgrade(&registered);
+        Ok(registered)
     }
 
     fn queue(&self) -> Result<Queue> {
-        Queue::new(&mut lock(&self.controller), &self.dma)
+        Queue::new(&mut self.controller(), &self.dma)
     }
 
     /// The description of the files that tiergraph has written to the drive; `None` if it has written none.
@@ -114,9 +153,9 @@ impl NvmeDrives {
     /// [`ErrorKind::Input`] if they hold others, or are not those that were written together;
     /// [`ErrorKind::Io`] if one does not start or cannot be read.
     pub fn open(files: &Arc<FileSet>, drives: Vec<RawDrive>, timing: Timing) -> Result<Arc<Self>> {
-        let drives = drives.into_iter().map(|drive| Drive::start(drive, timing));
+        let drives = drives.into_iter().map(|drive| Drive::start(drive, timing).map(Arc::new));
         let drives = drives.collect::<Result<Vec<_>>>()?;
-        let mut queues = drives.iter().map(Drive::queue).collect::<Result<Vec<_>>>()?;
+        let mut queues = drives.iter().map(|drive| drive.queue()).collect::<Result<Vec<_>>>()?;
         let both = drives.iter().zip(&mut queues);
         let held = both.map(|(drive, queue)| drive.contents(queue, timing));
         let held = held.collect::<Result<Vec<_>>>()?;
@@ -153,7 +192,7 @@ impl NvmeDrives {
                 SoftwareOptions { serial: serial.clone(), drive: model, ..options.clone() };
             let storage = StripedStorage::new(Arc::clone(&row), drive, count.max(1), UNIT_BYTES);
             let software = SoftwareController::start(storage, options)?;
-            Drive::start(RawDrive::software(serial, software), timing)
+            Drive::start(RawDrive::software(serial, software), timing).map(Arc::new)
         });
         let drives = drives.collect::<Result<Vec<_>>>()?;
         let file = |file| PlacedFile {
@@ -171,7 +210,7 @@ impl NvmeDrives {
 
     fn new(
         files: &Arc<FileSet>,
-        drives: Vec<Drive>,
+        drives: Vec<Arc<Drive>>,
         placed: Placement,
         timing: Timing,
     ) -> Arc<Self> {
@@ -209,6 +248,25 @@ impl NvmeDrives {
         })
     }
 
+    /// Where the bytes of `file` lie, as a kernel computes it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for a file in several pieces: a graph's stripes, or extents.
+    pub(crate) fn striped(&self, file: FileId) -> Result<StripedFile> {
+        let placed = self.files.position(file).and_then(|file| self.placed.files.get(file));
+        let whole = placed.and_then(PlacedFile::start).ok_or_else(|| {
+            Error::new(ErrorKind::Input, "read a file of the graph by a GPU")
+                .object(self.files.identity(file))
+                .expected("a file in one piece")
+                .got("stripes or extents")
+                .hint("build the graph without `--stripe`, or read it by the host's engines")
+        })?;
+        let drives = self.placed.drives.iter().map(|&drive| Arc::clone(&self.drives[drive]));
+        let Placement { units, base, .. } = self.placed;
+        let unit_bytes = if units.stripes == 1 { UNIT_BYTES } else { units.unit_bytes };
+        Ok(StripedFile { start: whole, unit_bytes, base, drives: drives.collect() })
+    }
+
     /// The bus by which a drive reaches memory.
     pub(crate) fn dma(&self, drive: usize) -> &Arc<dyn Dma> {
         &self.drives[drive].dma
@@ -222,7 +280,7 @@ impl NvmeDrives {
         if let Some(queues) = lock(&self.idle).pop() {
             return Ok(queues);
         }
-        let queues = self.drives.iter().map(Drive::queue).collect::<Result<_>>()?;
+        let queues = self.drives.iter().map(|drive| drive.queue()).collect::<Result<_>>()?;
         Ok(Queues(queues))
     }
 

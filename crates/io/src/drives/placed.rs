@@ -1,5 +1,7 @@
 //! The places on drives at which the bytes of files lie.
 
+use std::sync::Arc;
+
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};
 use tiergraph_mem::PAGE_BYTES;
@@ -27,6 +29,14 @@ pub(super) struct PlacedFile {
     pub(super) layout: Layout,
     /// By stripe.
     pub(super) parts: Vec<Part>,
+}
+
+impl PlacedFile {
+    /// The byte of the row at which the file begins; `None` if it is in several pieces.
+    pub(super) fn start(&self) -> Option<u64> {
+        let [part] = &*self.parts else { return None };
+        part.extents.is_empty().then_some(part.start)
+    }
 }
 
 /// A stripe in the row.
@@ -78,7 +88,7 @@ impl Placement {
 /// Where the files of `files` lie on drives that hold what `held` says.
 pub(super) fn on_written(
     files: &FileSet,
-    drives: &[Drive],
+    drives: &[Arc<Drive>],
     held: &[Option<DriveContents>],
 ) -> Result<Placement> {
     let by_place = in_order(drives, held)?;
@@ -93,7 +103,7 @@ pub(super) fn on_written(
 }
 
 /// The numbers of the drives in the order in which they were written.
-fn in_order(drives: &[Drive], held: &[Option<DriveContents>]) -> Result<Vec<usize>> {
+fn in_order(drives: &[Arc<Drive>], held: &[Option<DriveContents>]) -> Result<Vec<usize>> {
     let refused = |drive: &Drive, expected: String, got: String| {
         Error::new(ErrorKind::Input, "read a graph from the NVMe drive")
             .object(&drive.name)
@@ -125,7 +135,7 @@ fn in_order(drives: &[Drive], held: &[Option<DriveContents>]) -> Result<Vec<usiz
 fn placed_file(
     files: &FileSet,
     id: FileId,
-    drives: &[Drive],
+    drives: &[Arc<Drive>],
     held: &[Option<DriveContents>],
 ) -> Result<PlacedFile> {
     let identity = files.identity(id);

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 use tiergraph_core::{ByteSize, Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};
@@ -34,7 +35,7 @@ pub fn write_drives(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<u64> {
-    let drives = drives.into_iter().map(|drive| Drive::start(drive, timing));
+    let drives = drives.into_iter().map(|drive| Drive::start(drive, timing).map(Arc::new));
     let drives = drives.collect::<Result<Vec<_>>>()?;
     let mut writers = Vec::with_capacity(drives.len());
     for drive in &drives {

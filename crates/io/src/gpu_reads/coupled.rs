@@ -34,6 +34,11 @@ impl CoupledReads {
         let GpuReadOptions { pairs_per_drive, entries, .. } = options;
         let of_pairs = QueueOptions { sets: 1, pairs_per_drive, entries };
         let queues = Queues::new(stream.device(), drives, rows, of_pairs)?;
+        if queues.places.parts() > 1 {
+            return Err(Error::new(ErrorKind::Input, "read rows by warps that wait for them")
+                .expected("groups that cross no stripe")
+                .got(format!("{rows:?}")));
+        }
         let (set, log2) = (&queues.sets[0], queues.entries_log2);
         Ok(Self {
             kernel: CoupledKernel::new(stream.device())?,

@@ -26,6 +26,8 @@ pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner, link_bandwidth};
 pub use queues::{GpuDrive, StopReads};
 pub use rows::RowsOnDrives;
 
+use crate::drives::StripedFile;
+use crate::{FileId, NvmeDrives};
 use queues::{QueueOptions, Queues};
 
 /// How a GPU reads from drives.
@@ -125,6 +127,37 @@ impl GpuReads {
             broken: None,
             queues,
         })
+    }
+
+    /// Reads of the rows of `file`, which lies on `drives`: `rows` says where in it each row begins, and its
+    /// start and stripes are those of the drives.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`ErrorKind::Input`] for a file that lies in several pieces.
+    pub fn of_file(
+        stream: &Stream,
+        drives: &NvmeDrives,
+        file: FileId,
+        rows: &RowsOnDrives,
+        options: GpuReadOptions,
+    ) -> Result<Self> {
+        let StripedFile { start, unit_bytes, base, drives } = drives.striped(file)?;
+        let rows = RowsOnDrives { start, stripe_bytes: unit_bytes as u32, ..*rows };
+        let drives = drives.into_iter().map(|drive| GpuDrive::new(drive, base)).collect();
+        Self::new(stream, drives, &rows, options)
+    }
+
+    /// Bytes of host memory that kernels and drives share: staging memory, queues and registers.
+    pub fn host_bytes(&self) -> u64 {
+        self.queues.host_bytes()
+    }
+
+    /// Bytes of blocks that drives were asked for so far.
+    ///
+    /// # Errors
+    /// Any error of the driver. Waits for all work of `stream`, and for no other.
+    pub fn bytes_asked(&self, stream: &Stream) -> Result<u64> {
+        Ok(self.watch.blocks(stream)? << self.queues.places.block_log2)
     }
 
     /// The most rows of a batch.

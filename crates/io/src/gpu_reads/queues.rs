@@ -1,5 +1,7 @@
 //! Drives, and queue pairs of them whose memory a GPU writes and reads in place.
 
+use std::sync::Arc;
+
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{QueuePairAddresses, RowPlaces};
 use tiergraph_gpu::{Device, DevicePtr, RegisteredMemory};
@@ -7,39 +9,38 @@ use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::command::COMMAND_BYTES;
 use tiergraph_nvme::completion::COMPLETION_BYTES;
 use tiergraph_nvme::controller::Mapped;
-use tiergraph_nvme::{
-    Controller, SharedMemory, SoftwareController, SoftwareOptions, Storage, Timing,
-};
+use tiergraph_nvme::{SharedMemory, SoftwareController, SoftwareOptions, Storage, Timing};
 
 use super::RowsOnDrives;
+use crate::RawDrive;
+use crate::drives::Drive;
 
 /// A drive that a GPU reads from.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct GpuDrive {
-    // Dropped first: it stops the controller, which the software answers.
-    controller: Controller,
+    drive: Arc<Drive>,
     first_byte: u64,
-    _software: Option<SoftwareController>,
 }
 
 impl GpuDrive {
-    /// A started controller, whose rows begin at byte `first_byte`.
-    pub fn new(controller: Controller, first_byte: u64) -> Self {
-        Self { controller, first_byte, _software: None }
+    /// A drive whose rows begin at byte `first_byte`.
+    pub(super) fn new(drive: Arc<Drive>, first_byte: u64) -> Self {
+        Self { drive, first_byte }
     }
 
     /// A drive made of threads, whose rows are the bytes of `storage`.
     ///
     /// # Errors
-    /// As [`SoftwareController::start`] and [`Controller::start`].
+    /// As [`SoftwareController::start`] and [`Controller::start`](tiergraph_nvme::Controller::start).
     pub fn software(
         storage: impl Storage + 'static,
         options: SoftwareOptions,
         timing: Timing,
     ) -> Result<Self> {
+        let serial = options.serial.clone();
         let software = SoftwareController::start(storage, options)?;
-        let controller = Controller::start(software.registers(), software.dma(), timing)?;
-        Ok(Self { _software: Some(software), ..Self::new(controller, 0) })
+        let drive = Drive::start(RawDrive::software(serial, software), timing)?;
+        Ok(Self::new(Arc::new(drive), 0))
     }
 }
 
@@ -71,22 +72,43 @@ pub(super) struct Queues {
     pub sets: Vec<PairSet>,
     stop: SharedMemory,
     pub stop_word: DevicePtr<u32>,
-    // Dropped before the memory that they access.
-    _drives: Vec<GpuDrive>,
-    _staging: Vec<Mapped>,
-    _registered: Vec<RegisteredMemory>,
+    drives: Vec<QueuesOfDrive>,
+    /// Registers of drives, as kernels reach them.
+    registers: Vec<Arc<RegisteredMemory>>,
+    /// Rings and staging memory, as kernels reach them.
+    registered: Vec<RegisteredMemory>,
+}
+
+/// What a GPU has of a drive. Dropping it deletes the queue pairs.
+#[derive(Debug)]
+struct QueuesOfDrive {
+    drive: Arc<Drive>,
+    /// The numbers of its queue pairs.
+    pairs: Vec<u16>,
+    /// The staging memory, as the drive reaches it.
+    staging: Option<Mapped>,
+}
+
+impl Drop for QueuesOfDrive {
+    fn drop(&mut self) {
+        let mut controller = self.drive.controller();
+        if self.pairs.drain(..).any(|pair| controller.delete(pair).is_err()) {
+            // The drive may write there still, so it stays mapped.
+            std::mem::forget(self.staging.take());
+        }
+    }
 }
 
 impl Queues {
     pub fn new(
         device: &Device,
-        mut drives: Vec<GpuDrive>,
+        drives: Vec<GpuDrive>,
         rows: &RowsOnDrives,
         options: QueueOptions,
     ) -> Result<Self> {
         let QueueOptions { sets, pairs_per_drive, entries } = options;
         check(&drives, options)?;
-        let block_bytes = drives[0].controller.namespace().block_bytes;
+        let block_bytes = drives[0].drive.namespace().block_bytes;
         let places = rows.places(drives.len(), block_bytes)?;
         let register = |memory: &SharedMemory| RegisteredMemory::new(device, memory.clone());
 
@@ -97,7 +119,7 @@ impl Queues {
         let set_bytes = (spans * places.span_bytes as usize).next_multiple_of(PAGE_BYTES);
         let staging = SharedMemory::zeroed(sets * set_bytes)?;
         let spans_of = register(&staging)?;
-        let mut made: Vec<PairSet> = (0..sets)
+        let made: Vec<PairSet> = (0..sets)
             .map(|set| PairSet { addresses: Vec::new(), staging: spans_of.ptr(set * set_bytes) })
             .collect();
         registered.push(spans_of);
@@ -106,42 +128,54 @@ impl Queues {
             |entry_bytes: usize| (usize::from(entries) * entry_bytes).next_multiple_of(PAGE_BYTES);
         let (commands, pair_bytes) =
             (ring(COMMAND_BYTES), ring(COMMAND_BYTES) + ring(COMPLETION_BYTES));
-        let mut mapped = Vec::new();
-        for drive in &mut drives {
-            let staging = Mapped::new(drive.controller.dma(), staging.clone())?;
-            let registers = register(drive.controller.registers())?;
-            let rings = SharedMemory::zeroed(sets * pairs_per_drive * pair_bytes)?;
-            let entries_of = register(&rings)?;
-            for pair in 0..sets * pairs_per_drive {
-                let (at, set) = (pair * pair_bytes, pair / pairs_per_drive);
-                let submissions = rings.part(at..at + commands);
-                let completions = rings.part(at + commands..at + pair_bytes);
-                let doorbells = drive.controller.rings(entries, submissions, completions)?;
-                made[set].addresses.push(QueuePairAddresses {
-                    submissions: entries_of.ptr(at),
-                    completions: entries_of.ptr(at + commands),
-                    tail_doorbell: registers.ptr(doorbells.tail_doorbell),
-                    head_doorbell: registers.ptr(doorbells.head_doorbell),
-                    staging_bus: staging.bus() + (set * set_bytes) as u64,
-                    first_block: drive.first_byte / block_bytes,
-                    namespace_id: drive.controller.namespace().id,
-                    reserved: 0,
-                });
-            }
-            mapped.push(staging);
-            registered.extend([registers, entries_of]);
-        }
-        Ok(Self {
+        let mut queues = Self {
             device: device.clone(),
             places,
             entries_log2: entries.ilog2(),
             sets: made,
             stop,
             stop_word,
-            _drives: drives,
-            _staging: mapped,
-            _registered: registered,
-        })
+            drives: Vec::new(),
+            registers: Vec::new(),
+            registered,
+        };
+        for GpuDrive { drive, first_byte } in drives {
+            let staging = Mapped::new(drive.controller().dma(), staging.clone())?;
+            let registers = drive.registers_of_gpus(device)?;
+            let rings = SharedMemory::zeroed(sets * pairs_per_drive * pair_bytes)?;
+            let entries_of = register(&rings)?;
+            let staging_bus = staging.bus();
+            let staging = Some(staging);
+            let mut of_drive = QueuesOfDrive { drive: Arc::clone(&drive), pairs: vec![], staging };
+            for pair in 0..sets * pairs_per_drive {
+                let (at, set) = (pair * pair_bytes, pair / pairs_per_drive);
+                let submissions = rings.part(at..at + commands);
+                let completions = rings.part(at + commands..at + pair_bytes);
+                let doorbells = drive.controller().rings(entries, submissions, completions)?;
+                of_drive.pairs.push(doorbells.id);
+                queues.sets[set].addresses.push(QueuePairAddresses {
+                    submissions: entries_of.ptr(at),
+                    completions: entries_of.ptr(at + commands),
+                    tail_doorbell: registers.ptr(doorbells.tail_doorbell),
+                    head_doorbell: registers.ptr(doorbells.head_doorbell),
+                    staging_bus: staging_bus + (set * set_bytes) as u64,
+                    first_block: first_byte / block_bytes,
+                    namespace_id: drive.namespace().id,
+                    reserved: 0,
+                });
+            }
+            queues.drives.push(of_drive);
+            queues.registers.push(registers);
+            queues.registered.push(entries_of);
+        }
+        Ok(queues)
+    }
+
+    /// Bytes of host memory that kernels reach.
+    pub fn host_bytes(&self) -> u64 {
+        let registers = self.registers.iter().map(|memory| memory.bytes());
+        let others = self.registered.iter().map(RegisteredMemory::bytes);
+        registers.chain(others).sum::<usize>() as u64
     }
 
     /// A handle that stops the GPU's kernels.
@@ -156,6 +190,7 @@ impl Drop for Queues {
         self.stop.store_release(0, 1);
         // After an error of the driver none of them runs any more.
         let _ = self.device.synchronize();
+        self.drives.clear();
     }
 }
 
@@ -179,9 +214,10 @@ fn check(drives: &[GpuDrive], options: QueueOptions) -> Result<()> {
     let Some(first) = drives.first() else {
         return refused("at least one drive".into(), "none".into());
     };
-    let block_bytes = first.controller.namespace().block_bytes;
-    for GpuDrive { controller, first_byte, .. } in drives {
-        let namespace = controller.namespace();
+    let block_bytes = first.drive.namespace().block_bytes;
+    for GpuDrive { drive, first_byte } in drives {
+        let namespace = drive.namespace();
+        let controller = drive.controller();
         if namespace.block_bytes != block_bytes || !first_byte.is_multiple_of(block_bytes) {
             return refused(
                 format!("drives of blocks of `{block_bytes}` bytes, and rows from a block on"),

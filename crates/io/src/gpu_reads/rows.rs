@@ -8,6 +8,8 @@ use tiergraph_mem::PAGE_BYTES;
 /// drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsOnDrives {
+    /// The byte of the stripes at which the first group begins.
+    pub start: u64,
     /// Bytes of a row.
     pub row_bytes: u32,
     /// Bytes from the start of a row to the start of the next in its group.
@@ -24,16 +26,16 @@ impl RowsOnDrives {
     /// Rows of `row_bytes` side by side, in stripes of 1 MiB.
     pub fn packed(row_bytes: u32) -> Self {
         let (stride, group_bytes) = (row_bytes, row_bytes);
-        Self { row_bytes, stride, rows_per_group: 1, group_bytes, stripe_bytes: 1 << 20 }
+        Self { start: 0, row_bytes, stride, rows_per_group: 1, group_bytes, stripe_bytes: 1 << 20 }
     }
 
     /// The places as kernels compute them, on `drives` drives of blocks of `block_bytes`.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for rows that are not inside their groups, groups that cross stripes of
-    /// several drives, and rows whose blocks are more than two pages.
+    /// [`ErrorKind::Input`] for rows that are not inside their groups, rows that are longer than
+    /// a stripe, and rows whose blocks are more than two pages.
     pub(super) fn places(&self, drives: usize, block_bytes: u64) -> Result<RowPlaces> {
-        let Self { row_bytes, stride, rows_per_group, group_bytes, stripe_bytes } = *self;
+        let Self { start, row_bytes, stride, rows_per_group, group_bytes, stripe_bytes } = *self;
         let refused = |expected: &str| {
             Err(Error::new(ErrorKind::Input, "read rows by a GPU")
                 .expected(expected)
@@ -48,8 +50,11 @@ impl RowsOnDrives {
         if !stripe_bytes.is_power_of_two() || !u64::from(stripe_bytes).is_multiple_of(block_bytes) {
             return refused("stripes of a power of two of bytes, in whole blocks");
         }
-        if drives > 1 && !stripe_bytes.is_multiple_of(group_bytes) {
-            return refused("groups that cross no stripe");
+        if !start.is_multiple_of(block_bytes) {
+            return refused("groups from a block on");
+        }
+        if drives > 1 && row_bytes > stripe_bytes {
+            return refused("rows that are no longer than a stripe");
         }
         let most = (self.most_blocks(block_bytes) * block_bytes) as usize;
         let span_bytes = match most {
@@ -59,6 +64,7 @@ impl RowsOnDrives {
             _ => return refused("rows whose blocks are at most `8192` bytes"),
         };
         Ok(RowPlaces {
+            start,
             row_bytes,
             stride,
             rows_per_group,
@@ -119,7 +125,8 @@ mod tests {
             let message = span(rows, drives, 512).unwrap_err().to_string();
             assert!(message.contains(what), "{message}");
         };
-        refused(RowsOnDrives::packed(1000), 2, "cross no stripe");
+        let long = RowsOnDrives { stripe_bytes: 512, ..RowsOnDrives::packed(1000) };
+        refused(long, 2, "no longer than a stripe");
         refused(RowsOnDrives::packed(0), 1, "in their groups");
         refused(RowsOnDrives::packed(8192 + 4), 1, "at most `8192`");
         refused(paged(1000, 999), 1, "in their groups");

@@ -103,13 +103,18 @@ pub(crate) fn ceiling(graph: &Graph, seconds: f64) -> Result<Ceiling> {
 
 /// A factory of engines that together read `bandwidth` bytes a second: a modelled drive. Reports say so.
 pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<EngineFactory> {
+    if matches!(choice, EngineChoice::Gpu(_)) {
+        return Err(Error::new(ErrorKind::Input, "hold engines back to a bandwidth")
+            .expected("an engine of the host")
+            .got(choice));
+    }
     let drive = ModelledDrive::new(bandwidth, f64::INFINITY, MODELLED_LATENCY)?;
     let factory = choice.factory(ENGINE_DEPTH);
-    Ok(Arc::new(move |files| {
-        let (engine, report) = factory(files)?;
+    Ok(Arc::new(move |files: &Arc<FileSet>| {
+        let (engine, report) = factory.open(files)?;
         let why =
             format!("a drive of {bandwidth} bytes a second is modelled over {}", report.engine);
-        let engine = Box::new(Throttle::new(engine, drive.clone()));
+        let engine: Box<dyn ReadEngine> = Box::new(Throttle::new(engine, drive.clone()));
         let report = EngineReport { engine: engine.name(), why, depth: report.depth };
         Ok((engine, report))
     }))

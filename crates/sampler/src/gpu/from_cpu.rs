@@ -111,7 +111,7 @@ impl GpuLoader {
             placed: Placed { multiprocessors, multiprocessors_why, ..Placed::default() },
             fanouts: Vec::new(),
             vertices,
-            prefetch: tiers.prefetch,
+            tiers,
             options: options.clone(),
             _held: None,
         };

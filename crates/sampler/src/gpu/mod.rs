@@ -8,6 +8,7 @@
 //! Batches that kernels cannot sample come from a loader on the CPU ([`GpuLoader::of_cpus`]); kernels
 //! gather their features from the same tiers.
 
+mod drive_rows;
 mod epoch;
 mod from_cpu;
 mod placed;
@@ -30,8 +31,7 @@ use crate::options::LoaderOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
-use rows::RowTiers;
-use storage::Storage;
+use rows::{RowReads, RowTiers};
 
 use epoch::Work;
 use from_cpu::CpuSampler;
@@ -55,8 +55,7 @@ pub struct GpuLoader {
     placed: Placed,
     fanouts: Vec<u32>,
     vertices: usize,
-    /// The number of batches to begin ahead; `None` for the default.
-    prefetch: Option<usize>,
+    tiers: GpuTiers,
     options: LoaderOptions,
     /// The reservation for neighbours in pinned host memory.
     _held: Option<Reservation>,
@@ -109,7 +108,7 @@ impl GpuLoader {
             placed,
             fanouts,
             vertices,
-            prefetch: tiers.prefetch,
+            tiers,
             options: options.clone(),
             _held: held,
         };
@@ -143,7 +142,8 @@ impl GpuLoader {
         let (threads, stream, sampler) = (self.options.threads, &self.stream, &self.sampler);
         // What the CPU's batches will take is not there for rows.
         let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
-        let rows = RowTiers::new(graph, name, stream, sampler, &order, left, threads)?;
+        let tiers = &self.tiers;
+        let rows = RowTiers::new(graph, name, tiers, stream, sampler, &order, left, threads)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
@@ -212,7 +212,7 @@ impl GpuLoader {
     /// The number of batches that are begun before the one before them is handed over.
     fn ahead(&self) -> usize {
         let usual = if self.placed.storage_rows > 0 { STORAGE_AHEAD } else { 1 };
-        self.prefetch.filter(|&batches| batches > 0).unwrap_or(usual)
+        self.tiers.prefetch.filter(|&batches| batches > 0).unwrap_or(usual)
     }
 
     /// Samples the batch of `seeds` of an epoch, and waits for its sizes.
@@ -247,9 +247,11 @@ impl GpuLoader {
     fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
-        let storage = self.rows.as_mut().and_then(|rows| rows.storage.as_mut());
         // First of all: the stream has nothing else to wait for yet.
-        let ticket = storage.map(|storage| storage.begin(stream, x)).transpose()?;
+        let ticket = match &mut self.rows {
+            Some(rows) => rows.begin(stream, &self.sampler, x)?,
+            None => None,
+        };
         let outputs = BatchOutputs {
             positions: self.positions.as_ref(),
             nodes: DeviceView::at(to.nodes, nodes),
@@ -280,7 +282,7 @@ impl GpuLoader {
     fn done(&self) -> Done {
         let given = self.stream.device().submissions();
         let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
-        let reads = storage.map(Storage::reads).unwrap_or_default();
+        let reads = storage.map(RowReads::reads).unwrap_or_default();
         Done { reads, submissions: given.count, seconds_submit: given.host_time.as_secs_f64() }
     }
 }

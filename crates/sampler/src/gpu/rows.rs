@@ -4,13 +4,48 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRow, Rows, Sampler};
+use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Rows, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
+use tiergraph_io::gpu_reads::ReadStreams;
 use tiergraph_mem::Reservation;
 
-use super::storage::Storage;
-use super::tiers;
+use super::drive_rows::DriveRows;
+use super::storage::{Storage, StorageReads};
+use super::{GpuTiers, STORAGE_AHEAD, tiers};
+
+/// Who reads rows that are on storage.
+pub(super) enum RowReads {
+    /// The host's threads.
+    Host(Storage),
+    /// The GPU's kernels.
+    Gpu(DriveRows),
+}
+
+impl RowReads {
+    /// Counts of reads so far.
+    pub fn reads(&self) -> StorageReads {
+        match self {
+            Self::Host(storage) => storage.reads(),
+            Self::Gpu(drives) => drives.reads(),
+        }
+    }
+
+    /// Drops a batch that is not waited for any more, and whose memory may be gone afterwards.
+    pub fn give_up(&mut self, ticket: u64) {
+        match self {
+            Self::Host(storage) => storage.give_up(ticket),
+            Self::Gpu(drives) => drives.give_up(ticket),
+        }
+    }
+
+    fn missing(&mut self) -> &mut MissingRows {
+        match self {
+            Self::Host(storage) => &mut storage.missing,
+            Self::Gpu(drives) => &mut drives.missing,
+        }
+    }
+}
 
 /// The tiers of feature rows, and the kernels that gather rows from them.
 pub(super) struct RowTiers {
@@ -19,17 +54,20 @@ pub(super) struct RowTiers {
     pub rows: Rows,
     /// The number of rows in pinned host memory.
     pub host_rows: u64,
-    /// The reader of rows that are on storage; `None` if all are in memory.
-    pub storage: Option<Storage>,
+    /// Who reads rows that are on storage; `None` if all are in memory.
+    pub storage: Option<RowReads>,
     _held: Reservation,
 }
 
 impl RowTiers {
     /// Places the first rows of `order` in `left` bytes of device memory and the next ones in the host
-    /// memory that the graph has left; the others stay on storage, and `threads` threads read them.
+    /// memory that the graph has left; the others stay on storage, where kernels read them if the graph has
+    /// drives for that, and else `threads` threads of the host.
+    #[expect(clippy::too_many_arguments, reason = "what a placement depends on")]
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
+        tiers: &GpuTiers,
         stream: &Stream,
         sampler: &Sampler,
         order: &[u32],
@@ -45,9 +83,19 @@ impl RowTiers {
         let (mut device_rows, mut host_rows) = counts(left);
         let mut storage = None;
         if device_rows + host_rows < all {
-            storage = Some(Storage::new(graph, name, stream, sampler, threads)?);
-            let finding = sampler.n_id().len() * size_of::<MissingRow>();
-            (device_rows, host_rows) = counts(left.saturating_sub(finding as u64));
+            let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
+            let (reads, lists) = match graph.engines().drives_of_gpus()? {
+                None => (RowReads::Host(Storage::new(graph, name, stream, sampler, threads)?), 1),
+                Some(drives) => {
+                    let another = || Ok(tiers.stream(stream.device())?.0);
+                    let streams = ReadStreams { submitting: another()?, completing: another()? };
+                    let drives = DriveRows::new(graph, features, &drives, streams, sampler)?;
+                    // A list for each batch that is begun, and one that is being made.
+                    (RowReads::Gpu(drives), tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2)
+                }
+            };
+            storage = Some(reads);
+            (device_rows, host_rows) = counts(left.saturating_sub(lists * finding));
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];
@@ -59,10 +107,23 @@ impl RowTiers {
     /// Starts finding the rows of a sampler's last batch that are on storage.
     pub fn start_finding(&mut self, stream: &Stream, sampler: &Sampler) -> Result<()> {
         match &mut self.storage {
-            Some(storage) => {
-                self.gather.start_finding(stream, &self.rows, sampler, &mut storage.missing)
-            }
+            Some(reads) => self.gather.start_finding(stream, &self.rows, sampler, reads.missing()),
             None => Ok(()),
+        }
+    }
+
+    /// Begins to read the rows that were found missing to the batch's rows at `x`; returns its ticket, or
+    /// `None` if all rows are in memory.
+    pub fn begin(
+        &mut self,
+        stream: &Stream,
+        sampler: &Sampler,
+        x: DeviceView<f32>,
+    ) -> Result<Option<u64>> {
+        match &mut self.storage {
+            None => Ok(None),
+            Some(RowReads::Host(storage)) => storage.begin(stream, x).map(Some),
+            Some(RowReads::Gpu(drives)) => drives.begin(stream, sampler, &self.gather, x).map(Some),
         }
     }
 
@@ -80,9 +141,14 @@ impl RowTiers {
     /// Copies rows that were read to their batches; true once the batch of `ticket` has all its rows.
     pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
         let (gather, dim) = (&self.gather, self.rows.dim as usize);
-        let Some(storage) = &mut self.storage else { return Ok(true) };
-        storage.finish(stream, ticket, patience, |piece, to, event| {
-            gather.spread(stream, piece, to, dim, event)
-        })
+        match &mut self.storage {
+            None => Ok(true),
+            Some(RowReads::Host(storage)) => {
+                storage.finish(stream, ticket, patience, |piece, to, event| {
+                    gather.spread(stream, piece, to, dim, event)
+                })
+            }
+            Some(RowReads::Gpu(drives)) => drives.finish(stream, ticket, patience),
+        }
     }
 }

@@ -223,7 +223,8 @@ impl Storage {
     }
 }
 
-fn dropped() -> Error {
+/// The error of who waits for a batch that was dropped.
+pub(super) fn dropped() -> Error {
     Error::new(ErrorKind::Internal, "finish a batch").expected("one that is begun").got("none")
 }
 

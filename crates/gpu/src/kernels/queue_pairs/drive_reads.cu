@@ -15,6 +15,8 @@
 // and each other. A pair's last rows give its entries back by one doorbell. 16 bytes and the row over
 // the link a read.
 //
+// A row that lies in two stripes, on two drives, is two reads of its parts.
+//
 // Before: pairs of the batch are idle, and the batch has no more reads than one drive's pairs have
 // entries, less one each: so neither ring is ever full, whatever drives the rows are on.
 // CPU twin: nvme::queue.
@@ -29,6 +31,8 @@ struct Slot {
     u32 skip;  // Bytes of the span before the row.
     u32 target;
     u32 row;
+    u32 begin;  // The byte of the row that is the first of what is read,
+    u32 bytes;  // and how many are.
 };
 
 // Where a queue pair is.
@@ -48,6 +52,7 @@ struct Batch {
     u32 pairs_per_drive;
     u32 entries_log2;
     u32 round;  // The part of identifiers above the slot.
+    u32 parts;  // The most that a row is read in: 1 or 2.
 };
 
 struct Submission {
@@ -61,35 +66,48 @@ struct Submission {
 extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     __shared__ u32 counts[MOST_PAIRS];
     __shared__ bool is_over;
+    __shared__ u32 blocks;
     const Batch& b = a.batch;
     u32 pairs = b.rows.drives * b.pairs_per_drive, mask = (1u << b.entries_log2) - 1;
     for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) counts[pair] = 0;
-    if (threadIdx.x == 0) is_over = is_broken(b.watch);
+    if (threadIdx.x == 0) {
+        is_over = is_broken(b.watch);
+        blocks = 0;
+    }
     __syncthreads();
     if (is_over) return;
 
     u32 all = *a.count, count = all > a.first ? min(all - a.first, a.most) : 0;
-    u32 lane = threadIdx.x % WARP, part = lane % PARTS;
+    u32 lane = threadIdx.x % WARP, part = lane % PARTS, own_blocks = 0;
     for (u32 base = threadIdx.x / WARP * (WARP / PARTS); base < count; base += blockDim.x / PARTS) {
-        u32 i = base + lane / PARTS, slot = 0;
+        u32 i = base + lane / PARTS;
         RowRequest request = a.requests[a.first + min(i, count - 1)];
-        Place place = place_of(b.rows, request.row);
-        u32 pair = place.drive * b.pairs_per_drive + i % b.pairs_per_drive;
-        if (part == 0 && i < count) slot = atomicAdd(counts + pair, 1u);
-        slot = __shfl_sync(ALL, slot, lane - part);
-        if (i < count) {
-            const QueuePair& queue = b.pairs[pair];
-            u32 entry = b.states[pair].position + slot & mask;
-            uint4* command = (uint4*)(queue.submissions + (u64)entry * COMMAND_BYTES);
-            command[part] = command_part(queue, b.rows, place, slot | b.round, i, part);
-            if (part == 0) {
-                b.slots[((u64)pair << b.entries_log2) + slot] = {i, place.skip, request.target, request.row};
+        u64 byte = byte_of(b.rows, request.row);
+        for (u32 part_of_row = 0, begin = 0; part_of_row < b.parts; part_of_row++) {
+            bool is_asked = i < count && begin < b.rows.row_bytes;
+            Place place = place_at(b.rows, byte + begin, b.rows.row_bytes - begin);
+            u32 pair = place.drive * b.pairs_per_drive + i % b.pairs_per_drive, slot = 0;
+            if (part == 0 && is_asked) slot = atomicAdd(counts + pair, 1u);
+            slot = __shfl_sync(ALL, slot, lane - part);
+            if (is_asked) {
+                const QueuePair& queue = b.pairs[pair];
+                u32 entry = b.states[pair].position + slot & mask, span = i * b.parts + part_of_row;
+                uint4* command = (uint4*)(queue.submissions + (u64)entry * COMMAND_BYTES);
+                command[part] = command_part(queue, b.rows, place, slot | b.round, span, part);
+                if (part == 0) {
+                    own_blocks += place.blocks;
+                    b.slots[((u64)pair << b.entries_log2) + slot] = {span, place.skip, request.target,
+                                                                    request.row, begin, place.bytes};
+                }
             }
+            begin += place.bytes;
         }
     }
+    if (own_blocks) atomicAdd(&blocks, own_blocks);
     __threadfence_system();
     __syncthreads();
 
+    if (threadIdx.x == 0) atomicAdd(b.watch.blocks, (u64)blocks);
     for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
         PairState& state = b.states[pair];
         state.count = counts[pair];
@@ -181,7 +199,7 @@ __device__ inline bool copy(const Completing& a, u32 own, u32 from, u32 count) {
     u64 base = (u64)pair << b.entries_log2;
     u32 value = *(const volatile u32*)(b.words + base + from + min(lane, count - 1));
     u32 cid = cid_of(value), number = cid & mask, status = status_of(value);
-    Slot slot = {NONE, 0, 0, 0};
+    Slot slot = {NONE, 0, 0, 0, 0, 0};
     if (lane < count && cid == (number | b.round) && number < b.states[pair].count) {
         Slot* at = b.slots + ((u64)pair << b.entries_log2) + number;
         slot = *at;
@@ -193,8 +211,16 @@ __device__ inline bool copy(const Completing& a, u32 own, u32 from, u32 count) {
     if (lane < count && status) keep(b.watch.refused, REFUSED, pair, cid, status, slot.row);
 
     const u8* source = b.staging + (u64)slot.span * b.rows.span_bytes + slot.skip;
-    u8* target = a.to + (u64)slot.target * a.to_stride;
-    copy_rows(source, status ? 0 : target, count, b.rows.row_bytes, a.word_bytes);
+    u8* target = status ? 0 : a.to + (u64)slot.target * a.to_stride + slot.begin;
+    if (b.parts == 1) {
+        copy_rows(source, target, count, b.rows.row_bytes, a.word_bytes);
+        return true;
+    }
+    for (u32 i = 0; i < count; i++) {
+        u8* to = (u8*)__shfl_sync(ALL, (u64)target, i);
+        const u8* from = (const u8*)__shfl_sync(ALL, (u64)source, i);
+        copy_rows(from, to, 1, __shfl_sync(ALL, slot.bytes, i), a.word_bytes);
+    }
     return true;
 }
 

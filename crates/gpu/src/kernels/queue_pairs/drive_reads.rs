@@ -25,6 +25,8 @@ shared! {
         skip: u32,
         target: u32,
         row: u32,
+        begin: u32,
+        bytes: u32,
     }
 }
 
@@ -48,6 +50,7 @@ shared! {
         pairs_per_drive: u32,
         entries_log2: u32,
         round: u32,
+        parts: u32,
     }
 }
 
@@ -121,9 +124,10 @@ impl BatchPairs {
         })
     }
 
-    /// The most reads of a batch: as many as fit the queue pairs of one drive, which may have all rows.
+    /// The most rows of a batch: as many as fit the queue pairs of one drive, which may have all rows, or
+    /// half of that where rows may lie on two.
     pub fn capacity(&self) -> u32 {
-        self.pairs_per_drive * ((1 << self.entries_log2) - 1)
+        self.pairs_per_drive * ((1 << self.entries_log2) - 1) / self.rows.parts()
     }
 
     fn batch(&self, watch: &ReadWatch) -> Batch {
@@ -138,6 +142,7 @@ impl BatchPairs {
             pairs_per_drive: self.pairs_per_drive,
             entries_log2: self.entries_log2,
             round: self.batches << self.entries_log2 & ((1 << CID_BITS) - 1),
+            parts: self.rows.parts(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub use drive_reads::{BatchPairs, ReadKernels};
 
 use super::Source;
 use crate::shared::{Shared, shared};
-use crate::{DeviceBuf, DevicePtr, Stream};
+use crate::{DeviceBuf, DevicePtr, DeviceView, Stream};
 
 const QUEUE_PAIRS: &str = include_str!("queue_pairs.cuh");
 
@@ -53,6 +53,8 @@ shared! {
     /// turn.
     #[derive(Debug, PartialEq, Eq)]
     pub struct RowPlaces as "RowPlaces" {
+        /// The byte of the stripes at which the first group begins.
+        pub start: u64,
         /// Bytes of a row.
         pub row_bytes: u32,
         /// Bytes from the start of a row to the start of the next in its group.
@@ -104,6 +106,13 @@ pub struct RowTargets {
     pub start: DevicePtr<u8>,
     /// Bytes from the start of a row to the start of the next.
     pub stride: u64,
+}
+
+impl RowTargets {
+    /// The rows of `matrix`, each of `dim` values.
+    pub fn in_matrix(matrix: DeviceView<f32>, dim: usize) -> Self {
+        Self { start: matrix.ptr().field(0), stride: (dim * size_of::<f32>()) as u64 }
+    }
 }
 
 /// Why reads failed.
@@ -164,6 +173,7 @@ shared! {
     struct Watched as "Watch" {
         refused: DevicePtr<Failure>,
         broken: DevicePtr<Failure>,
+        blocks: DevicePtr<u64>,
         stop: DevicePtr<u32>,
         most_ns: u64,
     }
@@ -175,6 +185,8 @@ shared! {
 pub struct ReadWatch {
     /// The first read that a drive refused, and the first reason why queue pairs are broken.
     failures: DeviceBuf<Failure>,
+    /// Blocks of drives that [`ReadKernels`] asked for so far.
+    blocks: DeviceBuf<u64>,
     stop: DevicePtr<u32>,
     most: Duration,
 }
@@ -195,7 +207,9 @@ impl ReadWatch {
     /// # Errors
     /// Not enough device memory, any error of the driver.
     pub fn new(stream: &Stream, stop: DevicePtr<u32>, most: Duration) -> Result<Self> {
-        Ok(Self { failures: stream.uploaded(&[Failure::zeroed(); 2])?, stop, most })
+        let (failures, blocks) =
+            (stream.uploaded(&[Failure::zeroed(); 2])?, stream.uploaded(&[0])?);
+        Ok(Self { failures, blocks, stop, most })
     }
 
     /// The failures so far. Waits for all work of `stream`.
@@ -205,6 +219,14 @@ impl ReadWatch {
     pub fn failures(&self, stream: &Stream) -> Result<ReadFailures> {
         let found = stream.download(&self.failures, 2)?;
         Ok(ReadFailures { refused: found[0].get(), broken: found[1].get() })
+    }
+
+    /// How many blocks of drives [`ReadKernels`] asked for so far. Waits for all work of `stream`.
+    ///
+    /// # Errors
+    /// Any error of that work.
+    pub fn blocks(&self, stream: &Stream) -> Result<u64> {
+        Ok(stream.download(&self.blocks, 1)?[0])
     }
 
     /// Forgets the read that was refused.
@@ -219,6 +241,7 @@ impl ReadWatch {
         Watched {
             refused: self.failures.ptr(),
             broken: self.failures.ptr().offset(1),
+            blocks: self.blocks.ptr(),
             stop: self.stop,
             most_ns: u64::try_from(self.most.as_nanos()).unwrap_or(u64::MAX / 2),
         }
@@ -226,11 +249,19 @@ impl ReadWatch {
 }
 
 impl RowPlaces {
+    /// The most parts of a row that lie on different drives: 2 where groups cross stripes.
+    pub fn parts(&self) -> u32 {
+        let group = u64::from(self.group_bytes);
+        let is_whole =
+            (1_u64 << self.stripe_log2).is_multiple_of(group) && self.start.is_multiple_of(group);
+        if self.drives == 1 || is_whole { 1 } else { 2 }
+    }
+
     /// Bytes of the widest words that rows are copied by to `to`: all of them begin and end at such a
     /// word.
     fn word_bytes(&self, to: RowTargets) -> u32 {
         let between = if self.rows_per_group > 1 { self.stride } else { 0 };
-        let all = u64::from(self.row_bytes | between | self.group_bytes) | to.stride;
+        let all = u64::from(self.row_bytes | between | self.group_bytes) | self.start | to.stride;
         match (all | to.start.address()).trailing_zeros() {
             0 | 1 => 1,
             2 => 4,

@@ -34,6 +34,7 @@ struct QueuePair {
 
 // Where rows lie: in groups of so many bytes; bytes in stripes, of which the drives have one in turn.
 struct RowPlaces {
+    u64 start;  // The byte of the stripes at which the first group begins.
     u32 row_bytes;
     u32 stride;  // From a row to the next in its group.
     u32 rows_per_group;
@@ -63,6 +64,7 @@ struct Failure {
 struct Watch {
     Failure* refused;       // The first read that a drive refused.
     Failure* broken;        // Why queue pairs are of no use any more.
+    u64* blocks;            // Of drives, that were asked for so far.
     const volatile u32* stop;  // Not 0: kernels shall leave.
     u64 most_ns;            // The longest wait for a completion.
 };
@@ -103,25 +105,39 @@ __device__ inline u64 nanoseconds() {
 
 #endif
 
-// The blocks of a row.
+// The blocks of a row, or of the part of it that lies in a stripe.
 struct Place {
     u32 drive;
-    u32 skip;  // Bytes of the first block before the row.
+    u32 skip;   // Bytes of the first block before the part.
+    u32 bytes;  // Of the part.
     u32 blocks;
     u64 first;  // Of those that the drive's rows are in.
 };
 
-__device__ inline Place place_of(const RowPlaces& rows, u32 row) {
-    u64 byte = (u64)(row / rows.rows_per_group) * rows.group_bytes + row % rows.rows_per_group * rows.stride;
-    u32 stripe = (u32)(byte >> rows.stripe_log2), block_bytes = 1u << rows.block_log2;
-    u64 within = byte & ((1ull << rows.stripe_log2) - 1);
-    u64 on_drive = ((u64)(stripe / rows.drives) << rows.stripe_log2) + within;
-    u32 skip = (u32)on_drive & (block_bytes - 1);
-    u32 blocks = (skip + rows.row_bytes + block_bytes - 1) >> rows.block_log2;
-    return {stripe % rows.drives, skip, blocks, on_drive >> rows.block_log2};
+// The byte of the stripes at which a row begins.
+__device__ inline u64 byte_of(const RowPlaces& rows, u32 row) {
+    u64 group = row / rows.rows_per_group;
+    return rows.start + group * rows.group_bytes + row % rows.rows_per_group * rows.stride;
 }
 
-// A 16-byte part of the command that reads a row into span number `span`. A span touches two pages
+// The place of `bytes` bytes of the stripes from `byte` on, as far as they lie in one stripe, or on the
+// only drive.
+__device__ inline Place place_at(const RowPlaces& rows, u64 byte, u32 bytes) {
+    u32 stripe = (u32)(byte >> rows.stripe_log2), block_bytes = 1u << rows.block_log2;
+    u64 stripe_bytes = 1ull << rows.stripe_log2, within = byte & (stripe_bytes - 1);
+    u64 on_drive = ((u64)(stripe / rows.drives) << rows.stripe_log2) + within;
+    if (rows.drives > 1) bytes = (u32)min((u64)bytes, stripe_bytes - within);
+    u32 skip = (u32)on_drive & (block_bytes - 1);
+    u32 blocks = (skip + bytes + block_bytes - 1) >> rows.block_log2;
+    return {stripe % rows.drives, skip, bytes, blocks, on_drive >> rows.block_log2};
+}
+
+// The place of a row, or of what lies in its first stripe.
+__device__ inline Place place_of(const RowPlaces& rows, u32 row) {
+    return place_at(rows, byte_of(rows, row), rows.row_bytes);
+}
+
+// A 16-byte part of the command that reads a place into span number `span`. A span touches two pages
 // at most, so there are no lists of pages.
 __device__ inline uint4 command_part(const QueuePair& pair, const RowPlaces& rows, const Place& place,
                                      u32 cid, u32 span, u32 part) {
