@@ -252,6 +252,21 @@ struct Common {
 }
 
 impl EngineChoice {
+    /// Fails where a GPU shall read by itself: only its loaders do.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`].
+    pub fn check_for_host(&self) -> Result<()> {
+        match self {
+            Self::Gpu(_) => Err(Error::new(ErrorKind::Input, "use the I/O engine")
+                .object(self)
+                .expected("a loader on a GPU, whose kernels read feature rows")
+                .got("a job whose reads the host starts")
+                .hint("`NeighborLoader(…, device=\"cuda\", io=\"gpu\")`; use another `io` here")),
+            _ => Ok(()),
+        }
+    }
+
     /// A factory of engines of this kind, for one worker each, with up to `depth` reads in flight, that
     /// finish short reads and repeat failed ones ([`Retry`]). Drives are taken by the first engine, and
     /// given back with the last one and the factory.

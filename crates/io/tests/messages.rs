@@ -89,7 +89,8 @@ fn engines_and_drives_that_do_not_exist() {
     assert_eq!(
         "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
         "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, \
-         `posix-pool`, `null`, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`"
+         `posix-pool`, `null`, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, \
+         `gpu:modelled:DRIVE*N`"
     );
     for choice in [
         "auto",
@@ -99,6 +100,9 @@ fn engines_and_drives_that_do_not_exist() {
         "nvme:0000:01:00.0,0001:e1:00.1",
         "modelled:p5510*12",
         "modelled:980pro*1:posix-pool",
+        "gpu",
+        "gpu:0000:01:00.0",
+        "gpu:modelled:p5510*12",
     ] {
         assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);
     }
@@ -108,6 +112,17 @@ fn engines_and_drives_that_do_not_exist() {
         let error = format!("modelled:{drives}").parse::<EngineChoice>().unwrap_err().to_string();
         assert!(error.contains("`p5510*4:uring`"), "{error}");
     }
+    for (drives, reason) in
+        [("gpu:modelled:p5510*2:uring", "drives alone"), ("gpus", "one of `auto`")]
+    {
+        let error = drives.parse::<EngineChoice>().unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    let of_host = "gpu".parse::<EngineChoice>().unwrap().check_for_host().unwrap_err().to_string();
+    assert!(
+        of_host.contains("cannot use the I/O engine `gpu`: expected a loader on a GPU"),
+        "{of_host}"
+    );
     let unknown = "modelled:floppy".parse::<EngineChoice>().unwrap_err().to_string();
     assert!(unknown.contains("`floppy`: expected one of `980pro`"), "{unknown}");
     let address = "nvme:0000:01:00".parse::<EngineChoice>().unwrap_err().to_string();

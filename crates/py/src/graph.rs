@@ -63,6 +63,7 @@ pub(crate) fn open(
 ) -> PyResult<Graph> {
     Call::new(None).run(py, || {
         let engine: EngineChoice = io.parse()?;
+        engine.check_for_host()?;
         let factory =
             modelled.map(|bandwidth| modelled_drive(engine.clone(), bandwidth)).transpose()?;
         let unchecked = !device.checksums();

@@ -126,6 +126,7 @@ impl Loader {
         call.run(py, || {
             let options: Options = from_json(options_json)?;
             let how = options.plan()?;
+            options.open()?.engine.check_for_host()?;
             let presample = options.presample.unwrap_or(usize::MAX);
             let open = |memory| {
                 let open = OpenOptions { memory, ..options.open()? };

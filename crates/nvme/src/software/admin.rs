@@ -1,5 +1,7 @@
 //! The admin queue of a software controller (Base 5): who it is, and its I/O queues.
 
+use std::sync::atomic::Ordering;
+
 use super::served::{Finished, Ring, Served};
 use super::{Drive, NAMESPACE};
 use crate::SharedMemory;
@@ -88,6 +90,7 @@ fn execute(
             drive.clear_doorbells(id);
             let served = Served::new(id, submissions, completions.0.clone(), drive);
             *lock(drive, id) = Some(served);
+            drive.created.fetch_max(id.into(), Ordering::Relaxed);
             Ok(0)
         }
         opcodes::DELETE_SUBMISSION_QUEUE => match slot(completion_queues, id)? {

@@ -10,7 +10,7 @@ mod served;
 mod storage;
 
 use std::hint;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Default for SoftwareOptions {
             model: "tiergraph software controller".into(),
             block_bytes: 4096,
             most_bytes: 1 << 20,
-            queue_pairs: 16,
+            queue_pairs: 128,
             queue_entries: 1024,
             // A cache line each: the two sides write them.
             doorbell_stride: 64,
@@ -104,6 +104,8 @@ struct Drive {
     storage: Box<dyn Storage>,
     /// I/O queue pairs by number, less one.
     queues: Vec<Lane>,
+    /// The number of those up to the last that was ever created: threads look at no others.
+    created: AtomicUsize,
     stop: AtomicBool,
 }
 
@@ -165,6 +167,7 @@ impl SoftwareController {
             map: Arc::default(),
             storage: Box::new(storage),
             queues: (0..options.queue_pairs).map(|_| Lane::default()).collect(),
+            created: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             options,
         });
@@ -223,7 +226,8 @@ fn serve(drive: &Drive, number: usize) {
     while !drive.stop.load(Ordering::Relaxed) {
         let mut busy = number == 0 && serve_registers(drive, &mut admin);
         if !drive.has_failed() {
-            let own = drive.queues.iter().skip(number).step_by(drive.options.threads);
+            let created = &drive.queues[..drive.created.load(Ordering::Relaxed)];
+            let own = created.iter().skip(number).step_by(drive.options.threads);
             for queue in own {
                 let mut queue = queue.lock();
                 if let Some(queue) = &mut *queue {

@@ -50,7 +50,9 @@ pub(crate) fn bench_io(
             duration: duration(seconds)?,
             bytes: u64::MAX,
         };
-        let factory = engine.parse::<EngineChoice>()?.factory(depth);
+        let choice: EngineChoice = engine.parse()?;
+        choice.check_for_host()?;
+        let factory = choice.factory(depth);
         let engines = EnginePool::new(Arc::new(files(&path)?), factory, threads);
         let files: Vec<FileId> = engines.files().ids().collect();
         measure(&engines, &files, &workload)
@@ -103,11 +105,7 @@ pub(crate) fn ceiling(graph: &Graph, seconds: f64) -> Result<Ceiling> {
 
 /// A factory of engines that together read `bandwidth` bytes a second: a modelled drive. Reports say so.
 pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<EngineFactory> {
-    if matches!(choice, EngineChoice::Gpu(_)) {
-        return Err(Error::new(ErrorKind::Input, "hold engines back to a bandwidth")
-            .expected("an engine of the host")
-            .got(choice));
-    }
+    choice.check_for_host()?;
     let drive = ModelledDrive::new(bandwidth, f64::INFINITY, MODELLED_LATENCY)?;
     let factory = choice.factory(ENGINE_DEPTH);
     Ok(Arc::new(move |files: &Arc<FileSet>| {

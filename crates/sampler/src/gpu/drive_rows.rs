@@ -168,9 +168,8 @@ impl DriveRows {
             }
             thread::sleep(LOOK);
         }
-        let checked = self.reads.check(&self.checking);
-        self.bytes = self.reads.bytes_asked(&self.checking)?;
         stream.wait_for(&begun.done)?;
+        let checked = self.reads.check(&self.checking);
         self.give_up(ticket);
         checked.map(|()| true)
     }
@@ -178,8 +177,10 @@ impl DriveRows {
     /// Drops a batch that is not waited for any more, after the kernels that write to it.
     pub fn give_up(&mut self, ticket: u64) {
         let Some(begun) = self.begun.remove(&ticket) else { return };
-        // After an error of the driver no kernel runs any more.
-        let _ = begun.done.synchronize();
+        // After an error of the driver no kernel runs any more, and nothing is counted.
+        let counted =
+            begun.done.synchronize().and_then(|()| self.reads.bytes_asked(&self.checking));
+        self.bytes = counted.unwrap_or(self.bytes);
         self.spare.push(begun.missing);
     }
 }

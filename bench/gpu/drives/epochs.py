@@ -1,0 +1,144 @@
+"""Epochs of a loader on a GPU whose feature rows lie on modelled drives, by who starts the reads.
+
+`python bench/gpu/drives/epochs.py [--scale 20] [--row-bytes 512 …] [--drives 1 4 12] [--out FILE]`
+
+The paper's settings (Hyperion, section IV-A): fanout 25 and 10, batches of 8,000, GraphSAGE of two
+layers and 256 values, on an RMAT graph with random features, a tenth of whose rows lie in GPU
+memory and the others on drives. `--folder` should be in memory, so that modelled drives are limited
+by their model alone. Who reads:
+
+- `host`: threads of the host by queue pairs, whole pages.
+- `gpu`: the GPU's kernels by queue pairs, the blocks of a row.
+- `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
+
+Epochs of all of them are in turns; figures are medians. `prepare` is a batch's time where nobody
+trains, `train` where the batch is there already, `together` where both go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tiergraph as tg
+
+sys.path.append(str(Path(__file__).parent.parent))
+import _arguments
+from _batches import per_batch
+
+import training
+
+KIND = "p5510"
+IOPS = 750e3
+"""Of one drive of that kind, at any size of a row."""
+WAYS = ("host", "gpu", "memory")
+
+
+def main() -> None:
+    """Prints a row for each size of a row, number of drives and way to read."""
+    args = parser().parse_args()
+    rows: list[dict[str, Any]] = []
+    for row_bytes in args.row_bytes:
+        path = args.folder / f"epochs-{args.scale}-{row_bytes}.tg"
+        if not path.exists():
+            features = row_bytes // 4
+            tg.generate("rmat", path, scale=args.scale, features=features, layouts="training")
+        for drives in args.drives:
+            for row in measured(path, drives, args):
+                row = {"row_bytes": row_bytes, "drives": drives} | row
+                rows.append(row)
+                print(line(row), flush=True)
+                if args.out:
+                    args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parsed = _arguments.arguments(__doc__, scale=20)
+    parsed.add_argument("--row-bytes", nargs="+", type=int, default=[512, 1024, 2048, 4096])
+    parsed.add_argument("--drives", nargs="+", type=int, default=[1, 4, 12])
+    parsed.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parsed.add_argument("--batches", type=int, default=12)
+    parsed.add_argument("--turns", type=int, default=3)
+    parsed.add_argument("--model", default="GraphSAGE", choices=list(training.MODELS))
+    return parsed
+
+
+def measured(path: Path, drives: int, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each way to read."""
+    seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
+    tenth, least = training.places(path)["a tenth, storage"]
+    disks = f"modelled:{KIND}*{drives}"
+    place: dict[str, dict[str, Any]] = {
+        "host": {"io": disks, "device_memory": tenth, "memory": least},
+        "gpu": {"io": f"gpu:{disks}", "device_memory": tenth, "memory": least},
+        "memory": {},
+    }
+    loaders = {
+        way: tg.NeighborLoader(
+            path,
+            training.FANOUT,
+            batch_size=training.BATCH,
+            input_nodes=seeds,
+            shuffle=True,
+            device="cuda",
+            presample=20,
+            **place[way],
+        )
+        for way in args.ways
+    }
+    features = json.loads((path / "manifest.json").read_text())["features"]["x"]["dim"]
+    train = training.trainer(training.MODELS[args.model](features).cuda())
+    times: dict[str, list[dict[str, float]]] = {way: [] for way in loaders}
+    for turn in range(args.turns + 1):
+        for way, loader in loaders.items():
+            got = {
+                "prepare": epoch(loader, None, args.batches),
+                "together": epoch(loader, train, args.batches),
+            }
+            read = loader.last_epoch
+            # Of all batches that were begun.
+            got |= {k: read[k] / read["batches"] for k in ("nodes", "missed_rows", "bytes_ssd")}
+            if turn > 0:  # The first compiles kernels, and fills caches of allocations.
+                times[way].append(got)
+    held = list(training.take(loaders[args.ways[-1]], 4))
+    alone = per_batch((held[i % 4] for i in range(args.batches)), train)
+    rows = []
+    for way, turns in times.items():
+        row = {k: statistics.median(turn[k] for turn in turns) for k in turns[0]}
+        kept = loaders[way].kept()
+        row |= {"way": way, "train": alone, "model": args.model}
+        row |= {k: kept[k] for k in ("device_rows", "host_rows", "storage_rows")}
+        rows.append(row)
+    return rows
+
+
+def epoch(loader: tg.NeighborLoader, train: Any, batches: int) -> float:
+    """Seconds a batch."""
+    return per_batch(training.take(loader, batches), train or (lambda _: torch.cuda.synchronize()))
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row of the table."""
+    text = (
+        f"{row['row_bytes']:5} B x {row['drives']:2} {row['way']:7} ms a batch: prepare "
+        f"{row['prepare'] * 1e3:7.2f}, train {row['train'] * 1e3:6.2f}, together "
+        f"{row['together'] * 1e3:7.2f}; {row['nodes'] / 1e3:.0f} K nodes, "
+        f"{row['missed_rows'] / 1e3:.0f} K missed"
+    )
+    if row["missed_rows"]:
+        rate = row["missed_rows"] / row["prepare"]
+        share = rate / (IOPS * row["drives"])
+        text += f", {rate / 1e6:.2f} M/s = {share:.0%} of the drives' reads"
+    return text
+
+
+if __name__ == "__main__":
+    main()
