@@ -1,9 +1,9 @@
 """Epochs of a loader on a GPU whose feature rows lie on modelled drives, by who starts the reads.
 
-`python bench/gpu/drives/epochs.py [--scale 20] [--row-bytes 512 …] [--drives 1 4 12] [--out FILE]`
+`python bench/gpu/drives/epochs.py [--scale 21] [--row-bytes 512 …] [--drives 1 4 12] [--out FILE]`
 
 The paper's settings (Hyperion, section IV-A): fanout 25 and 10, batches of 8,000, GraphSAGE of two
-layers and 256 values, on an RMAT graph with random features, a tenth of whose rows lie in GPU
+layers and 256 values, on an RMAT graph with random features, a twentieth of whose rows lie in GPU
 memory and the others on drives. `--folder` should be in memory, so that modelled drives are limited
 by their model alone. Who reads:
 
@@ -61,9 +61,11 @@ def main() -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    parsed = _arguments.arguments(__doc__, scale=20)
+    parsed = _arguments.arguments(__doc__, scale=21)
     parsed.add_argument("--row-bytes", nargs="+", type=int, default=[512, 1024, 2048, 4096])
     parsed.add_argument("--drives", nargs="+", type=int, default=[1, 4, 12])
+    parsed.add_argument("--cached", type=float, default=0.05, help="share of rows in GPU memory")
+    parsed.add_argument("--mib", type=int, default=256, help="host memory beyond the graph's")
     parsed.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parsed.add_argument("--batches", type=int, default=12)
     parsed.add_argument("--turns", type=int, default=3)
@@ -74,11 +76,11 @@ def parser() -> argparse.ArgumentParser:
 def measured(path: Path, drives: int, args: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each way to read."""
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
-    tenth, least = training.places(path)["a tenth, storage"]
+    device_memory, memory = little_memory(path, args.cached, args.mib)
     disks = f"modelled:{KIND}*{drives}"
     place: dict[str, dict[str, Any]] = {
-        "host": {"io": disks, "device_memory": tenth, "memory": least},
-        "gpu": {"io": f"gpu:{disks}", "device_memory": tenth, "memory": least},
+        "host": {"io": disks, "device_memory": device_memory, "memory": memory},
+        "gpu": {"io": f"gpu:{disks}", "device_memory": device_memory, "memory": memory},
         "memory": {},
     }
     loaders = {
@@ -120,6 +122,16 @@ def measured(path: Path, drives: int, args: argparse.Namespace) -> list[dict[str
     return rows
 
 
+def little_memory(path: Path, cached: float, mib: int) -> tuple[int, int]:
+    """Device memory for the graph, a sampler and a share of the rows; host memory for reading."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    vertices, arcs = manifest["vertices"], manifest["arcs"]
+    edges = training.BATCH * training.FANOUT[0] * (1 + training.FANOUT[1])
+    rows = vertices * manifest["features"]["x"]["dim"] * 4
+    device_memory = 16 * vertices + 60 * edges + 8 * arcs + int(cached * rows)
+    return device_memory, 4 * arcs + 8 * vertices + (mib << 20)
+
+
 def epoch(loader: tg.NeighborLoader, train: Any, batches: int) -> float:
     """Seconds a batch."""
     return per_batch(training.take(loader, batches), train or (lambda _: torch.cuda.synchronize()))
@@ -131,7 +143,8 @@ def line(row: dict[str, Any]) -> str:
         f"{row['row_bytes']:5} B x {row['drives']:2} {row['way']:7} ms a batch: prepare "
         f"{row['prepare'] * 1e3:7.2f}, train {row['train'] * 1e3:6.2f}, together "
         f"{row['together'] * 1e3:7.2f}; {row['nodes'] / 1e3:.0f} K nodes, "
-        f"{row['missed_rows'] / 1e3:.0f} K missed"
+        f"{row['missed_rows'] / 1e3:.0f} K missed (rows: {row['device_rows'] / 1e3:.0f} K on the "
+        f"device, {row['host_rows'] / 1e3:.0f} K in host memory)"
     )
     if row["missed_rows"]:
         rate = row["missed_rows"] / row["prepare"]

@@ -99,7 +99,8 @@ impl<T> DevicePtr<T> {
     }
 
     /// The pointer to the `U` that begins `bytes` bytes from here.
-    pub(crate) fn field<U>(self, bytes: usize) -> DevicePtr<U> {
+    #[must_use]
+    pub fn field<U>(self, bytes: usize) -> DevicePtr<U> {
         DevicePtr::at(self.address + bytes as u64)
     }
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use emulated_gpu::emulated_gpu;
 use tiergraph_core::{Draws, ErrorKind, Result};
 use tiergraph_gpu::kernels::{RowRequest, RowRequests, RowTargets};
-use tiergraph_gpu::{Device, DeviceBuf, Stream};
+use tiergraph_gpu::{Device, DeviceBuf, Event, Stream};
 use tiergraph_io::gpu_reads::{
     BenchTable, CoupledReads, GpuDrive, GpuReadLoad, GpuReadOptions, GpuReads, Manner, ReadStreams,
-    RowsOnDrives,
+    RoundReads, RowsOnDrives,
 };
 use tiergraph_nvme::{Faults, MemoryStorage, SoftwareOptions, Timing};
 
@@ -338,6 +338,90 @@ fn kernels_that_wait_are_stopped() {
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert!(begin.elapsed() < OPTIONS.timeout / 2);
     assert_broken(&device, &mut reads);
+}
+
+/// Reads in rounds of the case's rows.
+fn rounds(device: &Device, case: &Case, faults: Faults, options: GpuReadOptions) -> RoundReads {
+    let streams = streams(device);
+    let reads = reads(&streams.completing, case, faults, options);
+    RoundReads::new(reads, streams).unwrap()
+}
+
+/// Begins to read what is wanted.
+fn begin(reads: &mut RoundReads, stream: &Stream, wanted: &Wanted, row_bytes: u32) -> u64 {
+    let ready = Event::new(stream.device()).unwrap();
+    ready.record(stream).unwrap();
+    let count = wanted.requests.len();
+    reads.begin(&ready, wanted.requests(), count, wanted.to(row_bytes)).unwrap()
+}
+
+fn proceed_until(reads: &mut RoundReads, ticket: u64) -> Result<()> {
+    while !reads.has_ended(ticket) {
+        reads.proceed()?;
+    }
+    reads.end(ticket)
+}
+
+#[test]
+fn lists_of_any_length_are_read_in_rounds_that_wait_for_no_drive() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let stream = Stream::new(&device).unwrap();
+    for case in every_layout().into_iter().chain(crossing()) {
+        let row_bytes = case.rows.row_bytes;
+        let mut reads = rounds(&device, &case, unordered(), OPTIONS);
+        let lists: Vec<Wanted> = [(1, 1), (2, 0), (3, 30), (4, 31), (5, 400), (6, 7)]
+            .map(|(seed, count)| Wanted::random(&stream, count, row_bytes, seed))
+            .into();
+        let tickets: Vec<u64> =
+            lists.iter().map(|wanted| begin(&mut reads, &stream, wanted, row_bytes)).collect();
+        for (wanted, ticket) in lists.iter().zip(tickets) {
+            proceed_until(&mut reads, ticket).unwrap();
+            assert_eq!(wanted.wrong(&stream, &case), 0, "{:?}", case.rows);
+        }
+        assert!(!reads.is_reading());
+        assert!(reads.bytes_asked().unwrap() >= 469 * u64::from(row_bytes));
+    }
+}
+
+#[test]
+fn a_list_that_is_given_up_ends_and_others_go_on() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let (stream, case) = (Stream::new(&device).unwrap(), Case::new(packed(512), 2));
+    let mut reads = rounds(&device, &case, unordered(), OPTIONS);
+    let [dropped, kept] = [8, 9].map(|seed| Wanted::random(&stream, 300, 512, seed));
+    let tickets = [&dropped, &kept].map(|wanted| begin(&mut reads, &stream, wanted, 512));
+    reads.give_up(tickets[0]);
+    assert!(!reads.has_ended(tickets[0]), "its first rounds are in flight");
+    for ticket in tickets {
+        proceed_until(&mut reads, ticket).unwrap();
+    }
+    assert_eq!(kept.wrong(&stream, &case), 0);
+    assert!(dropped.wrong(&stream, &case) > 200);
+}
+
+#[test]
+fn rounds_that_fail_say_why_in_time() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let (stream, case) = (Stream::new(&device).unwrap(), Case::new(packed(512), 2));
+    let timeout = Duration::from_millis(300);
+    let options = GpuReadOptions { timeout, ..OPTIONS };
+    let none = Faults { seed: 1, ..Default::default() };
+    for (faults, what, is_over) in [
+        (Faults { dropped: 0.1, ..none }, "a completion within `300 ms`", true),
+        (Faults { failed: 0.1, ..none }, "unrecovered read error", false),
+        (Faults { repeated: 0.5, ..none }, "a command in flight", true),
+    ] {
+        let mut reads = rounds(&device, &case, faults, options);
+        let wanted = Wanted::random(&stream, 100, 512, 1);
+        let since = Instant::now();
+        let ticket = begin(&mut reads, &stream, &wanted, 512);
+        let error = proceed_until(&mut reads, ticket).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(since.elapsed() < 10 * timeout);
+        assert!(reads.has_ended(ticket) && !reads.is_reading());
+        let again = reads.end(ticket);
+        assert_eq!(again.is_err(), is_over, "{again:?}");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub use gather::{
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use queue_pairs::{
     BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
-    ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets,
+    ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Until,
 };
 pub use sample::{SELECTED, Sampler};
 pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};

@@ -42,7 +42,7 @@ impl CoupledReads {
         let (set, log2) = (&queues.sets[0], queues.entries_log2);
         Ok(Self {
             kernel: CoupledKernel::new(stream.device())?,
-            watch: ReadWatch::new(stream, queues.stop_word, options.timeout)?,
+            watch: ReadWatch::new(stream, queues.stop_word(), options.timeout)?,
             pairs: CoupledPairs::new(stream, &set.addresses, log2, set.staging, queues.places)?,
             options,
             broken: false,

@@ -13,17 +13,21 @@ mod coupled;
 mod failure;
 mod measure;
 mod queues;
+mod rounds;
 mod rows;
 
 use std::time::Duration;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{BatchPairs, ReadKernels, ReadWatch, RowRequests, RowTargets};
-use tiergraph_gpu::{Event, Stream};
+use tiergraph_gpu::kernels::{
+    BatchPairs, ReadFailure, ReadFailures, ReadKernels, ReadWatch, RowRequests, RowTargets, Until,
+};
+use tiergraph_gpu::{Event, Grid, Stream};
 
 pub use coupled::CoupledReads;
 pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner, link_bandwidth};
 pub use queues::{GpuDrive, StopReads};
+pub use rounds::RoundReads;
 pub use rows::RowsOnDrives;
 
 use crate::drives::StripedFile;
@@ -120,7 +124,7 @@ impl GpuReads {
         Ok(Self {
             options,
             kernels: ReadKernels::new(device)?,
-            watch: ReadWatch::new(stream, queues.stop_word, options.timeout)?,
+            watch: ReadWatch::new(stream, queues.stop_word(), options.timeout)?,
             batches: queues.sets.iter().map(batch).collect::<Result<_>>()?,
             submitted: 0,
             completed: 0,
@@ -189,14 +193,25 @@ impl GpuReads {
                 .expected(format!("at most `{}` in flight", self.batches.len()))
                 .got("one more"));
         }
-        let number = self.submitted % self.batches.len();
-        let batch = &mut self.batches[number];
+        let set = self.submitted % self.batches.len();
+        self.submit_by(set, stream, requests, first)?;
+        self.submitted += 1;
+        Ok(())
+    }
+
+    /// Submits a batch by the queue pairs number `set`, in which none is in flight.
+    fn submit_by(
+        &mut self,
+        set: usize,
+        stream: &Stream,
+        requests: RowRequests,
+        first: u32,
+    ) -> Result<()> {
+        let batch = &mut self.batches[set];
         stream.wait_for(&batch.completed)?;
         let (threads, watch) = (self.options.submit_threads, &self.watch);
         self.kernels.submit(stream, threads, &mut batch.pairs, watch, requests, first)?;
-        batch.submitted.record(stream)?;
-        self.submitted += 1;
-        Ok(())
+        batch.submitted.record(stream)
     }
 
     /// Completes the batch that was submitted first of those in flight, in order with the stream: its
@@ -210,15 +225,21 @@ impl GpuReads {
                 .expected("one in flight")
                 .got("none"));
         }
-        let number = self.completed % self.batches.len();
-        let batch = &mut self.batches[number];
-        stream.wait_for(&batch.submitted)?;
-        let GpuReadOptions { complete_blocks, complete_threads, .. } = self.options;
-        let (pairs, watch) = (&batch.pairs, &self.watch);
-        self.kernels.complete(stream, complete_blocks, complete_threads, pairs, watch, to)?;
-        batch.completed.record(stream)?;
+        let set = self.completed % self.batches.len();
+        self.complete_by(set, stream, to, Until::AllCame)?;
         self.completed += 1;
         Ok(())
+    }
+
+    /// Takes rows of the batch in flight by the queue pairs number `set`.
+    fn complete_by(&self, set: usize, stream: &Stream, to: RowTargets, until: Until) -> Result<()> {
+        let batch = &self.batches[set];
+        stream.wait_for(&batch.submitted)?;
+        let GpuReadOptions { complete_blocks: blocks, complete_threads: threads, .. } =
+            self.options;
+        let grid = Grid { blocks, threads };
+        self.kernels.complete(stream, grid, &batch.pairs, &self.watch, to, until)?;
+        batch.completed.record(stream)
     }
 
     /// Waits for all work of the stream, and says whether every row of the batches completed there came.
@@ -229,19 +250,28 @@ impl GpuReads {
     /// [`ErrorKind::Interrupted`] after a [`stop`](Self::stop), after which none can; any error of the
     /// driver.
     pub fn check(&mut self, stream: &Stream) -> Result<()> {
+        let failures = self.check_usable(stream)?;
+        if let Some(failure) = failures.refused {
+            self.watch.forget_refused(stream)?;
+            return Err(self.explain(failure));
+        }
+        Ok(())
+    }
+
+    /// As [`check`](Self::check), but of what breaks queue pairs alone; other failures are told again.
+    fn check_usable(&mut self, stream: &Stream) -> Result<ReadFailures> {
         self.check_unbroken()?;
         let failures = self.watch.failures(stream)?;
-        let explain =
-            |failure| failure::error(failure, self.options.pairs_per_drive, self.options.timeout);
-        if let Some(error) = failures.broken.map(explain) {
+        if let Some(failure) = failures.broken {
+            let error = self.explain(failure);
             self.broken = Some(format!("an earlier failure: {error}"));
             return Err(error);
         }
-        if let Some(error) = failures.refused.map(explain) {
-            self.watch.forget_refused(stream)?;
-            return Err(error);
-        }
-        Ok(())
+        Ok(failures)
+    }
+
+    fn explain(&self, failure: ReadFailure) -> Error {
+        failure::error(failure, self.options.pairs_per_drive, self.options.timeout)
     }
 
     /// Reads all requested rows, of which there are at most `most`, to `to`, and waits for them. Batches

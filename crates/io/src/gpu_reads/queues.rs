@@ -15,6 +15,8 @@ use super::RowsOnDrives;
 use crate::RawDrive;
 use crate::drives::Drive;
 
+const CACHE_LINE_BYTES: usize = 64;
+
 /// A drive that a GPU reads from.
 #[derive(Debug, Clone)]
 pub struct GpuDrive {
@@ -70,8 +72,10 @@ pub(super) struct Queues {
     pub places: RowPlaces,
     pub entries_log2: u32,
     pub sets: Vec<PairSet>,
-    stop: SharedMemory,
-    pub stop_word: DevicePtr<u32>,
+    /// A page of words: the first stops the GPU's kernels, and each set of queue pairs has one in which
+    /// they say how many of its reads are left.
+    words: SharedMemory,
+    words_of: DevicePtr<u8>,
     drives: Vec<QueuesOfDrive>,
     /// Registers of drives, as kernels reach them.
     registers: Vec<Arc<RegisteredMemory>>,
@@ -112,9 +116,9 @@ impl Queues {
         let places = rows.places(drives.len(), block_bytes)?;
         let register = |memory: &SharedMemory| RegisteredMemory::new(device, memory.clone());
 
-        let stop = SharedMemory::zeroed(PAGE_BYTES)?;
-        let mut registered = vec![register(&stop)?];
-        let stop_word = registered[0].ptr(0);
+        let words = SharedMemory::zeroed(PAGE_BYTES)?;
+        let mut registered = vec![register(&words)?];
+        let words_of = registered[0].ptr(0);
         let spans = pairs_per_drive * (usize::from(entries) - 1);
         let set_bytes = (spans * places.span_bytes as usize).next_multiple_of(PAGE_BYTES);
         let staging = SharedMemory::zeroed(sets * set_bytes)?;
@@ -133,8 +137,8 @@ impl Queues {
             places,
             entries_log2: entries.ilog2(),
             sets: made,
-            stop,
-            stop_word,
+            words,
+            words_of,
             drives: Vec::new(),
             registers: Vec::new(),
             registered,
@@ -178,16 +182,31 @@ impl Queues {
         registers.chain(others).sum::<usize>() as u64
     }
 
+    /// The word that stops the GPU's kernels.
+    pub fn stop_word(&self) -> DevicePtr<u32> {
+        self.words_of.field(0)
+    }
+
+    /// The word in which kernels say how many reads of set number `set` are left.
+    pub fn left_word(&self, set: usize) -> DevicePtr<u32> {
+        self.words_of.field(left_at(set))
+    }
+
+    /// How many reads of set number `set` are left, as a kernel said last.
+    pub fn left(&self, set: usize) -> u32 {
+        self.words.load_acquire(left_at(set))
+    }
+
     /// A handle that stops the GPU's kernels.
     pub fn stop(&self) -> StopReads {
-        StopReads(self.stop.clone())
+        StopReads(self.words.clone())
     }
 }
 
 impl Drop for Queues {
     /// Ends the kernels that use the queues: one that waits for a drive leaves.
     fn drop(&mut self) {
-        self.stop.store_release(0, 1);
+        self.words.store_release(0, 1);
         // After an error of the driver none of them runs any more.
         let _ = self.device.synchronize();
         self.drives.clear();
@@ -204,6 +223,11 @@ impl StopReads {
     pub fn stop(&self) {
         self.0.store_release(0, 1);
     }
+}
+
+/// The byte of the page of words at which a set's is.
+fn left_at(set: usize) -> usize {
+    (set + 1) * CACHE_LINE_BYTES
 }
 
 fn check(drives: &[GpuDrive], options: QueueOptions) -> Result<()> {
@@ -230,7 +254,7 @@ fn check(drives: &[GpuDrive], options: QueueOptions) -> Result<()> {
         let (most, pairs) = (controller.most_entries(), controller.most_queue_pairs());
         let is_possible = entries.is_power_of_two() && (2..=most).contains(&entries);
         let wanted = sets * pairs_per_drive;
-        if !is_possible || wanted == 0 || wanted > pairs.into() {
+        if !is_possible || wanted == 0 || wanted > pairs.into() || left_at(sets) >= PAGE_BYTES {
             return refused(
                 format!(
                     "`1` to `{pairs}` queue pairs of a power of two of entries, at most `{most}`"

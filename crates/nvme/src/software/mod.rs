@@ -72,7 +72,7 @@ impl Default for SoftwareOptions {
             block_bytes: 4096,
             most_bytes: 1 << 20,
             queue_pairs: 128,
-            queue_entries: 1024,
+            queue_entries: 4096,
             // A cache line each: the two sides write them.
             doorbell_stride: 64,
             threads: 1,

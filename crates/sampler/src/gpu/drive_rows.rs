@@ -4,50 +4,51 @@
 //! ```text
 //! missing rows of a batch ─ submit ─ (drives) ─ complete ─ widen ─ done
 //! ```
-//! All kernels of a batch are queued when its arrays are there, on streams of their own: those that wait for
-//! drives keep neither the sampling of the next batches nor training waiting.
+//! A thread starts the kernels of all batches that are begun, as rows come. They run on streams of their
+//! own: neither the sampling of the next batches nor training waits for them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::thread;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
 use tiergraph_gpu::kernels::{Gather, MissingRows, RowTargets, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_io::NvmeDrives;
-use tiergraph_io::gpu_reads::{GpuReadOptions, GpuReads, ReadStreams, RowsOnDrives};
+use tiergraph_io::gpu_reads::{GpuReadOptions, GpuReads, ReadStreams, RoundReads, RowsOnDrives};
 use tiergraph_mem::{PAGE_BYTES, Reservation};
 
 use super::storage::StorageReads;
 
 /// Entries of a queue: as many as give a drive enough to do, fewer where there is little memory.
-const ENTRIES: std::ops::RangeInclusive<u16> = 64..=1024;
+const ENTRIES: RangeInclusive<u16> = 64..=1024;
 /// Queue pairs of each drive that a round of reads has.
 const PAIRS_PER_DRIVE: usize = 4;
-/// Rounds of reads that are in flight together: one is taken while the drives are busy with the other.
-const ROUNDS: usize = 2;
+/// Rounds of reads that are in flight together: one is taken while the drives are busy with the others.
+const ROUNDS: usize = 3;
+/// Blocks that take rows: what fills the link.
+const TAKING_BLOCKS: u32 = 16;
 /// The share of the host's memory that staging memory may take, one part in so many.
 const STAGING_SHARE: u64 = 4;
-/// Between two looks at whether a batch is complete.
+/// Between two looks at what has come.
 const LOOK: Duration = Duration::from_micros(20);
 
 /// A batch whose rows are being read.
 struct Begun {
-    /// The rows that it misses, which kernels read until `done`.
+    /// Its ticket at the reads.
+    reading: u64,
+    /// The rows that it misses, which kernels read until they are all there.
     missing: MissingRows,
-    /// Happens when all its rows are there, or never come.
-    done: Event,
+    to: DeviceView<f32>,
 }
 
 /// The rows of one feature matrix that lie on drives, as kernels read them.
 pub(super) struct DriveRows {
-    // Dropped first: it ends the kernels that use what is behind it.
-    reads: GpuReads,
-    streams: ReadStreams,
-    /// The stream by which the host asks how reads ended, which waits for nothing else.
-    checking: Stream,
+    reads: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
     dim: usize,
     /// By vertex, the number of its row, where that is not the vertex's own.
     numbers: Option<Arc<DeviceBuf<u32>>>,
@@ -62,12 +63,50 @@ pub(super) struct DriveRows {
     _held: Reservation,
 }
 
+/// What the thread that starts kernels shares with the loader.
+struct Shared {
+    state: Mutex<State>,
+    /// Told when there is something to read, or to stop.
+    changed: Condvar,
+}
+
+struct State {
+    reads: RoundReads,
+    /// Why kernels could not be started: the error of whoever waits for a batch.
+    failed: Option<Error>,
+    is_over: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts kernels while rows are read, until it is over.
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            if !state.reads.is_reading() {
+                let woken = self.changed.wait(state);
+                state = woken.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            if let Err(error) = panics::caught(|| state.reads.proceed()) {
+                state.failed.get_or_insert(error);
+            }
+            drop(state);
+            thread::sleep(LOOK);
+            state = self.lock();
+        }
+    }
+}
+
 impl DriveRows {
     /// A reader of the rows of `features` on `drives`, for batches of `sampler`. Kernels run on `streams`.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for rows that kernels do not read: larger than 8 KiB, across the units of several
-    /// drives, of one int8 value; too little memory of either kind; any error of the driver or a drive.
+    /// [`ErrorKind::Input`] for rows that kernels do not read: larger than 8 KiB, or of one int8 value; too
+    /// little memory of either kind; any error of the driver or a drive.
     pub fn new(
         graph: &Graph,
         features: &Features,
@@ -75,7 +114,7 @@ impl DriveRows {
         streams: ReadStreams,
         sampler: &Sampler,
     ) -> Result<Self> {
-        let (device, dim) = (streams.completing.device(), features.dim());
+        let dim = features.dim();
         if features.row_bytes() > dim * size_of::<f32>() {
             return Err(Error::new(ErrorKind::Input, "read rows by a GPU")
                 .expected("rows that take no more bytes than their values as float32")
@@ -91,21 +130,26 @@ impl DriveRows {
             batches: ROUNDS,
             pairs_per_drive: PAIRS_PER_DRIVE,
             entries: 1 << entries.ilog2(),
+            complete_blocks: TAKING_BLOCKS,
             ..GpuReadOptions::default()
         };
-        let reads =
-            GpuReads::of_file(&streams.completing, drives, features.file(), &rows, options)?;
-        let held = graph.memory().reserve(reads.host_bytes(), "rows that the GPU reads")?;
-        let numbers = features.row_numbers();
-        let numbers = numbers.map(|rows| streams.completing.uploaded(rows)).transpose()?;
+        let taking = &streams.completing;
+        let numbers = features.row_numbers().map(|rows| taking.uploaded(rows)).transpose()?;
         let numbers = numbers.map(Arc::new);
+        let missing = MissingRows::of_rows(taking.device(), sampler, numbers.clone())?;
+        let reads = GpuReads::of_file(taking, drives, features.file(), &rows, options)?;
+        let held = graph.memory().reserve(reads.host_bytes(), "rows that the GPU reads")?;
+        let reads = RoundReads::new(reads, streams)?;
+        let state = Mutex::new(State { reads, failed: None, is_over: false });
+        let reads = Arc::new(Shared { state, changed: Condvar::new() });
+        let shared = Arc::clone(&reads);
+        let thread = threads::start("rows-gpu", move || shared.run())?;
         Ok(Self {
-            checking: Stream::new(device)?,
-            missing: MissingRows::of_rows(device, sampler, numbers.clone())?,
             reads,
-            streams,
+            thread: Some(thread),
             dim,
             numbers,
+            missing,
             spare: Vec::new(),
             begun: HashMap::new(),
             tickets: 0,
@@ -129,7 +173,6 @@ impl DriveRows {
         &mut self,
         stream: &Stream,
         sampler: &Sampler,
-        gather: &Gather,
         to: DeviceView<f32>,
     ) -> Result<u64> {
         let (device, count) = (stream.device(), self.missing.count(stream)?);
@@ -139,17 +182,13 @@ impl DriveRows {
         };
         let missing = std::mem::replace(&mut self.missing, next);
         // What follows comes after the list, and after all that used the memory of `to` before.
-        let (ready, done) = (Event::new(device)?, Event::new(device)?);
+        let ready = Event::new(device)?;
         ready.record(stream)?;
-        self.tickets += 1;
-        let begun = self.begun.entry(self.tickets).or_insert(Begun { missing, done });
-        let ReadStreams { submitting, completing } = &self.streams;
-        submitting.wait_for(&ready)?;
-        completing.wait_for(&ready)?;
         let rows = RowTargets::in_matrix(to, self.dim);
-        self.reads.start_read(&self.streams, begun.missing.requests(), count, rows)?;
-        gather.widen(completing, &begun.missing, to, self.dim)?;
-        begun.done.record(completing)?;
+        let reading = self.reads.lock().reads.begin(&ready, missing.requests(), count, rows)?;
+        self.reads.changed.notify_all();
+        self.tickets += 1;
+        self.begun.insert(self.tickets, Begun { reading, missing, to });
         self.missed_rows += count as u64;
         Ok(self.tickets)
     }
@@ -159,29 +198,63 @@ impl DriveRows {
     ///
     /// # Errors
     /// A row that could not be read, of this batch or one after it. A batch that was dropped before.
-    pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
+    pub fn finish(
+        &mut self,
+        stream: &Stream,
+        ticket: u64,
+        patience: Duration,
+        gather: &Gather,
+    ) -> Result<bool> {
         let begun = self.begun.get(&ticket).ok_or_else(super::storage::dropped)?;
         let since = Instant::now();
-        while !begun.done.happened()? {
+        let mut state = self.reads.lock();
+        while !state.reads.has_ended(begun.reading) && state.failed.is_none() {
             if since.elapsed() >= patience {
                 return Ok(false);
             }
+            drop(state);
             thread::sleep(LOOK);
+            state = self.reads.lock();
         }
-        stream.wait_for(&begun.done)?;
-        let checked = self.reads.check(&self.checking);
-        self.give_up(ticket);
-        checked.map(|()| true)
+        let ended = match state.failed.take() {
+            Some(error) => Err(error),
+            None => state.reads.end(begun.reading),
+        };
+        let done = Event::new(stream.device())?;
+        gather.widen(state.reads.stream(), &begun.missing, begun.to, self.dim)?;
+        done.record(state.reads.stream())?;
+        drop(state);
+        stream.wait_for(&done)?;
+        if let Some(Begun { missing, .. }) = self.begun.remove(&ticket) {
+            self.spare.push(missing);
+        }
+        self.bytes = self.reads.lock().reads.bytes_asked()?;
+        ended.map(|()| true)
     }
 
     /// Drops a batch that is not waited for any more, after the kernels that write to it.
     pub fn give_up(&mut self, ticket: u64) {
-        let Some(begun) = self.begun.remove(&ticket) else { return };
-        // After an error of the driver no kernel runs any more, and nothing is counted.
-        let counted =
-            begun.done.synchronize().and_then(|()| self.reads.bytes_asked(&self.checking));
-        self.bytes = counted.unwrap_or(self.bytes);
-        self.spare.push(begun.missing);
+        let Some(Begun { reading, missing, .. }) = self.begun.remove(&ticket) else { return };
+        let mut state = self.reads.lock();
+        state.reads.give_up(reading);
+        while !state.reads.has_ended(reading) && state.failed.is_none() {
+            drop(state);
+            thread::sleep(LOOK);
+            state = self.reads.lock();
+        }
+        // Whoever waits for a batch is told of what went wrong; nobody waits for this one.
+        let _ = state.reads.end(reading);
+        self.bytes = state.reads.bytes_asked().unwrap_or(self.bytes);
+        self.spare.push(missing);
+    }
+}
+
+impl Drop for DriveRows {
+    fn drop(&mut self) {
+        self.reads.lock().is_over = true;
+        self.reads.changed.notify_all();
+        // A thread that panicked has nothing left to end.
+        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 

@@ -123,7 +123,7 @@ impl RowTiers {
         match &mut self.storage {
             None => Ok(None),
             Some(RowReads::Host(storage)) => storage.begin(stream, x).map(Some),
-            Some(RowReads::Gpu(drives)) => drives.begin(stream, sampler, &self.gather, x).map(Some),
+            Some(RowReads::Gpu(drives)) => drives.begin(stream, sampler, x).map(Some),
         }
     }
 
@@ -148,7 +148,7 @@ impl RowTiers {
                     gather.spread(stream, piece, to, dim, event)
                 })
             }
-            Some(RowReads::Gpu(drives)) => drives.finish(stream, ticket, patience),
+            Some(RowReads::Gpu(drives)) => drives.finish(stream, ticket, patience, gather),
         }
     }
 }

@@ -12,8 +12,12 @@
 // watches their completions, 32 of a pair at a look, and puts what has come into GPU memory; the other
 // warps take up to CLAIM of those at a time, and copy their rows from staging memory to the
 // destination. So one warp alone reads what a drive is about to write: hundreds that do slow drives,
-// and each other. A pair's last rows give its entries back by one doorbell. 16 bytes and the row over
-// the link a read.
+// and each other. When a block leaves, it gives back the entries of pairs that are complete, by one
+// doorbell each. 16 bytes and the row over the link a read.
+//
+// It stays until all completions have come; or, if it shall not wait, only as long as there are some,
+// and another launch goes on from there: a kernel that waits for drives keeps a multiprocessor from
+// kernels that would fill all of them.
 //
 // A row that lies in two stripes, on two drives, is two reads of its parts.
 //
@@ -37,8 +41,9 @@ struct Slot {
 
 // Where a queue pair is.
 struct PairState {
-    u32 position;  // Entries of either ring that were used so far.
-    u32 count;     // Commands of the batch.
+    u32 position;  // Entries of either ring that were used before the batch.
+    u32 count;     // Commands of the batch; 0 when it is complete.
+    u32 taken;     // Completions of those whose rows were copied.
 };
 
 struct Batch {
@@ -46,6 +51,7 @@ struct Batch {
     PairState* states;
     Slot* slots;       // A ring's entries a pair.
     u32* words;        // As many: the last words of completions that have come, in their order.
+    u32* left;         // Commands whose rows were not copied yet; then, blocks that have ended.
     const u8* staging;
     Watch watch;
     RowPlaces rows;
@@ -73,6 +79,7 @@ extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     if (threadIdx.x == 0) {
         is_over = is_broken(b.watch);
         blocks = 0;
+        b.left[0] = b.left[1] = 0;
     }
     __syncthreads();
     if (is_over) return;
@@ -111,6 +118,8 @@ extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
         PairState& state = b.states[pair];
         state.count = counts[pair];
+        state.taken = 0;
+        atomicAdd(b.left, counts[pair]);
         if (state.count) store_release_system(b.pairs[pair].tail_doorbell, state.position + state.count & mask);
     }
 }
@@ -120,7 +129,8 @@ struct Completing {
     u8* to;
     u64 to_stride;   // From a row to the next at the destination.
     u32 word_bytes;  // That rows are copied by.
-    u32 reserved;
+    u32 waits;       // Whether it stays until all completions have come.
+    u32* told;       // Where the host reads, in mapped memory, how many are left at the end; or null.
 };
 
 // What the warps of a block know of one of its pairs.
@@ -131,11 +141,12 @@ struct Taken {
     u32 copied;  // Completions whose rows were copied.
 };
 
-// A block's pairs, and whether it shall leave.
 struct Block {
     Taken taken[MOST_PAIRS];
     u32 pairs;
-    u32 is_over;
+    u32 is_settled;  // Nothing more is waited for: the block leaves when all that has come was copied.
+    u32 is_over;     // It leaves at once: something is wrong.
+    u32 copied;      // Rows that it has copied.
 };
 
 __device__ inline u32 in_block(const u32* at) { return *(const volatile u32*)at; }
@@ -163,8 +174,9 @@ __device__ inline u32 look_for(const Batch& b, Block& block, u32 own) {
     return come;
 }
 
-// Watches the block's pairs until all their completions have come, or it must leave.
-__device__ inline void watch(const Batch& b, Block& block) {
+// Watches the block's pairs until all their completions have come, or until there are no others if it
+// shall not wait, or it must leave.
+__device__ inline void watch(const Batch& b, Block& block, bool waits) {
     u64 deadline = nanoseconds() + b.watch.most_ns;
     for (u32 looks = 1;; looks++) {
         u32 come = 0, missing = 0;
@@ -175,7 +187,7 @@ __device__ inline void watch(const Batch& b, Block& block) {
                 missing = taken.filled < taken.count ? pair_of(own) + 1 : missing;
             }
         }
-        if (missing == 0) return;
+        if (missing == 0 || (come == 0 && !waits)) break;
         if (come != 0) {
             deadline = nanoseconds() + b.watch.most_ns;
         } else {
@@ -189,6 +201,7 @@ __device__ inline void watch(const Batch& b, Block& block) {
             }
         }
     }
+    *(volatile u32*)&block.is_settled = 1;
 }
 
 // Copies the rows of `count` completions of the block's pair `own` from number `from` on; false if one of
@@ -237,34 +250,40 @@ __device__ inline u32 claim(Taken& taken, u32* from) {
     return __shfl_sync(ALL, count, 0);
 }
 
-// Copies rows of the block's pairs until all were claimed, or it must leave.
+// Copies rows of the block's pairs until nothing more is waited for and all were claimed, or it must leave.
 __device__ inline void copy_all(const Completing& a, Block& block) {
     u32 turn = threadIdx.x / WARP;
     while (true) {
         u32 copied = 0;
-        bool is_done = true;
+        bool is_done = in_block(&block.is_settled);
         for (u32 i = 0; i < block.pairs; i++) {
             u32 own = (turn + i) % block.pairs, from, count = claim(block.taken[own], &from);
             Taken& taken = block.taken[own];
-            is_done &= in_block(&taken.claimed) == taken.count;
+            is_done &= in_block(&taken.claimed) == in_block(&taken.filled);
             if (count == 0) continue;
             if (!copy(a, own, from, count)) {
                 *(volatile u32*)&block.is_over = 1;
                 return;
             }
             copied += count;
-            if (threadIdx.x % WARP == 0 && atomicAdd(&taken.copied, count) + count == taken.count) {
-                const Batch& b = a.batch;
-                PairState& state = b.states[pair_of(own)];
-                state.position += taken.count;
-                u32 head = state.position & (1u << b.entries_log2) - 1;
-                store_release_system(b.pairs[pair_of(own)].head_doorbell, head);
-            }
+            if (threadIdx.x % WARP == 0) atomicAdd(&taken.copied, count);
         }
         bool leaves = is_done || in_block(&block.is_over);
         if (__any_sync(ALL, leaves)) return;
         if (copied == 0) __nanosleep(NAP_NS);
     }
+}
+
+// Keeps where the block's pair `own` is, and gives the entries of a complete one back.
+__device__ inline void leave(const Batch& b, Block& block, u32 own) {
+    PairState& state = b.states[pair_of(own)];
+    u32 copied = block.taken[own].copied;
+    atomicAdd(&block.copied, copied - state.taken);
+    state.taken = copied;
+    if (state.count == 0 || copied < state.count) return;
+    state.position += state.count;
+    state.count = state.taken = 0;
+    store_release_system(b.pairs[pair_of(own)].head_doorbell, state.position & (1u << b.entries_log2) - 1);
 }
 
 extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
@@ -273,17 +292,29 @@ extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
     u32 pairs = b.rows.drives * b.pairs_per_drive;
     if (threadIdx.x == 0) {
         block.pairs = blockIdx.x < pairs ? (pairs - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
+        block.is_settled = block.copied = 0;
         block.is_over = is_broken(b.watch);
     }
     __syncthreads();
     for (u32 own = threadIdx.x; own < block.pairs; own += blockDim.x) {
-        block.taken[own] = {b.states[pair_of(own)].count, 0, 0, 0};
+        const PairState& state = b.states[pair_of(own)];
+        block.taken[own] = {state.count, state.taken, state.taken, state.taken};
     }
+    bool has_work = block.pairs != 0 && !block.is_over;
     __syncthreads();
-    if (block.is_over || block.pairs == 0) return;
-    if (threadIdx.x < WARP) {
-        watch(b, block);
-    } else {
+    if (has_work && threadIdx.x < WARP) {
+        watch(b, block, a.waits);
+    } else if (has_work) {
         copy_all(a, block);
     }
+    __syncthreads();
+    for (u32 own = threadIdx.x; own < block.pairs && !block.is_over; own += blockDim.x) leave(b, block, own);
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    atomicAdd(b.left, 0u - block.copied);
+    __threadfence();
+    // The last block tells what all of them have left.
+    if (atomicAdd(b.left + 1, 1u) != gridDim.x - 1) return;
+    b.left[1] = 0;
+    if (a.told) store_release_system(a.told, atomicAdd(b.left, 0u));
 }

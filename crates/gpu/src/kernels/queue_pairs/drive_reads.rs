@@ -35,6 +35,7 @@ shared! {
     struct PairState as "PairState" {
         position: u32,
         count: u32,
+        taken: u32,
     }
 }
 
@@ -44,6 +45,7 @@ shared! {
         states: DevicePtr<PairState>,
         slots: DevicePtr<Slot>,
         words: DevicePtr<u32>,
+        left: DevicePtr<u32>,
         staging: DevicePtr<u8>,
         watch: Watched,
         rows: RowPlaces,
@@ -70,7 +72,8 @@ shared! {
         to: DevicePtr<u8>,
         to_stride: u64,
         word_bytes: u32,
-        reserved: u32,
+        waits: u32,
+        told: DevicePtr<u32>,
     }
 }
 
@@ -82,6 +85,7 @@ pub struct BatchPairs {
     states: DeviceBuf<PairState>,
     slots: DeviceBuf<Slot>,
     words: DeviceBuf<u32>,
+    left: DeviceBuf<u32>,
     staging: DevicePtr<u8>,
     rows: RowPlaces,
     pairs_per_drive: u32,
@@ -116,6 +120,7 @@ impl BatchPairs {
             states: stream.uploaded(&vec![PairState::zeroed(); count])?,
             slots: DeviceBuf::new(device, count << entries_log2)?,
             words: DeviceBuf::new(device, count << entries_log2)?,
+            left: stream.uploaded(&[0; 2])?,
             staging,
             rows,
             pairs_per_drive: (count / drives) as u32,
@@ -136,6 +141,7 @@ impl BatchPairs {
             states: self.states.ptr(),
             slots: self.slots.ptr(),
             words: self.words.ptr(),
+            left: self.left.ptr(),
             staging: self.staging,
             watch: watch.watched(),
             rows: self.rows,
@@ -145,6 +151,22 @@ impl BatchPairs {
             parts: self.rows.parts(),
         }
     }
+}
+
+/// How long a kernel takes completions.
+#[derive(Debug, Clone, Copy)]
+pub enum Until {
+    /// Until all of the batch have come: when the kernel ends, its rows are there, or the watch knows why
+    /// not.
+    AllCame,
+    /// As `AllCame`, but those that have not come by now are late.
+    Now,
+    /// Until no other is there. At the end, the kernel writes to the word `left`, in mapped host memory, how
+    /// many reads are left; none, if the watch knows no failure: all rows are there.
+    NoneIsThere {
+        /// The word.
+        left: DevicePtr<u32>,
+    },
 }
 
 /// The compiled kernels that read rows in two steps: `submit` and `complete`.
@@ -204,14 +226,15 @@ impl ReadKernels {
             first,
             most: pairs.capacity(),
         };
-        let grid = grid(1, threads, SUBMITTERS);
+        let grid = Grid { blocks: 1, threads };
+        check(grid, SUBMITTERS);
         // SAFETY: `Submission` of the source; slots and entries are as many as `batch` says, the batch
         // has no more reads than the staging memory has spans, and one block writes all of it.
         unsafe { self.submit.launch(stream, grid, &[&submission]) }
     }
 
-    /// Takes the rows of the last batch of `pairs` to `to`, by `blocks` blocks of `threads` threads, in
-    /// order with the stream: when the kernel ends, they are there, or `watch` knows why not.
+    /// Takes the rows of the last batch of `pairs` to `to`, by the blocks of `grid`, in order
+    /// with the stream: those that have come, or all, as `until` says.
     ///
     /// # Errors
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
@@ -221,30 +244,38 @@ impl ReadKernels {
     pub fn complete(
         &self,
         stream: &Stream,
-        blocks: u32,
-        threads: u32,
+        grid: Grid,
         pairs: &BatchPairs,
         watch: &ReadWatch,
         to: RowTargets,
+        until: Until,
     ) -> Result<()> {
+        let mut batch = pairs.batch(watch);
+        if matches!(until, Until::Now) {
+            batch.watch.most_ns = 0;
+        }
         let completing = Completing {
-            batch: pairs.batch(watch),
+            batch,
             to: to.start,
             to_stride: to.stride,
             word_bytes: pairs.rows.word_bytes(to),
-            reserved: 0,
+            waits: u32::from(!matches!(until, Until::NoneIsThere { .. })),
+            told: match until {
+                Until::AllCame | Until::Now => DevicePtr::NULL,
+                Until::NoneIsThere { left } => left,
+            },
         };
-        assert!(threads > LANES as u32, "one warp watches, and others copy");
-        let grid = grid(blocks, threads, TAKERS);
+        assert!(grid.threads > LANES as u32, "one warp watches, and others copy");
+        check(grid, TAKERS);
         // SAFETY: `Completing` of the source; `to` has room for the rows that were asked for, as whoever
         // made the requests says.
         unsafe { self.complete.launch(stream, grid, &[&completing]) }
     }
 }
 
-/// The grid of a launch, in whole warps.
-fn grid(blocks: u32, threads: u32, most: u32) -> Grid {
+/// Checks that a block has whole warps, and at most `most` threads.
+fn check(grid: Grid, most: u32) {
+    let Grid { threads, .. } = grid;
     let is_possible = (1..=most).contains(&threads) && threads.is_multiple_of(LANES as u32);
     assert!(is_possible, "`{threads}` threads are whole warps, and at most `{most}`");
-    Grid { blocks, threads }
 }
