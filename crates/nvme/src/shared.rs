@@ -48,6 +48,24 @@ unsafe impl HostMemory for SharedMemory {
     }
 }
 
+/// The mapping of a file.
+struct MappedFile {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping may be undone by any thread.
+unsafe impl Send for MappedFile {}
+// SAFETY: as above.
+unsafe impl Sync for MappedFile {}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `SharedMemory::of_file`; nobody accesses it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
 impl SharedMemory {
     /// `len` zero bytes of host memory, rounded up to pages; on huge pages from 2 MiB on.
     ///
@@ -71,6 +89,20 @@ impl SharedMemory {
     pub unsafe fn from_owner(start: NonNull<u8>, len: usize, owner: Arc<dyn Send + Sync>) -> Self {
         debug_assert!(start.addr().get().is_multiple_of(8));
         Self { start, len, owner }
+    }
+
+    /// Shares the first `len` bytes of `file`, whole pages or up to its end, which are only read: who writes
+    /// there, or reads what somebody cuts off meanwhile, ends the process.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub(crate) fn of_file(file: &File, len: usize) -> io::Result<Self> {
+        let (kind, fd) = (libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd());
+        // SAFETY: a new mapping, which replaces none.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, kind, fd, 0) };
+        let start = NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED);
+        let start = start.ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { start, len, owner: Arc::new(MappedFile { start, len }) })
     }
 
     /// Bytes of the range.
@@ -229,6 +261,15 @@ impl SharedMemory {
             }
         }
         Ok(done)
+    }
+
+    /// Whether `file` lies in memory, on a tmpfs.
+    pub(crate) fn is_in_memory(file: &File) -> bool {
+        // SAFETY: all fields are numbers.
+        let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to `about` alone.
+        let told = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) };
+        told == 0 && about.f_type == libc::TMPFS_MAGIC
     }
 
     /// Writes zeros to `len` bytes from byte `at` on. The other side accesses none of them meanwhile.

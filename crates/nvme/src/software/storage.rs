@@ -48,6 +48,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).read(offset, to, at, len)
     }
 
+    fn prefetch(&self, offset: u64, len: usize) {
+        (**self).prefetch(offset, len);
+    }
+
     fn write(&self, offset: u64, from: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         (**self).write(offset, from, at, len)
     }
@@ -141,6 +145,11 @@ impl<S: Storage> Storage for StripedStorage<S> {
         self.whole.bytes().div_ceil(self.unit_bytes * self.drives) * self.unit_bytes
     }
 
+    fn prefetch(&self, offset: u64, len: usize) {
+        let first = self.pieces(offset, 0, len).next().filter(|piece| piece.there > 0);
+        first.into_iter().for_each(|piece| self.whole.prefetch(piece.offset, piece.there));
+    }
+
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         self.pieces(offset, at, len).try_for_each(|piece| {
             to.fill_zeros(piece.at + piece.there, piece.behind);
@@ -153,6 +162,7 @@ impl<S: Storage> Storage for StripedStorage<S> {
 }
 
 /// Files, one behind the other, each from a page on; what is behind a file's end in its last page is zeros.
+/// Those that lie in memory (tmpfs) are read in place, others by pread(2).
 #[derive(Debug)]
 pub struct FileStorage {
     /// In the order of their places.
@@ -168,6 +178,8 @@ struct Placed {
     /// Bytes of the file, which must be there.
     len: u64,
     file: File,
+    /// The file's bytes, if it lies in memory.
+    mapped: Option<SharedMemory>,
 }
 
 impl FileStorage {
@@ -175,7 +187,12 @@ impl FileStorage {
     pub fn new(files: impl IntoIterator<Item = (File, u64)>) -> Self {
         let mut storage = Self { files: Vec::new(), bytes: 0 };
         for (file, len) in files {
-            storage.files.push(Placed { start: storage.bytes, len, file });
+            let is_mapped = len > 0
+                && SharedMemory::is_in_memory(&file)
+                && file.metadata().is_ok_and(|about| about.len() >= len);
+            let map = || SharedMemory::of_file(&file, len as usize).ok();
+            let mapped = is_mapped.then(map).flatten();
+            storage.files.push(Placed { start: storage.bytes, len, file, mapped });
             // A drive has a block at least, though all files be empty.
             storage.bytes += len.max(1).next_multiple_of(PAGE_BYTES as u64);
         }
@@ -193,16 +210,38 @@ impl Storage for FileStorage {
         self.bytes
     }
 
+    fn prefetch(&self, offset: u64, len: usize) {
+        let number = self.files.partition_point(|placed| placed.start <= offset) - 1;
+        let Placed { start, len: there, mapped, .. } = &self.files[number];
+        let from = offset - start;
+        if let Some(mapped) = mapped
+            && from + len as u64 <= *there
+        {
+            mapped.prefetch(from as usize, len);
+        }
+    }
+
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         let (mut at, end) = (at, offset + len as u64);
         let mut number = self.files.partition_point(|placed| placed.start <= offset) - 1;
         let mut offset = offset;
         while offset < end {
-            let Placed { start, len, file } = &self.files[number];
+            let Placed { start, len, file, mapped } = &self.files[number];
             let next = self.files.get(number + 1).map_or(self.bytes, |next| next.start);
             let (from, count) = (offset - start, (end.min(next) - offset) as usize);
-            let read = to.read_file(file, from, at, count);
-            let read = read.map_err(|_| Status::UNRECOVERED_READ_ERROR)?;
+            let read = match mapped {
+                Some(mapped) => {
+                    let there = len.saturating_sub(from).min(count as u64) as usize;
+                    if there > 0 {
+                        mapped.copy_to(from as usize, to, at, there);
+                    }
+                    there
+                }
+                None => {
+                    let read = to.read_file(file, from, at, count);
+                    read.map_err(|_| Status::UNRECOVERED_READ_ERROR)?
+                }
+            };
             if (read as u64) < len.saturating_sub(from).min(count as u64) {
                 // The file is shorter than it was: zeros would be none of its bytes.
                 return Err(Status::UNRECOVERED_READ_ERROR);
@@ -215,8 +254,40 @@ impl Storage for FileStorage {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    #[test]
+    fn files_in_memory_are_read_as_others_are() {
+        let content: Vec<u8> = (0..10_000_u32).map(|i| (i / 7) as u8).collect();
+        let read = |folder: &str| {
+            let path = std::path::Path::new(folder).join(format!("nvme-{}", std::process::id()));
+            let mut file = File::create_new(&path).unwrap();
+            let to_read = File::open(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            file.write_all(&content).unwrap();
+            let lengths = [10_000, 10_000];
+            let storage =
+                FileStorage::new(lengths.map(|len| (to_read.try_clone().unwrap(), len as u64)));
+            assert_eq!(storage.starts(), [0, 3 * 4096]);
+            let to = SharedMemory::from_buffer(AlignedBuf::zeroed(6 * 4096).unwrap());
+            to.write_bytes(0, &[99; 6 * 4096]);
+            storage.prefetch(512, 4096);
+            storage.prefetch(8192, 4096);
+            storage.read(512, &to, 512, 6 * 4096 - 512).unwrap();
+            let mut bytes = vec![0; 6 * 4096];
+            to.read_bytes(0, &mut bytes);
+            bytes
+        };
+        let [in_memory, others] = ["/dev/shm", env!("CARGO_MANIFEST_DIR")].map(read);
+        assert!(in_memory == others);
+        assert!(others[512..10_000] == content[512..]);
+        assert!(others[3 * 4096..][..10_000] == content);
+        assert!(others[10_000..3 * 4096].iter().all(|&byte| byte == 0));
+    }
 
     #[test]
     fn drives_hold_every_unit_in_turn_and_zeros_behind_the_end() {

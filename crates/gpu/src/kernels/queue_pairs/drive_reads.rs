@@ -135,6 +135,11 @@ impl BatchPairs {
         self.pairs_per_drive * ((1 << self.entries_log2) - 1) / self.rows.parts()
     }
 
+    /// How many queue pairs there are, of all drives.
+    pub fn pairs(&self) -> u32 {
+        self.pairs.len() as u32
+    }
+
     fn batch(&self, watch: &ReadWatch) -> Batch {
         Batch {
             pairs: self.pairs.ptr(),
