@@ -46,6 +46,11 @@ impl RegisteredMemory {
         self.memory.bytes()
     }
 
+    /// The first byte, as the host has it.
+    pub(crate) fn host(&self) -> *const u8 {
+        self.memory.start().as_ptr()
+    }
+
     /// The pointer by which kernels reach the `T` at byte `at`.
     ///
     /// # Panics

@@ -9,7 +9,7 @@ use tiergraph_mem::zeroed_vec;
 
 use crate::driver::{Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
-use crate::{Copying, Device, DeviceBuf, Event};
+use crate::{Copying, Device, DeviceBuf, Event, RegisteredMemory};
 
 /// A queue of work on a device: kernels and copies run one after the other, as they were submitted.
 #[derive(Debug)]
@@ -229,6 +229,32 @@ impl Stream {
         // SAFETY: both are inside the buffer; every bit pattern is a `T`.
         self.device.submit("copy inside the GPU", |d| unsafe {
             (d.copy_inside)(at(to), at(from), size_of::<T>(), self.handle)
+        })
+    }
+
+    /// Copies the first `bytes` bytes of `from`, behind its byte `at`, to the start of `to`, in order with the
+    /// stream, by a copy engine. The driver waits for the copy before it frees either memory.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If either memory has not so many bytes.
+    pub fn copy_registered(
+        &self,
+        from: &RegisteredMemory,
+        at: usize,
+        bytes: usize,
+        to: &DeviceBuf<u8>,
+    ) -> Result<()> {
+        assert!(at + bytes <= from.bytes() && bytes <= to.len(), "{bytes} bytes from {at} on");
+        if bytes == 0 {
+            return Ok(());
+        }
+        let start = from.host().wrapping_add(at);
+        // SAFETY: both sides have `bytes`, and the driver keeps them as said.
+        self.device.submit("copy rows to the GPU", |d| unsafe {
+            (d.copy_to_device)(to.address(), start.cast(), bytes, self.handle)
         })
     }
 

@@ -24,8 +24,8 @@ pub use gather::{
 };
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use queue_pairs::{
-    BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
-    ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Until,
+    Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
+    ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Taking,
 };
 pub use sample::{SELECTED, Sampler};
 pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};

@@ -9,6 +9,7 @@
 //! The drives write rows to staging memory, which is the host's, pinned and mapped: a CPU's threads,
 //! which are drives here, cannot write to a GPU's memory.
 
+mod arrivals;
 mod coupled;
 mod failure;
 mod measure;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{
-    BatchPairs, ReadFailure, ReadFailures, ReadKernels, ReadWatch, RowRequests, RowTargets, Until,
+    Asking, BatchPairs, ReadFailure, ReadKernels, ReadWatch, RowRequests, RowTargets, Taking,
 };
 use tiergraph_gpu::{Event, Grid, Stream};
 
@@ -210,7 +211,8 @@ impl GpuReads {
         let batch = &mut self.batches[set];
         stream.wait_for(&batch.completed)?;
         let (threads, watch) = (self.options.submit_threads, &self.watch);
-        self.kernels.submit(stream, threads, &mut batch.pairs, watch, requests, first)?;
+        let asking = Asking { requests, first, told: self.queues.told_word(set) };
+        self.kernels.submit(stream, threads, &mut batch.pairs, watch, asking)?;
         batch.submitted.record(stream)
     }
 
@@ -226,19 +228,25 @@ impl GpuReads {
                 .got("none"));
         }
         let set = self.completed % self.batches.len();
-        self.complete_by(set, stream, to, Until::AllCame)?;
+        self.complete_by(set, stream, to, Taking::Waiting)?;
         self.completed += 1;
         Ok(())
     }
 
     /// Takes rows of the batch in flight by the queue pairs number `set`.
-    fn complete_by(&self, set: usize, stream: &Stream, to: RowTargets, until: Until) -> Result<()> {
+    fn complete_by(
+        &self,
+        set: usize,
+        stream: &Stream,
+        to: RowTargets,
+        taking: Taking,
+    ) -> Result<()> {
         let batch = &self.batches[set];
         stream.wait_for(&batch.submitted)?;
         let GpuReadOptions { complete_blocks: blocks, complete_threads: threads, .. } =
             self.options;
         let grid = Grid { blocks, threads };
-        self.kernels.complete(stream, grid, &batch.pairs, &self.watch, to, until)?;
+        self.kernels.complete(stream, grid, &batch.pairs, &self.watch, to, taking)?;
         batch.completed.record(stream)
     }
 
@@ -250,16 +258,6 @@ impl GpuReads {
     /// [`ErrorKind::Interrupted`] after a [`stop`](Self::stop), after which none can; any error of the
     /// driver.
     pub fn check(&mut self, stream: &Stream) -> Result<()> {
-        let failures = self.check_usable(stream)?;
-        if let Some(failure) = failures.refused {
-            self.watch.forget_refused(stream)?;
-            return Err(self.explain(failure));
-        }
-        Ok(())
-    }
-
-    /// As [`check`](Self::check), but of what breaks queue pairs alone; other failures are told again.
-    fn check_usable(&mut self, stream: &Stream) -> Result<ReadFailures> {
         self.check_unbroken()?;
         let failures = self.watch.failures(stream)?;
         if let Some(failure) = failures.broken {
@@ -267,7 +265,11 @@ impl GpuReads {
             self.broken = Some(format!("an earlier failure: {error}"));
             return Err(error);
         }
-        Ok(failures)
+        if let Some(failure) = failures.refused {
+            self.watch.forget_refused(stream)?;
+            return Err(self.explain(failure));
+        }
+        Ok(())
     }
 
     fn explain(&self, failure: ReadFailure) -> Error {

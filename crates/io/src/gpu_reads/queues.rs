@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{QueuePairAddresses, RowPlaces};
-use tiergraph_gpu::{Device, DevicePtr, RegisteredMemory};
+use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, RegisteredMemory, Stream};
 use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::command::COMMAND_BYTES;
 use tiergraph_nvme::completion::COMPLETION_BYTES;
@@ -16,6 +16,8 @@ use crate::RawDrive;
 use crate::drives::Drive;
 
 const CACHE_LINE_BYTES: usize = 64;
+/// The index of the staging memory among registered memories.
+const STAGING: usize = 1;
 
 /// A drive that a GPU reads from.
 #[derive(Debug, Clone)]
@@ -61,6 +63,8 @@ pub(super) struct QueueOptions {
 #[derive(Debug)]
 pub(super) struct PairSet {
     pub addresses: Vec<QueuePairAddresses>,
+    /// The rings of completions.
+    pub completions: Vec<SharedMemory>,
     /// A span for each command that the pairs of one drive may have in flight.
     pub staging: DevicePtr<u8>,
 }
@@ -72,14 +76,16 @@ pub(super) struct Queues {
     pub places: RowPlaces,
     pub entries_log2: u32,
     pub sets: Vec<PairSet>,
+    /// Bytes of a set's staging memory.
+    pub set_bytes: usize,
     /// A page of words: the first stops the GPU's kernels, and each set of queue pairs has one in which
-    /// they say how many of its reads are left.
+    /// they say how many commands were submitted.
     words: SharedMemory,
     words_of: DevicePtr<u8>,
     drives: Vec<QueuesOfDrive>,
     /// Registers of drives, as kernels reach them.
     registers: Vec<Arc<RegisteredMemory>>,
-    /// Rings and staging memory, as kernels reach them.
+    /// The page of words, the staging memory, and rings, as kernels reach them.
     registered: Vec<RegisteredMemory>,
 }
 
@@ -124,7 +130,11 @@ impl Queues {
         let staging = SharedMemory::zeroed(sets * set_bytes)?;
         let spans_of = register(&staging)?;
         let made: Vec<PairSet> = (0..sets)
-            .map(|set| PairSet { addresses: Vec::new(), staging: spans_of.ptr(set * set_bytes) })
+            .map(|set| PairSet {
+                addresses: Vec::new(),
+                completions: Vec::new(),
+                staging: spans_of.ptr(set * set_bytes),
+            })
             .collect();
         registered.push(spans_of);
 
@@ -137,6 +147,7 @@ impl Queues {
             places,
             entries_log2: entries.ilog2(),
             sets: made,
+            set_bytes,
             words,
             words_of,
             drives: Vec::new(),
@@ -155,6 +166,7 @@ impl Queues {
                 let (at, set) = (pair * pair_bytes, pair / pairs_per_drive);
                 let submissions = rings.part(at..at + commands);
                 let completions = rings.part(at + commands..at + pair_bytes);
+                queues.sets[set].completions.push(completions.clone());
                 let doorbells = drive.controller().rings(entries, submissions, completions)?;
                 of_drive.pairs.push(doorbells.id);
                 queues.sets[set].addresses.push(QueuePairAddresses {
@@ -187,14 +199,27 @@ impl Queues {
         self.words_of.field(0)
     }
 
-    /// The word in which kernels say how many reads of set number `set` are left.
-    pub fn left_word(&self, set: usize) -> DevicePtr<u32> {
-        self.words_of.field(left_at(set))
+    /// The word in which kernels say how many commands of set number `set` they submitted.
+    pub fn told_word(&self, set: usize) -> DevicePtr<u32> {
+        self.words_of.field(told_at(set))
     }
 
-    /// How many reads of set number `set` are left, as a kernel said last.
-    pub fn left(&self, set: usize) -> u32 {
-        self.words.load_acquire(left_at(set))
+    /// How many commands of set number `set` were submitted, as a kernel said last.
+    pub fn told(&self, set: usize) -> u32 {
+        self.words.load_acquire(told_at(set))
+    }
+
+    /// Copies the staging memory of the first `commands` commands of set number `set` to `to`, in order with
+    /// the stream.
+    pub fn copy_staging(
+        &self,
+        stream: &Stream,
+        set: usize,
+        commands: u32,
+        to: &DeviceBuf<u8>,
+    ) -> Result<()> {
+        let bytes = commands as usize * self.places.span_bytes as usize;
+        stream.copy_registered(&self.registered[STAGING], set * self.set_bytes, bytes, to)
     }
 
     /// A handle that stops the GPU's kernels.
@@ -226,7 +251,7 @@ impl StopReads {
 }
 
 /// The byte of the page of words at which a set's is.
-fn left_at(set: usize) -> usize {
+fn told_at(set: usize) -> usize {
     (set + 1) * CACHE_LINE_BYTES
 }
 
@@ -254,7 +279,7 @@ fn check(drives: &[GpuDrive], options: QueueOptions) -> Result<()> {
         let (most, pairs) = (controller.most_entries(), controller.most_queue_pairs());
         let is_possible = entries.is_power_of_two() && (2..=most).contains(&entries);
         let wanted = sets * pairs_per_drive;
-        if !is_possible || wanted == 0 || wanted > pairs.into() || left_at(sets) >= PAGE_BYTES {
+        if !is_possible || wanted == 0 || wanted > pairs.into() || told_at(sets) >= PAGE_BYTES {
             return refused(
                 format!(
                     "`1` to `{pairs}` queue pairs of a power of two of entries, at most `{most}`"

@@ -1,22 +1,18 @@
-//! Rows of many lists, read by rounds: the host starts a kernel that submits when queue pairs are free, and
-//! now and then one that takes what has come. None of them waits for a drive, so a GPU that trains
-//! meanwhile has all its multiprocessors but for the copies.
+//! Rows of many lists, read by rounds: the host starts a kernel that submits when queue pairs are free,
+//! sees by the rings when all completions have come, has a copy engine bring the rows to the GPU, and then
+//! starts the kernel that takes them. Neither kernel waits for a drive, nor for the link, so training that
+//! goes on meanwhile has all multiprocessors of the GPU but for moments.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{RowRequests, RowTargets, Until};
-use tiergraph_gpu::{Event, Stream};
+use tiergraph_gpu::kernels::{RowRequests, RowTargets, Taking};
+use tiergraph_gpu::{DeviceBuf, Event, Stream};
 
+use super::arrivals::Arrivals;
+use super::queues::PairSet;
 use super::{GpuReads, ReadStreams};
-
-/// From the submission of a round, or from a look at what has come of it, to the next look, at least:
-/// about what drives take to answer.
-const LOOK: Duration = Duration::from_micros(100);
-
-/// After so long without a row, kernels may have found something wrong.
-const SUSPICIOUS: Duration = Duration::from_millis(50);
 
 /// Reads by a GPU of the rows that lists name, each list in rounds of as many rows as queue pairs have room
 /// for. Whoever waits for a list calls [`proceed`](Self::proceed) until it [has ended](Self::has_ended).
@@ -27,8 +23,7 @@ pub struct RoundReads {
     streams: ReadStreams,
     /// The stream by which the host asks how reads ended, which waits for nothing else.
     checking: Stream,
-    /// The round by each set of queue pairs.
-    rounds: Vec<Option<Round>>,
+    sets: Vec<Set>,
     waiting: VecDeque<Waiting>,
     /// By ticket, the number of rounds that have not ended.
     open: HashMap<u64, usize>,
@@ -49,14 +44,24 @@ struct Waiting {
 struct Round {
     ticket: u64,
     to: RowTargets,
-    /// Happens when the last kernel that takes its rows has ended; `None` before the first.
-    taken: Option<Event>,
-    /// How many reads were left after that one before.
-    left: u32,
-    /// When it was submitted, or its rows were taken last.
-    looked: Instant,
-    /// When some of its rows came last.
+    /// How many commands were submitted; `None` before that is known.
+    commands: Option<u32>,
+    /// How many completions have come, and when the last did.
+    come: u32,
     since: Instant,
+    /// Whether its rows are being taken, or were.
+    is_taken: bool,
+}
+
+/// What belongs to a set of queue pairs, beside the pairs.
+#[derive(Debug)]
+struct Set {
+    round: Option<Round>,
+    arrivals: Arrivals,
+    /// The rows of a round, as they came to the staging memory.
+    rows: DeviceBuf<u8>,
+    /// Happens when the rows of the last round were taken.
+    taken: Event,
 }
 
 impl RoundReads {
@@ -65,9 +70,18 @@ impl RoundReads {
     /// # Errors
     /// Any error of the driver.
     pub fn new(reads: GpuReads, streams: ReadStreams) -> Result<Self> {
+        let (device, queues) = (streams.completing.device(), &reads.queues);
+        let set = |pairs: &PairSet| {
+            Ok(Set {
+                round: None,
+                arrivals: Arrivals::new(&pairs.completions, queues.entries_log2),
+                rows: DeviceBuf::new(device, queues.set_bytes)?,
+                taken: Event::new(device)?,
+            })
+        };
         Ok(Self {
-            checking: Stream::new(streams.completing.device())?,
-            rounds: reads.batches.iter().map(|_| None).collect(),
+            checking: Stream::new(device)?,
+            sets: queues.sets.iter().map(set).collect::<Result<_>>()?,
             reads,
             streams,
             waiting: VecDeque::new(),
@@ -84,6 +98,11 @@ impl RoundReads {
     /// Bytes of host memory that kernels and drives share.
     pub fn host_bytes(&self) -> u64 {
         self.reads.host_bytes()
+    }
+
+    /// Bytes of device memory for rows on their way.
+    pub fn device_bytes(&self) -> u64 {
+        self.sets.iter().map(|set| set.rows.bytes() as u64).sum()
     }
 
     /// Bytes of blocks that drives were asked for so far.
@@ -125,7 +144,7 @@ impl RoundReads {
 
     /// Whether a round is in flight.
     pub fn is_reading(&self) -> bool {
-        self.rounds.iter().any(Option::is_some)
+        self.sets.iter().any(|set| set.round.is_some())
     }
 
     /// Forgets a list that has ended, and says whether every row came, of it and of the lists before.
@@ -145,78 +164,75 @@ impl RoundReads {
         self.open.entry(ticket).and_modify(|rounds| *rounds -= dropped);
     }
 
-    /// Takes what has come, and submits rounds to queue pairs that are free; waits for nothing.
+    /// Takes rounds that have come, and submits others to queue pairs that are free; waits for nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) for a drive that answered not in time, or what was not asked, after which nothing
-    /// can be read; any error of the driver.
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) for a drive that answered not in time, or what was
+    /// not asked, after which nothing can be read; any error of the driver.
     pub fn proceed(&mut self) -> Result<()> {
         let proceeded = self.try_proceed();
         if proceeded.is_err() {
             // Nothing is waited for any more; what kernels access stays until they have ended.
             let _ = self.streams.completing.synchronize();
             self.waiting.clear();
-            self.rounds.iter_mut().for_each(|round| *round = None);
+            self.sets.iter_mut().for_each(|set| set.round = None);
             self.open.clear();
         }
         proceeded
     }
 
     fn try_proceed(&mut self) -> Result<()> {
-        for set in 0..self.rounds.len() {
-            if let Some(round) = self.rounds[set].take() {
-                self.rounds[set] = self.look_at(set, round)?;
+        for number in 0..self.sets.len() {
+            if let Some(mut round) = self.sets[number].round.take() {
+                match self.has_round_ended(number, &mut round)? {
+                    true => {
+                        self.open.entry(round.ticket).and_modify(|rounds| *rounds -= 1);
+                    }
+                    false => self.sets[number].round = Some(round),
+                }
             }
-            if self.rounds[set].is_none()
-                && let Some(waiting) = self.waiting.pop_front()
+            if self.sets[number].round.is_none()
+                && let Some(Waiting { ticket, requests, first, to }) = self.waiting.pop_front()
             {
-                let Waiting { ticket, requests, first, to } = waiting;
                 self.reads.check_unbroken()?;
-                self.reads.submit_by(set, &self.streams.submitting, requests, first)?;
-                let (taken, now) = (None, Instant::now());
-                let round = Round { ticket, to, taken, left: u32::MAX, looked: now, since: now };
-                self.rounds[set] = Some(round);
+                self.reads.submit_by(number, &self.streams.submitting, requests, first)?;
+                let (commands, since) = (None, Instant::now());
+                let round = Round { ticket, to, commands, come: 0, since, is_taken: false };
+                self.sets[number].round = Some(round);
             }
         }
         Ok(())
     }
 
-    /// Takes what has come of a round, if it is time; the round, unless it has ended.
-    fn look_at(&mut self, set: usize, mut round: Round) -> Result<Option<Round>> {
-        if let Some(taken) = &round.taken {
-            if !taken.happened()? {
-                return Ok(Some(round));
-            }
-            let left = self.reads.queues.left(set);
-            if left == 0 {
-                self.open.entry(round.ticket).and_modify(|rounds| *rounds -= 1);
-                return Ok(None);
-            }
-            if left < round.left {
-                (round.left, round.since) = (left, Instant::now());
-            } else if round.since.elapsed() > self.reads.options.timeout {
-                let completing = &self.streams.completing;
-                self.reads.complete_by(set, completing, round.to, Until::Now)?;
-                completing.synchronize()?;
-                self.reads.check(&self.checking)?;
-                // They came at the last moment.
-                self.open.entry(round.ticket).and_modify(|rounds| *rounds -= 1);
-                return Ok(None);
-            } else if round.since.elapsed() > SUSPICIOUS {
-                self.reads.check_usable(&self.checking)?;
-            }
+    /// Goes on with a round of set number `number`; whether all its rows were taken.
+    fn has_round_ended(&mut self, number: usize, round: &mut Round) -> Result<bool> {
+        let (set, completing) = (&mut self.sets[number], &self.streams.completing);
+        if round.is_taken {
+            return set.taken.happened();
         }
-        if round.looked.elapsed() >= LOOK {
-            let until = Until::NoneIsThere { left: self.reads.queues.left_word(set) };
-            self.reads.complete_by(set, &self.streams.completing, round.to, until)?;
-            let taken = match round.taken.take() {
-                Some(taken) => taken,
-                None => Event::new(self.checking.device())?,
-            };
-            taken.record(&self.streams.completing)?;
-            (round.taken, round.looked) = (Some(taken), Instant::now());
+        if round.commands.is_none() && self.reads.batches[number].submitted.happened()? {
+            round.commands = Some(self.reads.queues.told(number));
         }
-        Ok(Some(round))
+        let Some(commands) = round.commands else { return Ok(false) };
+        let come = set.arrivals.count();
+        if come > 0 {
+            (round.come, round.since) = (round.come + come, Instant::now());
+        }
+        if round.come >= commands {
+            self.reads.queues.copy_staging(completing, number, commands, &set.rows)?;
+            let taking = Taking::Copied(set.rows.ptr());
+            self.reads.complete_by(number, completing, round.to, taking)?;
+            set.taken.record(completing)?;
+            round.is_taken = true;
+        } else if round.since.elapsed() > self.reads.options.timeout {
+            self.reads.complete_by(number, completing, round.to, Taking::Now)?;
+            completing.synchronize()?;
+            self.reads.check(&self.checking)?;
+            // They came at the last moment, and are to be counted.
+            set.arrivals.count();
+            return Ok(true);
+        }
+        Ok(false)
     }
 }
 

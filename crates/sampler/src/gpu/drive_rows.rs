@@ -159,6 +159,11 @@ impl DriveRows {
         })
     }
 
+    /// Bytes of device memory for rows on their way, beside a list of missing rows for each batch.
+    pub fn device_bytes(&self) -> u64 {
+        self.reads.lock().reads.device_bytes()
+    }
+
     pub fn reads(&self) -> StorageReads {
         StorageReads {
             missed_rows: self.missed_rows,

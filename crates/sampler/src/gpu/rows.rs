@@ -84,18 +84,22 @@ impl RowTiers {
         let mut storage = None;
         if device_rows + host_rows < all {
             let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
-            let (reads, lists) = match graph.engines().drives_of_gpus()? {
-                None => (RowReads::Host(Storage::new(graph, name, stream, sampler, threads)?), 1),
+            let (reads, taken) = match graph.engines().drives_of_gpus()? {
+                None => {
+                    (RowReads::Host(Storage::new(graph, name, stream, sampler, threads)?), finding)
+                }
                 Some(drives) => {
                     let another = || Ok(tiers.stream(stream.device())?.0);
                     let streams = ReadStreams { submitting: another()?, completing: another()? };
                     let drives = DriveRows::new(graph, features, &drives, streams, sampler)?;
                     // A list for each batch that is begun, and one that is being made.
-                    (RowReads::Gpu(drives), tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2)
+                    let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
+                    let taken = lists * finding + drives.device_bytes();
+                    (RowReads::Gpu(drives), taken)
                 }
             };
             storage = Some(reads);
-            (device_rows, host_rows) = counts(left.saturating_sub(lists * finding));
+            (device_rows, host_rows) = counts(left.saturating_sub(taken));
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];

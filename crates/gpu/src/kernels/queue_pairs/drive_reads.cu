@@ -15,9 +15,9 @@
 // and each other. When a block leaves, it gives back the entries of pairs that are complete, by one
 // doorbell each. 16 bytes and the row over the link a read.
 //
-// It stays until all completions have come; or, if it shall not wait, only as long as there are some,
-// and another launch goes on from there: a kernel that waits for drives keeps a multiprocessor from
-// kernels that would fill all of them.
+// It stays until all completions have come. Who knows that they have launches it late: a kernel that
+// waits for drives keeps a multiprocessor from kernels that would fill all of them. And who has copied
+// the staging memory to the GPU's own lets it read there: a copy engine takes no multiprocessor either.
 //
 // A row that lies in two stripes, on two drives, is two reads of its parts.
 //
@@ -43,7 +43,6 @@ struct Slot {
 struct PairState {
     u32 position;  // Entries of either ring that were used before the batch.
     u32 count;     // Commands of the batch; 0 when it is complete.
-    u32 taken;     // Completions of those whose rows were copied.
 };
 
 struct Batch {
@@ -51,7 +50,6 @@ struct Batch {
     PairState* states;
     Slot* slots;       // A ring's entries a pair.
     u32* words;        // As many: the last words of completions that have come, in their order.
-    u32* left;         // Commands whose rows were not copied yet; then, blocks that have ended.
     const u8* staging;
     Watch watch;
     RowPlaces rows;
@@ -65,6 +63,7 @@ struct Submission {
     Batch batch;
     const RowRequest* requests;
     const u32* count;  // Of all requests.
+    u32* told;         // Where the host reads, in mapped memory, how many commands there are; or null.
     u32 first;         // The batch's first.
     u32 most;          // That the batch takes.
 };
@@ -72,17 +71,19 @@ struct Submission {
 extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     __shared__ u32 counts[MOST_PAIRS];
     __shared__ bool is_over;
-    __shared__ u32 blocks;
+    __shared__ u32 blocks, seconds;
     const Batch& b = a.batch;
     u32 pairs = b.rows.drives * b.pairs_per_drive, mask = (1u << b.entries_log2) - 1;
     for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) counts[pair] = 0;
     if (threadIdx.x == 0) {
         is_over = is_broken(b.watch);
-        blocks = 0;
-        b.left[0] = b.left[1] = 0;
+        blocks = seconds = 0;
     }
     __syncthreads();
-    if (is_over) return;
+    if (is_over) {
+        if (threadIdx.x == 0 && a.told) store_release_system(a.told, 0);
+        return;
+    }
 
     u32 all = *a.count, count = all > a.first ? min(all - a.first, a.most) : 0;
     u32 lane = threadIdx.x % WARP, part = lane % PARTS, own_blocks = 0;
@@ -93,12 +94,16 @@ extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
         for (u32 part_of_row = 0, begin = 0; part_of_row < b.parts; part_of_row++) {
             bool is_asked = i < count && begin < b.rows.row_bytes;
             Place place = place_at(b.rows, byte + begin, b.rows.row_bytes - begin);
-            u32 pair = place.drive * b.pairs_per_drive + i % b.pairs_per_drive, slot = 0;
-            if (part == 0 && is_asked) slot = atomicAdd(counts + pair, 1u);
-            slot = __shfl_sync(ALL, slot, lane - part);
+            u32 pair = place.drive * b.pairs_per_drive + i % b.pairs_per_drive, slot = 0, span = i;
+            if (part == 0 && is_asked) {
+                slot = atomicAdd(counts + pair, 1u);
+                // Second parts have spans behind those of all rows.
+                if (part_of_row != 0) span = count + atomicAdd(&seconds, 1u);
+            }
+            slot = __shfl_sync(ALL, slot, lane - part), span = __shfl_sync(ALL, span, lane - part);
             if (is_asked) {
                 const QueuePair& queue = b.pairs[pair];
-                u32 entry = b.states[pair].position + slot & mask, span = i * b.parts + part_of_row;
+                u32 entry = b.states[pair].position + slot & mask;
                 uint4* command = (uint4*)(queue.submissions + (u64)entry * COMMAND_BYTES);
                 command[part] = command_part(queue, b.rows, place, slot | b.round, span, part);
                 if (part == 0) {
@@ -114,12 +119,13 @@ extern "C" __global__ void __launch_bounds__(SUBMITTERS) submit(Submission a) {
     __threadfence_system();
     __syncthreads();
 
-    if (threadIdx.x == 0) atomicAdd(b.watch.blocks, (u64)blocks);
+    if (threadIdx.x == 0) {
+        atomicAdd(b.watch.blocks, (u64)blocks);
+        if (a.told) store_release_system(a.told, count + seconds);
+    }
     for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
         PairState& state = b.states[pair];
         state.count = counts[pair];
-        state.taken = 0;
-        atomicAdd(b.left, counts[pair]);
         if (state.count) store_release_system(b.pairs[pair].tail_doorbell, state.position + state.count & mask);
     }
 }
@@ -129,8 +135,7 @@ struct Completing {
     u8* to;
     u64 to_stride;   // From a row to the next at the destination.
     u32 word_bytes;  // That rows are copied by.
-    u32 waits;       // Whether it stays until all completions have come.
-    u32* told;       // Where the host reads, in mapped memory, how many are left at the end; or null.
+    u32 reserved;
 };
 
 // What the warps of a block know of one of its pairs.
@@ -138,15 +143,12 @@ struct Taken {
     u32 count;   // Commands of the batch.
     u32 filled;  // Completions that have come.
     u32 claimed; // Completions that warps copy the rows of, or did.
-    u32 copied;  // Completions whose rows were copied.
 };
 
 struct Block {
     Taken taken[MOST_PAIRS];
     u32 pairs;
-    u32 is_settled;  // Nothing more is waited for: the block leaves when all that has come was copied.
-    u32 is_over;     // It leaves at once: something is wrong.
-    u32 copied;      // Rows that it has copied.
+    u32 is_over;  // It leaves at once: something is wrong.
 };
 
 __device__ inline u32 in_block(const u32* at) { return *(const volatile u32*)at; }
@@ -174,9 +176,8 @@ __device__ inline u32 look_for(const Batch& b, Block& block, u32 own) {
     return come;
 }
 
-// Watches the block's pairs until all their completions have come, or until there are no others if it
-// shall not wait, or it must leave.
-__device__ inline void watch(const Batch& b, Block& block, bool waits) {
+// Watches the block's pairs until all their completions have come, or it must leave.
+__device__ inline void watch(const Batch& b, Block& block) {
     u64 deadline = nanoseconds() + b.watch.most_ns;
     for (u32 looks = 1;; looks++) {
         u32 come = 0, missing = 0;
@@ -187,7 +188,7 @@ __device__ inline void watch(const Batch& b, Block& block, bool waits) {
                 missing = taken.filled < taken.count ? pair_of(own) + 1 : missing;
             }
         }
-        if (missing == 0 || (come == 0 && !waits)) break;
+        if (missing == 0) return;
         if (come != 0) {
             deadline = nanoseconds() + b.watch.most_ns;
         } else {
@@ -201,7 +202,6 @@ __device__ inline void watch(const Batch& b, Block& block, bool waits) {
             }
         }
     }
-    *(volatile u32*)&block.is_settled = 1;
 }
 
 // Copies the rows of `count` completions of the block's pair `own` from number `from` on; false if one of
@@ -250,23 +250,22 @@ __device__ inline u32 claim(Taken& taken, u32* from) {
     return __shfl_sync(ALL, count, 0);
 }
 
-// Copies rows of the block's pairs until nothing more is waited for and all were claimed, or it must leave.
+// Copies rows of the block's pairs until all were claimed, or it must leave.
 __device__ inline void copy_all(const Completing& a, Block& block) {
     u32 turn = threadIdx.x / WARP;
     while (true) {
         u32 copied = 0;
-        bool is_done = in_block(&block.is_settled);
+        bool is_done = true;
         for (u32 i = 0; i < block.pairs; i++) {
             u32 own = (turn + i) % block.pairs, from, count = claim(block.taken[own], &from);
             Taken& taken = block.taken[own];
-            is_done &= in_block(&taken.claimed) == in_block(&taken.filled);
+            is_done &= in_block(&taken.claimed) == taken.count;
             if (count == 0) continue;
             if (!copy(a, own, from, count)) {
                 *(volatile u32*)&block.is_over = 1;
                 return;
             }
             copied += count;
-            if (threadIdx.x % WARP == 0) atomicAdd(&taken.copied, count);
         }
         bool leaves = is_done || in_block(&block.is_over);
         if (__any_sync(ALL, leaves)) return;
@@ -274,15 +273,12 @@ __device__ inline void copy_all(const Completing& a, Block& block) {
     }
 }
 
-// Keeps where the block's pair `own` is, and gives the entries of a complete one back.
-__device__ inline void leave(const Batch& b, Block& block, u32 own) {
+// Gives the entries of the block's pair `own`, which is complete, back.
+__device__ inline void leave(const Batch& b, u32 own) {
     PairState& state = b.states[pair_of(own)];
-    u32 copied = block.taken[own].copied;
-    atomicAdd(&block.copied, copied - state.taken);
-    state.taken = copied;
-    if (state.count == 0 || copied < state.count) return;
+    if (state.count == 0) return;
     state.position += state.count;
-    state.count = state.taken = 0;
+    state.count = 0;
     store_release_system(b.pairs[pair_of(own)].head_doorbell, state.position & (1u << b.entries_log2) - 1);
 }
 
@@ -292,29 +288,19 @@ extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
     u32 pairs = b.rows.drives * b.pairs_per_drive;
     if (threadIdx.x == 0) {
         block.pairs = blockIdx.x < pairs ? (pairs - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
-        block.is_settled = block.copied = 0;
         block.is_over = is_broken(b.watch);
     }
     __syncthreads();
     for (u32 own = threadIdx.x; own < block.pairs; own += blockDim.x) {
-        const PairState& state = b.states[pair_of(own)];
-        block.taken[own] = {state.count, state.taken, state.taken, state.taken};
+        block.taken[own] = {b.states[pair_of(own)].count, 0, 0};
     }
-    bool has_work = block.pairs != 0 && !block.is_over;
     __syncthreads();
-    if (has_work && threadIdx.x < WARP) {
-        watch(b, block, a.waits);
-    } else if (has_work) {
+    if (block.is_over || block.pairs == 0) return;
+    if (threadIdx.x < WARP) {
+        watch(b, block);
+    } else {
         copy_all(a, block);
     }
     __syncthreads();
-    for (u32 own = threadIdx.x; own < block.pairs && !block.is_over; own += blockDim.x) leave(b, block, own);
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    atomicAdd(b.left, 0u - block.copied);
-    __threadfence();
-    // The last block tells what all of them have left.
-    if (atomicAdd(b.left + 1, 1u) != gridDim.x - 1) return;
-    b.left[1] = 0;
-    if (a.told) store_release_system(a.told, atomicAdd(b.left, 0u));
+    for (u32 own = threadIdx.x; own < block.pairs && !block.is_over; own += blockDim.x) leave(b, own);
 }

@@ -35,7 +35,6 @@ shared! {
     struct PairState as "PairState" {
         position: u32,
         count: u32,
-        taken: u32,
     }
 }
 
@@ -45,7 +44,6 @@ shared! {
         states: DevicePtr<PairState>,
         slots: DevicePtr<Slot>,
         words: DevicePtr<u32>,
-        left: DevicePtr<u32>,
         staging: DevicePtr<u8>,
         watch: Watched,
         rows: RowPlaces,
@@ -61,6 +59,7 @@ shared! {
         batch: Batch,
         requests: DevicePtr<RowRequest>,
         count: DevicePtr<u32>,
+        told: DevicePtr<u32>,
         first: u32,
         most: u32,
     }
@@ -72,8 +71,7 @@ shared! {
         to: DevicePtr<u8>,
         to_stride: u64,
         word_bytes: u32,
-        waits: u32,
-        told: DevicePtr<u32>,
+        reserved: u32,
     }
 }
 
@@ -85,7 +83,6 @@ pub struct BatchPairs {
     states: DeviceBuf<PairState>,
     slots: DeviceBuf<Slot>,
     words: DeviceBuf<u32>,
-    left: DeviceBuf<u32>,
     staging: DevicePtr<u8>,
     rows: RowPlaces,
     pairs_per_drive: u32,
@@ -120,7 +117,6 @@ impl BatchPairs {
             states: stream.uploaded(&vec![PairState::zeroed(); count])?,
             slots: DeviceBuf::new(device, count << entries_log2)?,
             words: DeviceBuf::new(device, count << entries_log2)?,
-            left: stream.uploaded(&[0; 2])?,
             staging,
             rows,
             pairs_per_drive: (count / drives) as u32,
@@ -146,7 +142,6 @@ impl BatchPairs {
             states: self.states.ptr(),
             slots: self.slots.ptr(),
             words: self.words.ptr(),
-            left: self.left.ptr(),
             staging: self.staging,
             watch: watch.watched(),
             rows: self.rows,
@@ -158,20 +153,26 @@ impl BatchPairs {
     }
 }
 
-/// How long a kernel takes completions.
+/// What a kernel asks drives for.
 #[derive(Debug, Clone, Copy)]
-pub enum Until {
-    /// Until all of the batch have come: when the kernel ends, its rows are there, or the watch knows why
-    /// not.
-    AllCame,
-    /// As `AllCame`, but those that have not come by now are late.
+pub struct Asking {
+    /// The requests, of more batches than this.
+    pub requests: RowRequests,
+    /// The number of the batch's first request.
+    pub first: u32,
+    /// The word in mapped host memory that is told the number of commands, or null.
+    pub told: DevicePtr<u32>,
+}
+
+/// How a kernel takes the rows of a batch.
+#[derive(Debug, Clone, Copy)]
+pub enum Taking {
+    /// It waits for completions as long as its watch allows.
+    Waiting,
+    /// Completions that have not come by now are late.
     Now,
-    /// Until no other is there. At the end, the kernel writes to the word `left`, in mapped host memory, how
-    /// many reads are left; none, if the watch knows no failure: all rows are there.
-    NoneIsThere {
-        /// The word.
-        left: DevicePtr<u32>,
-    },
+    /// All completions have come, and the staging memory was copied to device memory that begins here.
+    Copied(DevicePtr<u8>),
 }
 
 /// The compiled kernels that read rows in two steps: `submit` and `complete`.
@@ -205,9 +206,9 @@ impl ReadKernels {
         Ok(Self { submit: module.kernel("submit")?, complete: module.kernel("complete")? })
     }
 
-    /// Asks drives for the requested rows from number `first` on, as many as `pairs` have room for, by
-    /// one block of `threads` threads, in order with the stream. The batch before by `pairs` is
-    /// complete.
+    /// Asks drives for the rows of `asking`, as many as `pairs` have room for, by one block of `threads` threads, in order with the stream. The batch before by `pairs` is
+    /// complete. The number of commands, 0 after a failure that broke queue pairs, is written to the word
+    /// `told`, in mapped host memory, unless that is null.
     ///
     /// # Errors
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
@@ -220,14 +221,15 @@ impl ReadKernels {
         threads: u32,
         pairs: &mut BatchPairs,
         watch: &ReadWatch,
-        requests: RowRequests,
-        first: u32,
+        asking: Asking,
     ) -> Result<()> {
+        let Asking { requests, first, told } = asking;
         pairs.batches = pairs.batches.wrapping_add(1);
         let submission = Submission {
             batch: pairs.batch(watch),
             requests: requests.list,
             count: requests.count,
+            told,
             first,
             most: pairs.capacity(),
         };
@@ -238,8 +240,9 @@ impl ReadKernels {
         unsafe { self.submit.launch(stream, grid, &[&submission]) }
     }
 
-    /// Takes the rows of the last batch of `pairs` to `to`, by the blocks of `grid`, in order
-    /// with the stream: those that have come, or all, as `until` says.
+    /// Takes the rows of the last batch of `pairs` to `to`, by the blocks of `grid`, in order with the stream:
+    /// when the kernel ends, they are there, or `watch` knows why not. `from` says what it does about
+    /// completions, and where rows come to.
     ///
     /// # Errors
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
@@ -253,22 +256,20 @@ impl ReadKernels {
         pairs: &BatchPairs,
         watch: &ReadWatch,
         to: RowTargets,
-        until: Until,
+        from: Taking,
     ) -> Result<()> {
         let mut batch = pairs.batch(watch);
-        if matches!(until, Until::Now) {
-            batch.watch.most_ns = 0;
+        match from {
+            Taking::Waiting => {}
+            Taking::Now => batch.watch.most_ns = 0,
+            Taking::Copied(staging) => batch.staging = staging,
         }
         let completing = Completing {
             batch,
             to: to.start,
             to_stride: to.stride,
             word_bytes: pairs.rows.word_bytes(to),
-            waits: u32::from(!matches!(until, Until::NoneIsThere { .. })),
-            told: match until {
-                Until::AllCame | Until::Now => DevicePtr::NULL,
-                Until::NoneIsThere { left } => left,
-            },
+            reserved: 0,
         };
         assert!(grid.threads > LANES as u32, "one warp watches, and others copy");
         check(grid, TAKERS);

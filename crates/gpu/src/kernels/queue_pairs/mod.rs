@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 
 pub use coupled_reads::{CoupledKernel, CoupledPairs};
-pub use drive_reads::{BatchPairs, ReadKernels, Until};
+pub use drive_reads::{Asking, BatchPairs, ReadKernels, Taking};
 
 use super::Source;
 use crate::shared::{Shared, shared};
