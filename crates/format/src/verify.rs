@@ -1,7 +1,7 @@
 //! Reads a whole graph and lists what is damaged.
 //!
-//! Cost: every byte is read once and checksummed twice (its block, the whole file), one of feature rows a
-//! third time (its row), on one core.
+//! Cost: every byte is read once and checksummed twice (its block, the whole file), one of feature rows
+//! a third time (its row), on one core.
 
 use std::fs::File;
 use std::io::Read;

@@ -195,7 +195,8 @@ fn rows_that_differ_from_their_checksums_are_found() {
         let good: Vec<u32> =
             stored.as_chunks::<4>().0.iter().map(|crc| u32::from_le_bytes(*crc)).collect();
 
-        // Two rows' checksums are exchanged: pages and files are sound, rows are not what they should be.
+        // Two rows' checksums are exchanged: pages and files are sound, rows are not what they should
+        // be.
         let mut exchanged = good.clone();
         exchanged.swap(70, 71);
         replace_row_crcs(&path, &exchanged);

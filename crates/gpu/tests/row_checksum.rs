@@ -1,4 +1,4 @@
-//! Rows in the memory of an emulated GPU are compared with their checksums, and what is damaged is found.
+//! Rows in an emulated GPU's memory are compared with their checksums, and what is damaged is found.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../io/tests/common/emulated_gpu.rs"]

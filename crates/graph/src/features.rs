@@ -178,7 +178,8 @@ impl Features {
     /// features are; `None` where rows have none. Nothing of it is kept here.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] where they do not fit, [`ErrorKind::Format`] where they are damaged, I/O errors.
+    /// [`ErrorKind::Budget`] where they do not fit, [`ErrorKind::Format`] where they are damaged, I/O
+    /// errors.
     pub fn row_crcs(&self, graph: &Graph) -> Result<Option<RowCrcs>> {
         let file = &self.files.row_crc;
         let Some(entry) = graph.dir().manifest().files.get(file) else { return Ok(None) };

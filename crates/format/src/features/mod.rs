@@ -1,8 +1,8 @@
 //! Feature rows: one row of numbers a vertex, in pages of 4 KiB.
 //!
-//! A page is what is read and what is checksummed; a row has a checksum of its own, for readers that read
-//! it without the rest of its page. A row lies on one page wherever that wastes less
-//! than a quarter of it ([`RowLayout`]), so that gathering a row is one read. Rows are 32-bit floats,
+//! A page is what is read and what is checksummed; a row has a checksum of its own, for readers that
+//! read it without the rest of its page. A row lies on one page wherever that wastes less than a quarter
+//! of it ([`RowLayout`]), so that gathering a row is one read. Rows are 32-bit floats,
 //! 16-bit floats, or 8-bit integers with a scale of their own ([`FeatureType`]); readers get 32-bit
 //! floats ([`RowLayout::decode`]).
 //!

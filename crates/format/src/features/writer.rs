@@ -13,8 +13,8 @@ use crate::manifest::FileEntry;
 use crate::pages::PageWriter;
 use crate::sink::{BlockSink, FileSink};
 
-/// A writer of feature rows: streams them to a sink of blocks, and the CRC-32C of every page and of every
-/// row to a flat file each.
+/// A writer of feature rows: streams them to a sink of blocks, and the CRC-32C of every page and of
+/// every row to a flat file each.
 ///
 /// Holds one block. Rows are written in the order of their numbers, each copied once.
 #[derive(Debug)]

@@ -11,15 +11,17 @@ use tiergraph_mem::{Budget, available_memory_bytes};
 use super::stored::{StoredRows, stored_entry};
 use crate::build::Ticker;
 
-/// Computes the checksum of every row of the features `name` of the graph at `path`, and adds them to the
-/// graph, or puts them in place of those that it has. Rows stay where they are.
+/// Computes the checksum of every row of the features `name` of the graph at `path`, and adds them to
+/// the graph, or puts them in place of those that it has. Rows stay where they are.
 ///
-/// Reads every row once and checks its pages, in `memory` bytes (half of what is available by default): a
-/// block, and 4 bytes a page. The graph stays open to readers. After an error or a crash, it is as it was.
+/// Reads every row once and checks its pages, in `memory` bytes (half of what is available by default):
+/// a block, and 4 bytes a page. The graph stays open to readers. After an error or a crash, it is as it
+/// was.
 ///
 /// # Errors
 /// [`ErrorKind::Input`](tiergraph_core::ErrorKind::Input) for features that the graph does not have;
-/// [`ErrorKind::Format`](tiergraph_core::ErrorKind::Format) for damaged pages; a budget error; I/O errors.
+/// [`ErrorKind::Format`](tiergraph_core::ErrorKind::Format) for damaged pages; a budget error; I/O
+/// errors.
 pub fn checksum(
     path: &Path,
     name: &str,

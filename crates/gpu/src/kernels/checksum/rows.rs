@@ -175,14 +175,14 @@ impl RowChecksum {
         };
         let blocks = Grid::over(most, THREADS / LANES as u32).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
-        // SAFETY: `Arguments` of the source; the requested rows are at their targets and below the number
-        // of checksums, as whoever made the requests says.
+        // SAFETY: `Arguments` of the source; the requested rows are at their targets and below the
+        // number of checksums, as whoever made the requests says.
         unsafe { self.compare.launch(stream, grid, &[&arguments]) }
     }
 }
 
-/// What the CRC of each lane's last piece of a row is multiplied by: x to the power of the bits behind it,
-/// a word's of them the CRC's own. The row may end before the piece.
+/// What the CRC of each lane's last piece of a row is multiplied by: x to the power of the bits behind
+/// it, and of the word that a CRC is. The row may end before the piece.
 fn powers(row_bytes: usize) -> Vec<u32> {
     let behind = |lane: i64| {
         let end = (row_bytes as i64 - 1) / STRIPE * STRIPE + (lane + 1) * PIECE;
