@@ -167,7 +167,10 @@ def test_pyg_data_gives_what_it_has_of_its_edges(edges, tmp_path):
     stored = tg.build(data, path, layouts="training")
     assert stored == tg.add_edge_values(path, data, overwrite=True) | stored
     assert stored["edge_values"] == {"edge_weight": "f32", "time": "i64"}
-    assert tg.open(path).info()["edge_features"]["edge_attr"]["dim"] == DIM
+    rows = tg.open(path).info()["edge_features"]["edge_attr"]
+    assert (rows["dim"], rows["row_checksums"]) == (DIM, True)
+    assert (path / "edges" / "edge_attr.row_crc").stat().st_size == 4 * EDGES
+    assert json.loads(_native.verify(str(path), None))["damage"] == []
     batch = next(iter(loader(path, weight_attr="edge_weight")))
     assert_edges(batch, edges)
 

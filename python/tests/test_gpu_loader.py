@@ -132,7 +132,8 @@ def test_rows_come_from_storage(wide, fanouts, prefetch, io):
         gpu.set_epoch(cpu.epoch)
 
 
-def test_damaged_rows_are_found_on_their_way(wide, tmp_path):
+@pytest.mark.parametrize("io", ["auto", "gpu"])
+def test_damaged_rows_are_found_on_their_way(wide, tmp_path, io):
     copy = shutil.copytree(wide, tmp_path / "damaged.tg")
     rows = copy / "features" / "x.rows"
     with rows.open("r+b") as file:
@@ -140,9 +141,30 @@ def test_damaged_rows_are_found_on_their_way(wide, tmp_path):
         byte = file.read(1)[0]
         file.seek(-1, 1)
         file.write(bytes([byte ^ 1]))
-    loader = tg.NeighborLoader(copy, [5], batch_size=500, device="cuda", presample=0, **STORAGE)
+    how = {"batch_size": 500, "device": "cuda", "presample": 0, "io": io}
+    loader = tg.NeighborLoader(copy, [5], **how, **STORAGE)
     with pytest.raises(tg.FormatError, match=r"x\.rows"):
         list(loader)
+
+
+def test_rows_without_checksums_are_not_read_by_the_gpu(wide, tmp_path):
+    copy = shutil.copytree(wide, tmp_path / "older.tg")
+    manifest = json.loads((copy / "manifest.json").read_text())
+    del manifest["files"]["features/x.row_crc"]
+    write_manifest(copy, manifest)
+    how = {"batch_size": 500, "device": "cuda", "presample": 0, "io": "gpu"}
+    with pytest.raises(tg.InputError, match=r"a checksum for each row") as refused:
+        tg.NeighborLoader(copy, [5], **how, **STORAGE)
+    assert "checksum_features" in str(refused.value)
+    tg.checksum_features(copy)
+    assert len(list(tg.NeighborLoader(copy, [5], **how, **STORAGE))) == -(-VERTICES // 500)
+
+
+def test_who_has_no_kernels_does_not_read_by_them(wide):
+    with pytest.raises(tg.InputError, match="expected a loader on a GPU"):
+        tg.NeighborLoader(wide, [5], io="gpu")
+    with pytest.raises(tg.InputError, match="expected a loader on a GPU"):
+        tg.open(wide, io="gpu")
 
 
 def test_damage_of_a_batch_that_is_ahead_is_told_when_its_turn_comes(tmp_path):

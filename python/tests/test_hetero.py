@@ -131,7 +131,8 @@ def test_info_and_verify_know_types(path, capsys):
     assert main(["info", str(path), "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
     assert [t["name"] for t in info["edge_types"]] == [list(WRITES), list(CITES)]
-    assert info["node_types"][0]["features"]["x"]["dim"] == 4
+    x = info["node_types"][0]["features"]["x"]
+    assert (x["dim"], x["row_checksums"]) == (4, True)
     assert main(["info", str(path)]) == 0
     assert main(["verify", str(path), "--json"]) == 0
     files = sum(entry.is_file() for entry in path.rglob("*"))

@@ -217,6 +217,12 @@ RUN = [
         ("", USAGE, "Missing argument"), ("none.tg", REFUSED, "none.tg"),
         ("edges.txt", REFUSED, "edges.txt"),
     ]),
+    *each("features checksum", [
+        ("none.tg", REFUSED, "none.tg"),
+        ("plain.tg", REFUSED, "`x`"),
+        ("g.tg z", REFUSED, "`z`"),
+        ("g.tg --memory 1", REFUSED, "--memory"),
+    ]),
     *each("features order", [
         ("none.tg", REFUSED, "none.tg"),
         ("plain.tg", REFUSED, "`x`"),

@@ -65,6 +65,7 @@ def calls(folder):
              "values": {"w": np.ones(200), "t": np.arange(200)}},
         ),
         "order_features": (tg.order_features, {"path": folder / "g.tg", "by": "degree"}),
+        "checksum_features": (tg.checksum_features, {"path": folder / "g.tg"}),
         "open_hetero": (tg.open_hetero, {"path": folder / "g.tg"}),
         "build_hetero": (
             tg.build_hetero,
@@ -86,8 +87,9 @@ def parameters():
         "propagate": tg.Graph.propagate, "propagate_bytes": tg.Graph.propagate_bytes,
         "build": tg.build, "build_file": tg.build, "generate": tg.generate,
         "add_features": tg.add_features, "add_edge_values": tg.add_edge_values,
-        "order_features": tg.order_features, "open_hetero": tg.open_hetero,
-        "build_hetero": tg.build_hetero, "NeighborLoader": tg.NeighborLoader.__init__,
+        "order_features": tg.order_features, "checksum_features": tg.checksum_features,
+        "open_hetero": tg.open_hetero, "build_hetero": tg.build_hetero,
+        "NeighborLoader": tg.NeighborLoader.__init__,
         "LinkNeighborLoader": tg.LinkNeighborLoader.__init__,
     }  # fmt: skip
     for name, call in signatures.items():
@@ -200,6 +202,7 @@ SIX = (np.array([0, 0, 1, 2, 3, 4]), np.array([1, 2, 2, 0, 4, 5]))
         ("add_features", {"path": "none.tg"}, "none.tg"),
         ("order_features", {"by": "size"}, 'cannot use `by="size"`'),
         ("order_features", {"name": "z"}, "`z`"),
+        ("checksum_features", {"name": "z"}, "`z`"),
         ("open_hetero", {}, "expected a heterogeneous graph"),
         ("features", {"vertices": [99]}, "99"),
         ("features", {"vertices": ["a"]}, "expected an array of integers"),

@@ -75,6 +75,29 @@ def test_the_command_says_what_it_did(path, capsys):
     assert "numbers such as 25,10" in capsys.readouterr().err
 
 
+def test_checksums_of_rows_are_written_anew(path, capsys):
+    file = path / "features" / "x.row_crc"
+    crcs = file.read_bytes()
+    assert len(crcs) == 4 * VERTICES
+    assert tg.checksum_features(path)["rows"] == VERTICES
+    assert file.read_bytes() == crcs
+    tg.order_features(path, by="degree")
+    # The same checksums, where their rows are now.
+    ids = np.fromfile(path / "features" / "x.ids", dtype="<u4")
+    np.testing.assert_array_equal(np.fromfile(file, "<u4")[ids], np.frombuffer(crcs, "<u4"))
+    assert main(["features", "checksum", str(path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["bytes"] == VERTICES * DIM * 4
+    assert main(["features", "checksum", str(path), "x", "--memory", "2MiB"]) == 0
+    assert main(["verify", str(path)]) == 0
+    assert main(["features", "checksum", str(path), "z"]) == 1
+    assert "cannot checksum the features `z`: expected one of the graph's: x" in (
+        capsys.readouterr().err
+    )
+    with pytest.raises(tg.BudgetError):
+        tg.checksum_features(path, memory=10_000)
+
+
 def test_what_cannot_be_ordered_is_refused(path):
     with pytest.raises(tg.InputError, match="features `z`"):
         tg.order_features(path, "z", by="none")

@@ -10,7 +10,7 @@
 
 from ._native import __version__
 from .attached.edges import add_edge_values
-from .attached.features import add_features
+from .attached.features import add_features, checksum_features
 from .attached.ordering import order_features
 from .devices import CudaDevice, cuda_devices
 from .diagnosis import Finding, doctor
@@ -58,6 +58,7 @@ __all__ = [
     "add_features",
     "build",
     "build_hetero",
+    "checksum_features",
     "cuda_devices",
     "doctor",
     "generate",

@@ -313,6 +313,9 @@ def order_features(
 ) -> str:
     """Moves the rows of the features `name`; what was counted and written."""
 
+def checksum_features(path: str, name: str, memory: int | None, progress: Progress | None) -> str:
+    """Stores a checksum of each row of the features `name`; what was read."""
+
 def generate(
     kind: str, params_json: str, path_out: str, options_json: str, progress: Progress | None
 ) -> str: ...

@@ -1,9 +1,11 @@
 //! Reads a whole graph and lists what is damaged.
 //!
-//! Cost: every byte is read once and checksummed twice (its block, the whole file), on one core.
+//! Cost: every byte is read once and checksummed twice (its block, the whole file), one of feature rows
+//! a third time (its row), on one core.
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,7 @@ use tiergraph_core::{Cancel, ErrorKind, Progress, Result};
 
 use crate::block;
 use crate::directory::{GraphDir, check_length};
-use crate::features::{self, FeatureFiles};
+use crate::features::{self, FeatureFiles, Mismatches, RowCheck};
 use crate::flat;
 use crate::hetero::{HETERO, HeteroManifest};
 use crate::manifest::{FileEntry, FileKind, MANIFEST, Manifest};
@@ -134,6 +136,7 @@ fn verify_file(
     };
     let found_before = report.damage.len();
     let crcs = page_checksums(graph, name, entry);
+    let mut rows = row_checksums(graph, name);
     let mut buffer = vec![0; unit.min(entry.bytes) as usize];
     let (count, mut crc) = (files.len() as u64, 0);
     for number in 0..entry.blocks {
@@ -148,7 +151,11 @@ fn verify_file(
         report.blocks += 1;
         report.bytes += block.len() as u64;
         let checks = Checks { salt: graph.manifest().salt(name), crcs: crcs.as_deref() };
+        let sound = report.damage.len();
         verify_block(name, entry, checks, number, offset, block, report);
+        if let Some(rows) = &mut rows {
+            verify_rows(rows, name, number, offset, block, sound, report);
+        }
     }
     // Sound blocks of another build of the same graph.
     if crc != entry.crc32c && report.damage.len() == found_before {
@@ -166,6 +173,42 @@ fn page_checksums(graph: &GraphDir, name: &str, entry: &FileEntry) -> Option<Vec
     }
     let crc = FeatureFiles::crc_of(name);
     flat::read(&graph.path().join(&crc), graph.entry(&crc).ok()?).ok()
+}
+
+/// A comparison of the rows in the file `name` with their checksums; none for files without.
+fn row_checksums(graph: &GraphDir, name: &str) -> Option<RowCheck> {
+    let manifest = graph.manifest();
+    let of_vertices = manifest.features.iter().map(|(name, entry)| (FeatureFiles::of(name), entry));
+    let of_edges = manifest.edge_features.iter();
+    let of_edges = of_edges.map(|(name, entry)| (FeatureFiles::of_edges(name), entry));
+    let (files, entry) = of_vertices.chain(of_edges).find(|(files, _)| files.rows == name)?;
+    let crcs = manifest.files.get(&files.row_crc)?.clone();
+    Some(RowCheck::new(entry, graph.path().join(&files.row_crc), crcs))
+}
+
+/// Compares the rows that end in a block, but for those on the damaged pages that the report has from
+/// number `sound` on: more than one row that differs is one damage.
+fn verify_rows(
+    rows: &mut RowCheck,
+    name: &str,
+    number: u64,
+    offset: u64,
+    block: &[u8],
+    sound: usize,
+    report: &mut Report,
+) {
+    let pages = &report.damage[sound..];
+    let is_damaged = |bytes: Range<u64>| {
+        pages.iter().any(|p| p.offset < bytes.end && bytes.start < p.offset + PAGE_BYTES as u64)
+    };
+    if let Some(Mismatches { first, rows: differ }) = rows.check(offset, block, is_damaged) {
+        let mut error = first.error(name, rows.layout());
+        if differ > 1 {
+            let got = format!("{:08x}, and others for {} more rows", first.computed, differ - 1);
+            error = error.got(got);
+        }
+        report.add(name, number, rows.layout().offset(first.row), error.to_string());
+    }
 }
 
 /// What a file's checksums are compared with.

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::features::{
-    FeatureFiles, FeatureType, FeaturesEntry, PAGE_BYTES, check_page,
+    FeatureFiles, FeatureType, FeaturesEntry, PAGE_BYTES, RowMismatch, check_page,
 };
 use tiergraph_format::flat;
 use tiergraph_io::{FileId, FileSet};
@@ -75,8 +75,7 @@ impl FeaturesFile {
 /// Resident: 4 bytes a page of the file, and 4 a vertex where rows are in an order of their own.
 #[derive(Debug)]
 pub struct Features {
-    /// The file's name in the graph.
-    path: String,
+    files: FeatureFiles,
     entry: FeaturesEntry,
     file: FileId,
     crcs: Vec<u32>,
@@ -172,7 +171,31 @@ impl Features {
     /// # Errors
     /// [`ErrorKind::Format`] that names the file, the page and its offset.
     pub fn check_page(&self, number: u64, page: &[u8]) -> Result<()> {
-        check_page(page, &self.crcs, &self.path, number)
+        check_page(page, &self.crcs, &self.files.rows, number)
+    }
+
+    /// Whether every row has a checksum of its own; graphs of older versions have none.
+    pub fn has_row_crcs(&self, graph: &Graph) -> bool {
+        graph.dir().manifest().files.contains_key(&self.files.row_crc)
+    }
+
+    /// Reads the checksum of every row, and reserves their memory in that of `graph`, from which these
+    /// features are; `None` where rows have none. Nothing of it is kept here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] where they do not fit, [`ErrorKind::Format`] where they are damaged, I/O
+    /// errors.
+    pub fn row_crcs(&self, graph: &Graph) -> Result<Option<RowCrcs>> {
+        let file = &self.files.row_crc;
+        let Some(entry) = graph.dir().manifest().files.get(file) else { return Ok(None) };
+        let held = graph.memory().reserve(entry.bytes, "the checksums of feature rows")?;
+        let crcs = flat::read(&graph.dir().path().join(file), entry)?;
+        Ok(Some(RowCrcs { crcs, _held: held }))
+    }
+
+    /// The error for a row that was found to differ from its checksum.
+    pub fn row_error(&self, mismatch: &RowMismatch) -> Error {
+        mismatch.error(&self.files.rows, &self.entry.layout)
     }
 
     /// Turns a row's bytes, [`Self::row_bytes`] of them, into its [`Self::dim`] values.
@@ -193,14 +216,21 @@ impl Features {
         let crcs = flat::read(&dir.path().join(&files.crc), crc)?;
         let ids = ids.map(|entry| flat::read(&dir.path().join(&files.ids), entry)).transpose()?;
         check_rows(ids.as_deref(), of.entry.rows, &files.ids)?;
-        Ok(Self {
-            path: files.rows.clone(),
-            entry: of.entry,
-            file: of.file,
-            crcs,
-            ids,
-            _held: held,
-        })
+        Ok(Self { files: files.clone(), entry: of.entry, file: of.file, crcs, ids, _held: held })
+    }
+}
+
+/// The checksums of all rows of features, in memory that is reserved for them: 4 bytes a row.
+#[derive(Debug)]
+pub struct RowCrcs {
+    crcs: Vec<u32>,
+    _held: Reservation,
+}
+
+impl RowCrcs {
+    /// The CRC-32C of each row's [`Features::row_bytes`] bytes, in the order of rows in their file.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.crcs
     }
 }
 

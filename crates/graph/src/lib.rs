@@ -29,7 +29,7 @@ pub use block_file::{BlockFile, Blocks};
 pub use degrees::Degrees;
 pub use drive::write_to_drives;
 pub use edges::{ArcColumn, EdgeNumbers, EdgeValues};
-pub use features::{FeatureSet, Features};
+pub use features::{FeatureSet, Features, RowCrcs};
 pub use hetero::HeteroGraph;
 pub use ids::Ids;
 pub use memory::Memory;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tiergraph_core::{Cancel, ErrorKind, Silent};
-use tiergraph_format::directory::Existing;
+use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::features::FeatureType;
 use tiergraph_format::verify::verify;
 use tiergraph_graph::{Graph, OpenOptions};
 use tiergraph_ingest::build::{BuildOptions, Ids, OrderChoice, build};
-use tiergraph_ingest::features::{Attachment, Attachments, MemoryRows, NewFeatures, add};
+use tiergraph_ingest::features::{Attachment, Attachments, MemoryRows, NewFeatures, add, checksum};
 use tiergraph_ingest::generate::hash::mix;
 use tiergraph_ingest::source::memory::{ArraySource, MemorySpec};
 use tiergraph_ingest::{EdgeBatch, Endpoints};
@@ -126,6 +126,40 @@ fn check(sample: &Sample, dtype: FeatureType) {
     }
 }
 
+/// The bytes of the file of rows, out of its stripes.
+fn file_of_rows(path: &Path) -> Vec<u8> {
+    let dir = GraphDir::open(path).unwrap();
+    let block_bytes = dir.manifest().block_bytes as usize;
+    let stripes: Vec<Vec<u8>> =
+        dir.paths("features/x.rows").unwrap().iter().map(|path| fs::read(path).unwrap()).collect();
+    let mut blocks: Vec<_> = stripes.iter().map(|stripe| stripe.chunks(block_bytes)).collect();
+    let count = blocks.len();
+    (0..).map_while(|number: usize| blocks[number % count].next()).flatten().copied().collect()
+}
+
+/// Compares the checksums of rows with what the rows in the file have.
+fn check_row_crcs(path: &Path) {
+    let (graph, bytes) = (open(path), file_of_rows(path));
+    let features = graph.features().get("x").unwrap();
+    let crcs = features.row_crcs(&graph).unwrap().unwrap();
+    assert_eq!(crcs.as_slice().len() as u64, features.rows());
+    for vertex in 0..graph.vertices() as u32 {
+        let row = &bytes[features.offset(vertex) as usize..][..features.row_bytes()];
+        assert_eq!(crcs.as_slice()[features.row(vertex) as usize], crc32c::crc32c(row));
+    }
+}
+
+/// Makes a graph one of a version whose rows have no checksums; what these were.
+fn without_row_crcs(path: &Path) -> Vec<u8> {
+    let file = path.join("features/x.row_crc");
+    let crcs = fs::read(&file).unwrap();
+    let mut manifest = GraphDir::open(path).unwrap().manifest().clone();
+    manifest.files.remove("features/x.row_crc").unwrap();
+    manifest.write(path).unwrap();
+    fs::remove_file(&file).unwrap();
+    crcs
+}
+
 fn cases() -> impl Strategy<Value = Case> {
     let dtype = prop::sample::select(vec![FeatureType::F32, FeatureType::F16, FeatureType::Int8]);
     let order = prop::sample::select(vec![OrderChoice::None, OrderChoice::Degree]);
@@ -155,7 +189,69 @@ proptest! {
         let report = verify(&sample.path, &Silent, &Cancel::default()).unwrap();
         prop_assert_eq!(report.damage, []);
         check(&sample, case.dtype);
+        check_row_crcs(&sample.path);
+        let crcs = without_row_crcs(&sample.path);
+        check(&sample, case.dtype);
+        checksum(&sample.path, "x", None, &Silent, &Cancel::default()).unwrap();
+        prop_assert_eq!(fs::read(sample.path.join("features/x.row_crc")).unwrap(), crcs);
+        check_row_crcs(&sample.path);
     }
+}
+
+#[test]
+fn a_graph_without_checksums_of_rows_works_and_gets_them() {
+    let sample = sample(&Case { stripes: 2, ..PLAIN });
+    let file = sample.path.join("features/x.row_crc");
+    let crcs = without_row_crcs(&sample.path);
+    let graph = open(&sample.path);
+    let features = graph.features().get("x").unwrap();
+    assert!(!features.has_row_crcs(&graph) && features.row_crcs(&graph).unwrap().is_none());
+    check(&sample, PLAIN.dtype);
+    let none = Cancel::default();
+    assert_eq!(verify(&sample.path, &Silent, &none).unwrap().damage, []);
+
+    let error = checksum(&sample.path, "z", None, &Silent, &none).unwrap_err();
+    let text = "cannot checksum the features `z`: expected one of the graph's: x";
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Input, text));
+    let error = checksum(&sample.path, "x", Some(100), &Silent, &none).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Budget);
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    checksum(&sample.path, "x", None, &Silent, &cancelled).unwrap_err();
+    assert!(!file.exists());
+
+    let manifest = checksum(&sample.path, "x", Some(1 << 20), &Silent, &none).unwrap();
+    assert_eq!(manifest.files["features/x.row_crc"].bytes, crcs.len() as u64);
+    assert_eq!(fs::read(&file).unwrap(), crcs);
+    assert_eq!(verify(&sample.path, &Silent, &none).unwrap().damage, []);
+    // In place of those that are there.
+    checksum(&sample.path, "x", None, &Silent, &none).unwrap();
+    check_row_crcs(&sample.path);
+}
+
+#[test]
+fn checksums_of_rows_are_not_made_of_damaged_pages() {
+    let sample = sample(&PLAIN);
+    let crcs = without_row_crcs(&sample.path);
+    let file = sample.path.join("features/x.rows");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[4096] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let error = checksum(&sample.path, "x", None, &Silent, &Cancel::default()).unwrap_err();
+    assert!(error.to_string().contains("page 1 (offset 4096) of `features/x.rows`"), "{error}");
+    assert!(!crcs.is_empty() && !sample.path.join("features/x.row_crc").exists());
+}
+
+#[test]
+fn checksums_of_rows_count_as_long_as_they_are_held() {
+    let sample = sample(&PLAIN);
+    let graph = open(&sample.path);
+    let features = graph.features().get("x").unwrap();
+    let before = graph.memory().budget().used();
+    let crcs = features.row_crcs(&graph).unwrap();
+    assert_eq!(graph.memory().budget().used() - before, 4 * 300);
+    drop(crcs);
+    assert_eq!(graph.memory().budget().used(), before);
 }
 
 #[test]
@@ -230,6 +326,23 @@ fn damaged_checksums_are_found_before_they_are_used() {
 }
 
 #[test]
+fn damaged_checksums_of_rows_are_found_before_they_are_used() {
+    let sample = sample(&PLAIN);
+    let file = sample.path.join("features/x.row_crc");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let graph = open(&sample.path);
+    let features = graph.features().get("x").unwrap();
+    let error = features.row_crcs(&graph).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format);
+    assert!(error.to_string().contains("features/x.row_crc"), "{error}");
+    let report = verify(&sample.path, &Silent, &Cancel::default()).unwrap();
+    let places: Vec<_> = report.damage.iter().map(|d| (d.file.as_str(), d.offset)).collect();
+    assert_eq!(places, [("features/x.row_crc", 0)]);
+}
+
+#[test]
 fn what_is_not_there_is_told_with_what_is() {
     let sample = sample(&PLAIN);
     let graph = open(&sample.path);
@@ -264,8 +377,9 @@ fn features_are_added_once_and_replaced_when_asked() {
         names.sort();
         names
     };
-    assert_eq!(names(&sample.path.join("features")), ["x.crc", "x.rows"]);
+    assert_eq!(names(&sample.path.join("features")), ["x.crc", "x.row_crc", "x.rows"]);
     assert!(names(&sample.path).iter().all(|name| !name.starts_with('.')));
     sample.values = doubled;
     check(&sample, case.dtype);
+    check_row_crcs(&sample.path);
 }

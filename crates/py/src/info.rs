@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tiergraph_format::edges::{NODE_TIMES, columns};
-use tiergraph_format::features::FeaturesEntry;
+use tiergraph_format::features::{FeatureFiles, FeaturesEntry};
 use tiergraph_format::manifest::{Manifest, Weights};
 use tiergraph_graph::Graph;
 
@@ -53,7 +53,7 @@ pub(crate) fn bytes(manifest: &Manifest) -> u64 {
 
 /// The data stored for vertices: features by name, and the names of labels and splits.
 pub(crate) fn attached(manifest: &Manifest) -> Value {
-    let features: Map<String, Value> = described(&manifest.features);
+    let features = described(manifest, &manifest.features, FeatureFiles::of);
     let names = |folder: &str| -> Vec<String> {
         let name = |file: &String| {
             let name = file.strip_prefix(folder)?.strip_suffix(".npy")?;
@@ -71,7 +71,7 @@ pub(crate) fn of_edges(manifest: &Manifest) -> Value {
         .into_iter()
         .map(|(name, kind)| (name.into(), json!(kind.to_string())))
         .collect();
-    let features: Map<String, Value> = described(&manifest.edge_features);
+    let features = described(manifest, &manifest.edge_features, FeatureFiles::of_edges);
     let node_times = node_times(manifest);
     json!({ "edge_values": columns, "edge_features": features, "node_times": node_times })
 }
@@ -82,12 +82,20 @@ pub(crate) fn node_times(manifest: &Manifest) -> Vec<&str> {
     options.filter_map(|name| name.strip_prefix(NODE_TIMES)).collect()
 }
 
-/// The description of each table of rows, by its name.
-fn described(tables: &BTreeMap<String, FeaturesEntry>) -> Map<String, Value> {
-    tables.iter().map(|(name, entry)| (name.clone(), describe_rows(entry))).collect()
+/// The description of each table of rows, by its name; `files_of` names its files.
+fn described(
+    manifest: &Manifest,
+    tables: &BTreeMap<String, FeaturesEntry>,
+    files_of: fn(&str) -> FeatureFiles,
+) -> Map<String, Value> {
+    let describe = |(name, entry): (&String, &FeaturesEntry)| {
+        let has_row_checksums = manifest.files.contains_key(&files_of(name).row_crc);
+        (name.clone(), describe_rows(entry, has_row_checksums))
+    };
+    tables.iter().map(describe).collect()
 }
 
-fn describe_rows(entry: &FeaturesEntry) -> Value {
+fn describe_rows(entry: &FeaturesEntry, has_row_checksums: bool) -> Value {
     let layout = &entry.layout;
     json!({
         "rows": entry.rows,
@@ -96,5 +104,6 @@ fn describe_rows(entry: &FeaturesEntry) -> Value {
         "row_bytes": layout.row_bytes(),
         "stride": layout.stride(),
         "bytes": layout.file_bytes(entry.rows),
+        "row_checksums": has_row_checksums,
     })
 }

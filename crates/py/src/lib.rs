@@ -33,6 +33,8 @@ mod _native {
     #[pymodule_export]
     use super::build::attach::add_to_graph;
     #[pymodule_export]
+    use super::build::checksum::checksum_features;
+    #[pymodule_export]
     use super::build::columns::choose_columns;
     #[pymodule_export]
     use super::build::edge_reader::EdgeReader;

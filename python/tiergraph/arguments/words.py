@@ -45,6 +45,7 @@ COMMANDS = {
     "tiergraph drive list": "tiergraph.nvme_drives",
     "tiergraph drive write": "tiergraph.write_drives",
     "tiergraph edges add": "tiergraph.add_edge_values",
+    "tiergraph features checksum": "tiergraph.checksum_features",
     "tiergraph features order": "tiergraph.order_features",
     "tiergraph generate": "tiergraph.generate",
 }

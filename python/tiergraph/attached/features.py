@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _native
 from ..arguments.arrays import to_ids
 from ..arguments.calls import checked, checked_class
-from ..arguments.checks import arguments
+from ..arguments.checks import arguments, text
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..opening import Opening
@@ -127,6 +127,30 @@ def add_features(
         _native.add(os.fspath(path), json.dumps(options), attached.given(), progress)
     )
     return stored
+
+
+@checked
+@arguments(name=text)
+def checksum_features(
+    path: PathLike,
+    name: str = "x",
+    *,
+    memory: int | str | None = None,
+    progress: _native.Progress | None = None,
+) -> dict[str, Any]:
+    """Stores a checksum of each row of the features `name`, in place of those that are there.
+
+    Every graph that is built now has them; this is for graphs of older versions, without which a
+    row is not read alone from a drive. Rows stay where they are. Reads them once, and checks their
+    pages, in `memory` bytes: a block, and 4 bytes a page. Returns `rows`, `bytes` and `seconds`.
+
+    Raises `InputError` for features that the graph does not have, `FormatError` for damaged pages,
+    `BudgetError` where `memory` is too little.
+    """
+    report: dict[str, Any] = json.loads(
+        _native.checksum_features(os.fspath(path), name, to_bytes(memory), progress)
+    )
+    return report
 
 
 @checked_class

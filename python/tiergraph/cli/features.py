@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ..attached import features as attached
 from ..attached import ordering
 from ..errors import InputError
 from .options import GraphPath, Io, Json, Memory
@@ -62,6 +63,22 @@ def order(
             io=io,
             progress=bars,
         )
+    if as_json:
+        print_json(report)
+    else:
+        print_fields(report)
+
+
+@app.command("checksum")
+def checksum(
+    graph: GraphPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which features.")] = "x",
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Store a checksum of each row, for a graph of an older version; all new graphs have them."""
+    with Bars() as bars:
+        report = attached.checksum_features(graph, name, memory=memory, progress=bars)
     if as_json:
         print_json(report)
     else:

@@ -258,8 +258,8 @@ fn remove_replaced(manifest: &mut Manifest, new: &NewFiles) -> Vec<String> {
     let mut names: Vec<String> = new.files.keys().cloned().collect();
     for name in new.features.keys() {
         if manifest.features.remove(name).is_some() {
-            let FeatureFiles { rows, crc, ids } = FeatureFiles::of(name);
-            names.extend([rows, crc, ids]);
+            let FeatureFiles { rows, crc, row_crc, ids } = FeatureFiles::of(name);
+            names.extend([rows, crc, row_crc, ids]);
         }
     }
     // Another order of edges: what belongs to the one before goes.

@@ -9,6 +9,7 @@ pub const FOLDERS: [&str; 4] = ["features", "labels", "splits", crate::edges::FO
 
 const ROWS: &str = ".rows";
 const CRC: &str = ".crc";
+const ROW_CRC: &str = ".row_crc";
 const MOST_BYTES: usize = 64;
 
 /// The names of the files of one feature matrix.
@@ -18,6 +19,8 @@ pub struct FeatureFiles {
     pub rows: String,
     /// The file of the checksums of the rows' pages.
     pub crc: String,
+    /// The file of the checksums of the rows; graphs of older versions have none.
+    pub row_crc: String,
     /// The file of each vertex's row number; there only if rows are not in the vertices' order.
     pub ids: String,
 }
@@ -35,7 +38,7 @@ impl FeatureFiles {
 
     fn in_folder(folder: &str, name: &str) -> Self {
         let file = |suffix| format!("{folder}/{name}{suffix}");
-        Self { rows: file(ROWS), crc: file(CRC), ids: file(".ids") }
+        Self { rows: file(ROWS), crc: file(CRC), row_crc: file(ROW_CRC), ids: file(".ids") }
     }
 
     /// The checksums that belong to the file `rows`, which may be a column of edges.

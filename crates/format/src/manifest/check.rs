@@ -76,7 +76,7 @@ impl Manifest {
         ))
     }
 
-    /// The rows must fill their file, and every page must have a checksum.
+    /// The rows must fill their file, and every page must have a checksum; every row too, if any has.
     fn check_features(
         &self,
         name: &str,
@@ -101,8 +101,12 @@ impl Manifest {
             true => has(&files.ids, FileKind::Flat, ids),
             false => rows.is_none_or(|rows| entry.rows == rows),
         };
+        let row_crcs = entry.rows.checked_mul(size_of::<u32>() as u64);
+        let has_row_crcs = !self.files.contains_key(&files.row_crc)
+            || has(&files.row_crc, FileKind::Flat, row_crcs);
         if has(&files.rows, FileKind::Features, Some(bytes))
             && has(&files.crc, FileKind::Flat, crcs)
+            && has_row_crcs
             && ordered
         {
             return Ok(());

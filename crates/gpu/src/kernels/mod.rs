@@ -17,7 +17,7 @@ mod vertices;
 
 pub use batch::{BatchOutputs, Lists, Neighbors, Request, Sampled};
 pub use blocks::{Blocks, MAX_BATCH};
-pub use checksum::Checksum;
+pub use checksum::{Checksum, DamagedRow, DamagedRows, RowChecksum};
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
@@ -68,7 +68,8 @@ impl Source {
 
 /// The sources of every variant of every kernel.
 pub fn all_sources() -> Vec<Source> {
-    let mut sources = vec![sample::source(), checksum::source()];
+    let mut sources = vec![sample::source()];
+    sources.extend(checksum::sources());
     sources.extend(vertices::sources());
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
     sources.extend([0, 4, 8].map(slice_index::source));

@@ -8,10 +8,12 @@
 //! Rows come in the user's order: row i belongs to the vertex with the i-th smallest id. Nothing is
 //! held but a batch of rows, and what moves them to the graph's order within the memory budget
 //! (module `scatter`). [`Attachments`] go into a graph with the build that makes it; [`add`] puts them
-//! into one that is there, and [`relay`] moves rows that a graph has.
+//! into one that is there, [`relay`] moves rows that a graph has, and [`checksum`] writes checksums of
+//! rows for graphs that have none.
 
 mod arrays;
 mod attach;
+mod checksum;
 mod classes;
 mod npy;
 mod place;
@@ -19,12 +21,14 @@ mod relay;
 mod rows;
 mod scatter;
 mod store;
+mod stored;
 mod target;
 
 pub use crate::npy::header_of;
 pub use arrays::NewArray;
 pub(crate) use attach::order_of;
 pub use attach::{Attachment, Attachments, add};
+pub use checksum::checksum;
 pub use classes::{ClassModel, Classes, SEPARATION};
 pub use npy::NpyRows;
 pub(crate) use place::{OrderFile, Places};

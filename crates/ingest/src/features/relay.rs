@@ -5,15 +5,13 @@
 //! the old file is read from its start to its end, each row goes where it belongs ([`Scatter`]), and
 //! the new file is written from its start to its end. Rows are moved as they are stored.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::features::{
-    Addition, Destination, FeatureFiles, FeatureWriter, FeaturesEntry, NewFiles, PAGE_BYTES,
-    check_page,
+    Addition, Destination, FeatureFiles, FeatureWriter, FeaturesEntry, NewFiles,
 };
 use tiergraph_format::flat::{self, FlatWriter};
 use tiergraph_format::manifest::{FileEntry, Manifest};
@@ -21,6 +19,7 @@ use tiergraph_mem::{Budget, available_memory_bytes};
 
 use super::place::check_permutation;
 use super::scatter::Scatter;
+use super::stored::{StoredRows, stored_entry};
 use crate::build::Ticker;
 
 /// An order of feature rows.
@@ -54,21 +53,13 @@ pub fn relay(
         Some(memory) => memory,
         None => available_memory_bytes()? / 2,
     });
-    let manifest = addition.dir().manifest();
-    let Some(&entry) = manifest.features.get(name) else {
-        let names: Vec<&str> = manifest.features.keys().map(String::as_str).collect();
-        return Err(Error::new(ErrorKind::Input, "re-lay the features")
-            .object(name)
-            .expected(format!("one of the graph's: {}", names.join(", "))));
-    };
+    let entry = stored_entry(addition.dir().manifest(), name, "re-lay the features")?;
     if let Some(rows) = &order.rows {
         check_permutation(rows, entry.rows)?;
     }
     let files = FeatureFiles::of(name);
-    let mut new = NewFiles::default();
-    let (rows, crc) = move_rows(&mut addition, &files, &entry, order, &budget, progress, cancel)?;
-    new.files.insert(files.rows, rows);
-    new.files.insert(files.crc, crc);
+    let moved = move_rows(&mut addition, &files, &entry, order, &budget, progress, cancel)?;
+    let mut new = NewFiles { files: moved, ..NewFiles::default() };
     if let Some(rows) = &order.rows {
         let mut ids = FlatWriter::create(&addition.flat(&files.ids)?)?;
         ids.extend(rows)?;
@@ -79,7 +70,7 @@ pub fn relay(
     Ok(addition.commit(new)?.manifest().clone())
 }
 
-/// Writes the new files of rows and of checksums; returns their entries.
+/// Writes the new files of rows and of checksums; returns the entry of each by name.
 fn move_rows(
     addition: &mut Addition,
     files: &FeatureFiles,
@@ -88,18 +79,14 @@ fn move_rows(
     budget: &Budget,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<(FileEntry, FileEntry)> {
+) -> Result<BTreeMap<String, FileEntry>> {
     let block_bytes = addition.dir().manifest().block_bytes;
-    let _blocks = budget.reserve(2 * u64::from(block_bytes), "two blocks of feature rows")?;
-    let crc_bytes = entry.layout.file_bytes(entry.rows) / PAGE_BYTES as u64 * 4;
-    let _crcs = budget.reserve(crc_bytes, "the checksums of feature pages")?;
-    let sink = addition.sink(&files.rows, block_bytes)?;
-    let crcs = FlatWriter::create(&addition.flat(&files.crc)?)?;
-    let mut writer = FeatureWriter::new(entry.layout, block_bytes, sink, crcs);
+    let _block = budget.reserve(block_bytes.into(), "a block of feature rows")?;
+    let mut rows = StoredRows::open(addition.dir(), files, entry, budget)?;
+    let mut writer = FeatureWriter::create(addition, files, entry.layout, block_bytes)?;
     let mut ticker = Ticker::new(progress, "re-lay", "rows", entry.rows);
     let held = budget.reserve(entry.rows * 4, "the places of feature rows")?;
     let places = places(addition.dir(), files, order, entry)?;
-    let mut rows = Rows::open(addition.dir(), files, entry)?;
     let spill = addition.temporary();
     let mut scatter = Scatter::new(entry.rows, entry.layout.row_bytes(), budget, &spill)?;
     for place in places {
@@ -108,8 +95,7 @@ fn move_rows(
     }
     drop((rows, held));
     scatter.finish(cancel, |row| writer.push(row))?;
-    let (sink, crcs) = writer.finish()?;
-    Ok((sink.finish()?, crcs))
+    writer.finish_files(files)
 }
 
 /// For each row of the old file, its place in the new one.
@@ -139,84 +125,4 @@ fn places(
         }
     }
     Ok(places)
-}
-
-/// A reader of the rows of a file, one after the other, with their pages checked.
-struct Rows {
-    name: String,
-    stripes: Vec<(PathBuf, File)>,
-    crcs: Vec<u32>,
-    entry: FeaturesEntry,
-    file_bytes: u64,
-    /// The number of the next row.
-    row: u64,
-    /// The block in memory; `number` tells which.
-    block: Vec<u8>,
-    number: Option<u64>,
-    block_bytes: usize,
-    /// A copy of a row that crosses blocks.
-    whole: Vec<u8>,
-}
-
-impl Rows {
-    fn open(dir: &GraphDir, files: &FeatureFiles, entry: &FeaturesEntry) -> Result<Self> {
-        let open = |path: PathBuf| match File::open(&path) {
-            Ok(file) => Ok((path, file)),
-            Err(e) => Err(Error::io("open", path.display(), e)),
-        };
-        let stripes = dir.paths(&files.rows)?.into_iter().map(open).collect::<Result<_>>()?;
-        Ok(Self {
-            name: files.rows.clone(),
-            stripes,
-            crcs: flat::read(&dir.path().join(&files.crc), dir.entry(&files.crc)?)?,
-            entry: *entry,
-            file_bytes: dir.entry(&files.rows)?.bytes,
-            row: 0,
-            block: Vec::new(),
-            number: None,
-            block_bytes: dir.manifest().block_bytes as usize,
-            whole: Vec::new(),
-        })
-    }
-
-    /// The next row's bytes.
-    fn next(&mut self, cancel: &Cancel) -> Result<&[u8]> {
-        let size = self.block_bytes as u64;
-        let begin = self.entry.layout.offset(self.row);
-        let end = begin + self.entry.layout.row_bytes() as u64;
-        self.row += 1;
-        self.whole.clear();
-        let mut at = begin;
-        while at < end {
-            self.load(at / size, cancel)?;
-            let from = (at % size) as usize;
-            let to = (from + (end - at) as usize).min(self.block_bytes);
-            if from + (end - begin) as usize == to {
-                return Ok(&self.block[from..to]);
-            }
-            self.whole.extend_from_slice(&self.block[from..to]);
-            at += (to - from) as u64;
-        }
-        Ok(&self.whole)
-    }
-
-    /// Reads block `number` into memory; blocks are asked for in their order.
-    fn load(&mut self, number: u64, cancel: &Cancel) -> Result<()> {
-        while self.number.is_none_or(|held| held < number) {
-            cancel.check("re-lay features")?;
-            let next = self.number.map_or(0, |held| held + 1);
-            let first = next * self.block_bytes as u64;
-            let bytes = (self.file_bytes - first).min(self.block_bytes as u64);
-            self.block.resize(bytes as usize, 0);
-            let stripe = (next % self.stripes.len() as u64) as usize;
-            let (path, file) = &mut self.stripes[stripe];
-            file.read_exact(&mut self.block).map_err(|e| Error::io("read", path.display(), e))?;
-            let pages = (first / PAGE_BYTES as u64..).zip(self.block.chunks(PAGE_BYTES));
-            for (number, page) in pages {
-                check_page(page, &self.crcs, &self.name, number)?;
-            }
-            self.number = Some(next);
-        }
-        Ok(())
-    }
 }

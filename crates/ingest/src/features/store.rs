@@ -94,9 +94,7 @@ impl NewFeatures {
         let (budget, vertices, block_bytes) = (target.budget, target.vertices, target.block_bytes);
         let layout = RowLayout::new(self.dtype, self.source.shape()?.dim)?;
         let _block = budget.reserve(block_bytes.into(), "a block of feature rows")?;
-        let sink = target.to.sink(&files.rows, block_bytes)?;
-        let crcs = FlatWriter::create(&target.to.flat(&files.crc)?)?;
-        let mut writer = FeatureWriter::new(layout, block_bytes, sink, crcs);
+        let mut writer = FeatureWriter::create(&mut *target.to, files, layout, block_bytes)?;
         let places = Places::new(target.order.as_ref(), self.rows.as_deref(), vertices, budget)?;
         let mut encoder = self.encoder(layout, vertices);
         let mut ticker = Ticker::new(progress, "features", "rows", vertices);
@@ -143,10 +141,7 @@ impl NewFeatures {
         target: &mut Target<'_>,
     ) -> Result<NewFiles> {
         let rows = writer.rows();
-        let (sink, crcs) = writer.finish()?;
-        let mut new = NewFiles::default();
-        new.files.insert(files.rows.clone(), sink.finish()?);
-        new.files.insert(files.crc.clone(), crcs);
+        let mut new = NewFiles { files: writer.finish_files(files)?, ..NewFiles::default() };
         if let Some(rows) = &self.rows {
             let mut ids = FlatWriter::create(&target.to.flat(&files.ids)?)?;
             ids.extend(rows)?;

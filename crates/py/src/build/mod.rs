@@ -1,6 +1,7 @@
 //! Building graphs: from files, from generators, and from batches that Python pushes.
 
 pub(crate) mod attach;
+pub(crate) mod checksum;
 pub(crate) mod columns;
 pub(crate) mod edge_reader;
 pub(crate) mod edges;

@@ -2,7 +2,7 @@
 //! that a batch misses and take them, and the host only starts kernels.
 //!
 //! ```text
-//! missing rows of a batch ─ submit ─ (drives) ─ complete ─ widen ─ done
+//! missing rows of a batch ─ submit ─ (drives) ─ complete ─ compare with checksums ─ widen
 //! ```
 //! A thread starts the kernels of all batches that are begun, as rows come. They run on streams of their
 //! own: neither the sampling of the next batches nor training waits for them.
@@ -14,7 +14,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
-use tiergraph_gpu::kernels::{Gather, MissingRows, RowTargets, Sampler};
+use tiergraph_format::features::RowMismatch;
+use tiergraph_gpu::kernels::{
+    DamagedRow, DamagedRows, Gather, MissingRows, RowChecksum, RowTargets, Sampler,
+};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_io::NvmeDrives;
@@ -42,13 +45,54 @@ struct Begun {
     reading: u64,
     /// The rows that it misses, which kernels read until they are all there.
     missing: MissingRows,
+    count: usize,
     to: DeviceView<f32>,
+    /// Happens when its rows are compared with their checksums, and converted; `None` before they have come.
+    done: Option<Event>,
+}
+
+/// The checksums of all rows, in device memory, and what compares rows with them.
+struct Checksums {
+    stored: DeviceBuf<u32>,
+    kernel: RowChecksum,
+    damaged: DamagedRows,
+}
+
+impl Checksums {
+    fn new(graph: &Graph, features: &Features, stream: &Stream) -> Result<Self> {
+        let Some(crcs) = features.row_crcs(graph)? else {
+            return Err(Error::new(ErrorKind::Input, "read rows by a GPU")
+                .object(graph.dir().path().display())
+                .expected(
+                    "a checksum for each row, by which those read without their page are checked",
+                )
+                .got("features of an older version")
+                .hint("`tiergraph features checksum` adds them"));
+        };
+        Ok(Self {
+            stored: stream.uploaded(crcs.as_slice())?,
+            kernel: RowChecksum::new(stream, features.row_bytes())?,
+            damaged: DamagedRows::new(stream)?,
+        })
+    }
+
+    /// Compares the rows that a batch missed.
+    fn compare(&self, stream: &Stream, begun: &Begun, dim: usize) -> Result<()> {
+        let rows = RowTargets::in_matrix(begun.to, dim);
+        let (requests, stored) = (begun.missing.requests(), self.stored.ptr());
+        self.kernel.compare(stream, requests, begun.count, rows, stored, &self.damaged)
+    }
 }
 
 /// The rows of one feature matrix that lie on drives, as kernels read them.
 pub(super) struct DriveRows {
     reads: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    graph: Arc<Graph>,
+    name: String,
+    checksums: Checksums,
+    /// The stream by which the host asks whether rows were damaged, which waits for nothing else.
+    checking: Stream,
     dim: usize,
     /// By vertex, the number of its row, where that is not the vertex's own.
     numbers: Option<Arc<DeviceBuf<u32>>>,
@@ -102,18 +146,20 @@ impl Shared {
 }
 
 impl DriveRows {
-    /// A reader of the rows of `features` on `drives`, for batches of `sampler`. Kernels run on `streams`.
+    /// A reader of the rows of the features `name` on `drives`, for batches of `sampler`. Kernels run on
+    /// `streams`.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for rows that kernels do not read: larger than 8 KiB, or of one int8 value; too
-    /// little memory of either kind; any error of the driver or a drive.
+    /// [`ErrorKind::Input`] for rows that kernels do not read: without checksums of their own, larger than
+    /// 8 KiB, or of one int8 value; too little memory of either kind; any error of the driver or a drive.
     pub fn new(
-        graph: &Graph,
-        features: &Features,
+        graph: &Arc<Graph>,
+        name: &str,
         drives: &NvmeDrives,
         streams: ReadStreams,
         sampler: &Sampler,
     ) -> Result<Self> {
+        let features = graph.features().get(name)?;
         let dim = features.dim();
         if features.row_bytes() > dim * size_of::<f32>() {
             return Err(Error::new(ErrorKind::Input, "read rows by a GPU")
@@ -134,6 +180,8 @@ impl DriveRows {
             ..GpuReadOptions::default()
         };
         let taking = &streams.completing;
+        let checksums = Checksums::new(graph, features, taking)?;
+        let checking = Stream::new(taking.device())?;
         let numbers = features.row_numbers().map(|rows| taking.uploaded(rows)).transpose()?;
         let numbers = numbers.map(Arc::new);
         let missing = MissingRows::of_rows(taking.device(), sampler, numbers.clone())?;
@@ -147,6 +195,10 @@ impl DriveRows {
         Ok(Self {
             reads,
             thread: Some(thread),
+            graph: Arc::clone(graph),
+            name: name.to_owned(),
+            checksums,
+            checking,
             dim,
             numbers,
             missing,
@@ -159,9 +211,12 @@ impl DriveRows {
         })
     }
 
-    /// Bytes of device memory for rows on their way, beside a list of missing rows for each batch.
+    /// Bytes of device memory for rows on their way, and by row, beside a list of missing rows for each
+    /// batch.
     pub fn device_bytes(&self) -> u64 {
-        self.reads.lock().reads.device_bytes()
+        let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.bytes());
+        let by_row = self.checksums.stored.bytes() + numbers;
+        self.reads.lock().reads.device_bytes() + by_row as u64
     }
 
     pub fn reads(&self) -> StorageReads {
@@ -193,7 +248,7 @@ impl DriveRows {
         let reading = self.reads.lock().reads.begin(&ready, missing.requests(), count, rows)?;
         self.reads.changed.notify_all();
         self.tickets += 1;
-        self.begun.insert(self.tickets, Begun { reading, missing, to });
+        self.begun.insert(self.tickets, Begun { reading, missing, count, to, done: None });
         self.missed_rows += count as u64;
         Ok(self.tickets)
     }
@@ -210,36 +265,57 @@ impl DriveRows {
         patience: Duration,
         gather: &Gather,
     ) -> Result<bool> {
-        let begun = self.begun.get(&ticket).ok_or_else(super::storage::dropped)?;
+        let begun = self.begun.get_mut(&ticket).ok_or_else(super::storage::dropped)?;
         let since = Instant::now();
-        let mut state = self.reads.lock();
-        while !state.reads.has_ended(begun.reading) && state.failed.is_none() {
+        let done = loop {
+            if let Some(done) = begun.done.take_if(|done| !matches!(done.happened(), Ok(false))) {
+                break done;
+            }
+            let mut state = self.reads.lock();
+            if let Some(error) = state.failed.take() {
+                return Err(error);
+            }
+            if begun.done.is_none() && state.reads.has_ended(begun.reading) {
+                state.reads.end(begun.reading)?;
+                let taking = state.reads.stream();
+                self.checksums.compare(taking, begun, self.dim)?;
+                gather.widen(taking, &begun.missing, begun.to, self.dim)?;
+                let done = Event::new(stream.device())?;
+                done.record(taking)?;
+                begun.done = Some(done);
+                continue;
+            }
+            drop(state);
             if since.elapsed() >= patience {
                 return Ok(false);
             }
-            drop(state);
             thread::sleep(LOOK);
-            state = self.reads.lock();
-        }
-        let ended = match state.failed.take() {
-            Some(error) => Err(error),
-            None => state.reads.end(begun.reading),
         };
-        let done = Event::new(stream.device())?;
-        gather.widen(state.reads.stream(), &begun.missing, begun.to, self.dim)?;
-        done.record(state.reads.stream())?;
-        drop(state);
         stream.wait_for(&done)?;
+        if let Some(row) = self.checksums.damaged.first(&self.checking)? {
+            self.checksums.damaged.forget(&self.checking)?;
+            return Err(self.damage(row));
+        }
         if let Some(Begun { missing, .. }) = self.begun.remove(&ticket) {
             self.spare.push(missing);
         }
         self.bytes = self.reads.lock().reads.bytes_asked()?;
-        ended.map(|()| true)
+        Ok(true)
+    }
+
+    /// The error of a row that differs from its checksum.
+    fn damage(&self, row: DamagedRow) -> Error {
+        let DamagedRow { row, stored, computed, .. } = row;
+        let mismatch = RowMismatch { row: row.into(), stored, computed };
+        match self.graph.features().get(&self.name) {
+            Ok(features) => features.row_error(&mismatch),
+            Err(error) => error,
+        }
     }
 
     /// Drops a batch that is not waited for any more, after the kernels that write to it.
     pub fn give_up(&mut self, ticket: u64) {
-        let Some(Begun { reading, missing, .. }) = self.begun.remove(&ticket) else { return };
+        let Some(Begun { reading, missing, done, .. }) = self.begun.remove(&ticket) else { return };
         let mut state = self.reads.lock();
         state.reads.give_up(reading);
         while !state.reads.has_ended(reading) && state.failed.is_none() {
@@ -247,6 +323,8 @@ impl DriveRows {
             thread::sleep(LOOK);
             state = self.reads.lock();
         }
+        // After an error of the driver no kernel runs any more.
+        let _ = done.map_or(Ok(()), |done| done.synchronize());
         // Whoever waits for a batch is told of what went wrong; nobody waits for this one.
         let _ = state.reads.end(reading);
         self.bytes = state.reads.bytes_asked().unwrap_or(self.bytes);

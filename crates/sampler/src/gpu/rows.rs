@@ -91,7 +91,7 @@ impl RowTiers {
                 Some(drives) => {
                     let another = || Ok(tiers.stream(stream.device())?.0);
                     let streams = ReadStreams { submitting: another()?, completing: another()? };
-                    let drives = DriveRows::new(graph, features, &drives, streams, sampler)?;
+                    let drives = DriveRows::new(graph, name, &drives, streams, sampler)?;
                     // A list for each batch that is begun, and one that is being made.
                     let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
                     let taken = lists * finding + drives.device_bytes();

@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 
 use super::{
-    Failure, QUEUE_PAIRS, QueuePairAddresses, ReadWatch, RowPlaces, RowRequest, RowRequests,
-    RowTargets, Watched,
+    Failure, QUEUE_PAIRS, QueuePairAddresses, ROW_REQUESTS, ReadWatch, RowPlaces, RowRequest,
+    RowRequests, RowTargets, Watched,
 };
 use crate::kernels::{LANES, Source, TYPES};
 use crate::shared::shared;
@@ -107,14 +107,17 @@ pub struct CoupledKernel {
 }
 
 pub(super) fn source() -> Source {
-    Source::new("coupled_reads", &[TYPES, QUEUE_PAIRS, include_str!("coupled_reads.cu")])
-        .sharing::<QueuePairAddresses>()
-        .sharing::<RowPlaces>()
-        .sharing::<RowRequest>()
-        .sharing::<Failure>()
-        .sharing::<Watched>()
-        .sharing::<CoupledState>()
-        .sharing::<Coupled>()
+    Source::new(
+        "coupled_reads",
+        &[TYPES, ROW_REQUESTS, QUEUE_PAIRS, include_str!("coupled_reads.cu")],
+    )
+    .sharing::<QueuePairAddresses>()
+    .sharing::<RowPlaces>()
+    .sharing::<RowRequest>()
+    .sharing::<Failure>()
+    .sharing::<Watched>()
+    .sharing::<CoupledState>()
+    .sharing::<Coupled>()
 }
 
 impl CoupledKernel {

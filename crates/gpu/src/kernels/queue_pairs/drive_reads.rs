@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 
 use super::{
-    Failure, QUEUE_PAIRS, QueuePairAddresses, ReadWatch, RowPlaces, RowRequest, RowRequests,
-    RowTargets, Watched,
+    Failure, QUEUE_PAIRS, QueuePairAddresses, ROW_REQUESTS, ReadWatch, RowPlaces, RowRequest,
+    RowRequests, RowTargets, Watched,
 };
 use crate::kernels::{LANES, Source, TYPES};
 use crate::shared::shared;
@@ -183,7 +183,7 @@ pub struct ReadKernels {
 }
 
 pub(super) fn source() -> Source {
-    Source::new("drive_reads", &[TYPES, QUEUE_PAIRS, include_str!("drive_reads.cu")])
+    Source::new("drive_reads", &[TYPES, ROW_REQUESTS, QUEUE_PAIRS, include_str!("drive_reads.cu")])
         .sharing::<QueuePairAddresses>()
         .sharing::<RowPlaces>()
         .sharing::<RowRequest>()

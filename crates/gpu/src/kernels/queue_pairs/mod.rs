@@ -20,6 +20,7 @@ use crate::shared::{Shared, shared};
 use crate::{DeviceBuf, DevicePtr, DeviceView, Stream};
 
 const QUEUE_PAIRS: &str = include_str!("queue_pairs.cuh");
+pub(super) const ROW_REQUESTS: &str = include_str!("row_requests.cuh");
 
 pub(super) fn sources() -> [Source; 2] {
     [drive_reads::source(), coupled_reads::source()]
@@ -112,6 +113,16 @@ impl RowTargets {
     /// The rows of `matrix`, each of `dim` values.
     pub fn in_matrix(matrix: DeviceView<f32>, dim: usize) -> Self {
         Self { start: matrix.ptr().field(0), stride: (dim * size_of::<f32>()) as u64 }
+    }
+
+    /// Bytes of the widest words at which all rows begin, and all multiples of `lengths` end.
+    pub(super) fn word_bytes(self, lengths: u64) -> u32 {
+        match (lengths | self.stride | self.start.address()).trailing_zeros() {
+            0 | 1 => 1,
+            2 => 4,
+            3 => 8,
+            _ => 16,
+        }
     }
 }
 
@@ -261,12 +272,6 @@ impl RowPlaces {
     /// word.
     fn word_bytes(&self, to: RowTargets) -> u32 {
         let between = if self.rows_per_group > 1 { self.stride } else { 0 };
-        let all = u64::from(self.row_bytes | between | self.group_bytes) | self.start | to.stride;
-        match (all | to.start.address()).trailing_zeros() {
-            0 | 1 => 1,
-            2 => 4,
-            3 => 8,
-            _ => 16,
-        }
+        to.word_bytes(u64::from(self.row_bytes | between | self.group_bytes) | self.start)
     }
 }

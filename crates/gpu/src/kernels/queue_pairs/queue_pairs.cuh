@@ -45,12 +45,6 @@ struct RowPlaces {
     u32 span_bytes;  // Of staging memory that a read has.
 };
 
-// A row to be read, and the index in the destination at which it is wanted.
-struct RowRequest {
-    u32 row;
-    u32 target;
-};
-
 // The first read, or queue pair, that failed.
 struct Failure {
     u32 kind;  // 0: none did.
