@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 import warnings
@@ -9,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from gpu_graphs import needs_gpu
+from sealing import write_manifest
 
 import tiergraph as tg
 from tiergraph.train.options import TrainOptions
@@ -151,6 +153,7 @@ def test_rows_without_checksums_are_not_read_by_the_gpu(wide, tmp_path):
     copy = shutil.copytree(wide, tmp_path / "older.tg")
     manifest = json.loads((copy / "manifest.json").read_text())
     del manifest["files"]["features/x.row_crc"]
+    (copy / "features" / "x.row_crc").unlink()
     write_manifest(copy, manifest)
     how = {"batch_size": 500, "device": "cuda", "presample": 0, "io": "gpu"}
     with pytest.raises(tg.InputError, match=r"a checksum for each row") as refused:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sealing import crc32c, write_manifest
 
 import tiergraph as tg
 from tiergraph.cli import main
@@ -170,23 +171,6 @@ def test_parts_of_a_heterogeneous_graph_are_not_taken_for_each_other(tmp_path):
     assert main(["verify", str(tmp_path / "h.tg")]) == 1
 
 
-def crc32c(data, crc=0):
-    """CRC-32C as docs/format.md says it, bit by bit."""
-    crc ^= 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
-    return crc ^ 0xFFFFFFFF
-
-
-def entry(byte):
-    for _ in range(8):
-        byte = byte >> 1 ^ (byte & 1) * 0x82F63B78
-    return byte
-
-
-TABLE = [entry(byte) for byte in range(256)]
-
-
 def as_version_1(path):
     """The graph as a version of tiergraph wrote it that did not salt checksums."""
     manifest = manifest_of(path)
@@ -203,10 +187,7 @@ def as_version_1(path):
             (path / name).write_bytes(data)
             file["crc32c"] = crc32c(data)
     manifest["format_version"] = 1
-    del manifest["manifest_crc32c"]
-    body = json.dumps(manifest, indent=2, ensure_ascii=False).removesuffix("\n}")
-    text = f'{body},\n  "manifest_crc32c": "%08x"\n}}\n'
-    (path / "manifest.json").write_text(text % crc32c((text % 0).encode()))
+    write_manifest(path, manifest)
 
 
 def test_graphs_of_version_1_are_read_and_added_to(builds, copy):

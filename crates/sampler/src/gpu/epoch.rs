@@ -270,8 +270,10 @@ impl<B> GpuEpoch<B> {
 
     fn give_up(&mut self) {
         let mut loader = lock(&self.loader);
-        let tickets = self.begun.drain(..).filter_map(|begun| begun.ticket);
-        tickets.for_each(|ticket| loader.give_up(ticket));
+        for begun in self.begun.drain(..) {
+            // Before its arrays are dropped: kernels may write to them until then.
+            begun.ticket.into_iter().for_each(|ticket| loader.give_up(ticket));
+        }
     }
 }
 
