@@ -165,12 +165,13 @@ def device(value: Any) -> str:
 
 def engine(value: Any) -> str:
     """A read engine's name; which drives those with a colon are is seen when they are opened."""
-    if isinstance(value, str) and value.startswith(("nvme:", "modelled:")):
+    if isinstance(value, str) and value.startswith(("nvme:", "passthrough:", "modelled:")):
         return value
     try:
         return str(ENGINE(value))
     except MisfitError as misfit:
-        raise MisfitError(f"{misfit}, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`") from None
+        of_drives = "`nvme:PCI-ADDRESS`, `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`"
+        raise MisfitError(f"{misfit}, {of_drives}") from None
 
 
 def vertices(values: Any) -> NDArray[np.uint64]:
@@ -213,7 +214,7 @@ vertex = whole(what="a vertex id, a whole number")
 
 KNOWN: dict[str, Check] = {
     "address": text,
-    "addresses": each(text, "a list of PCI addresses"),
+    "addresses": each(text, "a list of PCI addresses or devices"),
     "allow_nan": truth,
     "amount": number(0, MOST_NEGATIVES, open_below=True),
     "batch_size": whole(1, 2**32 - 1),
