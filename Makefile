@@ -49,8 +49,9 @@ gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WH
 	PYTHONPATH=.gpu-site $(PYTHON) -m pytest -p no:cacheprovider $(GPU_TESTS)
 	PYTHONPATH=.gpu-site TIERGRAPH_TEST_DEVICE=cuda $(PYTHON) -m pytest -p no:cacheprovider python/tests/test_conformance.py
 
-nvme-test: $(VENV)/native ## The driver of NVMe drives, with two of them in an emulated machine (skipped, with the reason, where there is no QEMU)
-	$(BIN)/python -m tools.qemu -- python -m tools.qemu.drive_checks || [ $$? = 77 ]
+nvme-test: $(VENV)/native ## Reading NVMe drives by queue pairs and by passthrough, with two of them in an emulated machine (skipped, with the reason, where there is no QEMU)
+	suite=$$($(BIN)/python -m tools.qemu.suite) && \
+	$(BIN)/python -m tools.qemu -- python -m tools.qemu.drive_checks "$$suite" || [ $$? = 77 ]
 
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)

@@ -40,11 +40,38 @@ def test_an_address_of_no_drive_is_refused(tmp_path):
             call()
 
 
+@pytest.mark.parametrize(
+    ("device", "got"),
+    [
+        ("/dev/ng4095n1", "got no device"),
+        ("/dev/nvme4095n1", "`/dev/ng4095n1`.*got no device"),
+        ("/dev/null", "got a device of class `mem`"),
+        ("ng0n1", "such as `/dev/ng0n1`"),
+    ],
+)
+def test_a_device_of_no_drive_is_refused(device, got, tmp_path):
+    graph = tmp_path / "a.tg"
+    tg.build((range(9), range(1, 10)), graph)
+    with pytest.raises(tg.InputError, match=got):
+        tg.open(graph, io=f"passthrough:{device}")
+    with pytest.raises(tg.InputError, match=got if device.startswith("/") else "PCI address"):
+        tg.write_drives(graph, [device])
+
+
+def test_addresses_and_devices_together_are_refused(tmp_path):
+    graph = tmp_path / "a.tg"
+    tg.build((range(9), range(1, 10)), graph)
+    with pytest.raises(tg.InputError, match="got some of each"):
+        tg.write_drives(graph, [NOBODY, "/dev/ng0n1"])
+
+
 def test_a_drive_that_is_named_twice_is_refused(tmp_path):
     graph = tmp_path / "a.tg"
     tg.build((range(9), range(1, 10)), graph)
     with pytest.raises(tg.InputError, match="each drive once"):
         tg.open(graph, io=f"nvme:{NOBODY},{NOBODY}")
+    with pytest.raises(tg.InputError, match="each drive once"):
+        tg.open(graph, io="passthrough:/dev/ng9n1,/dev/nvme9n1")
 
 
 def test_a_command_names_its_own_commands(tmp_path):

@@ -163,6 +163,21 @@ def _drives(_: Path) -> Iterator[Fields]:
     )
 
 
+def _passthrough(_: Path) -> Iterator[Fields]:
+    found = sorted(Path("/dev").glob("ng*n*"))
+    usable = [str(device) for device in found if os.access(device, os.R_OK)]
+    polled = _read("/sys/module/nvme/parameters/poll_queues").strip() not in ("", "0")
+    names = ", ".join(usable) or "none"
+    yield (
+        "NVMe passthrough",
+        bool(usable),
+        f"{len(found)} devices (/dev/ng*), of which this user can read: {names}"
+        + (", polled" if polled and usable else ""),
+        "raw NVMe drives are read only by a process that takes them from the kernel (--io nvme:)",
+        "run as root or give the user /dev/ng*; nvme.poll_queues=4 at boot has them polled",
+    )
+
+
 FINDERS: tuple[Callable[[Path], Iterator[Fields]], ...] = (
     _io_uring,
     _direct_reads,
@@ -171,6 +186,7 @@ FINDERS: tuple[Callable[[Path], Iterator[Fields]], ...] = (
     _memory,
     _gpu,
     _drives,
+    _passthrough,
 )
 
 

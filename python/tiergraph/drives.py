@@ -1,7 +1,9 @@
-"""Graphs on raw NVMe drives, which a process reads by queue pairs of its own, past the kernel.
+"""Graphs on raw NVMe drives, which a process reads by commands of its own, past the file system.
 
-A drive that holds a graph has no file system: `write` replaces whatever is on it. While a process
-reads it (`open(..., io="nvme:0000:01:00.0")`), the kernel's driver does not have it.
+A drive that holds a graph has no file system: `write_drives` replaces whatever is on it. A process
+takes the drive from the kernel's driver to read it by queue pairs of its own
+(`open(..., io="nvme:0000:01:00.0")`), or leaves it there and has its commands passed on
+(`io="passthrough:/dev/ng0n1"`).
 """
 
 from __future__ import annotations
@@ -50,18 +52,25 @@ def write_drives(
 ) -> int:
     """Writes the blocks of the graph directory `graph` to raw NVMe drives; returns their bytes.
 
-    `addresses` are of the PCI bus (`"0000:01:00.0"`; `nvme_drives` lists them). Several drives get
-    parts of every file in turn and are then named together. **Everything that is on them is lost.**
-    A drive that holds anything is refused unless `force` is set, and one that is mounted or
-    otherwise in use always. The directory stays, and is what `open` is given: the manifest and the
-    indexes are read from there, the blocks from the drives.
+    `addresses` are of the PCI bus (`"0000:01:00.0"`; `nvme_drives` lists them), or all of them
+    devices of drives that stay with the kernel (`"/dev/ng0n1"`). Several drives get parts of every
+    file in turn and are then named together. **Everything that is on them is lost.** A drive that
+    holds anything is refused unless `force` is set, and one that is mounted or otherwise in use
+    always. The directory stays, and is what `open` is given: the manifest and the indexes are read
+    from there, the blocks from the drives.
 
-    Needs root, an IOMMU and the kernel's module `vfio-pci`. `progress(stage, done, total, unit)` is
-    called now and then. Raises `InputError` for drives that are refused, `FormatError` for a
-    directory that is no graph, `IoError` where the system or a drive fails: the drives then hold
-    no graph.
+    Needs root and, for addresses, an IOMMU and the kernel's module `vfio-pci`.
+    `progress(stage, done, total, unit)` is called now and then. Raises `InputError` for drives that
+    are refused, `FormatError` for a directory that is no graph, `IoError` where the system or a
+    drive fails: the drives then hold no graph.
     """
     return _native.write_drives(os.fspath(graph), addresses, force, progress)
+
+
+def engine_of(addresses: list[str]) -> str:
+    """The name of the engine that reads the drives which `write_drives` writes for these words."""
+    is_device = any(address.startswith("/") for address in addresses)
+    return f"{'passthrough' if is_device else 'nvme'}:{','.join(addresses)}"
 
 
 @checked

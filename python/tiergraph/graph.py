@@ -53,10 +53,11 @@ def open(
 
     `memory` (`"2GiB"` or bytes) bounds what the process holds beyond the Python interpreter;
     without it, three quarters of what the machine has free. More than the machine has (up to
-    2^64 - 1 bytes) bounds nothing. `io` names the read engine (`auto`, `uring`, `posix`, or
-    `nvme:0000:01:00.0` for raw NVMe drives, by commas, to which `write_drives` wrote it, or
-    `modelled:p5510*4` for drives that threads imitate: figures are a model's then); `threads` (at
-    most 1,024) defaults to the machine's cores.
+    2^64 - 1 bytes) bounds nothing. `io` names the read engine: `auto`, `uring` or `posix`; for raw
+    NVMe drives, by commas, to which `write_drives` wrote it, `nvme:0000:01:00.0`, or
+    `passthrough:/dev/ng0n1` where they stay with the kernel; or `modelled:p5510*4` for drives that
+    threads imitate: figures are a model's then. `threads` (at most 1,024) defaults to the machine's
+    cores.
 
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)

@@ -1,7 +1,8 @@
 """What a guest with two NVMe drives checks: graphs on raw drives, from writing to being given back.
 
-Runs in the guest (`make nvme-test`), as root. Everything that is read from the drives, by this
-process and past the kernel, must equal what the files give, bit for bit.
+Runs in the guest (`make nvme-test`), as root. Everything that is read from the drives, by queue
+pairs past the kernel or by commands that it passes on, must equal what the files give, bit for bit.
+Given a program of tests for read engines (`tools.qemu.suite`), it passes them by passthrough.
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ def main() -> None:
         other_graphs_are_refused,
         drives_are_given_back_when_a_process_is_ended,
         drives_are_recovered_when_everything_was_killed,
+        passthrough_reads_what_queue_pairs_wrote,
+        passthrough_tells_what_it_cannot_read,
+        users_who_may_read_a_device_read_it,
+        mounted_drives_are_not_written_by_passthrough,
+        engines_of_passthrough_pass_short_tests,
+        completions_are_polled_where_the_driver_has_queues_for_it,
+        engines_of_passthrough_pass_their_tests,
+        drives_that_passthrough_wrote_are_read_in_both_ways,
     ):
         began = time.monotonic()
         check()
@@ -164,15 +173,14 @@ def results(io: str) -> list[NDArray[Any]]:
     """What algorithms give by an engine, from small memory, so that passes read again."""
     with tg.open(GRAPH, io=io, threads=2, memory="40MiB") as graph:
         answers = [graph.pagerank(iterations=3), graph.wcc(), graph.bfs(0)]
-        if io.startswith("nvme"):
-            assert graph.last_run["io_engine"] == "nvme", graph.last_run
+        assert graph.last_run["io_engine"] == io.partition(":")[0], graph.last_run
     return answers
 
 
-def same_results(addresses: list[str]) -> None:
-    """Checks that drives give what files do, and are given back."""
+def same_results(names: list[str], way: str = "nvme") -> None:
+    """Checks that drives give what files do, and are given back if they were taken."""
     expected = results("posix")
-    for found, answer in zip(results(f"nvme:{','.join(addresses)}"), expected, strict=True):
+    for found, answer in zip(results(f"{way}:{','.join(names)}"), expected, strict=True):
         np.testing.assert_array_equal(found, answer)
     assert within(5, lambda: drivers() == ["nvme"] * 2), drivers()
 
@@ -196,8 +204,12 @@ def results_from_both_drives_equal_those_from_files() -> None:
 
 def batches_from_drives_equal_those_from_files() -> None:
     """An epoch of sampled batches with their features."""
-    drives = epoch(f"nvme:{','.join(ADDRESSES)}")
-    files = epoch("posix")
+    same_batches(f"nvme:{','.join(ADDRESSES)}")
+
+
+def same_batches(io: str) -> None:
+    """Checks that an engine gives the batches that files do."""
+    drives, files = epoch(io), epoch("posix")
     assert len(drives) == len(files) > 5
     for found, expected in zip(drives, files, strict=True):
         for name in expected:
@@ -273,6 +285,136 @@ def drives_are_recovered_when_everything_was_killed() -> None:
     for address in ADDRESSES:
         tg.release_drive(address)
     assert within(5, lambda: drivers() == ["nvme"] * 2), drivers()
+
+
+def devices() -> list[str]:
+    """The character devices of the drives, in the order of their addresses."""
+    return [device_of(address).replace("/nvme", "/ng") for address in ADDRESSES]
+
+
+def passthrough_reads_what_queue_pairs_wrote() -> None:
+    """Results and batches from drives that stay with the kernel, by interrupts."""
+    both = devices()
+    same_results(both, "passthrough")
+    same_results([device.replace("/ng", "/nvme") for device in reversed(both)], "passthrough")
+    same_batches(f"passthrough:{','.join(both)}")
+    with tg.open(GRAPH, io=f"passthrough:{','.join(both)}") as graph:
+        graph.bfs(0)
+        why = graph.last_run["io_engine_why"]
+    assert "interrupts" in why, why
+    assert "no poll queues" in why or "6.6" in why, why
+    assert drivers() == ["nvme"] * 2, drivers()
+
+
+def passthrough_tells_what_it_cannot_read() -> None:
+    """What is no drive, a part of what was written together, another graph, no rights."""
+    first, both = devices()[0], ",".join(devices())
+    for path, words in (
+        ("/dev/ng77n1", "got no device"),
+        ("/dev/null", "class `mem`"),
+        (str(GRAPH), "a file or folder"),
+        (device_of(ADDRESSES[0]) + "p1", "got no device"),
+        (device_of(ADDRESSES[0]).removesuffix("n1"), "class `nvme`"),
+        (f"{first},{device_of(ADDRESSES[0])}", "named twice"),
+        (first, "written together"),
+    ):
+        refused(partial(tg.open, GRAPH, io=f"passthrough:{path}"), words)
+    refused(lambda: tg.open(OTHER, io=f"passthrough:{both}"), "of build", "write_drives")
+    os.seteuid(65534)
+    try:
+        refused(lambda: tg.open(GRAPH, io=f"passthrough:{both}"), first, "run as root")
+        refused(lambda: tg.write_drives(GRAPH, devices()), first, "root")
+    finally:
+        os.seteuid(0)
+    mixed = [first, ADDRESSES[1]]
+    refused(lambda: tg.write_drives(GRAPH, mixed, force=True), "some of each")
+
+
+def users_who_may_read_a_device_read_it() -> None:
+    """From Linux 6.2 on that is all that they need; the kernel refuses them before."""
+    both = devices()
+    for device in both:
+        os.chmod(device, 0o644)
+    os.seteuid(65534)
+    try:
+        if kernel_version() >= (6, 2):
+            same_results(both, "passthrough")
+        else:
+            refused(partial(results, f"passthrough:{','.join(both)}"), "CAP_SYS_ADMIN")
+    finally:
+        os.seteuid(0)
+        for device in both:
+            os.chmod(device, 0o600)
+
+
+def kernel_version() -> tuple[int, ...]:
+    """The first two numbers of this kernel's release."""
+    return tuple(int(number) for number in os.uname().release.split(".")[:2])
+
+
+def mounted_drives_are_not_written_by_passthrough() -> None:
+    """A drive that something uses is refused, forced or not, and keeps what it has."""
+    block = device_of(ADDRESSES[1])
+    run("mkfs.ext4", "-q", "-F", block)
+    run("mount", block, "/mnt")
+    try:
+        for force in (False, True):
+            write = partial(tg.write_drives, GRAPH, devices()[1:], force=force)
+            refused(write, "nothing uses", "unmount")
+    finally:
+        run("umount", "/mnt")
+    refused(lambda: tg.write_drives(GRAPH, devices()[1:]), "an empty drive", "force=True")
+    run("mount", block, "/mnt")
+    run("umount", "/mnt")
+
+
+def engines_of_passthrough_pass_short_tests() -> None:
+    """The tests of read engines, by interrupts, but for those that write most often."""
+    engines_of_passthrough_pass_their_tests("--skip=random_reads", "--skip=dropping")
+
+
+def engines_of_passthrough_pass_their_tests(*options: str) -> None:
+    """The tests that every read engine passes, which write to the drives."""
+    if len(sys.argv) < 2:
+        print("skipped: no program of tests was named", flush=True)
+        return
+    names = os.environ | {"TIERGRAPH_TEST_NVME_DRIVES": ",".join(devices())}
+    run_tests = [sys.argv[1], "--test-threads=1", "--nocapture", *options]
+    ended = subprocess.run(run_tests, env=names, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "skipped passthrough" not in ended.stdout, ended.stdout
+
+
+def completions_are_polled_where_the_driver_has_queues_for_it() -> None:
+    """The driver takes drives with poll queues: a ring polls, and the report says so."""
+    Path("/sys/module/nvme/parameters/poll_queues").write_text("2")
+    for address in ADDRESSES:
+        for file in ("unbind", "bind"):
+            Path(f"/sys/bus/pci/drivers/nvme/{file}").write_text(address)
+    assert within(5, lambda: all(drive.devices for drive in tg.nvme_drives()))
+    tg.write_drives(GRAPH, devices(), force=True)
+    same_results(devices(), "passthrough")
+    with tg.open(GRAPH, io=f"passthrough:{','.join(devices())}") as graph:
+        graph.bfs(0)
+        why = graph.last_run["io_engine_why"]
+    expected = "completions are polled" if kernel_version() >= (6, 6) else "Linux 6.6 or newer"
+    assert expected in why, why
+    assert "not registered" not in why, why
+
+
+def drives_that_passthrough_wrote_are_read_in_both_ways() -> None:
+    """Each drive alone and both together, by the kernel's commands and by queue pairs."""
+    for address, device in zip(ADDRESSES, devices(), strict=True):
+        written = tg.write_drives(GRAPH, [device], force=True)
+        assert written > 1 << 20, written
+        refused(partial(tg.write_drives, GRAPH, [device]), "got a graph")
+        same_results([device], "passthrough")
+        if address == ADDRESSES[0]:
+            same_results([address])
+    tg.write_drives(GRAPH, devices(), force=True)
+    same_results(devices(), "passthrough")
+    same_batches(f"passthrough:{','.join(devices())}")
+    same_results(ADDRESSES)
 
 
 def keepers() -> list[int]:

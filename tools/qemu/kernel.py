@@ -1,18 +1,21 @@
 """What a guest boots: Debian's kernel, some of its modules, and BusyBox, kept in `.qemu/`.
 
 Both packages are downloaded once and unpacked, never installed. Removing the folder fetches the
-newest kernel, and the modules that `MODULES` names then.
+newest kernel, and the modules that `MODULES` names then. The kernel is of the backports of this
+Debian, whose own may be older than 6.6: before that, polling what passthrough reads is not safe.
+apt keeps what it knows of them in a folder of its own, and this machine's apt as it is.
 """
 
 from __future__ import annotations
 
 import lzma
 import os
+import platform
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +30,11 @@ MODULES = (
 
 PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "cpio": "cpio"}
 """Programs that a guest needs and not every Debian has, and the packages that they are in."""
+
+
+MIRROR = "http://deb.debian.org/debian"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+"""Where Debian's packages are, and the keys that they are signed with, which every Debian has."""
 
 
 class UnavailableError(Exception):
@@ -74,11 +82,12 @@ def _fetch(folder: Path, wanted: Kernel) -> None:
         raise UnavailableError(
             "cannot fetch a guest's kernel: expected Debian's `apt-get`, got none"
         )
-    depends = _output(folder, "apt-cache", "depends", "linux-image-amd64")
+    apt = _backports(folder / "apt")
+    depends = _output(folder, "apt-cache", *apt, "depends", "linux-image-amd64")
     newest = re.search(r"Depends: (linux-image-\S+)", depends)
     if not newest:
         raise UnavailableError("cannot fetch a guest's kernel: apt knows no `linux-image-amd64`")
-    unpacked = _unpack(folder, newest[1])
+    unpacked = _unpack(folder, newest[1], apt)
     root = folder / "root"
     (root / "bin").mkdir(parents=True)
     shutil.copy(next(_unpack(folder, "busybox-static").glob("**/bin/busybox")), root / "bin")
@@ -87,9 +96,27 @@ def _fetch(folder: Path, wanted: Kernel) -> None:
     os.replace(next(unpacked.glob("boot/vmlinuz-*")), wanted.image)
 
 
-def _unpack(folder: Path, package: str) -> Path:
-    """Downloads a package; the folder that its files are in then."""
-    _output(folder, "apt-get", "download", package)
+def _backports(folder: Path) -> list[str]:
+    """Options by which apt knows only the backports of this Debian; its lists go to `folder`."""
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "stable")
+    (folder / "lists/partial").mkdir(parents=True)
+    (folder / "cache/archives/partial").mkdir(parents=True)
+    sources = folder / "sources.list"
+    sources.write_text(f"deb [signed-by={KEYS}] {MIRROR} {release}-backports main\n")
+    settings = {
+        "Dir::Etc::SourceList": sources,
+        "Dir::Etc::SourceParts": "-",
+        "Dir::State::Lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+    }
+    apt = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    _output(folder, "apt-get", *apt, "update")
+    return apt
+
+
+def _unpack(folder: Path, package: str, apt: Sequence[str] = ()) -> Path:
+    """Downloads a package by an apt of these options; the folder that its files are in then."""
+    _output(folder, "apt-get", *apt, "download", package)
     [file] = folder.glob(f"{package}_*.deb")
     _output(folder, "dpkg-deb", "--extract", str(file), package)
     return folder / package

@@ -1,10 +1,10 @@
-//! Writing graphs to raw drives, from which queue pairs read them.
+//! Writing graphs to raw drives, from which engines of drives read them.
 
 use std::path::{Path, PathBuf};
 
 use tiergraph_core::{Cancel, Progress, Result};
 use tiergraph_format::hetero::HeteroManifest;
-use tiergraph_io::{FileSet, RawDrive, write_drives};
+use tiergraph_io::{FileSet, RawDrives, write_drives};
 use tiergraph_nvme::Timing;
 
 use crate::open::Opened;
@@ -16,7 +16,7 @@ use crate::open::Opened;
 /// A directory that is no graph, and those of [`write_drives`].
 pub fn write_to_drives(
     path: &Path,
-    drives: Vec<RawDrive>,
+    drives: RawDrives,
     force: bool,
     progress: &dyn Progress,
     cancel: &Cancel,

@@ -1,17 +1,21 @@
 //! Which engine reads: what the user asked for, what the system gives, and why.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_nvme::{DriveKind, ModelledDrive, PciAddress, PciDrive, SoftwareOptions, Timing};
+use tiergraph_nvme::{
+    DeviceUse, DriveKind, ModelledDrive, NamespaceDevice, PciAddress, PciDrive, SoftwareOptions,
+    Timing,
+};
 
 use crate::engine::{
     Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings, Throttle, Uring, uring,
 };
-use crate::{EngineFactory, EngineSource, FileSet, NvmeDrives, RawDrive, ReadEngine};
+use crate::{EngineFactory, EngineSource, FileSet, NvmeDrives, RawDrive, RawDrives, ReadEngine};
 
 /// The engine that a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -29,6 +33,8 @@ pub enum EngineChoice {
     Null,
     /// Queue pairs of the NVMe drives at these addresses, to which the files were written.
     Nvme(Vec<PciAddress>),
+    /// Passthrough by the kernel to the NVMe drives with these devices, to which the files were written.
+    Passthrough(Vec<PathBuf>),
     /// Drives that are not there: figures are a model's.
     Modelled(Modelled),
     /// Feature rows of a loader on a GPU are read by its kernels, everything else by the host.
@@ -69,6 +75,7 @@ const NAMES: [(&str, EngineChoice); 5] = [
     ("null", EngineChoice::Null),
 ];
 const NVME: &str = "nvme:";
+const PASSTHROUGH: &str = "passthrough:";
 const MODELLED: &str = "modelled:";
 const GPU: &str = "gpu";
 /// The most drives that are imitated at a time: each has a thread of its own.
@@ -80,6 +87,10 @@ impl FromStr for EngineChoice {
     fn from_str(text: &str) -> Result<Self> {
         if let Some(addresses) = text.strip_prefix(NVME) {
             return addresses.split(',').map(str::parse).collect::<Result<_>>().map(Self::Nvme);
+        }
+        if let Some(devices) = text.strip_prefix(PASSTHROUGH) {
+            let devices = devices.split(',').map(device_path).collect::<Result<_>>();
+            return devices.map(Self::Passthrough);
         }
         if let Some(drives) = text.strip_prefix(MODELLED) {
             return drives.parse().map(Self::Modelled);
@@ -93,10 +104,23 @@ impl FromStr for EngineChoice {
         named.map(|(_, choice)| choice.clone()).ok_or_else(|| {
             Error::new(ErrorKind::Input, "use the I/O engine").object(text).expected(
                 "one of `auto`, `uring`, `posix`, `posix-pool`, `null`, `nvme:PCI-ADDRESS`, \
-                 `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, `gpu:modelled:DRIVE*N`",
+                 `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, \
+                 `gpu:modelled:DRIVE*N`",
             )
         })
     }
+}
+
+/// The path of a device, in full: what is read does not depend on where a process was started.
+fn device_path(text: &str) -> Result<PathBuf> {
+    let path = PathBuf::from(text);
+    let refused = || {
+        Error::new(ErrorKind::Input, "use the NVMe drive")
+            .object(text)
+            .expected("the path of a device, such as `/dev/ng0n1`")
+            .hint("`ls /dev/ng*` names the devices of the drives that the kernel has")
+    };
+    path.is_absolute().then_some(path).ok_or_else(refused)
 }
 
 impl fmt::Display for EngineChoice {
@@ -104,6 +128,10 @@ impl fmt::Display for EngineChoice {
         if let Self::Nvme(addresses) = self {
             let names: Vec<String> = addresses.iter().map(PciAddress::to_string).collect();
             return write!(f, "{NVME}{}", names.join(","));
+        }
+        if let Self::Passthrough(devices) = self {
+            let names: Vec<String> = devices.iter().map(|d| d.display().to_string()).collect();
+            return write!(f, "{PASSTHROUGH}{}", names.join(","));
         }
         if let Self::Modelled(drives) = self {
             return write!(f, "{MODELLED}{drives}");
@@ -187,9 +215,10 @@ impl FromStr for Modelled {
         let (kind, count) = drives.split_once('*').unwrap_or((drives, "1"));
         let drives = count.parse().ok().filter(|count| (1..=MOST_MODELLED).contains(count));
         let held_back = engine.map(|engine| match engine.parse()? {
-            EngineChoice::Nvme(_) | EngineChoice::Modelled(_) | EngineChoice::Gpu(_) => {
-                Err(refused())
-            }
+            EngineChoice::Nvme(_)
+            | EngineChoice::Passthrough(_)
+            | EngineChoice::Modelled(_)
+            | EngineChoice::Gpu(_) => Err(refused()),
             of_files => Ok(Box::new(of_files)),
         });
         DriveKind::named(kind)?;
@@ -285,6 +314,11 @@ impl EngineChoice {
             Self::Nvme(addresses) => {
                 let drives = made_once(&mut common.drives, || take_drives(addresses, files))?;
                 (Box::new(asked_nvme(drives, files, depth)?), asked())
+            }
+            Self::Passthrough(devices) => {
+                let drives = made_once(&mut common.drives, || open_devices(devices, files))?;
+                let why = drives.why().map(|way| format!("{}: {way}", asked()));
+                (Box::new(asked_nvme(drives, files, depth)?), why.unwrap_or_else(asked))
             }
             Self::Modelled(modelled @ Modelled { held_back: None, .. }) => {
                 let drives = made_once(&mut common.drives, || modelled.start(files))?;
@@ -392,7 +426,10 @@ fn open_base(
         EngineChoice::Posix => Box::new(Posix::new(Arc::clone(files), depth)),
         EngineChoice::PosixPool => Box::new(ReaderThreads::posix(files, depth)?),
         EngineChoice::Null => Box::new(Null::new(Arc::clone(files), depth)),
-        EngineChoice::Nvme(_) | EngineChoice::Modelled(_) | EngineChoice::Gpu(_) => {
+        EngineChoice::Nvme(_)
+        | EngineChoice::Passthrough(_)
+        | EngineChoice::Modelled(_)
+        | EngineChoice::Gpu(_) => {
             return Err(Error::new(ErrorKind::Internal, "open an engine of files").object(choice));
         }
     };
@@ -401,7 +438,12 @@ fn open_base(
 
 fn take_drives(addresses: &[PciAddress], files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
     let drives = PciDrive::open_all(addresses)?.into_iter().map(RawDrive::from).collect();
-    NvmeDrives::open(files, drives, Timing::default())
+    NvmeDrives::open(files, RawDrives::Controllers(drives), Timing::default())
+}
+
+fn open_devices(devices: &[PathBuf], files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
+    let devices = NamespaceDevice::open_all(devices, DeviceUse::Reading)?;
+    NvmeDrives::open(files, devices, Timing::default())
 }
 
 /// An engine over drives that hold the files of a set.

@@ -43,7 +43,7 @@ mod stripe;
 pub use ceiling::{Ceiling, Pattern, Workload, measure};
 pub use choice::{EngineChoice, EngineReport, Modelled, open_engine};
 pub use cufile::CuFiles;
-pub use drives::{NvmeDrives, RawDrive, write_drives};
+pub use drives::{NvmeDrives, RawDrive, RawDrives, write_drives};
 pub use file_set::{Access, Extent, FileId, FileSet, Opening, StripeSource};
 pub use pool::{EngineFactory, EnginePool, EngineSource, Lease};
 pub use read::{Destination, Done, Memory, Read, ReadEngine, Wait};

@@ -144,7 +144,7 @@ fn what_the_system_says_of_a_read_is_told_with_the_place() {
     let file = files.open(Path::new("/proc")).unwrap();
     let directory = TestFile { files: Arc::new(files), file, ..TestFile::new(PAGE, 1, PAGE) };
     // A drive has no directories.
-    let asks_none = ["null", "nvme"];
+    let asks_none = ["null", "nvme", "passthrough"];
     let engines = directory.all_engines(2).into_iter();
     for mut engine in engines.filter(|engine| !asks_none.contains(&engine.name())) {
         let done = run(&mut *engine, vec![directory.read(PAGE, PAGE, 0)], Wait::One).remove(0);

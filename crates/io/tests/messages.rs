@@ -89,8 +89,8 @@ fn engines_and_drives_that_do_not_exist() {
     assert_eq!(
         "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
         "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, \
-         `posix-pool`, `null`, `nvme:PCI-ADDRESS`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, \
-         `gpu:modelled:DRIVE*N`"
+         `posix-pool`, `null`, `nvme:PCI-ADDRESS`, `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`, \
+         `gpu`, `gpu:PCI-ADDRESS`, `gpu:modelled:DRIVE*N`"
     );
     for choice in [
         "auto",
@@ -98,6 +98,7 @@ fn engines_and_drives_that_do_not_exist() {
         "posix",
         "null",
         "nvme:0000:01:00.0,0001:e1:00.1",
+        "passthrough:/dev/ng0n1,/dev/nvme1n1",
         "modelled:p5510*12",
         "modelled:980pro*1:posix-pool",
         "gpu",
@@ -106,9 +107,14 @@ fn engines_and_drives_that_do_not_exist() {
     ] {
         assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);
     }
-    for drives in
-        ["p5510*0", "p5510*x", "p5510*65", "p5510:nvme:0000:01:00.0", "p5510:modelled:p5510"]
-    {
+    for drives in [
+        "p5510*0",
+        "p5510*x",
+        "p5510*65",
+        "p5510:nvme:0000:01:00.0",
+        "p5510:passthrough:/dev/ng0n1",
+        "p5510:modelled:p5510",
+    ] {
         let error = format!("modelled:{drives}").parse::<EngineChoice>().unwrap_err().to_string();
         assert!(error.contains("`p5510*4:uring`"), "{error}");
     }
@@ -127,6 +133,11 @@ fn engines_and_drives_that_do_not_exist() {
     assert!(unknown.contains("`floppy`: expected one of `980pro`"), "{unknown}");
     let address = "nvme:0000:01:00".parse::<EngineChoice>().unwrap_err().to_string();
     assert!(address.contains("PCI address `0000:01:00`"), "{address}");
+    assert_eq!(
+        "passthrough:ng0n1".parse::<EngineChoice>().unwrap_err().to_string(),
+        "cannot use the NVMe drive `ng0n1`: expected the path of a device, such as `/dev/ng0n1`\n\n\
+         hint: `ls /dev/ng*` names the devices of the drives that the kernel has"
+    );
     assert_eq!(
         ModelledDrive::new(0.0, 1e6, Duration::ZERO).unwrap_err().to_string(),
         "cannot model a drive: expected at least `1` byte and `1` read a second, got `0` bytes, \

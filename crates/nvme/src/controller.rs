@@ -199,27 +199,12 @@ impl Controller {
         self.info = ControllerInfo::from_bytes(&identify(self, Identify::Controller, 0)?);
         let active = identify(self, Identify::ActiveNamespaces, 0)?;
         let id = u32::from_le_bytes([active[0], active[1], active[2], active[3]]);
-        let serial = self.info.serial.clone();
-        let refused = |got: String| {
-            Error::new(ErrorKind::Io, "use the NVMe drive")
-                .object(&serial)
-                .expected("an active namespace of blocks without metadata")
-                .got(got)
-        };
-        if id == 0 {
-            return Err(refused("no active namespace".into()));
-        }
-        let info = NamespaceInfo::from_bytes(&identify(self, Identify::Namespace, id)?)
-            .ok_or_else(|| refused(format!("namespace {id} of no size or format")))?;
-        if info.metadata_bytes > 0 || info.block_bytes > PAGE_BYTES as u64 {
-            let NamespaceInfo { block_bytes, metadata_bytes, .. } = info;
-            return Err(refused(format!("blocks of {block_bytes} and {metadata_bytes} bytes")));
-        }
+        let page =
+            if id == 0 { [0; IDENTIFY_BYTES] } else { identify(self, Identify::Namespace, id)? };
         let pages = self.info.most_pages.unwrap_or(u64::MAX);
         let largest = pages.saturating_mul(self.capabilities.least_page_bytes);
         let most_bytes = largest.min(prp::LIST_ENTRIES * PAGE_BYTES as u64);
-        let NamespaceInfo { blocks, block_bytes, .. } = info;
-        self.namespace = Namespace { id, block_bytes, blocks, most_bytes };
+        self.namespace = Namespace::described(id, &page, most_bytes, &self.info.serial)?;
         let given = self.admin(Command::set_queues(u16::MAX - 1), "ask for queues of")?.result;
         self.pairs = (given as u16).min((given >> 16) as u16).saturating_add(1);
         Ok(())
@@ -422,6 +407,35 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Namespace `id` of the drive `name`, as a page of Identify describes it; a command of the drive moves at
+    /// most `most_bytes`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it is not active (number 0 is none), or has blocks that are not read here: larger
+    /// than a page, or with metadata.
+    pub fn described(
+        id: u32,
+        page: &[u8; IDENTIFY_BYTES],
+        most_bytes: u64,
+        name: &str,
+    ) -> Result<Self> {
+        let refused = |got: String| {
+            Error::new(ErrorKind::Io, "use the NVMe drive")
+                .object(name)
+                .expected("an active namespace of blocks without metadata")
+                .got(got)
+        };
+        if id == 0 {
+            return Err(refused("no active namespace".into()));
+        }
+        let NamespaceInfo { blocks, block_bytes, metadata_bytes } = NamespaceInfo::from_bytes(page)
+            .ok_or_else(|| refused(format!("namespace {id} of no size or format")))?;
+        if metadata_bytes > 0 || block_bytes > PAGE_BYTES as u64 {
+            return Err(refused(format!("blocks of {block_bytes} and {metadata_bytes} bytes")));
+        }
+        Ok(Self { id, block_bytes, blocks, most_bytes })
+    }
+
     /// Bytes of the namespace.
     pub fn bytes(&self) -> u64 {
         self.blocks * self.block_bytes
@@ -468,22 +482,36 @@ impl Namespace {
         list: Option<&List>,
     ) -> Result<Command> {
         let len = bus.end - bus.start;
+        let command = self.move_blocks(opcode, offset, len)?;
+        let prps = prp::describe(bus.start, len, list).ok_or_else(|| self.refused(offset, len))?;
+        Ok(Command { prp1: prps.prp1, prp2: prps.prp2, ..command })
+    }
+
+    /// The command that moves `len` bytes from byte `offset` on by `opcode`, and says nothing of the memory to
+    /// which or from which.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn move_blocks(&self, opcode: u8, offset: u64, len: u64) -> Result<Command> {
         let is_whole =
             offset.is_multiple_of(self.block_bytes) && len.is_multiple_of(self.block_bytes);
         let end = offset.checked_add(len).filter(|&end| end <= self.bytes());
-        let prps = prp::describe(bus.start, len, list);
-        let (Some(prps), Some(_), true) = (prps, end, is_whole && len <= self.most_bytes) else {
-            return Err(Error::new(ErrorKind::Input, "move blocks of an NVMe namespace")
-                .expected(format!(
-                    "at most `{}` of its `{}` bytes, in blocks of `{}`",
-                    self.most_bytes,
-                    self.bytes(),
-                    self.block_bytes
-                ))
-                .got(format!("`{len}` bytes at `{offset}`")));
-        };
+        if end.is_none() || !is_whole || len == 0 || len > self.most_bytes {
+            return Err(self.refused(offset, len));
+        }
         let (first, blocks) = (offset / self.block_bytes, (len / self.block_bytes) as u32);
-        let command = Command::move_blocks(opcode, self.id, first, blocks);
-        Ok(Command { prp1: prps.prp1, prp2: prps.prp2, ..command })
+        Ok(Command::move_blocks(opcode, self.id, first, blocks))
+    }
+
+    #[cold]
+    fn refused(&self, offset: u64, len: u64) -> Error {
+        Error::new(ErrorKind::Input, "move blocks of an NVMe namespace")
+            .expected(format!(
+                "at most `{}` of its `{}` bytes, in blocks of `{}`",
+                self.most_bytes,
+                self.bytes(),
+                self.block_bytes
+            ))
+            .got(format!("`{len}` bytes at `{offset}`"))
     }
 }

@@ -17,6 +17,7 @@
 //! | [`shared`], [`dma`] | memory that host and controller share, and its bus addresses | |
 //! | [`queue`], [`controller`] | the asking side: queue pairs, and the start of a controller | Base 3.3, 3.5 |
 //! | [`pci`] | drives on the PCI bus, through VFIO | |
+//! | [`passthrough`] | drives that stay with the kernel's driver, and commands that it hands on | |
 //! | [`software`] | a controller of threads: the answering side | Base 3.3, 3.5, 5 |
 //! | [`model`], [`catalogue`] | the speed of a drive, for a controller to imitate, and drives by name | |
 //!
@@ -49,6 +50,7 @@ pub mod controller;
 pub mod dma;
 pub mod identify;
 pub mod model;
+pub mod passthrough;
 pub mod pci;
 pub mod prp;
 pub mod queue;
@@ -62,6 +64,7 @@ pub use completion::{Completion, Status};
 pub use controller::{Controller, Namespace, Rings, Timing};
 pub use dma::{AddressMap, Dma};
 pub use model::ModelledDrive;
+pub use passthrough::{DeviceUse, NamespaceDevice, PassthroughCommand};
 pub use pci::{PciAddress, PciDevice, PciDrive};
 pub use queue::{Ended, QueuePair};
 pub use shared::SharedMemory;

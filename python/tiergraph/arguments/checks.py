@@ -166,13 +166,13 @@ def device(value: Any) -> str:
 def engine(value: Any) -> str:
     """A read engine's name; which drives those with a colon are is seen when they are opened."""
     if isinstance(value, str) and (
-        value == "gpu" or value.startswith(("nvme:", "modelled:", "gpu:"))
+        value == "gpu" or value.startswith(("nvme:", "passthrough:", "modelled:", "gpu:"))
     ):
         return value
     try:
         return str(ENGINE(value))
     except MisfitError as misfit:
-        others = "`nvme:PCI-ADDRESS`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`"
+        others = "`nvme:PCI-ADDRESS`, `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`, `gpu`"
         raise MisfitError(f"{misfit}, {others}") from None
 
 
@@ -216,7 +216,7 @@ vertex = whole(what="a vertex id, a whole number")
 
 KNOWN: dict[str, Check] = {
     "address": text,
-    "addresses": each(text, "a list of PCI addresses"),
+    "addresses": each(text, "a list of PCI addresses or devices"),
     "allow_nan": truth,
     "amount": number(0, MOST_NEGATIVES, open_below=True),
     "batch_size": whole(1, 2**32 - 1),

@@ -20,7 +20,8 @@ Io = Annotated[
     typer.Option(
         "--io",
         metavar="ENGINE",
-        help="Read engine: auto, uring, posix, nvme:ADDRESS or modelled:DRIVE*N.",
+        help="Read engine: auto, uring, posix, nvme:ADDRESS, passthrough:/dev/ng0n1 "
+        "or modelled:DRIVE*N.",
     ),
 ]
 Threads = Annotated[

@@ -1,29 +1,36 @@
-//! The files of a [`FileSet`] as they lie on NVMe drives, which engines read by queue pairs.
+//! The files of a [`FileSet`] as they lie on NVMe drives, which engines read by queue pairs or, where drives stay
+//! with the kernel, by passthrough.
 
+mod pairs;
+mod passthrough;
 mod placed;
-mod queue;
+mod queues;
 mod write;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::drive::DriveContents;
-use tiergraph_gpu::{Device, RegisteredMemory};
 use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::{
-    Controller, Dma, FileStorage, ModelledDrive, Namespace, PciDrive, SharedMemory,
-    SoftwareController, SoftwareOptions, StripedStorage, Timing,
+    DeviceUse, Dma, FileStorage, ModelledDrive, Namespace, NamespaceDevice, PciAddress, PciDrive,
+    SharedMemory, SoftwareController, SoftwareOptions, StripedStorage, Timing,
 };
 
 use crate::file_set::Stripe;
 use crate::stripe::Layout;
 use crate::{FileId, FileSet, Read};
 
+pub(crate) use pairs::StartedDrive;
 pub(crate) use placed::Piece;
-pub(crate) use queue::{Queue, Queues};
+pub(crate) use queues::{Completed, DriveQueues, LOOKS, late};
 pub use write::write_drives;
 
+use pairs::Controllers;
+use passthrough::Devices;
 use placed::{Part, PlacedFile, Placement};
+use queues::{Access, read_all, span_bytes};
 
 /// Bytes of a unit of files that lie on several drives: what one command moves, so that a block's read keeps
 /// all of them busy.
@@ -57,6 +64,72 @@ impl RawDrive {
     }
 }
 
+/// Drives that nobody has started yet, all of them to be asked in one way.
+#[derive(Debug)]
+pub enum RawDrives {
+    /// By queue pairs of this process.
+    Controllers(Vec<RawDrive>),
+    /// By the kernel's driver, which has them.
+    Devices(Vec<NamespaceDevice>),
+}
+
+impl From<Vec<RawDrive>> for RawDrives {
+    fn from(drives: Vec<RawDrive>) -> Self {
+        Self::Controllers(drives)
+    }
+}
+
+impl From<Vec<NamespaceDevice>> for RawDrives {
+    fn from(devices: Vec<NamespaceDevice>) -> Self {
+        Self::Devices(devices)
+    }
+}
+
+impl RawDrives {
+    /// The drives of these PCI addresses, taken from the kernel, or with these devices (absolute paths), kept
+    /// from others: those that a graph shall be written to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`] for no such drives, or addresses and devices together; [`ErrorKind::Io`] where the
+    /// system refuses or one is in use.
+    pub fn to_be_written(names: &[String]) -> Result<Self> {
+        let devices: Vec<PathBuf> =
+            names.iter().filter(|name| name.starts_with('/')).map(PathBuf::from).collect();
+        if devices.is_empty() {
+            let addresses = names.iter().map(|name| name.parse());
+            let addresses = addresses.collect::<Result<Vec<PciAddress>>>()?;
+            let drives = PciDrive::open_all(&addresses)?.into_iter().map(RawDrive::from);
+            return Ok(Self::Controllers(drives.collect()));
+        }
+        if devices.len() < names.len() {
+            return Err(Error::new(ErrorKind::Input, "write the NVMe drives")
+                .object(names.join(" "))
+                .expected("addresses of the PCI bus, or devices")
+                .got("some of each"));
+        }
+        NamespaceDevice::open_all(&devices, DeviceUse::Writing).map(Self::Devices)
+    }
+
+    /// Starts the drives.
+    fn start(self, timing: Timing) -> Result<(Vec<Drive>, Box<dyn Access>)> {
+        Ok(match self {
+            Self::Controllers(drives) => {
+                let (drives, controllers) = Controllers::start(drives, timing)?;
+                (drives, Box::new(controllers))
+            }
+            Self::Devices(devices) => {
+                let drive = |device: &NamespaceDevice| Drive {
+                    name: device.name().into(),
+                    namespace: device.namespace(),
+                };
+                let drives: Vec<_> = devices.iter().map(drive).collect();
+                let devices = Devices::open(devices, &drives, timing)?;
+                (drives, Box::new(devices))
+            }
+        })
+    }
+}
+
 /// The bytes of a file on drives: side by side in a row of units, which lie on the drives in turn.
 #[derive(Debug)]
 pub(crate) struct StripedFile {
@@ -67,77 +140,41 @@ pub(crate) struct StripedFile {
     /// The byte of each drive at which its units begin.
     pub(crate) base: u64,
     /// The drives, in the order of their units.
-    pub(crate) drives: Vec<Arc<Drive>>,
+    pub(crate) drives: Vec<Arc<StartedDrive>>,
 }
 
-/// NVMe drives that hold the files of a set, and the queue pairs that no engine has.
+/// NVMe drives that hold the files of a set, and the queues that no engine has.
 #[derive(Debug)]
 pub struct NvmeDrives {
     files: Arc<FileSet>,
-    drives: Vec<Arc<Drive>>,
+    drives: Vec<Drive>,
+    // Dropped before queues: controllers that have stopped write to no memory of theirs.
+    access: Box<dyn Access>,
     placed: Placement,
     timing: Timing,
-    /// Queue pairs that wait for an engine.
-    idle: Mutex<Vec<Queues>>,
-    /// Queue pairs of engines that failed: controllers may still write to their memory.
-    failed: Mutex<Vec<Queues>>,
+    /// Queues that wait for an engine.
+    idle: Mutex<Vec<Box<dyn DriveQueues>>>,
+    /// Queues of engines that failed: drives may still write to their memory.
+    failed: Mutex<Vec<Box<dyn DriveQueues>>>,
 }
 
-/// A drive that was started.
+/// What a started drive is.
 #[derive(Debug)]
 pub(crate) struct Drive {
     name: String,
-    // Dropped first: it stops the controller, which the software answers.
-    controller: Mutex<Controller>,
     namespace: Namespace,
-    dma: Arc<dyn Dma>,
-    /// Its registers as GPUs reach them, while one does.
-    of_gpus: Mutex<Weak<RegisteredMemory>>,
-    _software: Option<SoftwareController>,
 }
 
 impl Drive {
-    pub(crate) fn start(drive: RawDrive, timing: Timing) -> Result<Self> {
-        let RawDrive { name, registers, dma, software } = drive;
-        let controller = Controller::start(registers, Arc::clone(&dma), timing)
-            .map_err(|error| error.object(&name))?;
-        let (namespace, controller) = (controller.namespace(), Mutex::new(controller));
-        let of_gpus = Mutex::default();
-        Ok(Self { name, controller, namespace, dma, of_gpus, _software: software })
-    }
-
-    /// The controller, which nobody else creates or deletes queues of meanwhile.
-    pub(crate) fn controller(&self) -> MutexGuard<'_, Controller> {
-        lock(&self.controller)
-    }
-
-    /// The namespace that is read.
-    pub(crate) fn namespace(&self) -> Namespace {
-        self.namespace
-    }
-
-    /// The drive's registers, mapped for kernels: memory is registered once, whoever uses it.
-    pub(crate) fn registers_of_gpus(&self, device: &Device) -> Result<Arc<RegisteredMemory>> {
-        let mut of_gpus = lock(&self.of_gpus);
-        if let Some(registered) = of_gpus.upgrade() {
-            return Ok(registered);
-        }
-        let registers = self.controller().registers().clone();
-        let registered = Arc::new(RegisteredMemory::new(device, registers)?);
-        *of_gpus = Arc::downgrade(&registered);
-        Ok(registered)
-    }
-
-    fn queue(&self) -> Result<Queue> {
-        Queue::new(&mut self.controller(), &self.dma)
-    }
-
     /// The description of the files that tiergraph has written to the drive; `None` if it has written none.
-    fn contents(&self, queue: &mut Queue, timing: Timing) -> Result<Option<DriveContents>> {
+    fn contents(
+        &self,
+        queues: &mut dyn DriveQueues,
+        number: usize,
+        timing: Timing,
+    ) -> Result<Option<DriveContents>> {
         let mut bytes = vec![0; PAGE_BYTES];
-        let mut read = |bytes: &mut [u8]| {
-            queue.read_all(0, bytes, timing).map_err(|error| error.object(&self.name))
-        };
+        let mut read = |bytes: &mut [u8]| read_all(queues, number, self, 0, bytes, timing.command);
         read(&mut bytes)?;
         let needed = DriveContents::bytes_of(&bytes).min(self.namespace.bytes() as usize);
         bytes.resize(needed, 0);
@@ -152,16 +189,19 @@ impl NvmeDrives {
     /// # Errors
     /// [`ErrorKind::Input`] if they hold others, or are not those that were written together;
     /// [`ErrorKind::Io`] if one does not start or cannot be read.
-    pub fn open(files: &Arc<FileSet>, drives: Vec<RawDrive>, timing: Timing) -> Result<Arc<Self>> {
-        let drives = drives.into_iter().map(|drive| Drive::start(drive, timing).map(Arc::new));
-        let drives = drives.collect::<Result<Vec<_>>>()?;
-        let mut queues = drives.iter().map(|drive| drive.queue()).collect::<Result<Vec<_>>>()?;
-        let both = drives.iter().zip(&mut queues);
-        let held = both.map(|(drive, queue)| drive.contents(queue, timing));
+    pub fn open(
+        files: &Arc<FileSet>,
+        drives: impl Into<RawDrives>,
+        timing: Timing,
+    ) -> Result<Arc<Self>> {
+        let (drives, access) = drives.into().start(timing)?;
+        let mut queues = access.queues()?;
+        let numbered = drives.iter().enumerate();
+        let held = numbered.map(|(number, drive)| drive.contents(&mut *queues, number, timing));
         let held = held.collect::<Result<Vec<_>>>()?;
         let placed = placed::on_written(files, &drives, &held)?;
-        let opened = Self::new(files, drives, placed, timing);
-        opened.give_back(Queues(queues), true);
+        let opened = Self::new(files, drives, access, placed, timing);
+        opened.give_back(queues, true);
         Ok(opened)
     }
 
@@ -192,9 +232,10 @@ impl NvmeDrives {
                 SoftwareOptions { serial: serial.clone(), drive: model, ..options.clone() };
             let storage = StripedStorage::new(Arc::clone(&row), drive, count.max(1), UNIT_BYTES);
             let software = SoftwareController::start(storage, options)?;
-            Drive::start(RawDrive::software(serial, software), timing).map(Arc::new)
+            Ok(RawDrive::software(serial, software))
         });
-        let drives = drives.collect::<Result<Vec<_>>>()?;
+        let drives = RawDrives::Controllers(drives.collect::<Result<_>>()?);
+        let (drives, access) = drives.start(timing)?;
         let file = |file| PlacedFile {
             layout: files.layout(file),
             parts: parts[files.stripes_of(file)].to_vec(),
@@ -205,17 +246,18 @@ impl NvmeDrives {
             drives: (0..drives.len()).collect(),
             base: 0,
         };
-        Ok(Self::new(files, drives, placed, timing))
+        Ok(Self::new(files, drives, access, placed, timing))
     }
 
     fn new(
         files: &Arc<FileSet>,
-        drives: Vec<Arc<Drive>>,
+        drives: Vec<Drive>,
+        access: Box<dyn Access>,
         placed: Placement,
         timing: Timing,
     ) -> Arc<Self> {
         let (idle, failed) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { files: Arc::clone(files), drives, placed, timing, idle, failed })
+        Arc::new(Self { files: Arc::clone(files), drives, access, placed, timing, idle, failed })
     }
 
     /// The files.
@@ -228,6 +270,11 @@ impl NvmeDrives {
         self.timing
     }
 
+    /// The number of drives.
+    pub(crate) fn count(&self) -> usize {
+        self.drives.len()
+    }
+
     /// The name of a drive in messages.
     pub(crate) fn name(&self, drive: usize) -> &str {
         self.drives.get(drive).map_or("", |drive| &drive.name)
@@ -238,7 +285,7 @@ impl NvmeDrives {
     /// # Errors
     /// [`ErrorKind::Internal`] for bytes that lie on no drive.
     pub(crate) fn pieces(&self, read: &Read, len: usize) -> Result<Vec<Piece>> {
-        let most = |drive: usize| queue::span_bytes(&self.drives[drive].namespace);
+        let most = |drive: usize| span_bytes(&self.drives[drive].namespace);
         let pieces = self
             .files
             .position(read.file)
@@ -251,42 +298,52 @@ impl NvmeDrives {
     /// Where the bytes of `file` lie, as a kernel computes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] for a file in several pieces: a graph's stripes, or extents.
+    /// [`ErrorKind::Input`] for a file in several pieces: a graph's stripes, or extents; for drives that
+    /// the kernel's driver has.
     pub(crate) fn striped(&self, file: FileId) -> Result<StripedFile> {
-        let placed = self.files.position(file).and_then(|file| self.placed.files.get(file));
-        let whole = placed.and_then(PlacedFile::start).ok_or_else(|| {
+        let refused = |expected: &str, got: &str| {
             Error::new(ErrorKind::Input, "read a file of the graph by a GPU")
                 .object(self.files.identity(file))
-                .expected("a file in one piece")
-                .got("stripes or extents")
-                .hint("build the graph without `--stripe`, or read it by the host's engines")
-        })?;
-        let drives = self.placed.drives.iter().map(|&drive| Arc::clone(&self.drives[drive]));
+                .expected(expected)
+                .got(got)
+                .hint("read it by the host's engines")
+        };
+        let placed = self.files.position(file).and_then(|file| self.placed.files.get(file));
+        let start = placed
+            .and_then(PlacedFile::start)
+            .ok_or_else(|| refused("a file in one piece", "stripes or extents"))?;
+        let drive = |&drive: &usize| {
+            let of_kernel = || refused("drives of this process", "drives that the kernel has");
+            self.access.started(drive).ok_or_else(of_kernel)
+        };
+        let drives = self.placed.drives.iter().map(drive).collect::<Result<_>>()?;
         let Placement { units, base, .. } = self.placed;
         let unit_bytes = if units.stripes == 1 { UNIT_BYTES } else { units.unit_bytes };
-        Ok(StripedFile { start: whole, unit_bytes, base, drives: drives.collect() })
+        Ok(StripedFile { start, unit_bytes, base, drives })
     }
 
-    /// The bus by which a drive reaches memory.
-    pub(crate) fn dma(&self, drive: usize) -> &Arc<dyn Dma> {
-        &self.drives[drive].dma
+    /// The name of engines over these drives in reports.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.access.engine()
     }
 
-    /// Queue pairs for an engine: idle ones, or new ones.
+    /// What a report says of the way in which the drives are asked; `None` where there is no other.
+    pub(crate) fn why(&self) -> Option<String> {
+        self.access.why()
+    }
+
+    /// Queues for an engine: idle ones, or new ones.
     ///
     /// # Errors
-    /// A controller has no more.
-    pub(crate) fn take(&self) -> Result<Queues> {
-        if let Some(queues) = lock(&self.idle).pop() {
-            return Ok(queues);
-        }
-        let queues = self.drives.iter().map(|drive| drive.queue()).collect::<Result<_>>()?;
-        Ok(Queues(queues))
+    /// A drive or the system has no more.
+    pub(crate) fn take(&self) -> Result<Box<dyn DriveQueues>> {
+        let idle = lock(&self.idle).pop();
+        idle.map_or_else(|| self.access.queues(), Ok)
     }
 
-    /// Takes queue pairs back that an engine needs no more; `is_sound` unless one of them failed.
-    pub(crate) fn give_back(&self, queues: Queues, is_sound: bool) {
-        let is_idle = queues.0.iter().all(|queue| queue.pair.in_flight() == 0);
+    /// Takes queues back that an engine needs no more; `is_sound` unless one of them failed.
+    pub(crate) fn give_back(&self, queues: Box<dyn DriveQueues>, is_sound: bool) {
+        let is_idle = queues.in_flight() == 0;
         lock(if is_sound && is_idle { &self.idle } else { &self.failed }).push(queues);
     }
 }

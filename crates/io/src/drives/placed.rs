@@ -1,7 +1,5 @@
 //! The places on drives at which the bytes of files lie.
 
-use std::sync::Arc;
-
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};
 use tiergraph_mem::PAGE_BYTES;
@@ -88,7 +86,7 @@ impl Placement {
 /// Where the files of `files` lie on drives that hold what `held` says.
 pub(super) fn on_written(
     files: &FileSet,
-    drives: &[Arc<Drive>],
+    drives: &[Drive],
     held: &[Option<DriveContents>],
 ) -> Result<Placement> {
     let by_place = in_order(drives, held)?;
@@ -103,7 +101,7 @@ pub(super) fn on_written(
 }
 
 /// The numbers of the drives in the order in which they were written.
-fn in_order(drives: &[Arc<Drive>], held: &[Option<DriveContents>]) -> Result<Vec<usize>> {
+fn in_order(drives: &[Drive], held: &[Option<DriveContents>]) -> Result<Vec<usize>> {
     let refused = |drive: &Drive, expected: String, got: String| {
         Error::new(ErrorKind::Input, "read a graph from the NVMe drive")
             .object(&drive.name)
@@ -135,7 +133,7 @@ fn in_order(drives: &[Arc<Drive>], held: &[Option<DriveContents>]) -> Result<Vec
 fn placed_file(
     files: &FileSet,
     id: FileId,
-    drives: &[Arc<Drive>],
+    drives: &[Drive],
     held: &[Option<DriveContents>],
 ) -> Result<PlacedFile> {
     let identity = files.identity(id);

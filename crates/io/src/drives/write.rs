@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
 
 use tiergraph_core::{ByteSize, Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::drive::{CONTENTS_BYTES, DriveContents, DriveFile};
@@ -10,8 +9,8 @@ use tiergraph_mem::PAGE_BYTES;
 use tiergraph_nvme::{SharedMemory, Timing};
 
 use super::placed::on_written;
-use super::queue::{Queue, span_bytes};
-use super::{Drive, RawDrive, UNIT_BYTES};
+use super::queues::{DriveQueues, read_all, span_bytes, wait};
+use super::{Drive, RawDrives, UNIT_BYTES};
 use crate::FileSet;
 use crate::stripe::Layout;
 
@@ -29,23 +28,19 @@ const END_BYTES: u64 = 1 << 20;
 /// [`ErrorKind::Io`] if a file cannot be read or a drive written; [`ErrorKind::Interrupted`] when cancelled.
 pub fn write_drives(
     files: &FileSet,
-    drives: Vec<RawDrive>,
+    drives: impl Into<RawDrives>,
     force: bool,
     timing: Timing,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<u64> {
-    let drives = drives.into_iter().map(|drive| Drive::start(drive, timing).map(Arc::new));
-    let drives = drives.collect::<Result<Vec<_>>>()?;
-    let mut writers = Vec::with_capacity(drives.len());
-    for drive in &drives {
-        writers.push(Writer { drive, queue: drive.queue()?, timing });
-    }
+    let (drives, access) = drives.into().start(timing)?;
+    let mut writer = Writer { drives: &drives, queues: access.queues()?, timing };
     let (listed, end) = list(files, drives.len() as u64);
-    for writer in &mut writers {
-        writer.check_size(end)?;
+    for drive in 0..drives.len() {
+        writer.check_size(drive, end)?;
         if !force {
-            writer.check_empty()?;
+            writer.check_empty(drive)?;
         }
     }
     let id = format!("{:016x}", RandomState::new().build_hasher().finish());
@@ -54,8 +49,8 @@ pub fn write_drives(
     let held: Vec<_> = (0..drives.len()).map(|drive| Some(contents(drive))).collect();
     let placed = on_written(files, &drives, &held)?;
     // Nothing that was there is found there again, whatever happens from here on.
-    for writer in &mut writers {
-        writer.clear(end)?;
+    for drive in 0..drives.len() {
+        writer.clear(drive, end)?;
     }
     let total = files.ids().map(|file| files.len(file)).sum();
     let most = |drive: usize| span_bytes(&drives[drive].namespace);
@@ -68,7 +63,7 @@ pub fn write_drives(
             let internal = || Error::new(ErrorKind::Internal, "place a file on drives");
             for piece in placed.pieces(number, begin, bytes, most).ok_or_else(internal)? {
                 let from = begin + piece.begin as u64;
-                writers[piece.drive].write(piece.offset, piece.len, |span| {
+                writer.write(piece.drive, piece.offset, piece.len, |span| {
                     files.read_to(file, from, span, piece.len)
                 })?;
             }
@@ -77,12 +72,12 @@ pub fn write_drives(
         }
     }
     // The files are there before anything says so.
-    for writer in &mut writers {
-        writer.flush()?;
+    for drive in 0..drives.len() {
+        writer.flush(drive)?;
     }
-    for (writer, contents) in writers.iter_mut().zip(held.iter().flatten()) {
-        writer.write_bytes(0, &contents.to_bytes()?)?;
-        writer.flush()?;
+    for (drive, contents) in held.iter().flatten().enumerate() {
+        writer.write_bytes(drive, 0, &contents.to_bytes()?)?;
+        writer.flush(drive)?;
     }
     Ok(written)
 }
@@ -101,67 +96,71 @@ fn list(files: &FileSet, drives: u64) -> (Vec<DriveFile>, u64) {
     (listed, CONTENTS_BYTES as u64 + most)
 }
 
-/// A drive that is written, with many commands in flight.
+/// Drives that are written, with many commands in flight.
 struct Writer<'a> {
-    drive: &'a Drive,
-    queue: Queue,
+    drives: &'a [Drive],
+    queues: Box<dyn DriveQueues>,
     timing: Timing,
 }
 
 impl Writer<'_> {
-    fn refused(&self) -> Error {
-        Error::new(ErrorKind::Input, "write the NVMe drive").object(&self.drive.name)
+    fn refused(&self, drive: usize) -> Error {
+        Error::new(ErrorKind::Input, "write the NVMe drive").object(&self.drives[drive].name)
     }
 
-    fn check_size(&self, end: u64) -> Result<()> {
-        let bytes = self.drive.namespace.bytes();
+    fn check_size(&self, drive: usize, end: u64) -> Result<()> {
+        let bytes = self.drives[drive].namespace.bytes();
         if bytes >= end {
             return Ok(());
         }
         let (needed, there) = (ByteSize(end), ByteSize(bytes));
         let hint = "name several drives: the files are spread over them";
-        Err(self.refused().expected(format!("`{needed}`")).got(format!("`{there}`")).hint(hint))
+        Err(self
+            .refused(drive)
+            .expected(format!("`{needed}`"))
+            .got(format!("`{there}`"))
+            .hint(hint))
     }
 
     /// Refuses a drive that holds anything where file systems and partition tables have their marks.
-    fn check_empty(&mut self) -> Result<()> {
-        let bytes = self.drive.namespace.bytes();
+    fn check_empty(&mut self, drive: usize) -> Result<()> {
+        let bytes = self.drives[drive].namespace.bytes();
         let mut first = vec![0; bytes.min(CONTENTS_BYTES as u64) as usize];
         let mut last = vec![0; bytes.min(END_BYTES) as usize];
-        self.read(0, &mut first)?;
-        self.read(bytes - last.len() as u64, &mut last)?;
-        let holds = match DriveContents::from_bytes(&first, &self.drive.name) {
+        self.read(drive, 0, &mut first)?;
+        self.read(drive, bytes - last.len() as u64, &mut last)?;
+        let holds = match DriveContents::from_bytes(&first, &self.drives[drive].name) {
             Ok(None) if first.iter().chain(&last).all(|&byte| byte == 0) => return Ok(()),
             Ok(None) => "data that tiergraph has not written: a file system, partitions, or others",
             Ok(Some(_)) => "a graph",
             Err(_) => "a graph that is damaged",
         };
         Err(self
-            .refused()
+            .refused(drive)
             .expected("an empty drive")
             .got(holds)
             .hint("`--force` writes it all the same, and what it holds is lost"))
     }
 
-    fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<()> {
-        let name = &self.drive.name;
-        self.queue.read_all(offset, to, self.timing).map_err(|error| error.object(name))
+    fn read(&mut self, drive: usize, offset: u64, to: &mut [u8]) -> Result<()> {
+        let most = self.timing.command;
+        read_all(&mut *self.queues, drive, &self.drives[drive], offset, to, most)
     }
 
     /// Writes zeros where the contents will be, and at the drive's end as far as it is behind `end`.
-    fn clear(&mut self, end: u64) -> Result<()> {
-        let bytes = self.drive.namespace.bytes();
-        self.write_bytes(0, &vec![0; CONTENTS_BYTES])?;
+    fn clear(&mut self, drive: usize, end: u64) -> Result<()> {
+        let bytes = self.drives[drive].namespace.bytes();
+        self.write_bytes(drive, 0, &vec![0; CONTENTS_BYTES])?;
         let last = end.max(bytes.saturating_sub(END_BYTES));
-        self.write_bytes(last, &vec![0; (bytes - last) as usize])?;
-        self.flush()
+        self.write_bytes(drive, last, &vec![0; (bytes - last) as usize])?;
+        self.flush(drive)
     }
 
     /// Writes whole blocks from `offset` on.
-    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write_bytes(&mut self, drive: usize, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut offset = offset;
-        for piece in bytes.chunks(span_bytes(&self.drive.namespace)) {
-            self.write(offset, piece.len(), |span| {
+        for piece in bytes.chunks(span_bytes(&self.drives[drive].namespace)) {
+            self.write(drive, offset, piece.len(), |span| {
                 span.write_bytes(0, piece);
                 Ok(())
             })?;
@@ -174,47 +173,45 @@ impl Writer<'_> {
     /// page's end.
     fn write(
         &mut self,
+        drive: usize,
         offset: u64,
         len: usize,
         fill: impl FnOnce(&SharedMemory) -> Result<()>,
     ) -> Result<()> {
-        while self.queue.pair.next_slot().is_none() {
-            self.take_one()?;
+        while self.queues.next_slot(drive).is_none() {
+            self.take_one(drive)?;
         }
-        let Some(slot) = self.queue.pair.next_slot() else { return Ok(()) };
+        let Some(slot) = self.queues.next_slot(drive) else { return Ok(()) };
         let whole = len.next_multiple_of(PAGE_BYTES);
-        let whole = whole.min((self.drive.namespace.bytes() - offset) as usize);
-        let span = self.queue.span(slot);
+        let whole = whole.min((self.drives[drive].namespace.bytes() - offset) as usize);
+        let span = self.queues.span(drive, slot);
         fill(&span)?;
         span.fill_zeros(len, whole - len);
-        self.queue.write(offset, whole)?;
-        self.queue.pair.ring();
+        self.queues.write(drive, offset, whole)?;
+        self.queues.ring_doorbells();
         Ok(())
     }
 
     /// Waits until everything that was written is durable.
-    fn flush(&mut self) -> Result<()> {
-        self.take_all()?;
-        self.queue.flush();
-        self.queue.pair.ring();
-        self.take_all()
+    fn flush(&mut self, drive: usize) -> Result<()> {
+        self.take_all(drive)?;
+        self.queues.flush(drive)?;
+        self.queues.ring_doorbells();
+        self.take_all(drive)
     }
 
-    fn take_all(&mut self) -> Result<()> {
-        while self.queue.pair.in_flight() > 0 {
-            self.take_one()?;
+    fn take_all(&mut self, drive: usize) -> Result<()> {
+        while self.queues.in_flight() > 0 {
+            self.take_one(drive)?;
         }
         Ok(())
     }
 
-    fn take_one(&mut self) -> Result<()> {
-        let name = &self.drive.name;
-        let ended = self.queue.pair.wait(self.timing.command).map_err(|e| e.object(name))?;
-        match ended.status.is_success() {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Io, "write the NVMe drive")
-                .object(name)
-                .source(ended.status)),
-        }
+    /// Waits for `drive`, at which something is in flight, until any of the drives has done something.
+    fn take_one(&mut self, drive: usize) -> Result<()> {
+        let drives = self.drives;
+        let completed = wait(&mut *self.queues, &drives[drive], self.timing.command)?;
+        let name = &drives[completed.drive].name;
+        completed.result.map_err(|e| Error::io("write the NVMe drive", name, e))
     }
 }

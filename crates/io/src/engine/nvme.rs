@@ -1,35 +1,30 @@
-//! Queue pairs of NVMe controllers: user-space I/O, polled, without a system call.
+//! NVMe drives, asked by commands: through queue pairs, polled without a system call (user-space I/O), or,
+//! where the drives stay with the kernel, through a ring that passes them on.
 //!
 //! A read is cut into commands of at most 128 KiB. Those of a block read into its destination, which the
-//! drives reach from its first read on. Those of less read to a span of staging memory each, and are copied
-//! from there: for a few pages, a mapping costs more than a copy.
+//! drives reach from its first read on. Those of less, where reaching a destination costs more than a copy,
+//! read to a span of staging memory each, and are copied from there.
 //!
 //! A drive that fails may write to destinations at any later time, so that they are given up, never freed.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_nvme::controller::map_buffer;
-use tiergraph_nvme::{Dma, Status};
 
-use crate::drives::{NvmeDrives, Piece, Queues};
+use crate::drives::{Completed, DriveQueues, LOOKS, NvmeDrives, Piece, late};
 use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, Memory, Read, ReadEngine, Wait};
 
-/// How often in the time that a command may take those in flight are looked through.
-const LOOKS: u32 = 8;
-/// Reads of so many bytes and more go to their destination, not through staging memory.
-const DIRECT_BYTES: usize = 128 << 10;
-
-/// Reads by a queue pair of each of the drives that hold the files.
+/// Reads by commands for the drives that hold the files.
 pub struct Nvme {
     drives: Arc<NvmeDrives>,
     /// None only while it is dropped.
-    queues: Option<Queues>,
+    queues: Option<Box<dyn DriveQueues>>,
     reads: Slots<Reading>,
     /// Parts of reads that there was no room for, in order.
     waiting: VecDeque<Part>,
@@ -50,25 +45,22 @@ struct Reading {
     place: Place,
     /// Bytes that are there before the file's end.
     available: usize,
+    /// Whether drives read to the destination, not to staging memory.
+    is_direct: bool,
     /// Parts that have not ended.
     left: usize,
     failed: Option<Error>,
 }
 
 impl Reading {
-    fn is_direct(&self) -> bool {
-        self.available >= DIRECT_BYTES
-    }
-
-    /// The bus address of the read's first byte, if the drive writes there.
-    fn direct(&mut self, dma: &Arc<dyn Dma>) -> Result<Option<u64>> {
-        let (at, is_direct) = (self.at as u64, self.is_direct());
+    /// The address of the read's first byte for a drive, if it reads there.
+    fn direct(&mut self, queues: &mut dyn DriveQueues, drive: usize) -> Result<Option<u64>> {
         match &mut self.to {
-            Destination::Host(buffer) if is_direct => {
+            Destination::Host(buffer) if self.is_direct => {
                 // SAFETY: the buffer belongs to this engine until all commands of the read have ended. If they
                 // do not, it is never freed (`drop`).
-                let bus = unsafe { map_buffer(buffer, dma) }?;
-                Ok(Some(bus + at))
+                let start = unsafe { queues.reach(drive, buffer) }?;
+                Ok(Some(start + self.at as u64))
             }
             _ => Ok(None),
         }
@@ -86,10 +78,10 @@ impl Nvme {
     /// An engine over `drives` with up to `depth` reads in flight.
     ///
     /// # Errors
-    /// A controller has no queue left.
+    /// A drive or the system has no queue left.
     pub fn new(drives: &Arc<NvmeDrives>, depth: usize) -> Result<Self> {
         let queues = drives.take()?;
-        let parts = queues.0.iter().map(|queue| vec![None; queue.pair.capacity()]).collect();
+        let parts = (0..drives.count()).map(|drive| vec![None; queues.slots(drive)]).collect();
         Ok(Self {
             drives: Arc::clone(drives),
             queues: Some(queues),
@@ -119,7 +111,9 @@ impl Nvme {
             return Err(Done { tag, to: read.to, result: Ok(0) });
         }
         let left = pieces.len();
-        let reading = Reading { to: read.to, at, tag, place, available, left, failed: None };
+        let is_direct = self.queues.as_ref().is_some_and(|q| available >= q.direct_bytes());
+        let reading =
+            Reading { to: read.to, at, tag, place, available, is_direct, left, failed: None };
         let full = |Reading { to, .. }| {
             let error = Error::new(ErrorKind::Internal, "read").got("more reads than have room");
             Done { tag, to, result: Err(error) }
@@ -129,11 +123,11 @@ impl Nvme {
         Ok(())
     }
 
-    /// Gives waiting parts to the drives, as far as there is room.
-    fn push(&mut self) -> Result<()> {
-        let Some(queues) = &mut self.queues else { return Ok(()) };
+    /// Gives waiting parts to the drives, as far as there is room; whether there were any.
+    fn push(&mut self) -> Result<bool> {
+        let Some(queues) = &mut self.queues else { return Ok(false) };
         if self.waiting.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let now = Instant::now();
         let mut full = 0;
@@ -142,8 +136,8 @@ impl Nvme {
         {
             let Some(reading) = self.reads.get_mut(part.read) else { continue };
             let Piece { drive, offset, begin, len } = part.piece;
-            let to = reading.direct(self.drives.dma(drive))?.map(|bus| bus + begin as u64);
-            match queues.0[drive].read(offset, len, to)? {
+            let to = reading.direct(&mut **queues, drive)?.map(|start| start + begin as u64);
+            match queues.read(drive, offset, len, to)? {
                 Some(slot) => {
                     self.parts[drive][usize::from(slot)] = Some((part, now));
                     full = 0;
@@ -155,37 +149,43 @@ impl Nvme {
                 }
             }
         }
-        queues.0.iter_mut().for_each(|queue| queue.pair.ring());
-        Ok(())
+        queues.ring_doorbells();
+        Ok(true)
     }
 
     /// Takes what the drives have read.
     fn reap(&mut self, done: &mut Vec<Done>) -> Result<()> {
         let Some(queues) = &mut self.queues else { return Ok(()) };
-        for (queue, parts) in queues.0.iter_mut().zip(&mut self.parts) {
-            while let Some(ended) = queue.pair.poll()? {
-                let Some((part, _)) = parts[usize::from(ended.slot)].take() else { continue };
-                let Some(reading) = self.reads.get_mut(part.read) else { continue };
-                if !ended.status.is_success() {
-                    let error = failure(&self.drives, reading.place, part.piece, ended.status);
-                    reading.failed.get_or_insert(error);
-                } else if !reading.is_direct() {
-                    let Piece { begin, len, .. } = part.piece;
-                    let begin = reading.at + begin;
-                    queue.copy(ended.slot, &mut reading.to.bytes_mut()[begin..begin + len]);
-                }
-                reading.left -= 1;
-                if reading.left == 0
-                    && let Some(Reading { to, tag, available, failed, .. }) =
-                        self.reads.remove(part.read)
-                {
-                    let result = failed.map_or(Ok(available), Err);
-                    done.push(Done { tag, to, result });
-                }
+        queues.exchange()?;
+        while let Some(Completed { drive, slot, result }) = queues.poll()? {
+            let Some((part, _)) = self.parts[drive][usize::from(slot)].take() else { continue };
+            let Some(reading) = self.reads.get_mut(part.read) else { continue };
+            if let Err(error) = result {
+                let error = failure(&self.drives, reading.place, part.piece, error);
+                reading.failed.get_or_insert(error);
+            } else if !reading.is_direct {
+                let Piece { begin, len, .. } = part.piece;
+                let begin = reading.at + begin;
+                queues.copy(drive, slot, &mut reading.to.bytes_mut()[begin..begin + len]);
             }
-            queue.pair.free_entries();
+            reading.left -= 1;
+            if reading.left == 0
+                && let Some(Reading { to, tag, available, failed, .. }) =
+                    self.reads.remove(part.read)
+            {
+                let result = failed.map_or(Ok(available), Err);
+                done.push(Done { tag, to, result });
+            }
         }
         Ok(())
+    }
+
+    /// Has the drives begin with what found room now.
+    fn refill(&mut self) -> Result<()> {
+        match (self.push()?, &mut self.queues) {
+            (true, Some(queues)) => queues.exchange(),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses commands that have been in flight for longer than drives may take.
@@ -199,10 +199,7 @@ impl Nvme {
         let is_late = |flight: &(Part, Instant)| now.duration_since(flight.1) > most;
         let late = self.parts.iter().position(|parts| parts.iter().flatten().any(is_late));
         late.map_or(Ok(()), |drive| {
-            Err(Error::new(ErrorKind::Io, "read from the NVMe drive")
-                .object(self.drives.name(drive))
-                .expected(format!("a completion within `{} ms`", most.as_millis()))
-                .got("none"))
+            Err(self::late("read from the NVMe drive", self.drives.name(drive), most))
         })
     }
 
@@ -212,7 +209,7 @@ impl Nvme {
         if let Some(why) = &self.broken {
             return Err(Error::new(ErrorKind::Io, "read from NVMe drives").got(why));
         }
-        let worked = self.push().and_then(|()| self.reap(done)).and_then(|()| self.push());
+        let worked = self.push().and_then(|_| self.reap(done)).and_then(|()| self.refill());
         let worked = worked.and_then(|()| self.check_late());
         if let Err(error) = worked {
             self.broken = Some(format!("an earlier failure: {error}"));
@@ -247,7 +244,9 @@ impl ReadEngine for Nvme {
             if wait.is_over(done.len() > before, self.in_flight()) {
                 return Ok(());
             }
-            std::thread::yield_now();
+            if let Some(queues) = &mut self.queues {
+                queues.rest(self.drives.timing().command / LOOKS)?;
+            }
         }
     }
 
@@ -260,7 +259,7 @@ impl ReadEngine for Nvme {
     }
 
     fn name(&self) -> &'static str {
-        "nvme"
+        self.drives.engine()
     }
 }
 
@@ -276,11 +275,11 @@ impl Drop for Nvme {
     }
 }
 
-fn failure(drives: &NvmeDrives, place: Place, piece: Piece, status: Status) -> Error {
+fn failure(drives: &NvmeDrives, place: Place, piece: Piece, error: io::Error) -> Error {
     let Piece { drive, offset, begin, len } = piece;
     let at = Place { offset: place.offset + begin as u64, ..place };
     let name = drives.name(drive);
-    drives.files().failure(at, len, std::io::Error::other(status)).expected(format!(
+    drives.files().failure(at, len, error).expected(format!(
         "`{len}` bytes at offset `{}`, from byte `{offset}` of NVMe drive {name} on",
         at.offset
     ))

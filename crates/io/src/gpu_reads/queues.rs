@@ -13,7 +13,7 @@ use tiergraph_nvme::{SharedMemory, SoftwareController, SoftwareOptions, Storage,
 
 use super::RowsOnDrives;
 use crate::RawDrive;
-use crate::drives::Drive;
+use crate::drives::StartedDrive;
 
 const CACHE_LINE_BYTES: usize = 64;
 /// The index of the staging memory among registered memories.
@@ -22,13 +22,13 @@ const STAGING: usize = 1;
 /// A drive that a GPU reads from.
 #[derive(Debug, Clone)]
 pub struct GpuDrive {
-    drive: Arc<Drive>,
+    drive: Arc<StartedDrive>,
     first_byte: u64,
 }
 
 impl GpuDrive {
     /// A drive whose rows begin at byte `first_byte`.
-    pub(super) fn new(drive: Arc<Drive>, first_byte: u64) -> Self {
+    pub(super) fn new(drive: Arc<StartedDrive>, first_byte: u64) -> Self {
         Self { drive, first_byte }
     }
 
@@ -43,7 +43,7 @@ impl GpuDrive {
     ) -> Result<Self> {
         let serial = options.serial.clone();
         let software = SoftwareController::start(storage, options)?;
-        let drive = Drive::start(RawDrive::software(serial, software), timing)?;
+        let drive = StartedDrive::start(RawDrive::software(serial, software), timing)?;
         Ok(Self::new(Arc::new(drive), 0))
     }
 }
@@ -92,7 +92,7 @@ pub(super) struct Queues {
 /// What a GPU has of a drive. Dropping it deletes the queue pairs.
 #[derive(Debug)]
 struct QueuesOfDrive {
-    drive: Arc<Drive>,
+    drive: Arc<StartedDrive>,
     /// The numbers of its queue pairs.
     pairs: Vec<u16>,
     /// The staging memory, as the drive reaches it.

@@ -15,12 +15,17 @@ use tiergraph_io::{
     Done, FileId, FileSet, NvmeDrives, Opening, RawDrive, Read, ReadEngine, Wait, write_drives,
 };
 use tiergraph_mem::AlignedBuf;
-use tiergraph_nvme::{MemoryStorage, SoftwareController, SoftwareOptions, Timing};
+use tiergraph_nvme::{
+    DeviceUse, MemoryStorage, NamespaceDevice, SoftwareController, SoftwareOptions, Timing,
+};
 
 pub const PAGE: usize = 4096;
 
 /// What a test file is called on drives.
 pub const IDENTITY: &str = "00c0ffee/test.blocks";
+
+/// The variable that names the devices of drives that tests may write, by commas.
+const WRITABLE_DRIVES: &str = "TIERGRAPH_TEST_NVME_DRIVES";
 
 /// The byte at `offset` of every test file: as the null engine generates them, each 8-byte word
 /// holds its own offset.
@@ -99,11 +104,33 @@ impl TestFile {
         }
         engines
     }
+
+    /// An engine of passthrough over drives of this machine that tests may write, to which the file was
+    /// written; `None`, with the reason printed, where there are none.
+    pub fn passthrough(&self, depth: usize) -> Option<Box<dyn ReadEngine>> {
+        let Ok(devices) = std::env::var(WRITABLE_DRIVES) else {
+            println!(
+                "skipped passthrough: {WRITABLE_DRIVES} names no devices, as it does in `make nvme-test`"
+            );
+            return None;
+        };
+        let devices: Vec<PathBuf> = devices.split(',').map(PathBuf::from).collect();
+        let open = |what_for| NamespaceDevice::open_all(&devices, what_for).unwrap();
+        let (timing, cancel) = (Timing::default(), Cancel::default());
+        write_drives(&self.files, open(DeviceUse::Writing), true, timing, &Silent, &cancel)
+            .unwrap();
+        let drives = NvmeDrives::open(&self.files, open(DeviceUse::Reading), timing).unwrap();
+        Some(Box::new(Nvme::new(&drives, depth).unwrap()))
+    }
 }
 
 impl TestFile {
-    /// Every base engine of this system, those over a copy of the file included.
+    /// Every base engine of this system, those over a copy of the file included; only that of passthrough where
+    /// there are drives for it, in a machine that is emulated for that and takes a minute for the others.
     pub fn all_engines(&self, depth: usize) -> Vec<Box<dyn ReadEngine>> {
+        if let Some(engine) = self.passthrough(depth) {
+            return vec![engine];
+        }
         let mut engines = self.engines(depth);
         engines.push(Box::new(Nvme::new(&self.written_drives(3), depth).unwrap()));
         engines

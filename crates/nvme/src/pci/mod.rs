@@ -10,7 +10,7 @@
 mod address;
 mod iova;
 mod keeper;
-mod sysfs;
+pub(crate) mod sysfs;
 mod vfio;
 
 pub use address::PciAddress;

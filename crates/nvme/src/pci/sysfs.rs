@@ -1,5 +1,6 @@
 //! What the kernel says of a PCI device, and which driver has it.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +11,8 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::PciAddress;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
-const BLOCKS: &str = "/sys/class/block";
+/// Where the kernel says what its block devices are.
+pub(crate) const BLOCKS: &str = "/sys/class/block";
 const PROBE: &str = "/sys/bus/pci/drivers_probe";
 const VFIO_DRIVER: &str = "/sys/bus/pci/drivers/vfio-pci";
 /// The class of NVMe controllers, by the interface that this crate has.
@@ -153,21 +155,7 @@ impl PciDevice {
     /// # Errors
     /// [`ErrorKind::Input`] if something has one of them.
     pub fn claim(&self) -> Result<Vec<File>> {
-        let claim = |name: String| {
-            let path = Path::new("/dev").join(&name);
-            let flags = libc::O_EXCL | libc::O_CLOEXEC;
-            OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(|e| {
-                let error = Error::io("take the NVMe drive", self.address, e);
-                match error_is_busy(&error) {
-                    true => error
-                        .expected(format!("that nothing uses `{}`", path.display()))
-                        .hint("unmount its file systems, and end what else uses it (`lsblk`)"),
-                    false => error
-                        .expected(format!("to find out what uses `{}`", path.display()))
-                        .hint(NEEDS_ROOT),
-                }
-            })
-        };
+        let claim = |name: String| claim_block_device(&name, self.address);
         self.block_devices().into_iter().map(claim).collect()
     }
 
@@ -221,6 +209,27 @@ impl PciDevice {
     }
 }
 
+/// The block device `name`, opened so that nobody else in the system can have it exclusively; messages say that
+/// it is of the drive `drive`.
+///
+/// # Errors
+/// [`ErrorKind::Io`] if something has it, or this process may not ask.
+pub(crate) fn claim_block_device(name: &str, drive: impl fmt::Display) -> Result<File> {
+    let path = Path::new("/dev").join(name);
+    let flags = libc::O_EXCL | libc::O_CLOEXEC;
+    OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(|e| {
+        let error = Error::io("take the NVMe drive", drive, e);
+        match error_is_busy(&error) {
+            true => error
+                .expected(format!("that nothing uses `{}`", path.display()))
+                .hint("unmount its file systems, and end what else uses it (`lsblk`)"),
+            false => error
+                .expected(format!("to find out what uses `{}`", path.display()))
+                .hint(NEEDS_ROOT),
+        }
+    })
+}
+
 fn error_is_busy(error: &Error) -> bool {
     let source = std::error::Error::source(error);
     let system = source.and_then(|source| source.downcast_ref::<io::Error>());
@@ -229,7 +238,7 @@ fn error_is_busy(error: &Error) -> bool {
 
 /// The block device of a namespace that the kernel lists with a controller, under its own name or, of a
 /// drive with several ports, that of one path to it (`nvme0c1n1` for `nvme0n1`); `None` for other names.
-fn namespace(name: &str) -> Option<String> {
+pub(crate) fn namespace(name: &str) -> Option<String> {
     let (controller, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
     let subsystem = controller.split_once('c').map_or(controller, |(subsystem, _)| subsystem);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -243,7 +252,7 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 /// The last part of what a link points to.
-fn link_name(link: &Path) -> Option<String> {
+pub(crate) fn link_name(link: &Path) -> Option<String> {
     Some(fs::read_link(link).ok()?.file_name()?.to_string_lossy().into_owned())
 }
 

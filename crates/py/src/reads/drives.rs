@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::json;
-use tiergraph_core::Result;
 use tiergraph_graph::write_to_drives;
-use tiergraph_io::RawDrive;
-use tiergraph_nvme::pci::{Driver, PciAddress, PciDevice, PciDrive};
+use tiergraph_io::RawDrives;
+use tiergraph_nvme::pci::{Driver, PciDevice};
 
 use crate::calls::Call;
 use crate::errors::to_json;
@@ -35,7 +34,7 @@ pub(crate) fn drives(py: Python<'_>) -> PyResult<String> {
     to_json(py, &PciDevice::all().iter().map(describe).collect::<Vec<_>>())
 }
 
-/// Writes the graph at `path` to the drives at `addresses`; returns the bytes written.
+/// Writes the graph at `path` to the drives at `addresses`, or with these devices; returns the bytes written.
 #[pyfunction]
 pub(crate) fn write_drives(
     py: Python<'_>,
@@ -46,9 +45,7 @@ pub(crate) fn write_drives(
 ) -> PyResult<u64> {
     let call = Call::new(progress);
     call.run(py, || {
-        let addresses = addresses.iter().map(|text| text.parse());
-        let addresses = addresses.collect::<Result<Vec<PciAddress>>>()?;
-        let drives = PciDrive::open_all(&addresses)?.into_iter().map(RawDrive::from).collect();
+        let drives = RawDrives::to_be_written(&addresses)?;
         write_to_drives(&path, drives, force, &call, &call.cancel)
     })
 }

@@ -17,6 +17,13 @@ Addresses = Annotated[
     list[str],
     typer.Argument(metavar="ADDRESS...", help="Of the PCI bus: 0000:01:00.0; see drive list."),
 ]
+Drives = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DRIVE...",
+        help="Addresses of the PCI bus (0000:01:00.0; see drive list) or devices (/dev/ng0n1).",
+    ),
+]
 
 
 @app.callback()
@@ -51,7 +58,7 @@ def list_drives(as_json: Json = False) -> None:
 @app.command("write")
 def write(
     graph: GraphPath,
-    addresses: Addresses,
+    addresses: Drives,
     force: Annotated[
         bool, typer.Option("--force", help="Write drives that hold something, which is lost.")
     ] = False,
@@ -59,11 +66,12 @@ def write(
 ) -> None:
     """Write a graph's blocks to raw drives. EVERYTHING THAT IS ON THEM IS LOST.
 
-    The directory stays: commands are given it, with --io nvme:ADDRESS (several by commas).
+    The directory stays: commands are given it, with --io nvme:ADDRESS (several by commas) or
+    --io passthrough:/dev/ng0n1, whichever of both wrote the drives.
     """
     with Bars() as bars:
         written = drives.write_drives(graph, addresses, force=force, progress=bars)
-    fields = {"graph": str(graph), "bytes": written, "io": f"nvme:{','.join(addresses)}"}
+    fields = {"graph": str(graph), "bytes": written, "io": drives.engine_of(addresses)}
     (print_json if as_json else print_fields)(fields)
 
 

@@ -20,7 +20,7 @@
 //! own the ring), it leaks their buffers.
 #![allow(unsafe_code)]
 
-mod ring;
+pub(crate) mod ring;
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,12 +28,11 @@ use std::mem;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use io_uring::{IoUring, opcode, squeue, types};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use self::ring::{Again, Setup, again, best_setup, build, enable, refusal, register};
+use self::ring::{Setup, best_setup, build, enable, enter, refusal, register};
 use crate::file_set::Place;
 use crate::slots::Slots;
 use crate::{Destination, Done, FileSet, Memory, Read, ReadEngine, Wait};
@@ -110,23 +109,6 @@ impl Uring {
         Ok(())
     }
 
-    /// Hands new reads to the kernel and waits for `wanted` completions to be in the ring.
-    fn enter(&mut self, wanted: usize) -> Result<()> {
-        let mut tries = 0;
-        loop {
-            let Err(error) = self.ring.submit_and_wait(wanted) else { return Ok(()) };
-            match again(&error, tries) {
-                Again::AtOnce => {}
-                Again::Later if !self.ring.completion().is_empty() => return Ok(()),
-                Again::Later => {
-                    tries += 1;
-                    thread::sleep(Duration::from_millis(1));
-                }
-                Again::Never => return Err(Error::io("submit reads to", "an io_uring", error)),
-            }
-        }
-    }
-
     /// Takes the completions that are in the ring.
     fn reap(&mut self, done: &mut Vec<Done>) {
         for entry in self.ring.completion() {
@@ -144,7 +126,7 @@ impl Uring {
         let before = done.len();
         loop {
             let missing = wanted.saturating_sub(done.len() - before);
-            self.enter(missing)?;
+            enter(&mut self.ring, |ring| ring.submit_and_wait(missing))?;
             self.reap(done);
             if done.len() - before >= wanted {
                 return Ok(());

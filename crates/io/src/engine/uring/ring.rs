@@ -3,8 +3,11 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
-use io_uring::IoUring;
+use io_uring::{IoUring, Submitter, cqueue, squeue};
+use tiergraph_core::{Error, Result};
 
 use crate::FileSet;
 
@@ -13,7 +16,7 @@ const MAX_BUSY_TRIES: u32 = 1000;
 
 /// When a system call that failed is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
+enum Again {
     /// A signal interrupted it.
     AtOnce,
     /// The kernel is short of requests or of room for completions, for a while.
@@ -24,11 +27,35 @@ pub(super) enum Again {
 
 /// When a call that failed by `error` is made again, after so many `tries` for which the kernel was
 /// out of resources.
-pub(super) fn again(error: &io::Error, tries: u32) -> Again {
+fn again(error: &io::Error, tries: u32) -> Again {
     match error.raw_os_error() {
         Some(libc::EINTR) => Again::AtOnce,
         Some(libc::EAGAIN | libc::EBUSY) if tries < MAX_BUSY_TRIES => Again::Later,
         _ => Again::Never,
+    }
+}
+
+/// Hands new entries to the kernel by `submit`, which may wait for completions as well, again where the kernel
+/// is busy.
+///
+/// # Errors
+/// The kernel refuses for good.
+pub(crate) fn enter<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &mut IoUring<S, C>,
+    submit: impl Fn(&Submitter<'_>) -> io::Result<usize>,
+) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        let Err(error) = submit(&ring.submitter()) else { return Ok(()) };
+        match again(&error, tries) {
+            Again::AtOnce => {}
+            Again::Later if !ring.completion().is_empty() => return Ok(()),
+            Again::Later => {
+                tries += 1;
+                thread::sleep(Duration::from_millis(1));
+            }
+            Again::Never => return Err(Error::io("submit reads to", "an io_uring", error)),
+        }
     }
 }
 
@@ -59,7 +86,7 @@ pub(super) fn best_setup() -> &'static std::result::Result<Setup, String> {
 }
 
 /// Says what a system's refusal means.
-pub(super) fn refusal(error: &io::Error) -> String {
+pub(crate) fn refusal(error: &io::Error) -> String {
     let meaning = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "the kernel or the container forbids io_uring",
         Some(libc::ENOSYS) => "the kernel or the container has no io_uring",
