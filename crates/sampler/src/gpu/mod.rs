@@ -147,6 +147,7 @@ impl GpuLoader {
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
+        self.placed.storage_reads = rows.storage.as_ref().map(RowReads::way);
         self.rows = Some(rows);
         Ok(())
     }

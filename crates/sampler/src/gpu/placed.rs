@@ -47,6 +47,9 @@ pub struct Placed {
     pub host_rows: u64,
     /// The number of feature rows that are read from storage.
     pub storage_rows: u64,
+    /// Who starts the reads of those, and the way they come; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_reads: Option<&'static str>,
     /// Bytes of device memory that the loader takes.
     pub device_bytes: u64,
     /// Bytes of pinned host memory that the loader takes.

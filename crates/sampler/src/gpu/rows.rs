@@ -23,6 +23,14 @@ pub(super) enum RowReads {
 }
 
 impl RowReads {
+    /// Who starts reads, and the way rows come.
+    pub fn way(&self) -> &'static str {
+        match self {
+            Self::Host(_) => "the host, through pinned memory",
+            Self::Gpu(_) => "the GPU, through pinned memory of the host",
+        }
+    }
+
     /// Counts of reads so far.
     pub fn reads(&self) -> StorageReads {
         match self {
