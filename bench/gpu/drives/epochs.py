@@ -4,23 +4,27 @@
 
 The paper's settings (Hyperion, section IV-A): fanout 25 and 10, batches of 8,000, GraphSAGE of two
 layers and 256 values, on an RMAT graph with random features, a twentieth of whose rows lie in GPU
-memory and the others on drives. `--folder` should be in memory, so that modelled drives are limited
-by their model alone. Who reads:
+memory, a fifth in host memory, and the others on drives. `--folder` should be in memory, so that
+modelled drives are limited by their model alone. Who reads:
 
 - `host`: threads of the host by queue pairs, whole pages.
 - `gpu`: the GPU's kernels by queue pairs, the blocks of a row.
 - `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
 
-Epochs of all of them are in turns; figures are medians. `prepare` is a batch's time where nobody
-trains, `train` where the batch is there already, `together` where both go on.
+Each has a process of its own, since threads that are drives would take the cores of the others;
+figures are medians of `--turns` epochs. `prepare` is a batch's time where nobody trains, `train`
+where the batch is there already, `together` where both go on.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,8 @@ import training
 KIND = "p5510"
 IOPS = 750e3
 """Of one drive of that kind, at any size of a row."""
+LEAST = 160 << 20
+"""What an opened graph and its readers take."""
 WAYS = ("host", "gpu", "memory")
 
 
@@ -50,13 +56,13 @@ def main() -> None:
         if not path.exists():
             features = row_bytes // 4
             tg.generate("rmat", path, scale=args.scale, features=features, layouts="training")
-        for drives in args.drives:
-            for row in measured(path, drives, args):
-                row = {"row_bytes": row_bytes, "drives": drives} | row
-                rows.append(row)
-                print(line(row), flush=True)
-                if args.out:
-                    args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+        for drives, way in itertools.product(args.drives, args.ways):
+            with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+                row = alone.submit(measured, path, drives, way, args).result()
+            rows.append({"row_bytes": row_bytes, "drives": drives, "way": way} | row)
+            print(line(rows[-1]), flush=True)
+            if args.out:
+                args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     parsed.add_argument("--row-bytes", nargs="+", type=int, default=[512, 1024, 2048, 4096])
     parsed.add_argument("--drives", nargs="+", type=int, default=[1, 4, 12])
     parsed.add_argument("--cached", type=float, default=0.05, help="share of rows in GPU memory")
-    parsed.add_argument("--mib", type=int, default=256, help="host memory beyond the graph's")
+    parsed.add_argument("--host", type=float, default=0.2, help="share of rows in host memory")
     parsed.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parsed.add_argument("--batches", type=int, default=12)
     parsed.add_argument("--turns", type=int, default=3)
@@ -73,63 +79,56 @@ def parser() -> argparse.ArgumentParser:
     return parsed
 
 
-def measured(path: Path, drives: int, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each way to read."""
+def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds a batch, and what was read for it, by one way to read."""
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
-    device_memory, memory = little_memory(path, args.cached, args.mib)
+    device_memory, memory = little_memory(path, args.cached, args.host)
     disks = f"modelled:{KIND}*{drives}"
     place: dict[str, dict[str, Any]] = {
         "host": {"io": disks, "device_memory": device_memory, "memory": memory},
         "gpu": {"io": f"gpu:{disks}", "device_memory": device_memory, "memory": memory},
         "memory": {},
     }
-    loaders = {
-        way: tg.NeighborLoader(
-            path,
-            training.FANOUT,
-            batch_size=training.BATCH,
-            input_nodes=seeds,
-            shuffle=True,
-            device="cuda",
-            presample=20,
-            **place[way],
-        )
-        for way in args.ways
-    }
+    loader = tg.NeighborLoader(
+        path,
+        training.FANOUT,
+        batch_size=training.BATCH,
+        input_nodes=seeds,
+        shuffle=True,
+        device="cuda",
+        presample=20,
+        **place[way],
+    )
     features = json.loads((path / "manifest.json").read_text())["features"]["x"]["dim"]
     train = training.trainer(training.MODELS[args.model](features).cuda())
-    times: dict[str, list[dict[str, float]]] = {way: [] for way in loaders}
-    for turn in range(args.turns + 1):
-        for way, loader in loaders.items():
-            got = {
-                "prepare": epoch(loader, None, args.batches),
-                "together": epoch(loader, train, args.batches),
-            }
-            read = loader.last_epoch
-            # Of all batches that were begun.
-            got |= {k: read[k] / read["batches"] for k in ("nodes", "missed_rows", "bytes_ssd")}
-            if turn > 0:  # The first compiles kernels, and fills caches of allocations.
-                times[way].append(got)
-    held = list(training.take(loaders[args.ways[-1]], 4))
-    alone = per_batch((held[i % 4] for i in range(args.batches)), train)
-    rows = []
-    for way, turns in times.items():
-        row = {k: statistics.median(turn[k] for turn in turns) for k in turns[0]}
-        kept = loaders[way].kept()
-        row |= {"way": way, "train": alone, "model": args.model}
-        row |= {k: kept[k] for k in ("device_rows", "host_rows", "storage_rows")}
-        rows.append(row)
-    return rows
+    turns = []
+    for _ in range(args.turns + 1):
+        got = {
+            "prepare": epoch(loader, None, args.batches),
+            "together": epoch(loader, train, args.batches),
+        }
+        read = loader.last_epoch
+        # Of all batches that were begun.
+        got |= {k: read[k] / read["batches"] for k in ("nodes", "missed_rows", "bytes_ssd")}
+        turns.append(got)
+    # The first compiles kernels, and fills caches of allocations.
+    row = {k: statistics.median(turn[k] for turn in turns[1:]) for k in turns[0]}
+    held = list(training.take(loader, 4))
+    row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
+    kept = loader.kept()
+    rows = {k: kept[k] for k in ("device_rows", "host_rows", "storage_rows")}
+    return row | rows | {"model": args.model}
 
 
-def little_memory(path: Path, cached: float, mib: int) -> tuple[int, int]:
+def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:
     """Device memory for the graph, a sampler and a share of the rows; host memory for reading."""
     manifest = json.loads((path / "manifest.json").read_text())
     vertices, arcs = manifest["vertices"], manifest["arcs"]
     edges = training.BATCH * training.FANOUT[0] * (1 + training.FANOUT[1])
     rows = vertices * manifest["features"]["x"]["dim"] * 4
     device_memory = 16 * vertices + 60 * edges + 8 * arcs + int(cached * rows)
-    return device_memory, 4 * arcs + 8 * vertices + (mib << 20)
+    # Two thirds and more of what is left are rows; the others are on their way.
+    return device_memory, 4 * arcs + 8 * vertices + int(1.3 * host * rows) + LEAST
 
 
 def epoch(loader: tg.NeighborLoader, train: Any, batches: int) -> float:
