@@ -178,6 +178,19 @@ def _passthrough(_: Path) -> Iterator[Fields]:
     )
 
 
+def _gpu_reads(folder: Path) -> Iterator[Fields]:
+    needed = ("NVIDIA GPU", "CUDA compiler", "NVMe drives", "IOMMU", "VFIO")
+    found = (fields for find in (_gpu, _drives) for fields in find(folder))
+    missing = [name for name, works, *_ in found if name in needed and not works]
+    yield (
+        "GPU-initiated reads",
+        not missing,
+        f"lacks: {', '.join(missing)}" if missing else "untested on hardware so far",
+        "kernels read rows from threads in a drive's place (--io gpu), not from raw NVMe drives",
+        "what is lacking is explained above; kernels read drives by --io gpu:ADDRESS",
+    )
+
+
 FINDERS: tuple[Callable[[Path], Iterator[Fields]], ...] = (
     _io_uring,
     _direct_reads,
@@ -187,6 +200,7 @@ FINDERS: tuple[Callable[[Path], Iterator[Fields]], ...] = (
     _gpu,
     _drives,
     _passthrough,
+    _gpu_reads,
 )
 
 

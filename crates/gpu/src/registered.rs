@@ -11,6 +11,9 @@ use crate::failure::OUT_OF_MEMORY;
 use crate::pinned::{PORTABLE_AND_MAPPED, device_address, lock_of, no_room};
 use crate::{Device, DevicePtr};
 
+/// `CU_MEMHOSTREGISTER_IOMEMORY`: pages of a device's registers, which the driver neither locks nor caches.
+const IO_MEMORY: u32 = 4;
+
 /// Host memory that is page-locked, and mapped for kernels, for as long as this lives.
 pub struct RegisteredMemory {
     device: Device,
@@ -26,9 +29,10 @@ impl RegisteredMemory {
     pub fn new(device: &Device, memory: impl HostMemory + 'static) -> Result<Self> {
         let (start, bytes) = (address(&memory), memory.bytes());
         let op = lock_of(bytes);
+        let of_kind = if memory.is_registers() { IO_MEMORY } else { 0 };
         let register = |d: &crate::driver::Driver| {
             // SAFETY: mapped, and stays where it is while `memory` lives (`HostMemory`).
-            unsafe { (d.host_register)(start, bytes, PORTABLE_AND_MAPPED) }
+            unsafe { (d.host_register)(start, bytes, PORTABLE_AND_MAPPED | of_kind) }
         };
         match device.code(register) {
             OUT_OF_MEMORY => return Err(no_room(op)),

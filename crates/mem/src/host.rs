@@ -15,4 +15,9 @@ pub unsafe trait HostMemory: Send + Sync {
 
     /// Bytes of the range.
     fn bytes(&self) -> usize;
+
+    /// Whether the range is a device's registers, and no memory.
+    fn is_registers(&self) -> bool {
+        false
+    }
 }

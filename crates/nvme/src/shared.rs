@@ -29,6 +29,8 @@ const PREFETCHED_BYTES: usize = 1024;
 pub struct SharedMemory {
     start: NonNull<u8>,
     len: usize,
+    /// Whether the bytes are a device's registers.
+    is_registers: bool,
     owner: Arc<dyn Send + Sync>,
 }
 
@@ -45,6 +47,10 @@ unsafe impl HostMemory for SharedMemory {
 
     fn bytes(&self) -> usize {
         self.len
+    }
+
+    fn is_registers(&self) -> bool {
+        self.is_registers
     }
 }
 
@@ -78,17 +84,30 @@ impl SharedMemory {
     /// Shares a buffer's bytes.
     pub fn from_buffer(mut buffer: AlignedBuf) -> Self {
         let (len, start) = (buffer.len(), NonNull::from(&mut *buffer).cast());
-        Self { start, len, owner: Arc::new(buffer) }
+        Self { start, len, is_registers: false, owner: Arc::new(buffer) }
     }
 
-    /// Shares `len` bytes from `start` on that `owner` holds, such as a device's mapped registers.
+    /// As [`from_owner`](Self::from_owner), of a device's mapped registers.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn of_registers(
+        start: NonNull<u8>,
+        len: usize,
+        owner: Arc<dyn Send + Sync>,
+    ) -> Self {
+        // SAFETY: promised.
+        Self { is_registers: true, ..unsafe { Self::from_owner(start, len, owner) } }
+    }
+
+    /// Shares `len` bytes from `start` on that `owner` holds.
     ///
     /// # Safety
     /// `start` is aligned to 8 bytes; the bytes are mapped, readable and writable until `owner` drops, and
     /// nobody else in this process has a reference to them meanwhile.
     pub unsafe fn from_owner(start: NonNull<u8>, len: usize, owner: Arc<dyn Send + Sync>) -> Self {
         debug_assert!(start.addr().get().is_multiple_of(8));
-        Self { start, len, owner }
+        Self { start, len, is_registers: false, owner }
     }
 
     /// Shares the first `len` bytes of `file`, whole pages or up to its end, which are only read: who writes
@@ -102,7 +121,8 @@ impl SharedMemory {
         let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, kind, fd, 0) };
         let start = NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED);
         let start = start.ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { start, len, owner: Arc::new(MappedFile { start, len }) })
+        let owner = Arc::new(MappedFile { start, len });
+        Ok(Self { start, len, is_registers: false, owner })
     }
 
     /// Bytes of the range.
@@ -129,7 +149,8 @@ impl SharedMemory {
         assert!(range.start.is_multiple_of(8), "a part is aligned to 8 bytes");
         // SAFETY: asserted just now.
         let start = unsafe { self.start.add(range.start) };
-        Self { start, len: range.len(), owner: Arc::clone(&self.owner) }
+        let (owner, is_registers) = (Arc::clone(&self.owner), self.is_registers);
+        Self { start, len: range.len(), is_registers, owner }
     }
 
     /// Reads a 32-bit word; what the other side wrote before it stored the word is visible afterwards.

@@ -80,7 +80,9 @@ class NeighborLoader(Loader):
       `presample` batches (an epoch's) are sampled to see what is worth keeping.
     - `share_pages` reads a page once for all rows of a window on it; without, once a row.
     - `direction` says which neighbours are sampled: `in`, as PyG does, so that messages go along
-      edges, or `out`. `io` names the read engine, as for `open`.
+      edges, or `out`. `io` names the read engine, as for `open`; on a GPU, `gpu` has its kernels
+      read the rows that lie in no memory: from threads in a drive's place, or as
+      `gpu:modelled:p5510*4` or `gpu:0000:01:00.0` say (untested on hardware).
     - `features` become `x` and `edge_features` become `edge_attr`: by name, or those named so where
       there are (True), or none (False or None). `labels` become `y`: those of this name, or `y`.
     - `device` (`cpu`, `cuda`, `cuda:N`) is where batches are made and handed over. On a GPU, hot

@@ -140,7 +140,7 @@ impl PciDrive {
         let start = map_file(&file, bar.offset, len).map_err(failed("map"))?;
         let bar = Bar { start, len, file, group, keeper };
         // SAFETY: the registers are mapped until `bar` drops; no reference to them is made.
-        let registers = unsafe { SharedMemory::from_owner(start.cast(), len, Arc::new(bar)) };
+        let registers = unsafe { SharedMemory::of_registers(start.cast(), len, Arc::new(bar)) };
         Ok(Self { address, registers, container })
     }
 }
