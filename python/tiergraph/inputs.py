@@ -15,7 +15,9 @@ from .graph import Graph, open
 
 PathLike = str | os.PathLike[str]
 
-Placement: TypeAlias = Literal["unified", "topology", "features"] | float
+Placement: TypeAlias = (
+    Literal["unified", "topology", "features", "topology/features", "features/topology"] | float
+)
 
 Chosen: TypeAlias = str | bool | None
 """Features by name; True for those of the usual name, if there are such; False or None for none."""

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 /// A kind of memory that can hold chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tier {
-    /// GPU memory: what is not resident there crosses PCIe. Nothing is placed there yet.
+    /// GPU memory: what is not resident there crosses PCIe.
     Gpu,
     /// Host memory: what is not resident there is read from storage.
     Host,
@@ -22,7 +22,7 @@ pub enum Tier {
 /// A kind of data that a memory tier holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Pages of neighbour lists.
+    /// Neighbour lists, or pages of them.
     Topology,
     /// Rows of features.
     Features,
@@ -48,12 +48,22 @@ impl Granularity {
     /// How many transactions it saves to hold an item of `bytes`, used `hotness` times, in `tier`.
     ///
     /// GPU: ⌈H × N / CLS⌉. Host: ⌈H × N / SSDS⌉ × SSDS / CLS (Hyperion, §III-B2).
+    ///
+    /// The paper joins all uses of an item before it rounds up; [`read`](Self::read) rounds up each use.
     pub fn transactions(&self, tier: Tier, hotness: u64, bytes: u64) -> u64 {
         let used = hotness.saturating_mul(bytes);
         match tier {
             Tier::Gpu => used.div_ceil(self.line_bytes),
             Tier::Host => used.div_ceil(self.read_bytes) * (self.read_bytes / self.line_bytes),
         }
+    }
+}
+
+impl Granularity {
+    /// The transactions of one coalesced load of `bytes` that are not resident in `tier`: whole lines over
+    /// PCIe, or whole reads from storage in lines.
+    pub fn read(&self, tier: Tier, bytes: u64) -> u64 {
+        self.transactions(tier, 1, bytes)
     }
 }
 
@@ -105,12 +115,23 @@ pub enum Placement {
     /// The choice that leaves the fewest transactions, whichever kind that favours.
     #[default]
     Unified,
-    /// The hottest topology, then features in the room that is left.
-    TopologyFirst,
-    /// The hottest features, then topology in the room that is left.
-    FeaturesFirst,
+    /// The hottest items of one kind, then the other kind in the room that is left. The paper's names
+    /// have both tiers: GTCF is topology first in GPU memory, and features first in the host's.
+    First {
+        /// The kind that GPU memory takes first.
+        gpu: Kind,
+        /// The kind that host memory takes first.
+        host: Kind,
+    },
     /// The hottest features in this share (0 to 1) of the tier, and the hottest topology in the rest.
     Hybrid(f64),
+}
+
+impl Placement {
+    /// The hottest topology first, in both tiers (GTCT).
+    pub const TOPOLOGY_FIRST: Self = Self::First { gpu: Kind::Topology, host: Kind::Topology };
+    /// The hottest features first, in both tiers (GFCF).
+    pub const FEATURES_FIRST: Self = Self::First { gpu: Kind::Features, host: Kind::Features };
 }
 
 /// The chunks that a tier holds, by their indices among all chunks of their kind, ascending.
@@ -122,25 +143,34 @@ pub struct Chosen {
     pub features: Vec<usize>,
 }
 
-/// Chooses the chunks that a tier of `capacity` bytes holds.
+/// Chooses the chunks that `tier`, of `capacity` bytes, holds.
 ///
 /// `topology` and `features` are in descending order of hotness. Chunks that save nothing are not
 /// chosen: their memory is better left to others.
 pub fn choose(
     placement: Placement,
+    tier: Tier,
     topology: &[Chunk],
     features: &[Chunk],
     capacity: u64,
 ) -> Chosen {
     match placement {
         Placement::Unified => unified(topology, features, capacity),
-        Placement::TopologyFirst => {
-            let (topology, used) = hottest(topology, capacity);
-            Chosen { topology, features: hottest(features, capacity - used).0 }
-        }
-        Placement::FeaturesFirst => {
-            let (features, used) = hottest(features, capacity);
-            Chosen { topology: hottest(topology, capacity - used).0, features }
+        Placement::First { gpu, host } => {
+            let first = match tier {
+                Tier::Gpu => gpu,
+                Tier::Host => host,
+            };
+            match first {
+                Kind::Topology => {
+                    let (topology, used) = hottest(topology, capacity);
+                    Chosen { topology, features: hottest(features, capacity - used).0 }
+                }
+                Kind::Features => {
+                    let (features, used) = hottest(features, capacity);
+                    Chosen { topology: hottest(topology, capacity - used).0, features }
+                }
+            }
         }
         Placement::Hybrid(share) => {
             let for_features = (capacity as f64 * share.clamp(0.0, 1.0)) as u64;
@@ -239,7 +269,7 @@ mod tests {
             let slots = random(20);
             let t = equal_chunks(Kind::Topology, &topology);
             let f = equal_chunks(Kind::Features, &features);
-            let chosen = choose(Placement::Unified, &t, &f, slots * 100 + random(100));
+            let chosen = choose(Placement::Unified, Tier::Gpu, &t, &f, slots * 100 + random(100));
             let saved: u64 = chosen.topology.iter().map(|&i| topology[i]).sum::<u64>()
                 + chosen.features.iter().map(|&i| features[i]).sum::<u64>();
             assert_eq!(saved, dynamic_programming(&topology, &features, slots as usize));
@@ -251,25 +281,51 @@ mod tests {
     fn each_placement_fills_in_its_order() {
         let t = equal_chunks(Kind::Topology, &[9, 5, 1]);
         let f = equal_chunks(Kind::Features, &[7, 6, 0]);
-        let chosen = |placement| choose(placement, &t, &f, 350);
+        let chosen = |placement| choose(placement, Tier::Host, &t, &f, 350);
         let these = |topology: &[usize], features: &[usize]| Chosen {
             topology: topology.to_vec(),
             features: features.to_vec(),
         };
         assert_eq!(chosen(Placement::Unified), these(&[0], &[0, 1]));
-        assert_eq!(chosen(Placement::TopologyFirst), these(&[0, 1, 2], &[]));
-        assert_eq!(chosen(Placement::FeaturesFirst), these(&[0], &[0, 1]));
+        assert_eq!(chosen(Placement::TOPOLOGY_FIRST), these(&[0, 1, 2], &[]));
+        assert_eq!(chosen(Placement::FEATURES_FIRST), these(&[0], &[0, 1]));
         assert_eq!(chosen(Placement::Hybrid(0.3)), these(&[0, 1], &[0]));
         assert_eq!(chosen(Placement::Hybrid(7.0)), these(&[], &[0, 1]));
-        assert_eq!(choose(Placement::Unified, &[], &[], 1000), Chosen::default());
+        assert_eq!(choose(Placement::Unified, Tier::Host, &[], &[], 1000), Chosen::default());
         // With more room, the one that saves nothing is still left out.
-        let chosen = |placement| choose(placement, &t, &f, 450);
-        assert_eq!(chosen(Placement::TopologyFirst), these(&[0, 1, 2], &[0]));
-        assert_eq!(chosen(Placement::FeaturesFirst), these(&[0, 1], &[0, 1]));
-        for placement in [Placement::Unified, Placement::TopologyFirst, Placement::Hybrid(0.5)] {
-            assert_eq!(choose(placement, &t, &f, 1000), these(&[0, 1, 2], &[0, 1]));
+        let chosen = |placement| choose(placement, Tier::Host, &t, &f, 450);
+        assert_eq!(chosen(Placement::TOPOLOGY_FIRST), these(&[0, 1, 2], &[0]));
+        assert_eq!(chosen(Placement::FEATURES_FIRST), these(&[0, 1], &[0, 1]));
+        for placement in [Placement::Unified, Placement::TOPOLOGY_FIRST, Placement::Hybrid(0.5)] {
+            assert_eq!(choose(placement, Tier::Host, &t, &f, 1000), these(&[0, 1, 2], &[0, 1]));
         }
-        assert_eq!(choose(Placement::TopologyFirst, &t, &f, 300), these(&[0, 1, 2], &[]));
+        assert_eq!(
+            choose(Placement::TOPOLOGY_FIRST, Tier::Host, &t, &f, 300),
+            these(&[0, 1, 2], &[])
+        );
+    }
+
+    #[test]
+    fn each_tier_has_a_kind_that_comes_first() {
+        let t = equal_chunks(Kind::Topology, &[9]);
+        let f = equal_chunks(Kind::Features, &[7]);
+        let first = |placement, tier| {
+            let Chosen { topology, features } = choose(placement, tier, &t, &f, 100);
+            match (topology.len(), features.len()) {
+                (1, 0) => Kind::Topology,
+                (0, 1) => Kind::Features,
+                both => panic!("one chunk fits, and not {both:?}"),
+            }
+        };
+        for gpu in [Kind::Topology, Kind::Features] {
+            for host in [Kind::Topology, Kind::Features] {
+                let placement = Placement::First { gpu, host };
+                assert_eq!(
+                    (first(placement, Tier::Gpu), first(placement, Tier::Host)),
+                    (gpu, host)
+                );
+            }
+        }
     }
 
     #[test]
@@ -280,7 +336,8 @@ mod tests {
                 |kind, (bytes, saves)| chunks(kind, [Item { bytes, saves }].into_iter(), bytes);
             let (t, f) = (chunk(Kind::Topology, topology), chunk(Kind::Features, features));
             let chosen = |capacity| {
-                let Chosen { topology, features } = choose(Placement::Unified, &t, &f, capacity);
+                let Chosen { topology, features } =
+                    choose(Placement::Unified, Tier::Host, &t, &f, capacity);
                 (topology.len(), features.len())
             };
             assert_eq!((chosen(1050), chosen(1100)), ((1, 0), (1, 1)));

@@ -80,7 +80,7 @@ impl GpuLoader {
             let presample = presample.unwrap_or(usize::MAX);
             let (graph, places) = (Arc::new(graph), places.as_deref());
             if !sampled_on_cpu {
-                let engine = Engine::new(&graph, tiers, &loader, &seeds, places, presample)?;
+                let engine = Engine::new(&graph, tiers, &loader, &seeds, places, &how, presample)?;
                 let engine = OfProcess::new(Arc::new(Mutex::new(engine)));
                 return Ok(Self { engine, graph, seeds, times, cpu: None });
             }

@@ -1,7 +1,7 @@
 //! The options of loaders, which Python passes as JSON.
 
 use serde::Deserialize;
-use tiergraph_cache::placement::Placement;
+use tiergraph_cache::placement::{Kind, Placement};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, OpenOptions};
 use tiergraph_sampler::{Fanout, LoaderOptions, Plan, SampleOptions, Sharing, Strategy, Times};
@@ -138,12 +138,21 @@ impl Options {
             Some(PlacementName::Share(share)) => Placement::Hybrid(*share),
             Some(PlacementName::Name(name)) => match name.as_str() {
                 "unified" => Placement::Unified,
-                "topology" => Placement::TopologyFirst,
-                "features" => Placement::FeaturesFirst,
+                "topology" => Placement::TOPOLOGY_FIRST,
+                "features" => Placement::FEATURES_FIRST,
+                "topology/features" => {
+                    Placement::First { gpu: Kind::Topology, host: Kind::Features }
+                }
+                "features/topology" => {
+                    Placement::First { gpu: Kind::Features, host: Kind::Topology }
+                }
                 other => {
                     return Err(Error::new(ErrorKind::Input, "use the placement")
                         .object(other)
-                        .expected("`unified`, `topology`, `features` or a share for features"));
+                        .expected(
+                            "`unified`, `topology`, `features`, `topology/features`, \
+                             `features/topology` or a share for features",
+                        ));
                 }
             },
         };

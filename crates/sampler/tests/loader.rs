@@ -372,7 +372,7 @@ fn what_presampling_keeps_saves_reads() {
         let how = |placement| Plan { placement, chunk_bytes: 8192, ..Plan::default() };
         let bytes = |placement| bytes_of(&sample, loader(), &how(placement), 800_000).bytes_ssd;
         let unified = bytes(Placement::Unified);
-        let others = [Placement::TopologyFirst, Placement::FeaturesFirst, Placement::Hybrid(0.5)];
+        let others = [Placement::TOPOLOGY_FIRST, Placement::FEATURES_FIRST, Placement::Hybrid(0.5)];
         for placement in others {
             let other = bytes(placement);
             assert!(other <= cold.bytes_ssd, "{placement:?}: {other}");

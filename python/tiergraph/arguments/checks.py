@@ -208,8 +208,9 @@ def placement(value: Any) -> str | float:
 
 
 ENGINE = choice("auto", "uring", "posix", "posix-pool", "null")
-PLACEMENTS = "`unified`, `topology`, `features`"
-PLACEMENT = choice("unified", "topology", "features")
+PLACEMENT_NAMES = ("unified", "topology", "features", "topology/features", "features/topology")
+PLACEMENTS = ", ".join(f"`{name}`" for name in PLACEMENT_NAMES)
+PLACEMENT = choice(*PLACEMENT_NAMES)
 count = whole(1)
 fanouts = each(whole(-1, 2**31 - 1, "a whole number"), "a list of fanouts")
 vertex = whole(what="a vertex id, a whole number")

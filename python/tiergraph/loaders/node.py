@@ -77,6 +77,9 @@ class NeighborLoader(Loader):
       a GPU, `prefetch` are begun before the last is taken: 1, or 3 where rows are read.
     - `placement` says what is kept in memory where not all fits: what saves most reads (`unified`),
       neighbours first (`topology`), `features` first, or this share of the memory for features.
+      `topology/features` and `features/topology` say first what a GPU's memory takes first, then
+      what the host's does (the pages of a loader on the CPU; kernels read no list from storage, so
+      the host holds every list that the GPU does not, and rows get what is left).
       `presample` batches (an epoch's) are sampled to see what is worth keeping.
     - `share_pages` reads a page once for all rows of a window on it; without, once a row.
     - `direction` says which neighbours are sampled: `in`, as PyG does, so that messages go along

@@ -1,6 +1,6 @@
 //! The neighbour lists that a sampler draws from, the requests that it takes, and the batches that come.
 
-use crate::{DeviceBuf, DevicePtr, DeviceView, MappedMemory};
+use crate::{DeviceBuf, DeviceView, MappedMemory};
 
 /// The neighbours of all vertices, list after list, in memory that kernels read.
 #[derive(Debug)]
@@ -9,16 +9,24 @@ pub enum Neighbors {
     Device(DeviceBuf<u32>),
     /// Lists in pinned host memory, which kernels read over the link.
     Host(MappedMemory),
+    /// Each list in device memory or in pinned host memory, whole.
+    Split(SplitLists),
 }
 
-impl Neighbors {
-    pub(super) fn ptr(&self) -> DevicePtr<u32> {
-        match self {
-            Self::Device(neighbors) => neighbors.ptr(),
-            Self::Host(neighbors) => neighbors.ptr(),
-        }
-    }
+/// Neighbour lists of which each lies in device memory or in pinned host memory.
+#[derive(Debug)]
+pub struct SplitLists {
+    /// The lists in device memory, one after the other.
+    pub device: DeviceBuf<u32>,
+    /// The lists in pinned host memory, one after the other.
+    pub host: MappedMemory,
+    /// The location of each vertex's list: the index of its first neighbour in `device`; or the length
+    /// of `device` plus that index in `host`; or [`LIST_NOT_RESIDENT`].
+    pub location: DeviceBuf<u64>,
 }
+
+/// The location of a list that is in neither memory. Kernels do not sample from such lists yet.
+pub const LIST_NOT_RESIDENT: u64 = u64::MAX;
 
 /// A graph's neighbour lists: the neighbours of vertex v are `neighbors[offsets[v]..offsets[v + 1]]`.
 #[derive(Debug)]
@@ -26,7 +34,7 @@ pub struct Lists {
     /// |V| + 1 offsets: the index in `neighbors` at which each vertex's list begins, then the number of
     /// all neighbours.
     pub offsets: DeviceBuf<u64>,
-    /// The lists of all vertices, one after the other.
+    /// The lists of all vertices; one after the other, where all are in one memory.
     pub neighbors: Neighbors,
 }
 
@@ -41,6 +49,25 @@ pub struct Request<'a> {
     pub key: [u32; 2],
     /// The batch's number in its epoch.
     pub batch: u32,
+    /// One count per vertex, to which [`list_transactions`] is added whenever its list is drawn from,
+    /// wherever the list is; `None` to count nothing.
+    pub by_list: Option<&'a DeviceBuf<u64>>,
+    /// A count, its first value, to which [`list_transactions`] is added for each list that is drawn
+    /// from in host memory; `None` to count nothing.
+    pub from_host: Option<&'a DeviceBuf<u64>>,
+}
+
+/// Bytes that one transaction over the link to the host brings: a line of the GPU's caches, which is what
+/// a warp's loads side by side are joined to (CUDA C++ Programming Guide, on global memory).
+pub const LINE_BYTES: u64 = 128;
+
+/// The transactions of drawing up to `fanout` of the `degree` neighbours of a list in host memory.
+///
+/// A thread loads single neighbours at drawn positions: one transaction each, and no more than the list
+/// has lines, because a list is expanded by one thread whose lines stay in its cache meanwhile. The
+/// paper's ⌈H × N / CLS⌉ (Hyperion, §III-B2) counts all lines of the list, whatever is drawn.
+pub fn list_transactions(degree: u64, fanout: u32) -> u64 {
+    (degree * size_of::<u32>() as u64).div_ceil(LINE_BYTES).min(degree.min(fanout.into()))
 }
 
 /// The sizes of a sampled batch. Its arrays stay in the [`Sampler`](super::Sampler) until the next one.

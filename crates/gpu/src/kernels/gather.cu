@@ -95,6 +95,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) missing(Finding a) {
     }
 }
 
+struct Tiers {
+    const u32* location;
+    const u32* n_id;
+    const u32* count;  // Of n_id.
+    u64* rows;         // Rows in host memory, then rows in neither memory.
+    u32 device_count;
+    u32 reserved;
+};
+
+// Adds the nodes whose rows are in host memory, and in neither memory, to counts.
+extern "C" __global__ void __launch_bounds__(THREADS) count_tiers(Tiers a) {
+    u32 lane = threadIdx.x % WARP, count = *a.count, host = 0, neither = 0;
+    for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
+        u64 i = base + threadIdx.x;
+        u32 location = i < count ? a.location[a.n_id[i]] : 0;
+        bool is_missing = i < count && location == NOT_RESIDENT;
+        neither += __popc(__ballot_sync(~0u, is_missing));
+        host += __popc(__ballot_sync(~0u, i < count && !is_missing && location >= a.device_count));
+    }
+    if (lane == 0 && host) atomicAdd(a.rows, (u64)host);
+    if (lane == 0 && neither) atomicAdd(a.rows + 1, (u64)neither);
+}
+
 struct Spreading {
     const u8* rows;  // In mapped host memory, `stride` bytes apart.
     const u32* targets;

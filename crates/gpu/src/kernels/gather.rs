@@ -53,6 +53,17 @@ shared! {
 }
 
 shared! {
+    struct TierArguments as "Tiers" {
+        location: DevicePtr<u32>,
+        n_id: DevicePtr<u32>,
+        count: DevicePtr<u32>,
+        rows: DevicePtr<u64>,
+        device_count: u32,
+        reserved: u32,
+    }
+}
+
+shared! {
     struct Spreading as "Spreading" {
         rows: DevicePtr<u8>,
         targets: DevicePtr<u32>,
@@ -97,6 +108,7 @@ pub(super) fn source(row: RowType) -> Source {
         .sharing::<MissingRow>()
         .sharing::<Arguments>()
         .sharing::<Finding>()
+        .sharing::<TierArguments>()
         .sharing::<Spreading>()
         .sharing::<Widening>();
     source.options.push(format!("-DROW_TYPE={}", row as u32));
@@ -213,6 +225,7 @@ pub struct Piece {
 pub struct Gather {
     gather: Kernel,
     missing: Kernel,
+    count_tiers: Kernel,
     spread: Kernel,
     widen: Kernel,
     row: RowType,
@@ -230,7 +243,8 @@ impl Gather {
         let resident = gather.resident_blocks(THREADS)?;
         let (missing, spread) = (module.kernel("missing")?, module.kernel("spread")?);
         let widen = module.kernel("widen")?;
-        Ok(Self { gather, missing, spread, widen, row, resident })
+        let count_tiers = module.kernel("count_tiers")?;
+        Ok(Self { gather, missing, count_tiers, spread, widen, row, resident })
     }
 
     /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other,
@@ -303,6 +317,37 @@ impl Gather {
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Finding` of the source; there is room for all nodes, and vertices have locations.
         unsafe { self.missing.launch(stream, grid, &[&finding]) }
+    }
+
+    /// Adds the numbers of nodes of the sampler's last batch whose rows are in host memory, and in neither
+    /// memory, to the two `counts`, in order with the stream.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If there are not two counts.
+    pub fn count_tiers(
+        &self,
+        stream: &Stream,
+        rows: &Rows,
+        sampler: &Sampler,
+        counts: DeviceView<u64>,
+    ) -> Result<()> {
+        assert_eq!(counts.len(), 2, "a count for each of two tiers");
+        let Some(location) = &rows.location else { return Ok(()) };
+        let arguments = TierArguments {
+            location: location.ptr(),
+            n_id: sampler.n_id().ptr(),
+            count: sampler.nodes_ptr(),
+            rows: counts.ptr(),
+            device_count: rows.device_count,
+            reserved: 0,
+        };
+        let blocks = Grid::over(sampler.n_id().len(), THREADS).blocks.min(self.resident);
+        let grid = Grid { blocks, threads: THREADS };
+        // SAFETY: `Tiers` of the source; vertices have locations, and there are two counts.
+        unsafe { self.count_tiers.launch(stream, grid, &[&arguments]) }
     }
 
     /// Converts the rows of the listed nodes, which lie in `to` as they are stored, each from the first byte

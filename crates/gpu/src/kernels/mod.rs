@@ -15,7 +15,10 @@ mod sample;
 mod slice_index;
 mod vertices;
 
-pub use batch::{BatchOutputs, Lists, Neighbors, Request, Sampled};
+pub use batch::{
+    BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, Lists, Neighbors, Request, Sampled, SplitLists,
+    list_transactions,
+};
 pub use blocks::{Blocks, MAX_BATCH};
 pub use checksum::{Checksum, DamagedRow, DamagedRows, RowChecksum};
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};

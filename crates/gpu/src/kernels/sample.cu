@@ -5,7 +5,7 @@
 // to offsets), `choose` (Floyd's algorithm on Philox draws, a thread a node), `claim` (each new
 // neighbour to its first edge), `mark` (first edges counted), `sum`, `number` (new nodes to their
 // local ids), `look_up`. Sizes stay on the device, so the host waits once a batch. The graph's lists
-// may lie in device memory or in mapped host memory.
+// lie in device memory, in mapped host memory, or each in one of them.
 
 static const u32 THREADS = 256;
 static const u32 TILE = 1024;            // Items whose sums one thread block makes.
@@ -17,7 +17,20 @@ static const u32 MOST = 64;              // The largest fanout whose choice stay
 struct Graph {
     const u64* offsets;  // Of each vertex's list, and the end.
     const u32* neighbors;
+    const u32* host_neighbors;  // Where lists are split.
+    // Of each vertex's list where lists are split, else null: below `device_neighbors` in `neighbors`,
+    // else in `host_neighbors`, minus `device_neighbors`.
+    const u64* location;
+    u64 device_neighbors;
 };
+
+// The list of a vertex, which begins at `begin` in the order of arcs.
+__device__ inline const u32* list_of(const Graph& graph, u32 vertex, u64 begin) {
+    if (!graph.location) return graph.neighbors + begin;
+    u64 at = graph.location[vertex];
+    if (at < graph.device_neighbors) return graph.neighbors + at;
+    return graph.host_neighbors + (at - graph.device_neighbors);
+}
 
 // Nodes and edges of a batch so far.
 struct Sizes {
@@ -26,6 +39,11 @@ struct Sizes {
     u32 first_edge;  // This hop's edges: first_edge to end_edge.
     u32 end_edge;
 };
+
+// Where lists are split, or all in host memory: whether the list of `vertex` is there.
+__device__ inline bool is_on_host(const Graph& graph, u32 vertex) {
+    return !graph.location || graph.location[vertex] >= graph.device_neighbors;
+}
 
 struct Hop {
     Graph graph;
@@ -38,6 +56,8 @@ struct Hop {
     u32* local_id;  // Each vertex's index among the batch's nodes, NONE if it is not one.
     u32* ranks;     // Inside a tile: of nodes' edges, or of first edges.
     u32* sums;      // Of tiles.
+    u64* by_list;   // Of each vertex: transactions of its list, were it in host memory; or null.
+    u64* from_host; // Transactions of the lists that are in host memory; null where none is.
     u32 key[2];
     u32 batch;
     u32 hop;
@@ -57,6 +77,12 @@ __device__ inline void philox(u32 (&c)[4], u32 k0, u32 k1) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
+}
+
+// Transactions that drawing `taken` of the neighbours of a list costs, where the list is in host memory.
+// Twin: `batch::list_transactions`.
+__device__ inline u32 list_transactions(u64 degree, u32 taken) {
+    return (u32)min((degree * sizeof(u32) + LINE_BYTES - 1) / LINE_BYTES, (u64)taken);
 }
 
 // Turns the items of a tile into what is before each, and leaves their sum for `sum`.
@@ -104,6 +130,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
         if (threadIdx.x == 0) h.sums[blockIdx.x] = 0;
         return;
     }
+    __shared__ u32 from_host;  // Below 2^31, as the edges are.
+    if (threadIdx.x == 0) from_host = 0;
+    u32 own = 0;
 #pragma unroll
     for (u32 i = 0; i < EACH; i++) {
         items[i] = 0;
@@ -111,9 +140,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
             u32 vertex = h.n_id[first + i];
             u64 degree = h.graph.offsets[vertex + 1] - h.graph.offsets[vertex];
             items[i] = (u32)min(degree, (u64)h.fanout);
+            u32 transactions = list_transactions(degree, items[i]);
+            if (h.by_list) atomicAdd(h.by_list + vertex, (u64)transactions);
+            if (h.from_host && is_on_host(h.graph, vertex)) own += transactions;
         }
     }
     scan_tile(items, h.ranks, h.sums, blockIdx.x);
+    if (!h.from_host) return;
+    // `scan_tile` has a barrier: the sum is zero.
+    if (own) atomicAdd(&from_host, own);
+    __syncthreads();
+    if (threadIdx.x == 0 && from_host) atomicAdd(h.from_host, (u64)from_host);
 }
 
 // The sums of tiles to what is before each; one thread block. `nodes`: the tiles held first edges,
@@ -167,12 +204,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     if (node >= s.end) return;
     u32 vertex = h.n_id[node];
     u64 begin = h.graph.offsets[vertex], degree = h.graph.offsets[vertex + 1] - begin;
+    const u32* list = list_of(h.graph, vertex, begin);
     u64 to = s.first_edge + h.sums[i / TILE] + h.ranks[i];
     if (degree <= h.fanout) {
         for (u64 k = 0; k < degree; k++) {
             h.e_id[to + k] = begin + k;
             h.col[to + k] = node;
-            h.neighbor[to + k] = h.graph.neighbors[begin + k];
+            h.neighbor[to + k] = list[k];
         }
         return;
     }
@@ -198,9 +236,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
         }
     }
     for (u32 k = 0; k < h.fanout; k++) {
-        u64 arc = fits ? begin + chosen[k] : h.e_id[to + k];
+        u64 position = fits ? chosen[k] : h.e_id[to + k] - begin;
         h.col[to + k] = node;
-        h.neighbor[to + k] = h.graph.neighbors[arc];
+        h.neighbor[to + k] = list[position];
     }
 }
 

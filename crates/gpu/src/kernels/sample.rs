@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::batch::{BatchOutputs, Lists, Request, Sampled};
+use super::batch::{BatchOutputs, LINE_BYTES, Lists, Neighbors, Request, Sampled};
 use super::{Source, TYPES};
 use crate::shared::{Shared, shared};
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
@@ -21,6 +21,33 @@ shared! {
     struct GraphArguments as "Graph" {
         offsets: DevicePtr<u64>,
         neighbors: DevicePtr<u32>,
+        host_neighbors: DevicePtr<u32>,
+        location: DevicePtr<u64>,
+        device_neighbors: u64,
+    }
+}
+
+impl GraphArguments {
+    fn of(lists: &Lists) -> Self {
+        let offsets = lists.offsets.ptr();
+        let in_one = |neighbors| Self {
+            offsets,
+            neighbors,
+            host_neighbors: DevicePtr::NULL,
+            location: DevicePtr::NULL,
+            device_neighbors: 0,
+        };
+        match &lists.neighbors {
+            Neighbors::Device(neighbors) => in_one(neighbors.ptr()),
+            Neighbors::Host(neighbors) => in_one(neighbors.ptr()),
+            Neighbors::Split(split) => Self {
+                offsets,
+                neighbors: split.device.ptr(),
+                host_neighbors: split.host.ptr(),
+                location: split.location.ptr(),
+                device_neighbors: split.device.len() as u64,
+            },
+        }
     }
 }
 
@@ -36,6 +63,8 @@ shared! {
         local_id: DevicePtr<u32>,
         ranks: DevicePtr<u32>,
         sums: DevicePtr<u32>,
+        by_list: DevicePtr<u64>,
+        from_host: DevicePtr<u64>,
         key: [u32; 2],
         batch: u32,
         hop: u32,
@@ -102,12 +131,14 @@ struct Kernels {
 }
 
 pub(super) fn source() -> Source {
-    Source::new("sample", &[TYPES, include_str!("sample.cu")])
+    let mut source = Source::new("sample", &[TYPES, include_str!("sample.cu")])
         .sharing::<GraphArguments>()
         .sharing::<Sizes>()
         .sharing::<HopArguments>()
         .sharing::<ExportArguments>()
-        .sharing::<UsesArguments>()
+        .sharing::<UsesArguments>();
+    source.options.push(format!("-DLINE_BYTES={LINE_BYTES}"));
+    source
 }
 
 impl Kernels {
@@ -245,7 +276,8 @@ impl Sampler {
     /// Any error of the driver.
     ///
     /// # Panics
-    /// If there are more seeds or larger fanouts than the sampler was made for.
+    /// If there are more seeds or larger fanouts than the sampler was made for, or arrays of counts that
+    /// are too short.
     pub fn sample(
         &mut self,
         stream: &Stream,
@@ -255,6 +287,10 @@ impl Sampler {
     ) -> Result<Sampled> {
         assert!(request.seeds.len() <= self.seeds.len(), "no more seeds than the sampler is for");
         assert!(request.fanouts.len() + 2 <= self.sizes.len(), "no more hops than it is for");
+        let counts = |counts: Option<&DeviceBuf<u64>>, least| {
+            counts.is_none_or(|counts| counts.len() >= least)
+        };
+        assert!(counts(request.by_list, self.local_id.len()) && counts(request.from_host, 1));
         stream.upload(&mut self.seeds, request.seeds)?;
         let mut hop = self.arguments(lists, request);
         let (seeds, count) = (self.seeds.ptr(), request.seeds.len());
@@ -298,10 +334,7 @@ impl Sampler {
 
     fn arguments(&self, lists: &Lists, request: &Request<'_>) -> HopArguments {
         HopArguments {
-            graph: GraphArguments {
-                offsets: lists.offsets.ptr(),
-                neighbors: lists.neighbors.ptr(),
-            },
+            graph: GraphArguments::of(lists),
             sizes: self.sizes.ptr(),
             n_id: self.n_id.ptr(),
             row: self.edges.row.ptr(),
@@ -311,6 +344,13 @@ impl Sampler {
             local_id: self.local_id.ptr(),
             ranks: self.edges.ranks.ptr(),
             sums: self.edges.sums.ptr(),
+            by_list: request.by_list.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            from_host: match lists.neighbors {
+                Neighbors::Device(_) => DevicePtr::NULL,
+                Neighbors::Host(_) | Neighbors::Split(_) => {
+                    request.from_host.map_or(DevicePtr::NULL, DeviceBuf::ptr)
+                }
+            },
             key: request.key,
             batch: request.batch,
             hop: 0,

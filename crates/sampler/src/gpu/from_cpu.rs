@@ -12,7 +12,8 @@ use tiergraph_gpu::{Device, DeviceBuf};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
-use super::{GpuLoader, GpuTiers, Placed, tiers};
+use super::choice::{Transactions, hottest_first};
+use super::{GpuLoader, GpuTiers, Placed, no_counts, tiers};
 use crate::options::LoaderOptions;
 use crate::pipeline::loader::Loader;
 use crate::pipeline::order::Inputs;
@@ -102,6 +103,8 @@ impl GpuLoader {
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
         let multiprocessors = stream.multiprocessors();
         let mut loader = Self {
+            counts: no_counts(&stream)?,
+            transactions: Transactions::default(),
             stream,
             lists,
             sampler,
@@ -113,10 +116,16 @@ impl GpuLoader {
             vertices,
             tiers,
             options: options.clone(),
-            _held: None,
+            held: None,
         };
-        if let Some(name) = name {
-            loader.place_rows(graph, &name, left, inputs, presample)?;
+        if let (Some(name), Some(cpu)) = (name, &loader.cpu) {
+            let stride = graph.features().get(&name)?.row_bytes() as u64;
+            // Where all rows fit the device, nobody needs to know which are hot.
+            let order = match vertices as u64 * stride <= left {
+                true => (0..vertices as u32).collect(),
+                false => hottest_first(&cpu.uses(inputs, presample)?),
+            };
+            loader.place_rows(graph, &name, left, &order)?;
         }
         loader.count_bytes(working);
         Ok(loader)

@@ -1,16 +1,19 @@
 //! A loader on a GPU: the same batches as the CPU's, bit for bit, made where models train on them.
 //!
-//! Neighbours lie in device memory if they fit half of it, else in pinned host memory that kernels
-//! read. Feature rows fill what is left of device memory, hottest first, then pinned host memory
-//! (Hyperion §III-B2: first what saves the most transactions over PCIe); the rest is read from
-//! storage, batch by batch. Presampling runs on the GPU itself.
+//! Neighbour lists and feature rows share device memory by the transactions over PCIe that they save
+//! (Hyperion §III-B2; [`choice`]). Other lists lie in pinned host memory that kernels read, and so do
+//! the hottest of the other rows in the room that is left there; the rest is read from storage, batch
+//! by batch. Presampling runs on the GPU itself, and says how many transactions an epoch takes; kernels
+//! count them.
 //!
 //! Batches that kernels cannot sample come from a loader on the CPU ([`GpuLoader::of_cpus`]); kernels
 //! gather their features from the same tiers.
 
+mod choice;
 mod drive_rows;
 mod epoch;
 mod from_cpu;
+mod lists;
 mod placed;
 mod readers;
 mod rows;
@@ -20,24 +23,29 @@ mod tiers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tiergraph_cache::placement::by_hotness;
+use tiergraph_cache::placement::Tier;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{BatchOutputs, Lists, Request, Sampled, Sampler};
+use tiergraph_gpu::kernels::{
+    BatchOutputs, Lists, MissingRow, Neighbors, Request, Sampled, Sampler,
+};
 use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
 use crate::options::LoaderOptions;
 use crate::pipeline::order::{Inputs, SeedOrder};
+use crate::residency::hotness::Plan;
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
-use rows::{RowReads, RowTiers};
-
+use choice::{Choice, Room, UNITS, Uses, Wanted};
 use epoch::Work;
 use from_cpu::CpuSampler;
+use lists::DecodedLists;
+use rows::{RowReads, RowTiers};
 
+pub use choice::Transactions;
 pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
-pub use placed::{Done, GpuTiers, Outputs, Placed};
+pub use placed::{Done, GpuTiers, Outputs, Placed, Predicted};
 pub use storage::StorageReads;
 
 /// The number of batches that are begun and not handed over, where rows are read from storage.
@@ -57,13 +65,21 @@ pub struct GpuLoader {
     vertices: usize,
     tiers: GpuTiers,
     options: LoaderOptions,
+    /// Counts on the device: transactions of lists in host memory, rows in host memory, rows on storage.
+    counts: DeviceBuf<u64>,
+    /// Transactions of all batches so far.
+    transactions: Transactions,
     /// The reservation for neighbours in pinned host memory.
-    _held: Option<Reservation>,
+    held: Option<Reservation>,
 }
+
+/// The index among the counts on the device of the rows in host memory; those on storage follow.
+const ROW_COUNTS: usize = 1;
 
 impl GpuLoader {
     /// A loader for epochs over `seeds`. `positions` has each vertex's position in the user's order
-    /// (`None` if both orders agree); `presample` batches are sampled to find the rows that are hot.
+    /// (`None` if both orders agree); `presample` batches are sampled to find the lists and rows that are
+    /// hot, and `plan` says which of them device memory holds.
     ///
     /// # Errors
     /// No GPU, options that kernels do not sample by, too little device or host memory.
@@ -73,6 +89,7 @@ impl GpuLoader {
         options: &LoaderOptions,
         seeds: &[u32],
         positions: Option<&[u32]>,
+        plan: &Plan,
         presample: usize,
     ) -> Result<Self> {
         check(options)?;
@@ -87,18 +104,24 @@ impl GpuLoader {
         let working = Sampler::device_bytes(vertices, options.batch_size, &fanouts, arcs)
             + 12 * vertices as u64;
         let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
-        let (lists, held) = tiers::lists(graph, &stream, options.direction, left)?;
-        let neighbors_on_device = held.is_none();
-        let left = if neighbors_on_device { left - 4 * arcs } else { left };
+        let decoded = DecodedLists::open(graph, options.direction)?;
+        let (neighbors, held) = match decoded.bytes() <= left {
+            true => (decoded.on_device(&stream)?, None),
+            false => {
+                let (neighbors, held) = decoded.on_host(graph, &stream)?;
+                (neighbors, Some(held))
+            }
+        };
+        let lists = Lists { offsets: stream.uploaded(decoded.offsets())?, neighbors };
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
         let placed = Placed {
-            neighbors_on_device,
             multiprocessors: stream.multiprocessors(),
             multiprocessors_why,
             ..Placed::default()
         };
         let mut loader = Self {
+            counts: no_counts(&stream)?,
             stream,
             lists,
             sampler,
@@ -110,40 +133,103 @@ impl GpuLoader {
             vertices,
             tiers,
             options: options.clone(),
-            _held: held,
+            transactions: Transactions::default(),
+            held,
         };
-        if let Some(name) = loader.options.features[0].clone() {
-            loader.place_rows(graph, &name, left, seeds.into(), presample)?;
-        }
+        let name = loader.options.features[0].clone();
+        let stride = match &name {
+            Some(name) => graph.features().get(name)?.row_bytes() as u64,
+            None => 0,
+        };
+        let lists = decoded.bytes();
+        let on_device = if lists + vertices as u64 * stride <= left {
+            // Nobody needs to know what is hot.
+            drop(decoded);
+            if let Some(name) = name {
+                let order: Vec<u32> = (0..vertices as u32).collect();
+                loader.place_rows(graph, &name, left - lists, &order)?;
+            }
+            lists
+        } else {
+            let uses = loader.presampled(&decoded, seeds.into(), presample)?;
+            let order = uses.hottest_rows();
+            let choice = loader.place_lists(graph, &decoded, plan, &uses, &order, stride, left)?;
+            drop(decoded);
+            if let Some(name) = name {
+                loader.place_rows(graph, &name, choice.row_bytes, &order)?;
+            }
+            loader.placed.predicted = Some(loader.predicted(&uses, &choice, &order));
+            choice.list_bytes
+        };
         loader.count_bytes(working);
-        match loader.placed.neighbors_on_device {
-            true => loader.placed.device_bytes += 4 * arcs,
-            false => loader.placed.host_bytes += 4 * arcs,
-        }
+        let location = match loader.lists.neighbors {
+            Neighbors::Split(_) => location_bytes(vertices),
+            Neighbors::Device(_) | Neighbors::Host(_) => 0,
+        };
+        let placed = &mut loader.placed;
+        placed.neighbors_on_device = matches!(loader.lists.neighbors, Neighbors::Device(_));
+        (placed.device_list_bytes, placed.host_list_bytes) = (on_device, lists - on_device);
+        placed.device_bytes += on_device + location;
+        placed.host_bytes += lists - on_device;
         Ok(loader)
     }
 
-    /// Puts the rows of the features `name` into `left` bytes of device memory, into host memory,
-    /// or leaves them to storage.
+    /// Places the lists in device memory, of which `left` bytes are left, and in host memory, by `plan`;
+    /// rows of `stride` bytes, the `hottest` first, get the room that the choice says.
+    #[expect(clippy::too_many_arguments, reason = "what a placement depends on")]
+    fn place_lists(
+        &mut self,
+        graph: &Graph,
+        decoded: &DecodedLists,
+        plan: &Plan,
+        uses: &Uses,
+        hottest: &[u32],
+        stride: u64,
+        left: u64,
+    ) -> Result<Choice> {
+        // Rows on storage are listed for each batch, in memory that lists must leave.
+        let finding = match stride {
+            0 => 0,
+            _ => (self.sampler.n_id().len() * size_of::<MissingRow>()) as u64,
+        };
+        let pinned = self.held.as_ref().map_or(0, Reservation::bytes);
+        let host = graph.memory().budget().left() + pinned;
+        let room = Room { device: left, finding, locations: location_bytes(self.vertices), host };
+        let wanted = Wanted { lists: decoded, uses, hottest, stride };
+        let too_large = || tiers::lists_too_large(decoded.bytes(), left, host);
+        let choice = Choice::new(plan, &wanted, room).ok_or_else(too_large)?;
+        let (on_device, all) = (choice.list_bytes, decoded.bytes());
+        match &self.lists.neighbors {
+            Neighbors::Device(_) if on_device == all => return Ok(choice),
+            Neighbors::Host(_) if on_device == 0 => return Ok(choice),
+            _ => {}
+        }
+        // What presampling drew from goes before what batches draw from comes.
+        self.lists.neighbors = Neighbors::Device(DeviceBuf::new(self.stream.device(), 0)?);
+        self.held = None;
+        let (neighbors, held) = match on_device {
+            0 => decoded.on_host(graph, &self.stream)?,
+            _ => decoded.split(graph, &self.stream, &choice.is_on_device)?,
+        };
+        (self.lists.neighbors, self.held) = (neighbors, Some(held));
+        Ok(choice)
+    }
+
+    /// Puts the rows of the features `name`, in this order, into `left` bytes of device memory, into host
+    /// memory, or leaves them to storage.
     fn place_rows(
         &mut self,
         graph: &Arc<Graph>,
         name: &str,
         left: u64,
-        inputs: Inputs<'_>,
-        presample: usize,
+        order: &[u32],
     ) -> Result<()> {
-        let (vertices, stride) = (graph.vertices(), graph.features().get(name)?.row_bytes() as u64);
-        // Where all rows fit the device, nobody needs to know which are hot.
-        let order = match vertices as u64 * stride <= left {
-            true => (0..vertices as u32).collect(),
-            false => self.hottest(inputs, presample, vertices)?,
-        };
+        let vertices = graph.vertices();
         let (threads, stream, sampler) = (self.options.threads, &self.stream, &self.sampler);
         // What the CPU's batches will take is not there for rows.
         let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
         let tiers = &self.tiers;
-        let rows = RowTiers::new(graph, name, tiers, stream, sampler, &order, left, threads)?;
+        let rows = RowTiers::new(graph, name, tiers, stream, sampler, order, left, threads)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
@@ -152,36 +238,73 @@ impl GpuLoader {
         Ok(())
     }
 
+    /// The transactions of the batches that were presampled, as lists and rows (in `order`) are placed.
+    fn predicted(&self, uses: &Uses, choice: &Choice, order: &[u32]) -> Predicted {
+        let lists = uses.lists.iter().zip(&choice.is_on_device);
+        let on_host = lists.filter(|&(_, &here)| !here).map(|(&transactions, _)| transactions);
+        let used = |vertices: &[u32]| {
+            vertices.iter().map(|&vertex| u64::from(uses.rows[vertex as usize])).sum()
+        };
+        let rows = match self.rows {
+            Some(_) => &order[self.placed.device_rows as usize..],
+            None => &[],
+        };
+        let (host, storage) = rows.split_at(self.placed.host_rows as usize);
+        let transactions = self.transactions_of([on_host.sum(), used(host), used(storage)]);
+        Predicted { batches: uses.batches as u64, transactions }
+    }
+
+    /// The transactions of such counts as kernels make: of transactions of lists, of rows in host memory,
+    /// and of rows on storage.
+    fn transactions_of(&self, [host_lists, host, storage]: [u64; 3]) -> Transactions {
+        let stride = self.stride();
+        Transactions {
+            host_lists,
+            host_rows: host * UNITS.read(Tier::Gpu, stride),
+            storage_rows: storage * UNITS.read(Tier::Host, stride),
+        }
+    }
+
+    /// Bytes from a row of features to the next; 0 without features.
+    fn stride(&self) -> u64 {
+        self.rows.as_ref().map_or(0, |rows| u64::from(rows.rows.stride))
+    }
+
     /// Counts the bytes that are placed: rows, and `working` bytes of device memory beside them.
     fn count_bytes(&mut self, working: u64) {
-        let stride = self.rows.as_ref().map_or(0, |rows| u64::from(rows.rows.stride));
+        let stride = self.stride();
         let placed = &mut self.placed;
         placed.device_bytes = working + placed.device_rows * stride;
         placed.host_bytes = placed.host_rows * stride;
     }
 
-    /// All vertices, by how many of the first batches of an epoch want them, most first.
-    fn hottest(&mut self, inputs: Inputs<'_>, batches: usize, vertices: usize) -> Result<Vec<u32>> {
-        let uses = match &self.cpu {
-            Some(cpu) => cpu.uses(inputs, batches)?,
-            None => self.uses(inputs, batches, vertices)?,
-        };
-        let mut order = by_hotness(&uses);
-        // Those that no batch wanted have rows too.
-        order.extend((0..vertices as u32).filter(|&v| uses[v as usize] == 0));
-        Ok(order)
-    }
-
-    /// For each vertex, the number of an epoch's first `batches` batches that want it.
-    fn uses(&mut self, inputs: Inputs<'_>, batches: usize, vertices: usize) -> Result<Vec<u32>> {
-        let mut uses: DeviceBuf<u32> = DeviceBuf::new(self.stream.device(), vertices)?;
-        self.stream.fill_bytes(&mut uses, 0)?;
+    /// What an epoch's first `batches` batches use: every row and list once, where that is no batch.
+    fn presampled(
+        &mut self,
+        decoded: &DecodedLists,
+        inputs: Inputs<'_>,
+        batches: usize,
+    ) -> Result<Uses> {
         let order = SeedOrder::new(&self.options, self.vertices, 0, inputs)?;
-        for number in 0..order.batches().min(batches) {
-            self.sample(0, order.seeds_of(number))?;
-            self.sampler.count_uses(&self.stream, &mut uses)?;
+        let batches = order.batches().min(batches);
+        if batches == 0 {
+            return Ok(Uses::of_all(decoded, self.fanouts.first().copied().unwrap_or(0)));
         }
-        self.stream.download(&uses, vertices)
+        let device = self.stream.device();
+        let mut rows: DeviceBuf<u32> = DeviceBuf::new(device, self.vertices)?;
+        let mut lists: DeviceBuf<u64> = DeviceBuf::new(device, self.vertices)?;
+        self.stream.fill_bytes(&mut rows, 0)?;
+        self.stream.fill_bytes(&mut lists, 0)?;
+        for number in 0..batches {
+            self.draw(0, order.seeds_of(number), Some(&lists))?;
+            self.sampler.count_uses(&self.stream, &mut rows)?;
+        }
+        self.counts = no_counts(&self.stream)?;
+        let (rows, lists) = (
+            self.stream.download(&rows, self.vertices)?,
+            self.stream.download(&lists, self.vertices)?,
+        );
+        Ok(Uses { batches, rows, lists })
     }
 
     /// Where neighbours and rows are, and how many bytes they take.
@@ -218,12 +341,44 @@ impl GpuLoader {
 
     /// Samples the batch of `seeds` of an epoch, and waits for its sizes.
     fn sample(&mut self, epoch: u64, seeds: Seeds<'_>) -> Result<Sampled> {
+        let sampled = self.draw(epoch, seeds, None)?;
+        self.add_transactions()?;
+        Ok(sampled)
+    }
+
+    /// Brings the counts of transactions up to date with the device's, whose stream has nothing to do.
+    fn add_transactions(&mut self) -> Result<()> {
+        let all_on_device = matches!(self.lists.neighbors, Neighbors::Device(_))
+            && self.placed.host_rows + self.placed.storage_rows == 0;
+        if !all_on_device {
+            let counts = self.stream.download(&self.counts, 3)?;
+            self.transactions = self.transactions_of([counts[0], counts[1], counts[2]]);
+        }
+        Ok(())
+    }
+
+    /// Samples as [`sample`](Self::sample), and adds the transactions of each vertex's list to `by_list`.
+    fn draw(
+        &mut self,
+        epoch: u64,
+        seeds: Seeds<'_>,
+        by_list: Option<&DeviceBuf<u64>>,
+    ) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
         let Seeds { number: batch, vertices: seeds, .. } = seeds;
-        let request = Request { seeds, fanouts: &self.fanouts, key, batch };
+        // Counting rows adds to other values of the counts, and comes behind in the stream.
         let (stream, rows) = (&self.stream, &mut self.rows);
+        let (from_host, row_counts) = (&self.counts, self.counts.ptr().offset(ROW_COUNTS));
+        let request = Request {
+            seeds,
+            fanouts: &self.fanouts,
+            key,
+            batch,
+            by_list,
+            from_host: Some(from_host),
+        };
         self.sampler.sample(stream, &self.lists, &request, |sampler| match rows {
-            Some(rows) => rows.start_finding(stream, sampler),
+            Some(rows) => rows.start_finding(stream, sampler, DeviceView::at(row_counts, 2)),
             None => Ok(()),
         })
     }
@@ -237,8 +392,10 @@ impl GpuLoader {
     fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
         let selected = self.sampler.select(&self.stream, vertices)?;
         if let Some(rows) = &mut self.rows {
-            rows.start_finding(&self.stream, &self.sampler)?;
+            let counts = DeviceView::at(self.counts.ptr().offset(ROW_COUNTS), 2);
+            rows.start_finding(&self.stream, &self.sampler, counts)?;
         }
+        self.add_transactions()?;
         Ok(selected)
     }
 
@@ -284,8 +441,23 @@ impl GpuLoader {
         let given = self.stream.device().submissions();
         let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
         let reads = storage.map(RowReads::reads).unwrap_or_default();
-        Done { reads, submissions: given.count, seconds_submit: given.host_time.as_secs_f64() }
+        Done {
+            reads,
+            transactions: self.transactions,
+            submissions: given.count,
+            seconds_submit: given.host_time.as_secs_f64(),
+        }
     }
+}
+
+/// Zeroed counts on the device.
+fn no_counts(stream: &Stream) -> Result<DeviceBuf<u64>> {
+    stream.uploaded(&[0; ROW_COUNTS + 2])
+}
+
+/// Bytes of device memory that the locations of split lists take.
+fn location_bytes(vertices: usize) -> u64 {
+    (vertices * size_of::<u64>()) as u64
 }
 
 /// Refuses options that kernels do not sample by.

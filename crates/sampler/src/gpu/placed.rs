@@ -4,7 +4,7 @@ use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_gpu::{Device, DevicePtr, Stream};
 
-use super::StorageReads;
+use super::{StorageReads, Transactions};
 
 /// The GPU, and how much of it a loader may use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,8 +39,12 @@ impl GpuTiers {
 /// Where a loader's neighbours and rows are, and where its kernels run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Placed {
-    /// Whether neighbours are in device memory; else they are in pinned host memory.
+    /// Whether all neighbours are in device memory.
     pub neighbors_on_device: bool,
+    /// Bytes of the neighbour lists in device memory.
+    pub device_list_bytes: u64,
+    /// Bytes of the neighbour lists in pinned host memory.
+    pub host_list_bytes: u64,
     /// The number of feature rows in device memory.
     pub device_rows: u64,
     /// The number of feature rows in pinned host memory.
@@ -59,6 +63,21 @@ pub struct Placed {
     /// Why all multiprocessors prepare batches, where fewer were asked for; else `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiprocessors_why: Option<String>,
+    /// The transactions of the presampled batches; `None` where all is in device memory, or the CPU
+    /// samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<Predicted>,
+}
+
+/// The transactions over PCIe that presampling predicts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Predicted {
+    /// The number of batches that were presampled, from the first of epoch 0 on; 0 where none was, and
+    /// every list and row counts once.
+    pub batches: u64,
+    /// The transactions of those batches.
+    #[serde(flatten)]
+    pub transactions: Transactions,
 }
 
 /// The arrays in device memory that a batch is written to; each is as long as [`Sampled`](tiergraph_gpu::kernels::Sampled) says.
@@ -80,6 +99,8 @@ pub struct Done {
     /// Reads of feature rows from storage.
     #[serde(flatten)]
     pub reads: StorageReads,
+    /// Transactions over PCIe of lists and rows that are not in device memory, as kernels count them.
+    pub transactions: Transactions,
     /// Kernels, copies and fills submitted to the GPU, beside PyTorch's own.
     pub submissions: u64,
     /// Seconds that the host took to submit them.
@@ -91,6 +112,7 @@ impl Done {
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             reads: self.reads.since(&earlier.reads),
+            transactions: self.transactions.since(&earlier.transactions),
             submissions: self.submissions - earlier.submissions,
             seconds_submit: self.seconds_submit - earlier.seconds_submit,
         }

@@ -116,8 +116,17 @@ impl RowTiers {
         Ok(Self { gather, rows, host_rows, storage, _held: held })
     }
 
-    /// Starts finding the rows of a sampler's last batch that are on storage.
-    pub fn start_finding(&mut self, stream: &Stream, sampler: &Sampler) -> Result<()> {
+    /// Starts finding the rows of a sampler's last batch that are on storage, and adds the numbers of its
+    /// rows in host memory and on storage to `counts`.
+    pub fn start_finding(
+        &mut self,
+        stream: &Stream,
+        sampler: &Sampler,
+        counts: DeviceView<u64>,
+    ) -> Result<()> {
+        if self.host_rows > 0 || self.storage.is_some() {
+            self.gather.count_tiers(stream, &self.rows, sampler, counts)?;
+        }
         match &mut self.storage {
             Some(reads) => self.gather.start_finding(stream, &self.rows, sampler, reads.missing()),
             None => Ok(()),

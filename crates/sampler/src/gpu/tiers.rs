@@ -1,16 +1,13 @@
-//! Placement of neighbours and rows in device memory and in pinned host memory.
+//! Placement of rows in device memory and in pinned host memory.
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::features::FeatureType;
-use tiergraph_gpu::kernels::{Lists, NOT_RESIDENT, Neighbors, RowType, Rows};
+use tiergraph_gpu::kernels::{NOT_RESIDENT, RowType, Rows};
 use tiergraph_gpu::{DeviceBuf, MappedMemory, Stream};
-use tiergraph_graph::{Direction, Features, Graph};
+use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::Reservation;
 
-use crate::residency::neighbors::Residency;
-use crate::residency::offsets::Offsets;
 use crate::residency::rows::RowStore;
-use crate::residency::topology::Topology;
 
 /// Bytes of rows that are read together before they are placed, if there is memory for them.
 const PIECE_BYTES: u64 = 256 << 20;
@@ -31,30 +28,12 @@ pub(super) fn too_small(needed: u64, memory: u64) -> Error {
         .hint("use a larger `--device-memory`, smaller batches or fanouts, or `--device cpu`")
 }
 
-/// Places the neighbours in device memory if they take at most half of `left` bytes, else in host
-/// memory; returns the reservation of the latter.
-pub(super) fn lists(
-    graph: &Graph,
-    stream: &Stream,
-    direction: Direction,
-    left: u64,
-) -> Result<(Lists, Option<Reservation>)> {
-    let topology = Topology::open(graph, direction, &Residency::Decoded)?;
-    let decoded = topology.decoded().unwrap_or(&[]);
-    let offsets = match topology.offsets() {
-        Offsets::Narrow(sums) => sums.iter().map(|&sum| u64::from(sum)).collect::<Vec<u64>>(),
-        Offsets::Wide(sums) => sums.to_vec(),
-    };
-    let offsets = stream.uploaded(&offsets)?;
-    let bytes = size_of_val(decoded);
-    if bytes as u64 <= left / 2 {
-        let neighbors = Neighbors::Device(stream.uploaded(decoded)?);
-        return Ok((Lists { offsets, neighbors }, None));
-    }
-    let held = graph.memory().reserve(bytes as u64, "the neighbours in pinned memory")?;
-    let mut mapped = MappedMemory::zeroed(stream.device(), bytes)?;
-    mapped.bytes_mut()[..bytes].copy_from_slice(bytemuck::cast_slice(decoded));
-    Ok((Lists { offsets, neighbors: Neighbors::Host(mapped) }, Some(held)))
+/// The error of lists that fit neither memory.
+pub(super) fn lists_too_large(lists: u64, device: u64, host: u64) -> Error {
+    Error::new(ErrorKind::Budget, "load batches on the GPU")
+        .expected(format!("{} of device and host memory for the neighbours", ByteSize(lists)))
+        .got(format!("{} and {}", ByteSize(device), ByteSize(host)))
+        .hint("use a larger `--device-memory` or `--memory`, or `--device cpu`")
 }
 
 pub(super) fn row_type(dtype: FeatureType) -> RowType {

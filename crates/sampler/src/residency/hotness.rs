@@ -102,7 +102,7 @@ impl Hotness {
         let rows = self.rows.iter().zip(row_bytes).map(|(counts, &bytes)| (counts, bytes));
         let pages = Candidates::new(how, Kind::Topology, pages);
         let rows = Candidates::new(how, Kind::Features, rows);
-        let chosen = choose(how.placement, &pages.chunks, &rows.chunks, capacity);
+        let chosen = choose(how.placement, Tier::Host, &pages.chunks, &rows.chunks, capacity);
         let pages = pages.chosen(&chosen.topology).into_iter().map(Residency::Pages);
         Residents { neighbors: pages.collect(), rows: rows.chosen(&chosen.features) }
     }

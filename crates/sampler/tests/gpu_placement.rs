@@ -1,0 +1,250 @@
+//! Lists and rows of a loader on an emulated GPU, wherever they are placed: the CPU's batches, within
+//! the memory, with as many transactions as presampling predicts.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+#[path = "../../io/tests/common/emulated_gpu.rs"]
+mod emulated_gpu;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{Layout, Sample, mix};
+use emulated_gpu::emulated_gpu;
+use tiergraph_cache::placement::{Kind, Placement};
+use tiergraph_core::ErrorKind;
+use tiergraph_gpu::kernels::Sampler;
+use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, Stream};
+use tiergraph_graph::Graph;
+use tiergraph_sampler::gpu::{
+    GpuEpoch, GpuEpochStats, GpuLoader, GpuTiers, Outputs, Placed, Transactions,
+};
+use tiergraph_sampler::{Fanout, Loader, LoaderOptions, Plan, Residency, SampleOptions};
+
+const DIM: usize = 20;
+const FANOUTS: [u32; 2] = [5, 3];
+const PLACEMENTS: [Placement; 6] = [
+    Placement::Unified,
+    Placement::TOPOLOGY_FIRST,
+    Placement::FEATURES_FIRST,
+    Placement::First { gpu: Kind::Topology, host: Kind::Features },
+    Placement::First { gpu: Kind::Features, host: Kind::Topology },
+    Placement::Hybrid(0.5),
+];
+
+/// A batch as a model gets it.
+#[derive(Debug, PartialEq)]
+struct Batch {
+    nodes: Vec<i64>,
+    edge_index: Vec<i64>,
+    e_id: Vec<i64>,
+    x: Vec<f32>,
+}
+
+/// The arrays of a batch that is being filled.
+struct Buffers {
+    nodes: DeviceBuf<i64>,
+    edge_index: DeviceBuf<i64>,
+    e_id: DeviceBuf<i64>,
+    x: DeviceBuf<f32>,
+}
+
+fn options(features: bool) -> LoaderOptions {
+    let fanouts = FANOUTS.map(Fanout::Most).to_vec();
+    LoaderOptions {
+        batch_size: 50,
+        seed: 9,
+        shuffle: true,
+        features: vec![features.then(|| "x".into())],
+        ..LoaderOptions::new(SampleOptions { fanouts, ..SampleOptions::default() })
+    }
+}
+
+/// Some seeds, the hub among them.
+fn seeds() -> Vec<u32> {
+    (0..400).map(|i| (mix(i) % 3000) as u32).chain([0, 1]).collect()
+}
+
+/// The CPU's batches of epoch `number`.
+fn of_cpu(sample: &Sample, number: u64) -> Vec<Batch> {
+    let loader = Loader::new(sample.open(), options(true), &Residency::Decoded, []).unwrap();
+    let batches = loader.epoch(number, &seeds(), 0).unwrap().map(Result::unwrap);
+    let wide = |ids: &[u32]| -> Vec<i64> { ids.iter().map(|&id| id.into()).collect() };
+    let to_batch = |prepared: tiergraph_sampler::Prepared| {
+        let (nodes, edges) = (&prepared.batch.nodes[0], &prepared.batch.edges[0]);
+        Batch {
+            nodes: wide(&nodes.n_id),
+            edge_index: [wide(&edges.row), wide(&edges.col)].concat(),
+            e_id: edges.e_id.iter().map(|&arc| arc as i64).collect(),
+            x: prepared.x[0].as_ref().unwrap().floats().unwrap().to_vec(),
+        }
+    };
+    batches.map(to_batch).collect()
+}
+
+/// A loader on a GPU, and the graph that it loads from.
+struct Made {
+    graph: Arc<Graph>,
+    stream: Stream,
+    loader: Arc<Mutex<GpuLoader>>,
+    placed: Placed,
+}
+
+impl Made {
+    /// A loader with so many bytes of device memory and of host memory beside the decoded lists.
+    fn new(
+        device: &Device,
+        graph: Arc<Graph>,
+        placement: Placement,
+        device_memory: u64,
+        options: &LoaderOptions,
+    ) -> tiergraph_core::Result<Self> {
+        let tiers = GpuTiers { device_memory: Some(device_memory), ..GpuTiers::default() };
+        let plan = Plan { placement, ..Plan::default() };
+        let loader = GpuLoader::new(&graph, tiers, options, &seeds(), None, &plan, usize::MAX)?;
+        let placed = loader.placed().clone();
+        let stream = Stream::new(device)?;
+        Ok(Self { graph, stream, loader: Arc::new(Mutex::new(loader)), placed })
+    }
+
+    /// The batches of epoch `number`.
+    fn epoch(&self, number: u64, dim: usize) -> (Vec<Batch>, GpuEpochStats) {
+        let seeds = seeds();
+        let mut epoch = GpuEpoch::start(&self.loader, number, (&seeds).into(), 0).unwrap();
+        let (device, mut batches) = (self.stream.device(), Vec::new());
+        while !epoch.is_done() {
+            while let Some(batch) = epoch.sample().unwrap() {
+                let (nodes, edges) = (batch.sampled.nodes(), batch.sampled.edges());
+                let buffers = Buffers {
+                    nodes: DeviceBuf::new(device, nodes).unwrap(),
+                    edge_index: DeviceBuf::new(device, 2 * edges).unwrap(),
+                    e_id: DeviceBuf::new(device, edges).unwrap(),
+                    x: DeviceBuf::new(device, nodes * dim).unwrap(),
+                };
+                let to = Outputs {
+                    nodes: buffers.nodes.ptr(),
+                    edge_index: buffers.edge_index.ptr(),
+                    e_id: buffers.e_id.ptr(),
+                    x: if dim == 0 { DevicePtr::NULL } else { buffers.x.ptr() },
+                };
+                epoch.fill(buffers, &to).unwrap();
+            }
+            let Some(filled) = epoch.poll(Duration::from_secs(10)).unwrap() else { continue };
+            let Buffers { nodes, edge_index, e_id, x } = filled.buffers;
+            device.synchronize().unwrap();
+            let stream = &self.stream;
+            batches.push(Batch {
+                nodes: stream.download(&nodes, nodes.len()).unwrap(),
+                edge_index: stream.download(&edge_index, edge_index.len()).unwrap(),
+                e_id: stream.download(&e_id, e_id.len()).unwrap(),
+                x: stream.download(&x, x.len()).unwrap(),
+            });
+        }
+        (batches, epoch.stats())
+    }
+}
+
+/// Bytes of all lists, of all rows, and of what a loader takes of device memory beside them.
+fn sizes(graph: &Graph, dim: usize) -> (u64, u64, u64) {
+    let (vertices, arcs) = (graph.vertices(), graph.manifest().arcs);
+    // Offsets, locations of lists and rows, and a list of the rows that are missing.
+    let working = Sampler::device_bytes(vertices, 50, &FANOUTS, arcs) + 28 * vertices as u64;
+    (4 * arcs, 4 * (vertices * dim) as u64, working)
+}
+
+#[test]
+fn batches_are_the_cpus_for_every_placement_and_budget() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = Layout { dim: DIM, ..Layout::mixed(true) }.build();
+    let expected = [of_cpu(&sample, 0), of_cpu(&sample, 1)];
+    let mut split = 0;
+    for placement in PLACEMENTS {
+        for tenths in [1, 5, 9, 12] {
+            let graph = sample.open();
+            let (lists, rows, working) = sizes(&graph, DIM);
+            let memory = working + (lists + rows) * tenths / 10;
+            let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();
+            let placed = &made.placed;
+            assert!(placed.device_bytes <= memory, "{placement:?}: {placed:?} in {memory}");
+            assert_eq!(placed.device_list_bytes + placed.host_list_bytes, lists, "{placed:?}");
+            split += u64::from(placed.device_list_bytes > 0 && placed.host_list_bytes > 0);
+            let used = made.graph.memory().budget().used();
+            assert!(placed.host_bytes <= used, "{placed:?} of {used}");
+            for (number, expected) in expected.iter().enumerate() {
+                let (found, stats) = made.epoch(number as u64, DIM);
+                assert!(&found == expected, "{placement:?} {tenths}: epoch {number} differs");
+                let counted = stats.done.transactions;
+                assert!(counted.total() > 0 || tenths > 5, "{placement:?} {tenths}: {counted:?}");
+                assert!(counted.total() == 0 || tenths < 10, "{placement:?}: {counted:?}");
+                assert!(counted.host_lists == 0 || placed.host_list_bytes > 0, "{counted:?}");
+            }
+        }
+    }
+    assert!(split >= 6, "{split} loaders have lists in both memories");
+}
+
+/// The loader's epoch 0 takes the transactions that it predicts, which are returned.
+fn assert_predicted(made: &Made, dim: usize) -> Transactions {
+    // Counts of another epoch, which differs, are not this one's.
+    let (_, other) = made.epoch(1, dim);
+    let (batches, stats) = made.epoch(0, dim);
+    let predicted = made.placed.predicted.unwrap();
+    assert_eq!(predicted.batches, batches.len() as u64);
+    assert_eq!(predicted.transactions, stats.done.transactions, "{:?}", made.placed);
+    let all = predicted.transactions.total();
+    assert!(other.done.transactions.total() != all || all == 0, "epoch 1 is another");
+    predicted.transactions
+}
+
+#[test]
+fn presampling_predicts_the_transactions_that_kernels_count() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = Layout { dim: DIM, ..Layout::mixed(true) }.build();
+    let (lists, rows, working) = sizes(&sample.open(), DIM);
+    for tenths in [1, 3, 5, 7] {
+        let memory = working + (lists + rows) * tenths / 10;
+        let totals = PLACEMENTS.map(|placement| {
+            let graph = sample.open();
+            let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();
+            assert_predicted(&made, DIM).total()
+        });
+        // A chunk, one part in 64, is what a choice among chunks may lose.
+        let least = totals[1..].iter().min().unwrap();
+        assert!(totals[0] <= least + least / 64, "{tenths} tenths: {totals:?}");
+    }
+}
+
+#[test]
+fn rows_on_storage_are_predicted_and_counted() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let dim = 2048;
+    let sample = Layout { dim, ..Layout::mixed(true) }.build();
+    let expected = of_cpu(&sample, 0);
+    for placement in PLACEMENTS {
+        let graph = sample.open();
+        let (lists, _, working) = sizes(&graph, dim);
+        let budget = graph.memory().budget().clone();
+        // Rows are read in 16 MiB, which all of them are larger than.
+        let others = budget.left() - 4 * lists - (18 << 20);
+        let _others = budget.reserve(others, "others").unwrap();
+        let memory = working + lists + (2 << 20);
+        let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();
+        assert!(made.placed.storage_rows > 0, "{:?}", made.placed);
+        assert!(made.placed.device_bytes <= memory, "{:?} in {memory}", made.placed);
+        let transactions = assert_predicted(&made, dim);
+        assert!(transactions.storage_rows > 0, "{transactions:?}");
+        assert!(made.epoch(0, dim).0 == expected, "{placement:?}");
+    }
+}
+
+#[test]
+fn lists_that_fit_neither_memory_are_an_error() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = Layout { dim: DIM, ..Layout::mixed(true) }.build();
+    let graph = sample.open();
+    let (lists, _, working) = sizes(&graph, DIM);
+    let budget = graph.memory().budget().clone();
+    let _others = budget.reserve(budget.left() - lists - lists / 2, "others").unwrap();
+    let made = Made::new(&device, graph, Placement::Unified, working, &options(true));
+    assert_eq!(made.err().unwrap().kind(), ErrorKind::Budget);
+}
