@@ -131,9 +131,13 @@ def sampler(path: Path, memory: int | None) -> Call:
         shuffle=True,
         device="cuda",
         device_memory=memory,
+        # All that the sampler leaves is for rows, which there are none of.
+        placement="unified" if memory is None else 1.0,
+        presample=0,
     )
     placed = loader.kept()
-    assert placed["neighbors_on_device"] == (memory is None), placed
+    assert (placed["host_list_bytes"] == 0) == (memory is None), placed
+    assert (placed["device_list_bytes"] == 0) == (memory is not None), placed
     edges = batches(loader)
     return lambda: next(edges)
 

@@ -102,6 +102,9 @@ class GpuPart:
     def placed(self) -> dict[str, Any]:
         """Bytes and rows by tier, and how many multiprocessors prepare batches.
 
+        `predicted` has the transactions over PCIe of the presampled batches: `host_lists`,
+        `host_rows` and `storage_rows`, as `transactions` of `last_epoch` has those that were made.
+
         Where the CPU samples, also what it keeps to do so.
         """
         placed: dict[str, Any] = json.loads(self._native.placed())

@@ -1,9 +1,9 @@
 //! The choice of the neighbour lists that device memory holds, and of the room that rows get there.
 //!
 //! Hyperion, §III-B2: lists and rows compete for device memory by the transactions over PCIe that they
-//! save. Presampling counts those of each list and row as kernels make them
-//! ([`list_transactions`], whole lines of a row). Lists come in the order of what a byte of them saves, where the
-//! paper's come in the order of hotness: short lists save more a byte.
+//! save. Presampling counts those of each list and row as kernels make them ([`list_transactions`],
+//! whole lines of a row). Lists come in the order of what a byte of them saves, where the paper's come
+//! in the order of hotness: short lists save more a byte.
 //!
 //! Kernels read no list from storage, so host memory holds every list that device memory does not, and
 //! rows have what is left of it. Lists that the host has no room for are in device memory first,
@@ -22,7 +22,7 @@ use crate::residency::hotness::Plan;
 /// A chunk is one part in so many of device memory, or smaller: whole chunks are placed.
 const CHUNKS: u64 = 64;
 
-/// The units of the transactions that loaders on a GPU count: lines of [`LINE_BYTES`], and reads of pages.
+/// The units of the transactions that loaders on a GPU count: lines of [`LINE_BYTES`], reads of pages.
 pub(super) const UNITS: Granularity =
     Granularity { line_bytes: LINE_BYTES, read_bytes: PAGE_BYTES as u64 };
 
