@@ -14,7 +14,7 @@ def test_everything_that_is_found_has_a_state_a_cost_and_a_way_to_get_it(tmp_pat
     findings = tg.doctor(tmp_path)
     names = [finding.name for finding in findings]
     assert names[:2] == ["io_uring", "direct reads"]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 12
     for finding in findings:
         assert all((finding.name, finding.found, finding.without, finding.hint)), finding
         assert "\n" not in finding.found
