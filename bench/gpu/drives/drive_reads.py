@@ -13,8 +13,10 @@ compares some rows with the table first. Parts:
 - `threads`: threads that are drives.
 - `entries`: entries of a queue: how much staging memory is in use, in caches or not.
 - `alone`: each kernel by itself, with drives that do not copy and all completions there.
-- `coupled`: warps that each wait for their own row, as BaM and GIDS do, beside two kernels. That
-  kernel is not tuned yet, far from what theirs reach, and no baseline.
+- `coupled`: warps that each wait for their own row, as BaM and GIDS do, beside two kernels: by blocks,
+  the last as many as run at once, with one queue pair for each thread that is a drive and with four.
+  No page cache: every row is a miss. Its rings lie in the host's memory, as those of the two kernels
+  do, not in the GPU's as BaM's.
 - `drives`: 1 to 12 modelled drives of 750,000 reads a second, and the share of it that is reached.
 
 `link` is what plain copies from pinned memory reach in the same run. One JSON object a row to FILE.
@@ -125,8 +127,13 @@ def loads(part: str, args: argparse.Namespace) -> Iterator[Load]:
     if part == "coupled":
         for row_bytes in ENDS:
             yield base | {"row_bytes": row_bytes}
-            for blocks in (16, 64, 1 << 16):
-                yield base | {"manner": "coupled", "row_bytes": row_bytes, "blocks": blocks}
+            coupled = {"manner": "coupled", "row_bytes": row_bytes}
+            for pairs, blocks in itertools.product((1, 4), (16, 64, 256, 1 << 16)):
+                queues = {
+                    "pairs_per_drive": args.threads * pairs,
+                    "entries": args.entries // pairs,
+                }
+                yield base | coupled | queues | {"blocks": blocks}
     if part == "drives":
         for row_bytes, drives in itertools.product(ENDS, args.drives):
             # Threads for each drive as far as there are cores; a queue pair for each, two at least.

@@ -197,6 +197,23 @@ fn warps_that_wait_for_their_own_rows_read_the_same() {
 }
 
 #[test]
+fn warps_that_share_a_queue_pair_use_its_entries_and_identifiers_again() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let stream = Stream::new(&device).unwrap();
+    let case = Case::new(packed(512), 1);
+    for entries in [2, 4, 16, 1024] {
+        let options = GpuReadOptions { pairs_per_drive: 1, entries, ..OPTIONS };
+        let drives = case.drives(unordered());
+        let mut reads = CoupledReads::new(&stream, drives, &case.rows, options).unwrap();
+        for seed in 0..10 {
+            let wanted = Wanted::random(&stream, 90, 512, seed);
+            reads.read(&stream, 1, wanted.requests(), wanted.to(512)).unwrap();
+            assert_eq!(wanted.wrong(&stream, &case), 0, "`{entries}` entries");
+        }
+    }
+}
+
+#[test]
 fn batches_are_in_flight_together_and_no_more_than_have_queues() {
     let Some((_alone, device)) = emulated_gpu() else { return };
     let stream = Stream::new(&device).unwrap();
@@ -442,6 +459,27 @@ fn warps_that_wait_for_their_own_rows_leave_in_time_and_say_why() {
         let error = reads.read(&stream, 2, wanted.requests(), wanted.to(512)).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     }
+}
+
+#[test]
+fn warps_that_wait_for_their_own_rows_are_stopped() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let stream = Stream::new(&device).unwrap();
+    let case = Case::new(packed(512), 2);
+    let drives = case.drives(Faults { dropped: 1.0, ..Default::default() });
+    let mut reads = CoupledReads::new(&stream, drives, &case.rows, OPTIONS).unwrap();
+    let wanted = Wanted::random(&stream, 40, 512, 1);
+    let (stop, begin) = (reads.stop(), Instant::now());
+    let stopping = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        stop.stop();
+    });
+    let error = reads.read(&stream, 2, wanted.requests(), wanted.to(512)).unwrap_err();
+    stopping.join().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    assert!(begin.elapsed() < OPTIONS.timeout / 2);
+    let again = reads.read(&stream, 2, wanted.requests(), wanted.to(512)).unwrap_err();
+    assert!(again.to_string().contains("an earlier failure"), "{again}");
 }
 
 #[test]

@@ -246,8 +246,10 @@ template <class T> T __ldcv(const T* at) { return *at; }
 template <class T> T __ldcs(const T* at) { return *at; }
 template <class T> void __stcs(T* at, T v) { *at = v; }
 inline unsigned load_acquire_system(const unsigned* at) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
-inline unsigned look_at(const unsigned* at) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
-inline void show(unsigned* at, unsigned v) { __atomic_store_n(at, v, __ATOMIC_SEQ_CST); }
+inline unsigned load_acquire(const unsigned* at) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
+template <class T> T look_at(const T* at) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
+template <class T> void show(T* at, std::common_type_t<T> v) { __atomic_store_n(at, v, __ATOMIC_SEQ_CST); }
+inline void store_release(unsigned* at, unsigned v) { __atomic_store_n(at, v, __ATOMIC_RELEASE); }
 inline void store_release_system(unsigned* at, unsigned v) { __atomic_store_n(at, v, __ATOMIC_RELEASE); }
 inline void __threadfence_block() {}
 inline void __threadfence() {}

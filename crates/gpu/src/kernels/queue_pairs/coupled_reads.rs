@@ -17,11 +17,10 @@ const THREADS: u32 = 256;
 shared! {
     #[derive(Debug, Pod)]
     struct CoupledState as "CoupledState" {
-        tail: u32,
+        tickets: u32,
         told: u32,
-        ringing: u32,
-        head: u32,
-        reaping: u32,
+        taken: u32,
+        unused: [u32; 29],
     }
 }
 
@@ -29,9 +28,8 @@ shared! {
     struct Coupled as "Coupled" {
         pairs: DevicePtr<QueuePairAddresses>,
         states: DevicePtr<CoupledState>,
-        marks: DevicePtr<u32>,
+        marks: DevicePtr<u64>,
         answers: DevicePtr<u32>,
-        uses: DevicePtr<u32>,
         staging: DevicePtr<u8>,
         watch: Watched,
         rows: RowPlaces,
@@ -42,7 +40,7 @@ shared! {
         to: DevicePtr<u8>,
         to_stride: u64,
         word_bytes: u32,
-        reserved: u32,
+        most_warps: u32,
     }
 }
 
@@ -51,9 +49,8 @@ shared! {
 pub struct CoupledPairs {
     pairs: DeviceBuf<QueuePairAddresses>,
     states: DeviceBuf<CoupledState>,
-    marks: DeviceBuf<u32>,
+    marks: DeviceBuf<u64>,
     answers: DeviceBuf<u32>,
-    uses: DeviceBuf<u32>,
     staging: DevicePtr<u8>,
     rows: RowPlaces,
     pairs_per_drive: u32,
@@ -79,13 +76,11 @@ impl CoupledPairs {
     ) -> Result<Self> {
         let (count, drives) = (pairs.len(), rows.drives as usize);
         assert!(count >= drives && count.is_multiple_of(drives) && entries_log2 <= 12);
-        let zeros = || stream.uploaded(&vec![0u32; count << entries_log2]);
         Ok(Self {
             pairs: stream.uploaded(pairs)?,
             states: stream.uploaded(&vec![CoupledState::zeroed(); count])?,
-            marks: zeros()?,
-            answers: zeros()?,
-            uses: zeros()?,
+            marks: stream.uploaded(&vec![0; count << entries_log2])?,
+            answers: stream.uploaded(&vec![0; count << entries_log2])?,
             staging,
             rows,
             pairs_per_drive: (count / drives) as u32,
@@ -93,9 +88,11 @@ impl CoupledPairs {
         })
     }
 
-    /// The most warps that may ask by the queue pairs: each has one command in flight.
+    /// The most warps that may ask by the queue pairs. Each has one command in flight, and a drive is told of
+    /// completions that were taken when they are a quarter of a ring.
     pub fn warps(&self) -> u32 {
-        self.pairs_per_drive * ((1 << self.entries_log2) - 1)
+        let entries = 1 << self.entries_log2;
+        self.pairs_per_drive * (entries - (entries / 4).max(1))
     }
 }
 
@@ -131,8 +128,8 @@ impl CoupledKernel {
         Ok(Self { coupled, resident })
     }
 
-    /// Reads all requested rows to `to`, by at most `blocks` blocks and as many as run at once, in order
-    /// with the stream: when the kernel ends, they are there, or `watch` knows why not.
+    /// Reads all requested rows to `to`, by at most `blocks` blocks, one at least, and as many as run at once, in
+    /// order with the stream: when the kernel ends, they are there, or `watch` knows why not.
     ///
     /// # Errors
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
@@ -150,7 +147,6 @@ impl CoupledKernel {
             states: pairs.states.ptr(),
             marks: pairs.marks.ptr(),
             answers: pairs.answers.ptr(),
-            uses: pairs.uses.ptr(),
             staging: pairs.staging,
             watch: watch.watched(),
             rows: pairs.rows,
@@ -161,13 +157,13 @@ impl CoupledKernel {
             to: to.start,
             to_stride: to.stride,
             word_bytes: pairs.rows.word_bytes(to),
-            reserved: 0,
+            most_warps: pairs.warps(),
         };
-        let most = pairs.warps() / (THREADS / LANES as u32);
-        let blocks = blocks.min(self.resident).min(most);
+        let most = pairs.warps().div_ceil(THREADS / LANES as u32);
+        let blocks = blocks.min(self.resident).min(most).max(1);
         let grid = Grid { blocks, threads: THREADS };
-        // SAFETY: `Coupled` of the source; there are no more warps than slots and spans. `to` has room
-        // for the rows that were asked for, as whoever made the requests says.
+        // SAFETY: `Coupled` of the source; no more warps read than there are slots and spans. `to` has
+        // room for the rows that were asked for, as whoever made the requests says.
         unsafe { self.coupled.launch(stream, grid, &[&coupled]) }
     }
 }

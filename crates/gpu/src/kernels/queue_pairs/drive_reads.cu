@@ -159,19 +159,14 @@ __device__ inline u32 pair_of(u32 own) { return blockIdx.x + own * gridDim.x; }
 // Looks at the next completions of the block's pair `own`, by a warp; how many more have come.
 __device__ inline u32 look_for(const Batch& b, Block& block, u32 own) {
     Taken& taken = block.taken[own];
-    u32 pair = pair_of(own), lane = threadIdx.x % WARP, number = taken.filled + lane, word = 0;
-    if (number >= taken.count) number = NONE;
-    u32 position = b.states[pair].position + number, entry = position & (1u << b.entries_log2) - 1;
-    const u32* last = (const u32*)(b.pairs[pair].completions + (u64)entry * COMPLETION_BYTES) + 3;
-    if (number != NONE) word = look_at(last);
-    bool is_there = number != NONE && phase_of(word) == phase_at(position, b.entries_log2);
-    // A drive fills entries in their order.
-    u32 there = __ffs(~__ballot_sync(ALL, is_there)), come = there == 0 ? WARP : there - 1;
+    u32 pair = pair_of(own), lane = threadIdx.x % WARP, first = taken.filled, word = 0;
+    u32 come = completions_from(b.pairs[pair], b.entries_log2, b.states[pair].position + first,
+                                taken.count - first, &word);
     if (come == 0) return 0;
-    if (lane < come) b.words[((u64)pair << b.entries_log2) + number] = load_acquire_system(last);
+    if (lane < come) b.words[((u64)pair << b.entries_log2) + first + lane] = word;
     __threadfence_block();
     __syncwarp();
-    if (lane == 0) *(volatile u32*)&taken.filled = taken.filled + come;
+    if (lane == 0) *(volatile u32*)&taken.filled = first + come;
     __syncwarp();
     return come;
 }

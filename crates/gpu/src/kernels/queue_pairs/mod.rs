@@ -196,7 +196,7 @@ shared! {
 pub struct ReadWatch {
     /// The first read that a drive refused, and the first reason why queue pairs are broken.
     failures: DeviceBuf<Failure>,
-    /// Blocks of drives that [`ReadKernels`] asked for so far.
+    /// Blocks of drives that kernels asked for so far.
     blocks: DeviceBuf<u64>,
     stop: DevicePtr<u32>,
     most: Duration,
@@ -232,7 +232,7 @@ impl ReadWatch {
         Ok(ReadFailures { refused: found[0].get(), broken: found[1].get() })
     }
 
-    /// How many blocks of drives [`ReadKernels`] asked for so far. Waits for all work of `stream`.
+    /// How many blocks of drives kernels asked for so far. Waits for all work of `stream`.
     ///
     /// # Errors
     /// Any error of that work.

@@ -87,6 +87,29 @@ __device__ inline void show(u32* at, u32 value) {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }
 
+// The same of two words at once.
+__device__ inline u64 look_at(const u64* at) {
+    u64 value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+__device__ inline void show(u64* at, u64 value) {
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
+// A word that other warps of the GPU write, before everything that the caller accesses afterwards.
+__device__ inline u32 load_acquire(const u32* at) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+// Writes such a word, behind everything that the caller accessed before.
+__device__ inline void store_release(u32* at, u32 value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
 __device__ inline void store_release_system(u32* at, u32 value) {
     asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }
@@ -153,6 +176,23 @@ __device__ inline u32 status_of(u32 word) { return word >> 17 & STATUS; }
 
 // The phase tag of the completion at a position: those of the first round of a ring have 1.
 __device__ inline u32 phase_at(u32 position, u32 entries_log2) { return ~(position >> entries_log2) & 1; }
+
+// How many lanes from the first on say so.
+__device__ inline u32 leading(bool is_so) {
+    u32 other = __ffs(~__ballot_sync(ALL, is_so));
+    return other == 0 ? WARP : other - 1;
+}
+
+// Looks at the completions of a pair from a position on, one a lane and `most` at most, by a warp: how
+// many have come, and of those the last word.
+__device__ inline u32 completions_from(const QueuePair& pair, u32 entries_log2, u32 first, u32 most, u32* word) {
+    u32 lane = threadIdx.x % WARP, position = first + lane, entry = position & (1u << entries_log2) - 1;
+    const u32* last = (const u32*)(pair.completions + (u64)entry * COMPLETION_BYTES) + 3;
+    bool is_there = lane < most && phase_of(look_at(last)) == phase_at(position, entries_log2);
+    u32 come = leading(is_there);  // A drive fills entries in their order.
+    if (lane < come) *word = load_acquire_system(last);
+    return come;
+}
 
 __device__ inline bool is_broken(const Watch& watch) {
     return *(const volatile u32*)&watch.broken->kind != 0;
