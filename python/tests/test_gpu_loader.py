@@ -129,9 +129,27 @@ def test_rows_come_from_storage(wide, fanouts, prefetch, io):
         if io == "auto":
             assert read == 4096 * gpu.last_epoch["distinct_pages"]
         else:  # Blocks of 512 bytes: no row of 6,000 or 6,004 bytes has more than 13.
+            read -= 4096 * gpu.last_epoch["list_pages"]
             assert 12 * 512 * missed <= read <= 13 * 512 * missed
         next(iter(gpu))  # An epoch that is left half-way leaves nothing behind.
         gpu.set_epoch(cpu.epoch)
+
+
+@pytest.mark.parametrize("io", ["gpu", "gpu:modelled:t705*3"])
+def test_lists_come_from_storage(wide, io):
+    same = {"batch_size": 128, "shuffle": True, "seed": 9, "presample": 2}
+    how = {"device": "cuda", "io": io, "placement": "features"} | STORAGE
+    cpu = tg.NeighborLoader(wide, [25, 10], **same)
+    gpu = tg.NeighborLoader(wide, [25, 10], **same, **how)
+    placed = gpu.kept()
+    assert (placed["made_on"], placed["device_list_bytes"]) == ("gpu", 0), placed
+    assert placed["storage_list_bytes"] > 0, placed
+    for a, b in zip(cpu, gpu, strict=True):
+        assert torch.equal(a.n_id, b.n_id.cpu())
+        assert torch.equal(a.edge_index, b.edge_index.cpu())
+        assert torch.equal(a.x, b.x.cpu())
+    assert gpu.last_epoch["list_pages"] > 0
+    assert gpu.last_epoch["transactions"]["storage_lists"] > 0
 
 
 @pytest.mark.parametrize("io", ["auto", "gpu"])

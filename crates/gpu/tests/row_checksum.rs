@@ -57,11 +57,16 @@ impl Case {
     /// What is found in the rows as they are now.
     fn compare(&self, stream: &Stream) -> Option<DamagedRow> {
         let mut damaged = DamagedRows::new(stream).unwrap();
-        let kernel = RowChecksum::new(stream, self.row_bytes).unwrap();
+        let kernel = self.kernel(stream);
         let found = self.compare_by(&kernel, stream, &damaged);
         damaged.forget(stream).unwrap();
         assert_eq!(damaged.first(stream).unwrap(), None);
         found
+    }
+
+    fn kernel(&self, stream: &Stream) -> RowChecksum {
+        let stored = stream.uploaded(&self.stored).unwrap();
+        RowChecksum::new(stream, self.row_bytes, stored).unwrap()
     }
 
     fn compare_by(
@@ -76,10 +81,9 @@ impl Case {
             stream.uploaded(&[self.requests.as_slice(), &[unused]].concat()).unwrap();
         let count = stream.uploaded(&[self.requests.len() as u32]).unwrap();
         let bytes = stream.uploaded(&[self.bytes.as_slice(), &[0]].concat()).unwrap();
-        let stored = stream.uploaded(&self.stored).unwrap();
         let requests = RowRequests { list: list.ptr(), count: count.ptr() };
         let rows = RowTargets { start: bytes.ptr().offset(self.skip), stride: self.stride as u64 };
-        kernel.compare(stream, requests, list.len(), rows, stored.ptr(), damaged).unwrap();
+        kernel.compare(stream, requests, 0..list.len(), rows, damaged).unwrap();
         damaged.first(stream).unwrap()
     }
 }
@@ -175,19 +179,49 @@ fn rows_that_never_came_and_rows_of_other_places_are_found() {
 fn damage_is_kept_from_batch_to_batch_until_it_is_forgotten() {
     let Some((_alone, device)) = emulated_gpu() else { return };
     let stream = Stream::new(&device).unwrap();
-    let kernel = RowChecksum::new(&stream, 100).unwrap();
     let mut damaged = DamagedRows::new(&stream).unwrap();
     let sound = Case::new(100, 112, 0, 30);
     let mut bad = Case::new(100, 112, 0, 20);
+    let (kernel, of_bad) = (sound.kernel(&stream), bad.kernel(&stream));
     bad.row(3)[50] ^= 4;
     bad.row(17)[99] ^= 4;
     assert_eq!(sound.compare_by(&kernel, &stream, &damaged), None);
-    let first = bad.compare_by(&kernel, &stream, &damaged).unwrap();
+    let first = bad.compare_by(&of_bad, &stream, &damaged).unwrap();
     assert_eq!(first.count, 2);
     assert!([3, 17].map(|number: usize| bad.requests[number].target).contains(&first.target));
     assert_eq!(sound.compare_by(&kernel, &stream, &damaged), Some(first));
-    let again = bad.compare_by(&kernel, &stream, &damaged).unwrap();
+    let again = bad.compare_by(&of_bad, &stream, &damaged).unwrap();
     assert_eq!(again, DamagedRow { count: 4, ..first });
     damaged.forget(&stream).unwrap();
     assert_eq!(sound.compare_by(&kernel, &stream, &damaged), None);
+}
+
+#[test]
+fn pages_carry_their_checksums() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let stream = Stream::new(&device).unwrap();
+    let salt = 0x1234_5678;
+    let mut case = Case::new(4096, 4096, 0, 13);
+    for number in 0..13 {
+        let page = u64::from(case.requests[number].row).to_le_bytes();
+        let bytes = case.row(number);
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&page), &bytes[4..]) ^ salt;
+        bytes[..4].copy_from_slice(&crc.to_le_bytes());
+    }
+    let kernel = RowChecksum::of_pages(&stream, salt).unwrap();
+    let mut damaged = DamagedRows::new(&stream).unwrap();
+    assert_eq!(case.compare_by(&kernel, &stream, &damaged), None);
+    for at in [0, 3, 4, 15, 16, 511, 512, 4095] {
+        case.row(7)[at] ^= 8;
+        let found = case.compare_by(&kernel, &stream, &damaged).unwrap();
+        assert_eq!((found.count, found.row), (1, case.requests[7].row), "byte {at}");
+        case.row(7)[at] ^= 8;
+        damaged.forget(&stream).unwrap();
+    }
+    // A page of another place, and of another file.
+    case.requests[2].row += 1;
+    assert_eq!(case.compare_by(&kernel, &stream, &damaged).unwrap().count, 1);
+    let other = RowChecksum::of_pages(&stream, salt + 1).unwrap();
+    damaged.forget(&stream).unwrap();
+    assert_eq!(case.compare_by(&other, &stream, &damaged).unwrap().count, 13);
 }

@@ -369,7 +369,7 @@ fn begin(reads: &mut RoundReads, stream: &Stream, wanted: &Wanted, row_bytes: u3
     let ready = Event::new(stream.device()).unwrap();
     ready.record(stream).unwrap();
     let count = wanted.requests.len();
-    reads.begin(&ready, wanted.requests(), count, wanted.to(row_bytes)).unwrap()
+    reads.begin(&ready, wanted.requests(), 0..count, wanted.to(row_bytes)).unwrap()
 }
 
 fn proceed_until(reads: &mut RoundReads, ticket: u64) -> Result<()> {

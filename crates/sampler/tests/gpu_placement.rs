@@ -9,13 +9,13 @@ mod emulated_gpu;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Layout, Sample, mix};
+use common::{Layout, Sample, mix, small};
 use emulated_gpu::emulated_gpu;
 use tiergraph_cache::placement::{Kind, Placement};
 use tiergraph_core::ErrorKind;
 use tiergraph_gpu::kernels::Sampler;
 use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, Stream};
-use tiergraph_graph::Graph;
+use tiergraph_graph::{Graph, OpenOptions};
 use tiergraph_sampler::gpu::{
     GpuEpoch, GpuEpochStats, GpuLoader, GpuTiers, Outputs, Placed, Transactions,
 };
@@ -235,6 +235,95 @@ fn rows_on_storage_are_predicted_and_counted() {
         assert!(transactions.storage_rows > 0, "{transactions:?}");
         assert!(made.epoch(0, dim).0 == expected, "{placement:?}");
     }
+}
+
+/// A graph whose lists, 2.4 MiB and more, and rows, 10 MiB, are larger than the memory of its tests.
+fn large(directed: bool) -> Sample {
+    let hub = (0..40_000).map(|i| (mix(i) % 10_000, 7));
+    let edges = hub.chain((0..600_000).map(|i| (mix(i) % 6000, mix(i + (1 << 40)) % 9900)));
+    let layout = Layout::mixed(directed);
+    Layout { vertices: 10_000, edges: edges.collect(), dim: 256, ..layout }.build()
+}
+
+/// The graph of a sample on drives that the GPU reads by itself, and `left` bytes of memory for a loader.
+fn on_drives(sample: &Sample, left: u64) -> (Arc<Graph>, tiergraph_mem::Reservation) {
+    let engine = "gpu:modelled:p5510*3".parse().unwrap();
+    let graph = sample.open_as(&OpenOptions { engine, ..small() });
+    let budget = graph.memory().budget().clone();
+    let others = budget.reserve(budget.left() - left, "others").unwrap();
+    (graph, others)
+}
+
+#[test]
+fn lists_on_storage_are_sampled_and_counted_wherever_the_others_are() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = large(true);
+    let dim = 256;
+    let expected = of_cpu(&sample, 0);
+    let (mut in_all, mut read) = (0, 0);
+    for left in [5 << 20, 8 << 20] {
+        let totals = PLACEMENTS.map(|placement| {
+            let (graph, _others) = on_drives(&sample, left);
+            let (lists, _, working) = sizes(&graph, dim);
+            // Pages and rows on their way, and a tenth of the lists and rows.
+            let memory = working + (3 << 20) + (1 << 20);
+            let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();
+            let placed = &made.placed;
+            assert!(placed.device_bytes <= memory, "{placement:?}: {placed:?} in {memory}");
+            let [on_device, on_host, on_storage] =
+                [placed.device_list_bytes, placed.host_list_bytes, placed.storage_list_bytes];
+            assert_eq!(on_device + on_host + on_storage, lists, "{placement:?}: {placed:?}");
+            in_all += u64::from(on_device > 0 && on_host > 0 && on_storage > 0);
+            let counted = assert_predicted(&made, dim);
+            assert!(counted.storage_lists == 0 || on_storage > 0, "{counted:?} of {placed:?}");
+            read += u64::from(counted.storage_lists > 0);
+            let (batches, stats) = made.epoch(0, dim);
+            assert!(batches == expected, "{placement:?} {left}: {placed:?}");
+            let is_read = counted.storage_lists + counted.storage_rows > 0;
+            assert_eq!(stats.done.reads.bytes_ssd > 0, is_read, "{:?} of {placed:?}", stats.done);
+            counted.total()
+        });
+        let least = totals[1..].iter().min().unwrap();
+        assert!(totals[0] <= least + least / 64, "{left} bytes: {totals:?}");
+    }
+    assert!(in_all >= 2, "{in_all} loaders have lists in all memories");
+    assert!(read >= 2, "{read} loaders read lists");
+}
+
+#[test]
+fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = large(false);
+    let (graph, _others) = on_drives(&sample, 5 << 20);
+    let memory = sizes(&graph, 256).2 + (4 << 20);
+    let placement = Placement::FEATURES_FIRST;
+    let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();
+    assert!(made.placed.storage_list_bytes > 0, "{:?}", made.placed);
+    // Every page: whichever comes first is named.
+    for entry in walk(sample.directory.path()).filter(|path| path.ends_with("out.rows")) {
+        let mut bytes = std::fs::read(&entry).unwrap();
+        bytes.chunks_mut(4096).for_each(|page| page[100] ^= 1);
+        std::fs::write(&entry, bytes).unwrap();
+    }
+    let seeds = seeds();
+    let mut epoch = GpuEpoch::<Buffers>::start(&made.loader, 0, (&seeds).into(), 0).unwrap();
+    let error = epoch.sample().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format, "{error}");
+    assert!(error.to_string().contains("use page "), "{error}");
+    assert!(error.to_string().contains("out.rows"), "{error}");
+}
+
+/// All files below a folder.
+fn walk(folder: &std::path::Path) -> impl Iterator<Item = std::path::PathBuf> + use<> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.into_iter()
 }
 
 #[test]

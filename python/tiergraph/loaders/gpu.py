@@ -103,7 +103,8 @@ class GpuPart:
         """Bytes and rows by tier, and how many multiprocessors prepare batches.
 
         `predicted` has the transactions over PCIe of the presampled batches: `host_lists`,
-        `host_rows` and `storage_rows`, as `transactions` of `last_epoch` has those that were made.
+        `storage_lists`, `host_rows` and `storage_rows`, as `transactions` of `last_epoch` has those
+        that were made.
 
         Where the CPU samples, also what it keeps to do so.
         """

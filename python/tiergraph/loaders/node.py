@@ -78,19 +78,19 @@ class NeighborLoader(Loader):
     - `placement` says what is kept in memory where not all fits: what saves most reads (`unified`),
       neighbours first (`topology`), `features` first, or this share of the memory for features.
       `topology/features` and `features/topology` say first what a GPU's memory takes first, then
-      what the host's does (the pages of a loader on the CPU; kernels read no list from storage, so
-      the host holds every list that the GPU does not, and rows get what is left).
+      what the host's does (the pages of a loader on the CPU). Without `io="gpu"` kernels read no
+      list from storage: the host holds every list that the GPU does not, and rows the rest.
       `presample` batches (an epoch's) are sampled to see what is worth keeping.
     - `share_pages` reads a page once for all rows of a window on it; without, once a row.
     - `direction` says which neighbours are sampled: `in`, as PyG does, so that messages go along
       edges, or `out`. `io` names the read engine, as for `open`; on a GPU, `gpu` has its kernels
-      read the rows that lie in no memory: from threads in a drive's place, or as
+      read rows and neighbours that lie in no memory: from threads in a drive's place, or as
       `gpu:modelled:p5510*4` or `gpu:0000:01:00.0` say (untested on hardware).
     - `features` become `x` and `edge_features` become `edge_attr`: by name, or those named so where
       there are (True), or none (False or None). `labels` become `y`: those of this name, or `y`.
     - `device` (`cpu`, `cuda`, `cuda:N`) is where batches are made and handed over. On a GPU, hot
       rows and neighbours stay in its memory within `device_memory` (half of what is free), others
-      in pinned memory of the host within `memory`; rows that fit neither are read from storage.
+      in pinned memory of the host within `memory`; what fits neither is read from storage.
       `multiprocessors` is the most of the GPU's multiprocessors that batches are prepared on, in a
       green context, so that training has the others for itself (GPUs set groups apart: `kept()`
       has what it came to). Without green contexts (before CUDA 12.5) batches are prepared on all,

@@ -61,21 +61,28 @@ pub(super) fn checksum(page: &[u8], number: u64, salt: Salt) -> u32 {
 /// # Errors
 /// [`ErrorKind::Format`] that names the file, the page and its offset.
 pub fn check_page(page: &[u8], file: &str, number: u64, salt: Salt) -> Result<()> {
-    let offset = number.saturating_mul(PAGE_BYTES as u64);
-    let bad = || {
-        Error::new(ErrorKind::Format, format!("use page {number} (offset {offset}) of"))
-            .object(file)
-            .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
-    };
     if page.len() != PAGE_BYTES {
-        return Err(bad().expected("4096 bytes").got(format!("{} bytes", page.len())));
+        let got = format!("{} bytes", page.len());
+        return Err(bad_page(file, number).expected("4096 bytes").got(got));
     }
     let (stored, computed) = (u32_at(page, 0), checksum(page, number, salt));
     if stored != computed {
-        let expected = format!("CRC-32C {stored:08x}");
-        return Err(bad().expected(expected).got(format!("{computed:08x}")));
+        return Err(page_error(file, number, stored, computed));
     }
     Ok(())
+}
+
+/// The error of page `number` of `file` whose checksum is `computed`, and should be `stored`.
+pub fn page_error(file: &str, number: u64, stored: u32, computed: u32) -> Error {
+    let expected = format!("CRC-32C {stored:08x}");
+    bad_page(file, number).expected(expected).got(format!("{computed:08x}"))
+}
+
+fn bad_page(file: &str, number: u64) -> Error {
+    let offset = number.saturating_mul(PAGE_BYTES as u64);
+    Error::new(ErrorKind::Format, format!("use page {number} (offset {offset}) of"))
+        .object(file)
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
 }
 
 impl<'a> RowsPage<'a> {

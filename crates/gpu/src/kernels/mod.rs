@@ -4,7 +4,6 @@
 //! of a source, how messages are combined at a row and what is done with the result is all that an
 //! algorithm writes in CUDA; decoding, balance and residency are the passes'.
 
-mod batch;
 mod blocks;
 mod checksum;
 mod edge_map;
@@ -15,10 +14,6 @@ mod sample;
 mod slice_index;
 mod vertices;
 
-pub use batch::{
-    BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, Lists, Neighbors, Request, Sampled, SplitLists,
-    list_transactions,
-};
 pub use blocks::{Blocks, MAX_BATCH};
 pub use checksum::{Checksum, DamagedRow, DamagedRows, RowChecksum};
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
@@ -30,7 +25,11 @@ pub use queue_pairs::{
     Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
     ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Taking,
 };
-pub use sample::{SELECTED, Sampler};
+pub use sample::{
+    BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, LIST_PAGE_BYTES, ListReads, ListUse, Lists,
+    Neighbors, PiecePages, Request, SELECTED, Sampled, Sampler, SplitLists, StoredLists,
+    list_transactions,
+};
 pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
 

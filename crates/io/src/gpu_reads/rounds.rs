@@ -4,6 +4,7 @@
 //! goes on meanwhile has all multiprocessors of the GPU but for moments.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::time::Instant;
 
 use tiergraph_core::Result;
@@ -95,6 +96,11 @@ impl RoundReads {
         &self.streams.completing
     }
 
+    /// The most rows of a round.
+    pub fn round(&self) -> usize {
+        self.reads.capacity()
+    }
+
     /// Bytes of host memory that kernels and drives share.
     pub fn host_bytes(&self) -> u64 {
         self.reads.host_bytes()
@@ -113,8 +119,9 @@ impl RoundReads {
         self.reads.bytes_asked(&self.checking)
     }
 
-    /// Begins to read the first `count` of the requested rows to `to`, when `ready` has happened; returns
-    /// the list's ticket. The list and the rows' places stay until it [has ended](Self::has_ended).
+    /// Begins to read those of the requested rows that are numbers `of` among them to `to`, when `ready` has
+    /// happened; returns the list's ticket. Who asks for a part of the requests has it begin and end with a
+    /// [round](Self::round). The list and the rows' places stay until it [has ended](Self::has_ended).
     ///
     /// # Errors
     /// As [`proceed`](Self::proceed).
@@ -122,14 +129,14 @@ impl RoundReads {
         &mut self,
         ready: &Event,
         requests: RowRequests,
-        count: usize,
+        of: Range<usize>,
         to: RowTargets,
     ) -> Result<u64> {
         self.tickets += 1;
         let ticket = self.tickets;
         self.streams.submitting.wait_for(ready)?;
         self.streams.completing.wait_for(ready)?;
-        let firsts = (0..count).step_by(self.reads.capacity());
+        let firsts = of.step_by(self.round());
         self.open.insert(ticket, firsts.len());
         let waiting = |first| Waiting { ticket, requests, first: first as u32, to };
         self.waiting.extend(firsts.map(waiting));

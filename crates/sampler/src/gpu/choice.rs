@@ -1,22 +1,23 @@
-//! The choice of the neighbour lists that device memory holds, and of the room that rows get there.
+//! The choice of the neighbour lists that each memory holds, and of the room that rows get there.
 //!
 //! Hyperion, §III-B2: lists and rows compete for device memory by the transactions over PCIe that they
-//! save. Presampling counts those of each list and row as kernels make them ([`list_transactions`],
-//! whole lines of a row). Lists come in the order of what a byte of them saves, where the paper's come
-//! in the order of hotness: short lists save more a byte.
+//! save, and then what is left of them for host memory by those that reads from storage would take more.
+//! Presampling counts those of each list and row as kernels make them ([`list_transactions`], whole
+//! lines of a row, whole pages of storage). Lists come in the order of what a byte of them saves, where
+//! the paper's come in the order of hotness: short lists save more a byte.
 //!
-//! Kernels read no list from storage, so host memory holds every list that device memory does not, and
-//! rows have what is left of it. Lists that the host has no room for are in device memory first,
-//! whatever the placement.
+//! Where the GPU does not read from drives by itself, kernels read no list from storage: host memory
+//! holds every list that device memory does not, and rows have what is left of it. Lists that the host
+//! has no room for are in device memory first, whatever the placement.
 
 use serde::Serialize;
 use tiergraph_cache::placement::{
     Granularity, Item, Kind, Placement, Tier, by_hotness, choose, chunks,
 };
-use tiergraph_gpu::kernels::{LINE_BYTES, list_transactions};
+use tiergraph_gpu::kernels::{LINE_BYTES, ListUse, list_transactions};
 use tiergraph_mem::PAGE_BYTES;
 
-use super::lists::DecodedLists;
+use super::lists::{AllLists, Place};
 use crate::residency::hotness::Plan;
 
 /// A chunk is one part in so many of device memory, or smaller: whole chunks are placed.
@@ -26,11 +27,17 @@ const CHUNKS: u64 = 64;
 pub(super) const UNITS: Granularity =
     Granularity { line_bytes: LINE_BYTES, read_bytes: PAGE_BYTES as u64 };
 
+/// The transactions that reading a page takes.
+pub(super) const LINES_OF_PAGE: u64 = PAGE_BYTES as u64 / LINE_BYTES;
+
 /// Transactions over PCIe, by where the data was; each brings 128 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Transactions {
     /// Transactions of neighbour lists in pinned host memory.
     pub host_lists: u64,
+    /// Transactions of neighbour lists on storage: the lines of the pages that their neighbours are on,
+    /// whenever they are drawn, as if no two lists shared a read.
+    pub storage_lists: u64,
     /// Transactions of feature rows in pinned host memory: the lines of each row, whenever it is wanted.
     pub host_rows: u64,
     /// Transactions of feature rows on storage: the lines of each row's pages, whenever it is wanted, as
@@ -41,13 +48,14 @@ pub struct Transactions {
 impl Transactions {
     /// The transactions of all tiers.
     pub fn total(&self) -> u64 {
-        self.host_lists + self.host_rows + self.storage_rows
+        self.host_lists + self.storage_lists + self.host_rows + self.storage_rows
     }
 
     /// The transactions since those of `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             host_lists: self.host_lists - earlier.host_lists,
+            storage_lists: self.storage_lists - earlier.storage_lists,
             host_rows: self.host_rows - earlier.host_rows,
             storage_rows: self.storage_rows - earlier.storage_rows,
         }
@@ -60,16 +68,19 @@ pub(super) struct Uses {
     pub batches: usize,
     /// For each vertex, how often its row was wanted.
     pub rows: Vec<u32>,
-    /// For each vertex, the transactions of its list, were it in host memory.
-    pub lists: Vec<u64>,
+    /// For each vertex, what drawing from its list takes.
+    pub lists: Vec<ListUse>,
 }
 
 impl Uses {
     /// Every row, and every list by a fanout, once: what is assumed where no batch was sampled.
-    pub fn of_all(lists: &DecodedLists, fanout: u32) -> Self {
+    pub fn of_all(lists: &AllLists<'_>, fanout: u32) -> Self {
         let vertices = 0..lists.offsets().len() as u32 - 1;
-        let transactions = vertices.map(|vertex| list_transactions(lists.degree(vertex), fanout));
-        let lists: Vec<u64> = transactions.collect();
+        let of = |vertex| {
+            let lines = list_transactions(lists.degree(vertex), fanout);
+            ListUse { lines, pages: lines.min(1) }
+        };
+        let lists: Vec<ListUse> = vertices.map(of).collect();
         Self { batches: 0, rows: vec![1; lists.len()], lists }
     }
 
@@ -93,17 +104,19 @@ pub(super) struct Room {
     pub device: u64,
     /// Bytes of device memory that lists leave for the rows of a batch that are found missing.
     pub finding: u64,
-    /// Bytes of device memory that the locations of lists take, where lists are in both memories.
+    /// Bytes of device memory that the locations of lists take, where they are not all in one memory.
     pub locations: u64,
-    /// Bytes of host memory that lists may take.
+    /// Bytes of host memory: for lists, and where these may be on storage, for rows too.
     pub host: u64,
+    /// Whether lists may be on storage.
+    pub has_storage: bool,
 }
 
 /// What wants the memory.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     /// All neighbour lists.
-    pub lists: &'a DecodedLists,
+    pub lists: &'a AllLists<'a>,
     /// What presampling counted.
     pub uses: &'a Uses,
     /// All vertices, those whose rows were wanted most first.
@@ -112,99 +125,167 @@ pub(super) struct Wanted<'a> {
     pub stride: u64,
 }
 
-/// The lists that device memory holds, and the room that rows get beside them.
+impl Wanted<'_> {
+    /// What it saves to hold a list in a memory: transactions that take its place one memory below.
+    fn list_saves(&self, tier: Tier, vertex: u32) -> u64 {
+        let ListUse { lines, pages } = self.uses.lists[vertex as usize];
+        match tier {
+            Tier::Gpu => lines,
+            Tier::Host => (pages * LINES_OF_PAGE).saturating_sub(lines),
+        }
+    }
+
+    /// What it saves to hold a row in a memory.
+    fn row_saves(&self, tier: Tier, vertex: u32) -> u64 {
+        let [line, read] = [Tier::Gpu, Tier::Host].map(|tier| UNITS.read(tier, self.stride));
+        let used = u64::from(self.uses.rows[vertex as usize]);
+        match tier {
+            Tier::Gpu => used * line,
+            Tier::Host => used * read.saturating_sub(line),
+        }
+    }
+
+    /// All lists that have neighbours, those that save most a byte in a memory first.
+    fn by_worth(&self, tier: Tier) -> Vec<u32> {
+        let bytes = |vertex| u128::from(self.lists.bytes_of(vertex));
+        let vertices = 0..self.uses.lists.len() as u32;
+        let mut order: Vec<u32> = vertices.filter(|&vertex| bytes(vertex) > 0).collect();
+        order.sort_by(|&a, &b| {
+            let worth = |a, b| u128::from(self.list_saves(tier, a)) * bytes(b);
+            worth(b, a).cmp(&worth(a, b))
+        });
+        order
+    }
+}
+
+/// The lists that each memory holds, and the room that rows get beside them.
 pub(super) struct Choice {
-    /// For each vertex, whether its list is in device memory.
-    pub is_on_device: Vec<bool>,
-    /// Bytes of those lists.
+    /// For each vertex, the memory that its list is in.
+    pub places: Vec<Place>,
+    /// Bytes of the lists in device memory.
     pub list_bytes: u64,
+    /// Bytes of the lists in host memory.
+    pub host_list_bytes: u64,
     /// The most bytes that rows, and the list of those that are missing, take of device memory.
     pub row_bytes: u64,
+    /// The most rows that host memory holds.
+    pub host_rows: u64,
+}
+
+/// Lists in the orders in which memories take them.
+struct Orders {
+    device: Vec<u32>,
+    host: Vec<u32>,
 }
 
 impl Choice {
     /// The choice by a plan; `None` if the lists do not fit the room.
     ///
-    /// Lists in both memories need locations. Where those would save more as lists or rows, the unified
-    /// choice has all lists in one memory.
+    /// Lists in several memories need locations. Where those would save more as lists or rows, the unified
+    /// choice has all lists in one memory. And since what one memory takes changes what another saves, it is
+    /// one of the other placements where that leaves fewer transactions.
     pub fn new(plan: &Plan, wanted: &Wanted<'_>, room: Room) -> Option<Self> {
-        let unsplit = |placement| {
+        let orders =
+            Orders { device: wanted.by_worth(Tier::Gpu), host: wanted.by_worth(Tier::Host) };
+        let beside = |placement, locations| {
             let plan = Plan { placement, ..*plan };
-            let choice = Self::beside(&plan, wanted, room, 0)?;
-            let in_one = choice.list_bytes == 0 || choice.list_bytes == wanted.lists.bytes();
-            in_one.then_some(choice)
+            Self::beside(&plan, wanted, &orders, room, locations)
         };
-        let split = || Self::beside(plan, wanted, room, room.locations);
+        let unsplit = |placement| {
+            beside(placement, 0).filter(|choice| {
+                choice.list_bytes == wanted.lists.bytes()
+                    || choice.host_list_bytes == wanted.lists.bytes()
+            })
+        };
+        let split = |placement| beside(placement, room.locations);
         match plan.placement {
             Placement::Unified => {
-                let rest = [Placement::FEATURES_FIRST, Placement::TOPOLOGY_FIRST].map(unsplit);
-                let all = [split()].into_iter().chain(rest).flatten();
-                all.max_by_key(|choice| choice.saves(wanted))
+                let others = Self::others().into_iter().filter(|_| room.has_storage);
+                let firsts = [Placement::FEATURES_FIRST, Placement::TOPOLOGY_FIRST];
+                let all = firsts.into_iter().filter_map(unsplit);
+                let all = all.chain(others.filter_map(split)).chain(split(Placement::Unified));
+                all.min_by_key(|choice| choice.transactions(wanted, room.finding))
             }
-            other => unsplit(other).or_else(split),
+            other => unsplit(other).or_else(|| split(other)),
         }
     }
 
-    /// The transactions that lists and rows in device memory save.
-    fn saves(&self, wanted: &Wanted<'_>) -> u64 {
+    /// The placements by which each memory takes lists or rows first.
+    fn others() -> [Placement; 4] {
+        let [topology, features] = [Kind::Topology, Kind::Features];
+        [(topology, topology), (topology, features), (features, topology), (features, features)]
+            .map(|(gpu, host)| Placement::First { gpu, host })
+    }
+
+    /// The transactions of lists and rows that are not in device memory, where `finding` bytes of it are for
+    /// what reads rows, if not all are there.
+    fn transactions(&self, wanted: &Wanted<'_>, finding: u64) -> u64 {
         let Wanted { uses, hottest, stride, .. } = *wanted;
-        let lists = uses.lists.iter().zip(&self.is_on_device);
-        let lists: u64 = lists.filter(|&(_, &here)| here).map(|(&saves, _)| saves).sum();
-        let rows = self.row_bytes.checked_div(stride).unwrap_or(0) as usize;
-        let rows = hottest[..rows.min(hottest.len())].iter();
-        let used: u64 = rows.map(|&vertex| u64::from(uses.rows[vertex as usize])).sum();
-        lists + used * UNITS.read(Tier::Gpu, stride)
+        let lists = uses.lists.iter().zip(&self.places).map(|(used, place)| match place {
+            Place::Device => 0,
+            Place::Host => used.lines,
+            Place::Storage => used.pages * LINES_OF_PAGE,
+        });
+        let count = |bytes: u64| bytes.checked_div(stride).unwrap_or(0) as usize;
+        let device = match count(self.row_bytes) {
+            all if all >= hottest.len() => hottest.len(),
+            _ => count(self.row_bytes.saturating_sub(finding)),
+        };
+        let host = (device as u64).saturating_add(self.host_rows).min(hottest.len() as u64);
+        let rows = |of: &[u32], tier| -> u64 {
+            let used: u64 = of.iter().map(|&v| u64::from(uses.rows[v as usize])).sum();
+            used * UNITS.read(tier, stride)
+        };
+        lists.sum::<u64>()
+            + rows(&hottest[device..host as usize], Tier::Gpu)
+            + rows(&hottest[host as usize..], Tier::Host)
     }
 
     /// The choice beside so many bytes of locations.
-    fn beside(plan: &Plan, wanted: &Wanted<'_>, room: Room, locations: u64) -> Option<Self> {
-        let Wanted { lists, uses, hottest, stride } = *wanted;
-        let device = room.device.saturating_sub(locations + room.finding);
-        let bytes = |vertex: u32| lists.degree(vertex) * size_of::<u32>() as u64;
-        let mut order: Vec<u32> = (0..uses.lists.len() as u32).filter(|&v| bytes(v) > 0).collect();
-        let saves = |vertex: u32| uses.lists[vertex as usize];
-        order.sort_by(|&a, &b| {
-            let worth = |a, b| u128::from(saves(a)) * u128::from(bytes(b));
-            worth(b, a).cmp(&worth(a, b))
-        });
-        let mut this =
-            Self { is_on_device: vec![false; uses.lists.len()], list_bytes: 0, row_bytes: 0 };
-        let needed = lists.bytes().saturating_sub(room.host);
+    fn beside(
+        plan: &Plan,
+        wanted: &Wanted<'_>,
+        orders: &Orders,
+        room: Room,
+        locations: u64,
+    ) -> Option<Self> {
+        let Wanted { lists, hottest, stride, .. } = *wanted;
+        let rows = if stride == 0 { &[] } else { hottest };
+        let others = if room.has_storage { Place::Storage } else { Place::Host };
+        let mut this = Self {
+            places: vec![others; wanted.uses.lists.len()],
+            list_bytes: 0,
+            host_list_bytes: 0,
+            row_bytes: 0,
+            host_rows: u64::MAX,
+        };
+        let needed = match room.has_storage {
+            true => 0,
+            false => lists.bytes().saturating_sub(room.host),
+        };
         let mut must = 0;
         while this.list_bytes < needed {
-            this.hold(order[must], bytes(order[must]));
+            this.hold(Place::Device, orders.device[must], lists);
             must += 1;
         }
-        let others = order.split_off(must);
+        let device = room.device.saturating_sub(locations + room.finding);
         let left = device.checked_sub(this.list_bytes)?;
-        let chunk_bytes = plan.chunk_bytes.min(left / CHUNKS);
-        let item = |&vertex: &u32| Item { bytes: bytes(vertex), saves: saves(vertex) };
-        let topology = chunks(Kind::Topology, others.iter().map(item), chunk_bytes);
-        let lines = if stride == 0 { 0 } else { UNITS.read(Tier::Gpu, stride) };
-        let item = |&vertex: &u32| Item {
-            bytes: stride,
-            saves: u64::from(uses.rows[vertex as usize]) * lines,
-        };
-        let rows = if stride == 0 { &[] } else { hottest };
-        let features = chunks(Kind::Features, rows.iter().map(item), chunk_bytes);
-        let chosen = choose(plan.placement, Tier::Gpu, &topology, &features, left);
-        let items = chosen.topology.iter().flat_map(|&i| topology[i].items.clone());
-        items.for_each(|i| this.hold(others[i], bytes(others[i])));
-        let all_rows = rows.len() as u64 * stride;
-        let mut left = device - this.list_bytes;
-        if let Placement::Hybrid(share) = plan.placement {
-            left = left.min((device as f64 * share.clamp(0.0, 1.0)) as u64);
-        }
-        this.row_bytes = left.min(all_rows);
-        // Of what rows do not take, lists take what is left.
-        let mut left = device - this.list_bytes - this.row_bytes;
-        if !matches!(plan.placement, Placement::Hybrid(_)) {
-            for &vertex in &others {
-                if !this.is_on_device[vertex as usize] && bytes(vertex) <= left {
-                    left -= bytes(vertex);
-                    this.hold(vertex, bytes(vertex));
-                }
-            }
+        let of_device =
+            Memory { tier: Tier::Gpu, capacity: left, lists: &orders.device[must..], rows };
+        let held = of_device.filled(plan, wanted);
+        held.lists.iter().for_each(|&vertex| this.hold(Place::Device, vertex, lists));
+        this.row_bytes = held.row_bytes;
+        if room.has_storage {
+            let others = orders.host.iter().copied();
+            let others: Vec<u32> =
+                others.filter(|&v| this.places[v as usize] != Place::Device).collect();
+            let rows = &rows[(this.row_bytes.checked_div(stride).unwrap_or(0) as usize)..];
+            let of_host = Memory { tier: Tier::Host, capacity: room.host, lists: &others, rows };
+            let held = of_host.filled(plan, wanted);
+            held.lists.iter().for_each(|&vertex| this.hold(Place::Host, vertex, lists));
+            this.host_rows = held.row_bytes.checked_div(stride).unwrap_or(0);
+        } else {
+            this.host_list_bytes = lists.bytes() - this.list_bytes;
         }
         if stride > 0 {
             let most = room.device.saturating_sub(locations + this.list_bytes);
@@ -213,8 +294,66 @@ impl Choice {
         Some(this)
     }
 
-    fn hold(&mut self, vertex: u32, bytes: u64) {
-        self.is_on_device[vertex as usize] = true;
-        self.list_bytes += bytes;
+    fn hold(&mut self, place: Place, vertex: u32, lists: &AllLists<'_>) {
+        self.places[vertex as usize] = place;
+        match place {
+            Place::Device => self.list_bytes += lists.bytes_of(vertex),
+            Place::Host => self.host_list_bytes += lists.bytes_of(vertex),
+            Place::Storage => {}
+        }
+    }
+}
+
+/// A memory that lists and rows compete for.
+struct Memory<'a> {
+    tier: Tier,
+    /// Bytes of it.
+    capacity: u64,
+    /// The lists that it may hold, those that save most a byte first.
+    lists: &'a [u32],
+    /// The vertices of the rows that it may hold, those that were wanted most first.
+    rows: &'a [u32],
+}
+
+/// What a memory holds.
+struct Held {
+    lists: Vec<u32>,
+    row_bytes: u64,
+}
+
+impl Memory<'_> {
+    /// What the memory holds by a plan. Rows have what chosen lists leave, and other lists what these
+    /// leave, but where both have a share.
+    fn filled(&self, plan: &Plan, wanted: &Wanted<'_>) -> Held {
+        let Self { tier, capacity, lists, rows } = *self;
+        let Wanted { stride, .. } = *wanted;
+        let bytes = |vertex| wanted.lists.bytes_of(vertex);
+        let chunk_bytes = plan.chunk_bytes.min(capacity / CHUNKS);
+        let item = |&v: &u32| Item { bytes: bytes(v), saves: wanted.list_saves(tier, v) };
+        let topology = chunks(Kind::Topology, lists.iter().map(item), chunk_bytes);
+        let item = |&v: &u32| Item { bytes: stride, saves: wanted.row_saves(tier, v) };
+        let features = chunks(Kind::Features, rows.iter().map(item), chunk_bytes);
+        let chosen = choose(plan.placement, tier, &topology, &features, capacity);
+        let mut is_held = vec![false; lists.len()];
+        let items = chosen.topology.iter().flat_map(|&i| topology[i].items.clone());
+        items.for_each(|i| is_held[i] = true);
+        let held = lists.iter().zip(&is_held).filter(|(_, held)| **held);
+        let mut left = capacity - held.map(|(&vertex, _)| bytes(vertex)).sum::<u64>();
+        let share = match plan.placement {
+            Placement::Hybrid(share) => (capacity as f64 * share.clamp(0.0, 1.0)) as u64,
+            _ => u64::MAX,
+        };
+        let row_bytes = left.min(share).min(rows.len() as u64 * stride);
+        left -= row_bytes;
+        if !matches!(plan.placement, Placement::Hybrid(_)) {
+            for (is_held, &vertex) in is_held.iter_mut().zip(lists) {
+                if !*is_held && bytes(vertex) <= left {
+                    left -= bytes(vertex);
+                    *is_held = true;
+                }
+            }
+        }
+        let held = lists.iter().zip(&is_held).filter(|(_, held)| **held);
+        Held { lists: held.map(|(&vertex, _)| vertex).collect(), row_bytes }
     }
 }

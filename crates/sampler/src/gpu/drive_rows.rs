@@ -27,7 +27,7 @@ use tiergraph_mem::{PAGE_BYTES, Reservation};
 use super::storage::StorageReads;
 
 /// Entries of a queue: as many as give a drive enough to do, fewer where there is little memory.
-const ENTRIES: RangeInclusive<u16> = 64..=1024;
+const ENTRIES: RangeInclusive<u16> = 16..=1024;
 /// Queue pairs of each drive that a round of reads has.
 const PAIRS_PER_DRIVE: usize = 4;
 /// Rounds of reads that are in flight together: one is taken while the drives are busy with the others.
@@ -37,7 +37,7 @@ const TAKING_BLOCKS: u32 = 16;
 /// The share of the host's memory that staging memory may take, one part in so many.
 const STAGING_SHARE: u64 = 4;
 /// Between two looks at what has come.
-const LOOK: Duration = Duration::from_micros(20);
+pub(super) const LOOK: Duration = Duration::from_micros(20);
 
 /// A batch whose rows are being read.
 struct Begun {
@@ -51,9 +51,8 @@ struct Begun {
     done: Option<Event>,
 }
 
-/// The checksums of all rows, in device memory, and what compares rows with them.
+/// What compares rows with their checksums, which lie in device memory.
 struct Checksums {
-    stored: DeviceBuf<u32>,
     kernel: RowChecksum,
     damaged: DamagedRows,
 }
@@ -70,8 +69,11 @@ impl Checksums {
                 .hint("`tiergraph features checksum` adds them"));
         };
         Ok(Self {
-            stored: stream.uploaded(crcs.as_slice())?,
-            kernel: RowChecksum::new(stream, features.row_bytes())?,
+            kernel: RowChecksum::new(
+                stream,
+                features.row_bytes(),
+                stream.uploaded(crcs.as_slice())?,
+            )?,
             damaged: DamagedRows::new(stream)?,
         })
     }
@@ -79,8 +81,8 @@ impl Checksums {
     /// Compares the rows that a batch missed.
     fn compare(&self, stream: &Stream, begun: &Begun, dim: usize) -> Result<()> {
         let rows = RowTargets::in_matrix(begun.to, dim);
-        let (requests, stored) = (begun.missing.requests(), self.stored.ptr());
-        self.kernel.compare(stream, requests, begun.count, rows, stored, &self.damaged)
+        let requests = begun.missing.requests();
+        self.kernel.compare(stream, requests, 0..begun.count, rows, &self.damaged)
     }
 }
 
@@ -168,17 +170,8 @@ impl DriveRows {
                 .hint("use another `--io`, by which the host reads"));
         }
         let rows = rows_in_file(features);
-        let room = graph.memory().budget().left() / STAGING_SHARE;
-        let span = (features.row_bytes() as u64 + 1).next_multiple_of(PAGE_BYTES as u64);
-        let spans = room / (ROUNDS as u64 * PAIRS_PER_DRIVE as u64 * span);
-        let entries = spans.clamp((*ENTRIES.start()).into(), (*ENTRIES.end()).into());
-        let options = GpuReadOptions {
-            batches: ROUNDS,
-            pairs_per_drive: PAIRS_PER_DRIVE,
-            entries: 1 << entries.ilog2(),
-            complete_blocks: TAKING_BLOCKS,
-            ..GpuReadOptions::default()
-        };
+        let span = (features.row_bytes() + 1).next_multiple_of(PAGE_BYTES);
+        let options = options(graph.memory().budget().left(), ROUNDS, span, |_| true);
         let taking = &streams.completing;
         let checksums = Checksums::new(graph, features, taking)?;
         let checking = Stream::new(taking.device())?;
@@ -215,8 +208,8 @@ impl DriveRows {
     /// batch.
     pub fn device_bytes(&self) -> u64 {
         let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.bytes());
-        let by_row = self.checksums.stored.bytes() + numbers;
-        self.reads.lock().reads.device_bytes() + by_row as u64
+        let by_row = self.checksums.kernel.device_bytes() + numbers as u64;
+        self.reads.lock().reads.device_bytes() + by_row
     }
 
     pub fn reads(&self) -> StorageReads {
@@ -224,6 +217,7 @@ impl DriveRows {
             missed_rows: self.missed_rows,
             distinct_pages: 0,
             reads: self.missed_rows,
+            list_pages: 0,
             bytes_ssd: self.bytes,
         }
     }
@@ -245,7 +239,7 @@ impl DriveRows {
         let ready = Event::new(device)?;
         ready.record(stream)?;
         let rows = RowTargets::in_matrix(to, self.dim);
-        let reading = self.reads.lock().reads.begin(&ready, missing.requests(), count, rows)?;
+        let reading = self.reads.lock().reads.begin(&ready, missing.requests(), 0..count, rows)?;
         self.reads.changed.notify_all();
         self.tickets += 1;
         self.begun.insert(self.tickets, Begun { reading, missing, count, to, done: None });
@@ -338,6 +332,29 @@ impl Drop for DriveRows {
         self.reads.changed.notify_all();
         // A thread that panicked has nothing left to end.
         self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// How rows whose reads take spans of `span_bytes` are read in `rounds` at a time: with as many entries a
+/// queue as `left` bytes of host memory and `fits`, which is asked with the spans of a round, allow.
+pub(super) fn options(
+    left: u64,
+    rounds: usize,
+    span_bytes: usize,
+    fits: impl Fn(usize) -> bool,
+) -> GpuReadOptions {
+    let (least, most) = (*ENTRIES.start(), *ENTRIES.end());
+    let sizes = (least.ilog2()..=most.ilog2()).rev().map(|log2| 1u16 << log2);
+    let is_possible = |entries: &u16| {
+        let spans = PAIRS_PER_DRIVE * usize::from(*entries);
+        (rounds * spans * span_bytes) as u64 <= left / STAGING_SHARE && fits(spans)
+    };
+    GpuReadOptions {
+        batches: rounds,
+        pairs_per_drive: PAIRS_PER_DRIVE,
+        entries: sizes.into_iter().find(is_possible).unwrap_or(least),
+        complete_blocks: TAKING_BLOCKS,
+        ..GpuReadOptions::default()
     }
 }
 

@@ -13,6 +13,7 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
 use super::choice::{Transactions, hottest_first};
+use super::rows::RowRoom;
 use super::{GpuLoader, GpuTiers, Placed, no_counts, tiers};
 use crate::options::LoaderOptions;
 use crate::pipeline::loader::Loader;
@@ -99,7 +100,7 @@ impl GpuLoader {
         let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
         let sampler = Sampler::of_selections(&device, nodes)?;
         let neighbors = Neighbors::Device(DeviceBuf::new(&device, 0)?);
-        let lists = Lists { offsets: DeviceBuf::new(&device, 0)?, neighbors };
+        let lists = Lists { offsets: DeviceBuf::new(&device, 0)?, neighbors, stored: None };
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
         let multiprocessors = stream.multiprocessors();
         let mut loader = Self {
@@ -125,7 +126,8 @@ impl GpuLoader {
                 true => (0..vertices as u32).collect(),
                 false => hottest_first(&cpu.uses(inputs, presample)?),
             };
-            loader.place_rows(graph, &name, left, &order)?;
+            let room = RowRoom { device: left, most_on_host: u64::MAX };
+            loader.place_rows(graph, &name, room, None, &order)?;
         }
         loader.count_bytes(working);
         Ok(loader)

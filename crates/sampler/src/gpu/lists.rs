@@ -1,10 +1,11 @@
-//! Neighbour lists in device memory, in pinned host memory, or each in one of them.
+//! Neighbour lists in device memory, in pinned host memory, or on storage.
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Neighbors, SplitLists};
+use tiergraph_format::rows::{RowsPage, check_page};
+use tiergraph_gpu::kernels::{LIST_NOT_RESIDENT, Neighbors, SplitLists};
 use tiergraph_gpu::{DeviceBuf, MappedMemory, Stream};
-use tiergraph_graph::{Direction, Graph};
-use tiergraph_mem::Reservation;
+use tiergraph_graph::{Direction, Graph, PageReader, Rows};
+use tiergraph_mem::{PAGE_BYTES, Reservation};
 
 use crate::residency::neighbors::Residency;
 use crate::residency::offsets::Offsets;
@@ -12,23 +13,43 @@ use crate::residency::topology::Topology;
 
 /// Neighbours that are copied to device memory together.
 const PIECE: usize = 1 << 20;
+/// Pages that are read together where lists are not in the host's memory.
+const PAGES: u64 = 1 << 6;
 
-/// All neighbour lists of a graph in the host's memory, from which they are placed.
-pub(super) struct DecodedLists {
+/// The memory that a list is placed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Device memory.
+    Device,
+    /// Pinned host memory.
+    Host,
+    /// None: its pages are read for each batch.
+    Storage,
+}
+
+/// All neighbour lists of a graph in one direction, from which they are placed.
+pub(super) struct AllLists<'g> {
+    graph: &'g Graph,
+    direction: Direction,
     topology: Topology,
     /// The index of each vertex's first neighbour, and the number of all neighbours.
     offsets: Vec<u64>,
 }
 
-impl DecodedLists {
-    /// Reads the lists of `graph` in one direction.
-    pub fn open(graph: &Graph, direction: Direction) -> Result<Self> {
-        let topology = Topology::open(graph, direction, &Residency::Decoded)?;
+impl<'g> AllLists<'g> {
+    /// The lists of `graph` in one direction: in the host's memory, or left where they are if they
+    /// `may_stay` there and fit it no more than once.
+    pub fn open(graph: &'g Graph, direction: Direction, may_stay: bool) -> Result<Self> {
+        // Lists that are placed in host memory are there twice meanwhile.
+        let twice = 2 * size_of::<u32>() as u64 * graph.manifest().arcs;
+        let stay = may_stay && twice > graph.memory().budget().left();
+        let keep = if stay { Residency::Nothing } else { Residency::Decoded };
+        let topology = Topology::open(graph, direction, &keep)?;
         let offsets = match topology.offsets() {
             Offsets::Narrow(sums) => sums.iter().map(|&sum| u64::from(sum)).collect(),
             Offsets::Wide(sums) => sums.to_vec(),
         };
-        Ok(Self { topology, offsets })
+        Ok(Self { graph, direction, topology, offsets })
     }
 
     /// The index of each vertex's first neighbour, and the number of all neighbours.
@@ -38,7 +59,7 @@ impl DecodedLists {
 
     /// Bytes of all lists.
     pub fn bytes(&self) -> u64 {
-        size_of_val(self.neighbors()) as u64
+        self.offsets.last().map_or(0, |&arcs| arcs * size_of::<u32>() as u64)
     }
 
     /// The number of neighbours of `vertex`.
@@ -46,69 +67,161 @@ impl DecodedLists {
         self.offsets[vertex as usize + 1] - self.offsets[vertex as usize]
     }
 
-    fn neighbors(&self) -> &[u32] {
-        self.topology.decoded().unwrap_or(&[])
+    /// Bytes of the list of `vertex`.
+    pub fn bytes_of(&self, vertex: u32) -> u64 {
+        self.degree(vertex) * size_of::<u32>() as u64
     }
 
-    fn list(&self, vertex: u32) -> &[u32] {
-        let [begin, end] = [vertex as usize, vertex as usize + 1].map(|v| self.offsets[v] as usize);
-        &self.neighbors()[begin..end]
+    /// Whether all lists are in the host's memory.
+    pub fn are_in_memory(&self) -> bool {
+        self.topology.decoded().is_some()
     }
 
     /// Copies all lists to device memory.
     pub fn on_device(&self, stream: &Stream) -> Result<Neighbors> {
-        Ok(Neighbors::Device(stream.uploaded(self.neighbors())?))
+        match self.topology.decoded() {
+            Some(neighbors) => Ok(Neighbors::Device(stream.uploaded(neighbors)?)),
+            None => {
+                let neighbors = self.offsets.last().map_or(0, |&arcs| arcs as usize);
+                let mut device = DeviceBuf::new(stream.device(), neighbors)?;
+                let mut upload = Upload { stream, to: &mut device, copied: 0, piece: Vec::new() };
+                self.each(|_, list| upload.push(list))?;
+                upload.end()?;
+                Ok(Neighbors::Device(device))
+            }
+        }
     }
 
     /// Copies all lists to pinned host memory, which is reserved.
-    pub fn on_host(&self, graph: &Graph, stream: &Stream) -> Result<(Neighbors, Reservation)> {
-        let (mut mapped, held) = pinned(graph, stream, self.bytes())?;
-        let bytes: &[u8] = bytemuck::cast_slice(self.neighbors());
-        mapped.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+    pub fn on_host(&self, stream: &Stream) -> Result<(Neighbors, Reservation)> {
+        let (mut mapped, held) = self.pinned(stream, self.bytes())?;
+        let mut at = 0;
+        self.each(|_, list| {
+            append(&mut mapped, &mut at, list);
+            Ok(())
+        })?;
         Ok((Neighbors::Host(mapped), held))
     }
 
-    /// Copies the lists of the vertices for which `is_on_device` is set to device memory, and the others
-    /// to pinned host memory, which is reserved.
-    pub fn split(
-        &self,
-        graph: &Graph,
-        stream: &Stream,
-        is_on_device: &[bool],
-    ) -> Result<(Neighbors, Reservation)> {
-        let vertices = || (0..is_on_device.len() as u32).zip(is_on_device);
-        let on_device: u64 =
-            vertices().filter(|&(_, &here)| here).map(|(v, _)| self.degree(v)).sum();
-        let mut location = vec![0u64; is_on_device.len()];
+    /// Copies lists to the memory that each is placed in; that of the host is reserved.
+    pub fn split(&self, stream: &Stream, places: &[Place]) -> Result<(Neighbors, Reservation)> {
+        let neighbors_in = |wanted: Place| -> u64 {
+            let here = (0u32..).zip(places).filter(|&(_, &place)| place == wanted);
+            here.map(|(vertex, _)| self.degree(vertex)).sum()
+        };
+        let [on_device, on_host] = [Place::Device, Place::Host].map(neighbors_in);
         let mut device = DeviceBuf::new(stream.device(), on_device as usize)?;
-        let (mut mapped, held) =
-            pinned(graph, stream, self.bytes() - on_device * size_of::<u32>() as u64)?;
-        let (mut piece, mut copied, mut host) = (Vec::new(), 0, 0);
-        for (vertex, &here) in vertices() {
-            let list = self.list(vertex);
-            if here {
-                location[vertex as usize] = (copied + piece.len()) as u64;
-                piece.extend_from_slice(list);
-            } else {
-                location[vertex as usize] = on_device + host as u64;
-                let bytes: &[u8] = bytemuck::cast_slice(list);
-                mapped.bytes_mut()[host * size_of::<u32>()..][..bytes.len()].copy_from_slice(bytes);
-                host += list.len();
-            }
-            if piece.len() >= PIECE {
-                stream.upload_at(&mut device, copied, &piece)?;
-                copied += piece.len();
-                piece.clear();
-            }
+        let (mut mapped, held) = self.pinned(stream, on_host * size_of::<u32>() as u64)?;
+        let (mut next_on_device, mut next_on_host) = (0, on_device);
+        let location = (0u32..).zip(places).map(|(vertex, place)| {
+            let next = match place {
+                Place::Device => &mut next_on_device,
+                Place::Host => &mut next_on_host,
+                Place::Storage => return LIST_NOT_RESIDENT,
+            };
+            *next += self.degree(vertex);
+            *next - self.degree(vertex)
+        });
+        let location: Vec<u64> = location.collect();
+        if on_device + on_host > 0 {
+            let (mut upload, mut at) =
+                (Upload { stream, to: &mut device, copied: 0, piece: Vec::new() }, 0);
+            self.each(|vertex, list| {
+                match places[vertex as usize] {
+                    Place::Device => upload.push(list)?,
+                    Place::Host => append(&mut mapped, &mut at, list),
+                    Place::Storage => {}
+                }
+                Ok(())
+            })?;
+            upload.end()?;
         }
-        stream.upload_at(&mut device, copied, &piece)?;
         let location = stream.uploaded(&location)?;
         Ok((Neighbors::Split(SplitLists { device, host: mapped, location }), held))
     }
+
+    /// Calls `visit(vertex, neighbours)` for the lists of all vertices that have neighbours, in ascending
+    /// order; a list may come in several pieces.
+    fn each(&self, mut visit: impl FnMut(u32, &[u32]) -> Result<()>) -> Result<()> {
+        if let Some(neighbors) = self.topology.decoded() {
+            let lists = (0u32..).zip(self.offsets.windows(2));
+            return lists.filter(|(_, ends)| ends[0] < ends[1]).try_for_each(|(v, ends)| {
+                visit(v, &neighbors[ends[0] as usize..ends[1] as usize])
+            });
+        }
+        let Some(rows) = self.graph.rows(self.direction).pages() else { return Ok(()) };
+        let (mut reader, vertices) = (PageReader::new(self.graph)?, self.graph.vertices() as u64);
+        let _held = self.graph.memory().reserve(
+            reader.resident_bytes() + PAGES * PAGE_BYTES as u64,
+            "reading the neighbours that are placed",
+        )?;
+        let all = rows.index.len() as u64;
+        let mut bytes = vec![0; PAGES as usize * PAGE_BYTES];
+        let (mut wide, mut list) = (Vec::new(), Vec::new());
+        for first in (0..all).step_by(PAGES as usize) {
+            let numbers: Vec<u64> = (first..all.min(first + PAGES)).collect();
+            reader.read(
+                rows.file,
+                &numbers,
+                || Ok(false),
+                |number, page| {
+                    check_page(page, &rows.name, number, rows.salt)?;
+                    let at = (number - first) as usize * PAGE_BYTES;
+                    bytes[at..at + PAGE_BYTES].copy_from_slice(page);
+                    Ok(())
+                },
+            )?;
+            for page in bytes.chunks_exact(PAGE_BYTES).take(numbers.len()) {
+                let page = RowsPage::parse(page)?;
+                for vertex in page.vertices() {
+                    wide.clear();
+                    page.neighbors(vertex, &mut wide)?;
+                    if vertex >= vertices || wide.iter().any(|&neighbor| neighbor >= vertices) {
+                        return Err(Rows::damaged_list(vertex as u32));
+                    }
+                    list.clear();
+                    list.extend(wide.iter().map(|&neighbor| neighbor as u32));
+                    if !list.is_empty() {
+                        visit(vertex as u32, &list)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Pinned host memory of `bytes` for lists, and its reservation.
+    fn pinned(&self, stream: &Stream, bytes: u64) -> Result<(MappedMemory, Reservation)> {
+        let held = self.graph.memory().reserve(bytes, "the neighbours in pinned memory")?;
+        Ok((MappedMemory::zeroed(stream.device(), bytes as usize)?, held))
+    }
 }
 
-/// Pinned host memory of `bytes` for lists, and its reservation.
-fn pinned(graph: &Graph, stream: &Stream, bytes: u64) -> Result<(MappedMemory, Reservation)> {
-    let held = graph.memory().reserve(bytes, "the neighbours in pinned memory")?;
-    Ok((MappedMemory::zeroed(stream.device(), bytes as usize)?, held))
+/// Neighbours on their way to device memory, one behind the other.
+struct Upload<'a> {
+    stream: &'a Stream,
+    to: &'a mut DeviceBuf<u32>,
+    copied: usize,
+    piece: Vec<u32>,
+}
+
+impl Upload<'_> {
+    fn push(&mut self, list: &[u32]) -> Result<()> {
+        self.piece.extend_from_slice(list);
+        if self.piece.len() >= PIECE { self.end() } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.stream.upload_at(self.to, self.copied, &self.piece)?;
+        self.copied += self.piece.len();
+        self.piece.clear();
+        Ok(())
+    }
+}
+
+/// Copies a list to place number `at` of pinned memory, which moves behind it.
+fn append(mapped: &mut MappedMemory, at: &mut usize, list: &[u32]) {
+    let bytes: &[u8] = bytemuck::cast_slice(list);
+    mapped.bytes_mut()[*at * size_of::<u32>()..][..bytes.len()].copy_from_slice(bytes);
+    *at += list.len();
 }

@@ -2,14 +2,15 @@
 //!
 //! Neighbour lists and feature rows share device memory by the transactions over PCIe that they save
 //! (Hyperion §III-B2; [`choice`]). Other lists lie in pinned host memory that kernels read, and so do
-//! the hottest of the other rows in the room that is left there; the rest is read from storage, batch
-//! by batch. Presampling runs on the GPU itself, and says how many transactions an epoch takes; kernels
-//! count them.
+//! the hottest of the other rows; the rest is read from storage, batch by batch: rows by the host or
+//! the GPU, pages of lists by the GPU alone, hop by hop. Presampling runs on the GPU itself, and says
+//! how many transactions an epoch takes; kernels count them.
 //!
 //! Batches that kernels cannot sample come from a loader on the CPU ([`GpuLoader::of_cpus`]); kernels
 //! gather their features from the same tiers.
 
 mod choice;
+mod drive_lists;
 mod drive_rows;
 mod epoch;
 mod from_cpu;
@@ -26,10 +27,13 @@ use std::time::Duration;
 use tiergraph_cache::placement::Tier;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{
-    BatchOutputs, Lists, MissingRow, Neighbors, Request, Sampled, Sampler,
+    BatchOutputs, LIST_PAGE_BYTES, ListUse, Lists, MissingRow, Neighbors, Request, Sampled,
+    Sampler, StoredLists,
 };
 use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Stream};
-use tiergraph_graph::Graph;
+use tiergraph_graph::{Direction, Graph};
+use tiergraph_io::NvmeDrives;
+use tiergraph_io::gpu_reads::ReadStreams;
 use tiergraph_mem::Reservation;
 
 use crate::options::LoaderOptions;
@@ -37,11 +41,12 @@ use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::residency::hotness::Plan;
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
-use choice::{Choice, Room, UNITS, Uses, Wanted};
+use choice::{Choice, LINES_OF_PAGE, Room, UNITS, Uses, Wanted};
+use drive_lists::DriveLists;
 use epoch::Work;
 use from_cpu::CpuSampler;
-use lists::DecodedLists;
-use rows::{RowReads, RowTiers};
+use lists::{AllLists, Place};
+use rows::{RowReads, RowRoom, RowTiers};
 
 pub use choice::Transactions;
 pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
@@ -65,7 +70,8 @@ pub struct GpuLoader {
     vertices: usize,
     tiers: GpuTiers,
     options: LoaderOptions,
-    /// Counts on the device: transactions of lists in host memory, rows in host memory, rows on storage.
+    /// Counts on the device: transactions of lists in host memory, pages of lists on storage, rows in host
+    /// memory, rows on storage.
     counts: DeviceBuf<u64>,
     /// Transactions of all batches so far.
     transactions: Transactions,
@@ -74,7 +80,11 @@ pub struct GpuLoader {
 }
 
 /// The index among the counts on the device of the rows in host memory; those on storage follow.
-const ROW_COUNTS: usize = 1;
+const ROW_COUNTS: usize = 2;
+/// The share of device memory, one part in so many, that pages of lists on their way may take.
+const PAGES_SHARE: u64 = 16;
+/// The share of host memory, one part in so many, that is left for what is read to be placed.
+const PLACING_SHARE: u64 = 8;
 
 impl GpuLoader {
     /// A loader for epochs over `seeds`. `positions` has each vertex's position in the user's order
@@ -104,15 +114,41 @@ impl GpuLoader {
         let working = Sampler::device_bytes(vertices, options.batch_size, &fanouts, arcs)
             + 12 * vertices as u64;
         let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
-        let decoded = DecodedLists::open(graph, options.direction)?;
-        let (neighbors, held) = match decoded.bytes() <= left {
-            true => (decoded.on_device(&stream)?, None),
+        let drives = graph.engines().drives_of_gpus()?;
+        let lists_of = AllLists::open(graph, options.direction, drives.is_some())?;
+        let name = options.features[0].clone();
+        let stride = match &name {
+            Some(name) => graph.features().get(name)?.row_bytes() as u64,
+            None => 0,
+        };
+        let all = lists_of.bytes() + vertices as u64 * stride;
+        let drives = drives.filter(|_| all > left);
+        let reads_by_gpu = drives.is_some();
+        let (stored, taken) = match drives {
+            Some(drives) => {
+                let on = (&*drives, &stream);
+                let (stored, taken) = stored_lists(graph, options.direction, &tiers, on, left)?;
+                match taken <= left {
+                    true => (Some(stored), taken),
+                    // Without the memory for pages on their way, lists are where they need none.
+                    false if lists_of.are_in_memory() => (None, 0),
+                    false => return Err(tiers::too_small(working + taken, memory)),
+                }
+            }
+            None => (None, 0),
+        };
+        let (working, left) = (working + taken, left - taken);
+        let (neighbors, held) = match lists_of.bytes() <= left {
+            true => (lists_of.on_device(&stream)?, None),
             false => {
-                let (neighbors, held) = decoded.on_host(graph, &stream)?;
+                let (neighbors, held) = match lists_of.are_in_memory() {
+                    true => lists_of.on_host(&stream)?,
+                    false => lists_of.split(&stream, &vec![Place::Storage; vertices])?,
+                };
                 (neighbors, Some(held))
             }
         };
-        let lists = Lists { offsets: stream.uploaded(decoded.offsets())?, neighbors };
+        let lists = Lists { offsets: stream.uploaded(lists_of.offsets())?, neighbors, stored };
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
         let placed = Placed {
@@ -136,30 +172,35 @@ impl GpuLoader {
             transactions: Transactions::default(),
             held,
         };
-        let name = loader.options.features[0].clone();
-        let stride = match &name {
-            Some(name) => graph.features().get(name)?.row_bytes() as u64,
-            None => 0,
-        };
-        let lists = decoded.bytes();
-        let on_device = if lists + vertices as u64 * stride <= left {
+        let lists = lists_of.bytes();
+        let (on_device, on_host) = if all <= left {
             // Nobody needs to know what is hot.
-            drop(decoded);
+            loader.lists.stored = None;
+            drop(lists_of);
             if let Some(name) = name {
                 let order: Vec<u32> = (0..vertices as u32).collect();
-                loader.place_rows(graph, &name, left - lists, &order)?;
+                let room = RowRoom { device: left - lists, most_on_host: u64::MAX };
+                loader.place_rows(graph, &name, room, None, &order)?;
             }
-            lists
+            (lists, 0)
         } else {
-            let uses = loader.presampled(&decoded, seeds.into(), presample)?;
+            let uses = loader.presampled(&lists_of, seeds.into(), presample)?;
             let order = uses.hottest_rows();
-            let choice = loader.place_lists(graph, &decoded, plan, &uses, &order, stride, left)?;
-            drop(decoded);
+            // Where lists and rows compete for host memory, what reads rows has its part of it before.
+            let reads = match &name {
+                Some(name) if reads_by_gpu => Some(loader.row_reads(graph, name)?),
+                _ => None,
+            };
+            let taken = reads.as_ref().map(|(_, taken)| *taken);
+            let wanted = Wanted { lists: &lists_of, uses: &uses, hottest: &order, stride };
+            let choice = loader.place_lists(graph, &wanted, plan, taken, left)?;
+            drop(lists_of);
             if let Some(name) = name {
-                loader.place_rows(graph, &name, choice.row_bytes, &order)?;
+                let room = RowRoom { device: choice.row_bytes, most_on_host: choice.host_rows };
+                loader.place_rows(graph, &name, room, reads, &order)?;
             }
             loader.placed.predicted = Some(loader.predicted(&uses, &choice, &order));
-            choice.list_bytes
+            (choice.list_bytes, choice.host_list_bytes)
         };
         loader.count_bytes(working);
         let location = match loader.lists.neighbors {
@@ -168,68 +209,80 @@ impl GpuLoader {
         };
         let placed = &mut loader.placed;
         placed.neighbors_on_device = matches!(loader.lists.neighbors, Neighbors::Device(_));
-        (placed.device_list_bytes, placed.host_list_bytes) = (on_device, lists - on_device);
+        (placed.device_list_bytes, placed.host_list_bytes) = (on_device, on_host);
+        placed.storage_list_bytes = lists - on_device - on_host;
         placed.device_bytes += on_device + location;
-        placed.host_bytes += lists - on_device;
+        placed.host_bytes += on_host;
         Ok(loader)
     }
 
     /// Places the lists in device memory, of which `left` bytes are left, and in host memory, by `plan`;
-    /// rows of `stride` bytes, the `hottest` first, get the room that the choice says.
-    #[expect(clippy::too_many_arguments, reason = "what a placement depends on")]
+    /// rows get the room that the choice says, of which `finding` bytes are for what reads them.
     fn place_lists(
         &mut self,
         graph: &Graph,
-        decoded: &DecodedLists,
+        wanted: &Wanted<'_>,
         plan: &Plan,
-        uses: &Uses,
-        hottest: &[u32],
-        stride: u64,
+        finding: Option<u64>,
         left: u64,
     ) -> Result<Choice> {
+        let all = wanted.lists;
         // Rows on storage are listed for each batch, in memory that lists must leave.
-        let finding = match stride {
+        let finding = finding.unwrap_or(match wanted.stride {
             0 => 0,
             _ => (self.sampler.n_id().len() * size_of::<MissingRow>()) as u64,
-        };
+        });
         let pinned = self.held.as_ref().map_or(0, Reservation::bytes);
-        let host = graph.memory().budget().left() + pinned;
-        let room = Room { device: left, finding, locations: location_bytes(self.vertices), host };
-        let wanted = Wanted { lists: decoded, uses, hottest, stride };
-        let too_large = || tiers::lists_too_large(decoded.bytes(), left, host);
-        let choice = Choice::new(plan, &wanted, room).ok_or_else(too_large)?;
-        let (on_device, all) = (choice.list_bytes, decoded.bytes());
+        let (mut host, has_storage) =
+            (graph.memory().budget().left() + pinned, self.lists.stored.is_some());
+        if has_storage {
+            host -= host / PLACING_SHARE;
+        }
+        let locations = location_bytes(self.vertices);
+        let room = Room { device: left, finding, locations, host, has_storage };
+        let too_large = || tiers::lists_too_large(all.bytes(), left, host);
+        let choice = Choice::new(plan, wanted, room).ok_or_else(too_large)?;
+        let (on_device, on_host) = (choice.list_bytes, choice.host_list_bytes);
+        if on_device + on_host == all.bytes() {
+            self.lists.stored = None;
+        }
         match &self.lists.neighbors {
-            Neighbors::Device(_) if on_device == all => return Ok(choice),
-            Neighbors::Host(_) if on_device == 0 => return Ok(choice),
+            Neighbors::Device(_) if on_device == all.bytes() => return Ok(choice),
+            Neighbors::Host(_) if on_host == all.bytes() => return Ok(choice),
             _ => {}
         }
         // What presampling drew from goes before what batches draw from comes.
         self.lists.neighbors = Neighbors::Device(DeviceBuf::new(self.stream.device(), 0)?);
         self.held = None;
-        let (neighbors, held) = match on_device {
-            0 => decoded.on_host(graph, &self.stream)?,
-            _ => decoded.split(graph, &self.stream, &choice.is_on_device)?,
+        let (neighbors, held) = match on_host == all.bytes() {
+            true => all.on_host(&self.stream)?,
+            false => all.split(&self.stream, &choice.places)?,
         };
         (self.lists.neighbors, self.held) = (neighbors, Some(held));
         Ok(choice)
     }
 
-    /// Puts the rows of the features `name`, in this order, into `left` bytes of device memory, into host
-    /// memory, or leaves them to storage.
+    /// What reads rows of the features `name` from storage, and the device memory that it takes.
+    fn row_reads(&self, graph: &Arc<Graph>, name: &str) -> Result<(RowReads, u64)> {
+        let threads = self.options.threads;
+        RowReads::new(graph, name, &self.tiers, &self.stream, &self.sampler, threads)
+    }
+
+    /// Puts the rows of the features `name`, in this order, into device memory and host memory, of which there
+    /// is `room`, or leaves them to storage, from which `reads` reads them.
     fn place_rows(
         &mut self,
         graph: &Arc<Graph>,
         name: &str,
-        left: u64,
+        room: RowRoom,
+        reads: Option<(RowReads, u64)>,
         order: &[u32],
     ) -> Result<()> {
         let vertices = graph.vertices();
-        let (threads, stream, sampler) = (self.options.threads, &self.stream, &self.sampler);
         // What the CPU's batches will take is not there for rows.
         let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
-        let tiers = &self.tiers;
-        let rows = RowTiers::new(graph, name, tiers, stream, sampler, order, left, threads)?;
+        let reads = || reads.map_or_else(|| self.row_reads(graph, name), Ok);
+        let rows = RowTiers::new(graph, name, &self.stream, order, room, reads)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
@@ -240,8 +293,10 @@ impl GpuLoader {
 
     /// The transactions of the batches that were presampled, as lists and rows (in `order`) are placed.
     fn predicted(&self, uses: &Uses, choice: &Choice, order: &[u32]) -> Predicted {
-        let lists = uses.lists.iter().zip(&choice.is_on_device);
-        let on_host = lists.filter(|&(_, &here)| !here).map(|(&transactions, _)| transactions);
+        let lists = || uses.lists.iter().zip(&choice.places);
+        let lines = lists().filter(|(_, place)| **place == Place::Host).map(|(used, _)| used.lines);
+        let pages =
+            lists().filter(|(_, place)| **place == Place::Storage).map(|(used, _)| used.pages);
         let used = |vertices: &[u32]| {
             vertices.iter().map(|&vertex| u64::from(uses.rows[vertex as usize])).sum()
         };
@@ -250,16 +305,18 @@ impl GpuLoader {
             None => &[],
         };
         let (host, storage) = rows.split_at(self.placed.host_rows as usize);
-        let transactions = self.transactions_of([on_host.sum(), used(host), used(storage)]);
+        let counts = [lines.sum(), pages.sum(), used(host), used(storage)];
+        let transactions = self.transactions_of(counts);
         Predicted { batches: uses.batches as u64, transactions }
     }
 
-    /// The transactions of such counts as kernels make: of transactions of lists, of rows in host memory,
-    /// and of rows on storage.
-    fn transactions_of(&self, [host_lists, host, storage]: [u64; 3]) -> Transactions {
+    /// The transactions of such counts as kernels make: of transactions of lists, of their pages, of rows in
+    /// host memory, and of rows on storage.
+    fn transactions_of(&self, [host_lists, pages, host, storage]: [u64; 4]) -> Transactions {
         let stride = self.stride();
         Transactions {
             host_lists,
+            storage_lists: pages * LINES_OF_PAGE,
             host_rows: host * UNITS.read(Tier::Gpu, stride),
             storage_rows: storage * UNITS.read(Tier::Host, stride),
         }
@@ -281,18 +338,18 @@ impl GpuLoader {
     /// What an epoch's first `batches` batches use: every row and list once, where that is no batch.
     fn presampled(
         &mut self,
-        decoded: &DecodedLists,
+        all: &AllLists<'_>,
         inputs: Inputs<'_>,
         batches: usize,
     ) -> Result<Uses> {
         let order = SeedOrder::new(&self.options, self.vertices, 0, inputs)?;
         let batches = order.batches().min(batches);
         if batches == 0 {
-            return Ok(Uses::of_all(decoded, self.fanouts.first().copied().unwrap_or(0)));
+            return Ok(Uses::of_all(all, self.fanouts.first().copied().unwrap_or(0)));
         }
         let device = self.stream.device();
         let mut rows: DeviceBuf<u32> = DeviceBuf::new(device, self.vertices)?;
-        let mut lists: DeviceBuf<u64> = DeviceBuf::new(device, self.vertices)?;
+        let mut lists: DeviceBuf<ListUse> = DeviceBuf::new(device, self.vertices)?;
         self.stream.fill_bytes(&mut rows, 0)?;
         self.stream.fill_bytes(&mut lists, 0)?;
         for number in 0..batches {
@@ -351,8 +408,8 @@ impl GpuLoader {
         let all_on_device = matches!(self.lists.neighbors, Neighbors::Device(_))
             && self.placed.host_rows + self.placed.storage_rows == 0;
         if !all_on_device {
-            let counts = self.stream.download(&self.counts, 3)?;
-            self.transactions = self.transactions_of([counts[0], counts[1], counts[2]]);
+            let counts = self.stream.download(&self.counts, ROW_COUNTS + 2)?;
+            self.transactions = self.transactions_of([counts[0], counts[1], counts[2], counts[3]]);
         }
         Ok(())
     }
@@ -362,7 +419,7 @@ impl GpuLoader {
         &mut self,
         epoch: u64,
         seeds: Seeds<'_>,
-        by_list: Option<&DeviceBuf<u64>>,
+        by_list: Option<&DeviceBuf<ListUse>>,
     ) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
         let Seeds { number: batch, vertices: seeds, .. } = seeds;
@@ -377,7 +434,7 @@ impl GpuLoader {
             by_list,
             from_host: Some(from_host),
         };
-        self.sampler.sample(stream, &self.lists, &request, |sampler| match rows {
+        self.sampler.sample(stream, &mut self.lists, &request, |sampler| match rows {
             Some(rows) => rows.start_finding(stream, sampler, DeviceView::at(row_counts, 2)),
             None => Ok(()),
         })
@@ -440,7 +497,11 @@ impl GpuLoader {
     fn done(&self) -> Done {
         let given = self.stream.device().submissions();
         let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
-        let reads = storage.map(RowReads::reads).unwrap_or_default();
+        let mut reads = storage.map(RowReads::reads).unwrap_or_default();
+        let lists = self.lists.stored.as_ref().map_or(0, |lists| lists.reads().pages());
+        reads.list_pages += lists;
+        reads.reads += lists;
+        reads.bytes_ssd += lists * LIST_PAGE_BYTES as u64;
         Done {
             reads,
             transactions: self.transactions,
@@ -448,6 +509,28 @@ impl GpuLoader {
             seconds_submit: given.host_time.as_secs_f64(),
         }
     }
+}
+
+/// The neighbour lists on `drives`, from which the GPU reads by itself, and the bytes of device memory that
+/// they take.
+fn stored_lists(
+    graph: &Graph,
+    direction: Direction,
+    tiers: &GpuTiers,
+    (drives, stream): (&NvmeDrives, &Stream),
+    left: u64,
+) -> Result<(StoredLists, u64)> {
+    let Some(pages) = graph.rows(direction).pages() else {
+        let needs = format!("the layout `{direction}.rows`");
+        return Err(graph.missing_layout("sample neighbours", &needs));
+    };
+    let another = || Ok(tiers.stream(stream.device())?.0);
+    let streams = ReadStreams { submitting: another()?, completing: another()? };
+    let reads = DriveLists::new(graph, &pages, drives, streams, left / PAGES_SHARE)?;
+    let taken = reads.device_bytes() + StoredLists::device_bytes(pages.index.len());
+    let index = pages.index.to_words();
+    let stored = StoredLists::new(stream, &index, graph.vertices(), Box::new(reads))?;
+    Ok((stored, taken))
 }
 
 /// Zeroed counts on the device.

@@ -45,6 +45,8 @@ pub struct Placed {
     pub device_list_bytes: u64,
     /// Bytes of the neighbour lists in pinned host memory.
     pub host_list_bytes: u64,
+    /// Bytes that the neighbour lists on storage would take in memory.
+    pub storage_list_bytes: u64,
     /// The number of feature rows in device memory.
     pub device_rows: u64,
     /// The number of feature rows in pinned host memory.

@@ -23,6 +23,30 @@ pub(super) enum RowReads {
 }
 
 impl RowReads {
+    /// Readers of the features `name`, and the bytes of device memory that they take: by kernels if the graph
+    /// has drives for that, and else by `threads` threads of the host.
+    pub fn new(
+        graph: &Arc<Graph>,
+        name: &str,
+        tiers: &GpuTiers,
+        stream: &Stream,
+        sampler: &Sampler,
+        threads: usize,
+    ) -> Result<(Self, u64)> {
+        let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
+        let Some(drives) = graph.engines().drives_of_gpus()? else {
+            let storage = Storage::new(graph, name, stream, sampler, threads)?;
+            return Ok((Self::Host(storage), finding));
+        };
+        let another = || Ok(tiers.stream(stream.device())?.0);
+        let streams = ReadStreams { submitting: another()?, completing: another()? };
+        let drives = DriveRows::new(graph, name, &drives, streams, sampler)?;
+        // A list for each batch that is begun, and one that is being made.
+        let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
+        let taken = lists * finding + drives.device_bytes();
+        Ok((Self::Gpu(drives), taken))
+    }
+
     /// Who starts reads, and the way rows come.
     pub fn way(&self) -> &'static str {
         match self {
@@ -55,6 +79,15 @@ impl RowReads {
     }
 }
 
+/// The memory that rows may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowRoom {
+    /// Bytes of device memory.
+    pub device: u64,
+    /// The most rows in host memory, whatever is left of that.
+    pub most_on_host: u64,
+}
+
 /// The tiers of feature rows, and the kernels that gather rows from them.
 pub(super) struct RowTiers {
     gather: Gather,
@@ -68,46 +101,30 @@ pub(super) struct RowTiers {
 }
 
 impl RowTiers {
-    /// Places the first rows of `order` in `left` bytes of device memory and the next ones in the host
-    /// memory that the graph has left; the others stay on storage, where kernels read them if the graph has
-    /// drives for that, and else `threads` threads of the host.
-    #[expect(clippy::too_many_arguments, reason = "what a placement depends on")]
+    /// Places the first rows of `order` in the device memory of `room` and the next ones in the host
+    /// memory that the graph has left; the others stay on storage. `reads` makes what reads those, and says
+    /// how much device memory it takes.
     pub fn new(
-        graph: &Arc<Graph>,
+        graph: &Graph,
         name: &str,
-        tiers: &GpuTiers,
         stream: &Stream,
-        sampler: &Sampler,
         order: &[u32],
-        left: u64,
-        threads: usize,
+        room: RowRoom,
+        reads: impl FnOnce() -> Result<(RowReads, u64)>,
     ) -> Result<Self> {
         let features = graph.features().get(name)?;
         let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
         let counts = |left: u64| {
             let device = (left / stride).min(all);
-            (device, tiers::host_rows(graph, features).min(all - device))
+            let host = tiers::host_rows(graph, features).min(room.most_on_host);
+            (device, host.min(all - device))
         };
-        let (mut device_rows, mut host_rows) = counts(left);
+        let (mut device_rows, mut host_rows) = counts(room.device);
         let mut storage = None;
         if device_rows + host_rows < all {
-            let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
-            let (reads, taken) = match graph.engines().drives_of_gpus()? {
-                None => {
-                    (RowReads::Host(Storage::new(graph, name, stream, sampler, threads)?), finding)
-                }
-                Some(drives) => {
-                    let another = || Ok(tiers.stream(stream.device())?.0);
-                    let streams = ReadStreams { submitting: another()?, completing: another()? };
-                    let drives = DriveRows::new(graph, name, &drives, streams, sampler)?;
-                    // A list for each batch that is begun, and one that is being made.
-                    let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
-                    let taken = lists * finding + drives.device_bytes();
-                    (RowReads::Gpu(drives), taken)
-                }
-            };
+            let (reads, taken) = reads()?;
             storage = Some(reads);
-            (device_rows, host_rows) = counts(left.saturating_sub(taken));
+            (device_rows, host_rows) = counts(room.device.saturating_sub(taken));
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];

@@ -44,6 +44,8 @@ pub struct StorageReads {
     pub distinct_pages: u64,
     /// Reads submitted: adjacent pages share one.
     pub reads: u64,
+    /// Pages of neighbour lists that kernels read.
+    pub list_pages: u64,
     /// Bytes that were read.
     pub bytes_ssd: u64,
 }
@@ -63,6 +65,7 @@ impl StorageReads {
             missed_rows: self.missed_rows - earlier.missed_rows,
             distinct_pages: self.distinct_pages - earlier.distinct_pages,
             reads: self.reads - earlier.reads,
+            list_pages: self.list_pages - earlier.list_pages,
             bytes_ssd: self.bytes_ssd - earlier.bytes_ssd,
         }
     }

@@ -1,11 +1,14 @@
-//! Launches of `rows.cu`: feature rows in device memory are compared with their CRC-32C.
+//! Launches of `rows.cu`: feature rows in device memory, and pages of neighbour lists, are compared with
+//! their CRC-32C.
+
+use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 
 use super::{CRC32C, byte_products, inverted, power};
 use crate::kernels::queue_pairs::ROW_REQUESTS;
-use crate::kernels::{LANES, RowRequest, RowRequests, RowTargets, Source, TYPES};
+use crate::kernels::{LANES, LIST_PAGE_BYTES, RowRequest, RowRequests, RowTargets, Source, TYPES};
 use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
@@ -13,6 +16,8 @@ const THREADS: u32 = 256;
 /// Bytes of a stripe, of which each lane has a piece.
 const STRIPE: i64 = 512;
 const PIECE: i64 = STRIPE / LANES as i64;
+/// Bytes of the checksum at the start of a page of neighbour lists.
+const PAGE_CRC_BYTES: usize = size_of::<u32>();
 /// Bits of a word.
 const WORD_BITS: i64 = 32;
 
@@ -41,7 +46,9 @@ shared! {
         row_bytes: u32,
         word_bytes: u32,
         whole: u32,
-        reserved: u32,
+        behind: u32,
+        first: u32,
+        end: u32,
     }
 }
 
@@ -97,6 +104,8 @@ impl DamagedRows {
 #[derive(Debug)]
 pub struct RowChecksum {
     compare: Kernel,
+    /// The checksum of every row, by its number; `None` for pages, which have theirs.
+    stored: Option<DeviceBuf<u32>>,
     /// Products with the power of a word's bits.
     word: DeviceBuf<u32>,
     /// Products with the power of a stripe's bits.
@@ -104,6 +113,7 @@ pub struct RowChecksum {
     powers: DeviceBuf<u32>,
     row_bytes: u32,
     whole: u32,
+    behind: u32,
     /// How many blocks the device runs at once.
     resident: u32,
 }
@@ -116,30 +126,55 @@ pub(super) fn source() -> Source {
 }
 
 impl RowChecksum {
-    /// Compiles the kernel for rows of `row_bytes` bytes.
+    /// Compiles the kernel for rows of `row_bytes` bytes; `stored` has the checksum of every row, by its
+    /// number.
     ///
     /// # Errors
     /// No compiler, the compiler's log, any error of the driver.
     ///
     /// # Panics
     /// If rows have no bytes, or 2^31 or more.
-    pub fn new(stream: &Stream, row_bytes: usize) -> Result<Self> {
+    pub fn new(stream: &Stream, row_bytes: usize, stored: DeviceBuf<u32>) -> Result<Self> {
         assert!((1..1 << 31).contains(&row_bytes), "rows of `{row_bytes}` bytes");
+        Self::compiled(stream, row_bytes, Some(stored), inverted(row_bytes))
+    }
+
+    /// Compiles the kernel for pages of neighbour lists of a file with this salt.
+    ///
+    /// # Errors
+    /// No compiler, the compiler's log, any error of the driver.
+    pub fn of_pages(stream: &Stream, salt: u32) -> Result<Self> {
+        let whole = inverted(LIST_PAGE_BYTES - PAGE_CRC_BYTES) ^ salt;
+        Self::compiled(stream, LIST_PAGE_BYTES, None, whole)
+    }
+
+    fn compiled(
+        stream: &Stream,
+        row_bytes: usize,
+        stored: Option<DeviceBuf<u32>>,
+        whole: u32,
+    ) -> Result<Self> {
         let compare = source().compile(stream.device())?.kernel("compare")?;
         Ok(Self {
             resident: compare.resident_blocks(THREADS)?,
             compare,
+            stored,
             word: stream.uploaded(&byte_products(power(WORD_BITS)))?,
             stripe: stream.uploaded(&byte_products(power(8 * STRIPE)))?,
             powers: stream.uploaded(&powers(row_bytes))?,
             row_bytes: row_bytes as u32,
-            whole: inverted(row_bytes),
+            whole,
+            behind: power(8 * (LIST_PAGE_BYTES - PAGE_CRC_BYTES) as i64),
         })
     }
 
-    /// Compares each of the requested rows, which lie at their targets in `rows`, with its checksum, in
-    /// order with the stream; `damaged` keeps what differs. `stored` has the checksum of every row, by
-    /// its number, and `most` is the most requests that there may be.
+    /// Bytes of device memory that the checksums of rows take.
+    pub fn device_bytes(&self) -> u64 {
+        self.stored.as_ref().map_or(0, |stored| stored.bytes() as u64)
+    }
+
+    /// Compares those of the requested rows that are numbers `of` among them, and lie at their targets in
+    /// `rows`, with their checksums, in order with the stream; `damaged` keeps what differs.
     ///
     /// Reads every request, its row and its checksum once.
     ///
@@ -152,9 +187,8 @@ impl RowChecksum {
         &self,
         stream: &Stream,
         requests: RowRequests,
-        most: usize,
+        of: Range<usize>,
         rows: RowTargets,
-        stored: DevicePtr<u32>,
         damaged: &DamagedRows,
     ) -> Result<()> {
         assert!(rows.stride >= u64::from(self.row_bytes), "rows of `{}` bytes", self.row_bytes);
@@ -163,7 +197,7 @@ impl RowChecksum {
             count: requests.count,
             rows: rows.start,
             row_stride: rows.stride,
-            stored,
+            stored: self.stored.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr),
             word: self.word.ptr(),
             stripe: self.stripe.ptr(),
             powers: self.powers.ptr(),
@@ -171,9 +205,11 @@ impl RowChecksum {
             row_bytes: self.row_bytes,
             word_bytes: rows.word_bytes(0),
             whole: self.whole,
-            reserved: 0,
+            behind: self.behind,
+            first: of.start as u32,
+            end: of.end as u32,
         };
-        let blocks = Grid::over(most, THREADS / LANES as u32).blocks.min(self.resident);
+        let blocks = Grid::over(of.len(), THREADS / LANES as u32).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Arguments` of the source; the requested rows are at their targets and below the
         // number of checksums, as whoever made the requests says.

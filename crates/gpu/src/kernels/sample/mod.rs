@@ -1,14 +1,24 @@
 //! Launches of `sample.cu`: k-hop neighbour sampling, bit for bit as the CPU does it.
 
+mod batch;
+mod stored;
+
 use std::mem::offset_of;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::batch::{BatchOutputs, LINE_BYTES, Lists, Neighbors, Request, Sampled};
-use super::{Source, TYPES};
+pub use batch::{
+    BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, ListUse, Lists, Neighbors, Request, Sampled,
+    SplitLists, list_transactions,
+};
+pub use stored::{LIST_PAGE_BYTES, ListReads, PiecePages, StoredLists};
+
+use super::queue_pairs::ROW_REQUESTS;
+use super::{RowRequest, Source, TYPES};
 use crate::shared::{Shared, shared};
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
+use stored::{Decoding, StoredArguments};
 
 const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
@@ -24,18 +34,21 @@ shared! {
         host_neighbors: DevicePtr<u32>,
         location: DevicePtr<u64>,
         device_neighbors: u64,
+        stored: StoredArguments,
     }
 }
 
 impl GraphArguments {
     fn of(lists: &Lists) -> Self {
         let offsets = lists.offsets.ptr();
+        let stored = lists.stored.as_ref().map_or(StoredArguments::NONE, StoredLists::arguments);
         let in_one = |neighbors| Self {
             offsets,
             neighbors,
             host_neighbors: DevicePtr::NULL,
             location: DevicePtr::NULL,
             device_neighbors: 0,
+            stored,
         };
         match &lists.neighbors {
             Neighbors::Device(neighbors) => in_one(neighbors.ptr()),
@@ -46,6 +59,7 @@ impl GraphArguments {
                 host_neighbors: split.host.ptr(),
                 location: split.location.ptr(),
                 device_neighbors: split.device.len() as u64,
+                stored,
             },
         }
     }
@@ -63,7 +77,7 @@ shared! {
         local_id: DevicePtr<u32>,
         ranks: DevicePtr<u32>,
         sums: DevicePtr<u32>,
-        by_list: DevicePtr<u64>,
+        by_list: DevicePtr<ListUse>,
         from_host: DevicePtr<u64>,
         key: [u32; 2],
         batch: u32,
@@ -121,6 +135,8 @@ struct Kernels {
     count: Kernel,
     sum: Kernel,
     choose: Kernel,
+    decode: Kernel,
+    forget_pages: Kernel,
     claim: Kernel,
     mark: Kernel,
     number: Kernel,
@@ -131,7 +147,12 @@ struct Kernels {
 }
 
 pub(super) fn source() -> Source {
-    let mut source = Source::new("sample", &[TYPES, include_str!("sample.cu")])
+    let parts = [TYPES, ROW_REQUESTS, include_str!("row_page.cuh"), include_str!("sample.cu")];
+    let mut source = Source::new("sample", &parts)
+        .sharing::<RowRequest>()
+        .sharing::<StoredArguments>()
+        .sharing::<Decoding>()
+        .sharing::<ListUse>()
         .sharing::<GraphArguments>()
         .sharing::<Sizes>()
         .sharing::<HopArguments>()
@@ -149,6 +170,8 @@ impl Kernels {
             count: module.kernel("count")?,
             sum: module.kernel("sum")?,
             choose: module.kernel("choose")?,
+            decode: module.kernel("decode")?,
+            forget_pages: module.kernel("forget_pages")?,
             claim: module.kernel("claim")?,
             mark: module.kernel("mark")?,
             number: module.kernel("number")?,
@@ -272,8 +295,10 @@ impl Sampler {
     /// Samples a batch, and waits for its sizes. The seeds are below |V|. `and_then` may submit further
     /// work on the batch's nodes to the stream, which is waited for too.
     ///
+    /// Pages of lists on storage are waited for, hop by hop.
+    ///
     /// # Errors
-    /// Any error of the driver.
+    /// Any error of the driver, or of a page that is read.
     ///
     /// # Panics
     /// If there are more seeds or larger fanouts than the sampler was made for, or arrays of counts that
@@ -281,16 +306,14 @@ impl Sampler {
     pub fn sample(
         &mut self,
         stream: &Stream,
-        lists: &Lists,
+        lists: &mut Lists,
         request: &Request<'_>,
         and_then: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Sampled> {
         assert!(request.seeds.len() <= self.seeds.len(), "no more seeds than the sampler is for");
         assert!(request.fanouts.len() + 2 <= self.sizes.len(), "no more hops than it is for");
-        let counts = |counts: Option<&DeviceBuf<u64>>, least| {
-            counts.is_none_or(|counts| counts.len() >= least)
-        };
-        assert!(counts(request.by_list, self.local_id.len()) && counts(request.from_host, 1));
+        assert!(request.by_list.is_none_or(|uses| uses.len() >= self.local_id.len()));
+        assert!(request.from_host.is_none_or(|counts| counts.len() >= 2));
         stream.upload(&mut self.seeds, request.seeds)?;
         let mut hop = self.arguments(lists, request);
         let (seeds, count) = (self.seeds.ptr(), request.seeds.len());
@@ -305,7 +328,7 @@ impl Sampler {
             (hop.hop, hop.fanout) = (number as u32, fanout);
             let (_, edges) = bounds(frontier, &[fanout], vertices, self.arcs);
             let edges = edges.min(self.edges.row.len());
-            self.hop(stream, hop, frontier, edges)?;
+            self.hop(stream, lists.stored.as_mut(), hop, frontier, edges)?;
             stream.copy_value(&mut self.sizes, 0, number + 2)?;
             frontier = edges.min(vertices);
         }
@@ -314,6 +337,7 @@ impl Sampler {
         unsafe { self.kernels.forget.launch(stream, forget, &[&hop])? };
         and_then(self)?;
         let sizes = stream.download(&self.sizes, request.fanouts.len() + 2)?;
+        lists.stored.as_mut().map_or(Ok(()), |stored| stored.check(stream))?;
         Ok(sampled(&sizes[1..]))
     }
 
@@ -360,7 +384,14 @@ impl Sampler {
     }
 
     /// One hop, of at most `frontier` nodes that give at most `edges` edges.
-    fn hop(&self, stream: &Stream, hop: HopArguments, frontier: usize, edges: usize) -> Result<()> {
+    fn hop(
+        &self,
+        stream: &Stream,
+        stored: Option<&mut StoredLists>,
+        hop: HopArguments,
+        frontier: usize,
+        edges: usize,
+    ) -> Result<()> {
         let kernels = &self.kernels;
         let tiles = |items: usize| HopArguments { tiles: items.div_ceil(TILE) as u32, ..hop };
         let (nodes, found) = (tiles(frontier), tiles(edges));
@@ -378,6 +409,17 @@ impl Sampler {
         launch(&kernels.count, scan(&nodes), &nodes)?;
         sum(&nodes, 0)?;
         launch(&kernels.choose, each_node, &nodes)?;
+        if let Some(stored) = stored {
+            stored.bring(stream, |decoding| {
+                // SAFETY: the parameters of `decode`; the hop wants pages that it says the numbers of.
+                unsafe { kernels.decode.launch(stream, each_edge, &[&found, decoding]) }
+            })?;
+            let (each_page, of) =
+                (Grid::over(stored.pages().min(edges), THREADS), stored.arguments());
+            // SAFETY: the parameter of `forget_pages`: a hop wants no more pages than it has edges.
+            unsafe { kernels.forget_pages.launch(stream, each_page, &[&of])? };
+            stored.forget_count(stream)?;
+        }
         launch(&kernels.claim, each_edge, &found)?;
         launch(&kernels.mark, scan(&found), &found)?;
         sum(&found, 1)?;

@@ -1,5 +1,9 @@
 //! The neighbour lists that a sampler draws from, the requests that it takes, and the batches that come.
 
+use bytemuck::Pod;
+
+use super::StoredLists;
+use crate::shared::shared;
 use crate::{DeviceBuf, DeviceView, MappedMemory};
 
 /// The neighbours of all vertices, list after list, in memory that kernels read.
@@ -9,11 +13,11 @@ pub enum Neighbors {
     Device(DeviceBuf<u32>),
     /// Lists in pinned host memory, which kernels read over the link.
     Host(MappedMemory),
-    /// Each list in device memory or in pinned host memory, whole.
+    /// Each list in device memory, in pinned host memory, or on storage, whole.
     Split(SplitLists),
 }
 
-/// Neighbour lists of which each lies in device memory or in pinned host memory.
+/// Neighbour lists of which each lies in device memory, in pinned host memory, or on storage.
 #[derive(Debug)]
 pub struct SplitLists {
     /// The lists in device memory, one after the other.
@@ -25,7 +29,7 @@ pub struct SplitLists {
     pub location: DeviceBuf<u64>,
 }
 
-/// The location of a list that is in neither memory. Kernels do not sample from such lists yet.
+/// The location of a list that is in neither memory, but on storage.
 pub const LIST_NOT_RESIDENT: u64 = u64::MAX;
 
 /// A graph's neighbour lists: the neighbours of vertex v are `neighbors[offsets[v]..offsets[v + 1]]`.
@@ -36,6 +40,19 @@ pub struct Lists {
     pub offsets: DeviceBuf<u64>,
     /// The lists of all vertices; one after the other, where all are in one memory.
     pub neighbors: Neighbors,
+    /// The lists on storage; `None` where none may be there.
+    pub stored: Option<StoredLists>,
+}
+
+shared! {
+    /// What drawing from a list costs wherever it is not in device memory.
+    #[derive(Debug, Default, PartialEq, Eq, Pod)]
+    pub struct ListUse as "ListUse" {
+        /// Transactions over PCIe, were the list in host memory.
+        pub lines: u64,
+        /// Reads of pages, were the list on storage.
+        pub pages: u64,
+    }
 }
 
 /// A batch to be sampled.
@@ -49,11 +66,12 @@ pub struct Request<'a> {
     pub key: [u32; 2],
     /// The batch's number in its epoch.
     pub batch: u32,
-    /// One count per vertex, to which [`list_transactions`] is added whenever its list is drawn from,
-    /// wherever the list is; `None` to count nothing.
-    pub by_list: Option<&'a DeviceBuf<u64>>,
-    /// A count, its first value, to which [`list_transactions`] is added for each list that is drawn
-    /// from in host memory; `None` to count nothing.
+    /// One count per vertex, to which is added whenever its list is drawn from, wherever the list is;
+    /// `None` to count nothing. Pages are counted where lists may be on storage.
+    pub by_list: Option<&'a DeviceBuf<ListUse>>,
+    /// Two counts, its first values: to one [`list_transactions`] is added for each list that is drawn
+    /// from in host memory, to the other the pages of each on storage, as if no two lists shared one;
+    /// `None` to count nothing.
     pub from_host: Option<&'a DeviceBuf<u64>>,
 }
 

@@ -5,26 +5,48 @@
 // to offsets), `choose` (Floyd's algorithm on Philox draws, a thread a node), `claim` (each new
 // neighbour to its first edge), `mark` (first edges counted), `sum`, `number` (new nodes to their
 // local ids), `look_up`. Sizes stay on the device, so the host waits once a batch. The graph's lists
-// lie in device memory, in mapped host memory, or each in one of them.
+// lie in device memory, in mapped host memory, or each in one of them, or on storage. `choose` asks for
+// the pages of those; the host has them brought piece by piece, and `decode` finds the neighbours there.
 
 static const u32 THREADS = 256;
 static const u32 TILE = 1024;            // Items whose sums one thread block makes.
 static const u32 EACH = TILE / THREADS;  // Consecutive items a thread.
 static const u32 NONE = ~0u;             // A vertex that is not in the batch.
 static const u32 FIRST = 1u << 31;       // Plus an edge: a vertex that this hop found.
+static const u32 CLAIMED = NONE - 1;     // A page whose number among those that are wanted comes.
 static const u32 MOST = 64;              // The largest fanout whose choice stays on the chip.
+
+// Lists on storage: the pages that have them, and those of which a hop wants.
+struct Stored {
+    const u64* index;    // Of each page, its first vertex and how many neighbours of that are on earlier ones.
+    u32* slots;          // Of each page, its number among those that are wanted, NONE if it is not.
+    RowRequest* wanted;  // Pages, each to its number modulo `piece`.
+    u32* count;          // Of those.
+    u32 pages;
+    u32 piece;
+    u32 vertices;
+    u32 reserved;
+};
 
 struct Graph {
     const u64* offsets;  // Of each vertex's list, and the end.
     const u32* neighbors;
     const u32* host_neighbors;  // Where lists are split.
     // Of each vertex's list where lists are split, else null: below `device_neighbors` in `neighbors`,
-    // else in `host_neighbors`, minus `device_neighbors`.
+    // else in `host_neighbors`, minus `device_neighbors`; NOT_RESIDENT for those on storage.
     const u64* location;
     u64 device_neighbors;
+    Stored stored;
 };
 
-// The list of a vertex, which begins at `begin` in the order of arcs.
+static const u64 NOT_RESIDENT = ~0ull;
+
+// Whether the list of `vertex` is on storage.
+__device__ inline bool is_on_storage(const Graph& graph, u32 vertex) {
+    return graph.location && graph.location[vertex] == NOT_RESIDENT;
+}
+
+// The list of a vertex in memory, which begins at `begin` in the order of arcs.
 __device__ inline const u32* list_of(const Graph& graph, u32 vertex, u64 begin) {
     if (!graph.location) return graph.neighbors + begin;
     u64 at = graph.location[vertex];
@@ -40,24 +62,31 @@ struct Sizes {
     u32 end_edge;
 };
 
-// Where lists are split, or all in host memory: whether the list of `vertex` is there.
+// Whether the list of `vertex` is in host memory, unless all are in device memory.
 __device__ inline bool is_on_host(const Graph& graph, u32 vertex) {
-    return !graph.location || graph.location[vertex] >= graph.device_neighbors;
+    if (!graph.location) return true;
+    return graph.location[vertex] >= graph.device_neighbors && graph.location[vertex] != NOT_RESIDENT;
 }
+
+// What a list costs wherever it is not in device memory.
+struct ListUse {
+    u64 lines;  // Transactions, were it in host memory.
+    u64 pages;  // Reads, were it on storage.
+};
 
 struct Hop {
     Graph graph;
     Sizes* sizes;
     u32* n_id;
-    u32* row;
+    u32* row;       // Of each edge; before `look_up`, the page that has its neighbour on storage.
     u32* col;
     u64* e_id;
     u32* neighbor;  // Of each edge, as the graph numbers it.
     u32* local_id;  // Each vertex's index among the batch's nodes, NONE if it is not one.
     u32* ranks;     // Inside a tile: of nodes' edges, or of first edges.
     u32* sums;      // Of tiles.
-    u64* by_list;   // Of each vertex: transactions of its list, were it in host memory; or null.
-    u64* from_host; // Transactions of the lists that are in host memory; null where none is.
+    ListUse* by_list;  // Of each vertex; or null.
+    u64* from_host;    // Lines of lists in host memory, pages of lists on storage; null where none is.
     u32 key[2];
     u32 batch;
     u32 hop;
@@ -83,6 +112,52 @@ __device__ inline void philox(u32 (&c)[4], u32 k0, u32 k1) {
 // Twin: `batch::list_transactions`.
 __device__ inline u32 list_transactions(u64 degree, u32 taken) {
     return (u32)min((degree * sizeof(u32) + LINE_BYTES - 1) / LINE_BYTES, (u64)taken);
+}
+
+// The page that has neighbour `k` of `vertex`: the last whose entry is not above the two.
+__device__ inline u32 page_of(const Stored& stored, u32 vertex, u64 k) {
+    u32 low = 0, high = stored.pages;
+    while (high - low > 1) {
+        u32 middle = low + (high - low) / 2;
+        u64 first = stored.index[2 * (u64)middle], ordinal = stored.index[2 * (u64)middle + 1];
+        bool is_above = first > vertex || first == vertex && ordinal > k;
+        (is_above ? high : low) = middle;
+    }
+    return low;
+}
+
+// Whether the list of `vertex`, the first piece of which is on `page`, goes on on the next page.
+__device__ inline bool goes_on(const Stored& stored, u32 page, u32 vertex) {
+    return page + 1 < stored.pages && stored.index[2 * (u64)page + 2] == vertex;
+}
+
+// Reads that drawing `taken` of the neighbours of a list costs, where the list is on storage.
+__device__ inline u32 list_reads(const Stored& stored, u32 vertex, u64 degree, u32 taken) {
+    if (taken == 0) return 0;
+    u32 first = page_of(stored, vertex, 0), last = first;
+    if (goes_on(stored, first, vertex)) last = page_of(stored, vertex, degree - 1);
+    return min(last - first + 1, taken);
+}
+
+// Asks for a page, unless the hop did so before.
+__device__ inline void want_page(const Stored& stored, u32 page) {
+    u32* at = stored.slots + page;
+    if (*(volatile u32*)at != NONE || atomicCAS(at, NONE, CLAIMED) != NONE) return;
+    u32 slot = atomicAdd(stored.count, 1u);
+    stored.wanted[slot] = RowRequest{page, slot % stored.piece};
+    *at = slot;
+}
+
+// Asks for the pages of `taken` chosen arcs of a list on storage, the first of which is edge `to`.
+__device__ inline void want_pages(const Hop& h, u32 vertex, u64 begin, u64 to, u32 taken) {
+    const Stored& stored = h.graph.stored;
+    u32 page = page_of(stored, vertex, 0);
+    bool is_cut = goes_on(stored, page, vertex);
+    for (u32 k = 0; k < taken; k++) {
+        if (is_cut) page = page_of(stored, vertex, h.e_id[to + k] - begin);
+        h.row[to + k] = page;
+        if (is_cut || k == 0) want_page(stored, page);
+    }
 }
 
 // Turns the items of a tile into what is before each, and leaves their sum for `sum`.
@@ -130,9 +205,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
         if (threadIdx.x == 0) h.sums[blockIdx.x] = 0;
         return;
     }
-    __shared__ u32 from_host;  // Below 2^31, as the edges are.
-    if (threadIdx.x == 0) from_host = 0;
-    u32 own = 0;
+    __shared__ u32 from_host, from_storage;  // Below 2^31, as the edges are.
+    if (threadIdx.x == 0) from_host = from_storage = 0;
+    u32 lines = 0, pages = 0;
 #pragma unroll
     for (u32 i = 0; i < EACH; i++) {
         items[i] = 0;
@@ -140,17 +215,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
             u32 vertex = h.n_id[first + i];
             u64 degree = h.graph.offsets[vertex + 1] - h.graph.offsets[vertex];
             items[i] = (u32)min(degree, (u64)h.fanout);
-            u32 transactions = list_transactions(degree, items[i]);
-            if (h.by_list) atomicAdd(h.by_list + vertex, (u64)transactions);
-            if (h.from_host && is_on_host(h.graph, vertex)) own += transactions;
+            u32 transactions = list_transactions(degree, items[i]), reads = 0;
+            bool is_stored = is_on_storage(h.graph, vertex);
+            if (h.graph.stored.index && (is_stored || h.by_list)) {
+                reads = list_reads(h.graph.stored, vertex, degree, items[i]);
+            }
+            if (h.by_list) {
+                atomicAdd(&h.by_list[vertex].lines, (u64)transactions);
+                atomicAdd(&h.by_list[vertex].pages, (u64)reads);
+            }
+            if (is_stored) pages += reads;
+            else if (h.from_host && is_on_host(h.graph, vertex)) lines += transactions;
         }
     }
     scan_tile(items, h.ranks, h.sums, blockIdx.x);
     if (!h.from_host) return;
-    // `scan_tile` has a barrier: the sum is zero.
-    if (own) atomicAdd(&from_host, own);
+    // `scan_tile` has a barrier: the sums are zero.
+    if (lines) atomicAdd(&from_host, lines);
+    if (pages) atomicAdd(&from_storage, pages);
     __syncthreads();
     if (threadIdx.x == 0 && from_host) atomicAdd(h.from_host, (u64)from_host);
+    if (threadIdx.x == 0 && from_storage) atomicAdd(h.from_host + 1, (u64)from_storage);
 }
 
 // The sums of tiles to what is before each; one thread block. `nodes`: the tiles held first edges,
@@ -204,14 +289,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     if (node >= s.end) return;
     u32 vertex = h.n_id[node];
     u64 begin = h.graph.offsets[vertex], degree = h.graph.offsets[vertex + 1] - begin;
-    const u32* list = list_of(h.graph, vertex, begin);
+    bool is_stored = is_on_storage(h.graph, vertex);
+    const u32* list = is_stored ? 0 : list_of(h.graph, vertex, begin);
     u64 to = s.first_edge + h.sums[i / TILE] + h.ranks[i];
     if (degree <= h.fanout) {
         for (u64 k = 0; k < degree; k++) {
             h.e_id[to + k] = begin + k;
             h.col[to + k] = node;
-            h.neighbor[to + k] = list[k];
+            if (!is_stored) h.neighbor[to + k] = list[k];
         }
+        if (is_stored) want_pages(h, vertex, begin, to, (u32)degree);
         return;
     }
     u64 chosen[MOST];
@@ -238,8 +325,40 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     for (u32 k = 0; k < h.fanout; k++) {
         u64 position = fits ? chosen[k] : h.e_id[to + k] - begin;
         h.col[to + k] = node;
-        h.neighbor[to + k] = list[position];
+        if (!is_stored) h.neighbor[to + k] = list[position];
     }
+    if (is_stored) want_pages(h, vertex, begin, to, h.fanout);
+}
+
+struct Decoding {
+    const u8* pages;   // In device memory, one behind the other: those that are wanted from `first` on.
+    u32* impossible;   // A vertex whose list is not as its page should have it.
+    u32 first;
+    u32 count;
+};
+
+// The neighbours of a hop's edges that are on pages which were brought.
+extern "C" __global__ void __launch_bounds__(THREADS) decode(Hop h, Decoding d) {
+    u32 e = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x;
+    if (e >= h.sizes->end_edge) return;
+    u32 vertex = h.n_id[h.col[e]];
+    if (!is_on_storage(h.graph, vertex)) return;
+    u32 slot = h.graph.stored.slots[h.row[e]] - d.first;
+    if (slot >= d.count) return;
+    u64 begin = h.graph.offsets[vertex], degree = h.graph.offsets[vertex + 1] - begin;
+    u32 neighbor = kth_neighbor(d.pages + (u64)slot * PAGE_BYTES, vertex, degree, h.e_id[e] - begin);
+    if (neighbor >= h.graph.stored.vertices) {
+        // What follows uses it as a vertex; the host refuses the batch.
+        *d.impossible = vertex;
+        neighbor = 0;
+    }
+    h.neighbor[e] = neighbor;
+}
+
+// Forgets the pages that a hop wanted.
+extern "C" __global__ void __launch_bounds__(THREADS) forget_pages(Stored stored) {
+    u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < *stored.count) stored.slots[stored.wanted[i].row] = NONE;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) claim(Hop h) {
