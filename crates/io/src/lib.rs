@@ -41,7 +41,10 @@ mod slots;
 mod stripe;
 
 pub use ceiling::{Ceiling, Pattern, Workload, measure};
-pub use choice::{EngineChoice, EngineReport, Modelled, open_engine};
+pub use choice::{
+    DrivesOfGpus, EngineChoice, EngineReport, GpuDrives, GpuReading, Modelled, StartedBy,
+    open_engine,
+};
 pub use cufile::CuFiles;
 pub use drives::{NvmeDrives, RawDrive, RawDrives, write_drives};
 pub use file_set::{Access, Extent, FileId, FileSet, Opening, StripeSource};

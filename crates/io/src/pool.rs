@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::Result;
 
-use crate::{Done, EngineReport, FileSet, Memory, NvmeDrives, Read, ReadEngine, Wait};
+use crate::{Done, DrivesOfGpus, EngineReport, FileSet, Memory, Read, ReadEngine, Wait};
 
 /// A source of engines over a set of files; any function that opens one is such a source.
 pub trait EngineSource: Send + Sync {
@@ -22,7 +22,7 @@ pub trait EngineSource: Send + Sync {
     ///
     /// # Errors
     /// The drives cannot be used.
-    fn drives_of_gpus(&self, _files: &Arc<FileSet>) -> Result<Option<Arc<NvmeDrives>>> {
+    fn drives_of_gpus(&self, _files: &Arc<FileSet>) -> Result<Option<DrivesOfGpus>> {
         Ok(None)
     }
 }
@@ -63,7 +63,7 @@ impl EnginePool {
     ///
     /// # Errors
     /// The drives cannot be used.
-    pub fn drives_of_gpus(&self) -> Result<Option<Arc<NvmeDrives>>> {
+    pub fn drives_of_gpus(&self) -> Result<Option<DrivesOfGpus>> {
         self.factory.drives_of_gpus(&self.files)
     }
 

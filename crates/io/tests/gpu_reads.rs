@@ -12,7 +12,7 @@ use tiergraph_gpu::kernels::{RowRequest, RowRequests, RowTargets};
 use tiergraph_gpu::{Device, DeviceBuf, Event, Stream};
 use tiergraph_io::gpu_reads::{
     BenchTable, CoupledReads, GpuDrive, GpuReadLoad, GpuReadOptions, GpuReads, Manner, ReadStreams,
-    RoundReads, RowsOnDrives,
+    RoundReads, RowLists, RowsOnDrives,
 };
 use tiergraph_nvme::{Faults, MemoryStorage, SoftwareOptions, Timing};
 

@@ -17,7 +17,7 @@ use tiergraph_gpu::kernels::Sampler;
 use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, Stream};
 use tiergraph_graph::{Graph, OpenOptions};
 use tiergraph_sampler::gpu::{
-    GpuEpoch, GpuEpochStats, GpuLoader, GpuTiers, Outputs, Placed, Transactions,
+    GpuEpoch, GpuEpochStats, GpuLoader, GpuTiers, Outputs, Placed, ReadRates, Transactions,
 };
 use tiergraph_sampler::{Fanout, Loader, LoaderOptions, Plan, Residency, SampleOptions};
 
@@ -245,9 +245,9 @@ fn large(directed: bool) -> Sample {
     Layout { vertices: 10_000, edges: edges.collect(), dim: 256, ..layout }.build()
 }
 
-/// The graph of a sample on drives that the GPU reads by itself, and `left` bytes of memory for a loader.
-fn on_drives(sample: &Sample, left: u64) -> (Arc<Graph>, tiergraph_mem::Reservation) {
-    let engine = "gpu:modelled:p5510*3".parse().unwrap();
+/// The graph of a sample on drives that the GPU reads by itself, as `engine` says, and `left` bytes of memory for a loader.
+fn on_drives(sample: &Sample, engine: &str, left: u64) -> (Arc<Graph>, tiergraph_mem::Reservation) {
+    let engine = engine.parse().unwrap();
     let graph = sample.open_as(&OpenOptions { engine, ..small() });
     let budget = graph.memory().budget().clone();
     let others = budget.reserve(budget.left() - left, "others").unwrap();
@@ -263,7 +263,7 @@ fn lists_on_storage_are_sampled_and_counted_wherever_the_others_are() {
     let (mut in_all, mut read) = (0, 0);
     for left in [5 << 20, 8 << 20] {
         let totals = PLACEMENTS.map(|placement| {
-            let (graph, _others) = on_drives(&sample, left);
+            let (graph, _others) = on_drives(&sample, "gpu:modelled:p5510*3", left);
             let (lists, _, working) = sizes(&graph, dim);
             // Pages and rows on their way, and a tenth of the lists and rows.
             let memory = working + (3 << 20) + (1 << 20);
@@ -291,10 +291,42 @@ fn lists_on_storage_are_sampled_and_counted_wherever_the_others_are() {
 }
 
 #[test]
+fn rows_come_whoever_starts_their_reads() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let dim = 2048;
+    let sample = Layout { dim, ..Layout::mixed(true) }.build();
+    let expected = of_cpu(&sample, 0);
+    // The host's readers take 16 MiB.
+    for (engine, left, way) in [
+        ("gpu:modelled:p5510*2", 12, "the GPU"),
+        ("gpu:coupled:modelled:p5510*2", 12, "warps of the GPU"),
+        ("gpu:coupled", 12, "warps of the GPU"),
+        ("gpu:auto", 20, ""),
+    ] {
+        let (graph, _others) = on_drives(&sample, engine, left << 20);
+        let memory = sizes(&graph, dim).2 + (3 << 20);
+        let placement = Placement::Unified;
+        let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();
+        let placed = &made.placed;
+        assert!(placed.storage_rows > 0, "{placed:?}");
+        assert!(placed.storage_reads.unwrap().starts_with(way), "{engine}: {placed:?}");
+        assert_eq!(placed.storage_rates.is_some(), way.is_empty(), "{placed:?}");
+        if let Some(ReadRates { by_gpu, by_host }) = placed.storage_rates {
+            let is_gpu = placed.storage_reads.unwrap().starts_with("the GPU");
+            assert_eq!(is_gpu, by_gpu >= by_host, "{placed:?}");
+            assert!(by_gpu.min(by_host) > 0.0, "{placed:?}");
+        }
+        let (batches, stats) = made.epoch(0, dim);
+        assert!(batches == expected, "{engine}: {placed:?}");
+        assert!(stats.done.reads.missed_rows > 0, "{engine}");
+    }
+}
+
+#[test]
 fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
     let Some((_alone, device)) = emulated_gpu() else { return };
     let sample = large(false);
-    let (graph, _others) = on_drives(&sample, 5 << 20);
+    let (graph, _others) = on_drives(&sample, "gpu", 5 << 20);
     let memory = sizes(&graph, 256).2 + (4 << 20);
     let placement = Placement::FEATURES_FIRST;
     let made = Made::new(&device, graph, placement, memory, &options(true)).unwrap();

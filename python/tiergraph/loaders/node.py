@@ -85,7 +85,8 @@ class NeighborLoader(Loader):
     - `direction` says which neighbours are sampled: `in`, as PyG does, so that messages go along
       edges, or `out`. `io` names the read engine, as for `open`; on a GPU, `gpu` has its kernels
       read rows and neighbours that lie in no memory: from threads in a drive's place, or as
-      `gpu:modelled:p5510*4` or `gpu:0000:01:00.0` say (untested on hardware).
+      `gpu:modelled:p5510*4` or `gpu:0000:01:00.0` say (untested on hardware). `gpu:auto` and
+      `gpu:auto:DRIVES` try whether rows come faster by the host's reads, and take the faster.
     - `features` become `x` and `edge_features` become `edge_attr`: by name, or those named so where
       there are (True), or none (False or None). `labels` become `y`: those of this name, or `y`.
     - `device` (`cpu`, `cuda`, `cuda:N`) is where batches are made and handed over. On a GPU, hot

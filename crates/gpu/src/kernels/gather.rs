@@ -179,6 +179,18 @@ impl MissingRows {
         RowRequests { list: self.found.ptr().field(0), count: self.number.ptr() }
     }
 
+    /// Lists these nodes, as if [`Gather::start_finding`] had found them, in order with the stream.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If there are more than any batch has.
+    pub fn list(&mut self, stream: &Stream, nodes: &[MissingRow]) -> Result<()> {
+        stream.upload(&mut self.found, nodes)?;
+        stream.upload(&mut self.number, &[nodes.len() as u32])
+    }
+
     /// The nodes that [`Gather::start_finding`] found, in any order. Waits for all work of `stream`.
     ///
     /// # Errors

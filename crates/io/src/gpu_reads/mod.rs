@@ -12,6 +12,7 @@
 mod arrivals;
 mod coupled;
 mod failure;
+mod lists;
 mod measure;
 mod queues;
 mod rounds;
@@ -25,7 +26,8 @@ use tiergraph_gpu::kernels::{
 };
 use tiergraph_gpu::{Event, Grid, Stream};
 
-pub use coupled::CoupledReads;
+pub use coupled::{CoupledLists, CoupledReads};
+pub use lists::RowLists;
 pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner, link_bandwidth};
 pub use queues::{GpuDrive, StopReads};
 pub use rounds::RoundReads;
@@ -146,9 +148,7 @@ impl GpuReads {
         rows: &RowsOnDrives,
         options: GpuReadOptions,
     ) -> Result<Self> {
-        let StripedFile { start, unit_bytes, base, drives } = drives.striped(file)?;
-        let rows = RowsOnDrives { start, stripe_bytes: unit_bytes as u32, ..*rows };
-        let drives = drives.into_iter().map(|drive| GpuDrive::new(drive, base)).collect();
+        let (drives, rows) = of_file(drives, file, rows)?;
         Self::new(stream, drives, &rows, options)
     }
 
@@ -328,4 +328,15 @@ impl GpuReads {
             None => Ok(()),
         }
     }
+}
+
+/// The drives of a file, and where its rows lie on them.
+fn of_file(
+    drives: &NvmeDrives,
+    file: FileId,
+    rows: &RowsOnDrives,
+) -> Result<(Vec<GpuDrive>, RowsOnDrives)> {
+    let StripedFile { start, unit_bytes, base, drives } = drives.striped(file)?;
+    let rows = RowsOnDrives { start, stripe_bytes: unit_bytes as u32, ..*rows };
+    Ok((drives.into_iter().map(|drive| GpuDrive::new(drive, base)).collect(), rows))
 }

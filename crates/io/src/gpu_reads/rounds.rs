@@ -13,10 +13,10 @@ use tiergraph_gpu::{DeviceBuf, Event, Stream};
 
 use super::arrivals::Arrivals;
 use super::queues::PairSet;
-use super::{GpuReads, ReadStreams};
+use super::{GpuReads, ReadStreams, RowLists};
 
 /// Reads by a GPU of the rows that lists name, each list in rounds of as many rows as queue pairs have room
-/// for. Whoever waits for a list calls [`proceed`](Self::proceed) until it [has ended](Self::has_ended).
+/// for. A part of a list begins and ends with a [round](Self::round), or ends with the list.
 #[derive(Debug)]
 pub struct RoundReads {
     // Dropped first: it ends the kernels that use what is behind it.
@@ -91,101 +91,9 @@ impl RoundReads {
         })
     }
 
-    /// The stream on which rows are taken: what is submitted to it after a list has ended finds them there.
-    pub fn stream(&self) -> &Stream {
-        &self.streams.completing
-    }
-
     /// The most rows of a round.
     pub fn round(&self) -> usize {
         self.reads.capacity()
-    }
-
-    /// Bytes of host memory that kernels and drives share.
-    pub fn host_bytes(&self) -> u64 {
-        self.reads.host_bytes()
-    }
-
-    /// Bytes of device memory for rows on their way.
-    pub fn device_bytes(&self) -> u64 {
-        self.sets.iter().map(|set| set.rows.bytes() as u64).sum()
-    }
-
-    /// Bytes of blocks that drives were asked for so far.
-    ///
-    /// # Errors
-    /// Any error of the driver.
-    pub fn bytes_asked(&self) -> Result<u64> {
-        self.reads.bytes_asked(&self.checking)
-    }
-
-    /// Begins to read those of the requested rows that are numbers `of` among them to `to`, when `ready` has
-    /// happened; returns the list's ticket. Who asks for a part of the requests has it begin and end with a
-    /// [round](Self::round). The list and the rows' places stay until it [has ended](Self::has_ended).
-    ///
-    /// # Errors
-    /// As [`proceed`](Self::proceed).
-    pub fn begin(
-        &mut self,
-        ready: &Event,
-        requests: RowRequests,
-        of: Range<usize>,
-        to: RowTargets,
-    ) -> Result<u64> {
-        self.tickets += 1;
-        let ticket = self.tickets;
-        self.streams.submitting.wait_for(ready)?;
-        self.streams.completing.wait_for(ready)?;
-        let firsts = of.step_by(self.round());
-        self.open.insert(ticket, firsts.len());
-        let waiting = |first| Waiting { ticket, requests, first: first as u32, to };
-        self.waiting.extend(firsts.map(waiting));
-        self.proceed()?;
-        Ok(ticket)
-    }
-
-    /// Whether all rows of a list were taken, or never will be.
-    pub fn has_ended(&self, ticket: u64) -> bool {
-        self.open.get(&ticket).is_none_or(|&rounds| rounds == 0)
-    }
-
-    /// Whether a round is in flight.
-    pub fn is_reading(&self) -> bool {
-        self.sets.iter().any(|set| set.round.is_some())
-    }
-
-    /// Forgets a list that has ended, and says whether every row came, of it and of the lists before.
-    ///
-    /// # Errors
-    /// As [`GpuReads::check`].
-    pub fn end(&mut self, ticket: u64) -> Result<()> {
-        self.open.remove(&ticket);
-        self.reads.check(&self.checking)
-    }
-
-    /// Drops the rounds of a list that have not begun. It has ended when those in flight have.
-    pub fn give_up(&mut self, ticket: u64) {
-        let before = self.waiting.len();
-        self.waiting.retain(|round| round.ticket != ticket);
-        let dropped = before - self.waiting.len();
-        self.open.entry(ticket).and_modify(|rounds| *rounds -= dropped);
-    }
-
-    /// Takes rounds that have come, and submits others to queue pairs that are free; waits for nothing.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) for a drive that answered not in time, or what was
-    /// not asked, after which nothing can be read; any error of the driver.
-    pub fn proceed(&mut self) -> Result<()> {
-        let proceeded = self.try_proceed();
-        if proceeded.is_err() {
-            // Nothing is waited for any more; what kernels access stays until they have ended.
-            let _ = self.streams.completing.synchronize();
-            self.waiting.clear();
-            self.sets.iter_mut().for_each(|set| set.round = None);
-            self.open.clear();
-        }
-        proceeded
     }
 
     fn try_proceed(&mut self) -> Result<()> {
@@ -240,6 +148,75 @@ impl RoundReads {
             return Ok(true);
         }
         Ok(false)
+    }
+}
+
+impl RowLists for RoundReads {
+    fn stream(&self) -> &Stream {
+        &self.streams.completing
+    }
+
+    fn host_bytes(&self) -> u64 {
+        self.reads.host_bytes()
+    }
+
+    fn device_bytes(&self) -> u64 {
+        self.sets.iter().map(|set| set.rows.bytes() as u64).sum()
+    }
+
+    fn bytes_asked(&self) -> Result<u64> {
+        self.reads.bytes_asked(&self.checking)
+    }
+
+    fn begin(
+        &mut self,
+        ready: &Event,
+        requests: RowRequests,
+        of: Range<usize>,
+        to: RowTargets,
+    ) -> Result<u64> {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        self.streams.submitting.wait_for(ready)?;
+        self.streams.completing.wait_for(ready)?;
+        let firsts = of.step_by(self.round());
+        self.open.insert(ticket, firsts.len());
+        let waiting = |first| Waiting { ticket, requests, first: first as u32, to };
+        self.waiting.extend(firsts.map(waiting));
+        self.proceed()?;
+        Ok(ticket)
+    }
+
+    fn has_ended(&self, ticket: u64) -> bool {
+        self.open.get(&ticket).is_none_or(|&rounds| rounds == 0)
+    }
+
+    fn is_reading(&self) -> bool {
+        self.sets.iter().any(|set| set.round.is_some())
+    }
+
+    fn end(&mut self, ticket: u64) -> Result<()> {
+        self.open.remove(&ticket);
+        self.reads.check(&self.checking)
+    }
+
+    fn give_up(&mut self, ticket: u64) {
+        let before = self.waiting.len();
+        self.waiting.retain(|round| round.ticket != ticket);
+        let dropped = before - self.waiting.len();
+        self.open.entry(ticket).and_modify(|rounds| *rounds -= dropped);
+    }
+
+    fn proceed(&mut self) -> Result<()> {
+        let proceeded = self.try_proceed();
+        if proceeded.is_err() {
+            // Nothing is waited for any more; what kernels access stays until they have ended.
+            let _ = self.streams.completing.synchronize();
+            self.waiting.clear();
+            self.sets.iter_mut().for_each(|set| set.round = None);
+            self.open.clear();
+        }
+        proceeded
     }
 }
 

@@ -20,7 +20,7 @@ use tiergraph_gpu::kernels::{
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::{Graph, RowPages, Rows};
 use tiergraph_io::NvmeDrives;
-use tiergraph_io::gpu_reads::{GpuReads, ReadStreams, RoundReads, RowsOnDrives};
+use tiergraph_io::gpu_reads::{GpuReads, ReadStreams, RoundReads, RowLists, RowsOnDrives};
 use tiergraph_mem::Reservation;
 
 use super::drive_rows::{LOOK, options};

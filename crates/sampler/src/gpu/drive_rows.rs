@@ -21,7 +21,10 @@ use tiergraph_gpu::kernels::{
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_io::NvmeDrives;
-use tiergraph_io::gpu_reads::{GpuReadOptions, GpuReads, ReadStreams, RoundReads, RowsOnDrives};
+use tiergraph_io::gpu_reads::{
+    CoupledLists, CoupledReads, GpuReadOptions, GpuReads, ReadStreams, RoundReads, RowLists,
+    RowsOnDrives,
+};
 use tiergraph_mem::{PAGE_BYTES, Reservation};
 
 use super::storage::StorageReads;
@@ -93,6 +96,8 @@ pub(super) struct DriveRows {
     graph: Arc<Graph>,
     name: String,
     checksums: Checksums,
+    /// Whether warps wait for their own rows.
+    warps_wait: bool,
     /// The stream by which the host asks whether rows were damaged, which waits for nothing else.
     checking: Stream,
     dim: usize,
@@ -117,7 +122,7 @@ struct Shared {
 }
 
 struct State {
-    reads: RoundReads,
+    reads: Box<dyn RowLists>,
     /// Why kernels could not be started: the error of whoever waits for a batch.
     failed: Option<Error>,
     is_over: bool,
@@ -149,7 +154,7 @@ impl Shared {
 
 impl DriveRows {
     /// A reader of the rows of the features `name` on `drives`, for batches of `sampler`. Kernels run on
-    /// `streams`.
+    /// `streams`; they are those of the baseline, whose warps wait for their rows, if `warps_wait`.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for rows that kernels do not read: without checksums of their own, larger than
@@ -160,6 +165,7 @@ impl DriveRows {
         drives: &NvmeDrives,
         streams: ReadStreams,
         sampler: &Sampler,
+        warps_wait: bool,
     ) -> Result<Self> {
         let features = graph.features().get(name)?;
         let dim = features.dim();
@@ -178,9 +184,21 @@ impl DriveRows {
         let numbers = features.row_numbers().map(|rows| taking.uploaded(rows)).transpose()?;
         let numbers = numbers.map(Arc::new);
         let missing = MissingRows::of_rows(taking.device(), sampler, numbers.clone())?;
-        let reads = GpuReads::of_file(taking, drives, features.file(), &rows, options)?;
+        let file = features.file();
+        let reads: Box<dyn RowLists> = match warps_wait {
+            false => {
+                let reads = GpuReads::of_file(taking, drives, file, &rows, options)?;
+                Box::new(RoundReads::new(reads, streams)?)
+            }
+            true => {
+                // As many queue pairs as the rounds would have.
+                let pairs_per_drive = options.batches * options.pairs_per_drive;
+                let options = GpuReadOptions { batches: 1, pairs_per_drive, ..options };
+                let reads = CoupledReads::of_file(taking, drives, file, &rows, options)?;
+                Box::new(CoupledLists::new(reads, streams.completing)?)
+            }
+        };
         let held = graph.memory().reserve(reads.host_bytes(), "rows that the GPU reads")?;
-        let reads = RoundReads::new(reads, streams)?;
         let state = Mutex::new(State { reads, failed: None, is_over: false });
         let reads = Arc::new(Shared { state, changed: Condvar::new() });
         let shared = Arc::clone(&reads);
@@ -191,6 +209,7 @@ impl DriveRows {
             graph: Arc::clone(graph),
             name: name.to_owned(),
             checksums,
+            warps_wait,
             checking,
             dim,
             numbers,
@@ -202,6 +221,14 @@ impl DriveRows {
             bytes: 0,
             _held: held,
         })
+    }
+
+    /// Who starts reads, and the way rows come.
+    pub fn way(&self) -> &'static str {
+        match self.warps_wait {
+            false => "the GPU, through pinned memory of the host",
+            true => "warps of the GPU that wait for their rows, through pinned memory of the host",
+        }
     }
 
     /// Bytes of device memory for rows on their way, and by row, beside a list of missing rows for each

@@ -20,6 +20,7 @@ mod readers;
 mod rows;
 mod storage;
 mod tiers;
+mod trial;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,12 +47,13 @@ use drive_lists::DriveLists;
 use epoch::Work;
 use from_cpu::CpuSampler;
 use lists::{AllLists, Place};
-use rows::{RowReads, RowRoom, RowTiers};
+use rows::{RowReading, RowReads, RowRoom, RowTiers};
 
 pub use choice::Transactions;
 pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
 pub use placed::{Done, GpuTiers, Outputs, Placed, Predicted};
 pub use storage::StorageReads;
+pub use trial::ReadRates;
 
 /// The number of batches that are begun and not handed over, where rows are read from storage.
 const STORAGE_AHEAD: usize = 3;
@@ -126,7 +128,7 @@ impl GpuLoader {
         let reads_by_gpu = drives.is_some();
         let (stored, taken) = match drives {
             Some(drives) => {
-                let on = (&*drives, &stream);
+                let on = (&*drives.drives, &stream);
                 let (stored, taken) = stored_lists(graph, options.direction, &tiers, on, left)?;
                 match taken <= left {
                     true => (Some(stored), taken),
@@ -187,17 +189,17 @@ impl GpuLoader {
             let uses = loader.presampled(&lists_of, seeds.into(), presample)?;
             let order = uses.hottest_rows();
             // Where lists and rows compete for host memory, what reads rows has its part of it before.
-            let reads = match &name {
-                Some(name) if reads_by_gpu => Some(loader.row_reads(graph, name)?),
+            let reading = match &name {
+                Some(name) if reads_by_gpu => Some(loader.row_reading(graph, name)?),
                 _ => None,
             };
-            let taken = reads.as_ref().map(|(_, taken)| *taken);
+            let taken = reading.as_ref().map(|reading| reading.device_bytes);
             let wanted = Wanted { lists: &lists_of, uses: &uses, hottest: &order, stride };
             let choice = loader.place_lists(graph, &wanted, plan, taken, left)?;
             drop(lists_of);
             if let Some(name) = name {
                 let room = RowRoom { device: choice.row_bytes, most_on_host: choice.host_rows };
-                loader.place_rows(graph, &name, room, reads, &order)?;
+                loader.place_rows(graph, &name, room, reading, &order)?;
             }
             loader.placed.predicted = Some(loader.predicted(&uses, &choice, &order));
             (choice.list_bytes, choice.host_list_bytes)
@@ -262,31 +264,32 @@ impl GpuLoader {
         Ok(choice)
     }
 
-    /// What reads rows of the features `name` from storage, and the device memory that it takes.
-    fn row_reads(&self, graph: &Arc<Graph>, name: &str) -> Result<(RowReads, u64)> {
+    /// What reads rows of the features `name` from storage.
+    fn row_reading(&self, graph: &Arc<Graph>, name: &str) -> Result<RowReading> {
         let threads = self.options.threads;
-        RowReads::new(graph, name, &self.tiers, &self.stream, &self.sampler, threads)
+        RowReading::new(graph, name, &self.tiers, &self.stream, &self.sampler, threads)
     }
 
     /// Puts the rows of the features `name`, in this order, into device memory and host memory, of which there
-    /// is `room`, or leaves them to storage, from which `reads` reads them.
+    /// is `room`, or leaves them to storage, from which `reading`, or what is made for that, reads them.
     fn place_rows(
         &mut self,
         graph: &Arc<Graph>,
         name: &str,
         room: RowRoom,
-        reads: Option<(RowReads, u64)>,
+        reading: Option<RowReading>,
         order: &[u32],
     ) -> Result<()> {
         let vertices = graph.vertices();
         // What the CPU's batches will take is not there for rows.
         let _held = self.cpu.as_ref().map(|cpu| cpu.reserve_batches(graph)).transpose()?;
-        let reads = || reads.map_or_else(|| self.row_reads(graph, name), Ok);
-        let rows = RowTiers::new(graph, name, &self.stream, order, room, reads)?;
+        let reading = || reading.map_or_else(|| self.row_reading(graph, name), Ok);
+        let rows = RowTiers::new(graph, name, &self.stream, order, room, reading)?;
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
         self.placed.storage_reads = rows.storage.as_ref().map(RowReads::way);
+        self.placed.storage_rates = rows.rates;
         self.rows = Some(rows);
         Ok(())
     }

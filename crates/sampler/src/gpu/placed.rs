@@ -4,7 +4,7 @@ use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_gpu::{Device, DevicePtr, Stream};
 
-use super::{StorageReads, Transactions};
+use super::{ReadRates, StorageReads, Transactions};
 
 /// The GPU, and how much of it a loader may use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +37,7 @@ impl GpuTiers {
 }
 
 /// Where a loader's neighbours and rows are, and where its kernels run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Placed {
     /// Whether all neighbours are in device memory.
     pub neighbors_on_device: bool,
@@ -56,6 +56,9 @@ pub struct Placed {
     /// Who starts the reads of those, and the way they come; `None` where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_reads: Option<&'static str>,
+    /// Rows a second of the GPU and of the host in a trial of who reads them faster; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_rates: Option<ReadRates>,
     /// Bytes of device memory that the loader takes.
     pub device_bytes: u64,
     /// Bytes of pinned host memory that the loader takes.

@@ -8,11 +8,22 @@ use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Rows, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_io::gpu_reads::ReadStreams;
+use tiergraph_io::{DrivesOfGpus, StartedBy};
 use tiergraph_mem::Reservation;
 
 use super::drive_rows::DriveRows;
 use super::storage::{Storage, StorageReads};
+use super::trial::{self, ReadRates};
 use super::{GpuTiers, STORAGE_AHEAD, tiers};
+
+/// What reads rows that are on storage.
+pub(super) struct RowReading {
+    pub reads: RowReads,
+    /// Bytes of device memory that it takes.
+    pub device_bytes: u64,
+    /// Rows a second of the GPU and of the host in a trial; `None` without one.
+    pub rates: Option<ReadRates>,
+}
 
 /// Who reads rows that are on storage.
 pub(super) enum RowReads {
@@ -22,9 +33,9 @@ pub(super) enum RowReads {
     Gpu(DriveRows),
 }
 
-impl RowReads {
-    /// Readers of the features `name`, and the bytes of device memory that they take: by kernels if the graph
-    /// has drives for that, and else by `threads` threads of the host.
+impl RowReading {
+    /// What reads the features `name`: kernels, if the graph has drives for them, and else `threads` threads of
+    /// the host; or the faster one, where that is asked for.
     pub fn new(
         graph: &Arc<Graph>,
         name: &str,
@@ -32,26 +43,36 @@ impl RowReads {
         stream: &Stream,
         sampler: &Sampler,
         threads: usize,
-    ) -> Result<(Self, u64)> {
+    ) -> Result<Self> {
         let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
-        let Some(drives) = graph.engines().drives_of_gpus()? else {
+        let by_host = || {
             let storage = Storage::new(graph, name, stream, sampler, threads)?;
-            return Ok((Self::Host(storage), finding));
+            Ok(Self { reads: RowReads::Host(storage), device_bytes: finding, rates: None })
+        };
+        let Some(DrivesOfGpus { drives, started_by }) = graph.engines().drives_of_gpus()? else {
+            return by_host();
         };
         let another = || Ok(tiers.stream(stream.device())?.0);
         let streams = ReadStreams { submitting: another()?, completing: another()? };
-        let drives = DriveRows::new(graph, name, &drives, streams, sampler)?;
+        let warps_wait = started_by == StartedBy::WaitingWarps;
+        let drives = DriveRows::new(graph, name, &drives, streams, sampler, warps_wait)?;
         // A list for each batch that is begun, and one that is being made.
         let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
-        let taken = lists * finding + drives.device_bytes();
-        Ok((Self::Gpu(drives), taken))
+        let device_bytes = lists * finding + drives.device_bytes();
+        let by_gpu = Self { reads: RowReads::Gpu(drives), device_bytes, rates: None };
+        match started_by {
+            StartedBy::Gpu | StartedBy::WaitingWarps => Ok(by_gpu),
+            StartedBy::Faster => trial::faster(graph, name, (stream, sampler), by_gpu, by_host()?),
+        }
     }
+}
 
+impl RowReads {
     /// Who starts reads, and the way rows come.
     pub fn way(&self) -> &'static str {
         match self {
             Self::Host(_) => "the host, through pinned memory",
-            Self::Gpu(_) => "the GPU, through pinned memory of the host",
+            Self::Gpu(drives) => drives.way(),
         }
     }
 
@@ -71,7 +92,34 @@ impl RowReads {
         }
     }
 
-    fn missing(&mut self) -> &mut MissingRows {
+    /// Begins to read the rows that were found missing to rows at `x`; returns their ticket.
+    pub fn begin(&mut self, stream: &Stream, sampler: &Sampler, x: DeviceView<f32>) -> Result<u64> {
+        match self {
+            Self::Host(storage) => storage.begin(stream, x),
+            Self::Gpu(drives) => drives.begin(stream, sampler, x),
+        }
+    }
+
+    /// Copies rows that were read to where they are wanted; true once those of `ticket` are all there, in
+    /// order with the stream. Waits for `patience` at most.
+    pub fn finish(
+        &mut self,
+        stream: &Stream,
+        ticket: u64,
+        patience: Duration,
+        gather: &Gather,
+        dim: usize,
+    ) -> Result<bool> {
+        match self {
+            Self::Host(storage) => storage.finish(stream, ticket, patience, |piece, to, event| {
+                gather.spread(stream, piece, to, dim, event)
+            }),
+            Self::Gpu(drives) => drives.finish(stream, ticket, patience, gather),
+        }
+    }
+
+    /// The list of the rows that are missing.
+    pub fn missing(&mut self) -> &mut MissingRows {
         match self {
             Self::Host(storage) => &mut storage.missing,
             Self::Gpu(drives) => &mut drives.missing,
@@ -97,6 +145,8 @@ pub(super) struct RowTiers {
     pub host_rows: u64,
     /// Who reads rows that are on storage; `None` if all are in memory.
     pub storage: Option<RowReads>,
+    /// Rows a second of the GPU and of the host in a trial; `None` without one.
+    pub rates: Option<ReadRates>,
     _held: Reservation,
 }
 
@@ -110,7 +160,7 @@ impl RowTiers {
         stream: &Stream,
         order: &[u32],
         room: RowRoom,
-        reads: impl FnOnce() -> Result<(RowReads, u64)>,
+        reading: impl FnOnce() -> Result<RowReading>,
     ) -> Result<Self> {
         let features = graph.features().get(name)?;
         let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
@@ -120,17 +170,17 @@ impl RowTiers {
             (device, host.min(all - device))
         };
         let (mut device_rows, mut host_rows) = counts(room.device);
-        let mut storage = None;
+        let (mut storage, mut rates) = (None, None);
         if device_rows + host_rows < all {
-            let (reads, taken) = reads()?;
-            storage = Some(reads);
-            (device_rows, host_rows) = counts(room.device.saturating_sub(taken));
+            let RowReading { reads, device_bytes, rates: tried } = reading()?;
+            (storage, rates) = (Some(reads), tried);
+            (device_rows, host_rows) = counts(room.device.saturating_sub(device_bytes));
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];
         let (rows, held) = tiers::rows(graph, stream, features, hot, warm)?;
         let gather = Gather::new(stream.device(), tiers::row_type(features.dtype()))?;
-        Ok(Self { gather, rows, host_rows, storage, _held: held })
+        Ok(Self { gather, rows, host_rows, storage, rates, _held: held })
     }
 
     /// Starts finding the rows of a sampler's last batch that are on storage, and adds the numbers of its
@@ -158,11 +208,7 @@ impl RowTiers {
         sampler: &Sampler,
         x: DeviceView<f32>,
     ) -> Result<Option<u64>> {
-        match &mut self.storage {
-            None => Ok(None),
-            Some(RowReads::Host(storage)) => storage.begin(stream, x).map(Some),
-            Some(RowReads::Gpu(drives)) => drives.begin(stream, sampler, x).map(Some),
-        }
+        self.storage.as_mut().map(|reads| reads.begin(stream, sampler, x)).transpose()
     }
 
     /// Gathers the rows that are in memory, of the first `nodes` of `n_id`.
@@ -178,15 +224,11 @@ impl RowTiers {
 
     /// Copies rows that were read to their batches; true once the batch of `ticket` has all its rows.
     pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
-        let (gather, dim) = (&self.gather, self.rows.dim as usize);
         match &mut self.storage {
             None => Ok(true),
-            Some(RowReads::Host(storage)) => {
-                storage.finish(stream, ticket, patience, |piece, to, event| {
-                    gather.spread(stream, piece, to, dim, event)
-                })
+            Some(reads) => {
+                reads.finish(stream, ticket, patience, &self.gather, self.rows.dim as usize)
             }
-            Some(RowReads::Gpu(drives)) => drives.finish(stream, ticket, patience, gather),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Which engine reads: what the user asked for, what the system gives, and why.
 
+mod gpu;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,6 +18,8 @@ use crate::engine::{
     Null, Nvme, Posix, ReaderThreads, Retry, RetrySettings, Throttle, Uring, uring,
 };
 use crate::{EngineFactory, EngineSource, FileSet, NvmeDrives, RawDrive, RawDrives, ReadEngine};
+
+pub use gpu::{DrivesOfGpus, GpuDrives, GpuReading, StartedBy};
 
 /// The engine that a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -37,19 +41,8 @@ pub enum EngineChoice {
     Passthrough(Vec<PathBuf>),
     /// Drives that are not there: figures are a model's.
     Modelled(Modelled),
-    /// Feature rows of a loader on a GPU are read by its kernels, everything else by the host.
-    Gpu(GpuDrives),
-}
-
-/// The drives whose queue pairs kernels use. A host's engine reads from them, too, unless they are software.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum GpuDrives {
-    /// A software controller over the files, which the fastest engine here reads for the host.
-    Software,
-    /// Drives that are imitated by software controllers over the files.
-    Modelled(Modelled),
-    /// The NVMe drives at these addresses, to which the files were written.
-    Nvme(Vec<PciAddress>),
+    /// Feature rows and neighbours of a loader on a GPU are read by its kernels, everything else by the host.
+    Gpu(GpuReading),
 }
 
 /// Drives of the catalogue that are imitated.
@@ -105,7 +98,7 @@ impl FromStr for EngineChoice {
             Error::new(ErrorKind::Input, "use the I/O engine").object(text).expected(
                 "one of `auto`, `uring`, `posix`, `posix-pool`, `null`, `nvme:PCI-ADDRESS`, \
                  `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, \
-                 `gpu:modelled:DRIVE*N`",
+                 `gpu:modelled:DRIVE*N`, `gpu:auto`, `gpu:coupled`",
             )
         })
     }
@@ -141,63 +134,6 @@ impl fmt::Display for EngineChoice {
         }
         let name = NAMES.iter().find(|(_, choice)| choice == self).map_or("auto", |(name, _)| name);
         f.write_str(name)
-    }
-}
-
-impl FromStr for GpuDrives {
-    type Err = Error;
-
-    /// The drives as they are written behind `gpu:`; nothing for software.
-    fn from_str(text: &str) -> Result<Self> {
-        if text.is_empty() {
-            return Ok(Self::Software);
-        }
-        let Some(drives) = text.strip_prefix(MODELLED) else {
-            let addresses = text.strip_prefix(NVME).unwrap_or(text).split(',');
-            return addresses.map(str::parse).collect::<Result<_>>().map(Self::Nvme);
-        };
-        match drives.parse()? {
-            Modelled { held_back: Some(_), .. } => {
-                Err(Error::new(ErrorKind::Input, "read by the GPU from").object(text).expected(
-                    "drives alone, such as `modelled:p5510*4`: a GPU has no other engine",
-                ))
-            }
-            drives => Ok(Self::Modelled(drives)),
-        }
-    }
-}
-
-impl fmt::Display for GpuDrives {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Software => Ok(()),
-            Self::Modelled(drives) => write!(f, ":{MODELLED}{drives}"),
-            Self::Nvme(addresses) => {
-                let names: Vec<String> = addresses.iter().map(PciAddress::to_string).collect();
-                write!(f, ":{}", names.join(","))
-            }
-        }
-    }
-}
-
-impl GpuDrives {
-    /// The engine by which the host reads.
-    fn of_host(&self) -> EngineChoice {
-        match self {
-            Self::Software => EngineChoice::Auto,
-            Self::Modelled(drives) => EngineChoice::Modelled(drives.clone()),
-            Self::Nvme(addresses) => EngineChoice::Nvme(addresses.clone()),
-        }
-    }
-
-    /// The drives, which `common` keeps.
-    fn open(&self, common: &mut Common, files: &Arc<FileSet>) -> Result<Arc<NvmeDrives>> {
-        let start = || match self {
-            Self::Software => software(files),
-            Self::Modelled(modelled) => modelled.start(files),
-            Self::Nvme(addresses) => take_drives(addresses, files),
-        };
-        made_once(&mut common.drives, start).cloned()
     }
 }
 
@@ -330,11 +266,11 @@ impl EngineChoice {
                 let (engine, why) = open_base(engine, files, depth)?;
                 (Box::new(Throttle::new(engine, model)), why)
             }
-            Self::Gpu(drives @ (GpuDrives::Modelled(_) | GpuDrives::Nvme(_))) => {
+            Self::Gpu(GpuReading { drives: GpuDrives::Software, .. }) => fastest(files, depth)?,
+            Self::Gpu(GpuReading { drives, .. }) => {
                 let drives = drives.open(common, files)?;
                 (Box::new(asked_nvme(&drives, files, depth)?), asked())
             }
-            Self::Gpu(GpuDrives::Software) => fastest(files, depth)?,
             of_files => open_base(of_files, files, depth)?,
         };
         let report = EngineReport { engine: engine.name(), why, depth: engine.capacity() };
@@ -359,7 +295,7 @@ impl EngineSource for Opener {
     fn open(&self, files: &Arc<FileSet>) -> Result<(Box<dyn ReadEngine>, EngineReport)> {
         let (engine, mut report) = self.choice.open(&mut self.common(), files, self.depth)?;
         let of_host = match &self.choice {
-            EngineChoice::Gpu(drives) => &drives.of_host(),
+            EngineChoice::Gpu(reading) => &reading.drives.of_host(),
             choice => choice,
         };
         if let EngineChoice::Modelled(modelled) = of_host {
@@ -369,11 +305,12 @@ impl EngineSource for Opener {
         Ok((Box::new(whole), report))
     }
 
-    fn drives_of_gpus(&self, files: &Arc<FileSet>) -> Result<Option<Arc<NvmeDrives>>> {
-        match &self.choice {
-            EngineChoice::Gpu(drives) => drives.open(&mut self.common(), files).map(Some),
-            _ => Ok(None),
-        }
+    fn drives_of_gpus(&self, files: &Arc<FileSet>) -> Result<Option<DrivesOfGpus>> {
+        let EngineChoice::Gpu(GpuReading { drives, started_by }) = &self.choice else {
+            return Ok(None);
+        };
+        let drives = drives.open(&mut self.common(), files)?;
+        Ok(Some(DrivesOfGpus { drives, started_by: *started_by }))
     }
 }
 
