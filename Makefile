@@ -9,13 +9,14 @@ WHEEL ?=
 TRAIN ?= 1
 FUZZ_SECONDS ?= 120
 CRASH_ROUNDS ?= 28
+MIRI_SEEDS ?= 32
 PART ?=
 DEMO_DIR ?= demo.tg
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench gpu-test nvme-test mutants
+.PHONY: help demo test check bench gpu-test nvme-test miri mutants
 
 help: ## List these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -52,6 +53,14 @@ gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WH
 nvme-test: $(VENV)/native ## Reading NVMe drives by queue pairs and by passthrough, with two of them in an emulated machine (skipped, with the reason, where there is no QEMU)
 	suite=$$($(BIN)/python -m tools.qemu.suite) && \
 	$(BIN)/python -m tools.qemu -- python -m tools.qemu.drive_checks "$$suite" || [ $$? = 77 ]
+
+miri: ## Both sides of NVMe queue pairs in many interleavings, under Miri (skipped, with the reason, where there is no nightly Rust with it)
+	@if cargo +nightly miri --version > /dev/null 2>&1; then \
+	    MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-many-seeds=0..$(MIRI_SEEDS)' \
+	        cargo +nightly miri test --locked --target-dir target/miri-tests -p tiergraph-nvme --test interleavings; \
+	else \
+	    echo 'skipped: no Miri here (`rustup toolchain install nightly --component miri rust-src`)'; \
+	fi
 
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)
