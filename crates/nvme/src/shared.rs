@@ -262,7 +262,13 @@ impl SharedMemory {
     ///
     /// # Panics
     /// If they do not lie in the range.
-    pub fn read_file(&self, file: &File, offset: u64, at: usize, len: usize) -> io::Result<usize> {
+    pub fn read_file(
+        &self,
+        file: &impl AsRawFd,
+        offset: u64,
+        at: usize,
+        len: usize,
+    ) -> io::Result<usize> {
         let to = self.bytes(at, len);
         let mut done = 0;
         while done < len {
@@ -303,7 +309,11 @@ impl SharedMemory {
         unsafe { start.write_bytes(0, len) }
     }
 
-    fn bytes(&self, at: usize, len: usize) -> NonNull<u8> {
+    /// The start of `len` bytes from byte `at` on.
+    ///
+    /// # Panics
+    /// If they do not lie in the range.
+    pub(crate) fn bytes(&self, at: usize, len: usize) -> NonNull<u8> {
         let end = at.checked_add(len);
         assert!(end.is_some_and(|end| end <= self.len), "bytes lie in their range");
         // SAFETY: asserted just now.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::file_reads::FileReads;
 use super::served::{Finished, Ring, Served};
 use super::{Drive, NAMESPACE};
 use crate::SharedMemory;
@@ -39,7 +40,7 @@ impl Admin {
     /// Does the commands in the admin queue; whether there were any.
     pub fn serve(&mut self, drive: &Drive) -> bool {
         let Self { queue, completion_queues } = self;
-        queue.serve(drive, |queue, command| {
+        queue.serve(drive, &mut FileReads::default(), |queue, command, _| {
             let (status, result) = match execute(queue, completion_queues, drive, command) {
                 Ok(result) => (Status::SUCCESS, result),
                 Err(status) => (status, 0),

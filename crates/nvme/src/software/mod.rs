@@ -6,6 +6,7 @@
 
 mod admin;
 mod faults;
+mod file_reads;
 mod served;
 mod storage;
 
@@ -18,9 +19,11 @@ use std::time::Duration;
 use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 pub use self::faults::Faults;
+pub use self::file_reads::FileRead;
 pub use self::storage::{FileStorage, MemoryStorage, Storage, StripedStorage};
 
 use self::admin::Admin;
+use self::file_reads::FileReads;
 use self::served::{Finished, Ring, Served};
 use crate::dma::PAGE_BYTES;
 use crate::registers::{
@@ -223,6 +226,7 @@ fn check(storage: &impl Storage, options: &SoftwareOptions) -> Result<()> {
 fn serve(drive: &Drive, number: usize) {
     let mut admin: Option<Admin> = None;
     let mut idle = 0_u32;
+    let mut reads = FileReads::default();
     while !drive.stop.load(Ordering::Relaxed) {
         let mut busy = number == 0 && serve_registers(drive, &mut admin);
         if !drive.has_failed() {
@@ -231,8 +235,8 @@ fn serve(drive: &Drive, number: usize) {
             for queue in own {
                 let mut queue = queue.lock();
                 if let Some(queue) = &mut *queue {
-                    busy |= queue.serve(drive, |queue, command| {
-                        let status = queue.move_blocks(drive, command);
+                    busy |= queue.serve(drive, &mut reads, |queue, command, reads| {
+                        let status = queue.move_blocks(drive, command, reads);
                         Finished { cid: command.cid, status, result: 0 }
                     });
                 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::Drive;
 use super::faults::FaultDraws;
+use super::file_reads::FileReads;
 use crate::SharedMemory;
 use crate::command::{COMMAND_BYTES, Command, io};
 use crate::completion::{COMPLETION_BYTES, Status};
@@ -39,6 +40,16 @@ pub(super) struct Served {
     faults: FaultDraws,
     translation: Translation,
     pieces: Vec<Piece>,
+    /// Commands of a batch whose bytes are read from files when all of it were taken.
+    reading: Vec<Reading>,
+}
+
+/// A command whose bytes come with its batch's.
+#[derive(Debug)]
+struct Reading {
+    finished: Finished,
+    completions: usize,
+    due: Option<Instant>,
 }
 
 /// A ring in shared memory.
@@ -99,6 +110,7 @@ impl Served {
             faults: FaultDraws::new(drive.options.faults, id),
             translation: Translation::new(drive.map.clone()),
             pieces: Vec::new(),
+            reading: Vec::new(),
         }
     }
 
@@ -107,7 +119,8 @@ impl Served {
     pub fn serve(
         &mut self,
         drive: &Drive,
-        mut execute: impl FnMut(&mut Self, &Command) -> Finished,
+        reads: &mut FileReads,
+        mut execute: impl FnMut(&mut Self, &Command, &mut FileReads) -> Finished,
     ) -> bool {
         let told = drive.registers.load_acquire(drive.capabilities.tail_doorbell(self.id));
         if told >= self.submissions.entries.into() {
@@ -121,8 +134,11 @@ impl Served {
             self.prefetch(drive, told);
             let command = self.command(self.head);
             self.head = next(self.head, self.submissions.entries);
-            self.take(drive, &command, &mut execute);
+            self.take(drive, &command, reads, &mut execute);
             count += 1;
+        }
+        if !reads.is_empty() {
+            self.read(reads);
         }
         let completed = self.complete(drive);
         count > 0 || completed || !self.held.is_empty()
@@ -159,7 +175,8 @@ impl Served {
         &mut self,
         drive: &Drive,
         command: &Command,
-        execute: &mut impl FnMut(&mut Self, &Command) -> Finished,
+        reads: &mut FileReads,
+        execute: &mut impl FnMut(&mut Self, &Command, &mut FileReads) -> Finished,
     ) {
         let cid = command.cid;
         let (word, bit) = (usize::from(cid / 64), 1 << (cid % 64));
@@ -167,19 +184,37 @@ impl Served {
             self.ready.push_back(Finished { cid, status: Status::ID_CONFLICT, result: 0 });
             return;
         }
-        let fate = self.faults.next();
+        let (fate, before) = (self.faults.next(), reads.len());
         let finished = match fate.failed {
             Some(status) => Finished { cid, status, result: 0 },
-            None => execute(self, command),
+            None => execute(self, command, reads),
         };
         self.taken[word] |= bit;
-        let answered = self.answered(drive, command);
-        for _ in 0..fate.completions {
-            match fate.due.max(answered) {
+        let (completions, due) = (fate.completions, fate.due.max(self.answered(drive, command)));
+        match reads.len() > before {
+            true => self.reading.push(Reading { finished, completions, due }),
+            false => self.end(finished, completions, due),
+        }
+    }
+
+    /// Completes a command that was done so many times, when it is due.
+    fn end(&mut self, finished: Finished, completions: usize, due: Option<Instant>) {
+        for _ in 0..completions {
+            match due {
                 Some(due) => self.held.push(Held { due, finished }),
                 None => self.ready.push_back(finished),
             }
         }
+    }
+
+    /// Reads the files' bytes of all commands of a batch, and completes them.
+    fn read(&mut self, reads: &mut FileReads) {
+        let mut reading = std::mem::take(&mut self.reading);
+        reads.read(|number, status| reading[number].finished.status = status);
+        for Reading { finished, completions, due } in reading.drain(..) {
+            self.end(finished, completions, due);
+        }
+        self.reading = reading;
     }
 
     /// When the drive that is imitated answers a command; `None` without one, and of the admin queue.
@@ -236,14 +271,24 @@ impl Served {
     }
 
     /// Does a command of an I/O queue (NVM Command Set 3.2).
-    pub fn move_blocks(&mut self, drive: &Drive, command: &Command) -> Status {
-        match self.try_move(drive, command) {
+    pub fn move_blocks(
+        &mut self,
+        drive: &Drive,
+        command: &Command,
+        reads: &mut FileReads,
+    ) -> Status {
+        match self.try_move(drive, command, reads) {
             Ok(()) => Status::SUCCESS,
             Err(status) => status,
         }
     }
 
-    fn try_move(&mut self, drive: &Drive, command: &Command) -> Result<(), Status> {
+    fn try_move(
+        &mut self,
+        drive: &Drive,
+        command: &Command,
+        reads: &mut FileReads,
+    ) -> Result<(), Status> {
         if command.flags != 0 {
             return Err(Status::INVALID_FIELD);
         }
@@ -264,7 +309,8 @@ impl Served {
         if end.is_none_or(|end| end > drive.storage.bytes() / block_bytes) {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
-        let Self { pieces, translation, .. } = self;
+        let Self { pieces, translation, reading, .. } = self;
+        let number = reading.len();
         pieces.clear();
         let prps = Prps { prp1: command.prp1, prp2: command.prp2 };
         let mut entry = |at: u64| translation.find(at, 8).map(|(memory, at)| memory.load64(at));
@@ -273,7 +319,12 @@ impl Served {
         for &Piece { bus, len } in &*pieces {
             let (memory, at) = translation.find(bus, len).ok_or(Status::DATA_TRANSFER_ERROR)?;
             match command.opcode {
-                io::READ => drive.storage.read(offset, memory, at, len)?,
+                io::READ => {
+                    let mut read = |read| reads.push(number, read);
+                    if !drive.storage.plan(offset, memory, at, len, &mut read) {
+                        drive.storage.read(offset, memory, at, len)?;
+                    }
+                }
                 _ => drive.storage.write(offset, memory, at, len)?,
             }
             offset += len as u64;

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
+use super::FileRead;
 use crate::SharedMemory;
 use crate::completion::Status;
 
@@ -20,6 +22,19 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// The status of the command.
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status>;
+
+    /// Lists the reads of files by which `len` bytes from `offset` on come to byte `at` of `to`; all of them
+    /// are there. What needs no file is there at once. False, with nothing listed, of a storage in memory.
+    fn plan(
+        &self,
+        _offset: u64,
+        _to: &SharedMemory,
+        _at: usize,
+        _len: usize,
+        _reads: &mut dyn FnMut(FileRead),
+    ) -> bool {
+        false
+    }
 
     /// Begins to fetch `len` bytes from `offset` on, all of which are there: they are read soon.
     fn prefetch(&self, _offset: u64, _len: usize) {}
@@ -46,6 +61,17 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         (**self).read(offset, to, at, len)
+    }
+
+    fn plan(
+        &self,
+        offset: u64,
+        to: &SharedMemory,
+        at: usize,
+        len: usize,
+        reads: &mut dyn FnMut(FileRead),
+    ) -> bool {
+        (**self).plan(offset, to, at, len, reads)
     }
 
     fn prefetch(&self, offset: u64, len: usize) {
@@ -150,6 +176,23 @@ impl<S: Storage> Storage for StripedStorage<S> {
         first.into_iter().for_each(|piece| self.whole.prefetch(piece.offset, piece.there));
     }
 
+    fn plan(
+        &self,
+        offset: u64,
+        to: &SharedMemory,
+        at: usize,
+        len: usize,
+        reads: &mut dyn FnMut(FileRead),
+    ) -> bool {
+        self.pieces(offset, at, len).all(|piece| {
+            if piece.there > 0 && !self.whole.plan(piece.offset, to, piece.at, piece.there, reads) {
+                return false;
+            }
+            to.fill_zeros(piece.at + piece.there, piece.behind);
+            true
+        })
+    }
+
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
         self.pieces(offset, at, len).try_for_each(|piece| {
             to.fill_zeros(piece.at + piece.there, piece.behind);
@@ -162,12 +205,14 @@ impl<S: Storage> Storage for StripedStorage<S> {
 }
 
 /// Files, one behind the other, each from a page on; what is behind a file's end in its last page is zeros.
-/// Those that lie in memory (tmpfs) are read in place, others by pread(2).
+/// Those that lie in memory (tmpfs) are read in place, others many at a time ([`FileRead`]).
 #[derive(Debug)]
 pub struct FileStorage {
     /// In the order of their places.
     files: Vec<Placed>,
     bytes: u64,
+    /// Whether all files are.
+    is_in_memory: bool,
 }
 
 /// A file in a namespace.
@@ -185,18 +230,52 @@ struct Placed {
 impl FileStorage {
     /// A namespace of `files`, of which each has as many bytes as is said.
     pub fn new(files: impl IntoIterator<Item = (File, u64)>) -> Self {
-        let mut storage = Self { files: Vec::new(), bytes: 0 };
+        let mut storage = Self { files: Vec::new(), bytes: 0, is_in_memory: true };
         for (file, len) in files {
             let is_mapped = len > 0
                 && SharedMemory::is_in_memory(&file)
                 && file.metadata().is_ok_and(|about| about.len() >= len);
             let map = || SharedMemory::of_file(&file, len as usize).ok();
             let mapped = is_mapped.then(map).flatten();
+            storage.is_in_memory &= mapped.is_some() || len == 0;
             storage.files.push(Placed { start: storage.bytes, len, file, mapped });
             // A drive has a block at least, though all files be empty.
             storage.bytes += len.max(1).next_multiple_of(PAGE_BYTES as u64);
         }
         storage
+    }
+
+    /// Copies those of `len` bytes from `offset` on that lie in memory to byte `at` of `to`, and calls `read`
+    /// for the others of each file.
+    fn each(
+        &self,
+        offset: u64,
+        to: &SharedMemory,
+        at: usize,
+        len: usize,
+        read: &mut dyn FnMut(FileRead),
+    ) {
+        let (mut at, end) = (at, offset + len as u64);
+        let mut number = self.files.partition_point(|placed| placed.start <= offset) - 1;
+        let mut offset = offset;
+        while offset < end {
+            let Placed { start, len, file, mapped } = &self.files[number];
+            let next = self.files.get(number + 1).map_or(self.bytes, |next| next.start);
+            let (from, count) = (offset - start, (end.min(next) - offset) as usize);
+            let there = len.saturating_sub(from).min(count as u64) as usize;
+            match mapped {
+                Some(mapped) => {
+                    mapped.copy_to((from as usize).min(mapped.len()), to, at, there);
+                    to.fill_zeros(at + there, count - there);
+                }
+                None if there == 0 => to.fill_zeros(at, count),
+                None => {
+                    let file = file.as_raw_fd();
+                    read(FileRead { file, offset: from, to: to.clone(), at, len: count, there });
+                }
+            }
+            (offset, at, number) = (offset + count as u64, at + count, number + 1);
+        }
     }
 
     /// The byte of the namespace at which each file begins.
@@ -222,34 +301,24 @@ impl Storage for FileStorage {
     }
 
     fn read(&self, offset: u64, to: &SharedMemory, at: usize, len: usize) -> Result<(), Status> {
-        let (mut at, end) = (at, offset + len as u64);
-        let mut number = self.files.partition_point(|placed| placed.start <= offset) - 1;
-        let mut offset = offset;
-        while offset < end {
-            let Placed { start, len, file, mapped } = &self.files[number];
-            let next = self.files.get(number + 1).map_or(self.bytes, |next| next.start);
-            let (from, count) = (offset - start, (end.min(next) - offset) as usize);
-            let read = match mapped {
-                Some(mapped) => {
-                    let there = len.saturating_sub(from).min(count as u64) as usize;
-                    if there > 0 {
-                        mapped.copy_to(from as usize, to, at, there);
-                    }
-                    there
-                }
-                None => {
-                    let read = to.read_file(file, from, at, count);
-                    read.map_err(|_| Status::UNRECOVERED_READ_ERROR)?
-                }
-            };
-            if (read as u64) < len.saturating_sub(from).min(count as u64) {
-                // The file is shorter than it was: zeros would be none of its bytes.
-                return Err(Status::UNRECOVERED_READ_ERROR);
-            }
-            to.fill_zeros(at + read, count - read);
-            (offset, at, number) = (offset + count as u64, at + count, number + 1);
+        let mut reads = Vec::new();
+        self.each(offset, to, at, len, &mut |read| reads.push(read));
+        let read = |read: &FileRead| read.finish(0).map_err(|_| Status::UNRECOVERED_READ_ERROR);
+        reads.iter().try_for_each(read)
+    }
+
+    fn plan(
+        &self,
+        offset: u64,
+        to: &SharedMemory,
+        at: usize,
+        len: usize,
+        reads: &mut dyn FnMut(FileRead),
+    ) -> bool {
+        if !self.is_in_memory {
+            self.each(offset, to, at, len, reads);
         }
-        Ok(())
+        !self.is_in_memory
     }
 }
 
