@@ -13,10 +13,10 @@ compares some rows with the table first. Parts:
 - `threads`: threads that are drives.
 - `entries`: entries of a queue: how much staging memory is in use, in caches or not.
 - `alone`: each kernel by itself, with drives that do not copy and all completions there.
-- `coupled`: warps that each wait for their own row, as BaM and GIDS do, beside two kernels: by blocks,
-  the last as many as run at once, with one queue pair for each thread that is a drive and with four.
-  No page cache: every row is a miss. Its rings lie in the host's memory, as those of the two kernels
-  do, not in the GPU's as BaM's.
+- `coupled`: warps that each wait for their own row, as BaM and GIDS do, beside two kernels: by
+  blocks, the last as many as run at once, with one queue pair for each thread that is a drive and
+  with four. No page cache: every row is a miss. Its rings lie in the host's memory, as those of the
+  two kernels do, not in the GPU's as BaM's.
 - `drives`: 1 to 12 modelled drives of 750,000 reads a second, and the share of it that is reached.
 
 `link` is what plain copies from pinned memory reach in the same run. One JSON object a row to FILE.

@@ -9,6 +9,9 @@ modelled drives are limited by their model alone. Who reads:
 
 - `host`: threads of the host by queue pairs, whole pages.
 - `gpu`: the GPU's kernels by queue pairs, the blocks of a row.
+- `auto`: one of those two, by a trial when the loader is made.
+- `coupled`: warps of the GPU that each wait for their own row, on all multiprocessors: the
+  baseline.
 - `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
 
 Each has a process of its own, since threads that are drives would take the cores of the others;
@@ -44,7 +47,7 @@ IOPS = 750e3
 """Of one drive of that kind, at any size of a row."""
 LEAST = 160 << 20
 """What an opened graph and its readers take."""
-WAYS = ("host", "gpu", "memory")
+WAYS = ("host", "gpu", "auto", "coupled", "memory")
 
 
 def main() -> None:
@@ -52,17 +55,30 @@ def main() -> None:
     args = parser().parse_args()
     rows: list[dict[str, Any]] = []
     for row_bytes in args.row_bytes:
-        path = args.folder / f"epochs-{args.scale}-{row_bytes}.tg"
-        if not path.exists():
-            features = row_bytes // 4
-            tg.generate("rmat", path, scale=args.scale, features=features, layouts="training")
+        path = graph(args, row_bytes)
         for drives, way in itertools.product(args.drives, args.ways):
-            with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-                row = alone.submit(measured, path, drives, way, args).result()
-            rows.append({"row_bytes": row_bytes, "drives": drives, "way": way} | row)
+            rows.append(measured_alone(path, row_bytes, drives, way, args))
             print(line(rows[-1]), flush=True)
             if args.out:
                 args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def graph(args: argparse.Namespace, row_bytes: int) -> Path:
+    """The graph with rows of so many bytes, generated if it is not there."""
+    path: Path = args.folder / f"epochs-{args.scale}-{row_bytes}.tg"
+    if not path.exists():
+        features = row_bytes // 4
+        tg.generate("rmat", path, scale=args.scale, features=features, layouts="training")
+    return path
+
+
+def measured_alone(
+    path: Path, row_bytes: int, drives: int, way: str, args: argparse.Namespace
+) -> dict[str, Any]:
+    """One measurement, in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+        row = alone.submit(measured, path, drives, way, args).result()
+    return {"row_bytes": row_bytes, "drives": drives, "way": way} | row
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     parsed.add_argument("--cached", type=float, default=0.05, help="share of rows in GPU memory")
     parsed.add_argument("--host", type=float, default=0.2, help="share of rows in host memory")
     parsed.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parsed.add_argument("--prefetch", type=int, help="batches that are begun ahead")
     parsed.add_argument("--batches", type=int, default=12)
     parsed.add_argument("--turns", type=int, default=3)
     parsed.add_argument("--model", default="GraphSAGE", choices=list(training.MODELS))
@@ -87,6 +104,8 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
     place: dict[str, dict[str, Any]] = {
         "host": {"io": disks, "device_memory": device_memory, "memory": memory},
         "gpu": {"io": f"gpu:{disks}", "device_memory": device_memory, "memory": memory},
+        "auto": {"io": f"gpu:auto:{disks}", "device_memory": device_memory, "memory": memory},
+        "coupled": {"io": f"gpu:coupled:{disks}", "device_memory": device_memory, "memory": memory},
         "memory": {},
     }
     loader = tg.NeighborLoader(
@@ -97,6 +116,7 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
         shuffle=True,
         device="cuda",
         presample=20,
+        prefetch=args.prefetch,
         **place[way],
     )
     features = json.loads((path / "manifest.json").read_text())["features"]["x"]["dim"]
@@ -116,8 +136,8 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
     held = list(training.take(loader, 4))
     row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
     kept = loader.kept()
-    rows = {k: kept[k] for k in ("device_rows", "host_rows", "storage_rows")}
-    return row | rows | {"model": args.model}
+    told = ("device_rows", "host_rows", "storage_rows", "storage_reads", "storage_rates")
+    return row | {k: kept[k] for k in told if k in kept} | {"model": args.model}
 
 
 def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:

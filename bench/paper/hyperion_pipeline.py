@@ -1,0 +1,83 @@
+"""Training with and without the pipeline, for three models (Hyperion, figure 11).
+
+`python bench/paper/hyperion_pipeline.py [--out DIR] [--row-bytes 4096] [--drives 12]`
+
+The paper compares its pipeline with one stage after the other: up to 1.74 times for GraphSAGE, 1.39
+for GCN, 1.23 for GAT. Here the pipeline prepares batches while others train (`together`); without
+it a batch is prepared, with none begun ahead of it, and then trained on: the sum of the two, each
+measured alone. Drives are modelled, and the graph is an RMAT graph with random features.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator
+
+import _hyperion
+from _hyperion import GPU, Row
+from matplotlib.figure import Figure
+
+sys.path[:0] = [str(GPU / "drives"), str(GPU)]
+
+PAPER = {"GraphSAGE": 1.74, "GCN": 1.39, "GAT": 1.23}
+"""The most that the paper's pipeline brings, of all its data sets."""
+
+
+def main() -> None:
+    """Measures, or draws saved rows."""
+    args = parser().parse_args()
+    _hyperion.run("hyperion_pipeline", args, lambda: measure(args), line, draw)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parsed = _hyperion.parser(__doc__)
+    parsed.add_argument("--row-bytes", nargs="+", type=int, default=[512, 4096])
+    parsed.add_argument("--drives", type=int, default=12)
+    parsed.add_argument("--models", nargs="+", choices=list(PAPER), default=list(PAPER))
+    parsed.add_argument("--scale", type=int, default=21)
+    return parsed
+
+
+def measure(args: argparse.Namespace) -> Iterator[Row]:
+    """A row for each size of a row and model."""
+    import epochs
+
+    own = epochs.parser().parse_args(["--scale", str(args.scale)])
+    for row_bytes, model in itertools.product(args.row_bytes, args.models):
+        own.model = model
+        path = epochs.graph(own, row_bytes)
+        own.prefetch = None
+        ahead = epochs.measured_alone(path, row_bytes, args.drives, "gpu", own)
+        own.prefetch = 1
+        alone = epochs.measured_alone(path, row_bytes, args.drives, "gpu", own)
+        yield ahead | {
+            "apart": alone["prepare"] + alone["train"],
+            "prepare_alone": alone["prepare"],
+        }
+
+
+def line(row: Row) -> str:
+    """A row as a line of the table."""
+    what = f"{row['model']:9} {row['row_bytes']:5} B x {row['drives']:2}"
+    times = f"apart {row['apart'] * 1e3:7.2f}, together {row['together'] * 1e3:7.2f} ms a batch"
+    return f"{what}: {times}: {row['apart'] / row['together']:.2f} x"
+
+
+def draw(rows: list[Row]) -> Figure:
+    """How much faster together is than apart, beside the most of the paper."""
+    sizes = sorted({row["row_bytes"] for row in rows})
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    gain = {(r["row_bytes"], r["model"]): r["apart"] / r["together"] for r in rows}
+    bars = {f"rows of {size} B": [gain.get((size, m), 0.0) for m in models] for size in sizes}
+    bars["paper, at most"] = [PAPER[model] for model in models]
+    figure, (panel,) = _hyperion.panels(1, width=5.5)
+    _hyperion.groups(panel, models, bars, "together, times as fast as apart", "%.2f")
+    panel.axhline(1, linestyle=":", color="0.5")
+    return figure
+
+
+if __name__ == "__main__":
+    main()
