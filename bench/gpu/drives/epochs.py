@@ -90,6 +90,7 @@ def parser() -> argparse.ArgumentParser:
     parsed.add_argument("--host", type=float, default=0.2, help="share of rows in host memory")
     parsed.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parsed.add_argument("--prefetch", type=int, help="batches that are begun ahead")
+    parsed.add_argument("--multiprocessors", type=int, help="the most that prepare batches")
     parsed.add_argument("--batches", type=int, default=12)
     parsed.add_argument("--turns", type=int, default=3)
     parsed.add_argument("--model", default="GraphSAGE", choices=list(training.MODELS))
@@ -117,6 +118,7 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
         device="cuda",
         presample=20,
         prefetch=args.prefetch,
+        multiprocessors=args.multiprocessors,
         **place[way],
     )
     features = json.loads((path / "manifest.json").read_text())["features"]["x"]["dim"]
@@ -137,6 +139,7 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
     row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
     kept = loader.kept()
     told = ("device_rows", "host_rows", "storage_rows", "storage_reads", "storage_rates")
+    told += ("multiprocessors",)
     return row | {k: kept[k] for k in told if k in kept} | {"model": args.model}
 
 
