@@ -19,13 +19,13 @@ LAYERS = [
     {"core"},
     {"format", "mem"},
     {"kernels", "gpu", "cache", "nvme"},
-    {"io"},
+    {"io", "planner"},
     {"graph"},
     {"ingest", "analytics", "sampler"},
     {"py"},
 ]
 
-SAFE = {"core", "format", "cache", "graph", "ingest", "analytics", "sampler"}
+SAFE = {"core", "format", "cache", "graph", "ingest", "analytics", "sampler", "planner"}
 """Crates that forbid `unsafe`."""
 
 PREFIX = "tiergraph-"

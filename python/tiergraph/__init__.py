@@ -32,6 +32,7 @@ from .hetero.build import build_hetero
 from .loaders.hetero import HeteroNeighborLoader
 from .loaders.link import LinkNeighborLoader
 from .loaders.node import NeighborLoader
+from .planning import Estimate, Job, Plan, measure_job, plan
 from .write import BuildOptions, build, generate
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "CudaDevice",
     "DeviceError",
     "Error",
+    "Estimate",
     "FallbackWarning",
     "Finding",
     "FormatError",
@@ -50,9 +52,11 @@ __all__ = [
     "InputWarning",
     "InternalError",
     "IoError",
+    "Job",
     "LinkNeighborLoader",
     "NeighborLoader",
     "NvmeDrive",
+    "Plan",
     "__version__",
     "add_edge_values",
     "add_features",
@@ -62,10 +66,12 @@ __all__ = [
     "cuda_devices",
     "doctor",
     "generate",
+    "measure_job",
     "nvme_drives",
     "open",
     "open_hetero",
     "order_features",
+    "plan",
     "release_drive",
     "write_drives",
 ]

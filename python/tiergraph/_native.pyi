@@ -360,6 +360,9 @@ class GpuReadBench:
 def panic(place: str) -> None:
     """Panics on the thread of a `call`, of a `team`, on a `scoped` one, or `here`: for tests."""
 
+def plan(question: str) -> str:
+    """Plans hardware for a training job; question and answer are JSON."""
+
 class GpuLoader:
     """Makes mini-batches on a GPU, in memory that the caller allocates there."""
 

@@ -58,12 +58,29 @@ impl DriveKind {
     pub fn modelled(&self, count: usize) -> Result<ModelledDrive> {
         let (times, latency) = (count.max(1) as f64, self.latency_us / 1e6);
         let latency = Duration::try_from_secs_f64(latency).map_err(|e| self.refused().source(e))?;
+        let rates =
+            self.rates()?.into_iter().map(|(bytes, reads)| (bytes, reads * times)).collect();
+        ModelledDrive::by_size(self.bytes_per_second * times, rates, latency)
+    }
+
+    /// Seconds that one such drive takes for so many reads of `bytes` each, many in flight.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] for sizes of reads that are no numbers.
+    pub fn seconds(&self, reads: f64, bytes: f64) -> Result<f64> {
+        let rates = self.rates()?;
+        let below = rates.iter().rev().find(|(size, _)| **size as f64 <= bytes);
+        let rate = below.or(rates.iter().next()).map_or(f64::INFINITY, |(_, rate)| *rate);
+        Ok((reads / rate).max(reads * bytes / self.bytes_per_second))
+    }
+
+    /// The most reads a second of one, by their bytes.
+    fn rates(&self) -> Result<BTreeMap<usize, f64>> {
         let rate = |(bytes, reads): (&String, &f64)| {
             let bytes = bytes.parse::<usize>().map_err(|e| self.refused().source(e))?;
-            Ok((bytes, reads * times))
+            Ok((bytes, *reads))
         };
-        let rates = self.reads_per_second.iter().map(rate).collect::<Result<BTreeMap<_, _>>>()?;
-        ModelledDrive::by_size(self.bytes_per_second * times, rates, latency)
+        self.reads_per_second.iter().map(rate).collect()
     }
 
     fn refused(&self) -> Error {
@@ -110,5 +127,11 @@ mod tests {
         // Twice the rates; from 16 KiB on the bandwidth is the limit.
         assert_eq!([512, 2048, 4096, 8192, 65536].map(&mut micros), [250, 250, 1000, 1000, 8000]);
         assert!(read("[x]\nname = 'x'").is_err());
+        // So many at a time, one drive: half as fast as the two.
+        let seconds = |bytes| kind.seconds(1000.0, bytes).unwrap();
+        assert_eq!(
+            [100.0, 512.0, 2048.0, 4096.0, 65536.0].map(seconds),
+            [0.5, 0.5, 0.5, 2.0, 16.0]
+        );
     }
 }

@@ -19,6 +19,7 @@ mod loader;
 mod loader_options;
 mod of_process;
 mod panics;
+mod planning;
 mod reads;
 mod rows;
 mod sizes;
@@ -62,6 +63,8 @@ mod _native {
     use super::loader::{Epoch, Loader};
     #[pymodule_export]
     use super::panics::panic;
+    #[pymodule_export]
+    use super::planning::plan;
     #[pymodule_export]
     use super::reads::drives::{drives, release_drive, write_drives};
     #[pymodule_export]

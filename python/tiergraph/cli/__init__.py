@@ -19,7 +19,7 @@ from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
 from . import algorithms, build, demo, edges, features, generate, inspect, train
-from .machine import bench, doctor, drive
+from .machine import bench, doctor, drive, plan
 
 INTERRUPTED = 130
 TRACEBACK = "TIERGRAPH_TRACEBACK"
@@ -65,6 +65,7 @@ app.add_typer(drive.app, name="drive")
 app.add_typer(bench.app, name="bench")
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("plan")(plan.plan)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
