@@ -55,11 +55,11 @@ nvme-test: $(VENV)/native ## Reading NVMe drives by queue pairs and by passthrou
 	$(BIN)/python -m tools.qemu -- python -m tools.qemu.drive_checks "$$suite" || [ $$? = 77 ]
 
 miri: ## Both sides of NVMe queue pairs in many interleavings, under Miri (skipped, with the reason, where there is no nightly Rust with it)
-	@if cargo +nightly miri --version > /dev/null 2>&1; then \
+	@if ! said=$$(cargo +nightly miri setup 2>&1); then \
+	    echo "skipped: no Miri here (rustup toolchain install nightly --component miri --component rust-src): $$(echo "$$said" | tail -n 1)"; \
+	else \
 	    MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-many-seeds=0..$(MIRI_SEEDS)' \
 	        cargo +nightly miri test --locked --target-dir target/miri-tests -p tiergraph-nvme --test interleavings; \
-	else \
-	    echo 'skipped: no Miri here (`rustup toolchain install nightly --component miri rust-src`)'; \
 	fi
 
 bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph

@@ -27,7 +27,7 @@ COUPLED_BLOCKS = (16, 1 << 16)
 ROW_BYTES = (512, 1024, 2048, 4096)
 IOPS = {"p5510": 750e3, "980pro": 1e6}
 MULTIPROCESSORS = 132
-"""Of an H100, where the driver does not say."""
+"""The number that an H100 has: shares of the GPU are of these."""
 
 
 def main() -> None:
