@@ -18,6 +18,7 @@ mod lists;
 mod placed;
 mod placing;
 mod readers;
+mod row_reads;
 mod rows;
 mod storage;
 mod tiers;
@@ -43,7 +44,8 @@ use choice::Wanted;
 use epoch::Work;
 use from_cpu::CpuSampler;
 use placing::OpenedLists;
-use rows::{RowReads, RowRoom, RowTiers};
+use row_reads::RowReads;
+use rows::{RowRoom, RowTiers};
 
 pub use choice::Transactions;
 pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Rows, Sampler};
+use tiergraph_gpu::kernels::{Gather, MissingRow, Rows, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_io::gpu_reads::ReadStreams;
@@ -12,8 +12,9 @@ use tiergraph_io::{DrivesOfGpus, StartedBy};
 use tiergraph_mem::Reservation;
 
 use super::drive_rows::DriveRows;
-use super::storage::{Storage, StorageReads};
-use super::trial::{self, ReadRates};
+use super::row_reads::RowReads;
+use super::storage::Storage;
+use super::trial::ReadRates;
 use super::{GpuTiers, STORAGE_AHEAD, tiers};
 
 /// What reads rows that are on storage.
@@ -23,14 +24,6 @@ pub(super) struct RowReading {
     pub device_bytes: u64,
     /// Rows a second of the GPU and of the host in a trial; `None` without one.
     pub rates: Option<ReadRates>,
-}
-
-/// Who reads rows that are on storage.
-pub(super) enum RowReads {
-    /// The host's threads.
-    Host(Storage),
-    /// The GPU's kernels.
-    Gpu(DriveRows),
 }
 
 impl RowReading {
@@ -62,67 +55,13 @@ impl RowReading {
         let by_gpu = Self { reads: RowReads::Gpu(drives), device_bytes, rates: None };
         match started_by {
             StartedBy::Gpu | StartedBy::WaitingWarps => Ok(by_gpu),
-            StartedBy::Faster => trial::faster(graph, name, (stream, sampler), by_gpu, by_host()?),
-        }
-    }
-}
-
-impl RowReads {
-    /// Who starts reads, and the way rows come.
-    pub fn way(&self) -> &'static str {
-        match self {
-            Self::Host(_) => "the host, through pinned memory",
-            Self::Gpu(drives) => drives.way(),
-        }
-    }
-
-    /// Counts of reads so far.
-    pub fn reads(&self) -> StorageReads {
-        match self {
-            Self::Host(storage) => storage.reads(),
-            Self::Gpu(drives) => drives.reads(),
-        }
-    }
-
-    /// Drops a batch that is not waited for any more, and whose memory may be gone afterwards.
-    pub fn give_up(&mut self, ticket: u64) {
-        match self {
-            Self::Host(storage) => storage.give_up(ticket),
-            Self::Gpu(drives) => drives.give_up(ticket),
-        }
-    }
-
-    /// Begins to read the rows that were found missing to rows at `x`; returns their ticket.
-    pub fn begin(&mut self, stream: &Stream, sampler: &Sampler, x: DeviceView<f32>) -> Result<u64> {
-        match self {
-            Self::Host(storage) => storage.begin(stream, x),
-            Self::Gpu(drives) => drives.begin(stream, sampler, x),
-        }
-    }
-
-    /// Copies rows that were read to where they are wanted; true once those of `ticket` are all there, in
-    /// order with the stream. Waits for `patience` at most.
-    pub fn finish(
-        &mut self,
-        stream: &Stream,
-        ticket: u64,
-        patience: Duration,
-        gather: &Gather,
-        dim: usize,
-    ) -> Result<bool> {
-        match self {
-            Self::Host(storage) => storage.finish(stream, ticket, patience, |piece, to, event| {
-                gather.spread(stream, piece, to, dim, event)
-            }),
-            Self::Gpu(drives) => drives.finish(stream, ticket, patience, gather),
-        }
-    }
-
-    /// The list of the rows that are missing.
-    pub fn missing(&mut self) -> &mut MissingRows {
-        match self {
-            Self::Host(storage) => &mut storage.missing,
-            Self::Gpu(drives) => &mut drives.missing,
+            StartedBy::Faster => {
+                let (mut by_gpu, mut by_host) = (by_gpu, by_host()?);
+                let both = [&mut by_gpu.reads, &mut by_host.reads];
+                let rates = ReadRates::tried(graph, name, (stream, sampler), both)?;
+                let faster = if rates.by_gpu >= rates.by_host { by_gpu } else { by_host };
+                Ok(Self { rates: Some(rates), ..faster })
+            }
         }
     }
 }

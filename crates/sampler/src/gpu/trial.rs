@@ -8,7 +8,7 @@ use tiergraph_gpu::kernels::{Gather, MissingRow, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 
-use super::rows::RowReading;
+use super::row_reads::RowReads;
 use super::tiers::row_type;
 
 /// The most bytes of device memory that the rows of a trial take as float32.
@@ -27,42 +27,42 @@ pub struct ReadRates {
     pub by_host: f64,
 }
 
-/// Has both read the same rows of the features `name`, drawn evenly, in turn, and returns the faster one.
-pub(super) fn faster(
-    graph: &Graph,
-    name: &str,
-    (stream, sampler): (&Stream, &Sampler),
-    mut by_gpu: RowReading,
-    mut by_host: RowReading,
-) -> Result<RowReading> {
-    let (features, vertices) = (graph.features().get(name)?, graph.vertices());
-    let dim = features.dim();
-    let most = (MOST_BYTES / (dim * size_of::<f32>())).min(sampler.n_id().len()).min(vertices);
-    let mut draws = Draws::new(0);
-    let drawn: Vec<u32> = (0..most).map(|_| draws.below(vertices as u64) as u32).collect();
-    let listed = |number: &dyn Fn(u32) -> u32| -> Vec<MissingRow> {
-        (0..).zip(&drawn).map(|(target, &v)| MissingRow { vertex: number(v), target }).collect()
-    };
-    // Kernels ask for rows by their numbers in the file.
-    let (of_gpu, of_host) = (listed(&|v| features.row(v) as u32), listed(&|v| v));
-    let x = DeviceBuf::<f32>::new(stream.device(), most * dim)?;
-    let gather = Gather::new(stream.device(), row_type(features.dtype()))?;
-    let mut rates = ReadRates::default();
-    for _ in 0..TURNS {
-        for (reading, wanted, rate) in [
-            (&mut by_gpu, &of_gpu, &mut rates.by_gpu),
-            (&mut by_host, &of_host, &mut rates.by_host),
-        ] {
-            let reads = &mut reading.reads;
-            reads.missing().list(stream, wanted)?;
-            stream.synchronize()?;
-            let since = Instant::now();
-            let ticket = reads.begin(stream, sampler, DeviceView::at(x.ptr(), x.len()))?;
-            while !reads.finish(stream, ticket, PATIENCE, &gather, dim)? {}
-            stream.synchronize()?;
-            *rate = rate.max(most as f64 / since.elapsed().as_secs_f64());
+impl ReadRates {
+    /// The rates at which the GPU and the host, in this order, read the same rows of the features `name`, drawn
+    /// evenly, in turn.
+    pub(super) fn tried(
+        graph: &Graph,
+        name: &str,
+        (stream, sampler): (&Stream, &Sampler),
+        [by_gpu, by_host]: [&mut RowReads; 2],
+    ) -> Result<Self> {
+        let (features, vertices) = (graph.features().get(name)?, graph.vertices());
+        let dim = features.dim();
+        let most = (MOST_BYTES / (dim * size_of::<f32>())).min(sampler.n_id().len()).min(vertices);
+        let mut draws = Draws::new(0);
+        let drawn: Vec<u32> = (0..most).map(|_| draws.below(vertices as u64) as u32).collect();
+        let listed = |number: &dyn Fn(u32) -> u32| -> Vec<MissingRow> {
+            (0..).zip(&drawn).map(|(target, &v)| MissingRow { vertex: number(v), target }).collect()
+        };
+        // Kernels ask for rows by their numbers in the file.
+        let (of_gpu, of_host) = (listed(&|v| features.row(v) as u32), listed(&|v| v));
+        let x = DeviceBuf::<f32>::new(stream.device(), most * dim)?;
+        let gather = Gather::new(stream.device(), row_type(features.dtype()))?;
+        let mut rates = Self::default();
+        for _ in 0..TURNS {
+            for (reads, wanted, rate) in [
+                (&mut *by_gpu, &of_gpu, &mut rates.by_gpu),
+                (&mut *by_host, &of_host, &mut rates.by_host),
+            ] {
+                reads.missing().list(stream, wanted)?;
+                stream.synchronize()?;
+                let since = Instant::now();
+                let ticket = reads.begin(stream, sampler, DeviceView::at(x.ptr(), x.len()))?;
+                while !reads.finish(stream, ticket, PATIENCE, &gather, dim)? {}
+                stream.synchronize()?;
+                *rate = rate.max(most as f64 / since.elapsed().as_secs_f64());
+            }
         }
+        Ok(rates)
     }
-    let faster = if rates.by_gpu >= rates.by_host { by_gpu } else { by_host };
-    Ok(RowReading { rates: Some(rates), ..faster })
 }
