@@ -50,7 +50,7 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
     for row_bytes, model, way in itertools.product(args.row_bytes, args.models, args.ways):
         own.model = model
         path = epochs.graph(own, row_bytes)
-        yield epochs.measured_alone(path, row_bytes, args.drives, way, own)
+        yield epochs.measured(path, row_bytes, args.drives, way, own)
 
 
 def line(row: Row) -> str:

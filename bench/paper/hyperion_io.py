@@ -70,8 +70,9 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
         load |= {"row_bytes": row_bytes, "threads": threads * drives, "pairs_per_drive": pairs}
         load |= {"iops": IOPS[args.kind]}
         # A thread's block of 256 threads for coupled kernels: eight fit a multiprocessor.
-        own = (blocks + 1) / MULTIPROCESSORS if manner == "split" else blocks / 8 / MULTIPROCESSORS
-        yield load | {"kind": args.kind, "share": min(1.0, own)} | drive_reads.measured(bench, load)
+        taken = blocks + 1 if manner == "split" else blocks / 8
+        what = {"kind": args.kind, "gpu_share": min(1.0, taken / MULTIPROCESSORS)}
+        yield load | what | drive_reads.measured(bench, load)
 
 
 def name(row: Row) -> str:
@@ -113,7 +114,7 @@ def draw(rows: list[Row]) -> Figure:
     for key in names:
         one = next((r for r in rows if name(r) == key and r["drives"] == most), None)
         if one:
-            at = (100 * one["share"], one["reads_per_second"] / 1e6)
+            at = (100 * one["gpu_share"], one["reads_per_second"] / 1e6)
             by_share.plot(*at, "o", color="0.2")
             by_share.annotate(key, at, fontsize=7, xytext=(3, 4), textcoords="offset points")
     by_share.set(xlabel="share of the GPU, %", ylabel="M reads/s", xlim=(0, 115))

@@ -15,9 +15,11 @@ paper's optimizer looks for the least share of the GPU that saturates preparing.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import _hyperion
 from _hyperion import GPU, Row
@@ -54,14 +56,45 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
     for row_bytes, model in itertools.product(args.row_bytes, args.models):
         own.model = model
         path = epochs.graph(own, row_bytes)
-        own.prefetch = own.multiprocessors = None
-        ahead = epochs.measured_alone(path, row_bytes, args.drives, "gpu", own)
-        own.prefetch = 1
-        alone = epochs.measured_alone(path, row_bytes, args.drives, "gpu", own)
-        yield ahead | {
+        run = functools.partial(measured, path, row_bytes, args.drives, own)
+        alone = run(prefetch=1)
+        row = run() | {
             "apart": alone["prepare"] + alone["train"],
             "prepare_alone": alone["prepare"],
         }
+        # How long preparing takes does not depend on the model.
+        if model == args.models[0] and args.multiprocessors:
+            row |= least_share([run(multiprocessors=most) for most in args.multiprocessors])
+        yield row
+
+
+def measured(
+    path: Path,
+    row_bytes: int,
+    drives: int,
+    own: argparse.Namespace,
+    prefetch: int | None = None,
+    multiprocessors: int | None = None,
+) -> Row:
+    """Times of batches whose rows the GPU reads, with so many begun ahead by so much of the GPU."""
+    import epochs
+
+    own.prefetch, own.multiprocessors = prefetch, multiprocessors
+    row: Row = epochs.measured(path, row_bytes, drives, "gpu", own)
+    return row
+
+
+def least_share(by_share: list[Row]) -> Row:
+    """The fewest multiprocessors that prepare at most 5 % slower than the best number of them."""
+    best = min(row["prepare"] for row in by_share)
+    enough = [row for row in by_share if row["prepare"] <= 1.05 * best]
+    least = min(enough, key=lambda row: row["multiprocessors"])
+    told = ("multiprocessors", "prepare", "together")
+    return {
+        "least": least["multiprocessors"],
+        "together_by_least": least["together"],
+        "by_share": [{key: row[key] for key in told} for row in by_share],
+    }
 
 
 def line(row: Row) -> str:

@@ -21,7 +21,7 @@ def io_rows():
     for (drives, row_bytes), (manner, blocks) in itertools.product(points, manners):
         rate = {"reads_per_second": drives * 7e5, "bytes_per_second": drives * 7e5 * row_bytes}
         what = {"manner": manner, "blocks": blocks, "drives": drives, "row_bytes": row_bytes}
-        yield what | rate | {"iops": 750e3, "kind": "p5510", "share": 0.1}
+        yield what | rate | {"iops": 750e3, "kind": "p5510", "gpu_share": 0.1}
     yield {"manner": "coupled", "blocks": 16, "drives": 12, "row_bytes": 512, "error": "none"}
 
 

@@ -14,8 +14,7 @@ modelled drives are limited by their model alone. Who reads:
   baseline.
 - `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
 
-Each has a process of its own, since threads that are drives would take the cores of the others;
-figures are medians of `--turns` epochs. `prepare` is a batch's time where nobody trains, `train`
+Figures are medians of `--turns` epochs. `prepare` is a batch's time where nobody trains, `train`
 where the batch is there already, `together` where both go on.
 """
 
@@ -26,8 +25,7 @@ import itertools
 import json
 import statistics
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +55,7 @@ def main() -> None:
     for row_bytes in args.row_bytes:
         path = graph(args, row_bytes)
         for drives, way in itertools.product(args.drives, args.ways):
-            rows.append(measured_alone(path, row_bytes, drives, way, args))
+            rows.append(measured(path, row_bytes, drives, way, args))
             print(line(rows[-1]), flush=True)
             if args.out:
                 args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
@@ -70,15 +68,6 @@ def graph(args: argparse.Namespace, row_bytes: int) -> Path:
         features = row_bytes // 4
         tg.generate("rmat", path, scale=args.scale, features=features, layouts="training")
     return path
-
-
-def measured_alone(
-    path: Path, row_bytes: int, drives: int, way: str, args: argparse.Namespace
-) -> dict[str, Any]:
-    """One measurement, in a process of its own."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-        row = alone.submit(measured, path, drives, way, args).result()
-    return {"row_bytes": row_bytes, "drives": drives, "way": way} | row
 
 
 def parser() -> argparse.ArgumentParser:
@@ -97,8 +86,11 @@ def parser() -> argparse.ArgumentParser:
     return parsed
 
 
-def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dict[str, Any]:
+def measured(
+    path: Path, row_bytes: int, drives: int, way: str, args: argparse.Namespace
+) -> dict[str, Any]:
     """Seconds a batch, and what was read for it, by one way to read."""
+    begun = time.perf_counter()
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
     device_memory, memory = little_memory(path, args.cached, args.host)
     disks = f"modelled:{KIND}*{drives}"
@@ -121,8 +113,8 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
         multiprocessors=args.multiprocessors,
         **place[way],
     )
-    features = json.loads((path / "manifest.json").read_text())["features"]["x"]["dim"]
-    train = training.trainer(training.MODELS[args.model](features).cuda())
+    opened = time.perf_counter() - begun
+    train = training.trainer(training.MODELS[args.model](row_bytes // 4).cuda())
     turns = []
     for _ in range(args.turns + 1):
         got = {
@@ -138,9 +130,14 @@ def measured(path: Path, drives: int, way: str, args: argparse.Namespace) -> dic
     held = list(training.take(loader, 4))
     row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
     kept = loader.kept()
+    # Its drives are threads, which would take the cores of the next.
+    loader.close()
+    del held
+    torch.cuda.empty_cache()
     told = ("device_rows", "host_rows", "storage_rows", "storage_reads", "storage_rates")
     told += ("multiprocessors",)
-    return row | {k: kept[k] for k in told if k in kept} | {"model": args.model}
+    row |= {"row_bytes": row_bytes, "drives": drives, "way": way, "model": args.model}
+    return row | {"opened": opened} | {k: kept[k] for k in told if k in kept}
 
 
 def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:

@@ -1,73 +1,82 @@
 // Rows of features to their indices in a batch, from device or mapped host memory.
 //
-// A warp a row (or a row's part): lanes load 16 bytes each where rows allow it, so a row of 512
-// bytes is one transaction a warp, and a transfer over the link is as long as the row. int8 and
-// float16 become float32 on the way. CPU twin: sampler::gather.
+// A warp looks up where the rows of up to 32 nodes are, and copies those of one tier: rows in device
+// memory by the whole device, in no time; rows in host memory by a few full multiprocessors, which the
+// link cannot keep busy, so that others are left for training. int8 and float16 become float32 on the
+// way. CPU twin: sampler::gather.
 
-static const u32 THREADS = 256;
+static const u32 THREADS = 512;
+static const u32 CLAIM = 8;  // Rows that a warp spreads together.
 static const u32 NOT_RESIDENT = 0xffffffff;  // The location of a row that is in neither memory.
-static const u32 AHEAD = 4;  // Loads of a lane that are in flight together.
 
+// Rows of one tier.
 struct Arguments {
-    const u8* device_rows;  // Rows in device memory, `stride` bytes apart.
-    const u8* host_rows;    // Rows in mapped host memory.
-    const u32* location;    // Of each vertex's row: below `device_count` in device memory,
-                            // NOT_RESIDENT in neither memory, else in host memory, minus
-                            // `device_count`; or null: a vertex's row is its number.
+    const u8* rows;       // `stride` bytes apart.
+    const u32* location;  // Of each vertex's row: below the number of rows in device memory it is there;
+                          // NOT_RESIDENT: in neither memory; else in host memory, behind those numbers.
+                          // Or null: a vertex's row is its number.
     const u32* n_id;
     float* to;
-    u32 device_count;
-    u32 count;
+    u32 begin, end;  // Locations of the rows.
+    u32 count;       // Of n_id.
+    u32 step;        // How many nodes a warp looks up together, up to 32.
     u32 dim;
     u32 stride;
+    u32 word_bytes;  // That rows are copied by, if they are float32.
+    u32 reserved;
 };
 
-__device__ inline const u8* row_of(const Arguments& a, u32 location) {
-    bool here = location < a.device_count;
-    return (here ? a.device_rows : a.host_rows) + (u64)(here ? location : location - a.device_count) * a.stride;
+// The number of the lane that is the `n`th of a mask, from 0 on; any lane if there are not so many.
+__device__ inline u32 lane_of(u32 mask, u32 n) {
+    u32 lane = 0;
+#pragma unroll
+    for (u32 half = WARP / 2; half; half /= 2) {
+        u32 below = __popc(mask & ((1u << half) - 1));
+        bool is_above = n >= below;
+        lane += is_above ? half : 0;
+        n -= is_above ? below : 0;
+        mask = is_above ? mask >> half : mask & ((1u << half) - 1);
+    }
+    return lane;
 }
 
-__device__ inline void copy_row(const u8* row, float* to, u32 dim, u32 lane) {
+// Writes a row a lane, of the first `count` lanes, as float32, by the whole warp.
+__device__ inline void write_rows(const u8* from, float* to, u32 count, u32 dim, u32 word_bytes) {
+    u32 lane = threadIdx.x % WARP;
 #if ROW_TYPE == 0  // float32
-    if (((u64)row | (u64)to | dim * 4) % 16 == 0) {
-        const float4* from = (const float4*)row;
-        float4* into = (float4*)to;
-        for (u32 first = lane; first < dim / 4; first += AHEAD * WARP) {
-            // Loads before stores: the compiler cannot know that they do not overlap.
-            float4 values[AHEAD];
-#pragma unroll
-            for (u32 u = 0; u < AHEAD; u++) {
-                u32 i = first + u * WARP;
-                if (i < dim / 4) values[u] = __ldcs(from + i);
-            }
-#pragma unroll
-            for (u32 u = 0; u < AHEAD; u++) {
-                u32 i = first + u * WARP;
-                if (i < dim / 4) __stcs(into + i, values[u]);
-            }
+    copy_rows(from, (u8*)to, count, 4 * dim, word_bytes);
+#else
+    for (u32 row = 0; row < count; row++) {
+        const u8* source = (const u8*)__shfl_sync(ALL, (u64)from, row);
+        float* target = (float*)__shfl_sync(ALL, (u64)to, row);
+#if ROW_TYPE == 1  // float16
+        for (u32 i = lane; i < dim; i += WARP) {
+            float value;
+            u16 bits = ((const u16*)source)[i];
+            asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+            target[i] = value;
         }
-    } else {
-        for (u32 i = lane; i < dim; i += WARP) to[i] = __ldcs((const float*)row + i);
-    }
-#elif ROW_TYPE == 1  // float16
-    for (u32 i = lane; i < dim; i += WARP) {
-        float value;
-        u16 bits = ((const u16*)row)[i];
-        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-        to[i] = value;
-    }
 #else  // int8 after a float32 scale
-    float scale = *(const float*)row;
-    for (u32 i = lane; i < dim; i += WARP) to[i] = scale * ((const signed char*)row)[4 + i];
+        float scale = *(const float*)source;
+        for (u32 i = lane; i < dim; i += WARP) target[i] = scale * ((const signed char*)source)[4 + i];
+#endif
+    }
 #endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
-    u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
-    for (u32 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
-        u32 vertex = a.n_id[i], location = a.location ? a.location[vertex] : vertex;
-        if (location == NOT_RESIDENT) continue;
-        copy_row(row_of(a, location), a.to + (u64)i * a.dim, a.dim, lane);
+    u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
+    u64 warps = (u64)gridDim.x * (THREADS / WARP);
+    for (u64 base = (u64)warp * a.step; base < a.count; base += warps * a.step) {
+        u64 i = base + lane;
+        bool is_node = lane < a.step && i < a.count;
+        u32 vertex = is_node ? a.n_id[i] : 0;
+        u32 location = is_node && a.location ? a.location[vertex] : vertex;
+        u32 mask = __ballot_sync(ALL, is_node && location >= a.begin && location < a.end);
+        if (mask == 0) continue;
+        u32 source = lane_of(mask, lane), row = __shfl_sync(ALL, location, source) - a.begin;
+        float* to = a.to + (base + source) * a.dim;
+        write_rows(a.rows + (u64)row * a.stride, to, __popc(mask), a.dim, a.word_bytes);
     }
 }
 
@@ -125,13 +134,18 @@ struct Spreading {
     u64 count;
     u32 dim;
     u32 stride;
+    u32 word_bytes;
+    u32 reserved;
 };
 
-// Rows that were read, each to its target in the batch.
+// Rows that were read, each to its target in the batch: a warp takes some together.
 extern "C" __global__ void __launch_bounds__(THREADS) spread(Spreading a) {
-    u32 lane = threadIdx.x % WARP, warps = gridDim.x * (THREADS / WARP);
-    for (u64 i = (blockIdx.x * THREADS + threadIdx.x) / WARP; i < a.count; i += warps) {
-        copy_row(a.rows + i * a.stride, a.to + (u64)a.targets[i] * a.dim, a.dim, lane);
+    u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
+    u64 warps = (u64)gridDim.x * (THREADS / WARP);
+    for (u64 base = (u64)warp * CLAIM; base < a.count; base += warps * CLAIM) {
+        u32 count = (u32)min((u64)CLAIM, a.count - base);
+        u64 i = base + min(lane, count - 1);
+        write_rows(a.rows + i * a.stride, a.to + (u64)a.targets[i] * a.dim, count, a.dim, a.word_bytes);
     }
 }
 

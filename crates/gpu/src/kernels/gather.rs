@@ -1,20 +1,28 @@
 //! Launches of `gather.cu`: rows of features from device and mapped host memory.
 
 use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use super::{RowRequests, Sampler, Source, TYPES};
+use super::{COPY_ROWS, LANES, RowRequests, RowTargets, Sampler, Source, TYPES};
 use crate::pinned::mapped_ptr;
 use crate::shared::{Shared, shared};
 use crate::{
     Copying, Device, DeviceBuf, DevicePtr, DeviceView, Event, Grid, Kernel, MappedMemory, Stream,
 };
 
-const THREADS: u32 = 256;
+const THREADS: u32 = 512;
+/// Warps of a block.
+const WARPS: u32 = THREADS / LANES as u32;
+/// Nodes that a warp looks up together, at most.
+const STEP: usize = 32;
+/// Blocks that read rows in host memory: they saturate the link. More would wait there, and keep the
+/// kernels of training, which run meanwhile, off their multiprocessors.
+const LINK_BLOCKS: u32 = 4;
 
 /// How a row of features is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +37,18 @@ pub enum RowType {
 
 shared! {
     struct Arguments as "Arguments" {
-        device_rows: DevicePtr<u8>,
-        host_rows: DevicePtr<u8>,
+        rows: DevicePtr<u8>,
         location: DevicePtr<u32>,
         n_id: DevicePtr<u32>,
         to: DevicePtr<f32>,
-        device_count: u32,
+        begin: u32,
+        end: u32,
         count: u32,
+        step: u32,
         dim: u32,
         stride: u32,
+        word_bytes: u32,
+        reserved: u32,
     }
 }
 
@@ -71,6 +82,8 @@ shared! {
         count: u64,
         dim: u32,
         stride: u32,
+        word_bytes: u32,
+        reserved: u32,
     }
 }
 
@@ -104,7 +117,7 @@ pub struct Rows {
 }
 
 pub(super) fn source(row: RowType) -> Source {
-    let mut source = Source::new("gather", &[TYPES, include_str!("gather.cu")])
+    let mut source = Source::new("gather", &[TYPES, COPY_ROWS, include_str!("gather.cu")])
         .sharing::<MissingRow>()
         .sharing::<Arguments>()
         .sharing::<Finding>()
@@ -232,6 +245,19 @@ pub struct Piece {
     pub count: usize,
 }
 
+/// The rows of one memory.
+struct Tier {
+    rows: DevicePtr<u8>,
+    locations: Range<u32>,
+    /// The most that gather them.
+    blocks: u32,
+}
+
+/// Bytes of the words that float32 rows at `first`, `stride` bytes apart, are copied by.
+fn word_bytes(first: DevicePtr<u8>, stride: u32, to: DeviceView<f32>, dim: usize) -> u32 {
+    RowTargets::in_matrix(to, dim).word_bytes(u64::from(stride) | first.address())
+}
+
 /// The compiled kernels that gather rows of one type.
 #[derive(Debug, Clone)]
 pub struct Gather {
@@ -276,25 +302,51 @@ impl Gather {
         to: DeviceView<f32>,
     ) -> Result<()> {
         assert!(n_id.len() >= count && to.len() >= count * rows.dim as usize);
+        let on_device = Tier {
+            rows: rows.device.ptr(),
+            locations: 0..rows.device_count,
+            blocks: self.resident,
+        };
+        self.gather_tier(stream, rows, &on_device, n_id, count, to)?;
+        let Some(host) = &rows.host else { return Ok(()) };
+        let on_host = Tier {
+            rows: host.ptr(),
+            locations: rows.device_count..NOT_RESIDENT,
+            blocks: LINK_BLOCKS,
+        };
+        self.gather_tier(stream, rows, &on_host, n_id, count, to)
+    }
+
+    fn gather_tier(
+        &self,
+        stream: &Stream,
+        rows: &Rows,
+        tier: &Tier,
+        n_id: &DeviceBuf<u32>,
+        count: usize,
+        to: DeviceView<f32>,
+    ) -> Result<()> {
+        if tier.locations.is_empty() {
+            return Ok(());
+        }
+        let warps = (tier.blocks * WARPS) as usize;
+        let step = count.div_ceil(warps).clamp(1, STEP);
         let arguments = Arguments {
-            device_rows: rows.device.ptr(),
-            host_rows: rows.host.as_ref().map_or(DevicePtr::NULL, MappedMemory::ptr),
+            rows: tier.rows,
             location: rows.location.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr),
             n_id: n_id.ptr(),
             to: to.ptr(),
-            device_count: rows.device_count,
+            begin: tier.locations.start,
+            end: tier.locations.end,
             count: count as u32,
+            step: step as u32,
             dim: rows.dim,
             stride: rows.stride,
+            word_bytes: word_bytes(tier.rows, rows.stride, to, rows.dim as usize),
+            reserved: 0,
         };
-        let whole = Grid::over(count, THREADS / 32).blocks;
-        // Few blocks saturate the link to the host. More would wait there, and keep the kernels of
-        // training, which run meanwhile, off the multiprocessors.
-        let most = match rows.host {
-            Some(_) => (stream.device().multiprocessors() / 2).max(1),
-            None => self.resident,
-        };
-        let grid = Grid { blocks: whole.min(most), threads: THREADS };
+        let whole = Grid::over(count.div_ceil(step), WARPS).blocks;
+        let grid = Grid { blocks: whole.min(tier.blocks), threads: THREADS };
         // SAFETY: `Arguments` of the source; lengths were checked; device memory is all it writes.
         unsafe { self.gather.launch(stream, grid, &[&arguments]) }
     }
@@ -390,7 +442,7 @@ impl Gather {
             dim: dim as u32,
             reserved: 0,
         };
-        let blocks = Grid::over(rows.found.len(), THREADS / 32).blocks.min(self.resident);
+        let blocks = Grid::over(rows.found.len(), WARPS).blocks.min(self.resident);
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Widening` of the source; listed nodes are rows of `to`, whose floats the kernel writes.
         unsafe { self.widen.launch(stream, grid, &[&widening]) }
@@ -424,9 +476,10 @@ impl Gather {
             count: count as u64,
             dim: dim as u32,
             stride: layout.stride as u32,
+            word_bytes: word_bytes(targets.field(layout.rows_at()), layout.stride as u32, to, dim),
+            reserved: 0,
         };
-        let most = (stream.device().multiprocessors() / 2).max(1);
-        let blocks = Grid::over(count, THREADS / 32).blocks.min(most);
+        let blocks = Grid::over(count, WARPS).blocks.min(LINK_BLOCKS);
         let grid = Grid { blocks, threads: THREADS };
         // SAFETY: `Spreading` of the source; lengths and targets were checked, and `Copying`
         // keeps the buffer until the kernel ended.

@@ -39,6 +39,7 @@ use crate::shared::Shared;
 use crate::{Architecture, Device, Module, cubins};
 
 const TYPES: &str = include_str!("types.cuh");
+const COPY_ROWS: &str = include_str!("copy_rows.cuh");
 const TILES: &str = include_str!("tiles.cuh");
 
 /// CUDA C++ to be compiled, with everything that it includes.

@@ -7,7 +7,7 @@ use super::{
     Failure, QUEUE_PAIRS, QueuePairAddresses, ROW_REQUESTS, ReadWatch, RowPlaces, RowRequest,
     RowRequests, RowTargets, Watched,
 };
-use crate::kernels::{LANES, Source, TYPES};
+use crate::kernels::{COPY_ROWS, LANES, Source, TYPES};
 use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
@@ -106,7 +106,7 @@ pub struct CoupledKernel {
 pub(super) fn source() -> Source {
     Source::new(
         "coupled_reads",
-        &[TYPES, ROW_REQUESTS, QUEUE_PAIRS, include_str!("coupled_reads.cu")],
+        &[TYPES, COPY_ROWS, ROW_REQUESTS, QUEUE_PAIRS, include_str!("coupled_reads.cu")],
     )
     .sharing::<QueuePairAddresses>()
     .sharing::<RowPlaces>()

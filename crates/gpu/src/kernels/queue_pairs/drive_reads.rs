@@ -7,7 +7,7 @@ use super::{
     Failure, QUEUE_PAIRS, QueuePairAddresses, ROW_REQUESTS, ReadWatch, RowPlaces, RowRequest,
     RowRequests, RowTargets, Watched,
 };
-use crate::kernels::{LANES, Source, TYPES};
+use crate::kernels::{COPY_ROWS, LANES, Source, TYPES};
 use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
@@ -183,7 +183,7 @@ pub struct ReadKernels {
 }
 
 pub(super) fn source() -> Source {
-    Source::new("drive_reads", &[TYPES, ROW_REQUESTS, QUEUE_PAIRS, include_str!("drive_reads.cu")])
+    Source::new("drive_reads", &[TYPES, COPY_ROWS, ROW_REQUESTS, QUEUE_PAIRS, include_str!("drive_reads.cu")])
         .sharing::<QueuePairAddresses>()
         .sharing::<RowPlaces>()
         .sharing::<RowRequest>()
