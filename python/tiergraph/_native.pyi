@@ -385,6 +385,9 @@ class GpuLoader:
     def stream(self) -> int:
         """The CUDA stream that batches are made on."""
 
+    def handing(self) -> int:
+        """The CUDA stream that has waited for each batch when it is handed over."""
+
     def epoch(
         self,
         number: int,
@@ -397,8 +400,7 @@ class GpuLoader:
     ) -> GpuEpoch:
         """As `Loader.epoch`; `allocate` makes a batch's arrays for so many nodes, edges, and seeds.
 
-        It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id` and `x`, and a
-        method `filled`, called when the work that fills them was given to the stream.
+        It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id` and `x`.
         """
 
     def rows(self, most: int, allocate: Callable[[int, int, NDArray[np.int64]], Any]) -> GpuEpoch:
@@ -413,7 +415,7 @@ class GpuEpoch:
         """Gives up the batches that were begun."""
 
 class GpuBatch(TypedDict):
-    """A batch whose arrays are filled in order with the loader's stream."""
+    """A batch whose arrays are filled in order with the stream for handing over."""
 
     number: int
     batch_size: int

@@ -114,10 +114,14 @@ impl GpuLoader {
         Ok(self.locked(py)?.stream())
     }
 
+    /// The handle of the CUDA stream that has waited for each batch when it is handed over.
+    fn handing(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.locked(py)?.handing())
+    }
+
     /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with a
     /// batch's numbers of nodes and edges, and the indices of its seeds; it returns an object with the
-    /// `addresses` of the arrays, and a method `filled` that is called when the work that fills them was
-    /// submitted to the stream. Other `seeds` and `bounds` are as for `Loader.epoch`.
+    /// `addresses` of the arrays. Other `seeds` and `bounds` are as for `Loader.epoch`.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     #[pyo3(signature = (number, first, rank, ranks, allocate, seeds=None, bounds=None))]
     fn epoch(
@@ -145,7 +149,7 @@ impl GpuLoader {
     /// Begins to copy the features of all vertices to the device, at most `most` rows at a time, in the
     /// graph's order: as batches without edges and seeds, in arrays from `allocate`.
     fn rows(&self, py: Python<'_>, most: usize, allocate: Py<PyAny>) -> PyResult<GpuEpoch> {
-        let begun = detached(py, || Ok(EngineEpoch::of_all_rows(self.engine.here()?, most)))?;
+        let begun = detached(py, || EngineEpoch::of_all_rows(self.engine.here()?, most))?;
         Ok(GpuEpoch::new(begun, allocate, None))
     }
 }
@@ -200,9 +204,11 @@ impl GpuEpoch {
     /// Ends the epoch and drops the batches that were begun.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.lock(py)?;
-        if let Some(batches) = state.batches.take() {
-            state.stats = batches.stats();
-            py.detach(|| drop(batches));
+        if let Some(mut batches) = state.batches.take() {
+            state.stats = py.detach(|| {
+                batches.end();
+                batches.stats()
+            });
         }
         Ok(())
     }
@@ -244,7 +250,6 @@ fn begin(
     };
     let owner = buffers.clone_ref(py);
     detached(py, || batches.fill(owner, &to))?;
-    buffers.call_method0(py, "filled")?;
     Ok(true)
 }
 
@@ -254,11 +259,7 @@ fn to_dict<'py>(
     filled: Filled<Py<PyAny>>,
     cpu: Option<&CpuPart>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let late_rows = filled.has_late_rows();
     let Filled { batch, buffers, .. } = filled;
-    if late_rows {
-        buffers.call_method0(py, "filled")?;
-    }
     let dict = PyDict::new(py);
     dict.set_item("number", batch.number)?;
     dict.set_item("batch_size", batch.input_id.len())?;

@@ -109,9 +109,19 @@ impl Made {
 
     /// The batches of epoch `number`.
     fn epoch(&self, number: u64, dim: usize) -> (Vec<Batch>, GpuEpochStats) {
+        let mut epoch = self.begun(number);
+        let batches = std::iter::from_fn(|| self.next(&mut epoch, dim)).collect();
+        (batches, epoch.stats())
+    }
+
+    fn begun(&self, number: u64) -> GpuEpoch<Buffers> {
         let seeds = seeds();
-        let mut epoch = GpuEpoch::start(&self.loader, number, (&seeds).into(), 0).unwrap();
-        let (device, mut batches) = (self.stream.device(), Vec::new());
+        GpuEpoch::start(&self.loader, number, (&seeds).into(), 0).unwrap()
+    }
+
+    /// The next batch of an epoch; `None` after the last.
+    fn next(&self, epoch: &mut GpuEpoch<Buffers>, dim: usize) -> Option<Batch> {
+        let device = self.stream.device();
         while !epoch.is_done() {
             while let Some(batch) = epoch.sample().unwrap() {
                 let (nodes, edges) = (batch.sampled.nodes(), batch.sampled.edges());
@@ -133,14 +143,14 @@ impl Made {
             let Buffers { nodes, edge_index, e_id, x } = filled.buffers;
             device.synchronize().unwrap();
             let stream = &self.stream;
-            batches.push(Batch {
+            return Some(Batch {
                 nodes: stream.download(&nodes, nodes.len()).unwrap(),
                 edge_index: stream.download(&edge_index, edge_index.len()).unwrap(),
                 e_id: stream.download(&e_id, e_id.len()).unwrap(),
                 x: stream.download(&x, x.len()).unwrap(),
             });
         }
-        (batches, epoch.stats())
+        None
     }
 }
 
@@ -323,6 +333,28 @@ fn rows_come_whoever_starts_their_reads() {
 }
 
 #[test]
+fn epochs_in_turn_do_not_take_each_others_batches() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = Layout { dim: DIM, ..Layout::mixed(true) }.build();
+    let graph = sample.open();
+    let memory = sizes(&graph, DIM).2 + sizes(&graph, DIM).0;
+    let made = Made::new(&device, graph, Placement::Unified, memory, &options(true)).unwrap();
+    let expected = [of_cpu(&sample, 0), of_cpu(&sample, 1)];
+    let mut epochs = [made.begun(0), made.begun(1)];
+    for number in 0..expected[0].len() {
+        for (epoch, expected) in epochs.iter_mut().zip(&expected) {
+            assert!(made.next(epoch, DIM).as_ref() == Some(&expected[number]), "{number}");
+        }
+    }
+    assert!(epochs.iter_mut().all(|epoch| made.next(epoch, DIM).is_none()));
+    // One that is given up early leaves the loader to others.
+    let mut begun = made.begun(0);
+    assert!(made.next(&mut begun, DIM).as_ref() == Some(&expected[0][0]));
+    drop(begun);
+    assert!(made.epoch(1, DIM).0 == expected[1]);
+}
+
+#[test]
 fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
     let Some((_alone, device)) = emulated_gpu() else { return };
     let sample = large(false);
@@ -339,7 +371,12 @@ fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
     }
     let seeds = seeds();
     let mut epoch = GpuEpoch::<Buffers>::start(&made.loader, 0, (&seeds).into(), 0).unwrap();
-    let error = epoch.sample().unwrap_err();
+    let error = loop {
+        match epoch.sample() {
+            Ok(batch) => assert!(batch.is_none(), "a batch of damaged pages"),
+            Err(error) => break error,
+        }
+    };
     assert_eq!(error.kind(), ErrorKind::Format, "{error}");
     assert!(error.to_string().contains("use page "), "{error}");
     assert!(error.to_string().contains("out.rows"), "{error}");

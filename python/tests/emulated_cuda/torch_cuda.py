@@ -31,6 +31,9 @@ class _Ordered:
     def wait_event(self, _event: Any) -> None:
         pass
 
+    def wait_stream(self, _stream: Any) -> None:
+        pass
+
     def synchronize(self) -> None:
         pass
 

@@ -5,7 +5,7 @@ the rest of a batch, which is small, is moved.
 
 PyTorch allocates a batch's tensors, on the loader's stream, and its stream waits for what fills
 them; so its allocator, its streams and its graphs work as with any other tensor, and nothing here
-links against it. The native part begins batches ahead of the one that is handed over.
+links against it. A native thread makes batches ahead of the one that is handed over.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ class GpuBuffers:
     """float32, (n, D)."""
     input_id: torch.Tensor
     """int64: the seeds' places in the list of all."""
-    stream: torch.cuda.Stream
-    event: torch.cuda.Event
 
     @property
     def addresses(self) -> tuple[int, int, int, int]:
@@ -56,13 +54,9 @@ class GpuBuffers:
         n_id, edge_index, e_id, x = (tensor.data_ptr() for tensor in filled)
         return n_id, edge_index, e_id, x
 
-    def filled(self) -> None:
-        """Notes how far the stream is when all that fills them was given to it."""
-        self.event.record(self.stream)
-
-    def hand_over(self, stream: torch.cuda.Stream) -> None:
-        """Has the consumer's stream wait for them, and the allocator for the consumer."""
-        stream.wait_event(self.event)
+    def hand_over(self, stream: torch.cuda.Stream, filled: torch.cuda.Stream) -> None:
+        """Has the consumer's stream wait for `filled`, and the allocator for the consumer."""
+        stream.wait_stream(filled)
         for tensor in (self.n_id, self.edge_index, self.e_id, self.x, self.input_id):
             tensor.record_stream(stream)
 
@@ -93,6 +87,7 @@ class GpuPart:
             text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
             warn(text, FallbackWarning)
         self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self._device)
+        self._handing = torch.cuda.ExternalStream(self._native.handing(), device=self._device)
         self._labels = None if labels is None else torch.from_numpy(labels).to(self._device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
         self._ids = None if ids is None else torch.from_numpy(ids).to(self._device)
@@ -148,14 +143,12 @@ class GpuPart:
                 e_id=torch.empty(edges, **long),
                 x=torch.empty((nodes, self._dim), dtype=torch.float32, device=self._device),
                 input_id=torch.from_numpy(input_id).to(self._device),
-                stream=self._stream,
-                event=torch.cuda.Event(),
             )
 
     def _taken(self, native: _native.GpuBatch) -> GpuBuffers:
         """The tensors of a batch, in order with the current stream."""
         buffers: GpuBuffers = native["buffers"]
-        buffers.hand_over(pyg.torch().cuda.current_stream(self._device))
+        buffers.hand_over(pyg.torch().cuda.current_stream(self._device), self._handing)
         return buffers
 
     def collate(self, native: _native.GpuBatch) -> Data:

@@ -179,6 +179,15 @@ impl MissingRows {
         Ok(Self { rows, ..Self::new(device, sampler)? })
     }
 
+    /// An empty list of the same size, of the same numbers.
+    ///
+    /// # Errors
+    /// Not enough device memory.
+    pub fn another(&self, device: &Device) -> Result<Self> {
+        let found = DeviceBuf::new(device, self.found.len())?;
+        Ok(Self { found, number: DeviceBuf::new(device, 1)?, rows: self.rows.clone() })
+    }
+
     /// How many nodes [`Gather::start_finding`] found. Waits for all work of `stream`.
     ///
     /// # Errors

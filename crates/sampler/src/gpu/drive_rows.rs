@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
 use tiergraph_format::features::RowMismatch;
 use tiergraph_gpu::kernels::{
     DamagedRow, DamagedRows, Gather, MissingRows, RowChecksum, RowTargets, Sampler,
 };
-use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
+use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_io::NvmeDrives;
 use tiergraph_io::gpu_reads::{
@@ -103,8 +103,6 @@ pub(super) struct DriveRows {
     dim: usize,
     /// By vertex, the number of its row, where that is not the vertex's own.
     numbers: Option<Arc<DeviceBuf<u32>>>,
-    /// The rows that the last batch misses.
-    pub missing: MissingRows,
     /// Lists that no batch needs any more.
     spare: Vec<MissingRows>,
     begun: HashMap<u64, Begun>,
@@ -153,8 +151,8 @@ impl Shared {
 }
 
 impl DriveRows {
-    /// A reader of the rows of the features `name` on `drives`, for batches of `sampler`. Kernels run on
-    /// `streams`; they are those of the baseline, whose warps wait for their rows, if `warps_wait`.
+    /// A reader of the rows of the features `name` on `drives`. Kernels run on `streams`; they are those of
+    /// the baseline, whose warps wait for their rows, if `warps_wait`.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for rows that kernels do not read: without checksums of their own, larger than
@@ -164,7 +162,6 @@ impl DriveRows {
         name: &str,
         drives: &NvmeDrives,
         streams: ReadStreams,
-        sampler: &Sampler,
         warps_wait: bool,
     ) -> Result<Self> {
         let features = graph.features().get(name)?;
@@ -183,7 +180,6 @@ impl DriveRows {
         let checking = Stream::new(taking.device())?;
         let numbers = features.row_numbers().map(|rows| taking.uploaded(rows)).transpose()?;
         let numbers = numbers.map(Arc::new);
-        let missing = MissingRows::of_rows(taking.device(), sampler, numbers.clone())?;
         let file = features.file();
         let reads: Box<dyn RowLists> = match warps_wait {
             false => {
@@ -213,7 +209,6 @@ impl DriveRows {
             checking,
             dim,
             numbers,
-            missing,
             spare: Vec::new(),
             begun: HashMap::new(),
             tickets: 0,
@@ -249,19 +244,22 @@ impl DriveRows {
         }
     }
 
-    /// Begins to read the rows that were found missing to the batch's rows at `to`; returns its ticket.
+    /// An empty list for the rows that a batch of `sampler` misses.
+    pub fn list(&self, device: &Device, sampler: &Sampler) -> Result<MissingRows> {
+        MissingRows::of_rows(device, sampler, self.numbers.clone())
+    }
+
+    /// Begins to read the rows that were found `missing` to the batch's rows at `to`; returns its ticket. An
+    /// empty list takes the place of `missing`.
     pub fn begin(
         &mut self,
         stream: &Stream,
-        sampler: &Sampler,
+        missing: &mut MissingRows,
         to: DeviceView<f32>,
     ) -> Result<u64> {
-        let (device, count) = (stream.device(), self.missing.count(stream)?);
-        let next = match self.spare.pop() {
-            Some(spare) => spare,
-            None => MissingRows::of_rows(device, sampler, self.numbers.clone())?,
-        };
-        let missing = std::mem::replace(&mut self.missing, next);
+        let (device, count) = (stream.device(), missing.count(stream)?);
+        let next = self.spare.pop().map_or_else(|| missing.another(device), Ok)?;
+        let missing = std::mem::replace(missing, next);
         // What follows comes after the list, and after all that used the memory of `to` before.
         let ready = Event::new(device)?;
         ready.record(stream)?;
@@ -274,24 +272,13 @@ impl DriveRows {
         Ok(self.tickets)
     }
 
-    /// Whether the batch of `ticket` has all its rows, in order with the stream. Waits for `patience` at
-    /// most.
+    /// An event that has happened when the batch of `ticket` has all its rows; `None` before.
     ///
     /// # Errors
     /// A row that could not be read, of this batch or one after it. A batch that was dropped before.
-    pub fn finish(
-        &mut self,
-        stream: &Stream,
-        ticket: u64,
-        patience: Duration,
-        gather: &Gather,
-    ) -> Result<bool> {
+    pub fn look(&mut self, ticket: u64, gather: &Gather) -> Result<Option<Event>> {
         let begun = self.begun.get_mut(&ticket).ok_or_else(super::storage::dropped)?;
-        let since = Instant::now();
-        let done = loop {
-            if let Some(done) = begun.done.take_if(|done| !matches!(done.happened(), Ok(false))) {
-                break done;
-            }
+        let Some(done) = begun.done.take_if(|done| !matches!(done.happened(), Ok(false))) else {
             let mut state = self.reads.lock();
             if let Some(error) = state.failed.take() {
                 return Err(error);
@@ -301,18 +288,12 @@ impl DriveRows {
                 let taking = state.reads.stream();
                 self.checksums.compare(taking, begun, self.dim)?;
                 gather.widen(taking, &begun.missing, begun.to, self.dim)?;
-                let done = Event::new(stream.device())?;
+                let done = Event::new(taking.device())?;
                 done.record(taking)?;
                 begun.done = Some(done);
-                continue;
             }
-            drop(state);
-            if since.elapsed() >= patience {
-                return Ok(false);
-            }
-            thread::sleep(LOOK);
+            return Ok(None);
         };
-        stream.wait_for(&done)?;
         if let Some(row) = self.checksums.damaged.first(&self.checking)? {
             self.checksums.damaged.forget(&self.checking)?;
             return Err(self.damage(row));
@@ -321,7 +302,7 @@ impl DriveRows {
             self.spare.push(missing);
         }
         self.bytes = self.reads.lock().reads.bytes_asked()?;
-        Ok(true)
+        Ok(Some(done))
     }
 
     /// The error of a row that differs from its checksum.

@@ -1,8 +1,8 @@
 //! An epoch on a GPU: batches are begun ahead of the one that is handed over.
 //!
 //! A batch is sampled, which tells its sizes; the caller allocates its arrays; they are filled in order
-//! with the loader's stream. Rows that are in no memory are read meanwhile, and waited for when the
-//! batch is handed over.
+//! with the loader's stream. A thread does both ([`making`](super::making)), so that the caller waits for
+//! neither. Rows that are in no memory are read meanwhile, and waited for when the batch is handed over.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,15 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_gpu::Stream;
 use tiergraph_gpu::kernels::Sampled;
 
-use super::{Done, GpuLoader, Outputs};
-use crate::pipeline::epoch::{Epoch, Prepared};
-use crate::pipeline::order::{Inputs, SeedOrder};
+use super::making::{Made, Making, Work};
+use super::row_reads::LateRows;
+use super::rows::RowTiers;
+use super::{Done, Filling, GpuLoader, Outputs};
+use crate::pipeline::epoch::Prepared;
+use crate::pipeline::order::Inputs;
 use crate::pipeline::stats::EpochStats;
 
 /// A batch that was sampled, so that its sizes are known.
@@ -37,15 +41,7 @@ pub struct Filled<B> {
     pub batch: GpuBatch,
     /// The owner of its arrays.
     pub buffers: B,
-    /// The ticket of the rows that are read from storage; `None` if there are none.
-    ticket: Option<u64>,
-}
-
-impl<B> Filled<B> {
-    /// Whether rows came from storage: they are copied to the batch after all else that filled it.
-    pub fn has_late_rows(&self) -> bool {
-        self.ticket.is_some()
-    }
+    filling: Filling,
 }
 
 /// Counts and times of an epoch so far.
@@ -59,11 +55,11 @@ pub struct GpuEpochStats {
     pub edges: u64,
     /// Seconds of sampling, with the wait for the batches' sizes.
     pub seconds_sample: f64,
-    /// Seconds of allocating and filling.
+    /// Seconds of starting to fill batches.
     pub seconds_fill: f64,
     /// Seconds that rows from storage were waited for.
     pub seconds_gather: f64,
-    /// Seconds that the caller waited for batches, which has the others in it.
+    /// Seconds that the caller waited for batches.
     pub seconds_wait: f64,
     /// Reads from storage, and submissions to the GPU.
     #[serde(flatten)]
@@ -73,68 +69,26 @@ pub struct GpuEpochStats {
     pub by_cpu: Option<EpochStats>,
 }
 
-/// The longest wait for a batch of the CPU where none is begun on the GPU.
+/// The longest wait for a batch's sizes.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// The source of an epoch's batches.
-pub(super) enum Work {
-    /// The GPU samples neighbourhoods of the seeds in this order.
-    Sample { epoch: u64, order: SeedOrder },
-    /// The CPU samples batches, without their features.
-    Gather(Epoch),
-    /// All vertices, at most `most` at a time, in the order of the graph, without edges.
-    Select { vertices: usize, most: usize },
-}
-
-impl Work {
-    fn batches(&self) -> usize {
-        match self {
-            Self::Sample { order, .. } => order.batches(),
-            Self::Gather(batches) => batches.len(),
-            Self::Select { vertices, most } => vertices.div_ceil(*most),
-        }
-    }
-
-    /// Makes batch `number`, until its sizes are known; `None` if the CPU needs longer than `patience`.
-    fn begin(
-        &mut self,
-        loader: &Mutex<GpuLoader>,
-        number: usize,
-        patience: Duration,
-    ) -> Result<Option<GpuBatch>> {
-        Ok(Some(match self {
-            Self::Sample { epoch, order } => {
-                let seeds = order.seeds_of(number);
-                let sampled = lock(loader).sample(*epoch, seeds)?;
-                let input_id = order.input_id(number);
-                GpuBatch { number: seeds.number, sampled, input_id, by_cpu: None }
-            }
-            Self::Gather(batches) => {
-                let Some(prepared) = batches.poll(patience)? else { return Ok(None) };
-                let sampled = lock(loader).select(&prepared.batch.nodes[0].n_id)?;
-                let number = prepared.batch.number;
-                GpuBatch { number, sampled, input_id: Vec::new(), by_cpu: Some(prepared) }
-            }
-            Self::Select { vertices, most } => {
-                let range = number * *most..((number + 1) * *most).min(*vertices);
-                let selected: Vec<u32> = range.map(|vertex| vertex as u32).collect();
-                let sampled = lock(loader).select(&selected)?;
-                GpuBatch { number: number as u32, sampled, input_id: Vec::new(), by_cpu: None }
-            }
-        }))
-    }
-}
 
 /// The batches of one epoch of a [`GpuLoader`], in order. Dropping it gives up those that are begun.
 pub struct GpuEpoch<B> {
     loader: Arc<Mutex<GpuLoader>>,
-    work: Work,
-    /// The next batch to be sampled.
+    late: Option<Arc<LateRows>>,
+    handing: Arc<Stream>,
+    making: Making,
+    /// How many batches there are, and which is sampled next.
+    batches: usize,
     next: usize,
-    /// The number of batches that may be begun and not handed over.
+    /// The number of batches that are begun before the one before them is handed over.
     ahead: usize,
-    /// The batch whose arrays the caller is allocating, and since when.
-    sampled: Option<(GpuBatch, Instant)>,
+    /// Whether a batch is handed over though the next is not sampled yet: the CPU takes its time.
+    is_eager: bool,
+    /// The batch whose arrays the caller is allocating.
+    sampled: Option<GpuBatch>,
+    /// The batch whose arrays the thread was given.
+    given: Option<(GpuBatch, B)>,
     begun: VecDeque<Filled<B>>,
     stats: GpuEpochStats,
     /// The loader's counts before this epoch.
@@ -155,102 +109,118 @@ impl<B> GpuEpoch<B> {
         first: usize,
     ) -> Result<Self> {
         let work = lock(loader).work(epoch, inputs, first)?;
-        Ok(Self::over(loader, work, first))
+        Self::over(loader, work, first)
     }
 
     /// Begins to hand over the features of all vertices, at most `most` at a time, in the order of the
     /// graph: batches without edges and without seeds.
-    pub fn of_all_rows(loader: &Arc<Mutex<GpuLoader>>, most: usize) -> Self {
+    ///
+    /// # Errors
+    /// Threads that the system refuses.
+    pub fn of_all_rows(loader: &Arc<Mutex<GpuLoader>>, most: usize) -> Result<Self> {
         let held = lock(loader);
-        let work =
-            Work::Select { vertices: held.vertices, most: most.clamp(1, held.most_selected()) };
+        let most = most.clamp(1, held.most_selected());
+        let work = Work::Select { vertices: held.vertices, most };
         drop(held);
         Self::over(loader, work, 0)
     }
 
-    fn over(loader: &Arc<Mutex<GpuLoader>>, work: Work, first: usize) -> Self {
+    fn over(loader: &Arc<Mutex<GpuLoader>>, work: Work, first: usize) -> Result<Self> {
         let held = lock(loader);
-        Self {
+        let (ahead, before, handing) = (held.ahead(), held.done(), Arc::clone(&held.handing));
+        let late = held.rows.as_ref().and_then(RowTiers::late).cloned();
+        drop(held);
+        let (batches, is_eager) = (work.batches(), matches!(work, Work::Gather(_)));
+        Ok(Self {
+            making: Making::start(loader, work, first..batches)?,
             loader: Arc::clone(loader),
-            work,
+            late,
+            handing,
+            batches,
             next: first,
-            ahead: held.ahead(),
+            ahead,
+            is_eager,
             sampled: None,
+            given: None,
             begun: VecDeque::new(),
             stats: GpuEpochStats::default(),
-            before: held.done(),
+            before,
             failed: false,
-        }
+        })
     }
 
-    /// Begins the next batch, whose arrays the caller then gives to [`fill`](Self::fill); `None` if no
-    /// other may be begun now. Where none is begun, waits a moment for a batch that the CPU samples.
+    /// The next batch whose sizes are known, whose arrays the caller then gives to [`fill`](Self::fill);
+    /// `None` if no other may be begun now, or none is sampled within a moment.
     ///
     /// # Errors
     /// Any error of the driver. The epoch is over then.
     pub fn sample(&mut self) -> Result<Option<&GpuBatch>> {
-        if self.failed || self.next >= self.work.batches() || self.begun.len() > self.ahead {
+        if !self.has_room() {
             return Ok(None);
         }
-        let since = Instant::now();
-        let patience = if self.begun.is_empty() { PATIENCE } else { Duration::ZERO };
-        let batch = self.work.begin(&self.loader, self.next, patience);
-        self.stats.seconds_sample += since.elapsed().as_secs_f64();
-        let Some(batch) = self.over_if_failed(batch)? else { return Ok(None) };
-        let by_cpu = batch.by_cpu.as_ref().map(|prepared| prepared.batch.edge_count());
-        self.next += 1;
-        self.stats.batches += 1;
-        self.stats.nodes += batch.sampled.nodes() as u64;
-        self.stats.edges += by_cpu.unwrap_or(batch.sampled.edges() as u64);
-        Ok(Some(&self.sampled.insert((batch, Instant::now())).0))
+        let is_begun = !self.begun.is_empty() || self.given.is_some();
+        let patience = if self.is_eager && is_begun { Duration::ZERO } else { PATIENCE };
+        while self.sampled.is_none() && self.receive(patience)? {}
+        Ok(self.sampled.as_ref())
     }
 
     /// Fills the arrays of the batch that was sampled last, in order with the loader's stream;
     /// `buffers` owns the memory that `to` names.
     ///
     /// # Errors
-    /// No batch was sampled, any error of the driver. The epoch is over then.
+    /// No batch was sampled.
     pub fn fill(&mut self, buffers: B, to: &Outputs) -> Result<()> {
-        let Some((batch, since)) = self.sampled.take() else {
+        let Some(batch) = self.sampled.take() else {
             return Err(Error::new(ErrorKind::Input, "fill a batch").expected("a sampled one"));
         };
-        let ticket = lock(&self.loader).fill(&batch.sampled, to);
-        let ticket = self.over_if_failed(ticket)?;
-        self.begun.push_back(Filled { batch, buffers, ticket });
-        self.stats.seconds_fill += since.elapsed().as_secs_f64();
+        self.making.fill(*to);
+        self.given = Some((batch, buffers));
         Ok(())
     }
 
-    /// The next batch, with all its rows in order with the stream; `Ok(None)` if these are not read
-    /// within `patience`, or there is no further batch (see [`is_done`](Self::is_done)).
+    /// The next batch, with all that fills it in order with the loader's stream for handing over;
+    /// `Ok(None)` if it is not there within `patience`, or another should be begun meanwhile, or there is no
+    /// further batch (see [`is_done`](Self::is_done)).
     ///
     /// # Errors
     /// A row that cannot be read or is damaged, any error of the driver. The epoch is over then.
     pub fn poll(&mut self, patience: Duration) -> Result<Option<Filled<B>>> {
+        while self.begun.is_empty() && self.given.is_some() {
+            if !self.receive(patience)? {
+                return Ok(None);
+            }
+        }
         let Some(first) = self.begun.front() else { return Ok(None) };
-        let (since, ticket) = (Instant::now(), first.ticket);
-        let finished = match ticket {
-            Some(ticket) => lock(&self.loader).finish(ticket, patience),
-            None => Ok(true),
+        let since = Instant::now();
+        let rows = match (&self.late, first.filling.late_rows) {
+            (Some(late), Some(ticket)) => {
+                let has_room = self.has_room();
+                let is_called = || has_room && self.making.is_waited_for();
+                late.wait(ticket, patience, is_called).map(|done| done.map(Some))
+            }
+            _ => Ok(Some(None)),
         };
         self.stats.seconds_gather += since.elapsed().as_secs_f64();
-        let finished = self.over_if_failed(finished)?;
-        Ok(if finished { self.begun.pop_front() } else { None })
+        let Some(rows) = self.over_if_failed(rows)? else { return Ok(None) };
+        let Some(first) = self.begun.pop_front() else { return Ok(None) };
+        let waited = [Some(&first.filling.filled), rows.as_ref()];
+        let waited = waited.into_iter().flatten().try_for_each(|e| self.handing.wait_for(e));
+        self.over_if_failed(waited)?;
+        Ok(Some(first))
     }
 
     /// Whether every batch was handed over, or the epoch failed.
     pub fn is_done(&self) -> bool {
-        self.failed || (self.begun.is_empty() && self.next >= self.work.batches())
+        let is_idle = self.begun.is_empty() && self.given.is_none() && self.sampled.is_none();
+        self.failed || (is_idle && self.next >= self.batches)
     }
 
     /// Counts and times so far.
     pub fn stats(&self) -> GpuEpochStats {
         let mut stats = self.stats;
         stats.done = lock(&self.loader).done().since(&self.before);
-        if let Work::Gather(batches) = &self.work {
-            let by_cpu = batches.stats();
-            stats.done.reads.add_sampled(&by_cpu);
-            stats.by_cpu = Some(by_cpu);
+        if let Some(by_cpu) = &stats.by_cpu {
+            stats.done.reads.add_sampled(by_cpu);
         }
         stats
     }
@@ -260,30 +230,80 @@ impl<B> GpuEpoch<B> {
         self.stats.seconds_wait += time.as_secs_f64();
     }
 
-    fn over_if_failed<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
-            self.failed = true;
-            self.give_up();
+    /// Ends the epoch, and gives up the batches that are begun: counts do not change any more.
+    pub fn end(&mut self) {
+        for made in self.making.end() {
+            count(&mut self.stats, &made);
+            if let (Made::Filled(filling, _), Some((batch, buffers))) = (made, self.given.take()) {
+                self.begun.push_back(Filled { batch, buffers, filling });
+            }
         }
-        result
-    }
-
-    fn give_up(&mut self) {
-        let mut loader = lock(&self.loader);
+        self.failed = true;
         for begun in self.begun.drain(..) {
             // Before its arrays are dropped: kernels may write to them until then.
-            begun.ticket.into_iter().for_each(|ticket| loader.give_up(ticket));
+            let late = self.late.as_ref().zip(begun.filling.late_rows);
+            late.into_iter().for_each(|(late, ticket)| late.lock().give_up(ticket));
         }
+        self.given = None;
+        self.sampled = None;
+    }
+
+    /// Whether another batch may be begun.
+    fn has_room(&self) -> bool {
+        let begun = self.begun.len() + usize::from(self.given.is_some());
+        let is_left = self.sampled.is_some() || self.next < self.batches;
+        !self.failed && is_left && begun <= self.ahead
+    }
+
+    /// Takes what the thread made next; false if there is nothing within `patience`.
+    fn receive(&mut self, patience: Duration) -> Result<bool> {
+        let made = self.making.next(patience);
+        let Some(made) = self.over_if_failed(made)? else { return Ok(false) };
+        count(&mut self.stats, &made);
+        match made {
+            Made::Sampled(batch, ..) => {
+                self.next += 1;
+                self.sampled = Some(*batch);
+            }
+            Made::Filled(filling, _) => {
+                if let Some((batch, buffers)) = self.given.take() {
+                    self.begun.push_back(Filled { batch, buffers, filling });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn over_if_failed<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.end();
+        }
+        result
     }
 }
 
 impl<B> Drop for GpuEpoch<B> {
     fn drop(&mut self) {
-        self.give_up();
+        self.end();
+    }
+}
+
+/// Adds what was made to counts and times.
+fn count(stats: &mut GpuEpochStats, made: &Made) {
+    match made {
+        Made::Sampled(batch, time, by_cpu) => {
+            let edges = batch.by_cpu.as_ref().map(|prepared| prepared.batch.edge_count());
+            stats.batches += 1;
+            stats.nodes += batch.sampled.nodes() as u64;
+            stats.edges += edges.unwrap_or(batch.sampled.edges() as u64);
+            stats.seconds_sample += time.as_secs_f64();
+            stats.by_cpu = *by_cpu;
+        }
+        Made::Filled(_, time) => stats.seconds_fill += time.as_secs_f64(),
     }
 }
 
 /// Locks the loader; a call that panicked left counts behind that the next one writes anew.
-fn lock(loader: &Mutex<GpuLoader>) -> MutexGuard<'_, GpuLoader> {
+pub(super) fn lock(loader: &Mutex<GpuLoader>) -> MutexGuard<'_, GpuLoader> {
     loader.lock().unwrap_or_else(PoisonError::into_inner)
 }

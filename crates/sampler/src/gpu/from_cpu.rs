@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{Lists, Neighbors, SELECTED, Sampler};
-use tiergraph_gpu::{Device, DeviceBuf};
+use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
@@ -106,6 +106,8 @@ impl GpuLoader {
         let mut loader = Self {
             counts: no_counts(&stream)?,
             transactions: Transactions::default(),
+            made: 0,
+            handing: Arc::new(Stream::urgent(&device)?),
             stream,
             lists,
             sampler,

@@ -15,6 +15,7 @@ mod drive_rows;
 mod epoch;
 mod from_cpu;
 mod lists;
+mod making;
 mod placed;
 mod placing;
 mod readers;
@@ -25,13 +26,12 @@ mod tiers;
 mod trial;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{
     BatchOutputs, LIST_PAGE_BYTES, ListUse, Lists, Neighbors, Request, Sampled, Sampler,
 };
-use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Stream};
+use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
@@ -41,10 +41,9 @@ use crate::residency::hotness::Plan;
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
 use choice::Wanted;
-use epoch::Work;
 use from_cpu::CpuSampler;
+use making::Work;
 use placing::OpenedLists;
-use row_reads::RowReads;
 use rows::{RowRoom, RowTiers};
 
 pub use choice::Transactions;
@@ -59,6 +58,8 @@ const STORAGE_AHEAD: usize = 3;
 /// A loader that makes batches on a GPU, one after the other, on a high-priority stream of its own.
 pub struct GpuLoader {
     stream: Stream,
+    /// Waits for batches in the order in which they are handed over.
+    handing: Arc<Stream>,
     lists: Lists,
     sampler: Sampler,
     /// The CPU loader that samples in place of `sampler`; `None` where kernels sample.
@@ -75,6 +76,8 @@ pub struct GpuLoader {
     counts: DeviceBuf<u64>,
     /// Transactions of all batches so far.
     transactions: Transactions,
+    /// How many batches were sampled or selected: the last of them is the one that can be filled.
+    made: u64,
     /// The reservation for neighbours in pinned host memory.
     held: Option<Reservation>,
 }
@@ -126,6 +129,7 @@ impl GpuLoader {
         };
         let mut loader = Self {
             counts: no_counts(&stream)?,
+            handing: Arc::new(Stream::urgent(&device)?),
             stream,
             lists,
             sampler,
@@ -138,6 +142,7 @@ impl GpuLoader {
             tiers,
             options: options.clone(),
             transactions: Transactions::default(),
+            made: 0,
             held,
         };
         let list_bytes = all.bytes();
@@ -185,6 +190,11 @@ impl GpuLoader {
         self.stream.handle()
     }
 
+    /// The handle of the stream that has waited for each batch when it is handed over.
+    pub fn handing(&self) -> u64 {
+        self.handing.handle()
+    }
+
     /// The number of values in a row of features; 0 without features.
     pub fn dim(&self) -> usize {
         self.rows.as_ref().map_or(0, |rows| rows.rows.dim as usize)
@@ -209,6 +219,7 @@ impl GpuLoader {
 
     /// Samples the batch of `seeds` of an epoch, and waits for its sizes.
     fn sample(&mut self, epoch: u64, seeds: Seeds<'_>) -> Result<Sampled> {
+        self.made += 1;
         let sampled = self.draw(epoch, seeds, None)?;
         self.add_transactions()?;
         Ok(sampled)
@@ -258,6 +269,7 @@ impl GpuLoader {
 
     /// Makes a batch of `vertices` alone, as if it had been sampled.
     fn select(&mut self, vertices: &[u32]) -> Result<Sampled> {
+        self.made += 1;
         let selected = self.sampler.select(&self.stream, vertices)?;
         if let Some(rows) = &mut self.rows {
             let counts = DeviceView::at(self.counts.ptr().offset(ROW_COUNTS), 2);
@@ -267,15 +279,13 @@ impl GpuLoader {
         Ok(selected)
     }
 
-    /// Writes the batch that was sampled last, and its features, in order with the stream. Returns a
-    /// ticket if rows must be read from storage: `to.x` is complete, and may be freed, once
-    /// [`finish`](Self::finish) returns true for it.
-    fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Option<u64>> {
+    /// Writes the batch that was made last, and its features, in order with the stream.
+    fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Filling> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
         // First of all: the stream has nothing else to wait for yet.
-        let ticket = match &mut self.rows {
-            Some(rows) => rows.begin(stream, &self.sampler, x)?,
+        let late_rows = match &mut self.rows {
+            Some(rows) => rows.begin(stream, x)?,
             None => None,
         };
         let outputs = BatchOutputs {
@@ -288,27 +298,16 @@ impl GpuLoader {
         if let Some(rows) = &self.rows {
             rows.gather(stream, self.sampler.n_id(), nodes, x)?;
         }
-        Ok(ticket)
-    }
-
-    /// Copies rows that have been read to their batches; returns whether the batch of `ticket` has all
-    /// its rows, in order with the stream. Waits for `patience` at most.
-    fn finish(&mut self, ticket: u64, patience: Duration) -> Result<bool> {
-        let Some(rows) = &mut self.rows else { return Ok(true) };
-        rows.finish(&self.stream, ticket, patience)
-    }
-
-    /// Forgets a batch that was filled and will not be finished.
-    fn give_up(&mut self, ticket: u64) {
-        let storage = self.rows.as_mut().and_then(|rows| rows.storage.as_mut());
-        storage.into_iter().for_each(|storage| storage.give_up(ticket));
+        let filled = Event::new(stream.device())?;
+        filled.record(stream)?;
+        Ok(Filling { filled, late_rows })
     }
 
     /// Counts of reads from storage and of submissions to the GPU so far.
     fn done(&self) -> Done {
         let given = self.stream.device().submissions();
-        let storage = self.rows.as_ref().and_then(|rows| rows.storage.as_ref());
-        let mut reads = storage.map(RowReads::reads).unwrap_or_default();
+        let late = self.rows.as_ref().and_then(RowTiers::late);
+        let mut reads = late.map(|late| late.lock().reads()).unwrap_or_default();
         let lists = self.lists.stored.as_ref().map_or(0, |lists| lists.reads().pages());
         reads.list_pages += lists;
         reads.reads += lists;
@@ -320,6 +319,15 @@ impl GpuLoader {
             seconds_submit: given.host_time.as_secs_f64(),
         }
     }
+}
+
+/// What tells that the arrays of a batch are filled.
+#[derive(Debug)]
+struct Filling {
+    /// Happens when all is there but the rows that are read from storage.
+    filled: Event,
+    /// The ticket of those rows; `None` if there are none.
+    late_rows: Option<u64>,
 }
 
 /// Zeroed counts on the device.

@@ -13,7 +13,6 @@ use tiergraph_mem::Reservation;
 use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Uses, Wanted};
 use super::drive_lists::DriveLists;
 use super::lists::{AllLists, Place};
-use super::row_reads::RowReads;
 use super::rows::{RowReading, RowRoom, RowTiers};
 use super::{GpuLoader, GpuTiers, Predicted, Transactions, no_counts, tiers};
 use crate::pipeline::order::{Inputs, SeedOrder};
@@ -157,7 +156,7 @@ impl GpuLoader {
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
-        self.placed.storage_reads = rows.storage.as_ref().map(RowReads::way);
+        self.placed.storage_reads = rows.late().map(|late| late.lock().way());
         self.placed.storage_rates = rows.rates;
         self.rows = Some(rows);
         Ok(())

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tiergraph_core::{Cancel, Result, panics, threads};
@@ -76,9 +75,9 @@ impl RowReaders {
         }
     }
 
-    /// The next job that has ended; `None` if none does within `patience`.
-    pub fn ended(&self, patience: Duration) -> Option<Ended> {
-        self.ended.recv_timeout(patience).ok()
+    /// The next job that has ended; `None` if none has.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended.try_recv().ok()
     }
 }
 

@@ -1,10 +1,9 @@
 //! Feature rows by tier: in device memory, in pinned host memory, or on storage.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRow, Rows, Sampler};
+use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Rows, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_io::gpu_reads::ReadStreams;
@@ -12,7 +11,7 @@ use tiergraph_io::{DrivesOfGpus, StartedBy};
 use tiergraph_mem::Reservation;
 
 use super::drive_rows::DriveRows;
-use super::row_reads::RowReads;
+use super::row_reads::{LateRows, RowReads};
 use super::storage::Storage;
 use super::trial::ReadRates;
 use super::{GpuTiers, STORAGE_AHEAD, tiers};
@@ -20,6 +19,8 @@ use super::{GpuTiers, STORAGE_AHEAD, tiers};
 /// What reads rows that are on storage.
 pub(super) struct RowReading {
     pub reads: RowReads,
+    /// A list for the rows that a batch misses.
+    pub missing: MissingRows,
     /// Bytes of device memory that it takes.
     pub device_bytes: u64,
     /// Rows a second of the GPU and of the host in a trial; `None` without one.
@@ -38,21 +39,23 @@ impl RowReading {
         threads: usize,
     ) -> Result<Self> {
         let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
+        let (device, another) = (stream.device(), || Ok(tiers.stream(stream.device())?.0));
         let by_host = || {
-            let storage = Storage::new(graph, name, stream, sampler, threads)?;
-            Ok(Self { reads: RowReads::Host(storage), device_bytes: finding, rates: None })
+            let reads = RowReads::Host(Storage::new(graph, name, another()?, threads)?);
+            let missing = reads.list(device, sampler)?;
+            Ok(Self { reads, missing, device_bytes: finding, rates: None })
         };
         let Some(DrivesOfGpus { drives, started_by }) = graph.engines().drives_of_gpus()? else {
             return by_host();
         };
-        let another = || Ok(tiers.stream(stream.device())?.0);
         let streams = ReadStreams { submitting: another()?, completing: another()? };
         let warps_wait = started_by == StartedBy::WaitingWarps;
-        let drives = DriveRows::new(graph, name, &drives, streams, sampler, warps_wait)?;
+        let drives = DriveRows::new(graph, name, &drives, streams, warps_wait)?;
         // A list for each batch that is begun, and one that is being made.
         let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
         let device_bytes = lists * finding + drives.device_bytes();
-        let by_gpu = Self { reads: RowReads::Gpu(drives), device_bytes, rates: None };
+        let missing = drives.list(device, sampler)?;
+        let by_gpu = Self { reads: RowReads::Gpu(drives), missing, device_bytes, rates: None };
         match started_by {
             StartedBy::Gpu | StartedBy::WaitingWarps => Ok(by_gpu),
             StartedBy::Faster => {
@@ -75,6 +78,12 @@ pub(super) struct RowRoom {
     pub most_on_host: u64,
 }
 
+/// The rows that are on storage, and a list of those that the last batch misses.
+struct OnStorage {
+    late: Arc<LateRows>,
+    missing: MissingRows,
+}
+
 /// The tiers of feature rows, and the kernels that gather rows from them.
 pub(super) struct RowTiers {
     gather: Gather,
@@ -82,8 +91,8 @@ pub(super) struct RowTiers {
     pub rows: Rows,
     /// The number of rows in pinned host memory.
     pub host_rows: u64,
-    /// Who reads rows that are on storage; `None` if all are in memory.
-    pub storage: Option<RowReads>,
+    /// What reads the others from storage; `None` if all are in memory.
+    storage: Option<OnStorage>,
     /// Rows a second of the GPU and of the host in a trial; `None` without one.
     pub rates: Option<ReadRates>,
     _held: Reservation,
@@ -109,17 +118,28 @@ impl RowTiers {
             (device, host.min(all - device))
         };
         let (mut device_rows, mut host_rows) = counts(room.device);
-        let (mut storage, mut rates) = (None, None);
-        if device_rows + host_rows < all {
-            let RowReading { reads, device_bytes, rates: tried } = reading()?;
-            (storage, rates) = (Some(reads), tried);
-            (device_rows, host_rows) = counts(room.device.saturating_sub(device_bytes));
+        let reading = match device_rows + host_rows < all {
+            true => Some(reading()?),
+            false => None,
+        };
+        if let Some(RowReading { device_bytes, .. }) = &reading {
+            (device_rows, host_rows) = counts(room.device.saturating_sub(*device_bytes));
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];
         let (rows, held) = tiers::rows(graph, stream, features, hot, warm)?;
         let gather = Gather::new(stream.device(), tiers::row_type(features.dtype()))?;
+        let rates = reading.as_ref().and_then(|reading| reading.rates);
+        let storage = reading.map(|RowReading { reads, missing, .. }| OnStorage {
+            late: Arc::new(LateRows::new(reads, gather.clone(), rows.dim as usize)),
+            missing,
+        });
         Ok(Self { gather, rows, host_rows, storage, rates, _held: held })
+    }
+
+    /// The rows that are on storage; `None` if all are in memory.
+    pub fn late(&self) -> Option<&Arc<LateRows>> {
+        self.storage.as_ref().map(|storage| &storage.late)
     }
 
     /// Starts finding the rows of a sampler's last batch that are on storage, and adds the numbers of its
@@ -134,20 +154,18 @@ impl RowTiers {
             self.gather.count_tiers(stream, &self.rows, sampler, counts)?;
         }
         match &mut self.storage {
-            Some(reads) => self.gather.start_finding(stream, &self.rows, sampler, reads.missing()),
+            Some(OnStorage { missing, .. }) => {
+                self.gather.start_finding(stream, &self.rows, sampler, missing)
+            }
             None => Ok(()),
         }
     }
 
     /// Begins to read the rows that were found missing to the batch's rows at `x`; returns its ticket, or
     /// `None` if all rows are in memory.
-    pub fn begin(
-        &mut self,
-        stream: &Stream,
-        sampler: &Sampler,
-        x: DeviceView<f32>,
-    ) -> Result<Option<u64>> {
-        self.storage.as_mut().map(|reads| reads.begin(stream, sampler, x)).transpose()
+    pub fn begin(&mut self, stream: &Stream, x: DeviceView<f32>) -> Result<Option<u64>> {
+        let Some(OnStorage { late, missing }) = &mut self.storage else { return Ok(None) };
+        late.lock().begin(stream, missing, x).map(Some)
     }
 
     /// Gathers the rows that are in memory, of the first `nodes` of `n_id`.
@@ -159,15 +177,5 @@ impl RowTiers {
         x: DeviceView<f32>,
     ) -> Result<()> {
         self.gather.gather(stream, &self.rows, n_id, nodes, x)
-    }
-
-    /// Copies rows that were read to their batches; true once the batch of `ticket` has all its rows.
-    pub fn finish(&mut self, stream: &Stream, ticket: u64, patience: Duration) -> Result<bool> {
-        match &mut self.storage {
-            None => Ok(true),
-            Some(reads) => {
-                reads.finish(stream, ticket, patience, &self.gather, self.rows.dim as usize)
-            }
-        }
     }
 }

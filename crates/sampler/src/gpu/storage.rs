@@ -10,11 +10,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{MissingRow, MissingRows, Piece, PieceLayout, Sampler};
+use tiergraph_gpu::kernels::{MissingRow, MissingRows, Piece, PieceLayout};
 use tiergraph_gpu::{Copying, DeviceView, Event, PinnedPool, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
@@ -78,9 +77,14 @@ struct Begun {
     /// Why a piece of it could not be read: the error of whoever waits for the batch.
     failed: Option<Error>,
     to: DeviceView<f32>,
+    /// Happens when nothing else uses the memory of `to` any more; `None` once a piece waited for that.
+    ready: Option<Event>,
 }
 
+/// The rows of one feature matrix that the host's threads read.
 pub(super) struct Storage {
+    /// Copies pieces: neither the sampling of the next batches nor training waits for them.
+    stream: Stream,
     graph: Arc<Graph>,
     name: String,
     readers: RowReaders,
@@ -92,20 +96,12 @@ pub(super) struct Storage {
     begun: HashMap<u64, Begun>,
     tickets: u64,
     reads: StorageReads,
-    /// The rows of the last batch that are on storage.
-    pub missing: MissingRows,
     _held: Reservation,
 }
 
 impl Storage {
-    /// A reader of the features `name`, for the batches of `sampler`.
-    pub fn new(
-        graph: &Arc<Graph>,
-        name: &str,
-        stream: &Stream,
-        sampler: &Sampler,
-        threads: usize,
-    ) -> Result<Self> {
+    /// A reader of the features `name`, which copies them on `stream`.
+    pub fn new(graph: &Arc<Graph>, name: &str, stream: Stream, threads: usize) -> Result<Self> {
         let features = graph.features().get(name)?;
         let stride = features.row_bytes();
         let pieces = PIECES * threads;
@@ -115,20 +111,20 @@ impl Storage {
         let bytes = pieces as u64 * layout.bytes().next_multiple_of(PAGE_BYTES) as u64
             + threads as u64 * READER_BYTES;
         let held = graph.memory().reserve(bytes, "reading feature rows")?;
-        let device = stream.device();
+        let free = PinnedPool::buffers(stream.device(), pieces, layout.bytes())?;
         Ok(Self {
+            stream,
             graph: Arc::clone(graph),
             name: name.to_owned(),
             readers: RowReaders::new(graph, name, layout, threads)?,
             layout,
-            free: PinnedPool::buffers(device, pieces, layout.bytes())?,
+            free,
             waiting: VecDeque::new(),
             reading: 0,
             spreading: VecDeque::new(),
             begun: HashMap::new(),
             tickets: 0,
             reads: StorageReads::default(),
-            missing: MissingRows::new(device, sampler)?,
             _held: held,
         })
     }
@@ -138,30 +134,38 @@ impl Storage {
     }
 
     /// Begins to read the rows that were found missing; returns the batch's ticket.
-    pub fn begin(&mut self, stream: &Stream, to: DeviceView<f32>) -> Result<u64> {
-        let missing = self.missing.get(stream)?;
+    pub fn begin(
+        &mut self,
+        stream: &Stream,
+        missing: &MissingRows,
+        to: DeviceView<f32>,
+    ) -> Result<u64> {
+        let missing = missing.get(stream)?;
+        let ready = Event::new(stream.device())?;
+        ready.record(stream)?;
         let features = self.graph.features().get(&self.name)?;
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
         let pieces = adjacent(features, &missing, self.layout.rows);
-        self.begun.insert(self.tickets, Begun { left: pieces.len(), failed: None, to });
+        self.begun.insert(
+            self.tickets,
+            Begun { left: pieces.len(), failed: None, to, ready: Some(ready) },
+        );
         self.waiting.extend(pieces.into_iter().map(|rows| (self.tickets, rows)));
         self.send()?;
         Ok(self.tickets)
     }
 
-    /// Goes on reading, and calls `spread` for each piece of any batch that was read, until the batch of
-    /// `ticket` has all its rows (true), or no piece comes within `patience`.
+    /// Goes on reading, and calls `spread` for each piece of any batch that was read; an event that happens
+    /// when the batch of `ticket` has all its rows, or `None` as long as some have not come.
     ///
     /// # Errors
     /// A row of this batch cannot be read: it is dropped then. A batch that was dropped before.
-    pub fn finish(
+    pub fn look(
         &mut self,
-        stream: &Stream,
         ticket: u64,
-        patience: Duration,
-        spread: impl Fn(Piece, DeviceView<f32>, Event) -> Result<Copying>,
-    ) -> Result<bool> {
+        spread: impl Fn(&Stream, Piece, DeviceView<f32>, Event) -> Result<Copying>,
+    ) -> Result<Option<Event>> {
         loop {
             let begun = self.begun.get_mut(&ticket).ok_or_else(dropped)?;
             if let Some(error) = begun.failed.take() {
@@ -169,11 +173,13 @@ impl Storage {
                 return Err(error);
             }
             if begun.left == 0 {
+                let done = Event::new(self.stream.device())?;
+                done.record(&self.stream)?;
                 self.begun.remove(&ticket);
-                return Ok(true);
+                return Ok(Some(done));
             }
             self.send()?;
-            let Some(ended) = self.readers.ended(patience) else { return Ok(false) };
+            let Some(ended) = self.readers.ended() else { return Ok(None) };
             self.reading -= 1;
             let Some(begun) = self.begun.get_mut(&ended.ticket) else {
                 self.free.push(ended.buffer);
@@ -187,8 +193,11 @@ impl Storage {
                     self.reads.bytes_ssd += read.bytes;
                     let piece =
                         Piece { buffer: ended.buffer, layout: self.layout, count: ended.rows };
-                    let event = Event::new(stream.device())?;
-                    self.spreading.push_back(spread(piece, begun.to, event)?);
+                    if let Some(ready) = begun.ready.take() {
+                        self.stream.wait_for(&ready)?;
+                    }
+                    let event = Event::new(self.stream.device())?;
+                    self.spreading.push_back(spread(&self.stream, piece, begun.to, event)?);
                 }
                 Err(error) => {
                     begun.failed.get_or_insert(error);
@@ -199,10 +208,12 @@ impl Storage {
         }
     }
 
-    /// Drops a batch that is not waited for any more, and whose memory may be gone.
+    /// Drops a batch that is not waited for any more, after the kernels that write to it.
     pub fn give_up(&mut self, ticket: u64) {
         self.begun.remove(&ticket);
         self.waiting.retain(|(of, _)| *of != ticket);
+        // After an error of the driver no kernel runs any more.
+        let _ = self.stream.synchronize();
     }
 
     /// Queues pieces for the readers while there are free buffers.

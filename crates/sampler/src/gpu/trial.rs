@@ -1,6 +1,7 @@
 //! A trial of who reads rows from drives faster, the GPU or the host.
 
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
 use serde::Serialize;
 use tiergraph_core::{Draws, Result};
@@ -8,6 +9,7 @@ use tiergraph_gpu::kernels::{Gather, MissingRow, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 
+use super::drive_rows::LOOK;
 use super::row_reads::RowReads;
 use super::tiers::row_type;
 
@@ -15,8 +17,6 @@ use super::tiers::row_type;
 const MOST_BYTES: usize = 64 << 20;
 /// How often each reads all rows of the trial; the fastest counts.
 const TURNS: usize = 3;
-/// The longest single wait.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Rows a second that each brought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -54,12 +54,19 @@ impl ReadRates {
                 (&mut *by_gpu, &of_gpu, &mut rates.by_gpu),
                 (&mut *by_host, &of_host, &mut rates.by_host),
             ] {
-                reads.missing().list(stream, wanted)?;
+                let mut missing = reads.list(stream.device(), sampler)?;
+                missing.list(stream, wanted)?;
                 stream.synchronize()?;
                 let since = Instant::now();
-                let ticket = reads.begin(stream, sampler, DeviceView::at(x.ptr(), x.len()))?;
-                while !reads.finish(stream, ticket, PATIENCE, &gather, dim)? {}
-                stream.synchronize()?;
+                let x = DeviceView::at(x.ptr(), x.len());
+                let ticket = reads.begin(stream, &mut missing, x)?;
+                let done = loop {
+                    match reads.look(ticket, &gather, dim)? {
+                        Some(done) => break done,
+                        None => thread::sleep(LOOK),
+                    }
+                };
+                done.synchronize()?;
                 *rate = rate.max(most as f64 / since.elapsed().as_secs_f64());
             }
         }

@@ -183,17 +183,20 @@ pub struct ReadKernels {
 }
 
 pub(super) fn source() -> Source {
-    Source::new("drive_reads", &[TYPES, COPY_ROWS, ROW_REQUESTS, QUEUE_PAIRS, include_str!("drive_reads.cu")])
-        .sharing::<QueuePairAddresses>()
-        .sharing::<RowPlaces>()
-        .sharing::<RowRequest>()
-        .sharing::<Failure>()
-        .sharing::<Watched>()
-        .sharing::<Slot>()
-        .sharing::<PairState>()
-        .sharing::<Batch>()
-        .sharing::<Submission>()
-        .sharing::<Completing>()
+    Source::new(
+        "drive_reads",
+        &[TYPES, COPY_ROWS, ROW_REQUESTS, QUEUE_PAIRS, include_str!("drive_reads.cu")],
+    )
+    .sharing::<QueuePairAddresses>()
+    .sharing::<RowPlaces>()
+    .sharing::<RowRequest>()
+    .sharing::<Failure>()
+    .sharing::<Watched>()
+    .sharing::<Slot>()
+    .sharing::<PairState>()
+    .sharing::<Batch>()
+    .sharing::<Submission>()
+    .sharing::<Completing>()
 }
 
 impl ReadKernels {
