@@ -382,8 +382,8 @@ class GpuLoader:
     def kept_to_sample(self) -> str:
         """What of the graph the CPU keeps to sample; `null` where the GPU samples."""
 
-    def stream(self) -> int:
-        """The CUDA stream that batches are made on."""
+    def allocating(self) -> int:
+        """The CUDA stream that the arrays of batches are allocated on."""
 
     def handing(self) -> int:
         """The CUDA stream that has waited for each batch when it is handed over."""

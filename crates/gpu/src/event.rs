@@ -32,6 +32,16 @@ impl Event {
         Self::with_flags(device, NO_TIMING)
     }
 
+    /// An event behind all work that was submitted to `stream` so far.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn behind(stream: &Stream) -> Result<Self> {
+        let event = Self::new(stream.device())?;
+        event.record(stream)?;
+        Ok(event)
+    }
+
     /// An event like one of [`new`](Self::new), whose time is known once it has happened.
     ///
     /// # Errors

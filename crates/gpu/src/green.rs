@@ -68,6 +68,16 @@ pub(crate) enum Refused {
     Failed(Error),
 }
 
+impl Refused {
+    /// The error of a device that has a green context.
+    pub fn into_error(self) -> Error {
+        match self {
+            Self::Unsupported(why) => Error::new(ErrorKind::Device, OP).got(why),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         Self::Failed(error)
@@ -108,6 +118,11 @@ impl GreenContext {
     }
 }
 
+// SAFETY: the driver takes a green context from any thread.
+unsafe impl Send for GreenContext {}
+// SAFETY: as above.
+unsafe impl Sync for GreenContext {}
+
 impl fmt::Debug for GreenContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GreenContext({} multiprocessors)", self.multiprocessors)
@@ -117,7 +132,7 @@ impl fmt::Debug for GreenContext {
 impl Drop for GreenContext {
     fn drop(&mut self) {
         let destroy = self.functions.destroy;
-        // SAFETY: made in `new`; its stream has ended.
+        // SAFETY: made in `new`; its streams have ended.
         self.device.release(|_| unsafe { destroy(self.handle) });
     }
 }

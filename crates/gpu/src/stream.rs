@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::ptr;
+use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
@@ -17,7 +18,7 @@ pub struct Stream {
     device: Device,
     handle: Handle,
     /// The green context whose multiprocessors its kernels are confined to, if they are.
-    green: Option<GreenContext>,
+    green: Option<Arc<GreenContext>>,
 }
 
 // SAFETY: the driver takes a stream from any thread.
@@ -59,7 +60,17 @@ impl Stream {
     fn in_green_context(device: &Device, most: u32) -> Result<Self, Refused> {
         let green = GreenContext::new(device, most)?;
         let handle = green.stream(greatest_priority(device)?)?;
-        Ok(Self { device: device.clone(), handle, green: Some(green) })
+        Ok(Self { device: device.clone(), handle, green: Some(Arc::new(green)) })
+    }
+
+    /// An urgent stream whose kernels run on the same multiprocessors as this one's.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn another(&self) -> Result<Self> {
+        let Some(green) = &self.green else { return Self::urgent(&self.device) };
+        let handle = green.stream(greatest_priority(&self.device)?).map_err(Refused::into_error)?;
+        Ok(Self { device: self.device.clone(), handle, green: Some(Arc::clone(green)) })
     }
 
     fn with_priority(device: &Device, priority: c_int) -> Result<Self> {
@@ -79,7 +90,7 @@ impl Stream {
     /// How many multiprocessors the stream's kernels may run on.
     pub fn multiprocessors(&self) -> u32 {
         let all = || self.device.multiprocessors();
-        self.green.as_ref().map_or_else(all, GreenContext::multiprocessors)
+        self.green.as_ref().map_or_else(all, |green| green.multiprocessors())
     }
 
     /// The driver's handle of the stream, as PyTorch's `ExternalStream` takes it.

@@ -366,8 +366,7 @@ fn rounds(device: &Device, case: &Case, faults: Faults, options: GpuReadOptions)
 
 /// Begins to read what is wanted.
 fn begin(reads: &mut RoundReads, stream: &Stream, wanted: &Wanted, row_bytes: u32) -> u64 {
-    let ready = Event::new(stream.device()).unwrap();
-    ready.record(stream).unwrap();
+    let ready = Event::behind(stream).unwrap();
     let count = wanted.requests.len();
     reads.begin(&ready, wanted.requests(), 0..count, wanted.to(row_bytes)).unwrap()
 }

@@ -109,9 +109,9 @@ impl GpuLoader {
         to_json(py, &self.locked(py)?.kept_to_sample())
     }
 
-    /// The handle of the CUDA stream that batches are made on.
-    fn stream(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.locked(py)?.stream())
+    /// The handle of the CUDA stream that the arrays of batches are allocated on.
+    fn allocating(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.locked(py)?.allocating())
     }
 
     /// The handle of the CUDA stream that has waited for each batch when it is handed over.

@@ -27,7 +27,7 @@ std::string read(const std::string& path) {
 // The source behind `simt.h`, with an entry for each kernel.
 std::string complete(const std::string& source) {
     std::string text = "#include \"" EMULATED_CUDA_FOLDER "/simt.h\"\n" + source + "\n";
-    std::regex kernel("extern \"C\" __global__ void (?:__launch_bounds__\\(\\w+\\) )?(\\w+)\\(");
+    std::regex kernel("extern \"C\" __global__ void (?:__launch_bounds__\\([^)]*\\) )?(\\w+)\\(");
     for (std::sregex_iterator i(source.begin(), source.end(), kernel), end; i != end; ++i) {
         text += "SIMT_KERNEL(" + (*i)[1].str() + ")\n";
     }

@@ -3,9 +3,9 @@
 What kernels do not sample the CPU samples; kernels gather its batches' features all the same, and
 the rest of a batch, which is small, is moved.
 
-PyTorch allocates a batch's tensors, on the loader's stream, and its stream waits for what fills
-them; so its allocator, its streams and its graphs work as with any other tensor, and nothing here
-links against it. A native thread makes batches ahead of the one that is handed over.
+PyTorch allocates a batch's tensors, on a stream of the loader's, and its own stream waits for what
+fills them; so its allocator, its streams and its graphs work as with any other tensor, and nothing
+here links against it. A native thread makes batches ahead of the one that is handed over.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GpuBuffers:
-    """The tensors of one batch, allocated on the stream that fills them."""
+    """The tensors of one batch."""
 
     n_id: torch.Tensor
     """int64, (n,): places in the user's order."""
@@ -86,8 +86,10 @@ class GpuPart:
             found = placed["multiprocessors"]
             text = f"batches are prepared on all {found} multiprocessors of {device}: {why}"
             warn(text, FallbackWarning)
-        self._stream = torch.cuda.ExternalStream(self._native.stream(), device=self._device)
-        self._handing = torch.cuda.ExternalStream(self._native.handing(), device=self._device)
+        streams = self._native.allocating(), self._native.handing()
+        self._allocating, self._handing = (
+            torch.cuda.ExternalStream(stream, device=self._device) for stream in streams
+        )
         self._labels = None if labels is None else torch.from_numpy(labels).to(self._device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
         self._ids = None if ids is None else torch.from_numpy(ids).to(self._device)
@@ -135,7 +137,7 @@ class GpuPart:
     def _allocate(self, nodes: int, edges: int, input_id: NDArray[np.int64]) -> GpuBuffers:
         """The tensors of a batch of so many nodes and edges."""
         torch = pyg.torch()
-        with torch.cuda.stream(self._stream):
+        with torch.cuda.stream(self._allocating):
             long = {"dtype": torch.int64, "device": self._device}
             return GpuBuffers(
                 n_id=torch.empty(nodes, **long),

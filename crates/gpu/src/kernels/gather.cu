@@ -64,7 +64,7 @@ __device__ inline void write_rows(const u8* from, float* to, u32 count, u32 dim,
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) gather(Arguments a) {
+extern "C" __global__ void __launch_bounds__(THREADS, 2) gather(Arguments a) {
     u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
     u64 warps = (u64)gridDim.x * (THREADS / WARP);
     for (u64 base = (u64)warp * a.step; base < a.count; base += warps * a.step) {
@@ -139,7 +139,7 @@ struct Spreading {
 };
 
 // Rows that were read, each to its target in the batch: a warp takes some together.
-extern "C" __global__ void __launch_bounds__(THREADS) spread(Spreading a) {
+extern "C" __global__ void __launch_bounds__(THREADS, 2) spread(Spreading a) {
     u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
     u64 warps = (u64)gridDim.x * (THREADS / WARP);
     for (u64 base = (u64)warp * CLAIM; base < a.count; base += warps * CLAIM) {

@@ -172,8 +172,7 @@ impl RowLists for CoupledLists {
         assert_eq!(of.start, 0, "a list is read as a whole");
         self.stream.wait_for(ready)?;
         self.reads.start(&self.stream, u32::MAX, requests, to)?;
-        let ended = Event::new(self.stream.device())?;
-        ended.record(&self.stream)?;
+        let ended = Event::behind(&self.stream)?;
         self.tickets += 1;
         self.open.insert(self.tickets, ended);
         Ok(self.tickets)

@@ -97,6 +97,10 @@ pub(super) fn hottest_first(uses: &[u32]) -> Vec<u32> {
     order
 }
 
+/// How many more transactions there may be, one part in so many of the fewest, if no list is on storage then: a
+/// hop that wants a page of one waits for a drive, which transactions do not tell.
+const WAIT_SHARE: u64 = 128;
+
 /// The memory that lists and rows compete for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -182,15 +186,17 @@ impl Choice {
     /// The choice by a plan; `None` if the lists do not fit the room.
     ///
     /// Lists in several memories need locations. Where those would save more as lists or rows, the unified
-    /// choice has all lists in one memory. And since what one memory takes changes what another saves, it is
-    /// one of the other placements where that leaves fewer transactions.
+    /// choice has all lists in one memory. Since what one memory takes changes what another saves, it is
+    /// one of the other placements where that leaves fewer transactions. And it has no list on storage where
+    /// that costs next to none.
     pub fn new(plan: &Plan, wanted: &Wanted<'_>, room: Room) -> Option<Self> {
         let orders =
             Orders { device: wanted.by_worth(Tier::Gpu), host: wanted.by_worth(Tier::Host) };
-        let beside = |placement, locations| {
+        let stored = |placement, locations, may_store| {
             let plan = Plan { placement, ..*plan };
-            Self::beside(&plan, wanted, &orders, room, locations)
+            Self::beside(&plan, wanted, &orders, room, locations, may_store)
         };
+        let beside = |placement, locations| stored(placement, locations, room.has_storage);
         let unsplit = |placement| {
             beside(placement, 0).filter(|choice| {
                 choice.list_bytes == wanted.lists.bytes()
@@ -204,7 +210,12 @@ impl Choice {
                 let firsts = [Placement::FEATURES_FIRST, Placement::TOPOLOGY_FIRST];
                 let all = firsts.into_iter().filter_map(unsplit);
                 let all = all.chain(others.filter_map(split)).chain(split(Placement::Unified));
-                all.min_by_key(|choice| choice.transactions(wanted, room.finding))
+                let transactions = |choice: &Self| choice.transactions(wanted, room.finding);
+                let least = all.min_by_key(transactions)?;
+                let most = transactions(&least) + transactions(&least) / WAIT_SHARE;
+                let in_memory = || stored(Placement::Unified, room.locations, false);
+                let in_memory = room.has_storage.then(in_memory).flatten();
+                Some(in_memory.filter(|choice| transactions(choice) <= most).unwrap_or(least))
             }
             other => unsplit(other).or_else(|| split(other)),
         }
@@ -241,17 +252,18 @@ impl Choice {
             + rows(&hottest[host as usize..], Tier::Host)
     }
 
-    /// The choice beside so many bytes of locations.
+    /// The choice beside so many bytes of locations; some lists are on storage if it `may_store` them.
     fn beside(
         plan: &Plan,
         wanted: &Wanted<'_>,
         orders: &Orders,
         room: Room,
         locations: u64,
+        may_store: bool,
     ) -> Option<Self> {
         let Wanted { lists, hottest, stride, .. } = *wanted;
         let rows = if stride == 0 { &[] } else { hottest };
-        let others = if room.has_storage { Place::Storage } else { Place::Host };
+        let others = if may_store { Place::Storage } else { Place::Host };
         let mut this = Self {
             places: vec![others; wanted.uses.lists.len()],
             list_bytes: 0,
@@ -259,7 +271,7 @@ impl Choice {
             row_bytes: 0,
             host_rows: u64::MAX,
         };
-        let needed = match room.has_storage {
+        let needed = match may_store {
             true => 0,
             false => lists.bytes().saturating_sub(room.host),
         };
@@ -275,7 +287,7 @@ impl Choice {
         let held = of_device.filled(plan, wanted);
         held.lists.iter().for_each(|&vertex| this.hold(Place::Device, vertex, lists));
         this.row_bytes = held.row_bytes;
-        if room.has_storage {
+        if may_store {
             let others = orders.host.iter().copied();
             let others: Vec<u32> =
                 others.filter(|&v| this.places[v as usize] != Place::Device).collect();
@@ -286,6 +298,10 @@ impl Choice {
             this.host_rows = held.row_bytes.checked_div(stride).unwrap_or(0);
         } else {
             this.host_list_bytes = lists.bytes() - this.list_bytes;
+            if room.has_storage {
+                let left = room.host.saturating_sub(this.host_list_bytes);
+                this.host_rows = left.checked_div(stride).unwrap_or(0);
+            }
         }
         if stride > 0 {
             let most = room.device.saturating_sub(locations + this.list_bytes);

@@ -101,8 +101,7 @@ impl DriveLists {
     /// Begins to read the pages that are numbers `of` among those that are wanted, when what was submitted
     /// to the stream is done; returns their ticket.
     fn begin(&mut self, stream: &Stream, wanted: RowRequests, of: &Range<usize>) -> Result<u64> {
-        let ready = Event::new(stream.device())?;
-        ready.record(stream)?;
+        let ready = Event::behind(stream)?;
         self.reads.begin(&ready, wanted, of.clone(), targets(self.place(of)))
     }
 
@@ -122,8 +121,7 @@ impl DriveLists {
         self.reads.end(ticket)?;
         let (taking, rows) = (self.reads.stream(), targets(self.place(of)));
         self.checksum.compare(taking, wanted, of.clone(), rows, &self.damaged)?;
-        let done = Event::new(stream.device())?;
-        done.record(taking)?;
+        let done = Event::behind(taking)?;
         stream.wait_for(&done)
     }
 

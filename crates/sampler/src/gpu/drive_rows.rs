@@ -35,8 +35,8 @@ const ENTRIES: RangeInclusive<u16> = 16..=1024;
 const PAIRS_PER_DRIVE: usize = 4;
 /// Rounds of reads that are in flight together: one is taken while the drives are busy with the others.
 const ROUNDS: usize = 3;
-/// Blocks that take rows: what fills the link.
-const TAKING_BLOCKS: u32 = 16;
+/// Blocks that take rows, which lie in device memory by then: few, beside the kernels of training.
+const TAKING_BLOCKS: u32 = 4;
 /// The share of the host's memory that staging memory may take, one part in so many.
 const STAGING_SHARE: u64 = 4;
 /// Between two looks at what has come.
@@ -261,8 +261,7 @@ impl DriveRows {
         let next = self.spare.pop().map_or_else(|| missing.another(device), Ok)?;
         let missing = std::mem::replace(missing, next);
         // What follows comes after the list, and after all that used the memory of `to` before.
-        let ready = Event::new(device)?;
-        ready.record(stream)?;
+        let ready = Event::behind(stream)?;
         let rows = RowTargets::in_matrix(to, self.dim);
         let reading = self.reads.lock().reads.begin(&ready, missing.requests(), 0..count, rows)?;
         self.reads.changed.notify_all();
@@ -288,8 +287,7 @@ impl DriveRows {
                 let taking = state.reads.stream();
                 self.checksums.compare(taking, begun, self.dim)?;
                 gather.widen(taking, &begun.missing, begun.to, self.dim)?;
-                let done = Event::new(taking.device())?;
-                done.record(taking)?;
+                let done = Event::behind(taking)?;
                 begun.done = Some(done);
             }
             return Ok(None);

@@ -1,8 +1,8 @@
 //! An epoch on a GPU: batches are begun ahead of the one that is handed over.
 //!
-//! A batch is sampled, which tells its sizes; the caller allocates its arrays; they are filled in order
-//! with the loader's stream. A thread does both ([`making`](super::making)), so that the caller waits for
-//! neither. Rows that are in no memory are read meanwhile, and waited for when the batch is handed over.
+//! A batch is sampled, which tells its sizes; the caller allocates its arrays; they are filled. A thread
+//! samples and fills ([`making`](super::making)), so that the caller waits for neither. Rows that are in no
+//! memory are read meanwhile, and waited for when the batch is handed over.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,8 +83,6 @@ pub struct GpuEpoch<B> {
     next: usize,
     /// The number of batches that are begun before the one before them is handed over.
     ahead: usize,
-    /// Whether a batch is handed over though the next is not sampled yet: the CPU takes its time.
-    is_eager: bool,
     /// The batch whose arrays the caller is allocating.
     sampled: Option<GpuBatch>,
     /// The batch whose arrays the thread was given.
@@ -130,7 +128,7 @@ impl<B> GpuEpoch<B> {
         let (ahead, before, handing) = (held.ahead(), held.done(), Arc::clone(&held.handing));
         let late = held.rows.as_ref().and_then(RowTiers::late).cloned();
         drop(held);
-        let (batches, is_eager) = (work.batches(), matches!(work, Work::Gather(_)));
+        let batches = work.batches();
         Ok(Self {
             making: Making::start(loader, work, first..batches)?,
             loader: Arc::clone(loader),
@@ -139,7 +137,6 @@ impl<B> GpuEpoch<B> {
             batches,
             next: first,
             ahead,
-            is_eager,
             sampled: None,
             given: None,
             begun: VecDeque::new(),
@@ -150,7 +147,8 @@ impl<B> GpuEpoch<B> {
     }
 
     /// The next batch whose sizes are known, whose arrays the caller then gives to [`fill`](Self::fill);
-    /// `None` if no other may be begun now, or none is sampled within a moment.
+    /// `None` if no other may be begun now, or none is sampled: that is waited for only where no batch is
+    /// begun.
     ///
     /// # Errors
     /// Any error of the driver. The epoch is over then.
@@ -159,13 +157,13 @@ impl<B> GpuEpoch<B> {
             return Ok(None);
         }
         let is_begun = !self.begun.is_empty() || self.given.is_some();
-        let patience = if self.is_eager && is_begun { Duration::ZERO } else { PATIENCE };
+        let patience = if is_begun { Duration::ZERO } else { PATIENCE };
         while self.sampled.is_none() && self.receive(patience)? {}
         Ok(self.sampled.as_ref())
     }
 
-    /// Fills the arrays of the batch that was sampled last, in order with the loader's stream;
-    /// `buffers` owns the memory that `to` names.
+    /// Has the arrays of the batch filled that was sampled last, after what the loader's stream for allocating
+    /// does; `buffers` owns the memory that `to` names.
     ///
     /// # Errors
     /// No batch was sampled.
@@ -243,6 +241,8 @@ impl<B> GpuEpoch<B> {
             // Before its arrays are dropped: kernels may write to them until then.
             let late = self.late.as_ref().zip(begun.filling.late_rows);
             late.into_iter().for_each(|(late, ticket)| late.lock().give_up(ticket));
+            // After an error of the driver no kernel runs any more.
+            let _ = begun.filling.filled.synchronize();
         }
         self.given = None;
         self.sampled = None;

@@ -14,7 +14,7 @@ use tiergraph_mem::Reservation;
 
 use super::choice::{Transactions, hottest_first};
 use super::rows::RowRoom;
-use super::{GpuLoader, GpuTiers, Placed, no_counts, tiers};
+use super::{Gathering, GpuLoader, GpuTiers, Placed, no_counts, tiers};
 use crate::options::LoaderOptions;
 use crate::pipeline::loader::Loader;
 use crate::pipeline::order::Inputs;
@@ -95,8 +95,8 @@ impl GpuLoader {
         };
         let cpu = CpuSampler::new(graph, options, inputs, plan, presample, held_back)?;
         let nodes = (cpu.plan.most_nodes as usize).max(vertices.min(SELECTED));
-        // A selection's nodes, each vertex's row and its place in the user's order.
-        let working = 4 * nodes as u64 + 8 * vertices as u64;
+        // Two selections' nodes, each vertex's row and its place in the user's order.
+        let working = 8 * nodes as u64 + 8 * vertices as u64;
         let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
         let sampler = Sampler::of_selections(&device, nodes)?;
         let neighbors = Neighbors::Device(DeviceBuf::new(&device, 0)?);
@@ -107,6 +107,8 @@ impl GpuLoader {
             counts: no_counts(&stream)?,
             transactions: Transactions::default(),
             made: 0,
+            gathering: Gathering { stream: stream.another()?, before: None },
+            allocating: Stream::urgent(&device)?,
             handing: Arc::new(Stream::urgent(&device)?),
             stream,
             lists,

@@ -57,7 +57,11 @@ const STORAGE_AHEAD: usize = 3;
 
 /// A loader that makes batches on a GPU, one after the other, on a high-priority stream of its own.
 pub struct GpuLoader {
+    /// Samples batches, and writes them to their arrays.
     stream: Stream,
+    gathering: Gathering,
+    /// Does nothing but what arrays of batches are allocated behind.
+    allocating: Stream,
     /// Waits for batches in the order in which they are handed over.
     handing: Arc<Stream>,
     lists: Lists,
@@ -117,7 +121,7 @@ impl GpuLoader {
             Some(name) => graph.features().get(name)?.row_bytes() as u64,
             None => 0,
         };
-        let opened = OpenedLists::new(graph, options.direction, &tiers, &stream, stride, left)?;
+        let opened = OpenedLists::new(graph, options.direction, &stream, stride, left)?;
         let OpenedLists { all, lists, held, taken, reads_by_gpu } = opened;
         let (working, left) = (working + taken, left - taken);
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
@@ -129,6 +133,8 @@ impl GpuLoader {
         };
         let mut loader = Self {
             counts: no_counts(&stream)?,
+            gathering: Gathering { stream: stream.another()?, before: None },
+            allocating: Stream::urgent(&device)?,
             handing: Arc::new(Stream::urgent(&device)?),
             stream,
             lists,
@@ -185,9 +191,9 @@ impl GpuLoader {
         &self.placed
     }
 
-    /// The handle of the stream that batches are made on.
-    pub fn stream(&self) -> u64 {
-        self.stream.handle()
+    /// The handle of a stream in whose order arrays of batches are allocated; it does nothing else.
+    pub fn allocating(&self) -> u64 {
+        self.allocating.handle()
     }
 
     /// The handle of the stream that has waited for each batch when it is handed over.
@@ -279,10 +285,13 @@ impl GpuLoader {
         Ok(selected)
     }
 
-    /// Writes the batch that was made last, and its features, in order with the stream.
+    /// Writes the batch that was made last to arrays that were allocated just now, in order with the stream,
+    /// and its features behind that.
     fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Filling> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
+        // After all that used the memory of the arrays before.
+        stream.wait_for(&Event::behind(&self.allocating)?)?;
         // First of all: the stream has nothing else to wait for yet.
         let late_rows = match &mut self.rows {
             Some(rows) => rows.begin(stream, x)?,
@@ -295,12 +304,18 @@ impl GpuLoader {
             e_id: DeviceView::at(to.e_id, edges),
         };
         self.sampler.export(stream, sampled, &outputs)?;
-        if let Some(rows) = &self.rows {
-            rows.gather(stream, self.sampler.n_id(), nodes, x)?;
+        let exported = Event::behind(stream)?;
+        let Some(rows) = &self.rows else { return Ok(Filling { filled: exported, late_rows }) };
+        let gathering = &mut self.gathering;
+        gathering.stream.wait_for(&exported)?;
+        rows.gather(&gathering.stream, self.sampler.n_id(), nodes, x)?;
+        // The next batch's nodes go where those of the batch before were.
+        self.sampler.keep_n_id();
+        let gathered = Event::behind(&gathering.stream)?;
+        if let Some(before) = gathering.before.replace(gathered) {
+            stream.wait_for(&before)?;
         }
-        let filled = Event::new(stream.device())?;
-        filled.record(stream)?;
-        Ok(Filling { filled, late_rows })
+        Ok(Filling { filled: Event::behind(&gathering.stream)?, late_rows })
     }
 
     /// Counts of reads from storage and of submissions to the GPU so far.
@@ -319,6 +334,13 @@ impl GpuLoader {
             seconds_submit: given.host_time.as_secs_f64(),
         }
     }
+}
+
+/// What gathers rows of a batch while the next one is sampled.
+struct Gathering {
+    stream: Stream,
+    /// Happens when the rows of the last batch are gathered; `None` before the first one.
+    before: Option<Event>,
 }
 
 /// What tells that the arrays of a batch are filled.

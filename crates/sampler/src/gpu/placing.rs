@@ -14,7 +14,7 @@ use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Uses, Wanted};
 use super::drive_lists::DriveLists;
 use super::lists::{AllLists, Place};
 use super::rows::{RowReading, RowRoom, RowTiers};
-use super::{GpuLoader, GpuTiers, Predicted, Transactions, no_counts, tiers};
+use super::{GpuLoader, Predicted, Transactions, no_counts, tiers};
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::residency::hotness::Plan;
 
@@ -43,7 +43,6 @@ impl<'g> OpenedLists<'g> {
     pub fn new(
         graph: &'g Graph,
         direction: Direction,
-        tiers: &GpuTiers,
         stream: &Stream,
         stride: u64,
         left: u64,
@@ -55,8 +54,8 @@ impl<'g> OpenedLists<'g> {
         let reads_by_gpu = drives.is_some();
         let (mut stored, mut taken) = (None, 0);
         if let (Some(drives), Some(pages)) = (drives, graph.rows(direction).pages()) {
-            let another = || Ok(tiers.stream(stream.device())?.0);
-            let streams = ReadStreams { submitting: another()?, completing: another()? };
+            let streams =
+                ReadStreams { submitting: stream.another()?, completing: stream.another()? };
             let most = left / PAGES_SHARE;
             let reads = DriveLists::new(graph, &pages, &drives.drives, streams, most)?;
             taken = reads.device_bytes() + StoredLists::device_bytes(pages.index.len());
@@ -97,14 +96,18 @@ impl GpuLoader {
         left: u64,
     ) -> Result<Choice> {
         let all = wanted.lists;
-        // Rows on storage are listed for each batch, in memory that lists must leave.
-        let finding = finding.unwrap_or(match wanted.stride {
-            0 => 0,
-            _ => (self.sampler.n_id().len() * size_of::<MissingRow>()) as u64,
-        });
         let pinned = self.held.as_ref().map_or(0, Reservation::bytes);
         let (mut host, has_storage) =
             (graph.memory().budget().left() + pinned, self.lists.stored.is_some());
+        // Rows on storage are listed for each batch, in memory that lists must leave.
+        let finding = finding.unwrap_or_else(|| {
+            let (vertices, left) = (self.vertices as u64, host.saturating_sub(all.bytes()));
+            match wanted.stride {
+                0 => 0,
+                stride if tiers::host_rows(vertices, stride, left) >= vertices => 0,
+                _ => (self.sampler.n_id().len() * size_of::<MissingRow>()) as u64,
+            }
+        });
         if has_storage {
             host -= host / PLACING_SHARE;
         }

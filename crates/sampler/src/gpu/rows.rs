@@ -39,16 +39,16 @@ impl RowReading {
         threads: usize,
     ) -> Result<Self> {
         let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
-        let (device, another) = (stream.device(), || Ok(tiers.stream(stream.device())?.0));
+        let device = stream.device();
         let by_host = || {
-            let reads = RowReads::Host(Storage::new(graph, name, another()?, threads)?);
+            let reads = RowReads::Host(Storage::new(graph, name, stream.another()?, threads)?);
             let missing = reads.list(device, sampler)?;
             Ok(Self { reads, missing, device_bytes: finding, rates: None })
         };
         let Some(DrivesOfGpus { drives, started_by }) = graph.engines().drives_of_gpus()? else {
             return by_host();
         };
-        let streams = ReadStreams { submitting: another()?, completing: another()? };
+        let streams = ReadStreams { submitting: stream.another()?, completing: stream.another()? };
         let warps_wait = started_by == StartedBy::WaitingWarps;
         let drives = DriveRows::new(graph, name, &drives, streams, warps_wait)?;
         // A list for each batch that is begun, and one that is being made.
@@ -114,7 +114,8 @@ impl RowTiers {
         let (all, stride) = (order.len() as u64, features.row_bytes() as u64);
         let counts = |left: u64| {
             let device = (left / stride).min(all);
-            let host = tiers::host_rows(graph, features).min(room.most_on_host);
+            let host = tiers::host_rows(all, stride, graph.memory().budget().left());
+            let host = host.min(room.most_on_host);
             (device, host.min(all - device))
         };
         let (mut device_rows, mut host_rows) = counts(room.device);

@@ -141,8 +141,7 @@ impl Storage {
         to: DeviceView<f32>,
     ) -> Result<u64> {
         let missing = missing.get(stream)?;
-        let ready = Event::new(stream.device())?;
-        ready.record(stream)?;
+        let ready = Event::behind(stream)?;
         let features = self.graph.features().get(&self.name)?;
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
@@ -173,8 +172,7 @@ impl Storage {
                 return Err(error);
             }
             if begun.left == 0 {
-                let done = Event::new(self.stream.device())?;
-                done.record(&self.stream)?;
+                let done = Event::behind(&self.stream)?;
                 self.begun.remove(&ticket);
                 return Ok(Some(done));
             }

@@ -14,11 +14,11 @@ const PIECE_BYTES: u64 = 256 << 20;
 /// The share of host memory, one part in so many, that is left for rows being read.
 const PIECE_SHARE: u64 = 16;
 
-/// The number of rows that fit host memory, beside those being read.
-pub(super) fn host_rows(graph: &Graph, features: &Features) -> u64 {
-    let (left, stride) = (graph.memory().budget().left(), features.row_bytes());
-    let on_the_way = RowStore::bytes_of(1, graph.manifest().vertices, stride) + left / PIECE_SHARE;
-    left.saturating_sub(on_the_way) / stride as u64
+/// The number of rows of `stride` bytes, of so many vertices, that fit `left` bytes of host memory beside
+/// those being read.
+pub(super) fn host_rows(vertices: u64, stride: u64, left: u64) -> u64 {
+    let on_the_way = RowStore::bytes_of(1, vertices, stride as usize) + left / PIECE_SHARE;
+    left.saturating_sub(on_the_way) / stride
 }
 
 pub(super) fn too_small(needed: u64, memory: u64) -> Error {

@@ -163,9 +163,10 @@ __device__ inline u32 look_for(const Batch& b, Block& block, u32 own) {
     u32 come = completions_from(b.pairs[pair], b.entries_log2, b.states[pair].position + first,
                                 taken.count - first, &word);
     if (come == 0) return 0;
-    if (lane < come) b.words[((u64)pair << b.entries_log2) + first + lane] = word;
-    __threadfence_block();
+    if (lane < come) show(b.words + ((u64)pair << b.entries_log2) + first + lane, word);
     __syncwarp();
+    // Of what all lanes wrote, which the warp's barrier puts before it.
+    __threadfence_block();
     if (lane == 0) *(volatile u32*)&taken.filled = first + come;
     __syncwarp();
     return come;
@@ -205,7 +206,7 @@ __device__ inline bool copy(const Completing& a, u32 own, u32 from, u32 count) {
     const Batch& b = a.batch;
     u32 lane = threadIdx.x % WARP, pair = pair_of(own), mask = (1u << b.entries_log2) - 1;
     u64 base = (u64)pair << b.entries_log2;
-    u32 value = *(const volatile u32*)(b.words + base + from + min(lane, count - 1));
+    u32 value = look_at(b.words + base + from + min(lane, count - 1));
     u32 cid = cid_of(value), number = cid & mask, status = status_of(value);
     Slot slot = {NONE, 0, 0, 0, 0, 0};
     if (lane < count && cid == (number | b.round) && number < b.states[pair].count) {
@@ -240,9 +241,11 @@ __device__ inline u32 claim(Taken& taken, u32* from) {
         u32 there = in_block(&taken.filled) - first, most = min(there, CLAIM);
         if (most != 0 && atomicCAS(&taken.claimed, first, first + most) == first) count = most;
     }
+    *from = __shfl_sync(ALL, first, 0), count = __shfl_sync(ALL, count, 0);
+    __syncwarp();
+    // Each lane reads what was put in place before the first one saw it.
     __threadfence_block();
-    *from = __shfl_sync(ALL, first, 0);
-    return __shfl_sync(ALL, count, 0);
+    return count;
 }
 
 // Copies rows of the block's pairs until all were claimed, or it must leave.
@@ -277,7 +280,7 @@ __device__ inline void leave(const Batch& b, u32 own) {
     store_release_system(b.pairs[pair_of(own)].head_doorbell, state.position & (1u << b.entries_log2) - 1);
 }
 
-extern "C" __global__ void __launch_bounds__(TAKERS) complete(Completing a) {
+extern "C" __global__ void __launch_bounds__(TAKERS, 2) complete(Completing a) {
     __shared__ Block block;
     const Batch& b = a.batch;
     u32 pairs = b.rows.drives * b.pairs_per_drive;

@@ -191,6 +191,8 @@ pub struct Sampler {
     seeds: DeviceBuf<u32>,
     sizes: DeviceBuf<Sizes>,
     n_id: DeviceBuf<u32>,
+    /// The nodes of the batch before, or memory for those of the next one.
+    other_n_id: DeviceBuf<u32>,
     edges: Edges,
     arcs: u64,
 }
@@ -258,12 +260,14 @@ impl Sampler {
         }
         let mut local_id = DeviceBuf::new(device, vertices)?;
         stream.fill_bytes(&mut local_id, 0xff)?;
+        let selected = nodes.max(vertices.min(SELECTED));
         Ok(Self {
             kernels: Kernels::new(device)?,
             local_id,
             seeds: DeviceBuf::new(device, seeds)?,
             sizes: DeviceBuf::new(device, fanouts.len() + 2)?,
-            n_id: DeviceBuf::new(device, nodes.max(vertices.min(SELECTED)))?,
+            n_id: DeviceBuf::new(device, selected)?,
+            other_n_id: DeviceBuf::new(device, selected)?,
             edges: Edges::new(device, edges, nodes)?,
             arcs,
         })
@@ -280,6 +284,7 @@ impl Sampler {
             seeds: DeviceBuf::new(device, 0)?,
             sizes: DeviceBuf::new(device, 1)?,
             n_id: DeviceBuf::new(device, nodes)?,
+            other_n_id: DeviceBuf::new(device, nodes)?,
             edges: Edges::new(device, 0, 0)?,
             arcs: 0,
         })
@@ -289,7 +294,9 @@ impl Sampler {
     pub fn device_bytes(vertices: usize, seeds: usize, fanouts: &[u32], arcs: u64) -> u64 {
         let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
         let selected = nodes.max(vertices.min(SELECTED));
-        4 * (vertices + selected + seeds) as u64 + 24 * edges as u64 + 5 * nodes.max(edges) as u64
+        4 * (vertices + 2 * selected + seeds) as u64
+            + 24 * edges as u64
+            + 5 * nodes.max(edges) as u64
     }
 
     /// Samples a batch, and waits for its sizes. The seeds are below |V|. `and_then` may submit further
@@ -430,6 +437,12 @@ impl Sampler {
     /// The vertex of each node of the last batch. The buffer is longer: only the batch's nodes count.
     pub fn n_id(&self) -> &DeviceBuf<u32> {
         &self.n_id
+    }
+
+    /// Has the next batch's nodes written to other memory than the last one's, which stay where they are
+    /// until this is called again.
+    pub fn keep_n_id(&mut self) {
+        std::mem::swap(&mut self.n_id, &mut self.other_n_id);
     }
 
     /// The pointer to the number of the last batch's nodes, which the device counts.
