@@ -23,7 +23,8 @@ use tiergraph_io::NvmeDrives;
 use tiergraph_io::gpu_reads::{GpuReads, ReadStreams, RoundReads, RowLists, RowsOnDrives};
 use tiergraph_mem::Reservation;
 
-use super::drive_rows::{LOOK, options};
+use super::drive_rows::options;
+use super::row_reads::LOOK;
 
 /// Pieces that are in flight together: one is decoded while drives are busy with the other.
 const PIECES: usize = 2;

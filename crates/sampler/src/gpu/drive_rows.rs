@@ -4,16 +4,14 @@
 //! ```text
 //! missing rows of a batch ─ submit ─ (drives) ─ complete ─ compare with checksums ─ widen
 //! ```
-//! A thread starts the kernels of all batches that are begun, as rows come. They run on streams of their
-//! own: neither the sampling of the next batches nor training waits for them.
+//! Kernels of all batches that are begun are started as rows come. They run on streams of their own: neither
+//! the sampling of the next batches nor training waits for them.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::Arc;
 
-use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::features::RowMismatch;
 use tiergraph_gpu::kernels::{
     DamagedRow, DamagedRows, Gather, MissingRows, RowChecksum, RowTargets, Sampler,
@@ -27,7 +25,7 @@ use tiergraph_io::gpu_reads::{
 };
 use tiergraph_mem::{PAGE_BYTES, Reservation};
 
-use super::storage::StorageReads;
+use super::storage::{StorageReads, dropped};
 
 /// Entries of a queue: as many as give a drive enough to do, fewer where there is little memory.
 const ENTRIES: RangeInclusive<u16> = 16..=1024;
@@ -39,9 +37,6 @@ const ROUNDS: usize = 3;
 const TAKING_BLOCKS: u32 = 4;
 /// The share of the host's memory that staging memory may take, one part in so many.
 const STAGING_SHARE: u64 = 4;
-/// Between two looks at what has come.
-pub(super) const LOOK: Duration = Duration::from_micros(20);
-
 /// A batch whose rows are being read.
 struct Begun {
     /// Its ticket at the reads.
@@ -50,8 +45,9 @@ struct Begun {
     missing: MissingRows,
     count: usize,
     to: DeviceView<f32>,
-    /// Happens when its rows are compared with their checksums, and converted; `None` before they have come.
-    done: Option<Event>,
+    /// Happens when its rows are compared with their checksums, and converted; why they were not; `None`
+    /// before they have come.
+    done: Option<Result<Event>>,
 }
 
 /// What compares rows with their checksums, which lie in device memory.
@@ -91,10 +87,10 @@ impl Checksums {
 
 /// The rows of one feature matrix that lie on drives, as kernels read them.
 pub(super) struct DriveRows {
-    reads: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    reads: Box<dyn RowLists>,
     graph: Arc<Graph>,
     name: String,
+    gather: Gather,
     checksums: Checksums,
     /// Whether warps wait for their own rows.
     warps_wait: bool,
@@ -109,50 +105,14 @@ pub(super) struct DriveRows {
     tickets: u64,
     missed_rows: u64,
     bytes: u64,
+    /// Why kernels could not be started: the error of whoever waits for a batch.
+    failed: Option<Error>,
     _held: Reservation,
 }
 
-/// What the thread that starts kernels shares with the loader.
-struct Shared {
-    state: Mutex<State>,
-    /// Told when there is something to read, or to stop.
-    changed: Condvar,
-}
-
-struct State {
-    reads: Box<dyn RowLists>,
-    /// Why kernels could not be started: the error of whoever waits for a batch.
-    failed: Option<Error>,
-    is_over: bool,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Starts kernels while rows are read, until it is over.
-    fn run(&self) {
-        let mut state = self.lock();
-        while !state.is_over {
-            if !state.reads.is_reading() {
-                let woken = self.changed.wait(state);
-                state = woken.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            if let Err(error) = panics::caught(|| state.reads.proceed()) {
-                state.failed.get_or_insert(error);
-            }
-            drop(state);
-            thread::sleep(LOOK);
-            state = self.lock();
-        }
-    }
-}
-
 impl DriveRows {
-    /// A reader of the rows of the features `name` on `drives`. Kernels run on `streams`; they are those of
-    /// the baseline, whose warps wait for their rows, if `warps_wait`.
+    /// A reader of the rows of the features `name` on `drives`, which `gather` converts. Kernels run on
+    /// `streams`; they are those of the baseline, whose warps wait for their rows, if `warps_wait`.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for rows that kernels do not read: without checksums of their own, larger than
@@ -162,6 +122,7 @@ impl DriveRows {
         name: &str,
         drives: &NvmeDrives,
         streams: ReadStreams,
+        gather: Gather,
         warps_wait: bool,
     ) -> Result<Self> {
         let features = graph.features().get(name)?;
@@ -195,15 +156,11 @@ impl DriveRows {
             }
         };
         let held = graph.memory().reserve(reads.host_bytes(), "rows that the GPU reads")?;
-        let state = Mutex::new(State { reads, failed: None, is_over: false });
-        let reads = Arc::new(Shared { state, changed: Condvar::new() });
-        let shared = Arc::clone(&reads);
-        let thread = threads::start("rows-gpu", move || shared.run())?;
         Ok(Self {
             reads,
-            thread: Some(thread),
             graph: Arc::clone(graph),
             name: name.to_owned(),
+            gather,
             checksums,
             warps_wait,
             checking,
@@ -214,6 +171,7 @@ impl DriveRows {
             tickets: 0,
             missed_rows: 0,
             bytes: 0,
+            failed: None,
             _held: held,
         })
     }
@@ -231,7 +189,7 @@ impl DriveRows {
     pub fn device_bytes(&self) -> u64 {
         let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.bytes());
         let by_row = self.checksums.kernel.device_bytes() + numbers as u64;
-        self.reads.lock().reads.device_bytes() + by_row
+        self.reads.device_bytes() + by_row
     }
 
     pub fn reads(&self) -> StorageReads {
@@ -263,35 +221,58 @@ impl DriveRows {
         // What follows comes after the list, and after all that used the memory of `to` before.
         let ready = Event::behind(stream)?;
         let rows = RowTargets::in_matrix(to, self.dim);
-        let reading = self.reads.lock().reads.begin(&ready, missing.requests(), 0..count, rows)?;
-        self.reads.changed.notify_all();
+        let reading = self.reads.begin(&ready, missing.requests(), 0..count, rows)?;
         self.tickets += 1;
         self.begun.insert(self.tickets, Begun { reading, missing, count, to, done: None });
         self.missed_rows += count as u64;
         Ok(self.tickets)
     }
 
+    /// Whether rows are being read, or are not compared yet.
+    pub fn is_reading(&self) -> bool {
+        self.begun.values().any(|begun| begun.done.is_none())
+    }
+
+    /// Goes on with what has come.
+    pub fn proceed(&mut self) {
+        if let Err(error) = self.reads.proceed() {
+            return self.fail(error);
+        }
+        for begun in self.begun.values_mut() {
+            if begun.done.is_none() && self.reads.has_ended(begun.reading) {
+                let ended = self.reads.end(begun.reading);
+                let (stream, missing) = (self.reads.stream(), &begun.missing);
+                begun.done = Some(ended.and_then(|()| {
+                    self.checksums.compare(stream, begun, self.dim)?;
+                    self.gather.widen(stream, missing, begun.to, self.dim)?;
+                    Event::behind(stream)
+                }));
+            }
+        }
+    }
+
+    /// Has whoever waits for a batch told of `error`: none that is begun has its rows.
+    pub fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+        for begun in self.begun.values_mut() {
+            begun.done.get_or_insert_with(|| Err(dropped()));
+        }
+    }
+
     /// An event that has happened when the batch of `ticket` has all its rows; `None` before.
     ///
     /// # Errors
     /// A row that could not be read, of this batch or one after it. A batch that was dropped before.
-    pub fn look(&mut self, ticket: u64, gather: &Gather) -> Result<Option<Event>> {
-        let begun = self.begun.get_mut(&ticket).ok_or_else(super::storage::dropped)?;
-        let Some(done) = begun.done.take_if(|done| !matches!(done.happened(), Ok(false))) else {
-            let mut state = self.reads.lock();
-            if let Some(error) = state.failed.take() {
-                return Err(error);
-            }
-            if begun.done.is_none() && state.reads.has_ended(begun.reading) {
-                state.reads.end(begun.reading)?;
-                let taking = state.reads.stream();
-                self.checksums.compare(taking, begun, self.dim)?;
-                gather.widen(taking, &begun.missing, begun.to, self.dim)?;
-                let done = Event::behind(taking)?;
-                begun.done = Some(done);
-            }
-            return Ok(None);
+    pub fn look(&mut self, ticket: u64) -> Result<Option<Event>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let begun = self.begun.get_mut(&ticket).ok_or_else(dropped)?;
+        let has_happened = |done: &mut Result<Event>| match done {
+            Ok(done) => !matches!(done.happened(), Ok(false)),
+            Err(_) => true,
         };
+        let Some(done) = begun.done.take_if(has_happened).transpose()? else { return Ok(None) };
         if let Some(row) = self.checksums.damaged.first(&self.checking)? {
             self.checksums.damaged.forget(&self.checking)?;
             return Err(self.damage(row));
@@ -299,7 +280,7 @@ impl DriveRows {
         if let Some(Begun { missing, .. }) = self.begun.remove(&ticket) {
             self.spare.push(missing);
         }
-        self.bytes = self.reads.lock().reads.bytes_asked()?;
+        self.bytes = self.reads.bytes_asked()?;
         Ok(Some(done))
     }
 
@@ -313,31 +294,24 @@ impl DriveRows {
         }
     }
 
-    /// Drops a batch that is not waited for any more, after the kernels that write to it.
-    pub fn give_up(&mut self, ticket: u64) {
-        let Some(Begun { reading, missing, done, .. }) = self.begun.remove(&ticket) else { return };
-        let mut state = self.reads.lock();
-        state.reads.give_up(reading);
-        while !state.reads.has_ended(reading) && state.failed.is_none() {
-            drop(state);
-            thread::sleep(LOOK);
-            state = self.reads.lock();
+    /// Drops a batch that is not waited for any more, if nothing writes to it; whether it is dropped.
+    pub fn give_up(&mut self, ticket: u64) -> bool {
+        let Some(begun) = self.begun.get(&ticket) else { return true };
+        self.reads.give_up(begun.reading);
+        if !self.reads.has_ended(begun.reading) {
+            // After an error nothing is read any more.
+            let _ = self.reads.proceed();
+            return false;
         }
-        // After an error of the driver no kernel runs any more.
-        let _ = done.map_or(Ok(()), |done| done.synchronize());
-        // Whoever waits for a batch is told of what went wrong; nobody waits for this one.
-        let _ = state.reads.end(reading);
-        self.bytes = state.reads.bytes_asked().unwrap_or(self.bytes);
-        self.spare.push(missing);
-    }
-}
-
-impl Drop for DriveRows {
-    fn drop(&mut self) {
-        self.reads.lock().is_over = true;
-        self.reads.changed.notify_all();
-        // A thread that panicked has nothing left to end.
-        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+        if let Some(Begun { reading, missing, done, .. }) = self.begun.remove(&ticket) {
+            // After an error of the driver no kernel runs any more.
+            let _ = done.map(|done| done.and_then(|done| done.synchronize()));
+            // Whoever waits for a batch is told of what went wrong; nobody waits for this one.
+            let _ = self.reads.end(reading);
+            self.bytes = self.reads.bytes_asked().unwrap_or(self.bytes);
+            self.spare.push(missing);
+        }
+        true
     }
 }
 

@@ -240,7 +240,7 @@ impl<B> GpuEpoch<B> {
         for begun in self.begun.drain(..) {
             // Before its arrays are dropped: kernels may write to them until then.
             let late = self.late.as_ref().zip(begun.filling.late_rows);
-            late.into_iter().for_each(|(late, ticket)| late.lock().give_up(ticket));
+            late.into_iter().for_each(|(late, ticket)| late.give_up(ticket));
             // After an error of the driver no kernel runs any more.
             let _ = begun.filling.filled.synchronize();
         }

@@ -322,7 +322,7 @@ impl GpuLoader {
     fn done(&self) -> Done {
         let given = self.stream.device().submissions();
         let late = self.rows.as_ref().and_then(RowTiers::late);
-        let mut reads = late.map(|late| late.lock().reads()).unwrap_or_default();
+        let mut reads = late.map(|late| late.reads()).unwrap_or_default();
         let lists = self.lists.stored.as_ref().map_or(0, |lists| lists.reads().pages());
         reads.list_pages += lists;
         reads.reads += lists;

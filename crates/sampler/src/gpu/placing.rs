@@ -159,7 +159,7 @@ impl GpuLoader {
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
-        self.placed.storage_reads = rows.late().map(|late| late.lock().way());
+        self.placed.storage_reads = rows.late().map(|late| late.way());
         self.placed.storage_rates = rows.rates;
         self.rows = Some(rows);
         Ok(())

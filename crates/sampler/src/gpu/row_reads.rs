@@ -1,15 +1,18 @@
 //! Reads of the feature rows that are on storage: the host's threads start them, or the GPU's kernels.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Gather, MissingRows, Sampler};
+use tiergraph_core::{Error, Result, panics, threads};
+use tiergraph_gpu::kernels::{MissingRows, Sampler};
 use tiergraph_gpu::{Device, DeviceView, Event, Stream};
 
-use super::drive_rows::{DriveRows, LOOK};
+use super::drive_rows::DriveRows;
 use super::storage::{Storage, StorageReads};
+
+/// Between two looks at what has come.
+pub(super) const LOOK: Duration = Duration::from_micros(20);
 
 /// Who reads rows that are on storage.
 pub(super) enum RowReads {
@@ -44,14 +47,6 @@ impl RowReads {
         }
     }
 
-    /// Drops a batch that is not waited for any more, and whose memory may be gone afterwards.
-    pub fn give_up(&mut self, ticket: u64) {
-        match self {
-            Self::Host(storage) => storage.give_up(ticket),
-            Self::Gpu(drives) => drives.give_up(ticket),
-        }
-    }
-
     /// Begins to read the rows that were found `missing` to rows at `x`, once `stream` gets there; returns
     /// their ticket. Another list may take the place of `missing`.
     pub fn begin(
@@ -66,37 +61,145 @@ impl RowReads {
         }
     }
 
-    /// Goes on with what has come; an event that happens when the rows of `ticket` are all where they are
-    /// wanted, or `None` as long as some have not come.
-    pub fn look(&mut self, ticket: u64, gather: &Gather, dim: usize) -> Result<Option<Event>> {
+    /// Whether rows are on their way.
+    fn is_reading(&self) -> bool {
         match self {
-            Self::Host(storage) => storage
-                .look(ticket, |stream, piece, to, e| gather.spread(stream, piece, to, dim, e)),
-            Self::Gpu(drives) => drives.look(ticket, gather),
+            Self::Host(storage) => storage.is_reading(),
+            Self::Gpu(drives) => drives.is_reading(),
+        }
+    }
+
+    /// Goes on with what has come, of any batch.
+    fn proceed(&mut self) {
+        match self {
+            Self::Host(storage) => storage.proceed(),
+            Self::Gpu(drives) => drives.proceed(),
+        }
+    }
+
+    /// Has whoever waits for a batch told of `error`.
+    fn fail(&mut self, error: Error) {
+        match self {
+            Self::Host(storage) => storage.fail(error),
+            Self::Gpu(drives) => drives.fail(error),
+        }
+    }
+
+    /// An event that happens when the rows of `ticket` are all where they are wanted, or `None` as long as
+    /// some have not come.
+    fn look(&mut self, ticket: u64) -> Result<Option<Event>> {
+        match self {
+            Self::Host(storage) => storage.look(ticket),
+            Self::Gpu(drives) => drives.look(ticket),
+        }
+    }
+
+    /// Drops a batch that is not waited for any more, if nothing writes to its memory; whether it is dropped.
+    fn give_up(&mut self, ticket: u64) -> bool {
+        match self {
+            Self::Host(storage) => {
+                storage.give_up(ticket);
+                true
+            }
+            Self::Gpu(drives) => drives.give_up(ticket),
+        }
+    }
+
+    /// Reads the rows of `ticket`, where no thread does.
+    pub fn read(&mut self, ticket: u64) -> Result<Event> {
+        loop {
+            self.proceed();
+            match self.look(ticket)? {
+                Some(done) => return Ok(done),
+                None => thread::sleep(LOOK),
+            }
         }
     }
 }
 
-/// The rows that are on storage: whoever makes batches begins to read them, and whoever hands batches over
-/// waits for them meanwhile.
+/// The rows that are on storage: whoever makes batches begins to read them, a thread goes on with that, and
+/// whoever hands batches over waits for them.
 pub(super) struct LateRows {
-    reads: Mutex<RowReads>,
-    gather: Gather,
-    dim: usize,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Told when there is something to read, or to stop.
+    changed: Condvar,
+}
+
+struct State {
+    reads: RowReads,
+    is_over: bool,
+}
+
+impl Shared {
+    /// A call that panicked left counts behind, and no batch half begun.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on while rows are read, until it is over.
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            if !state.reads.is_reading() {
+                let woken = self.changed.wait(state);
+                state = woken.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let proceeded = panics::caught(|| {
+                state.reads.proceed();
+                Ok(())
+            });
+            if let Err(error) = proceeded {
+                state.reads.fail(error);
+            }
+            drop(state);
+            thread::sleep(LOOK);
+            state = self.lock();
+        }
+    }
 }
 
 impl LateRows {
-    /// Rows of `dim` values, which `gather` brings to their batches.
-    pub fn new(reads: RowReads, gather: Gather, dim: usize) -> Self {
-        Self { reads: Mutex::new(reads), gather, dim }
+    /// Rows that `reads` reads.
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn new(reads: RowReads) -> Result<Self> {
+        let state = Mutex::new(State { reads, is_over: false });
+        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let own = Arc::clone(&shared);
+        let thread = Some(threads::start("rows-gpu", move || own.run())?);
+        Ok(Self { shared, thread })
     }
 
-    /// The reads; a call that panicked left counts behind, and no batch half begun.
-    pub fn lock(&self) -> MutexGuard<'_, RowReads> {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Who starts reads, and the way rows come.
+    pub fn way(&self) -> &'static str {
+        self.shared.lock().reads.way()
     }
 
-    /// As [`RowReads::look`], until they have come, `patience` is over, or `is_called` says so.
+    /// Counts of reads so far.
+    pub fn reads(&self) -> StorageReads {
+        self.shared.lock().reads.reads()
+    }
+
+    /// As [`RowReads::begin`].
+    pub fn begin(
+        &self,
+        stream: &Stream,
+        missing: &mut MissingRows,
+        x: DeviceView<f32>,
+    ) -> Result<u64> {
+        let ticket = self.shared.lock().reads.begin(stream, missing, x)?;
+        self.shared.changed.notify_all();
+        Ok(ticket)
+    }
+
+    /// As [`RowReads::look`], until the rows have come, `patience` is over, or `is_called` says so.
     pub fn wait(
         &self,
         ticket: u64,
@@ -105,11 +208,27 @@ impl LateRows {
     ) -> Result<Option<Event>> {
         let since = Instant::now();
         loop {
-            let event = self.lock().look(ticket, &self.gather, self.dim)?;
+            let event = self.shared.lock().reads.look(ticket)?;
             if event.is_some() || is_called() || since.elapsed() >= patience {
                 return Ok(event);
             }
             thread::sleep(LOOK);
         }
+    }
+
+    /// Drops a batch that is not waited for any more, when nothing writes to its memory.
+    pub fn give_up(&self, ticket: u64) {
+        while !self.shared.lock().reads.give_up(ticket) {
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for LateRows {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        // A thread that panicked has nothing left to end.
+        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }

@@ -40,8 +40,15 @@ impl RowReading {
     ) -> Result<Self> {
         let finding = (sampler.n_id().len() * size_of::<MissingRow>()) as u64;
         let device = stream.device();
+        let row = tiers::row_type(graph.features().get(name)?.dtype());
         let by_host = || {
-            let reads = RowReads::Host(Storage::new(graph, name, stream.another()?, threads)?);
+            let reads = RowReads::Host(Storage::new(
+                graph,
+                name,
+                stream.another()?,
+                Gather::new(device, row)?,
+                threads,
+            )?);
             let missing = reads.list(device, sampler)?;
             Ok(Self { reads, missing, device_bytes: finding, rates: None })
         };
@@ -50,7 +57,8 @@ impl RowReading {
         };
         let streams = ReadStreams { submitting: stream.another()?, completing: stream.another()? };
         let warps_wait = started_by == StartedBy::WaitingWarps;
-        let drives = DriveRows::new(graph, name, &drives, streams, warps_wait)?;
+        let gather = Gather::new(device, row)?;
+        let drives = DriveRows::new(graph, name, &drives, streams, gather, warps_wait)?;
         // A list for each batch that is begun, and one that is being made.
         let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
         let device_bytes = lists * finding + drives.device_bytes();
@@ -131,10 +139,12 @@ impl RowTiers {
         let (rows, held) = tiers::rows(graph, stream, features, hot, warm)?;
         let gather = Gather::new(stream.device(), tiers::row_type(features.dtype()))?;
         let rates = reading.as_ref().and_then(|reading| reading.rates);
-        let storage = reading.map(|RowReading { reads, missing, .. }| OnStorage {
-            late: Arc::new(LateRows::new(reads, gather.clone(), rows.dim as usize)),
-            missing,
-        });
+        let storage = match reading {
+            Some(RowReading { reads, missing, .. }) => {
+                Some(OnStorage { late: Arc::new(LateRows::new(reads)?), missing })
+            }
+            None => None,
+        };
         Ok(Self { gather, rows, host_rows, storage, rates, _held: held })
     }
 
@@ -166,7 +176,7 @@ impl RowTiers {
     /// `None` if all rows are in memory.
     pub fn begin(&mut self, stream: &Stream, x: DeviceView<f32>) -> Result<Option<u64>> {
         let Some(OnStorage { late, missing }) = &mut self.storage else { return Ok(None) };
-        late.lock().begin(stream, missing, x).map(Some)
+        late.begin(stream, missing, x).map(Some)
     }
 
     /// Gathers the rows that are in memory, of the first `nodes` of `n_id`.

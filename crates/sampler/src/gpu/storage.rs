@@ -5,7 +5,7 @@
 //! missing rows of a batch ─ pieces of adjacent rows ─ readers ─ spread ─ free
 //! ```
 //! A piece is pinned memory for a few thousand rows. There is a fixed number of them, so memory is
-//! bounded however many rows are missing; a wait for one batch copies pieces that arrived for any.
+//! bounded however many rows are missing.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{MissingRow, MissingRows, Piece, PieceLayout};
+use tiergraph_gpu::kernels::{Gather, MissingRow, MissingRows, Piece, PieceLayout};
 use tiergraph_gpu::{Copying, DeviceView, Event, PinnedPool, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES, Reservation};
@@ -79,12 +79,15 @@ struct Begun {
     to: DeviceView<f32>,
     /// Happens when nothing else uses the memory of `to` any more; `None` once a piece waited for that.
     ready: Option<Event>,
+    /// Happens when all pieces are copied; `None` as long as some have not come.
+    done: Option<Event>,
 }
 
 /// The rows of one feature matrix that the host's threads read.
 pub(super) struct Storage {
     /// Copies pieces: neither the sampling of the next batches nor training waits for them.
     stream: Stream,
+    gather: Gather,
     graph: Arc<Graph>,
     name: String,
     readers: RowReaders,
@@ -96,12 +99,20 @@ pub(super) struct Storage {
     begun: HashMap<u64, Begun>,
     tickets: u64,
     reads: StorageReads,
+    /// Why what has come could not be copied: the error of whoever waits for a batch.
+    failed: Option<Error>,
     _held: Reservation,
 }
 
 impl Storage {
-    /// A reader of the features `name`, which copies them on `stream`.
-    pub fn new(graph: &Arc<Graph>, name: &str, stream: Stream, threads: usize) -> Result<Self> {
+    /// A reader of the features `name`, which `gather` copies on `stream`.
+    pub fn new(
+        graph: &Arc<Graph>,
+        name: &str,
+        stream: Stream,
+        gather: Gather,
+        threads: usize,
+    ) -> Result<Self> {
         let features = graph.features().get(name)?;
         let stride = features.row_bytes();
         let pieces = PIECES * threads;
@@ -114,6 +125,7 @@ impl Storage {
         let free = PinnedPool::buffers(stream.device(), pieces, layout.bytes())?;
         Ok(Self {
             stream,
+            gather,
             graph: Arc::clone(graph),
             name: name.to_owned(),
             readers: RowReaders::new(graph, name, layout, threads)?,
@@ -125,6 +137,7 @@ impl Storage {
             begun: HashMap::new(),
             tickets: 0,
             reads: StorageReads::default(),
+            failed: None,
             _held: held,
         })
     }
@@ -146,38 +159,36 @@ impl Storage {
         self.reads.missed_rows += missing.len() as u64;
         self.tickets += 1;
         let pieces = adjacent(features, &missing, self.layout.rows);
-        self.begun.insert(
-            self.tickets,
-            Begun { left: pieces.len(), failed: None, to, ready: Some(ready) },
-        );
+        let done = if pieces.is_empty() { Some(Event::behind(&self.stream)?) } else { None };
+        let (left, ready) = (pieces.len(), Some(ready));
+        self.begun.insert(self.tickets, Begun { left, failed: None, to, ready, done });
         self.waiting.extend(pieces.into_iter().map(|rows| (self.tickets, rows)));
         self.send()?;
         Ok(self.tickets)
     }
 
-    /// Goes on reading, and calls `spread` for each piece of any batch that was read; an event that happens
-    /// when the batch of `ticket` has all its rows, or `None` as long as some have not come.
-    ///
-    /// # Errors
-    /// A row of this batch cannot be read: it is dropped then. A batch that was dropped before.
-    pub fn look(
-        &mut self,
-        ticket: u64,
-        spread: impl Fn(&Stream, Piece, DeviceView<f32>, Event) -> Result<Copying>,
-    ) -> Result<Option<Event>> {
+    /// Whether rows are being read.
+    pub fn is_reading(&self) -> bool {
+        self.reading > 0 || !self.waiting.is_empty()
+    }
+
+    /// Goes on reading, and copies what has come.
+    pub fn proceed(&mut self) {
+        if let Err(error) = self.try_proceed() {
+            self.fail(error);
+        }
+    }
+
+    /// Has whoever waits for a batch told of `error`.
+    pub fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+        self.waiting.clear();
+    }
+
+    fn try_proceed(&mut self) -> Result<()> {
         loop {
-            let begun = self.begun.get_mut(&ticket).ok_or_else(dropped)?;
-            if let Some(error) = begun.failed.take() {
-                self.give_up(ticket);
-                return Err(error);
-            }
-            if begun.left == 0 {
-                let done = Event::behind(&self.stream)?;
-                self.begun.remove(&ticket);
-                return Ok(Some(done));
-            }
             self.send()?;
-            let Some(ended) = self.readers.ended() else { return Ok(None) };
+            let Some(ended) = self.readers.ended() else { return Ok(()) };
             self.reading -= 1;
             let Some(begun) = self.begun.get_mut(&ended.ticket) else {
                 self.free.push(ended.buffer);
@@ -195,7 +206,12 @@ impl Storage {
                         self.stream.wait_for(&ready)?;
                     }
                     let event = Event::new(self.stream.device())?;
-                    self.spreading.push_back(spread(&self.stream, piece, begun.to, event)?);
+                    let (dim, to) = (self.graph.features().get(&self.name)?.dim(), begun.to);
+                    let spread = self.gather.spread(&self.stream, piece, to, dim, event)?;
+                    self.spreading.push_back(spread);
+                    if begun.left == 0 {
+                        begun.done = Some(Event::behind(&self.stream)?);
+                    }
                 }
                 Err(error) => {
                     begun.failed.get_or_insert(error);
@@ -204,6 +220,27 @@ impl Storage {
                 }
             }
         }
+    }
+
+    /// An event that happens when the batch of `ticket` has all its rows, or `None` as long as some have not
+    /// come.
+    ///
+    /// # Errors
+    /// A row of this batch cannot be read: it is dropped then. A batch that was dropped before.
+    pub fn look(&mut self, ticket: u64) -> Result<Option<Event>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let begun = self.begun.get_mut(&ticket).ok_or_else(dropped)?;
+        if let Some(error) = begun.failed.take() {
+            self.give_up(ticket);
+            return Err(error);
+        }
+        let done = begun.done.take();
+        if done.is_some() {
+            self.begun.remove(&ticket);
+        }
+        Ok(done)
     }
 
     /// Drops a batch that is not waited for any more, after the kernels that write to it.

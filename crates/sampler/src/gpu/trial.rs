@@ -1,17 +1,14 @@
 //! A trial of who reads rows from drives faster, the GPU or the host.
 
-use std::thread;
 use std::time::Instant;
 
 use serde::Serialize;
 use tiergraph_core::{Draws, Result};
-use tiergraph_gpu::kernels::{Gather, MissingRow, Sampler};
+use tiergraph_gpu::kernels::{MissingRow, Sampler};
 use tiergraph_gpu::{DeviceBuf, DeviceView, Stream};
 use tiergraph_graph::Graph;
 
-use super::drive_rows::LOOK;
 use super::row_reads::RowReads;
-use super::tiers::row_type;
 
 /// The most bytes of device memory that the rows of a trial take as float32.
 const MOST_BYTES: usize = 64 << 20;
@@ -47,7 +44,6 @@ impl ReadRates {
         // Kernels ask for rows by their numbers in the file.
         let (of_gpu, of_host) = (listed(&|v| features.row(v) as u32), listed(&|v| v));
         let x = DeviceBuf::<f32>::new(stream.device(), most * dim)?;
-        let gather = Gather::new(stream.device(), row_type(features.dtype()))?;
         let mut rates = Self::default();
         for _ in 0..TURNS {
             for (reads, wanted, rate) in [
@@ -60,12 +56,7 @@ impl ReadRates {
                 let since = Instant::now();
                 let x = DeviceView::at(x.ptr(), x.len());
                 let ticket = reads.begin(stream, &mut missing, x)?;
-                let done = loop {
-                    match reads.look(ticket, &gather, dim)? {
-                        Some(done) => break done,
-                        None => thread::sleep(LOOK),
-                    }
-                };
+                let done = reads.read(ticket)?;
                 done.synchronize()?;
                 *rate = rate.max(most as f64 / since.elapsed().as_secs_f64());
             }
