@@ -296,7 +296,9 @@ impl DriveRows {
 
     /// Drops a batch that is not waited for any more, if nothing writes to it; whether it is dropped.
     pub fn give_up(&mut self, ticket: u64) -> bool {
-        let Some(begun) = self.begun.get(&ticket) else { return true };
+        let Some(begun) = self.begun.get_mut(&ticket) else { return true };
+        // Some of its rows will not come, and none is compared.
+        begun.done.get_or_insert_with(|| Err(dropped()));
         self.reads.give_up(begun.reading);
         if !self.reads.has_ended(begun.reading) {
             // After an error nothing is read any more.
