@@ -261,6 +261,7 @@ def drive_epochs(run: Run) -> list[Table]:
             [
                 r["row_bytes"],
                 r["drives"],
+                r["way"],
                 r["nodes"] / 1e3,
                 r["missed_rows"] / 1e3,
                 rate / 1e6,
@@ -271,13 +272,15 @@ def drive_epochs(run: Run) -> list[Table]:
                 percent(resident[r["row_bytes"], r["drives"]] / r["together"]),
             ]
         )
-    header = ["bytes a row", "drives", "K nodes", "K rows read", "M rows/s", "of the models' limit"]
+    header = ["bytes a row", "drives", "who reads", "K nodes", "K rows read", "M rows/s"]
+    header += ["of the models' limit"]
     header += ["prepare", "train", "together", "of all rows in GPU memory"]
     note = (
-        "Milliseconds a batch of 8,000 seeds at [25, 10], GraphSAGE of 256 values, whose rows that "
-        "lie in no memory the GPU's kernels ask for. Drives are *modelled*: threads over files in "
-        "memory, held back to 750,000 reads a second each. The last column is the speed beside a "
-        "loader of the same process whose rows are all in GPU memory."
+        "Milliseconds a batch of 8,000 seeds at [25, 10], GraphSAGE of 256 values. Rows that lie in "
+        "no memory the GPU's kernels ask for, or the host's threads, or (`auto`) the faster of both "
+        "in a trial. Drives are *modelled*: threads over files in memory, held back to 750,000 "
+        "reads a second each. The last column is the speed beside a loader of the same process "
+        "whose rows are all in GPU memory."
     )
     return [Table("Epochs by reads that a GPU starts", header, rows, note)]
 
