@@ -119,29 +119,34 @@ impl Made {
         GpuEpoch::start(&self.loader, number, (&seeds).into(), 0).unwrap()
     }
 
+    /// Begins as many batches of an epoch as may be now.
+    fn begin(&self, epoch: &mut GpuEpoch<Buffers>, dim: usize) {
+        let device = self.stream.device();
+        while let Some(batch) = epoch.sample().unwrap() {
+            let (nodes, edges) = (batch.sampled.nodes(), batch.sampled.edges());
+            let buffers = Buffers {
+                nodes: DeviceBuf::new(device, nodes).unwrap(),
+                edge_index: DeviceBuf::new(device, 2 * edges).unwrap(),
+                e_id: DeviceBuf::new(device, edges).unwrap(),
+                x: DeviceBuf::new(device, nodes * dim).unwrap(),
+            };
+            let to = Outputs {
+                nodes: buffers.nodes.ptr(),
+                edge_index: buffers.edge_index.ptr(),
+                e_id: buffers.e_id.ptr(),
+                x: if dim == 0 { DevicePtr::NULL } else { buffers.x.ptr() },
+            };
+            epoch.fill(buffers, &to).unwrap();
+        }
+    }
+
     /// The next batch of an epoch; `None` after the last.
     fn next(&self, epoch: &mut GpuEpoch<Buffers>, dim: usize) -> Option<Batch> {
-        let device = self.stream.device();
         while !epoch.is_done() {
-            while let Some(batch) = epoch.sample().unwrap() {
-                let (nodes, edges) = (batch.sampled.nodes(), batch.sampled.edges());
-                let buffers = Buffers {
-                    nodes: DeviceBuf::new(device, nodes).unwrap(),
-                    edge_index: DeviceBuf::new(device, 2 * edges).unwrap(),
-                    e_id: DeviceBuf::new(device, edges).unwrap(),
-                    x: DeviceBuf::new(device, nodes * dim).unwrap(),
-                };
-                let to = Outputs {
-                    nodes: buffers.nodes.ptr(),
-                    edge_index: buffers.edge_index.ptr(),
-                    e_id: buffers.e_id.ptr(),
-                    x: if dim == 0 { DevicePtr::NULL } else { buffers.x.ptr() },
-                };
-                epoch.fill(buffers, &to).unwrap();
-            }
+            self.begin(epoch, dim);
             let Some(filled) = epoch.poll(Duration::from_secs(10)).unwrap() else { continue };
             let Buffers { nodes, edge_index, e_id, x } = filled.buffers;
-            device.synchronize().unwrap();
+            self.stream.device().synchronize().unwrap();
             let stream = &self.stream;
             return Some(Batch {
                 nodes: stream.download(&nodes, nodes.len()).unwrap(),
@@ -382,6 +387,38 @@ fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
     assert!(error.to_string().contains("out.rows"), "{error}");
 }
 
+#[test]
+fn damaged_rows_end_their_epoch_and_no_other() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let dim = 2048;
+    let sample = Layout { dim, ..Layout::mixed(true) }.build();
+    let expected = of_cpu(&sample, 0);
+    let (graph, _others) = on_drives(&sample, "gpu", 12 << 20);
+    let memory = sizes(&graph, dim).2 + (3 << 20);
+    let made = Made::new(&device, graph, Placement::Unified, memory, &options(true)).unwrap();
+    let file = walk(sample.directory.path()).find(|path| path.ends_with("x.rows")).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    // Every row, so that batches that are begun ahead are damaged, too.
+    let mut damaged = bytes.clone();
+    damaged.chunks_mut(4096).for_each(|page| page[100] ^= 1);
+    for _ in 0..3 {
+        std::fs::write(&file, &damaged).unwrap();
+        let mut epoch = made.begun(0);
+        let error = loop {
+            made.begin(&mut epoch, dim);
+            match epoch.poll(Duration::from_millis(10)) {
+                Ok(batch) => assert!(batch.is_none(), "a batch of damaged rows"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Format, "{error}");
+        assert!(error.to_string().contains("x.rows"), "{error}");
+        drop(epoch);
+        std::fs::write(&file, &bytes).unwrap();
+        assert!(made.epoch(0, dim).0 == expected, "the next epoch is as if nothing had been");
+    }
+}
+
 /// All files below a folder.
 fn walk(folder: &std::path::Path) -> impl Iterator<Item = std::path::PathBuf> + use<> {
     let mut found = Vec::new();
@@ -405,4 +442,33 @@ fn lists_that_fit_neither_memory_are_an_error() {
     let _others = budget.reserve(budget.left() - lists - lists / 2, "others").unwrap();
     let made = Made::new(&device, graph, Placement::Unified, working, &options(true));
     assert_eq!(made.err().unwrap().kind(), ErrorKind::Budget);
+}
+
+#[test]
+fn no_list_is_on_storage_where_memory_for_all_costs_next_to_nothing() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    // Rows take most of the memory, and most lists are drawn from by no batch.
+    let (dim, edges) = (512, (0..25_000).map(|i| (mix(i) % 20_000, mix(i + (1 << 40)) % 20_000)));
+    let layout = Layout { dim, ..Layout::mixed(true) };
+    let sample = Layout { vertices: 20_000, edges: edges.collect(), ..layout }.build();
+    // From too little memory for all rows that are wanted to enough for them and all lists.
+    let placed: Vec<(u64, u64)> = (5100..5300)
+        .step_by(8)
+        .map(|left| {
+            let (graph, _others) = on_drives(&sample, "gpu:modelled:p5510*2", left << 10);
+            let memory = sizes(&graph, dim).2 + (3 << 20);
+            let plan = Placement::Unified;
+            let made = Made::new(&device, graph, plan, memory, &options(true)).unwrap();
+            let predicted = made.placed.predicted.unwrap().transactions.total();
+            (made.placed.storage_list_bytes, predicted)
+        })
+        .collect();
+    let fewest = placed.iter().map(|&(_, transactions)| transactions).min().unwrap();
+    let most = |of: &dyn Fn(u64) -> bool| {
+        placed.iter().filter(|(lists, _)| of(*lists)).map(|&(_, transactions)| transactions).max()
+    };
+    assert!(most(&|lists| lists > 0).is_some(), "lists that would take too much: {placed:?}");
+    // Lists that no batch draws from take the place of rows, but of few.
+    let in_memory = most(&|lists| lists == 0).unwrap();
+    assert!(in_memory > fewest && in_memory <= fewest + fewest / 128, "{placed:?}");
 }

@@ -21,8 +21,8 @@ const WARPS: u32 = THREADS / LANES as u32;
 /// Nodes that a warp looks up together, at most.
 const STEP: usize = 32;
 /// Blocks that read rows in host memory: they saturate the link. More would wait there, and keep the
-/// kernels of training, which run meanwhile, off their multiprocessors: a matrix product whose blocks all
-/// run at once by one more than there is room for takes twice the time.
+/// kernels of training, which run meanwhile, off their multiprocessors: a matrix product has one more turn
+/// of blocks where there is a little less room than it needs.
 const LINK_BLOCKS: u32 = 2;
 
 /// How a row of features is stored.

@@ -43,6 +43,8 @@ struct Begun {
     reading: u64,
     /// The rows that it misses, which kernels read until they are all there.
     missing: MissingRows,
+    /// Those of its rows that differ from their checksums.
+    damaged: DamagedRows,
     count: usize,
     to: DeviceView<f32>,
     /// Happens when its rows are compared with their checksums, and converted; why they were not; `None`
@@ -51,38 +53,15 @@ struct Begun {
 }
 
 /// What compares rows with their checksums, which lie in device memory.
-struct Checksums {
-    kernel: RowChecksum,
-    damaged: DamagedRows,
-}
-
-impl Checksums {
-    fn new(graph: &Graph, features: &Features, stream: &Stream) -> Result<Self> {
-        let Some(crcs) = features.row_crcs(graph)? else {
-            return Err(Error::new(ErrorKind::Input, "read rows by a GPU")
-                .object(graph.dir().path().display())
-                .expected(
-                    "a checksum for each row, by which those read without their page are checked",
-                )
-                .got("features of an older version")
-                .hint("`tiergraph features checksum` adds them"));
-        };
-        Ok(Self {
-            kernel: RowChecksum::new(
-                stream,
-                features.row_bytes(),
-                stream.uploaded(crcs.as_slice())?,
-            )?,
-            damaged: DamagedRows::new(stream)?,
-        })
-    }
-
-    /// Compares the rows that a batch missed.
-    fn compare(&self, stream: &Stream, begun: &Begun, dim: usize) -> Result<()> {
-        let rows = RowTargets::in_matrix(begun.to, dim);
-        let requests = begun.missing.requests();
-        self.kernel.compare(stream, requests, 0..begun.count, rows, &self.damaged)
-    }
+fn row_checksum(graph: &Graph, features: &Features, stream: &Stream) -> Result<RowChecksum> {
+    let Some(crcs) = features.row_crcs(graph)? else {
+        return Err(Error::new(ErrorKind::Input, "read rows by a GPU")
+            .object(graph.dir().path().display())
+            .expected("a checksum for each row, by which those read without their page are checked")
+            .got("features of an older version")
+            .hint("`tiergraph features checksum` adds them"));
+    };
+    RowChecksum::new(stream, features.row_bytes(), stream.uploaded(crcs.as_slice())?)
 }
 
 /// The rows of one feature matrix that lie on drives, as kernels read them.
@@ -91,7 +70,7 @@ pub(super) struct DriveRows {
     graph: Arc<Graph>,
     name: String,
     gather: Gather,
-    checksums: Checksums,
+    checksum: RowChecksum,
     /// Whether warps wait for their own rows.
     warps_wait: bool,
     /// The stream by which the host asks whether rows were damaged, which waits for nothing else.
@@ -99,8 +78,8 @@ pub(super) struct DriveRows {
     dim: usize,
     /// By vertex, the number of its row, where that is not the vertex's own.
     numbers: Option<Arc<DeviceBuf<u32>>>,
-    /// Lists that no batch needs any more.
-    spare: Vec<MissingRows>,
+    /// Lists that no batch needs any more, of rows that were missing and, with none in it, that were damaged.
+    spare: Vec<(MissingRows, DamagedRows)>,
     begun: HashMap<u64, Begun>,
     tickets: u64,
     missed_rows: u64,
@@ -137,7 +116,7 @@ impl DriveRows {
         let span = (features.row_bytes() + 1).next_multiple_of(PAGE_BYTES);
         let options = options(graph.memory().budget().left(), ROUNDS, span, |_| true);
         let taking = &streams.completing;
-        let checksums = Checksums::new(graph, features, taking)?;
+        let checksum = row_checksum(graph, features, taking)?;
         let checking = Stream::new(taking.device())?;
         let numbers = features.row_numbers().map(|rows| taking.uploaded(rows)).transpose()?;
         let numbers = numbers.map(Arc::new);
@@ -161,7 +140,7 @@ impl DriveRows {
             graph: Arc::clone(graph),
             name: name.to_owned(),
             gather,
-            checksums,
+            checksum,
             warps_wait,
             checking,
             dim,
@@ -188,7 +167,7 @@ impl DriveRows {
     /// batch.
     pub fn device_bytes(&self) -> u64 {
         let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.bytes());
-        let by_row = self.checksums.kernel.device_bytes() + numbers as u64;
+        let by_row = self.checksum.device_bytes() + numbers as u64;
         self.reads.device_bytes() + by_row
     }
 
@@ -216,14 +195,25 @@ impl DriveRows {
         to: DeviceView<f32>,
     ) -> Result<u64> {
         let (device, count) = (stream.device(), missing.count(stream)?);
-        let next = self.spare.pop().map_or_else(|| missing.another(device), Ok)?;
+        let (next, damaged) = match self.spare.pop() {
+            Some(lists) => lists,
+            None => (missing.another(device)?, DamagedRows::new(stream)?),
+        };
         let missing = std::mem::replace(missing, next);
         // What follows comes after the list, and after all that used the memory of `to` before.
         let ready = Event::behind(stream)?;
         let rows = RowTargets::in_matrix(to, self.dim);
-        let reading = self.reads.begin(&ready, missing.requests(), 0..count, rows)?;
+        let reading = match self.reads.begin(&ready, missing.requests(), 0..count, rows) {
+            Ok(reading) => reading,
+            Err(error) => {
+                // Nothing is read any more.
+                self.drop_unread();
+                return Err(error);
+            }
+        };
         self.tickets += 1;
-        self.begun.insert(self.tickets, Begun { reading, missing, count, to, done: None });
+        let begun = Begun { reading, missing, damaged, count, to, done: None };
+        self.begun.insert(self.tickets, begun);
         self.missed_rows += count as u64;
         Ok(self.tickets)
     }
@@ -241,10 +231,13 @@ impl DriveRows {
         for begun in self.begun.values_mut() {
             if begun.done.is_none() && self.reads.has_ended(begun.reading) {
                 let ended = self.reads.end(begun.reading);
-                let (stream, missing) = (self.reads.stream(), &begun.missing);
+                let (stream, Begun { missing, damaged, to, count, .. }) =
+                    (self.reads.stream(), &*begun);
+                let rows = RowTargets::in_matrix(*to, self.dim);
                 begun.done = Some(ended.and_then(|()| {
-                    self.checksums.compare(stream, begun, self.dim)?;
-                    self.gather.widen(stream, missing, begun.to, self.dim)?;
+                    let requests = missing.requests();
+                    self.checksum.compare(stream, requests, 0..*count, rows, damaged)?;
+                    self.gather.widen(stream, missing, *to, self.dim)?;
                     Event::behind(stream)
                 }));
             }
@@ -254,6 +247,11 @@ impl DriveRows {
     /// Has whoever waits for a batch told of `error`: none that is begun has its rows.
     pub fn fail(&mut self, error: Error) {
         self.failed.get_or_insert(error);
+        self.drop_unread();
+    }
+
+    /// Has no batch wait for rows that did not come.
+    fn drop_unread(&mut self) {
         for begun in self.begun.values_mut() {
             begun.done.get_or_insert_with(|| Err(dropped()));
         }
@@ -262,7 +260,8 @@ impl DriveRows {
     /// An event that has happened when the batch of `ticket` has all its rows; `None` before.
     ///
     /// # Errors
-    /// A row that could not be read, of this batch or one after it. A batch that was dropped before.
+    /// A row that could not be read, of this batch or one after it; a damaged one of this batch. A batch that
+    /// was dropped before.
     pub fn look(&mut self, ticket: u64) -> Result<Option<Event>> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -272,13 +271,15 @@ impl DriveRows {
             Ok(done) => !matches!(done.happened(), Ok(false)),
             Err(_) => true,
         };
-        let Some(done) = begun.done.take_if(has_happened).transpose()? else { return Ok(None) };
-        if let Some(row) = self.checksums.damaged.first(&self.checking)? {
-            self.checksums.damaged.forget(&self.checking)?;
+        let Some(done) = begun.done.take_if(has_happened) else { return Ok(None) };
+        // What is wrong with it is told once, and nothing of it is compared again.
+        begun.done = Some(Err(dropped()));
+        let done = done?;
+        if let Some(row) = begun.damaged.first(&self.checking)? {
             return Err(self.damage(row));
         }
-        if let Some(Begun { missing, .. }) = self.begun.remove(&ticket) {
-            self.spare.push(missing);
+        if let Some(Begun { missing, damaged, .. }) = self.begun.remove(&ticket) {
+            self.spare.push((missing, damaged));
         }
         self.bytes = self.reads.bytes_asked()?;
         Ok(Some(done))
@@ -305,13 +306,12 @@ impl DriveRows {
             let _ = self.reads.proceed();
             return false;
         }
-        if let Some(Begun { reading, missing, done, .. }) = self.begun.remove(&ticket) {
+        if let Some(Begun { reading, done, .. }) = self.begun.remove(&ticket) {
             // After an error of the driver no kernel runs any more.
             let _ = done.map(|done| done.and_then(|done| done.synchronize()));
             // Whoever waits for a batch is told of what went wrong; nobody waits for this one.
             let _ = self.reads.end(reading);
             self.bytes = self.reads.bytes_asked().unwrap_or(self.bytes);
-            self.spare.push(missing);
         }
         true
     }

@@ -61,7 +61,7 @@ impl RowReads {
         }
     }
 
-    /// Whether rows are on their way.
+    /// Whether a batch's rows have not all come yet.
     fn is_reading(&self) -> bool {
         match self {
             Self::Host(storage) => storage.is_reading(),
@@ -177,7 +177,7 @@ impl LateRows {
         Ok(Self { shared, thread })
     }
 
-    /// Who starts reads, and the way rows come.
+    /// Who starts the reads of rows, and the way rows come.
     pub fn way(&self) -> &'static str {
         self.shared.lock().reads.way()
     }
@@ -187,7 +187,8 @@ impl LateRows {
         self.shared.lock().reads.reads()
     }
 
-    /// As [`RowReads::begin`].
+    /// Begins to read the rows that were found `missing` to rows at `x`, as [`RowReads::begin`] does, and wakes
+    /// the thread that goes on with them.
     pub fn begin(
         &self,
         stream: &Stream,

@@ -167,7 +167,7 @@ impl Storage {
         Ok(self.tickets)
     }
 
-    /// Whether rows are being read.
+    /// Whether the host's threads have rows to read.
     pub fn is_reading(&self) -> bool {
         self.reading > 0 || !self.waiting.is_empty()
     }
@@ -179,10 +179,13 @@ impl Storage {
         }
     }
 
-    /// Has whoever waits for a batch told of `error`.
+    /// Has whoever waits for a batch told of `error`: none that is begun gets the rest of its rows.
     pub fn fail(&mut self, error: Error) {
         self.failed.get_or_insert(error);
         self.waiting.clear();
+        for begun in self.begun.values_mut().filter(|begun| begun.done.is_none()) {
+            begun.failed.get_or_insert_with(dropped);
+        }
     }
 
     fn try_proceed(&mut self) -> Result<()> {
