@@ -234,11 +234,14 @@ __device__ inline bool copy(const Completing& a, u32 own, u32 from, u32 count) {
 }
 
 // Claims completions of the block's pair `own` that have come; how many, and from which on.
+//
+// The two numbers may be read in either order: `filled` only grows, and `claimed` is compared once more
+// when it is changed, so an early look at the first one finds less, and possibly less than was claimed.
 __device__ inline u32 claim(Taken& taken, u32* from) {
     u32 count = 0, first = 0;
     if (threadIdx.x % WARP == 0) {
         first = in_block(&taken.claimed);
-        u32 there = in_block(&taken.filled) - first, most = min(there, CLAIM);
+        u32 filled = in_block(&taken.filled), most = filled > first ? min(filled - first, CLAIM) : 0;
         if (most != 0 && atomicCAS(&taken.claimed, first, first + most) == first) count = most;
     }
     *from = __shfl_sync(ALL, first, 0), count = __shfl_sync(ALL, count, 0);
