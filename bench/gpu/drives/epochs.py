@@ -121,10 +121,7 @@ def measured(
             "prepare": epoch(loader, None, args.batches),
             "together": epoch(loader, train, args.batches),
         }
-        read = loader.last_epoch
-        # Of all batches that were begun.
-        got |= {k: read[k] / read["batches"] for k in ("nodes", "missed_rows", "bytes_ssd")}
-        turns.append(got)
+        turns.append(got | of_a_batch(loader, args.batches))
     # The first compiles kernels, and fills caches of allocations.
     row = {k: statistics.median(turn[k] for turn in turns[1:]) for k in turns[0]}
     held = list(training.take(loader, 4))
@@ -154,6 +151,20 @@ def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:
 def epoch(loader: tg.NeighborLoader, train: Any, batches: int) -> float:
     """Seconds a batch."""
     return per_batch(training.take(loader, batches), train or (lambda _: torch.cuda.synchronize()))
+
+
+def of_a_batch(loader: tg.NeighborLoader, batches: int) -> dict[str, float]:
+    """What a batch has, and what is read for it, on average.
+
+    Between the first batch of an epoch and the last: as many others are on their way at both.
+    """
+    epoch, read = iter(loader), list[dict[str, Any]]()
+    for _ in itertools.islice(epoch, batches):
+        read.append(epoch.stats())
+    epoch.close()
+    begun = read[-1]["batches"] - read[0]["batches"]
+    counted = ("nodes", "missed_rows", "bytes_ssd")
+    return {k: (read[-1][k] - read[0][k]) / begun for k in counted}
 
 
 def line(row: dict[str, Any]) -> str:

@@ -24,6 +24,8 @@ pub struct RoundReads {
     streams: ReadStreams,
     /// The stream by which the host asks how reads ended, which waits for nothing else.
     checking: Stream,
+    /// The stream that brings rows to the GPU, while those of the round before are taken.
+    copying: Stream,
     sets: Vec<Set>,
     waiting: VecDeque<Waiting>,
     /// By ticket, the number of rounds that have not ended.
@@ -61,6 +63,8 @@ struct Set {
     arrivals: Arrivals,
     /// The rows of a round, as they came to the staging memory.
     rows: DeviceBuf<u8>,
+    /// Happens when the rows of the last round have come there.
+    copied: Event,
     /// Happens when the rows of the last round were taken.
     taken: Event,
 }
@@ -77,11 +81,13 @@ impl RoundReads {
                 round: None,
                 arrivals: Arrivals::new(&pairs.completions, queues.entries_log2),
                 rows: DeviceBuf::new(device, queues.set_bytes)?,
+                copied: Event::new(device)?,
                 taken: Event::new(device)?,
             })
         };
         Ok(Self {
             checking: Stream::new(device)?,
+            copying: Stream::new(device)?,
             sets: queues.sets.iter().map(set).collect::<Result<_>>()?,
             reads,
             streams,
@@ -134,7 +140,9 @@ impl RoundReads {
             (round.come, round.since) = (round.come + come, Instant::now());
         }
         if round.come >= commands {
-            self.reads.queues.copy_staging(completing, number, commands, &set.rows)?;
+            self.reads.queues.copy_staging(&self.copying, number, commands, &set.rows)?;
+            set.copied.record(&self.copying)?;
+            completing.wait_for(&set.copied)?;
             let taking = Taking::Copied(set.rows.ptr());
             self.reads.complete_by(number, completing, round.to, taking)?;
             set.taken.record(completing)?;
@@ -211,6 +219,7 @@ impl RowLists for RoundReads {
         let proceeded = self.try_proceed();
         if proceeded.is_err() {
             // Nothing is waited for any more; what kernels access stays until they have ended.
+            let _ = self.copying.synchronize();
             let _ = self.streams.completing.synchronize();
             self.waiting.clear();
             self.sets.iter_mut().for_each(|set| set.round = None);
@@ -225,6 +234,7 @@ impl Drop for RoundReads {
     fn drop(&mut self) {
         self.reads.stop().stop();
         // After an error of the driver none of them runs any more.
+        let _ = self.copying.synchronize();
         let _ = self.streams.completing.synchronize();
     }
 }

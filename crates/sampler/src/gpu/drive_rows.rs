@@ -32,7 +32,7 @@ const ENTRIES: RangeInclusive<u16> = 16..=1024;
 /// Queue pairs of each drive that a round of reads has.
 const PAIRS_PER_DRIVE: usize = 4;
 /// Rounds of reads that are in flight together: one is taken while the drives are busy with the others.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 6;
 /// Blocks that take rows, which lie in device memory by then: few, beside the kernels of training.
 const TAKING_BLOCKS: u32 = 4;
 /// The share of the host's memory that staging memory may take, one part in so many.
@@ -231,6 +231,7 @@ impl DriveRows {
         for begun in self.begun.values_mut() {
             if begun.done.is_none() && self.reads.has_ended(begun.reading) {
                 let ended = self.reads.end(begun.reading);
+                self.bytes = self.reads.bytes_asked().unwrap_or(self.bytes);
                 let (stream, Begun { missing, damaged, to, count, .. }) =
                     (self.reads.stream(), &*begun);
                 let rows = RowTargets::in_matrix(*to, self.dim);
@@ -281,7 +282,6 @@ impl DriveRows {
         if let Some(Begun { missing, damaged, .. }) = self.begun.remove(&ticket) {
             self.spare.push((missing, damaged));
         }
-        self.bytes = self.reads.bytes_asked()?;
         Ok(Some(done))
     }
 
