@@ -429,3 +429,27 @@ def test_batches_of_typed_graphs_are_moved_there(tmp_path):
 def test_an_unknown_device_is_refused(path):
     with pytest.raises(tg.InputError, match="`cpu`, `cuda`, `cuda:N`"):
         tg.NeighborLoader(path, [2], device="tpu")
+
+
+def test_a_job_is_measured_where_a_gpu_trains(wide):
+    seeds = np.arange(0, VERTICES, 3)
+    how = {"batch_size": 64, "shuffle": True, "device": "cuda", "io": "gpu:modelled:p5510*2"}
+    loader = tg.NeighborLoader(wide, [5, 5], input_nodes=seeds, **how, **STORAGE)
+    job = tg.measure_job(loader, lambda batch: batch.x.sum())
+    assert loader.epoch == 0
+    assert job.is_on_gpu
+    assert 0 < job.drive_share <= 1
+    assert job.drive_reads > 0
+    assert 12 * 512 <= job.drive_bytes / job.drive_reads <= 13 * 512
+    # What it misses, as it was seen to want and not have, in an epoch that placing did not look at.
+    loader.set_epoch(7)
+    batches = sum(1 for _ in loader)
+    kept, read = loader.kept(), loader.last_epoch
+    assert (job.device_rows, job.host_rows) == (kept["device_rows"], kept["host_rows"])
+    at, missed = np.transpose(job.misses)
+    expected = np.interp(job.device_rows + job.host_rows, at, missed)
+    assert expected == pytest.approx(read["missed_rows"] / batches, rel=0.2)
+    plan = tg.plan(job, drive="p5510")
+    assert plan.best.device_cache_bytes == job.device_rows * job.row_bytes
+    all_rows = tg.plan(job, drive="p5510", host_cache="1GiB").best
+    assert all_rows.seeds_per_second >= plan.best.seeds_per_second

@@ -43,7 +43,18 @@ def placement_rows():
         yield row | {"left_out": left_out}
 
 
+def planner_rows():
+    for host, drives in itertools.product((0.02, 0.2), (1, 4, 12)):
+        row = {"figure": 14, "host": host, "drives": drives, "dollars": 45_275 + 308 * drives}
+        row |= {"measured": 0.06 / drives, "predicted": 0.055 / drives, "best": 5}
+        yield row | {"from_first": 0.054 / drives, "bottleneck": "drives"}
+    for width in (32, 64):
+        row = {"figure": 15, "width": width, "drives": 12, "bottleneck": "training"}
+        yield row | {"measured": width / 1e3, "predicted": width / 1.1e3}
+
+
 ROWS = {
+    "hyperion_planner": planner_rows,
     "hyperion_io": io_rows,
     "hyperion_epochs": epoch_rows,
     "hyperion_pipeline": epoch_rows,

@@ -27,11 +27,33 @@ def tiergraph(*arguments):
 
 
 def test_the_best_number_of_drives_fills_the_link():
-    plan = tg.plan(JOB)
+    plan = tg.plan(JOB, drive="p5510")
     assert (plan.best.drives, plan.best.bottleneck, plan.one_more) == (7, "link", 0.0)
     assert plan.estimates[11].dollars == 48_971
     assert plan.best in plan.estimates
-    assert tg.plan(JOB, machine="b", gpu="h800").best.bottleneck == "drives"
+    assert tg.plan(JOB, drive="p5510", machine="b", gpu="h800").best.bottleneck == "drives"
+    both = tg.plan(JOB)
+    assert [kind.drive for kind in both.kinds] == ["980pro", "p5510"]
+    assert both.kinds == [both.best, plan.best]
+    assert both == tg.plan(JOB, drive=["p5510", "980pro"])
+
+
+def test_more_memory_misses_less_and_is_worth_something():
+    assert tg.plan(JOB).more_memory is None
+    misses = ((0.0, 674_082.0), (1e6, 337_041.0), (10e6, 0.0))
+    rows = {"row_bytes": 4096.0, "device_rows": 1e6, "host_rows": 2e6, "misses": misses}
+    job = JOB._replace(**rows)
+    plan = tg.plan(job, drive="p5510")
+    assert plan.more_memory.device > 0.1
+    assert plan.best.host_cache_bytes == 8192e6
+    # All rows in memory, said as people say it.
+    plan = tg.plan(job, drive="p5510", host_cache="40GB")
+    assert (plan.best.drives, plan.best.drive_seconds) == (1, 0)
+    assert (
+        plan.best.seeds_per_second > tg.plan(job, drive="p5510", host_cache=0).best.seeds_per_second
+    )
+    with pytest.raises(tg.InputError, match="misses"):
+        tg.plan(JOB, host_cache="1GiB")
 
 
 @pytest.fixture
@@ -44,12 +66,17 @@ def file(tmp_path):
 def test_the_command_says_the_same(file):
     said = tiergraph("plan", file, "--json")
     found = json.loads(said.stdout)
-    assert found["best"] == tg.plan(JOB).best._asdict()
+    plan = tg.plan(JOB)
+    assert found["best"] == plan.best._asdict()
+    assert [found["limit"], found["one_more"]] == [plan.limit, plan.one_more]
     assert len(found["estimates"]) == 12
-    table = tiergraph("plan", file, "--budget", "46500").stdout
+    assert len(found["kinds"]) == 2
+    table = tiergraph("plan", file, "--drive", "p5510", "--budget", "46500").stdout
     assert "3 *" in table
     assert "the budget pays for no more of them" in table
-    assert "One drive more: +0.0%" in tiergraph("plan", file).stdout
+    both = tiergraph("plan", file).stdout
+    assert "One drive more: +0.0%" in both
+    assert "x p5510: " in both
 
 
 @pytest.mark.parametrize(
@@ -61,6 +88,7 @@ def test_the_command_says_the_same(file):
         ("{}", "got no entry"),
         (json.dumps(JOB._asdict() | {"more": 1}), "more"),
         (json.dumps(JOB._asdict() | {"batch_size": "x"}), "batch_size"),
+        (json.dumps(JOB._asdict() | {"misses": [[1, 2, 3]]}), "pairs of numbers"),
     ],
 )
 def test_files_that_are_no_jobs_are_refused(tmp_path, text, said):
@@ -128,15 +156,50 @@ def test_a_job_is_measured_on_a_loader(tmp_path):
     path = tmp_path / "g.tg"
     tg.generate("rmat", path, scale=14, features=1024, layouts="training")
     seeds = np.arange(0, 1 << 14, 7)
-    how = {"batch_size": 32, "threads": 1, "memory": "72MiB"}
+    how = {"batch_size": 32, "threads": 1, "memory": "72MiB", "io": "modelled:p5510"}
+    how["shuffle"] = True
     loader = tg.NeighborLoader(path, [10, 5], input_nodes=seeds, **how)
     trained = []
     job = tg.measure_job(loader, lambda batch: trained.append(batch.x.sum()), batches=6)
-    assert len(trained) == 3
+    assert len(trained) == 6 + 4
     assert (job.batch_size, job.is_on_gpu, job.host_bytes) == (32, False, 0)
     assert job.drive_bytes >= job.drive_reads * 4096 > 0
     assert job.train_seconds > 0
+    # Two cores, and not the drive, set the pace: what they take is known.
+    assert job.lookup_seconds > 0
     # The epoch that was begun begins anew.
     assert loader.epoch == 0
     assert sum(1 for _ in loader) == -(-len(seeds) // 32)
     assert tg.plan(job, gpu="none").best.link_seconds == 0
+    # What it misses is what it was seen to want and not have.
+    kept, read = loader.kept(), loader.last_epoch
+    assert (job.row_bytes, job.host_rows) == (4096, kept["kept_rows"])
+    at, missed = np.transpose(job.misses)
+    assert at[0] == 0
+    assert at[-1] == 1 << 14
+    assert missed[0] == pytest.approx(read["nodes"] / read["batches"], rel=0.1)
+    assert missed[-1] == 0
+    expected = np.interp(job.host_rows, at, missed)
+    assert expected == pytest.approx(read["missed_rows"] / read["batches"], rel=0.25)
+    with pytest.raises(tg.InputError, match="as in `p5510"):
+        tg.measure_job(loader, trained.append, drives="p5510 x 2")
+    with pytest.raises(tg.InputError, match="floppy"):
+        tg.measure_job(loader, trained.append, drives="floppy")
+
+
+def test_the_command_measures_a_graph_and_draws_its_plan(tmp_path):
+    pytest.importorskip("torch_geometric", reason="training needs PyTorch and PyG")
+    path, job, curve = tmp_path / "g.tg", tmp_path / "job.json", tmp_path / "plan.png"
+    tg.generate("rmat", path, scale=12, features=64, layouts="training")
+    labels, train = np.arange(1 << 12) % 3, np.arange(2000)
+    tg.add_features(path, labels=labels, splits={"train": train, "val": train, "test": train})
+    flags = ("--fanout", "5,5", "--hidden", "16", "--batch-size", "200", "--drive", "p5510")
+    said = tiergraph("plan", path, *flags, "--job", job, "--curve", curve, "--json")
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert found["job"]["batch_size"] == 200
+    assert found["best"]["link_seconds"] == 0
+    assert found["limit"].startswith("Nothing is read from drives")
+    assert curve.read_bytes().startswith(b"\x89PNG")
+    again = json.loads(tiergraph("plan", job, "--drive", "p5510", "--json").stdout)
+    assert again["estimates"] == found["estimates"]

@@ -27,6 +27,8 @@ pub struct Machine {
     pub watts: f64,
     /// Electricity for five years, in dollars, where it is not its `watts` at the price of power.
     pub electricity_dollars: Option<f64>,
+    /// The price of a GiB of memory beside what `dollars` has; `None` if it is not known.
+    pub memory_dollars_per_gib: Option<f64>,
     /// Where the figures come from.
     pub source: String,
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use tiergraph_planner::{Job, Parts, Question, plan as planned};
+use tiergraph_planner::{Job, Measured, Parts, Question, plan as planned};
 
 use crate::errors::{detached, from_json, to_json};
 
@@ -13,7 +13,9 @@ struct Asked {
     job: Job,
     machine: String,
     gpu: String,
-    drive: String,
+    drives: Vec<String>,
+    device_cache: Option<f64>,
+    host_cache: Option<f64>,
     budget: Option<f64>,
     /// The text and the name of a catalogue of parts; the program's own without one.
     parts: Option<(String, String)>,
@@ -23,7 +25,8 @@ struct Asked {
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, question: &str) -> PyResult<String> {
     let plan = detached(py, || {
-        let Asked { job, machine, gpu, drive, budget, parts } = from_json(question)?;
+        let Asked { job, machine, gpu, drives, device_cache, host_cache, budget, parts } =
+            from_json(question)?;
         let parts = match &parts {
             Some((text, name)) => Parts::parse(text, name)?,
             None => Parts::built_in()?,
@@ -33,9 +36,18 @@ pub(crate) fn plan(py: Python<'_>, question: &str) -> PyResult<String> {
             parts: &parts,
             machine: &machine,
             gpu: &gpu,
-            drive: &drive,
+            drives: &drives,
+            device_cache,
+            host_cache,
             budget,
         })
     })?;
     to_json(py, &plan)
+}
+
+/// The job of which this was measured: both are JSON.
+#[pyfunction]
+pub(crate) fn measured_job(py: Python<'_>, measured: &str) -> PyResult<String> {
+    let job = detached(py, || from_json::<Measured>(measured)?.job())?;
+    to_json(py, &job)
 }

@@ -6,6 +6,7 @@ Streams finish at once there (not those that are late), so what orders them has 
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +27,11 @@ class _Ordered:
         pass
 
     def record(self, _stream: Any = None) -> None:
-        pass
+        self._recorded = time.perf_counter()
+
+    def elapsed_time(self, end: _Ordered) -> float:
+        """Milliseconds from this event to another."""
+        return 1e3 * (end._recorded - self._recorded)
 
     def wait_event(self, _event: Any) -> None:
         pass
@@ -51,6 +56,7 @@ def use_emulated() -> None:
     torch.accelerator.is_available = lambda: False
     torch.optim.Optimizer._accelerator_graph_capture_health_check = lambda _optimizer: None
     torch.cuda.Stream = torch.cuda.ExternalStream = torch.cuda.Event = _Ordered
+    torch.cuda.synchronize = lambda _device=None: None
     torch.cuda.stream = _on
     torch.cuda.current_stream = _Ordered
     torch.Tensor.is_cuda = True

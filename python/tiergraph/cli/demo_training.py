@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import figures, write
 from .. import graph as tg
-from .. import write
 from ..attached.features import add_features
 from ..errors import InputError
 from ..pyg import geometric
@@ -34,7 +34,7 @@ def train(scale: int, directory: Path) -> None:
     """Trains and draws the curve; says why where PyTorch is missing."""
     try:
         geometric("nn")
-        curve.check()
+        figures.check()
     except InputError as error:
         print(f"\nTraining is skipped: {error}\n\n`make demo TRAIN=1` installs it (gigabytes).")
         return

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
+from .. import figures
 from ..errors import FallbackWarning, InputError, IoError
 from ..hetero import is_hetero
 from ..results import check_suffix
@@ -71,7 +72,7 @@ def train(
     if resume and checkpoint is None:
         raise InputError.of("resume", expected="`--checkpoint FILE`", got="none")
     if curve_path is not None:
-        curve.check()
+        figures.check()
     if links is not None and task != "link":
         raise InputError.of("train on", links, expected="`--task link`")
     if predict is not None:

@@ -159,6 +159,36 @@ class NeighborLoader(Loader):
         """
         return self.maker.rows_on_device(most)
 
+    def without_features(self) -> NeighborLoader | None:
+        """A loader of the CPU that samples the same batches, of nodes and edges alone.
+
+        None where batches have several types, or seeds have times.
+        """
+        given, how = self.given, self._options
+        if not isinstance(given, OrdinaryInput) or given.times is not None:
+            return None
+        options: Any = {name: getattr(how, name) for name in LoaderOptions.__annotations__}
+        options |= {"features": False, "labels": None, "edge_features": False, "presample": None}
+        options |= {"device": "cpu", "device_memory": None, "multiprocessors": None, "io": "auto"}
+        sampled: Any = {"disjoint": how.disjoint, "weight_attr": how.weight_attr}
+        return NeighborLoader(given.path, how.num_neighbors, self.seeds, **sampled, **options)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes from a row of features to the next in its file; 0 without, or of several types."""
+        given = self.given
+        return given.row_bytes if isinstance(given, OrdinaryInput) else 0
+
+    @property
+    def device(self) -> str:
+        """Where its batches are."""
+        return str(self._options.device)
+
+    @property
+    def reads_by(self) -> str:
+        """What its `io` is."""
+        return str(self._options.io)
+
     def _inputs(self) -> int:
         return len(self.seeds)
 

@@ -42,6 +42,13 @@ class OrdinaryInput(LoaderInput):
         asked = [what for what, given in others.items() if given]
         return f"the GPU's sampler has no {asked[0]} yet" if asked else None
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes from a row of the features to the next, as they are stored; 0 without features."""
+        if self._features is None:
+            return 0
+        return int(self.graph.info()["features"][self._features]["stride"])
+
     @cached_property
     def collate(self) -> Collate:
         """What makes PyG's data of a batch's arrays."""

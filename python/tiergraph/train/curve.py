@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, IoError
+from .. import figures
 
 SCORES = ("train_accuracy", "accuracy", "roc_auc")
 STAGES = ("seconds_wait", "seconds_train", "seconds_evaluate")
@@ -14,8 +14,7 @@ STAGES = ("seconds_wait", "seconds_train", "seconds_evaluate")
 
 def draw(history: Sequence[dict[str, Any]], path: Path) -> None:
     """Writes `path`, in the format that its suffix says (`.png`, `.svg`, `.pdf`)."""
-    figure_class = _figure()
-    figure = figure_class(figsize=(9, 3), layout="constrained")
+    figure = figures.figure(9, 3)
     loss, scores, time = figure.subplots(1, 3)
     epochs = [record["epoch"] for record in history]
     loss.plot(epochs, [record["loss"] for record in history])
@@ -32,22 +31,4 @@ def draw(history: Sequence[dict[str, Any]], path: Path) -> None:
         axes.set_xlabel("epoch")
     for axes in (scores, time):
         axes.legend()
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise IoError.of("write the curve", path, got=error) from error
-
-
-def check() -> None:
-    """Complains now, and not after the run, where curves cannot be drawn."""
-    _figure()
-
-
-def _figure() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError.of(
-            "draw a curve", got="matplotlib is not installed", hint="pip install matplotlib"
-        ) from error
-    return Figure
+    figures.save(figure, path, "the curve")

@@ -383,6 +383,11 @@ class Trainer:
             "row_hit_rate": 1 - stats["missed_rows"] / rows,
         }
 
+    def step(self, batch: Any) -> float:
+        """Trains on one batch of `loader`, outside of any epoch; returns its mean loss."""
+        self.model.train()
+        return self._step(batch.to(self.device))[0]
+
     def _set_rate(self, done: float) -> None:
         """The step size after so many epochs."""
         for group in self.optimizer.param_groups:

@@ -8,42 +8,122 @@ from typing import Annotated
 
 import typer
 
-from ... import planning
+from ... import figures, planning
 from ...arguments.checks import MisfitError
-from ...errors import InputError
+from ...errors import InputError, IoError
+from ...loaders.node import NeighborLoader
+from ...planning import curve
+from ...planning.job import OF_JOB
+from ...planning.plan import read_text
+from ...train import Trainer, TrainOptions
+from ..flags import with_flags_of
 from ..options import Json
-from ..output import print_json, print_table
+from ..output import print_json, print_notes, print_table, readable
+from ..train_options import Chosen, data_flags, descent_flags, machine_flags, model_flags
+
+OF_OLD = ("batch_size", "drive_bytes", "drive_reads", "host_bytes", "train_seconds", "is_on_gpu")
+"""What a job says at least."""
 
 
+@with_flags_of(data_flags, model_flags, descent_flags, machine_flags)
 def plan(
-    job: Annotated[
+    data: Chosen,
+    model: Chosen,
+    descent: Chosen,
+    resources: Chosen,
+    /,
+    source: Annotated[
         Path,
-        typer.Argument(metavar="JOB.json", help="What `tg.measure_job(...)._asdict()` says."),
+        typer.Argument(
+            metavar="GRAPH.tg|JOB.json",
+            help="A graph, of which a few batches are trained on as `tiergraph train` would, or "
+            "what --job wrote, or `tg.measure_job(...)._asdict()` as JSON.",
+        ),
     ],
+    reads_from: Annotated[
+        str | None,
+        typer.Option(metavar="DRIVE*N", help="The drives that the graph is on, as in p5510*2."),
+    ] = None,
     machine: Annotated[str, typer.Option(help="A machine of the catalogue of parts.")] = "a",
     gpu: Annotated[
-        str, typer.Option(help="The GPU on which training was timed; `none` for a CPU.")
-    ] = "a100",
-    drive: Annotated[str, typer.Option(help="A drive of the catalogue of drives.")] = "p5510",
+        str | None,
+        typer.Option(help="The GPU on which training was timed; default: a100, or none."),
+    ] = None,
+    drive: Annotated[
+        list[str] | None,
+        typer.Option(help="A kind of drive; several to compare. Default: all with a price."),
+    ] = None,
+    device_cache: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="GPU memory for rows of features.")
+    ] = None,
+    host_cache: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="The host's memory for rows of features.")
+    ] = None,
     budget: Annotated[
         float | None, typer.Option(help="The most dollars for five years, with electricity.")
     ] = None,
     parts: Annotated[
         Path | None, typer.Option(help="A catalogue of parts (TOML) in place of the program's.")
     ] = None,
+    job_path: Annotated[
+        Path | None, typer.Option("--job", metavar="FILE", help="Write what was measured.")
+    ] = None,
+    curve_path: Annotated[
+        Path | None, typer.Option("--curve", metavar="FILE", help="Draw it: .png, .svg, .pdf.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many drives give a training job most for a dollar, and what limits it."""
+    """Say which drives and memory give a training job most for a dollar, and what limits it."""
+    if curve_path is not None:
+        figures.check()
+    if source.is_dir():
+        options = TrainOptions(**data, **model, **descent, **resources)
+        trainer = Trainer(str(source), options)
+        print_notes(trainer.notes)
+        if not isinstance(trainer.loader, NeighborLoader):
+            raise InputError.of(
+                "plan for", source, expected="a graph whose vertices are classified"
+            )
+        job = planning.measure_job(trainer.loader, trainer.step, drives=reads_from)
+    else:
+        job = _read(source)
+    if job_path is not None:
+        _write(job, job_path)
     found = planning.plan(
-        _read(job), machine=machine, gpu=gpu, drive=drive, budget=budget, parts=parts
+        job,
+        machine=machine,
+        gpu=gpu or ("a100" if job.is_on_gpu else "none"),
+        drive=drive or None,
+        device_cache=device_cache,
+        host_cache=host_cache,
+        budget=budget,
+        parts=parts,
     )
+    if curve_path is not None:
+        curve.draw(found, curve_path)
     if as_json:
-        estimates = [estimate._asdict() for estimate in found.estimates]
-        print_json(found._asdict() | {"estimates": estimates, "best": found.best._asdict()})
-        return
+        more = found.more_memory
+        print_json(
+            {
+                "job": job._asdict(),
+                "estimates": [estimate._asdict() for estimate in found.estimates],
+                "best": found.best._asdict(),
+                "kinds": [estimate._asdict() for estimate in found.kinds],
+                "one_more": found.one_more,
+                "more_memory": None if more is None else more._asdict(),
+                "limit": found.limit,
+            }
+        )
+    else:
+        _show(found)
+
+
+def _show(found: planning.Plan) -> None:
+    """The numbers of drives as a table, and sentences of what they mean."""
+    best = found.best
     rows = [
         (
-            f"{estimate.drives}{' *' if estimate == found.best else ''}",
+            f"{estimate.drives}{' *' if estimate == best else ''}",
             f"{estimate.drive_seconds * 1e3:.2f}",
             f"{estimate.link_seconds * 1e3:.2f}",
             f"{estimate.train_seconds * 1e3:.2f}",
@@ -54,27 +134,45 @@ def plan(
         )
         for estimate in found.estimates
     ]
-    headers = ("drives", "drives, ms", "link, ms", "training, ms", "limit")
+    headers = (best.drive, "drives, ms", "link, ms", "training, ms", "limit")
     print_table((*headers, "seeds/s", "dollars", "seeds/s and dollar"), rows)
     print(f"* gives most for a dollar. {found.limit}")
+    for other in found.kinds[1:]:
+        worse = 1 - other.seeds_per_second_and_dollar / best.seeds_per_second_and_dollar
+        print(f"{other.drives} x {other.drive}: {worse:.1%} less for a dollar.")
+    caches = (best.device_cache_bytes, best.host_cache_bytes)
+    if any(caches):
+        device, host = (readable("bytes", int(size)) for size in caches)
+        print(f"Rows of features in memory: {device} on the GPU, {host} in the host's.")
     if found.one_more is not None:
         print(f"One drive more: {found.one_more:+.1%} seeds a second.")
+    if found.more_memory is not None:
+        device, host = (f"{gain:+.1%}" for gain in found.more_memory)
+        print(f"10 GB more memory for rows: {device} on the GPU, {host} in the host's.")
+
+
+def _write(job: planning.Job, path: Path) -> None:
+    try:
+        path.write_text(json.dumps(job._asdict()) + "\n")
+    except OSError as error:
+        raise IoError.of("write the job", path, got=error.strerror or str(error)) from None
 
 
 def _read(file: Path) -> planning.Job:
     """The job of a file."""
-    names = planning.Job._fields
     try:
-        found = json.loads(planning.read_text(file))
+        found = json.loads(read_text(file))
     except ValueError as error:
         raise InputError.of("read the job", file, expected="JSON", got=error) from None
-    if not isinstance(found, dict) or set(found) != set(names):
+    names = planning.Job._fields
+    is_job = isinstance(found, dict) and set(OF_OLD) <= set(found) <= set(names)
+    if not is_job:
         expected = f"an object with {', '.join(f'`{name}`' for name in names)}"
         got = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
         raise InputError.of("read the job", file, expected=expected, got=got or "no entry")
-    for name, check in planning.OF_JOB.items():
+    for name in found:
         try:
-            check(found[name])
+            OF_JOB[name](found[name])
         except MisfitError as misfit:
             expected, got = f"{misfit} as `{name}`", json.dumps(found[name])
             raise InputError.of("read the job", file, expected=expected, got=got) from None

@@ -1,0 +1,11 @@
+"""Which hardware a training job needs: throughput for a dollar, and what limits it.
+
+After Hyperion (ICDE 2025, sections III-C and VI): a few batches say what a job takes (`job`), how
+often it wants rows that memory may have or not (`misses`), and a model says what becomes of it on
+other hardware (`plan`).
+"""
+
+from .job import Job, measure_job
+from .plan import Estimate, MoreMemory, Plan, plan
+
+__all__ = ["Estimate", "Job", "MoreMemory", "Plan", "measure_job", "plan"]
