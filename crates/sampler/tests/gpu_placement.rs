@@ -452,7 +452,7 @@ fn no_list_is_on_storage_where_memory_for_all_costs_next_to_nothing() {
     let layout = Layout { dim, ..Layout::mixed(true) };
     let sample = Layout { vertices: 20_000, edges: edges.collect(), ..layout }.build();
     // From too little memory for all rows that are wanted to enough for them and all lists.
-    let placed: Vec<(u64, u64)> = (5100..5300)
+    let placed: Vec<(u64, u64)> = (6100..6300)
         .step_by(8)
         .map(|left| {
             let (graph, _others) = on_drives(&sample, "gpu:modelled:p5510*2", left << 10);
