@@ -78,7 +78,7 @@ $(VENV)/python:
 
 # Reads the dependencies from pyproject.toml, so that they are listed once.
 $(VENV)/tools: $(VENV)/python pyproject.toml
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; print(*p["dependencies"], *e["parquet"], *e["dev"], sep="\n")' > $(VENV)/requirements.txt
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; print(*p["dependencies"], *e["parquet"], *e["report"], *e["dev"], sep="\n")' > $(VENV)/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
 	touch $@
 

@@ -203,3 +203,57 @@ def test_the_command_measures_a_graph_and_draws_its_plan(tmp_path):
     assert curve.read_bytes().startswith(b"\x89PNG")
     again = json.loads(tiergraph("plan", job, "--drive", "p5510", "--json").stdout)
     assert again["estimates"] == found["estimates"]
+
+
+RUN = {
+    "algorithm": "pagerank",
+    "device": "cpu",
+    "iterations": 10,
+    "seconds": 5.0,
+    "compute_seconds": 6.0,
+    "wait_seconds": 2.0,
+    "threads": 2,
+    "pass_bytes": 1_300_000_000,
+    "read_ceiling": 1e9,
+}
+
+
+def test_iterations_are_planned_from_a_run(tmp_path):
+    seconds = {(e.drives, e.resident_bytes): e.seconds for e in tg.plan_passes(RUN, drives=[1, 2])}
+    assert seconds[1, 0] == pytest.approx(1.4)
+    assert seconds[2, 0] == pytest.approx(0.75)
+    assert seconds[1, 1.3e9] == pytest.approx(0.4)
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(RUN))
+    table = tiergraph("plan", file).stdout
+    assert "1.400" in table
+    assert "0.400 *" in table
+    found = json.loads(tiergraph("plan", file, "--drive", "p5510", "--json").stdout)
+    assert found["estimates"][0]["drive_seconds"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"algorithm": "bfs"}, "bfs on cpu"),
+        ({"device": "cuda:0"}, "pagerank on cuda"),
+        ({"wait_seconds": None}, "without wait_seconds"),
+        ({"read_ceiling": None}, "ceiling"),
+        ({"seconds": 0}, "`seconds`"),
+    ],
+)
+def test_runs_that_say_too_little_are_refused(change, said):
+    with pytest.raises(tg.InputError, match=said):
+        tg.plan_passes(RUN | change)
+
+
+def test_a_real_run_is_planned_near_what_it_took(tmp_path):
+    path = tmp_path / "g.tg"
+    tg.generate("rmat", path, scale=16)
+    with tg.open(path) as graph:
+        graph.ceiling = True
+        graph.pagerank(iterations=20)
+        run = graph.last_run
+    (estimate,) = tg.plan_passes(run, drives=[1], shares=[1.0])
+    assert estimate.bottleneck == "compute"
+    assert estimate.seconds <= 1.01 * run["seconds_per_iteration"]

@@ -80,5 +80,14 @@ def as_python(language, text):
     lines = [shlex.split(line, comments=True) for line in text.splitlines()]
     commands = [words[1:] for words in lines if words[0] == "tiergraph"]
     assert commands or lines[0][:2] == ["pip", "install"], text
-    run = "from tiergraph.cli import main\n"
-    return run + "".join(f"assert main({arguments}) == 0\n" for arguments in commands)
+    run = "from contextlib import nullcontext, redirect_stdout\nfrom tiergraph.cli import main\n"
+    return run + "".join(map(called, commands))
+
+
+def called(words):
+    """A command as a call; `> FILE` at its end has the file take what it prints."""
+    to = "nullcontext()"
+    if ">" in words:
+        words, (file,) = words[: words.index(">")], words[words.index(">") + 1 :]
+        to = f"redirect_stdout(open({file!r}, 'w'))"
+    return f"with {to}:\n    assert main({words}) == 0\n"

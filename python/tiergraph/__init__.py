@@ -32,7 +32,16 @@ from .hetero.build import build_hetero
 from .loaders.hetero import HeteroNeighborLoader
 from .loaders.link import LinkNeighborLoader
 from .loaders.node import NeighborLoader
-from .planning import Estimate, Job, Plan, measure_job, plan
+from .planning import (
+    Estimate,
+    Job,
+    MoreMemory,
+    PassEstimate,
+    Plan,
+    measure_job,
+    plan,
+    plan_passes,
+)
 from .write import BuildOptions, build, generate
 
 __all__ = [
@@ -54,8 +63,10 @@ __all__ = [
     "IoError",
     "Job",
     "LinkNeighborLoader",
+    "MoreMemory",
     "NeighborLoader",
     "NvmeDrive",
+    "PassEstimate",
     "Plan",
     "__version__",
     "add_edge_values",
@@ -72,6 +83,7 @@ __all__ = [
     "open_hetero",
     "order_features",
     "plan",
+    "plan_passes",
     "release_drive",
     "write_drives",
 ]

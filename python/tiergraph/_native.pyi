@@ -363,6 +363,9 @@ def panic(place: str) -> None:
 def plan(question: str) -> str:
     """Plans hardware for a training job; question and answer are JSON."""
 
+def plan_passes(question: str) -> str:
+    """Iterations of a run with other drives and memory; question and answer are JSON."""
+
 def measured_job(measured: str) -> str:
     """The job of which this was measured; both are JSON."""
 

@@ -47,6 +47,8 @@ struct Span {
     worker: u32,
     begin: Instant,
     end: Instant,
+    /// Bytes that were read, of a read.
+    bytes: Option<u64>,
 }
 
 /// A recorder of spans: on, it collects them; off, it costs one branch. Clones share the spans.
@@ -85,15 +87,31 @@ impl Trace {
     pub fn span(&self, cat: &'static str, name: &'static str, tid: u32, begin: Instant) {
         if let Some(mut spans) = self.lock() {
             let (track, end) = (Track::Worker, Instant::now());
-            spans.push(Span { track, name, category: cat, worker: tid, begin, end });
+            spans.push(Span { track, name, category: cat, worker: tid, begin, end, bytes: None });
         }
     }
 
     /// Records the span `name`: work that `worker` had under way on `track` between two times.
     pub fn record(&self, track: Track, name: &'static str, worker: u32, during: Range<Instant>) {
+        self.push(track, name, worker, during, None);
+    }
+
+    /// Records a read of `bytes` that `worker` had in flight on `track` between two times.
+    pub fn read(&self, track: Track, worker: u32, during: Range<Instant>, bytes: u64) {
+        self.push(track, "read", worker, during, Some(bytes));
+    }
+
+    fn push(
+        &self,
+        track: Track,
+        name: &'static str,
+        worker: u32,
+        during: Range<Instant>,
+        bytes: Option<u64>,
+    ) {
         let Range { start: begin, end } = during;
         if let Some(mut spans) = self.lock() {
-            spans.push(Span { track, name, category: track.name(), worker, begin, end });
+            spans.push(Span { track, name, category: track.name(), worker, begin, end, bytes });
         }
     }
 
@@ -159,10 +177,14 @@ impl Lanes {
                 Track::Worker => span.worker,
                 _ => span.worker * Self::EACH + self.lane(span),
             };
-            json!({
+            let mut event = json!({
                 "name": span.name, "cat": span.category, "ph": "X", "pid": span.track as u32,
                 "tid": row, "ts": us(span.begin), "dur": us(span.end) - us(span.begin),
-            })
+            });
+            if let Some(bytes) = span.bytes {
+                event["args"] = json!({ "bytes": bytes });
+            }
+            event
         };
         spans.iter().map(event).collect()
     }
@@ -191,7 +213,7 @@ mod tests {
     fn overlapping_spans_count_once_and_have_rows_of_their_own() {
         let trace = Trace::on();
         for (begin, end) in [(0, 20), (10, 30), (40, 50)] {
-            trace.record(Track::Storage, "read", 0, at(&trace, begin)..at(&trace, end));
+            trace.read(Track::Storage, 0, at(&trace, begin)..at(&trace, end), 4096);
         }
         let busy = |ms| trace.busy_seconds(Track::Storage, at(&trace, ms)).unwrap_or_default();
         assert!((busy(0) - 0.04).abs() < 1e-9);
@@ -201,6 +223,7 @@ mod tests {
         let events = Lanes::default().events(&spans, trace.start);
         let rows: Vec<_> = events.iter().map(|event| event["tid"].as_u64()).collect();
         assert_eq!(rows, [Some(0), Some(1), Some(0)]);
+        assert!(events.iter().all(|event| event["args"]["bytes"] == 4096));
     }
 
     #[test]

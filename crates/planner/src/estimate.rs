@@ -19,6 +19,8 @@ pub enum Bottleneck {
     Link,
     /// The GPU, or the CPU that trains.
     Training,
+    /// The processors that go over a graph.
+    Compute,
 }
 
 /// A number of drives in a machine, and what comes of it.

@@ -5,6 +5,7 @@
 //! batch for each kind and number of drives and size of memory, the largest of what drives, the link and the
 //! GPU take (equation 4), divides by the cost of five years (equation 5), and says which gives most for a
 //! dollar, what limits it, and what a drive or some memory more would bring.
+//! [`Run`] is the same of an algorithm whose iterations go over the whole graph.
 
 #![forbid(unsafe_code)]
 
@@ -12,10 +13,12 @@ mod estimate;
 mod job;
 mod measured;
 mod parts;
+mod passes;
 mod search;
 
 pub use estimate::{Bottleneck, Estimate};
 pub use job::Job;
 pub use measured::Measured;
 pub use parts::{Gpu, Machine, Parts};
+pub use passes::{PassEstimate, Run};
 pub use search::{MoreMemory, Plan, Question, plan};

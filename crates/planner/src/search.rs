@@ -230,7 +230,7 @@ impl<'a> Sweep<'a> {
                 "The link to the GPU limits it: more memory on the GPU for what is hot, or a faster link; \
                  more drives bring nothing."
             }
-            Bottleneck::Training => {
+            Bottleneck::Training | Bottleneck::Compute => {
                 "Training limits it: a faster GPU; more drives or memory bring nothing."
             }
         };

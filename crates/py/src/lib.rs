@@ -64,7 +64,7 @@ mod _native {
     #[pymodule_export]
     use super::panics::panic;
     #[pymodule_export]
-    use super::planning::{measured_job, plan};
+    use super::planning::{measured_job, plan, plan_passes};
     #[pymodule_export]
     use super::reads::drives::{drives, release_drive, write_drives};
     #[pymodule_export]

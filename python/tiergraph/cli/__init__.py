@@ -18,7 +18,7 @@ from rich.text import Text
 from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from . import algorithms, build, demo, edges, features, generate, inspect, train
+from . import algorithms, build, demo, edges, features, generate, inspect, report, train
 from .machine import bench, doctor, drive, plan
 
 INTERRUPTED = 130
@@ -59,6 +59,7 @@ app.command("wcc")(algorithms.wcc)
 app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
 app.command("train")(train.train)
+app.command("report")(report.report)
 app.add_typer(features.app, name="features")
 app.add_typer(edges.app, name="edges")
 app.add_typer(drive.app, name="drive")

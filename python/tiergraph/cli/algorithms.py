@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from .. import _native, results
+from .. import _native, report, results
 from .. import graph as tg
+from ..handles import without
+from ..units import readable
 from .flags import with_flags_of
 from .histogram import print_histogram
 from .options import (
@@ -22,12 +27,13 @@ from .options import (
     Json,
     Memory,
     Output,
+    Report,
     Threads,
     Top,
     Trace,
     Transfers,
 )
-from .output import print_fields, print_json, print_table, readable
+from .output import print_fields, print_json, print_table
 from .progress import Bars
 
 Values = NDArray[Any]
@@ -48,12 +54,16 @@ class Run:
         transfers: Transfers = "async",
         ceiling: Ceiling = False,
         trace: Trace = None,
+        page: Report = None,
         output: Output = None,
         as_json: Json = False,
     ) -> None:
         self.output = None if output is None else results.check_suffix(str(output))
         self.as_json = as_json
-        self.trace = trace
+        self.trace, self.page = trace, page
+        self.spans: report.Spans | None = None
+        if page is not None:
+            report.check(page)
         # What the indexes need beside what the algorithm needs is said once, by the algorithm.
         self.graph = tg.open_for_run(
             graph,
@@ -68,15 +78,32 @@ class Run:
 
     def measure(self, algorithm: Callable[..., Values], *arguments: Any, **options: Any) -> Values:
         """Runs with progress on stderr."""
-        with Bars() as bars:
-            return algorithm(*arguments, **options, trace=self.trace, progress=bars)
+        with Bars() as bars, self._traced() as trace:
+            values = algorithm(*arguments, **options, trace=trace, progress=bars)
+            if self.page is not None and trace is not None:
+                self.spans = report.spans_of(trace)
+        return values
+
+    @contextmanager
+    def _traced(self) -> Iterator[Path | None]:
+        """Where the timeline goes: to the user's file, or to one that a report is made of."""
+        if self.page is None or self.trace is not None:
+            yield self.trace
+            return
+        with TemporaryDirectory(prefix="tiergraph-") as folder:
+            yield Path(folder) / "trace.json"
 
     def show(
-        self, name: str, values: Values, summary: dict[str, Any], rows: list[tuple[int, Any]]
+        self,
+        name: str,
+        values: Values,
+        summary: dict[str, Any],
+        rows: list[tuple[int, Any]],
+        hidden: Sequence[str] = (),
     ) -> None:
         """Writes the result file, then prints JSON, or the rows on stdout and figures on stderr.
 
-        `rows` are positions and values.
+        `rows` are positions and values; figures that are `hidden` are shown elsewhere.
         """
         run = self.graph.last_run | summary
         ids = self.graph.ids_of
@@ -85,10 +112,13 @@ class Run:
             run["output"] = self.output
         named = [(int(ids(v, v + 1)[0]), x) for v, x in rows]
         run["peak_rss_bytes"] = _native.peak_rss_bytes()
+        if self.page is not None:
+            report.write([report.of(run, self.spans)], self.page)
+            run["report"] = str(self.page)
         if self.as_json:
             print_json(run | {"top": [{"vertex": v, name: x} for v, x in named]})
             return
-        print_fields(run, stderr=True)
+        print_fields(without(run, *hidden), stderr=True)
         if rows:
             print_table(("vertex", name), [(str(v), readable(name, x)) for v, x in named])
 
@@ -135,8 +165,8 @@ def wcc(run: Run, top: Top = 10) -> None:
         measured["largest"] = [{"component": c, "vertices": n} for c, n in largest]
         run.show("component", components, {}, [])
         return
-    sizes = measured.pop("component_sizes")
-    run.show("component", components, {}, [])
+    sizes = measured["component_sizes"]
+    run.show("component", components, {}, [], hidden=("component_sizes",))
     print_histogram("vertices", "components", [0, *sizes], stderr=True)
     print_table(("component", "vertices"), [(str(c), f"{n:,}") for c, n in largest])
 

@@ -1,4 +1,4 @@
-"""`tiergraph demo`: a graph built, four algorithms in a quarter of its memory, and training.
+"""`tiergraph demo`: a graph built, four algorithms in a quarter of its memory, training, a report.
 
 Vertex state, indexes and read buffers are always in memory; the quarter is of the edges.
 """
@@ -6,15 +6,18 @@ Vertex state, indexes and read buffers are always in memory; the quarter is of t
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from .. import graph as tg
-from .. import results, write
+from .. import report, results, write
+from ..errors import InputError
+from ..units import readable
 from . import demo_training
-from .output import print_fields, print_table, readable
+from .output import print_fields, print_table
 from .progress import Bars
 
 SCALE = 20
@@ -46,14 +49,31 @@ def demo(
     print(f"\nRunning with memory {readable('bytes', budget)}; {_before()}.\n")
     opened = tg.open(directory, memory=budget)
     opened.ceiling = True
-    with Bars() as bars:
-        ranks, runs = run_all(opened, bars)
+    with Bars() as bars, TemporaryDirectory(prefix="tiergraph-") as folder:
+        ranks, runs = run_all(opened, bars, Path(folder))
+        pages = [report.of(run, report.spans_of(_trace(Path(folder), run))) for run in runs]
     print_table(COLUMNS, [_row(run) for run in runs])
     print("\nThe highest PageRanks:\n")
     top = [(opened.ids_of(v, v + 1)[0], rank) for v, rank in results.top(ranks, 10)]
     print_table(("vertex", "rank"), [(str(v), readable("rank", r)) for v, r in top])
     if graph is None and training:
-        demo_training.train(scale, directory)
+        trained = demo_training.train(scale, directory)
+        pages += [] if trained is None else [report.of(trained)]
+    _report(pages, directory.with_suffix(".html"))
+
+
+def _report(pages: list[report.Run], path: Path) -> None:
+    """Writes the runs' page; says why where what draws it is missing."""
+    try:
+        report.write(pages, path)
+    except InputError as error:
+        print(f"\nThere is no report: {error}")
+        return
+    print(f"\nThe report of all runs is in {path}: open it in a browser.")
+
+
+def _trace(folder: Path, run: dict[str, Any]) -> Path:
+    return folder / f"{run['algorithm']}.json"
 
 
 def _before() -> str:
@@ -88,16 +108,26 @@ def _make(source: Path | None, scale: int, directory: Path) -> None:
     print_fields(stats)
 
 
-def run_all(graph: tg.Graph, bars: Bars) -> tuple[tg.Floats, list[dict[str, Any]]]:
-    """PageRank, WCC, and BFS and SSSP from the hub; the ranks, and what each run measured."""
-    ranks = graph.pagerank(iterations=10, progress=bars)
+def run_all(
+    graph: tg.Graph, bars: Bars, traces: Path | None = None
+) -> tuple[tg.Floats, list[dict[str, Any]]]:
+    """PageRank, WCC, and BFS and SSSP from the hub; the ranks, and what each run measured.
+
+    Timelines go to the folder `traces`, each under its algorithm's name.
+    """
+
+    def told(name: str) -> dict[str, Any]:
+        return {"progress": bars, "trace": None if traces is None else traces / f"{name}.json"}
+
+    ranks = graph.pagerank(iterations=10, **told("pagerank"))
     runs = [graph.last_run]
-    graph.wcc(progress=bars)
+    graph.wcc(**told("wcc"))
     runs.append(graph.last_run)
     hub = int(graph.ids[np.argmax(graph.degrees())])
-    for algorithm in (graph.bfs, graph.sssp):
-        algorithm(hub, progress=bars)
-        runs.append(graph.last_run)
+    graph.bfs(hub, **told("bfs"))
+    runs.append(graph.last_run)
+    graph.sssp(hub, **told("sssp"))
+    runs.append(graph.last_run)
     return ranks, runs
 
 

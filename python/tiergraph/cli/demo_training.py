@@ -16,7 +16,8 @@ from ..attached.features import add_features
 from ..errors import InputError
 from ..pyg import geometric
 from ..train import Trainer, TrainOptions, curve
-from .output import print_fields, readable
+from ..units import readable
+from .output import print_fields
 from .progress import Bars
 from .train import Steps, show
 
@@ -30,14 +31,14 @@ THREADS = 2
 """Not one a core: each has buffers and tables, and training is what takes the time."""
 
 
-def train(scale: int, directory: Path) -> None:
-    """Trains and draws the curve; says why where PyTorch is missing."""
+def train(scale: int, directory: Path) -> dict[str, Any] | None:
+    """Trains, draws the curve, and returns what was measured; says why without PyTorch."""
     try:
         geometric("nn")
         figures.check()
     except InputError as error:
         print(f"\nTraining is skipped: {error}\n\n`make demo TRAIN=1` installs it (gigabytes).")
-        return
+        return None
     path = directory.with_name(f"{directory.stem}-training.tg")
     make(scale, path)
     options = options_of(scale)
@@ -45,10 +46,12 @@ def train(scale: int, directory: Path) -> None:
     trainer = Trainer(str(path), options)
     with Steps(options.epochs, [options.seed]) as steps:
         trainer.train(steps)
-    show(trainer.report(str(path)))
+    measured = trainer.report(str(path))
+    show(measured)
     picture = directory.with_suffix(".png")
     curve.draw(trainer.history, picture)
     print(f"\nThe curve is in {picture}.")
+    return measured
 
 
 def options_of(scale: int) -> TrainOptions:

@@ -50,6 +50,14 @@ Trace = Annotated[
         metavar="FILE", help="Write the run's timeline (Chrome trace; opens in Perfetto)."
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Write a page of the run: timeline, bandwidth, convergence. Needs tiergraph[report].",
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option(

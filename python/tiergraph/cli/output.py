@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .. import _native
+from ..units import readable
 
 
 def print_json(value: Any) -> None:
@@ -62,27 +62,6 @@ def _console(*, stderr: bool = False) -> Console:
     """Where there is no terminal, lines are as long as tables need."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 200)
-
-
-def readable(name: str, value: Any) -> str:
-    """`value` in the unit that `name` says: `bytes_read` → `1.5 GiB`, `seconds` → `0.31 s`."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        if name.endswith(("bandwidth", "ceiling")):
-            return f"{_native.format_size(int(value))}/s"
-        if "bytes_per" in name:
-            return f"{value:.3f}"
-        if "bytes" in name:
-            return _native.format_size(int(value))
-        if name.endswith(("seconds", "seconds_per_iteration")):
-            return f"{value:.3f} s"
-        if name.endswith("per_second"):
-            return f"{value / 1e6:.1f} M/s"
-        return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _flatten(fields: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:

@@ -18,9 +18,10 @@ from ..results import check_suffix
 from ..train import LinkTrainer, Trainer, TrainOptions, TypedTrainer, curve, predictions
 from ..train.runs import train_seeds
 from ..train.trainer import Progress, Watch
+from ..units import readable
 from .flags import with_flags_of
 from .options import GraphPath, Json
-from .output import print_fields, print_json, print_notes, print_table, readable
+from .output import print_fields, print_json, print_notes, print_table
 from .progress import Live
 from .train_options import (
     DEFAULTS,

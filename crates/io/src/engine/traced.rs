@@ -14,8 +14,8 @@ pub struct Traced<E> {
     inner: E,
     trace: Trace,
     worker: u32,
-    /// When each read in flight was taken.
-    taken: Vec<(u64, Instant)>,
+    /// Of each read in flight its tag, when it was taken, and its bytes.
+    taken: Vec<(u64, Instant, usize)>,
 }
 
 impl<E: ReadEngine> Traced<E> {
@@ -27,10 +27,10 @@ impl<E: ReadEngine> Traced<E> {
 
 impl<E: ReadEngine> ReadEngine for Traced<E> {
     fn submit(&mut self, reads: &mut VecDeque<Read>) {
-        let tags: Vec<u64> = reads.iter().map(|read| read.tag).collect();
+        let asked: Vec<_> = reads.iter().map(|read| (read.tag, read.len)).collect();
         self.inner.submit(reads);
-        let (now, count) = (Instant::now(), tags.len() - reads.len());
-        self.taken.extend(tags.into_iter().take(count).map(|tag| (tag, now)));
+        let (now, count) = (Instant::now(), asked.len() - reads.len());
+        self.taken.extend(asked.into_iter().take(count).map(|(tag, len)| (tag, now, len)));
     }
 
     fn poll(&mut self, done: &mut Vec<Done>, wait: Wait) -> Result<()> {
@@ -42,10 +42,10 @@ impl<E: ReadEngine> ReadEngine for Traced<E> {
             Memory::Device => Track::Direct,
         };
         for read in &done[before..] {
-            if let Some(at) = self.taken.iter().position(|&(tag, _)| tag == read.tag) {
-                let (_, taken) = self.taken.swap_remove(at);
+            if let Some(at) = self.taken.iter().position(|&(tag, ..)| tag == read.tag) {
+                let (_, taken, len) = self.taken.swap_remove(at);
                 let begin = if self.inner.reads_when_polled() { polled } else { taken };
-                self.trace.record(track, "read", self.worker, begin..end);
+                self.trace.read(track, self.worker, begin..end, len as u64);
             }
         }
         result

@@ -12,8 +12,9 @@ import typer
 from ... import _native
 from ...arguments.checks import one
 from ...arguments.sizes import to_bytes
+from ...units import readable
 from ..options import Json, Threads
-from ..output import print_json, print_table, readable
+from ..output import print_json, print_table
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 

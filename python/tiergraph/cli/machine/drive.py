@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from ... import drives
+from ...units import readable
 from ..options import GraphPath, Json
-from ..output import print_fields, print_json, print_table, readable
+from ..output import print_fields, print_json, print_table
 from ..progress import Bars
 
 app = typer.Typer(help="Raw NVMe drives that hold a graph.", no_args_is_help=True)

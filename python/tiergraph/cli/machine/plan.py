@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,10 @@ from ...planning import curve
 from ...planning.job import OF_JOB
 from ...planning.plan import read_text
 from ...train import Trainer, TrainOptions
+from ...units import readable
 from ..flags import with_flags_of
 from ..options import Json
-from ..output import print_json, print_notes, print_table, readable
+from ..output import print_json, print_notes, print_table
 from ..train_options import Chosen, data_flags, descent_flags, machine_flags, model_flags
 
 OF_OLD = ("batch_size", "drive_bytes", "drive_reads", "host_bytes", "train_seconds", "is_on_gpu")
@@ -35,9 +36,10 @@ def plan(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="GRAPH.tg|JOB.json",
-            help="A graph, of which a few batches are trained on as `tiergraph train` would, or "
-            "what --job wrote, or `tg.measure_job(...)._asdict()` as JSON.",
+            metavar="GRAPH.tg|JOB.json|RUN.json",
+            help="A graph, of which a few batches are trained on as `tiergraph train` would; or "
+            "what --job wrote, or `tg.measure_job(...)._asdict()` as JSON; or what `pagerank "
+            "--json` or `wcc --json` printed.",
         ),
     ],
     reads_from: Annotated[
@@ -73,10 +75,17 @@ def plan(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say which drives and memory give a training job most for a dollar, and what limits it."""
+    """Say which drives and memory give a training job most for a dollar, and what limits it.
+
+    Of a run of PageRank or WCC: what an iteration takes with other drives and memory.
+    """
     if curve_path is not None:
         figures.check()
-    if source.is_dir():
+    read = None if source.is_dir() else _object(source)
+    if read is not None and "algorithm" in read:
+        _passes(read, drive or [], parts, as_json)
+        return
+    if read is None:
         options = TrainOptions(**data, **model, **descent, **resources)
         trainer = Trainer(str(source), options)
         print_notes(trainer.notes)
@@ -86,7 +95,7 @@ def plan(
             )
         job = planning.measure_job(trainer.loader, trainer.step, drives=reads_from)
     else:
-        job = _read(source)
+        job = _job(source, read or {})
     if job_path is not None:
         _write(job, job_path)
     found = planning.plan(
@@ -158,18 +167,45 @@ def _write(job: planning.Job, path: Path) -> None:
         raise IoError.of("write the job", path, got=error.strerror or str(error)) from None
 
 
-def _read(file: Path) -> planning.Job:
-    """The job of a file."""
+def _passes(run: dict[str, Any], kinds: list[str], parts: Path | None, as_json: bool) -> None:
+    """An iteration's seconds: a row a number of drives, a column a share of the graph in memory."""
+    if len(kinds) > 1:
+        raise InputError.of("plan for a run", expected="one `--drive`", got=", ".join(kinds))
+    drive = kinds[0] if kinds else None
+    found = planning.plan_passes(run, drive=drive, parts=parts)
+    if as_json:
+        print_json({"run": run, "estimates": [estimate._asdict() for estimate in found]})
+        return
+    sizes = list(dict.fromkeys(estimate.resident_bytes for estimate in found))
+    rows = []
+    for count in dict.fromkeys(estimate.drives for estimate in found):
+        own = [estimate for estimate in found if estimate.drives == count]
+        cells = (f"{e.seconds:.3f}{'' if e.bottleneck == 'drives' else ' *'}" for e in own)
+        rows.append((str(count), *cells))
+    headers = (f"{readable('bytes', int(size))} in memory" for size in sizes)
+    print_table((drive or "drives", *headers), rows)
+    print("Seconds an iteration. * Computing limits it: more drives or memory bring nothing.")
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """What a file says, as JSON."""
     try:
         found = json.loads(read_text(file))
     except ValueError as error:
         raise InputError.of("read the job", file, expected="JSON", got=error) from None
+    if not isinstance(found, dict):
+        got = type(found).__name__
+        raise InputError.of("read the job", file, expected="an object", got=got)
+    return found
+
+
+def _job(file: Path, found: dict[str, Any]) -> planning.Job:
+    """The job that a file says."""
     names = planning.Job._fields
-    is_job = isinstance(found, dict) and set(OF_OLD) <= set(found) <= set(names)
-    if not is_job:
+    if not set(OF_OLD) <= set(found) <= set(names):
         expected = f"an object with {', '.join(f'`{name}`' for name in names)}"
-        got = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
-        raise InputError.of("read the job", file, expected=expected, got=got or "no entry")
+        got = ", ".join(map(str, found)) or "no entry"
+        raise InputError.of("read the job", file, expected=expected, got=got)
     for name in found:
         try:
             OF_JOB[name](found[name])
