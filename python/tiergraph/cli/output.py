@@ -12,11 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .._native import __version__
 from ..units import readable
 
 
-def print_json(value: Any) -> None:
-    """One JSON value on stdout."""
+def print_json(value: dict[str, Any] | list[Any]) -> None:
+    """One JSON value on stdout; an object says what version of tiergraph wrote it."""
+    if isinstance(value, dict):
+        value = value | {"tiergraph": __version__}
     json.dump(value, sys.stdout, allow_nan=False)
     sys.stdout.write("\n")
 
