@@ -362,6 +362,7 @@ def test_the_command_line_builds_and_adds(given, expected, tmp_path, capsys):
     assert "`--overwrite` replaces it" in capsys.readouterr().err
     assert main([*again, "--overwrite"]) == 0
     stored = json.loads(capsys.readouterr().out)
+    assert stored.pop("tiergraph") == tg.__version__
     assert stored == {"edge_values": {"w": "f32"}, "edge_features": {}, "node_times": []}
     np.save(tmp_path / "n.npy", np.arange(src.max() + 1))
     born = ["--node-times", f"born={tmp_path / 'n.npy'}"]

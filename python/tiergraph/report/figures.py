@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -203,14 +203,7 @@ def tiers(runs: Sequence[Run]) -> Any | None:
         return None
     drawn = axes("tiers", "MiB", "", y_range=names[::-1])
     source = ColumnDataSource(shown | {"run": names})
-    drawn.hbar_stack(
-        list(shown),
-        y="run",
-        height=0.6,
-        source=source,
-        color=COLORS[: len(shown)],
-        legend_label=list(shown),
-    )
+    _stack(drawn.hbar_stack, shown, source, y="run", height=0.6)
     drawn.height = 90 + 40 * len(names)
     drawn.x_range.start = 0
     _legend(drawn)
@@ -240,14 +233,7 @@ def stages(run: Run, name: str) -> Any | None:
     drawn = axes(name, "epoch", "seconds")
     columns = {s.removeprefix("seconds_"): [e.get(s, 0) for e in run.epochs] for s in STAGES}
     source = ColumnDataSource(columns | {"epoch": [e["epoch"] for e in run.epochs]})
-    drawn.vbar_stack(
-        list(columns),
-        x="epoch",
-        width=0.8,
-        source=source,
-        color=COLORS[: len(columns)],
-        legend_label=list(columns),
-    )
+    _stack(drawn.vbar_stack, columns, source, x="epoch", width=0.8)
     drawn.y_range.start = 0
     _legend(drawn)
     return drawn
@@ -268,6 +254,12 @@ def by_powers(counts: Sequence[tuple[str, Sequence[int]]], name: str, x: str, y:
     )
     _legend(drawn)
     return drawn
+
+
+def _stack(draw: Callable[..., Any], parts: Iterable[str], source: Any, **placed: Any) -> None:
+    """Bars of parts, one on the other, each with its colour and its name above the figure."""
+    names = list(parts)
+    draw(names, source=source, color=COLORS[: len(names)], legend_label=names, **placed)
 
 
 def _numbered(runs: Sequence[Run], has: Callable[[Run], bool]) -> list[tuple[int, Run]]:
