@@ -226,8 +226,8 @@ def test_iterations_are_planned_from_a_run(tmp_path):
     file = tmp_path / "run.json"
     file.write_text(json.dumps(RUN))
     table = tiergraph("plan", file).stdout
-    assert "1.400" in table
-    assert "0.400 *" in table
+    assert "1400.0" in table
+    assert "400.0 *" in table
     found = json.loads(tiergraph("plan", file, "--drive", "p5510", "--json").stdout)
     assert found["estimates"][0]["drive_seconds"] == pytest.approx(0.2)
 

@@ -124,10 +124,10 @@ def plan(
             }
         )
     else:
-        _show(found)
+        _show(found, job.is_on_gpu)
 
 
-def _show(found: planning.Plan) -> None:
+def _show(found: planning.Plan, is_on_gpu: bool) -> None:
     """The numbers of drives as a table, and sentences of what they mean."""
     best = found.best
     rows = [
@@ -152,12 +152,14 @@ def _show(found: planning.Plan) -> None:
     caches = (best.device_cache_bytes, best.host_cache_bytes)
     if any(caches):
         device, host = (readable("bytes", int(size)) for size in caches)
-        print(f"Rows of features in memory: {device} on the GPU, {host} in the host's.")
+        on_gpu = f"{device} on the GPU, " if is_on_gpu else ""
+        print(f"Rows of features in memory: {on_gpu}{host} in the host's.")
     if found.one_more is not None:
         print(f"One drive more: {found.one_more:+.1%} seeds a second.")
     if found.more_memory is not None:
         device, host = (f"{gain:+.1%}" for gain in found.more_memory)
-        print(f"10 GB more memory for rows: {device} on the GPU, {host} in the host's.")
+        on_gpu = f"{device} on the GPU, " if is_on_gpu else ""
+        print(f"10 GB more memory for rows: {on_gpu}{host} in the host's.")
 
 
 def _write(job: planning.Job, path: Path) -> None:
@@ -180,11 +182,11 @@ def _passes(run: dict[str, Any], kinds: list[str], parts: Path | None, as_json: 
     rows = []
     for count in dict.fromkeys(estimate.drives for estimate in found):
         own = [estimate for estimate in found if estimate.drives == count]
-        cells = (f"{e.seconds:.3f}{'' if e.bottleneck == 'drives' else ' *'}" for e in own)
+        cells = (f"{e.seconds * 1e3:.1f}{'' if e.bottleneck == 'drives' else ' *'}" for e in own)
         rows.append((str(count), *cells))
     headers = (f"{readable('bytes', int(size))} in memory" for size in sizes)
     print_table((drive or "drives", *headers), rows)
-    print("Seconds an iteration. * Computing limits it: more drives or memory bring nothing.")
+    print("Milliseconds an iteration. * Computing limits it: more drives or memory bring nothing.")
 
 
 def _object(file: Path) -> dict[str, Any]:
