@@ -44,7 +44,7 @@ source = "Hyperion, section VI"
 CACHED = 0.05
 """The share of rows that are in GPU memory."""
 HEADS = 8
-"""Of GAT."""
+"""Attention heads of GAT."""
 
 
 def main() -> None:

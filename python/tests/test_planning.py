@@ -230,6 +230,11 @@ def test_iterations_are_planned_from_a_run(tmp_path):
     assert "400.0 *" in table
     found = json.loads(tiergraph("plan", file, "--drive", "p5510", "--json").stdout)
     assert found["estimates"][0]["drive_seconds"] == pytest.approx(0.2)
+    # What a run has no use for is not left out without a word.
+    for flags in (("--budget", "9"), ("--curve", tmp_path / "c.png"), ("--fanout", "3")):
+        refused = tiergraph("plan", file, *flags)
+        assert refused.returncode == 1
+        assert "got others" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,14 @@ def test_a_training_run_has_its_epochs(tmp_path):
     file.write_text(json.dumps(run | {"notes": ["a <note>"]}))
     assert tiergraph("report", file, "-o", path).returncode == 0
     text = path.read_text()
-    for shown in ("training, sage on g.tg", "Loss", "Accuracy", "accuracy 0.7", "a &lt;note&gt;"):
+    for shown in (
+        "training, sage on g.tg",
+        "Loss",
+        "Accuracy",
+        "Bytes of batches",
+        "accuracy 0.7",
+        "a &lt;note&gt;",
+    ):
         assert shown in text
 
 
@@ -222,6 +229,8 @@ def test_a_training_run_has_its_epochs(tmp_path):
         ("[]", "got list"),
         ("{}", "an empty object"),
         ('{"vertices": 3}', "got vertices"),
+        ('{"algorithm": "x", "details": [{"seconds": 1}]}', "a number as `iterations`"),
+        ('{"epochs": ["x"]}', "a number as `epoch`"),
     ],
 )
 def test_what_is_no_run_is_refused(tmp_path, text, said):
@@ -247,7 +256,7 @@ def test_where_no_page_can_be_is_told_before_the_run(graph, saved, tmp_path):
     for path in (tmp_path, tmp_path / "missing" / "r.html"):
         refused = tiergraph("pagerank", graph, "--report", path)
         assert refused.returncode == 1
-        assert "write the report" in refused.stderr
+        assert "cannot write" in refused.stderr
     run = report.read(*saved[0])
     with pytest.raises(tg.InputError, match="1 to 8 runs"):
         report.write([run] * 9, tmp_path / "r.html")

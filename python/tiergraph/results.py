@@ -33,6 +33,13 @@ Ids = Callable[[int, int], NDArray[np.uint64]]
 Mask = Callable[[Column], NDArray[np.bool_]]
 
 
+def check_folder(path: Path) -> None:
+    """Complains now, and not after the run, of a file that has no folder."""
+    folder = path.resolve().parent
+    if not os.access(folder, os.W_OK) or path.is_dir():
+        raise IoError.of("write", path, got=f"no file in a writable directory `{folder}`")
+
+
 def check_suffix(path: str) -> str:
     """`path`, if `write` can write it; called before a run, so that no result is lost after it."""
     suffix = Path(path).suffix.lower()

@@ -121,9 +121,10 @@ def measured(
             "prepare": epoch(loader, None, args.batches),
             "together": epoch(loader, train, args.batches),
         }
-        turns.append(got | of_a_batch(loader, args.batches))
+        turns.append(got)
     # The first compiles kernels, and fills caches of allocations.
     row = {k: statistics.median(turn[k] for turn in turns[1:]) for k in turns[0]}
+    row |= of_a_batch(loader, max(args.batches, 2))
     held = list(training.take(loader, 4))
     row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
     kept = loader.kept()

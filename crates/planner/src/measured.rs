@@ -6,15 +6,16 @@ use tiergraph_nvme::DriveKind;
 
 use crate::Job;
 
-/// The share of their rate that drives reach where loaders read from them, and nothing shows another:
-/// what they reached in `bench/runs` where drives alone set the pace.
+/// The share of their rate that drives are taken to reach where nothing shows another: between the whole that
+/// modelled ones gave (`gpu_hyperion_planner-first.jsonl` of `bench/runs`) and the nine tenths that a real
+/// one did (`gpu_real_drive-19.jsonl`).
 const USUAL_SHARE: f64 = 0.95;
 /// Drives set the pace of preparing where they are busy for this share of it.
 const SETS_THE_PACE: f64 = 0.75;
 /// Bytes a second of the slowest link that a GPU has (PCIe 3.0): what takes longer was not the link.
 const SLOWEST_LINK: f64 = 10e9;
 
-/// What some batches of a job took, on average.
+/// Batches of a training job as they were measured: what each took, on average.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -30,15 +31,15 @@ pub struct Measured {
     pub prepare_seconds: f64,
     /// Seconds of training while the next batches are prepared.
     pub train_seconds: f64,
-    /// Whether a GPU trains.
+    /// Whether a GPU trains the job.
     pub is_on_gpu: bool,
-    /// As [`Job::row_bytes`].
+    /// Bytes of a row of features, 0 without misses: [`Job::row_bytes`].
     pub row_bytes: f64,
-    /// As [`Job::device_rows`].
+    /// Rows that were in the GPU's memory: [`Job::device_rows`].
     pub device_rows: f64,
-    /// As [`Job::host_rows`].
+    /// Rows that were in the host's memory: [`Job::host_rows`].
     pub host_rows: f64,
-    /// As [`Job::misses`].
+    /// Rows of a batch that so many of the hottest do not have: [`Job::misses`].
     pub misses: Vec<(f64, f64)>,
     /// The kind of drives that were read from, and how many; `None` if it is not known.
     pub drives: Option<(String, u32)>,

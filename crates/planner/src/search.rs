@@ -188,7 +188,7 @@ impl<'a> Sweep<'a> {
         self.best().seeds_per_second_and_dollar
     }
 
-    /// What more memory would bring to the best.
+    /// What 10 GB more memory would bring to the best estimate.
     fn more_memory(&self) -> Result<Option<MoreMemory>> {
         let (device, host) = self.job.caches();
         let gain = |job: Job| {

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import figures, write
 from .. import graph as tg
+from .. import pictures, write
 from ..attached.features import add_features
 from ..errors import InputError
 from ..pyg import geometric
@@ -35,7 +35,7 @@ def train(scale: int, directory: Path) -> dict[str, Any] | None:
     """Trains, draws the curve, and returns what was measured; says why without PyTorch."""
     try:
         geometric("nn")
-        figures.check()
+        pictures.check()
     except InputError as error:
         print(f"\nTraining is skipped: {error}\n\n`make demo TRAIN=1` installs it (gigabytes).")
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
-from .. import figures
-from ..errors import FallbackWarning, InputError, IoError
+from .. import pictures
+from ..errors import FallbackWarning, InputError
 from ..hetero import is_hetero
-from ..results import check_suffix
+from ..results import check_folder, check_suffix
 from ..train import LinkTrainer, Trainer, TrainOptions, TypedTrainer, curve, predictions
 from ..train.runs import train_seeds
 from ..train.trainer import Progress, Watch
@@ -73,7 +72,7 @@ def train(
     if resume and checkpoint is None:
         raise InputError.of("resume", expected="`--checkpoint FILE`", got="none")
     if curve_path is not None:
-        figures.check()
+        pictures.check()
     if links is not None and task != "link":
         raise InputError.of("train on", links, expected="`--task link`")
     if predict is not None:
@@ -116,13 +115,6 @@ def train(
         show(report)
     else:
         show_runs(report)
-
-
-def check_folder(path: Path) -> None:
-    """Complains now, and not after the run, of a file that has no folder."""
-    folder = path.resolve().parent
-    if not os.access(folder, os.W_OK) or path.is_dir():
-        raise IoError.of("write", path, got=f"no file in a writable directory `{folder}`")
 
 
 COLUMNS = (

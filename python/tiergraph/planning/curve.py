@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import figures
+from .. import pictures
 from .plan import Plan
 
 
 def draw(plan: Plan, path: Path) -> None:
     """Writes `path`, in the format that its suffix says (`.png`, `.svg`, `.pdf`)."""
-    figure = figures.figure(9, 3)
+    figure = pictures.figure(9, 3)
     times, rate, worth = figure.subplots(1, 3)
     drives = [estimate.drives for estimate in plan.estimates]
     for stage in ("drive", "link", "train"):
@@ -27,4 +27,4 @@ def draw(plan: Plan, path: Path) -> None:
         axes.set_xlabel(f"drives ({plan.best.drive})")
         axes.axvline(plan.best.drives, linestyle=":", color="gray")
         axes.set_ylim(bottom=0)
-    figures.save(figure, path, "the plan's curve")
+    pictures.save(figure, path, "the plan's curve")

@@ -109,8 +109,9 @@ def measure_job(
     of drives that are imitated (`io="modelled:…"`). Measure with few drives, if you can: they say
     more where they set the pace.
 
-    The loader's next epoch is the one that it was. Raises `InputError` for a
-    loader of fewer than two batches, and for drives that the catalogue does not have.
+    The loader's next epoch is the one that it was. Raises `InputError` for a loader of fewer than
+    two batches, or whose batches the CPU makes and moves to a GPU, and for drives that the
+    catalogue does not have.
     """
     found = _drives(loader, drives)
     number = loader.epoch
@@ -119,16 +120,16 @@ def measure_job(
     preparing = _Preparing.of(loader, batches)
     loader.set_epoch(OTHER_EPOCH - 1)
     epoch = iter(loader)
-    timed = _Training(train, _trains_on_gpu(loader))
+    timed = _Training(train, preparing.is_on_gpu)
     train_seconds = timed.seconds(epoch, batches, preparing.seconds)
     epoch.close()
     loader.set_epoch(number)
     kept = loader.kept()
     rows = {"row_bytes": 0.0, "device_rows": 0.0, "host_rows": 0.0, "misses": ()}
-    misses = misses_of(loader) if preparing.row_bytes else ()
+    misses = misses_of(loader) if loader.row_bytes else ()
     if misses:
         rows |= {
-            "row_bytes": preparing.row_bytes,
+            "row_bytes": loader.row_bytes,
             "device_rows": kept.get("device_rows", 0),
             "host_rows": kept.get("host_rows", kept.get("kept_rows", 0)),
             "misses": misses,
@@ -164,7 +165,6 @@ class _Preparing(NamedTuple):
     drive_bytes: float
     drive_reads: float
     host_bytes: float
-    row_bytes: float
     is_on_gpu: bool
 
     @classmethod
@@ -187,6 +187,14 @@ class _Preparing(NamedTuple):
         first, last = read[0], read[-1]
         # As many are on their way at either end, so the difference is what these batches took.
         begun = max(int(last["batches"]) - int(first["batches"]), 1)
+        is_on_gpu = "transactions" in last
+        if loader.device != "cpu" and not is_on_gpu:
+            raise InputError.of(
+                "measure a job",
+                expected="batches that a GPU makes or gathers, or the CPU for the CPU",
+                got=f"batches that the CPU makes, and moves to `{loader.device}`",
+                hint="`loader.kept()` says why; measure without `device`",
+            )
 
         def of_each(amount: Callable[[dict[str, Any]], float]) -> float:
             more = float(amount(last) - amount(first))
@@ -202,8 +210,7 @@ class _Preparing(NamedTuple):
             drive_bytes=reads * settled["bytes_ssd"] / max(settled["reads"], 1),
             drive_reads=reads,
             host_bytes=LINE_BYTES * of_each(lines),
-            row_bytes=loader.row_bytes,
-            is_on_gpu="transactions" in last,
+            is_on_gpu=is_on_gpu,
         )
 
 
@@ -248,6 +255,8 @@ class _Training:
     def _now(self) -> Any:
         """The moment on the clock of what trains."""
         if not self._on_gpu:
+            # What trains on a GPU all the same has it done by then.
+            _wait()
             return time.perf_counter()
         import torch
 
@@ -261,13 +270,6 @@ class _Training:
             return float(ended - begun)
         _wait()
         return max(float(begun.elapsed_time(ended)) / 1e3, 1e-9)
-
-
-def _trains_on_gpu(loader: NeighborLoader) -> bool:
-    """Whether what is done with its batches is done by a GPU."""
-    import torch
-
-    return loader.device != "cpu" and torch.cuda.is_available()
 
 
 def _wait() -> None:

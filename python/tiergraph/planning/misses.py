@@ -13,10 +13,11 @@ from ..loaders.node import NeighborLoader
 Misses: TypeAlias = tuple[tuple[float, float], ...]
 
 LOOKED_AT = 8
-"""Batches that are looked at, by what those before them say is hot."""
+"""The first batches, of which it is counted what those after them say is not hot."""
 MOST_SAMPLED = 64
+"""Batches that are sampled, at most."""
 MOST_SECONDS = 15.0
-"""After which no further batch is sampled to see what is hot."""
+"""Seconds after which no further batch is sampled."""
 POINTS = 48
 OTHER_EPOCH = 1 << 20
 """The number of an epoch that nobody trains in, whose draws are others."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import _native
 from ..arguments.calls import checked
 from ..arguments.checks import arguments, each, number, path, text, whole
 from ..errors import InputError
-from .plan import read_text
+from .plan import catalogue
 
 WHOLE = ("pagerank", "wcc")
 """Algorithms whose iterations go over the whole graph."""
@@ -72,13 +71,12 @@ def plan_passes(
             expected="one of PageRank or WCC, whose iterations go over the whole graph, on a CPU",
             got=f"{algorithm} on {device}" + (f" without {missing[0]}" if missing else ""),
         )
-    catalogue = None if parts is None else (read_text(Path(parts)), os.fspath(parts))
     question = {
         "run": {name: run[name] for name in OF_RUN} | {"read_ceiling": run.get("read_ceiling")},
         "drive": drive,
         "drives": list(drives),
         "shares": list(shares),
-        "parts": catalogue,
+        "parts": catalogue(parts),
     }
     found = json.loads(_native.plan_passes(json.dumps(question)))
     return [PassEstimate(**estimate) for estimate in found]

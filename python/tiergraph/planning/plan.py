@@ -111,9 +111,6 @@ def plan(
     for a file of parts that is none; `IoError` for one that cannot be read.
     """
     job = Job(**{name: one(name, value, OF_JOB) for name, value in job._asdict().items()})
-    catalogue = None
-    if parts is not None:
-        catalogue = (read_text(Path(parts)), os.fspath(parts))
     question: dict[str, Any] = {
         "job": job._asdict(),
         "machine": machine,
@@ -122,7 +119,7 @@ def plan(
         "device_cache": device_cache,
         "host_cache": host_cache,
         "budget": budget,
-        "parts": catalogue,
+        "parts": catalogue(parts),
     }
     found = json.loads(_native.plan(json.dumps(question)))
     estimates = [Estimate(**estimate) for estimate in found["estimates"]]
@@ -135,6 +132,11 @@ def plan(
         more_memory=None if more is None else MoreMemory(**more),
         limit=found["limit"],
     )
+
+
+def catalogue(parts: str | os.PathLike[str] | None) -> tuple[str, str] | None:
+    """The text and the name of a user's catalogue of parts; None for the program's own."""
+    return None if parts is None else (read_text(Path(parts)), os.fspath(parts))
 
 
 def read_text(file: Path) -> str:

@@ -52,7 +52,7 @@ def timeline(run: Run, name: str, kinds: Sequence[str]) -> Any | None:
     spans = run.spans
     if spans is None or len(spans) == 0:
         return None
-    drawn = axes(name, "seconds", "", tools="xpan,tap", active_drag="xpan")
+    drawn = axes(name, "seconds", "", tools="xpan", active_drag="xpan")
     end = float((spans.begin + spans.seconds).max())
     drawn.x_range = Range1d(0, end, bounds=(0, end))
     lanes = len(spans.lanes)
@@ -131,10 +131,9 @@ def _rates(spans: Spans | None) -> tuple[NDArray[Any], NDArray[Any]] | None:
     ends = spans.begin + spans.seconds
     edges = np.linspace(0, float(ends.max()), BINS + 1)
     # What had come at a time: a read comes evenly while it is under way.
-    order = np.argsort(spans.begin)
-    steps = np.concatenate([spans.begin[order], ends])
+    steps = np.concatenate([spans.begin, ends])
     slope = spans.size / np.maximum(spans.seconds, 1e-9)
-    change = np.concatenate([slope[order], -slope])
+    change = np.concatenate([slope, -slope])
     by_time = np.argsort(steps, kind="stable")
     times, slopes = steps[by_time], np.cumsum(change[by_time])
     come = np.concatenate([[0.0], np.cumsum(np.diff(times) * slopes[:-1])])
@@ -150,7 +149,7 @@ def convergence(runs: Sequence[Run]) -> Any | None:
     drawn = axes("convergence", "iteration", "measure", y_axis_type="log")
     for number, run in shown:
         ends = np.cumsum([d["iterations"] for d in run.details])
-        measure = np.array([float(d["measure"]) for d in run.details])
+        measure = np.array([float(d.get("measure", 0)) for d in run.details])
         seen = measure > 0
         _curve(drawn, ends[seen], measure[seen], number, run.title)
     _legend(drawn)
@@ -174,39 +173,29 @@ def iterations(runs: Sequence[Run]) -> Any | None:
 
 TIERS = {
     "in GPU memory": "device_resident_bytes",
-    "in pinned host memory": "host_resident_bytes",
     "in host memory": "resident_bytes",
+    "read from storage": "bytes_read",
 }
-"""Where bytes of blocks stayed from pass to pass."""
+"""Where bytes of blocks stayed from pass to pass, and what was read of the others."""
 
 
 def tiers(runs: Sequence[Run]) -> Any | None:
-    """Bytes that stayed in each memory, and that were read from storage, of each run."""
-    parts: dict[str, list[float]] = {name: [] for name in (*TIERS, "read from storage")}
-    names: list[str] = []
-    for number, run in enumerate(runs):
-        fields = run.fields
-        if "bytes_read" in fields:
-            found = {name: fields.get(key) or 0 for name, key in TIERS.items()}
-            read = fields["bytes_read"]
-        elif run.epochs:
-            found = dict.fromkeys(TIERS, 0)
-            found["in host memory"] = sum(epoch.get("bytes_host", 0) for epoch in run.epochs)
-            read = sum(epoch.get("bytes_ssd", 0) for epoch in run.epochs)
-        else:
-            continue
-        names.append(f"{number + 1}. {run.title}")
-        for name, size in (found | {"read from storage": read}).items():
-            parts[name].append(size / MIB)
-    shown = {name: sizes for name, sizes in parts.items() if any(sizes)}
+    """Bytes that stayed in each memory, and that were read from storage, of an algorithm's runs."""
+    shown = _numbered(runs, lambda run: bool(run.fields.get("bytes_read") is not None))
     if not shown:
         return None
+    names = [f"{number + 1}. {run.title}" for number, run in shown]
+    parts = {
+        name: [(run.fields.get(key) or 0) / MIB for _, run in shown] for name, key in TIERS.items()
+    }
+    parts = {name: sizes for name, sizes in parts.items() if any(sizes)}
     drawn = axes("tiers", "MiB", "", y_range=names[::-1])
-    source = ColumnDataSource(shown | {"run": names})
-    _stack(drawn.hbar_stack, shown, source, y="run", height=0.6)
+    source = ColumnDataSource(parts | {"run": names})
+    _stack(drawn.hbar_stack, parts, source, y="run", height=0.6)
     drawn.height = 90 + 40 * len(names)
     drawn.x_range.start = 0
-    _legend(drawn)
+    if parts:
+        _legend(drawn)
     return drawn
 
 
@@ -223,15 +212,16 @@ def epochs(runs: Sequence[Run], key: str, label: str) -> Any | None:
     return drawn
 
 
-STAGES = ("seconds_wait", "seconds_train", "seconds_evaluate")
+STAGES = {"wait": "seconds_wait", "train": "seconds_train", "evaluate": "seconds_evaluate"}
+SOURCES = {"from memory": "bytes_host", "from storage": "bytes_ssd"}
 
 
-def stages(run: Run, name: str) -> Any | None:
-    """Where an epoch's seconds went."""
+def by_epoch(run: Run, name: str, parts: dict[str, str], label: str, unit: float = 1) -> Any | None:
+    """What an epoch of training is made of: `parts` by their names in its record."""
     if not run.epochs:
         return None
-    drawn = axes(name, "epoch", "seconds")
-    columns = {s.removeprefix("seconds_"): [e.get(s, 0) for e in run.epochs] for s in STAGES}
+    drawn = axes(name, "epoch", label)
+    columns = {part: [e.get(key, 0) / unit for e in run.epochs] for part, key in parts.items()}
     source = ColumnDataSource(columns | {"epoch": [e["epoch"] for e in run.epochs]})
     _stack(drawn.vbar_stack, columns, source, x="epoch", width=0.8)
     drawn.y_range.start = 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import Error, InputError, IoError
+from ..results import check_folder
 from ..units import readable
 from .runs import Run, check_number
 
@@ -58,10 +59,7 @@ def check(path: str | os.PathLike[str]) -> None:
         raise InputError.of(
             "write a report", got="bokeh is not installed", hint="pip install 'tiergraph[report]'"
         ) from error
-    folder = Path(path).resolve().parent
-    if not os.access(folder, os.W_OK) or Path(path).is_dir():
-        expected = f"a file in a directory that can be written, not `{folder}`"
-        raise IoError.of("write the report", path, expected=expected)
+    check_folder(Path(path))
 
 
 def _parts(runs: Sequence[Run]) -> list[Part]:
@@ -106,7 +104,11 @@ def _parts(runs: Sequence[Run]) -> list[Part]:
     ]
     for number, run in enumerate(runs):
         says = "Waiting for batches, training, and evaluating."
-        parts.append(Part(f"Epochs: {run.title}", says, figures.stages(run, f"stages-{number}")))
+        stages = figures.by_epoch(run, f"stages-{number}", figures.STAGES, "seconds")
+        parts.append(Part(f"Epochs: {run.title}", says, stages))
+        says = "What batches were made of: bytes that memory had, and that were read from storage."
+        sources = figures.by_epoch(run, f"bytes-{number}", figures.SOURCES, "MiB", figures.MIB)
+        parts.append(Part(f"Bytes of batches: {run.title}", says, sources))
     sizes = [(run.title, run.fields.get("component_sizes", [])) for run in runs]
     parts += [
         Part(

@@ -68,15 +68,29 @@ def of(fields: dict[str, Any], spans: Spans | None = None, path: Path | None = N
             expected="what a run of an algorithm, or of training, says of itself as JSON",
             got=", ".join(fields) or "an empty object",
         )
+    details, epochs = (
+        _records(details, ("iterations", "seconds"), path),
+        _records(epochs, ("epoch",), path),
+    )
     graph = Path(str(fields.get("graph", ""))).name
     name = fields.get("algorithm") or f"training, {fields.get('options', {}).get('model', '')}"
     return Run(
         title=f"{name} on {graph}",
         fields={k: v for k, v in fields.items() if k not in ("details", "epochs")},
         spans=spans,
-        details=details if isinstance(details, list) else [],
-        epochs=epochs if isinstance(epochs, list) else [],
+        details=details,
+        epochs=epochs,
     )
+
+
+def _records(found: Any, numbers: tuple[str, ...], path: Path | None) -> list[dict[str, Any]]:
+    """The records of a list, each of which has these numbers; none without a list."""
+    for record in found or []:
+        has = record.get if isinstance(record, dict) else {}.get
+        missing = [name for name in numbers if not isinstance(has(name), int | float)]
+        if missing:
+            raise FormatError.of("report", path, expected=f"a number as `{missing[0]}`", got=record)
+    return list(found or [])
 
 
 def spans_of(path: Path) -> Spans:

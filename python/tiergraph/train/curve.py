@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import figures
+from .. import pictures
 
 SCORES = ("train_accuracy", "accuracy", "roc_auc")
 STAGES = ("seconds_wait", "seconds_train", "seconds_evaluate")
@@ -14,7 +14,7 @@ STAGES = ("seconds_wait", "seconds_train", "seconds_evaluate")
 
 def draw(history: Sequence[dict[str, Any]], path: Path) -> None:
     """Writes `path`, in the format that its suffix says (`.png`, `.svg`, `.pdf`)."""
-    figure = figures.figure(9, 3)
+    figure = pictures.figure(9, 3)
     loss, scores, time = figure.subplots(1, 3)
     epochs = [record["epoch"] for record in history]
     loss.plot(epochs, [record["loss"] for record in history])
@@ -31,4 +31,4 @@ def draw(history: Sequence[dict[str, Any]], path: Path) -> None:
         axes.set_xlabel("epoch")
     for axes in (scores, time):
         axes.legend()
-    figures.save(figure, path, "the curve")
+    pictures.save(figure, path, "the curve")

@@ -230,12 +230,12 @@ impl DriveRows {
         }
         for begun in self.begun.values_mut() {
             if begun.done.is_none() && self.reads.has_ended(begun.reading) {
-                let ended = self.reads.end(begun.reading);
-                self.bytes = self.reads.bytes_asked().unwrap_or(self.bytes);
+                let ended = self.reads.end(begun.reading).and_then(|()| self.reads.bytes_asked());
                 let (stream, Begun { missing, damaged, to, count, .. }) =
                     (self.reads.stream(), &*begun);
                 let rows = RowTargets::in_matrix(*to, self.dim);
-                begun.done = Some(ended.and_then(|()| {
+                begun.done = Some(ended.and_then(|bytes| {
+                    self.bytes = bytes;
                     let requests = missing.requests();
                     self.checksum.compare(stream, requests, 0..*count, rows, damaged)?;
                     self.gather.widen(stream, missing, *to, self.dim)?;

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ... import figures, planning
+from ... import pictures, planning
 from ...arguments.checks import MisfitError
 from ...errors import InputError, IoError
 from ...loaders.node import NeighborLoader
@@ -22,7 +22,7 @@ from ..options import Json
 from ..output import print_json, print_notes, print_table
 from ..train_options import Chosen, data_flags, descent_flags, machine_flags, model_flags
 
-OF_OLD = ("batch_size", "drive_bytes", "drive_reads", "host_bytes", "train_seconds", "is_on_gpu")
+LEAST = set(planning.Job._fields) - set(planning.Job._field_defaults)
 """What a job says at least."""
 
 
@@ -46,7 +46,9 @@ def plan(
         str | None,
         typer.Option(metavar="DRIVE*N", help="The drives that the graph is on, as in p5510*2."),
     ] = None,
-    machine: Annotated[str, typer.Option(help="A machine of the catalogue of parts.")] = "a",
+    machine: Annotated[
+        str | None, typer.Option(help="A machine of the catalogue of parts; default: a.")
+    ] = None,
     gpu: Annotated[
         str | None,
         typer.Option(help="The GPU on which training was timed; default: a100, or none."),
@@ -80,9 +82,16 @@ def plan(
     Of a run of PageRank or WCC: what an iteration takes with other drives and memory.
     """
     if curve_path is not None:
-        figures.check()
+        pictures.check()
     read = None if source.is_dir() else _object(source)
+    if read is not None:
+        training = (data_flags(), model_flags(), descent_flags(), machine_flags())
+        is_told = (data, model, descent, resources) != training or reads_from is not None
+        _refuse(source, "none of training's flags: nothing is measured", is_told)
     if read is not None and "algorithm" in read:
+        of_jobs = (machine, gpu, device_cache, host_cache, budget, job_path, curve_path)
+        is_told = any(flag is not None for flag in of_jobs)
+        _refuse(source, "`--drive` and `--parts` alone, of a run", is_told)
         _passes(read, drive or [], parts, as_json)
         return
     if read is None:
@@ -100,7 +109,7 @@ def plan(
         _write(job, job_path)
     found = planning.plan(
         job,
-        machine=machine,
+        machine=machine or "a",
         gpu=gpu or ("a100" if job.is_on_gpu else "none"),
         drive=drive or None,
         device_cache=device_cache,
@@ -162,6 +171,12 @@ def _show(found: planning.Plan, is_on_gpu: bool) -> None:
         print(f"10 GB more memory for rows: {on_gpu}{host} in the host's.")
 
 
+def _refuse(source: Path, expected: str, is_told: bool) -> None:
+    """Complains of flags that a source has no use for."""
+    if is_told:
+        raise InputError.of("plan for", source, expected=expected, got="others")
+
+
 def _write(job: planning.Job, path: Path) -> None:
     try:
         path.write_text(json.dumps(job._asdict()) + "\n")
@@ -204,7 +219,7 @@ def _object(file: Path) -> dict[str, Any]:
 def _job(file: Path, found: dict[str, Any]) -> planning.Job:
     """The job that a file says."""
     names = planning.Job._fields
-    if not set(OF_OLD) <= set(found) <= set(names):
+    if not LEAST <= set(found) <= set(names):
         expected = f"an object with {', '.join(f'`{name}`' for name in names)}"
         got = ", ".join(map(str, found)) or "no entry"
         raise InputError.of("read the job", file, expected=expected, got=got)
