@@ -26,7 +26,7 @@ from typing import Any
 import _arguments
 import numpy as np
 import torch
-from _batches import per_batch
+from _batches import middle, per_batch
 from torch_geometric.nn.models import GAT, GCN, GraphSAGE
 
 import tiergraph as tg
@@ -158,24 +158,23 @@ def measure(loader: tg.NeighborLoader, model: torch.nn.Module, batches: int) -> 
         train(batch)
     nodes = sum(batch.num_nodes for batch in held) / len(held)
     edges = sum(batch.edge_index.shape[1] for batch in held) / len(held)
-    together = per_batch(take(loader, batches), train)
-    reads = loader.last_epoch
-    prepare = per_batch(take(loader, batches), lambda _: torch.cuda.synchronize())
-    host = loader.last_epoch
+    together = middle(loader, train, batches)
+    prepare = middle(loader, None, batches)
+    host = prepare.counts
     return {
         "nodes": nodes,
         "edges": edges,
-        "prepare": prepare,
+        "prepare": prepare.seconds,
         # Of preparing alone: what a CUDA graph could save is a part of the second.
-        "submissions": host["submissions"] / host["batches"],
-        "submit": host["seconds_submit"] / host["batches"],
-        "host_sample": host["seconds_sample"] / host["batches"],
-        "host_fill": host["seconds_fill"] / host["batches"],
+        "submissions": host["submissions"],
+        "submit": host["seconds_submit"],
+        "host_sample": host["seconds_sample"],
+        "host_fill": host["seconds_fill"],
         "train": per_batch((held[i % 4] for i in range(batches)), train),
-        "apart": per_batch(take(loader, batches), waited),
-        "together": together,
-        "missed_rows": reads["missed_rows"] / batches,
-        "bytes_ssd": reads["bytes_ssd"] / batches,
+        "apart": middle(loader, waited, batches).seconds,
+        "together": together.seconds,
+        "missed_rows": together.counts["missed_rows"],
+        "bytes_ssd": together.counts["bytes_ssd"],
     }
 
 
@@ -187,7 +186,7 @@ def in_turns(
     seconds: list[list[float]] = [[] for _ in loaders]
     for _ in range(TURNS):
         for loader, measured in zip(loaders, seconds, strict=True):
-            measured.append(per_batch(take(loader, batches), train))
+            measured.append(middle(loader, train, batches).seconds)
     on = [loader.kept()["multiprocessors"] for loader in loaders]
     return {count: statistics.median(of) for count, of in zip(on, seconds, strict=True)}
 

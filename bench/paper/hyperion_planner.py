@@ -97,7 +97,7 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
             for drives in args.drives:
                 estimate, other = plan.estimates[drives - 1], others.estimates[drives - 1]
                 row: Row = {"figure": 14, "host": host, "drives": drives, "link": link}
-                row |= {"measured": together(path, host, drives, sage, args)}
+                row |= together(path, host, drives, sage, args)
                 row |= {"predicted": estimate.batch_seconds, "from_first": other.batch_seconds}
                 row |= {"bottleneck": estimate.bottleneck, "dollars": estimate.dollars}
                 yield row | {"best": plan.best.drives, "job": job._asdict()}
@@ -108,7 +108,7 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
                 job = tg.measure_job(loader, gat)
             estimate = tg.plan(job, **asked).estimates[most - 1]
             row = {"figure": 15, "width": width, "drives": most}
-            row |= {"measured": together(path, args.hosts[-1], most, gat, args)}
+            row |= together(path, args.hosts[-1], most, gat, args)
             row |= {"predicted": estimate.batch_seconds, "bottleneck": estimate.bottleneck}
             yield row | {"job": job._asdict()}
 
@@ -136,17 +136,16 @@ def opened(path: Path, host: float, drives: int) -> Any:
     )
 
 
-def together(path: Path, host: float, drives: int, train: Any, args: argparse.Namespace) -> float:
-    """Seconds a batch that is prepared while others are trained on."""
-    import training
-    from _batches import per_batch
+def together(path: Path, host: float, drives: int, train: Any, args: argparse.Namespace) -> Row:
+    """Seconds a batch that is prepared while others are trained on: of all turns, and of most."""
+    from _batches import middle
 
     with opened(path, host, drives) as loader:
-        times = [
-            per_batch(training.take(loader, args.batches), train) for _ in range(args.turns + 1)
-        ]
+        turns = [middle(loader, train, args.batches) for _ in range(args.turns + 1)]
+    times = [turn.seconds for turn in turns]
     # The first fills caches.
-    return statistics.median(times[1:])
+    row = {"turns": times, "measured": statistics.median(times[1:])}
+    return row | {"reads": turns[-1].counts["reads"]}
 
 
 def line(row: Row) -> str:

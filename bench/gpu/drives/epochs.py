@@ -36,7 +36,7 @@ import tiergraph as tg
 
 sys.path.append(str(Path(__file__).parent.parent))
 import _arguments
-from _batches import per_batch
+from _batches import middle, per_batch
 
 import training
 
@@ -118,13 +118,13 @@ def measured(
     turns = []
     for _ in range(args.turns + 1):
         got = {
-            "prepare": epoch(loader, None, args.batches),
-            "together": epoch(loader, train, args.batches),
+            "prepare": middle(loader, None, args.batches),
+            "together": middle(loader, train, args.batches),
         }
         turns.append(got)
     # The first compiles kernels, and fills caches of allocations.
-    row = {k: statistics.median(turn[k] for turn in turns[1:]) for k in turns[0]}
-    row |= of_a_batch(loader, max(args.batches, 2))
+    row = {k: statistics.median(turn[k].seconds for turn in turns[1:]) for k in turns[0]}
+    row |= {k: turns[-1]["prepare"].counts[k] for k in ("nodes", "missed_rows", "bytes_ssd")}
     held = list(training.take(loader, 4))
     row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
     kept = loader.kept()
@@ -147,25 +147,6 @@ def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:
     device_memory = 16 * vertices + 60 * edges + 8 * arcs + int(cached * rows)
     # Two thirds and more of what is left are rows; the others are on their way.
     return device_memory, 4 * arcs + 8 * vertices + int(1.3 * host * rows) + LEAST
-
-
-def epoch(loader: tg.NeighborLoader, train: Any, batches: int) -> float:
-    """Seconds a batch."""
-    return per_batch(training.take(loader, batches), train or (lambda _: torch.cuda.synchronize()))
-
-
-def of_a_batch(loader: tg.NeighborLoader, batches: int) -> dict[str, float]:
-    """What a batch has, and what is read for it, on average.
-
-    Between the first batch of an epoch and the last: as many others are on their way at both.
-    """
-    epoch, read = iter(loader), list[dict[str, Any]]()
-    for _ in itertools.islice(epoch, batches):
-        read.append(epoch.stats())
-    epoch.close()
-    begun = read[-1]["batches"] - read[0]["batches"]
-    counted = ("nodes", "missed_rows", "bytes_ssd")
-    return {k: (read[-1][k] - read[0][k]) / begun for k in counted}
 
 
 def line(row: dict[str, Any]) -> str:

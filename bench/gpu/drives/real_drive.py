@@ -20,14 +20,13 @@ from typing import Any
 
 import epochs
 import numpy as np
-import torch
 
 import tiergraph as tg
 from tiergraph import _native
 
 sys.path.append(str(Path(__file__).parent.parent))
 import _arguments
-from _batches import per_batch
+from _batches import middle
 
 import training
 
@@ -89,10 +88,9 @@ def measured(path: Path, way: str, args: Any) -> dict[str, Any]:
     )
     turns = []
     for _ in range(args.turns + 1):
-        prepare = per_batch(training.take(loader, args.batches), lambda _: torch.cuda.synchronize())
-        read = loader.last_epoch
-        counts = {key: read[key] / read["batches"] for key in ("nodes", "missed_rows", "bytes_ssd")}
-        turns.append({"prepare": prepare} | counts)
+        took = middle(loader, None, args.batches)
+        counts = {key: took.counts[key] for key in ("nodes", "missed_rows", "bytes_ssd")}
+        turns.append({"prepare": took.seconds} | counts)
     row = {key: statistics.median(turn[key] for turn in turns[1:]) for key in turns[0]}
     kept = loader.kept()
     loader.close()

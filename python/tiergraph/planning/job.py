@@ -24,8 +24,8 @@ PAIRS = 2
 """Times that two batches are trained on one right after the other."""
 AHEAD = 4
 """Batches that loaders have ready, at least, after the time for so many."""
-MOST_AHEAD = 2.0
-"""Seconds that are waited for those, at most."""
+LEAST_AHEAD, MOST_AHEAD = 0.02, 2.0
+"""Seconds that are waited for those."""
 DRIVES = re.compile(r"(?:^|:)modelled:(?P<kind>[a-z0-9]+)(?:\*(?P<count>\d+))?$")
 """In what a loader reads by (`io`), the drives that are imitated."""
 SAID = re.compile(r"(?P<kind>[a-z0-9]+)(?:\*(?P<count>\d+))?$")
@@ -178,9 +178,7 @@ class _Preparing(NamedTuple):
             read.append(epoch.stats())
             taken += 1
         seconds = (times[-1] - times[0]) / max(taken - 1, 1) if times else 0.0
-        # Until all that was begun is there: reads are counted when they begin, bytes when they end.
-        time.sleep(min(AHEAD * seconds, MOST_AHEAD))
-        settled = epoch.stats()
+        settled = cls._settled(epoch, seconds)
         epoch.close()
         if taken < 2:
             raise InputError.of("measure a job", expected="two batches at least", got=str(taken))
@@ -212,6 +210,19 @@ class _Preparing(NamedTuple):
             host_bytes=LINE_BYTES * of_each(lines),
             is_on_gpu=is_on_gpu,
         )
+
+    @staticmethod
+    def _settled(epoch: Batches, seconds: float) -> dict[str, Any]:
+        """What is counted when all that was begun is there.
+
+        Reads are counted when they begin, bytes when they end.
+        """
+        deadline = time.perf_counter() + MOST_AHEAD
+        before, stats = dict[str, Any](), epoch.stats()
+        while stats != before and time.perf_counter() < deadline:
+            time.sleep(min(max(AHEAD * seconds, LEAST_AHEAD), MOST_AHEAD))
+            before, stats = stats, epoch.stats()
+        return stats
 
 
 class _Training:
