@@ -62,9 +62,10 @@ miri: ## Both sides of NVMe queue pairs in many interleavings, under Miri (skipp
 	        cargo +nightly miri test --locked --target-dir target/miri-tests -p tiergraph-nvme --test interleavings; \
 	fi
 
-bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph
+bench: $(VENV)/native ## What this machine's drive gives each read engine, on the demo's graph, and the one paper's figure that needs no GPU
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)
 	$(BIN)/tiergraph bench io $(DEMO_DIR)
+	$(BIN)/python bench/paper/realgraph_user_space.py --scale $(SCALE) --threads 1
 
 mutants: ## How many small faults in the code that reads and keeps are caught by its crates' tests (hours; PART=cache for one part; needs cargo-mutants)
 	$(PYTHON) tools/mutants.py $(PART)

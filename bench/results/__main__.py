@@ -20,6 +20,7 @@ import differences
 import figure
 import front
 import gpu
+import papers
 import training
 from runs import BENCH, ROOT, Machine, Run, machines
 from tables import Table, table
@@ -72,6 +73,8 @@ def results() -> str:
     parts = [HEAD, "## Machines\n\n" + _contents(every) + "\n"]
     parts.append("## Where machines differ, and why\n")
     parts += [each.markdown(each.note) for each in differences.tables(every)]
+    of_papers = papers.table()
+    parts.append(of_papers.markdown(of_papers.note).replace("###", "##", 1))
     parts += [part for machine in every for part in section(machine)]
     return "\n".join(parts)
 
