@@ -16,7 +16,7 @@ DEMO_DIR ?= demo.tg
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench gpu-test nvme-test miri mutants
+.PHONY: help demo test check docs bench gpu-test nvme-test miri mutants
 
 help: ## List these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -40,6 +40,10 @@ check: $(VENV)/tools ## Format, lints, types, layers, results, and every CUDA ke
 	$(BIN)/python tools/check_folders.py
 	$(BIN)/python bench/results --check
 	$(BIN)/python tools/compile_kernels.py
+
+docs: $(VENV)/native ## The documentation's site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "site: $(abspath site)/index.html"
 
 GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py _green.py)
 
@@ -79,7 +83,7 @@ $(VENV)/python:
 
 # Reads the dependencies from pyproject.toml, so that they are listed once.
 $(VENV)/tools: $(VENV)/python pyproject.toml
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; print(*p["dependencies"], *e["parquet"], *e["report"], *e["dev"], sep="\n")' > $(VENV)/requirements.txt
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; print(*p["dependencies"], *e["parquet"], *e["report"], *e["docs"], *e["dev"], sep="\n")' > $(VENV)/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
 	touch $@
 

@@ -116,6 +116,14 @@ def test_questions_without_an_answer_are_refused(asked, said):
         tg.plan(JOB, **asked)
 
 
+def test_a_job_may_be_what_its_file_says():
+    said = json.loads(json.dumps(JOB._asdict()))
+    assert tg.plan(said) == tg.plan(JOB)
+    for wrong in ({"batch_size": 3}, said | {"batch_size": 0}, "job.json"):
+        with pytest.raises(tg.InputError, match="cannot read the job"):
+            tg.plan(wrong)
+
+
 def test_a_catalogue_of_ones_own_has_parts_and_prices(tmp_path):
     parts = tmp_path / "parts.toml"
     parts.write_text(

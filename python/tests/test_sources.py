@@ -21,6 +21,9 @@ def test_arrays_are_one_batch_and_iterables_several():
     assert len(list(as_batches((A, B)))) == 1
     assert len(list(as_batches([(A, B), (A, B)]))) == 2
     assert len(list(as_batches((A, B) for _ in range(3)))) == 3
+    ((src, dst),) = as_batches(np.stack([A, B], axis=1))
+    assert (src == A).all()
+    assert (dst == B).all()
     (batch,) = as_batches(([0, 1], [1, 2], [0.5, 0.25]))
     assert [column.tolist() for column in batch] == [[0, 1], [1, 2], [0.5, 0.25]]
 
@@ -28,6 +31,7 @@ def test_arrays_are_one_batch_and_iterables_several():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
+        (np.stack([A, B]).reshape(1, -1), r"expected shape \(\|E\|, 2\), a row an edge, got"),
         ((A, B[:1]), r"expected arrays of one length, got lengths \[2, 1\]"),
         ((A, B, A, B), r"expected a tuple \(src, dst\)"),
         ([A], r"expected a tuple \(src, dst\) or \(src, dst, weights\), got ndarray"),

@@ -70,6 +70,45 @@ def test_a_resumed_run_with_a_schedule_is_the_run(path, tmp_path):
         Trainer(path, replace(options, epochs=5), checkpoint=file, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("io", "of_the_host"),
+    [
+        ("auto", "auto"),
+        ("modelled:p5510*2", "modelled:p5510*2"),
+        ("gpu", "auto"),
+        ("gpu:auto", "auto"),
+        ("gpu:coupled:modelled:t705*3", "modelled:t705*3"),
+        ("gpu:0000:01:00.0,0000:02:00.0", "nvme:0000:01:00.0,0000:02:00.0"),
+    ],
+)
+def test_the_host_reads_from_where_the_gpu_does(io, of_the_host):
+    assert TrainOptions(io=io).host_io == of_the_host
+
+
+def test_all_that_a_run_reads_is_read_by_its_engine(path, monkeypatch):
+    opened = []
+
+    def noted(*given, **how):
+        opened.append(how["io"])
+        return tg.open(*given, **how)
+
+    monkeypatch.setattr("tiergraph.train.evaluate.open", noted)
+    runs = []
+    for io in ("posix", "modelled:t705*2"):
+        trainer = Trainer(path, replace(SMALL, io=io))
+        trainer.train()
+        assert trainer.loader.reads_by == trainer.graph.io == io
+        assert set(opened) == {io}
+        opened.clear()
+        runs.append([(epoch["loss"], epoch["accuracy"]) for epoch in trainer.history])
+    assert runs[0] == runs[1]
+
+
+def test_an_engine_that_there_is_not_is_refused(path):
+    with pytest.raises(tg.InputError, match="io"):
+        TrainOptions(io="floppy")
+
+
 @pytest.mark.parametrize("model", ["sage", "gat"])
 def test_who_watches_is_told_of_training_and_evaluation(path, model):
     told = []

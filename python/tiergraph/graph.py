@@ -156,6 +156,11 @@ class Graph:
         return self._opening.device_why
 
     @property
+    def io(self) -> str:
+        """The read engine that it was opened with, by the name that `open` was given."""
+        return self._opening.io
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._opening.closed

@@ -115,7 +115,7 @@ def build(
       pairs, `.npy` of shape (|E|, 2), a BVGraph, or a table (Parquet, Feather, Arrow IPC);
     - several tables of the same columns;
     - a table in memory (pandas, Polars, pyarrow: whatever has `__arrow_c_stream__`);
-    - arrays `(src, dst)` or `(src, dst, weights)`;
+    - arrays `(src, dst)` or `(src, dst, weights)`, or one of shape (|E|, 2);
     - an iterable of such tuples, or of edges `(u, v)` or `(u, v, weight)`, as NetworkX's
       `G.edges()` is;
     - a graph with features, labels, splits and values of edges, which are stored too: PyG's `Data`,

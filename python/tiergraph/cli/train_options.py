@@ -9,7 +9,7 @@ import typer
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..train import TrainOptions
-from .options import Memory
+from .options import Io, Memory
 
 DEFAULTS = TrainOptions()
 
@@ -147,9 +147,11 @@ def machine_flags(
     device: Annotated[
         str, typer.Option(help="Where batches are made and trained on: cpu, cuda, cuda:N.")
     ] = "cpu",
+    io: Io = DEFAULTS.io,
 ) -> Chosen:
     """What it is trained with."""
-    return {"memory": to_bytes(memory), "threads": threads, "window": window, "device": device}
+    machine = {"memory": to_bytes(memory), "threads": threads, "window": window}
+    return machine | {"device": device, "io": io}
 
 
 def seeds_flags(

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _native
@@ -87,6 +87,31 @@ OF_JOB: dict[str, Check] = {
     "misses": _curve,
 }
 """What the figures of a job may be."""
+
+LEAST = set(Job._fields) - set(Job._field_defaults)
+"""What a job must say."""
+
+
+def job_of(found: Any, where: object = None) -> Job:
+    """The job that a mapping says, as `Job._asdict()` and its JSON are; `where` it was read.
+
+    Raises `InputError` for what is no mapping, for other names, and for values that no job has.
+    """
+    if not isinstance(found, Mapping):
+        got = type(found).__name__
+        raise InputError.of("read the job", where, expected="a `Job`, or a mapping", got=got)
+    if not LEAST <= set(found) <= set(Job._fields):
+        expected = f"an object with {', '.join(f'`{name}`' for name in Job._fields)}"
+        got = ", ".join(map(str, found)) or "no entry"
+        raise InputError.of("read the job", where, expected=expected, got=got)
+    read = {}
+    for name, value in found.items():
+        try:
+            read[name] = OF_JOB[name](value)
+        except MisfitError as misfit:
+            expected, got = f"{misfit} as `{name}`", json.dumps(value, default=str)
+            raise InputError.of("read the job", where, expected=expected, got=got) from None
+    return Job(**read)
 
 
 @checked

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import _native
 from ..arguments.calls import checked
-from ..arguments.checks import arguments, each, number, one, path, size, text
+from ..arguments.checks import arguments, each, number, path, size, text
 from ..errors import FormatError, IoError
-from .job import OF_JOB, Job
+from .job import Job, job_of
 
 
 class Estimate(NamedTuple):
@@ -83,7 +83,7 @@ def _kinds(value: Any) -> list[str]:
     job=None,
 )
 def plan(
-    job: Job,
+    job: Job | Mapping[str, Any],
     *,
     machine: str = "a",
     gpu: str = "a100",
@@ -95,6 +95,7 @@ def plan(
 ) -> Plan:
     """The drives and the memory that give most training for a dollar, and what limits it.
 
+    `job` is what `measure_job` found, or the same as a mapping, such as a file of it says.
     `machine` and `gpu` are of the catalogue of parts: the paper's machines `a` and `b`, `a100`,
     `h800` and `none`; `parts` is a file of others (TOML, of the same form as the program's own,
     `crates/planner/parts.toml`). `gpu` should be the one that the job's training was timed on.
@@ -110,7 +111,7 @@ def plan(
     for no machine, memory where the job has no `misses`, and figures that no job has; `FormatError`
     for a file of parts that is none; `IoError` for one that cannot be read.
     """
-    job = Job(**{name: one(name, value, OF_JOB) for name, value in job._asdict().items()})
+    job = job_of(job._asdict() if isinstance(job, Job) else job)
     question: dict[str, Any] = {
         "job": job._asdict(),
         "machine": machine,

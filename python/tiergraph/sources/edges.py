@@ -69,6 +69,9 @@ def as_batches(source: Any) -> Iterator[Batch]:
             if graph
             else None,
         )
+    if isinstance(source, np.ndarray):
+        yield _checked(_columns(source))
+        return
     items = iter(source)
     first = next(items, None)
     if first is None:
@@ -84,6 +87,18 @@ def as_batches(source: Any) -> Iterator[Batch]:
 def _is_edge(item: Any) -> bool:
     """Whether an item of an iterable is one edge, `(u, v)` or `(u, v, weight)`."""
     return isinstance(item, tuple) and len(item) in (2, 3) and np.ndim(item[0]) == 0
+
+
+def _columns(edges: Array) -> tuple[Array, Array]:
+    """Both columns of an array with a row an edge, as `.npy` files have them."""
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise InputError.of(
+            "build from an array",
+            expected="shape (|E|, 2), a row an edge",
+            got=f"shape {edges.shape}",
+            hint="hand over the ends as a tuple: `(src, dst)` or `(src, dst, weights)`",
+        )
+    return edges[:, 0], edges[:, 1]
 
 
 def _transposed(edges: list[Any]) -> tuple[list[Any], ...]:

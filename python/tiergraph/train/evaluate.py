@@ -105,8 +105,13 @@ class Evaluator:
         width = graph.features[options.features].shape[1]
         return layers.array_bytes(graph.vertices, options, self._classes, width, place)
 
+    def _open(self, memory: int | None, **place: Any) -> Graph:
+        """The graph, for passes."""
+        io, threads = self._options.host_io, self._options.threads
+        return open(self._graph.path, memory=memory, io=io, threads=threads, **place)
+
     def _layers_bytes(self) -> int:
-        graph = open(self._graph.path, threads=self._options.threads)
+        graph = self._open(None)
         return self._array_bytes() + layers.graph_bytes(graph, self._options)
 
     def _make_layers(self, memory: int | None) -> int:
@@ -115,7 +120,7 @@ class Evaluator:
         if memory is not None:
             _check(memory, need)
             memory -= self._array_bytes()
-        graph = open(self._graph.path, memory=memory, threads=self._options.threads)
+        graph = self._open(memory)
         self._passes = layers.Inference(graph, self._options, layers.HOST)
         self.how = "layers"
         return need
@@ -137,13 +142,7 @@ class Evaluator:
     def _open_on_device(self, memory: int | None) -> Graph:
         """The graph, as far as it fits on the GPU."""
         options = self._options
-        graph = open(
-            self._graph.path,
-            memory=memory,
-            threads=options.threads,
-            device=options.device,
-            device_memory=self._device_memory,
-        )
+        graph = self._open(memory, device=options.device, device_memory=self._device_memory)
         # A pass, which puts blocks there, and reserves what any pass does.
         torch = pyg.torch()
         graph.propagate(torch.zeros((graph.vertices, 1), device=pyg.device(options.device)))
@@ -194,6 +193,7 @@ class Evaluator:
             world_size=1,
             features=options.features,
             memory=memory,
+            io=options.host_io,
             threads=options.threads,
             window=options.window,
         )

@@ -126,6 +126,7 @@ class LinkTrainer(Trainer):
             threads=options.threads,
             window=options.window,
             features=options.features,
+            io=options.host_io,
         )
 
     def _evaluation_kept(self) -> Record | None:

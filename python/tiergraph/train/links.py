@@ -57,6 +57,7 @@ def draw_links(graph: Graph, options: TrainOptions) -> tuple[Links, Links, Links
         graph,
         [1],
         graph.ids[drawn],
+        io=options.host_io,
         batch_size=DRAWN_TOGETHER,
         rank=0,
         world_size=1,

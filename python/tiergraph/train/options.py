@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +21,9 @@ MODELS = ("sage", "gcn", "gat")
 TASKS = ("node", "link")
 NORMS = ("none", "batch", "layer")
 SCHEDULES = ("none", "cosine", "step")
+
+HOW_A_GPU_READS = re.compile(r"^gpu(:(auto|coupled))?(:|$)")
+"""What a GPU's way to read begins with, before the drives."""
 
 MOST_SEEDS = 1024
 """Seeds of a batch where nobody says, at most."""
@@ -99,9 +103,13 @@ class TrainOptions:
     has the labels and the split that is trained on."""
     device: str = "cpu"
     """Where batches are made and trained on: `cpu`, `cuda` or `cuda:N`."""
+    io: str = "auto"
+    """The read engine, as `tiergraph.open` and, for what trains on a GPU, `NeighborLoader` take
+    it."""
 
     def __post_init__(self) -> None:
         one("device", self.device)
+        one("io", self.io)
         object.__setattr__(self, "memory", to_bytes(self.memory))
         chosen = (
             ("train the model", self.model, MODELS),
@@ -145,6 +153,16 @@ class TrainOptions:
         return to_bytes(self.memory)
 
     @property
+    def host_io(self) -> str:
+        """The read engine of what the host reads beside a loader whose reads a GPU starts."""
+        if self.io.partition(":")[0] != "gpu":
+            return self.io
+        drives = HOW_A_GPU_READS.sub("", self.io)
+        if not drives or drives.startswith("modelled:"):
+            return drives or "auto"
+        return f"nvme:{drives}"
+
+    @property
     def seeds_a_batch(self) -> int:
         """The batch size, which a run has by now."""
         assert self.batch_size is not None, "`for_seeds` was asked"
@@ -152,7 +170,7 @@ class TrainOptions:
 
     def run(self) -> dict[str, Any]:
         """What decides the numbers of a run, and so must agree when it is resumed."""
-        free = {"epochs", "patience", "memory", "threads", "window", "device"}
+        free = {"epochs", "patience", "memory", "threads", "window", "device", "io"}
         if self.schedule != "none":
             free -= {"epochs"}
         return {f.name: asdict(self)[f.name] for f in fields(self) if f.name not in free}

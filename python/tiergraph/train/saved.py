@@ -62,7 +62,8 @@ class SavedModel:
         the model's. Raises `InputError` if its types or widths of features are others,
         `BudgetError` where `memory` is too small.
         """
-        options = replace(self.options, memory=memory, device="cpu")
+        io = graph.io if isinstance(graph, Graph) else "auto"
+        options = replace(self.options, memory=memory, device="cpu", io=io)
         opened, evaluator = self._opened(graph, options)
         ids = np.asarray(opened.ids)
         wanted = seeds_of(opened, vertices)

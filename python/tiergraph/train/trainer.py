@@ -115,7 +115,7 @@ class Trainer:
 
     def _open(self, path: str) -> Graph:
         """The graph of what is predicted. It runs no passes: loaders open it for themselves."""
-        return open(path, threads=1)
+        return open(path, io=self.options.host_io, threads=1)
 
     def _width(self, graph: Graph) -> int:
         """Columns of the features that the model takes, the most where types have others."""
@@ -275,6 +275,7 @@ class Trainer:
             features=options.features,
             labels=options.labels,
             device=options.device,
+            io=options.io,
             **given,
         )
 

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from ... import pictures, planning
-from ...arguments.checks import MisfitError
 from ...errors import InputError, IoError
 from ...loaders.node import NeighborLoader
 from ...planning import curve
-from ...planning.job import OF_JOB
+from ...planning.job import job_of
 from ...planning.plan import read_text
 from ...train import Trainer, TrainOptions
 from ...units import readable
@@ -22,7 +21,6 @@ from ..options import Json
 from ..output import print_json, print_notes, print_table
 from ..train_options import Chosen, data_flags, descent_flags, machine_flags, model_flags
 
-LEAST = set(planning.Job._fields) - set(planning.Job._field_defaults)
 """What a job says at least."""
 
 
@@ -104,7 +102,7 @@ def plan(
             )
         job = planning.measure_job(trainer.loader, trainer.step, drives=reads_from)
     else:
-        job = _job(source, read or {})
+        job = job_of(read or {}, source)
     if job_path is not None:
         _write(job, job_path)
     found = planning.plan(
@@ -214,19 +212,3 @@ def _object(file: Path) -> dict[str, Any]:
         got = type(found).__name__
         raise InputError.of("read the job", file, expected="an object", got=got)
     return found
-
-
-def _job(file: Path, found: dict[str, Any]) -> planning.Job:
-    """The job that a file says."""
-    names = planning.Job._fields
-    if not LEAST <= set(found) <= set(names):
-        expected = f"an object with {', '.join(f'`{name}`' for name in names)}"
-        got = ", ".join(map(str, found)) or "no entry"
-        raise InputError.of("read the job", file, expected=expected, got=got)
-    for name in found:
-        try:
-            OF_JOB[name](found[name])
-        except MisfitError as misfit:
-            expected, got = f"{misfit} as `{name}`", json.dumps(found[name])
-            raise InputError.of("read the job", file, expected=expected, got=got) from None
-    return planning.Job(**found)

@@ -44,6 +44,7 @@ class TypedEvaluator(Evaluator):
             memory=memory,
             threads=options.threads,
             window=options.window,
+            io=options.host_io,
         )
 
     def _forward(self, model: Any, batch: Any) -> Tensor:
