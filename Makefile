@@ -45,7 +45,7 @@ docs: $(VENV)/native ## The documentation's site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "site: $(abspath site)/index.html"
 
-GPU_TESTS := $(addprefix python/tests/test_gpu,.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py _green.py)
+GPU_TESTS := $(addprefix python/tests/test_gpu,.py _bench.py _loader.py _propagate.py _trace.py _direct.py _faults.py _direct_faults.py _green.py)
 
 # Needs neither Rust nor a virtual environment: a bare CUDA machine with Python, PyTorch, PyG, pytest.
 gpu-test: ## The GPU's tests on a CUDA machine, with a wheel built elsewhere (WHEEL=dist/tiergraph-….whl)

@@ -114,15 +114,42 @@ def test_build_prints_counts(call, tmp_path):
     assert (stats["vertices"], stats["edges"]) == (3, 2)
 
 
-def test_bench_io_is_a_list_of_measurements(call, graph):
+def test_bench_io_measures_and_says_what_plans_need(call, graph, tmp_path):
     code, out, _ = call(
         "bench", "io", graph, "--io", "posix", "--block-size", "64KiB", "--depth", "1,4",
         "--seconds", "0.05", "--json",
     )  # fmt: skip
-    rows = json.loads(out)
+    said = json.loads(out)
+    rows, part = said["measured"], said["part"]
     assert code == 0
+    assert said["tiergraph"] == tg.__version__
     assert [row["depth"] for row in rows] == [1, 4]
     assert set(rows[0]) >= {"engine", "block_bytes", "depth", "bandwidth", "iops"}
+    assert part["reads_per_second"] == {"65536": round(max(row["iops"] for row in rows))}
+    code, out, _ = call(
+        "bench", "io", graph, "--io", "posix", "--block-size", "64KiB", "--depth", "1",
+        "--seconds", "0.05",
+    )  # fmt: skip
+    drive = out[out.index("[drives.here]") :] + "dollars = 100\n"
+    rest = """
+        dollars_per_kwh = 0.1
+        [machines.x]
+        name = "x"
+        dollars = 1
+        drive_slots = 1
+        link_bytes_per_second = 1e9
+        watts = 1
+        source = "x"
+        [gpus.none]
+        name = "x"
+        dollars = 0
+        source = "x"
+        """
+    (tmp_path / "parts.toml").write_text(rest + drive)
+    job = {"batch_size": 1, "drive_bytes": 65536, "drive_reads": 1, "host_bytes": 0}
+    job |= {"train_seconds": 1.0, "is_on_gpu": False}
+    plan = tg.plan(job, machine="x", gpu="none", drive="here", parts=tmp_path / "parts.toml")
+    assert plan.best.drive == "here"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_the_drives_of_this_machine_are_listed_alike_by_both_interfaces():
         text=True,
         check=True,
     )
-    assert json.loads(listed.stdout) == [drive._asdict() for drive in tg.nvme_drives()]
+    assert json.loads(listed.stdout)["drives"] == [drive._asdict() for drive in tg.nvme_drives()]
 
 
 @pytest.mark.parametrize("address", ["0000:01", "x", "0000:01:00.8"])

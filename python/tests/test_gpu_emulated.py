@@ -32,6 +32,7 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ),
         ("test_gpu_propagate.py", "(loops and 4096) or nan"),
         ("test_gpu_trace.py", "test"),
+        ("test_gpu_bench.py", "test"),
         ("test_gpu_direct.py", "not 65536"),
         (
             "test_gpu_loader.py",

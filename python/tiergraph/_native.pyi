@@ -49,6 +49,7 @@ class DeviceOptions(TypedDict):
 def add_library_folders(folders: list[str]) -> None:
     """Looks for NVIDIA's libraries in these folders too."""
 
+def bench_gpu(ordinal: int, bytes: int, seconds: float) -> str: ...
 def cuda_devices() -> list[tuple[str, str, int, int]]:
     """The GPUs: name, architecture, bytes of memory free and in all."""
 

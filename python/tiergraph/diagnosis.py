@@ -99,11 +99,12 @@ def _locked_memory(_: Path) -> Iterator[Fields]:
 
 
 def _memory(_: Path) -> Iterator[Fields]:
-    free = _native.free_memory()
+    free, limit = _native.free_memory(), _cgroup_limit()
+    of_limit = "no cgroup limits it" if limit is None else f"of {_native.format_size(limit)}"
     yield (
         "memory",
         free > 256 * MIB,
-        f"{_native.format_size(free)} free, limits of cgroups included",
+        f"{_native.format_size(free)} free, {of_limit}",
         "large graphs need vertex state of a few bytes a vertex in memory",
         "end other programs, or raise the limit of the cgroup or container",
     )
@@ -130,6 +131,27 @@ def _gpu(_: Path) -> Iterator[Fields]:
         _first_line(missing) if missing else "NVRTC is there",
         "kernels cannot be compiled, so that nothing runs on a GPU",
         "pip install nvidia-cuda-nvrtc (PyTorch brings it)",
+    )
+
+
+def _direct_to_gpu(_: Path) -> Iterator[Fields]:
+    devices.find_libraries()
+    missing = _native.why_not("cufile")
+    yield (
+        "cuFile",
+        missing is None,
+        _first_line(missing) if missing else "GPUDirect Storage's library is there",
+        "blocks reach a GPU through pinned memory of the host (transfers='direct' is refused)",
+        "pip install nvidia-cufile-cu12 or nvidia-cufile; nvidia-fs or Linux 6.2 for direct reads",
+    )
+    device = Path("/dev/udmabuf")
+    usable = os.access(device, os.R_OK | os.W_OK)
+    yield (
+        "udmabuf",
+        usable,
+        f"{device} can {'' if usable else 'not '}be used",
+        "drives that a GPU asks write to pinned memory of the host, and not to the GPU's",
+        "modprobe udmabuf, as root; give the user /dev/udmabuf",
     )
 
 
@@ -198,10 +220,20 @@ FINDERS: tuple[Callable[[Path], Iterator[Fields]], ...] = (
     _locked_memory,
     _memory,
     _gpu,
+    _direct_to_gpu,
     _drives,
     _passthrough,
     _gpu_reads,
 )
+
+
+def _cgroup_limit() -> int | None:
+    """Bytes that cgroups (version 2) allow this process, the least of all; None without a limit."""
+    relative = _read("/proc/self/cgroup").rpartition("::/")[2].strip()
+    root = Path("/sys/fs/cgroup")
+    folders = [root / relative, *(root / relative).parents]
+    texts = (_read(str(folder / "memory.max")).strip() for folder in folders)
+    return min((int(text) for text in texts if text.isdigit()), default=None)
 
 
 def _read(path: str) -> str:

@@ -22,6 +22,7 @@ mod nvrtc;
 mod pinned;
 mod registered;
 mod shared;
+pub mod speeds;
 mod staging;
 mod start;
 mod stream;

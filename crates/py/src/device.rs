@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use tiergraph_analytics::gpu::{Gpu, GpuOptions, Transfers};
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::{Device, search_libraries_in};
+use tiergraph_gpu::{Device, search_libraries_in, speeds};
 
 use crate::calls::Call;
+use crate::errors::to_json;
+use crate::reads::duration;
 
 /// The user's choice of a device, and how a GPU is used.
 #[derive(FromPyObject)]
@@ -62,6 +64,18 @@ impl DeviceOptions {
 #[pyfunction]
 pub(crate) fn add_library_folders(folders: Vec<PathBuf>) {
     search_libraries_in(folders);
+}
+
+/// What a GPU and its link give bare, measured on tables of `bytes`, as JSON.
+#[pyfunction]
+pub(crate) fn bench_gpu(
+    py: Python<'_>,
+    ordinal: usize,
+    bytes: usize,
+    seconds: f64,
+) -> PyResult<String> {
+    let work = || speeds::measure(&Device::open(ordinal)?, bytes, duration(seconds)?);
+    to_json(py, &Call::new(None).run(py, work)?)
 }
 
 /// Every GPU of the machine: its name, its architecture, bytes of free memory and of all memory.

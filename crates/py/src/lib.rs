@@ -50,7 +50,7 @@ mod _native {
     #[pymodule_export]
     use super::cut::Cut;
     #[pymodule_export]
-    use super::device::{add_library_folders, cuda_devices};
+    use super::device::{add_library_folders, bench_gpu, cuda_devices};
     #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]

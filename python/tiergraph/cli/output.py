@@ -16,11 +16,9 @@ from .._native import __version__
 from ..units import readable
 
 
-def print_json(value: dict[str, Any] | list[Any]) -> None:
-    """One JSON value on stdout; an object says what version of tiergraph wrote it."""
-    if isinstance(value, dict):
-        value = value | {"tiergraph": __version__}
-    json.dump(value, sys.stdout, allow_nan=False)
+def print_json(value: dict[str, Any]) -> None:
+    """A JSON object on stdout, which says what version of tiergraph wrote it."""
+    json.dump(value | {"tiergraph": __version__}, sys.stdout, allow_nan=False)
     sys.stdout.write("\n")
 
 

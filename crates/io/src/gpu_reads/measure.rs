@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tiergraph_core::{Draws, Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{RowRequest, RowRequests, RowTargets};
-use tiergraph_gpu::{Device, DeviceBuf, Event, PinnedPool, Stream};
-use tiergraph_mem::AlignedBuf;
+use tiergraph_gpu::{Device, DeviceBuf, Event, Stream};
 use tiergraph_nvme::{ModelledDrive, SharedMemory, SoftwareOptions, Status, Storage, Timing};
 
 use super::{CoupledReads, GpuDrive, GpuReadOptions, GpuReads, ReadStreams, RowsOnDrives};
@@ -22,9 +21,6 @@ const LATENCY: Duration = Duration::from_micros(80);
 const ANSWERED: Duration = Duration::from_millis(20);
 /// The longest wait for a completion.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Bytes of one copy over the link, and how many copies are timed.
-const LINK_BYTES: usize = 256 << 20;
-const LINK_COPIES: usize = 10;
 /// Threads that fill the table.
 const FILLERS: u64 = 8;
 
@@ -380,38 +376,6 @@ impl Setup<'_> {
         }
         Ok(self.rate((rounds * self.load.rows) as u64, begin.elapsed(), self.load.rows))
     }
-}
-
-/// A buffer that the GPU copies from.
-struct Pinned(AlignedBuf);
-
-impl AsRef<[u8]> for Pinned {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// The bytes a second of plain copies from pinned host memory to GPU `ordinal`: what no way of reading
-/// exceeds.
-///
-/// # Errors
-/// No GPU, not enough memory of either kind, any error of the driver.
-pub fn link_bandwidth(ordinal: usize) -> Result<f64> {
-    let device = Device::open(ordinal)?;
-    let stream = Stream::new(&device)?;
-    let to = DeviceBuf::<u8>::new(&device, LINK_BYTES)?;
-    let pinned = PinnedPool::buffers(&device, 1, LINK_BYTES)?;
-    let mut from: Vec<Pinned> = pinned.into_iter().map(Pinned).collect();
-    let mut begin = Instant::now();
-    for copy in 0..=LINK_COPIES {
-        // The first is not counted.
-        if copy == 1 {
-            begin = Instant::now();
-        }
-        let copying = stream.start_upload(from, LINK_BYTES, &to, 0, Event::new(&device)?)?;
-        from = copying.finish()?.0;
-    }
-    Ok((LINK_COPIES * LINK_BYTES) as f64 / begin.elapsed().as_secs_f64())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

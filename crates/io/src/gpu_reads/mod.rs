@@ -28,7 +28,7 @@ use tiergraph_gpu::{Event, Grid, Stream};
 
 pub use coupled::{CoupledLists, CoupledReads};
 pub use lists::RowLists;
-pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner, link_bandwidth};
+pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner};
 pub use queues::{GpuDrive, StopReads};
 pub use rounds::RoundReads;
 pub use rows::RowsOnDrives;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::FileKind;
-use tiergraph_gpu::Compiler;
+use tiergraph_gpu::{Compiler, CuFile, Device};
 use tiergraph_graph::{ENGINE_DEPTH, Graph};
 use tiergraph_io::engine::{ModelledDrive, Throttle, uring};
 use tiergraph_io::{
@@ -118,17 +118,22 @@ pub(crate) fn modelled_drive(choice: EngineChoice, bandwidth: f64) -> Result<Eng
     }))
 }
 
-/// Why something of this machine (`io_uring`, `nvrtc`) cannot be used; `None` if it can.
+/// Why something of this machine (`io_uring`, `nvrtc`, `cufile`) cannot be used; `None` if it can.
 #[pyfunction]
 pub(crate) fn why_not(py: Python<'_>, what: &str) -> PyResult<Option<String>> {
     Call::new(None).run(py, || match what {
         "io_uring" => Ok(uring::probe().err()),
         "nvrtc" => Ok(Compiler::get().err().map(|error| error.to_string())),
+        "cufile" => {
+            let found = Device::open(0).and_then(|device| CuFile::get(&device).map(drop));
+            Ok(found.err().map(|error| error.to_string()))
+        }
         other => Err(Error::new(ErrorKind::Input, "look for").object(other)),
     })
 }
 
-fn duration(seconds: f64) -> Result<Duration> {
+/// A time that a user gave.
+pub(crate) fn duration(seconds: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|e| {
         Error::new(ErrorKind::Input, "measure for").object(seconds).expected("seconds").source(e)
     })

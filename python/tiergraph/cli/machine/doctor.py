@@ -21,7 +21,7 @@ def doctor(
     """Say what works here, what its lack costs, and how to get it."""
     findings = diagnosis.doctor(path)
     if as_json:
-        print_json([finding._asdict() for finding in findings])
+        print_json({"findings": [finding._asdict() for finding in findings]})
         return
     for finding in findings:
         print(f"{'works' if finding.works else 'missing':8} {finding.name}: {finding.found}")

@@ -37,7 +37,7 @@ def list_drives(as_json: Json = False) -> None:
     """The NVMe drives of this machine, which driver has each, and why one cannot be taken."""
     found = drives.nvme_drives()
     if as_json:
-        print_json([drive._asdict() for drive in found])
+        print_json({"drives": [drive._asdict() for drive in found]})
         return
     rows = [
         (
