@@ -11,12 +11,13 @@ FUZZ_SECONDS ?= 120
 CRASH_ROUNDS ?= 28
 MIRI_SEEDS ?= 32
 PART ?=
+PYTHONS ?=
 DEMO_DIR ?= demo.tg
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.cu' -o -name '*.cuh' -o -name Cargo.toml -o -name '*.lock') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench gpu-test nvme-test miri mutants
+.PHONY: help demo test check docs bench gpu-test nvme-test miri wheels mutants
 
 help: ## List these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -70,6 +71,11 @@ bench: $(VENV)/native ## What this machine's drive gives each read engine, on th
 	test -d $(DEMO_DIR) || $(BIN)/tiergraph generate rmat $(DEMO_DIR) --scale $(SCALE)
 	$(BIN)/tiergraph bench io $(DEMO_DIR)
 	$(BIN)/python bench/paper/realgraph_user_space.py --scale $(SCALE) --threads 1
+
+wheels: $(VENV)/tools ## Wheels for x86-64 and aarch64 and a source distribution, in dist/, accepted by auditwheel and tried (PYTHONS="python3.11 python3.13" for more than one; minutes; needs rustup)
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["wheels"], sep="\n")' > $(VENV)/wheels.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/wheels.txt
+	$(BIN)/python -m tools.wheels $(if $(PYTHONS),--python $(PYTHONS))
 
 mutants: ## How many small faults in the code that reads and keeps are caught by its crates' tests (hours; PART=cache for one part; needs cargo-mutants)
 	$(PYTHON) tools/mutants.py $(PART)
