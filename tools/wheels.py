@@ -2,9 +2,10 @@
 
 Wheels for manylinux_2_28 on x86-64 and aarch64 (linked by zig, which brings glibc's symbols of that
 age), and the source distribution, go to `dist/`. `auditwheel` has to accept each wheel. The one for
-this machine is installed in a fresh environment for each `--python`, the first with the oldest
-NumPy that is promised, the others with the newest there is, and passes every test that needs no
-PyTorch. The CPU's kernels pass their tests as aarch64 programs under QEMU, where it is.
+this machine is installed in a fresh environment for each `--python`, and passes every test there
+that needs no PyTorch: the first with the oldest NumPy, pyarrow and others that are promised, the
+others with the newest there are. The CPU's kernels pass their tests as aarch64 programs under QEMU,
+where it is.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ POLICY = "manylinux_2_28"
 MACHINES = ("x86_64", "aarch64")
 OWN_TARGET = ROOT / "target-wheels"
 """Objects for other machines: those of the usual builds stay as they are."""
-BESIDE = ("parquet", "report", "dev")
-"""Extras that tests want; those of a release's tools and of training are not among them."""
+USED = ("parquet", "report")
+"""Extras that are installed beside the wheel; PyTorch is large, and training needs it."""
 NOT_TESTED = {"maturin", "mypy", "nvidia-cuda-nvrtc", "ruff"}
 
 
@@ -101,11 +102,11 @@ def kernels_on_aarch64() -> None:
 def try_out(wheel: Path, python: str, oldest: bool) -> None:
     """Runs the tests on an installed wheel."""
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [each for extra in BESIDE for each in project["optional-dependencies"][extra]]
-    wanted = [each for each in extras if re.split(r"[>=<\[]", each)[0] not in NOT_TESTED]
-    numpy = next(each for each in project["dependencies"] if each.startswith("numpy"))
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    used = project["dependencies"] + [each for extra in USED for each in extras[extra]]
     # `>=1.26` becomes any of 1.26's.
-    wanted.append(numpy.replace(">=", "==") + ".*" if oldest else "numpy")
+    wanted = [each.replace(">=", "==") + ".*" if oldest else each for each in used]
+    wanted += [each for each in extras["dev"] if re.split(r"[>=<\[]", each)[0] not in NOT_TESTED]
     with tempfile.TemporaryDirectory(prefix="tiergraph-wheel-") as folder:
         run(python, "-m", "venv", folder)
         own = Path(folder) / "bin" / "python"

@@ -23,6 +23,7 @@ RUN_KEYS = {
     "bytes_read",
     "read_bandwidth",
     "resident_bytes",
+    "residency",
     "peak_rss_bytes",
     "converged",
 }
@@ -229,3 +230,23 @@ def test_ids_are_found_wherever_they_are(tmp_path, order):
     for missing in (0, int(ids[131_071]) + 1, int(ids[-1]) + 1):
         with pytest.raises(tg.InputError, match=f"find vertex `{missing}`"):
             graph.bfs(source=missing)
+
+
+def test_a_run_says_which_parts_of_the_file_were_in_memory(tmp_path):
+    tg.generate("rmat", tmp_path / "r.tg", scale=14, block_bytes=4096)
+    with tg.open(tmp_path / "r.tg") as graph:
+        graph.pagerank(iterations=2)
+        whole = graph.last_run
+        # Memory for the state, the buffers, and half of the blocks.
+        reserved = graph.info()["reserved_bytes"] + (1 << 22)
+    assert set(whole["residency"]["host"]) == {1.0}
+    assert whole["residency"]["device"] == []
+    with tg.open(tmp_path / "r.tg", memory=reserved) as graph:
+        graph.pagerank(iterations=2)
+        some = graph.last_run
+    shares = some["residency"]["host"]
+    assert len(shares) == len(whole["residency"]["host"]) <= 128
+    assert 0 <= min(shares) <= max(shares) <= 1
+    in_memory = sum(shares) / len(shares) * some["pass_bytes"]
+    # Parts differ by a block at most.
+    assert in_memory == pytest.approx(some["resident_bytes"], abs=len(shares) * 4096)

@@ -102,6 +102,7 @@ def test_a_browser_opens_it_and_clicks_through_it(saved, tmp_path, look):
         "Timeline: wcc on web.tg",
         "Bandwidth over time",
         "Where bytes were",
+        "Residency",
         "Convergence",
         "Sizes of components",
         "Degrees",

@@ -76,6 +76,8 @@ pub struct RunReport {
     pub passes: f64,
     /// Bytes of blocks that are in host memory at the end.
     pub resident_bytes: u64,
+    /// Where in the file that passes read the resident blocks are, in equal parts from its begin to its end.
+    pub residency: Residency,
     /// Seconds that workers waited for reads, summed over workers.
     pub wait_seconds: f64,
     /// Seconds that workers processed blocks, summed over workers.
@@ -90,6 +92,18 @@ pub struct RunReport {
     /// All iterations; those after the first thousand entries together where they were done alike.
     pub details: Vec<Iteration>,
 }
+
+/// For each part of a file of blocks, the share of it that is in a memory.
+#[derive(Debug, Clone, Serialize)]
+pub struct Residency {
+    /// In host memory; empty for files that have no blocks.
+    pub host: Vec<f64>,
+    /// In a GPU's memory; empty for a run on the CPU.
+    pub device: Vec<f64>,
+}
+
+/// Parts of a file, at most, of which a report says what is in memory.
+const PARTS: usize = 128;
 
 /// Iterations are listed one by one up to this many entries.
 const ENTRIES: usize = 1000;
@@ -171,6 +185,22 @@ impl<'a> Run<'a> {
         self.iterations
     }
 
+    fn residency(&self) -> Residency {
+        let host = self.graph.memory().residency(PARTS);
+        let device = match &self.gpu {
+            None => Vec::new(),
+            // The first blocks of the file are those on the device.
+            Some(gpu) => {
+                let pass_file = self.graph.pass_file();
+                let file = pass_file.and_then(|name| self.graph.manifest().files.get(name));
+                let whole = file.map_or(1, |file| file.bytes).max(1) as f64;
+                let covered = gpu.device_resident_bytes as f64 / whole * host.len() as f64;
+                (0..host.len()).map(|part| (covered - part as f64).clamp(0.0, 1.0)).collect()
+            }
+        };
+        Residency { host, device }
+    }
+
     /// Ends the run and makes its report.
     pub(crate) fn finish(self, converged: bool) -> Result<RunReport> {
         let graph = self.graph;
@@ -207,6 +237,7 @@ impl<'a> Run<'a> {
             pass_bytes,
             passes: stats.bytes_read as f64 / pass_bytes.max(1) as f64,
             resident_bytes: graph.memory().resident_bytes(),
+            residency: self.residency(),
             wait_seconds: stats.wait_seconds,
             compute_seconds: stats.compute_seconds,
             peak_rss_bytes: peak_rss_bytes()?,

@@ -1,5 +1,8 @@
 //! The memory that an opened graph and its algorithms share, and what of it resident blocks get.
 
+use std::ops::Range;
+
+use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{ErrorKind, Result};
 use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation};
 
@@ -91,8 +94,37 @@ impl<'g> Memory<'g> {
         self.graph.budget.left().saturating_sub(self.graph.cache.resident_bytes())
     }
 
+    /// Where blocks of the file that passes read are in memory: for each of `cells` equal parts of it, or of as
+    /// many as it has blocks, the share of its blocks that is resident. Empty where passes read pages of rows.
+    pub fn residency(self, cells: usize) -> Vec<f64> {
+        let manifest = self.graph.manifest();
+        let kinds = match self.graph.pass_file() {
+            Some("tiles.blocks") => [BlockFile::Tiles, BlockFile::TilesForDevice],
+            Some("out.blocks") => [BlockFile::OutBlocks, BlockFile::OutBlocksForDevice],
+            Some("in.blocks") => [BlockFile::InBlocks, BlockFile::InBlocksForDevice],
+            _ => return Vec::new(),
+        };
+        let bytes = self.graph.pass_file().and_then(|name| manifest.files.get(name));
+        let blocks = bytes.map_or(0, |file| file.bytes / u64::from(manifest.block_bytes));
+        let is_resident = |block: u64| {
+            kinds.iter().any(|&file| self.graph.cache.contains(BlockKey { file, block }))
+        };
+        parts(blocks, cells)
+            .map(|part| {
+                let resident = part.clone().filter(|&block| is_resident(block)).count();
+                resident as f64 / (part.end - part.start) as f64
+            })
+            .collect()
+    }
+
     /// Bytes that resident blocks take now.
     pub fn resident_bytes(self) -> u64 {
         self.graph.cache.resident_bytes()
     }
+}
+
+/// `count` blocks as at most `cells` parts that differ by one block at most; none of them is empty.
+fn parts(count: u64, cells: usize) -> impl Iterator<Item = Range<u64>> {
+    let cells = (cells as u64).min(count);
+    (0..cells).map(move |cell| cell * count / cells..(cell + 1) * count / cells)
 }

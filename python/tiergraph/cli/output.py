@@ -25,7 +25,8 @@ def print_json(value: dict[str, Any]) -> None:
 def print_fields(fields: Mapping[str, Any], *, stderr: bool = False, prefix: str = "") -> None:
     """Names and values in two columns, values in units; nested objects by dotted names.
 
-    A run's `details` are counted by how a step was done; `--json` has each of them.
+    A run's `details` are counted by how a step was done; `--json` has each of them, and where in a
+    file blocks were in memory.
     """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
@@ -67,6 +68,8 @@ def _console(*, stderr: bool = False) -> Console:
 
 def _flatten(fields: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
     for name, value in fields.items():
+        if name == "residency":
+            continue
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}.")
         elif name == "stages":

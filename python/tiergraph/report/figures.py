@@ -199,6 +199,47 @@ def tiers(runs: Sequence[Run]) -> Any | None:
     return drawn
 
 
+def residency(runs: Sequence[Run]) -> Any | None:
+    """Where in their files blocks lay in which memory: the darker, the more of a part did."""
+    rows = [
+        (f"{number + 1}. {run.title}, {memory}", shares, number)
+        for number, run in enumerate(runs)
+        for memory, shares in _shares(run)
+    ]
+    if not rows:
+        return None
+    names = [name for name, _, _ in rows]
+    drawn = axes("residency", "place in the file of blocks, %", "", y_range=names[::-1])
+    for name, shares, number in rows:
+        edges = np.linspace(0, 100, len(shares) + 1)
+        source = ColumnDataSource(
+            {"left": edges[:-1], "right": edges[1:], "share": shares, "run": [name] * len(shares)}
+        )
+        bars = drawn.hbar(
+            "run",
+            left="left",
+            right="right",
+            height=0.6,
+            fill_alpha="share",
+            line_alpha=0,
+            fill_color=COLORS[number % len(COLORS)],
+            source=source,
+        )
+        tip = "@left{0}% to @right{0}%: @share{0%} in memory"
+        drawn.add_tools(HoverTool(renderers=[bars], tooltips=tip))
+        drawn.hbar([name], left=0, right=100, height=0.6, fill_alpha=0, line_color=GREY)
+    drawn.height = 90 + 40 * len(rows)
+    drawn.x_range = Range1d(0, 100)
+    return drawn
+
+
+def _shares(run: Run) -> list[tuple[str, list[float]]]:
+    """The memories in which a run's blocks could be, and the share of each part that was."""
+    known = run.fields.get("residency") or {}
+    memories = (("GPU memory", known.get("device")), ("host memory", known.get("host")))
+    return [(name, shares) for name, shares in memories if shares]
+
+
 def epochs(runs: Sequence[Run], key: str, label: str) -> Any | None:
     """A figure of training, epoch by epoch."""
     shown = _numbered(runs, lambda run: any(e.get(key) is not None for e in run.epochs))

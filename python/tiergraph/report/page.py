@@ -89,6 +89,12 @@ def _parts(runs: Sequence[Run]) -> list[Part]:
             figures.tiers(runs),
         ),
         Part(
+            "Residency",
+            "Which parts of the file that passes read were in memory at the end: the darker, the "
+            "more of a part.",
+            figures.residency(runs),
+        ),
+        Part(
             "Convergence",
             "By what an algorithm goes on: how much ranks changed in all (PageRank), or vertices "
             "that were reached or changed (BFS, SSSP, WCC).",
