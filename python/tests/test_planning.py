@@ -116,6 +116,18 @@ def test_questions_without_an_answer_are_refused(asked, said):
         tg.plan(JOB, **asked)
 
 
+def test_no_more_rows_lie_in_memory_than_a_machine_and_a_gpu_have():
+    # 2 TB of rows, and what most of them miss.
+    misses = ((0.0, 262_144.0), (1e6, 131_072.0), (1e8, 0.0))
+    large = JOB._replace(row_bytes=20_000.0, device_rows=1e5, host_rows=9e7, misses=misses)
+    with pytest.raises(tg.InputError, match=r"memory of `a`: expected 768000000000 bytes at most"):
+        tg.plan(large, host_cache=800_000_000_000)
+    with pytest.raises(tg.InputError, match=r"memory of `a100`: expected 80000000000 bytes"):
+        tg.plan(large, device_cache=81_000_000_000)
+    # What was measured with more than a machine has gets what fits.
+    assert tg.plan(large).best.host_cache_bytes == pytest.approx(768e9)
+
+
 def test_a_job_may_be_what_its_file_says():
     said = json.loads(json.dumps(JOB._asdict()))
     assert tg.plan(said) == tg.plan(JOB)

@@ -82,6 +82,8 @@ pub struct RunReport {
     pub wait_seconds: f64,
     /// Seconds that workers processed blocks, summed over workers.
     pub compute_seconds: f64,
+    /// Seconds of these in which they compared checksums of blocks that had been read.
+    pub check_seconds: f64,
     /// The process's largest resident set so far.
     pub peak_rss_bytes: u64,
     /// Whether the algorithm reached its own end and not a limit of iterations.
@@ -240,6 +242,7 @@ impl<'a> Run<'a> {
             residency: self.residency(),
             wait_seconds: stats.wait_seconds,
             compute_seconds: stats.compute_seconds,
+            check_seconds: stats.check_seconds,
             peak_rss_bytes: peak_rss_bytes()?,
             converged,
             gpu: self.gpu.map(|gpu| gpu.at_end(self.graph, busy)),

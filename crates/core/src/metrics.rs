@@ -18,6 +18,8 @@ pub struct PassStats {
     pub wait_seconds: f64,
     /// Seconds that workers processed blocks, summed over workers.
     pub compute_seconds: f64,
+    /// Seconds of these in which they compared checksums of blocks that had been read.
+    pub check_seconds: f64,
 }
 
 /// Running counts that all workers add to; [`get`](Self::get) takes a copy.
@@ -28,6 +30,7 @@ pub struct Totals {
     reads: AtomicU64,
     wait_nanos: AtomicU64,
     compute_nanos: AtomicU64,
+    check_nanos: AtomicU64,
 }
 
 impl Totals {
@@ -58,6 +61,11 @@ impl Totals {
         self.compute_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
+    /// Adds the time from `since` until now to the time that workers compared checksums of blocks.
+    pub fn checked(&self, since: Instant) {
+        self.check_nanos.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
     /// A copy of the counts so far.
     pub fn get(&self) -> PassStats {
         PassStats {
@@ -66,6 +74,7 @@ impl Totals {
             reads: self.reads.load(Ordering::Relaxed),
             wait_seconds: self.wait_nanos.load(Ordering::Relaxed) as f64 * 1e-9,
             compute_seconds: self.compute_nanos.load(Ordering::Relaxed) as f64 * 1e-9,
+            check_seconds: self.check_nanos.load(Ordering::Relaxed) as f64 * 1e-9,
         }
     }
 }
@@ -80,6 +89,7 @@ impl PassStats {
             reads: self.reads - earlier.reads,
             wait_seconds: self.wait_seconds - earlier.wait_seconds,
             compute_seconds: self.compute_seconds - earlier.compute_seconds,
+            check_seconds: self.check_seconds - earlier.check_seconds,
         }
     }
 }

@@ -27,7 +27,9 @@ pub struct Machine {
     pub watts: f64,
     /// Electricity for five years, in dollars, where it is not its `watts` at the price of power.
     pub electricity_dollars: Option<f64>,
-    /// The price of a GiB of memory beside what `dollars` has; `None` if it is not known.
+    /// Bytes of its memory, which `dollars` has; `None` if they are not known.
+    pub memory_bytes: Option<f64>,
+    /// The price of a GiB of memory beside those; `None` if it is not known.
     pub memory_dollars_per_gib: Option<f64>,
     /// Where the figures come from.
     pub source: String,
@@ -41,6 +43,8 @@ pub struct Gpu {
     pub name: String,
     /// Its price, in dollars; `None` if it is not known.
     pub dollars: Option<f64>,
+    /// Bytes of its memory; `None` if they are not known.
+    pub memory_bytes: Option<f64>,
     /// Where the figures come from.
     pub source: String,
 }

@@ -19,6 +19,12 @@ pub struct Run {
     pub seconds: f64,
     /// Seconds in which each of the workers computed, of all together.
     pub compute_seconds: f64,
+    /// Seconds of these in which they compared checksums of blocks that had been read.
+    #[serde(default)]
+    pub check_seconds: f64,
+    /// Bytes that were read in all iterations.
+    #[serde(default)]
+    pub bytes_read: f64,
     /// Seconds in which each of them waited for reads, of all together.
     pub wait_seconds: f64,
     /// How many workers there were.
@@ -94,7 +100,12 @@ impl Run {
         self.check()?;
         let rate = self.drive_rate(drive, parts)?;
         let of_worker = |all: f64| all / self.threads / self.iterations;
-        let compute_seconds = of_worker(self.compute_seconds);
+        let without_checks = of_worker((self.compute_seconds - self.check_seconds).max(0.0));
+        // Of a byte that is read, by all workers at once; nothing where no block was compared.
+        let check = match self.bytes_read > 0.0 {
+            true => self.check_seconds / self.bytes_read / self.threads,
+            false => 0.0,
+        };
         let beside =
             self.seconds / self.iterations - of_worker(self.compute_seconds + self.wait_seconds);
         let beside = beside.max(0.0);
@@ -104,6 +115,7 @@ impl Run {
                 let resident_bytes = self.pass_bytes * share;
                 let read = self.pass_bytes - resident_bytes;
                 let drive_seconds = read / (rate * f64::from(count.max(1)));
+                let compute_seconds = without_checks + check * read;
                 let is_drives = drive_seconds > compute_seconds;
                 found.push(PassEstimate {
                     drives: count,
@@ -129,6 +141,8 @@ mod tests {
             iterations: 10.0,
             seconds: 5.0,
             compute_seconds: 6.0,
+            check_seconds: 0.0,
+            bytes_read: 0.0,
             wait_seconds: 2.0,
             threads: 2.0,
             pass_bytes: 1.3e9,
@@ -151,6 +165,18 @@ mod tests {
         // A P5510 gives 6.5 GB/s.
         let p5510 = run().estimates(Some("p5510"), &parts, &[1], &[0.0]).unwrap();
         assert!((p5510[0].drive_seconds - 0.2).abs() < 1e-9, "{p5510:?}");
+    }
+
+    #[test]
+    fn what_is_read_is_compared_with_its_checksums() {
+        let parts = Parts::built_in().unwrap();
+        // The blocks were read once, and compared in 0.4 s of all workers.
+        let once = Run { check_seconds: 0.4, bytes_read: 1.3e9, ..run() };
+        let found = once.estimates(Some("p5510"), &parts, &[1], &[0.0, 0.5, 1.0]).unwrap();
+        for (found, read) in found.iter().zip([1.0, 0.5, 0.0]) {
+            let expected = (6.0 - 0.4) / 2.0 / 10.0 + read * 0.4 / 2.0;
+            assert!((found.compute_seconds - expected).abs() < 1e-9, "{found:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_nvme::DriveKind;
 
 use crate::estimate::Hardware;
-use crate::{Bottleneck, Estimate, Job, Machine, Parts};
+use crate::{Bottleneck, Estimate, Gpu, Job, Machine, Parts};
 
 /// Memory of which a plan says what more of it brings.
 const MORE_MEMORY: f64 = 10e9;
@@ -86,7 +86,7 @@ pub fn plan(question: &Question<'_>) -> Result<Plan> {
     let mut sweeps: Vec<Sweep<'_>> = Vec::new();
     for (drive, kind) in &kinds {
         let mut best: Option<Sweep<'_>> = None;
-        for (job, more_memory) in jobs(question, machine)? {
+        for (job, more_memory) in jobs(question, machine, gpu)? {
             let hardware = Hardware { parts, machine, gpu, drive, kind, more_memory };
             least = least.min(hardware.dollars(1)?);
             let sweep = Sweep::of(hardware, job, budget)?;
@@ -129,11 +129,12 @@ fn kinds(question: &Question<'_>) -> Result<Vec<(String, DriveKind)>> {
 }
 
 /// The job with each size of memory that is to be looked at, and the bytes of it that are bought for that.
-fn jobs(question: &Question<'_>, machine: &Machine) -> Result<Vec<(Job, f64)>> {
+fn jobs(question: &Question<'_>, machine: &Machine, gpu: &Gpu) -> Result<Vec<(Job, f64)>> {
     let job = question.job;
     let (device, host) = job.caches();
-    let (device, asked) = (question.device_cache.unwrap_or(device), question.host_cache);
-    let least = asked.unwrap_or(host);
+    let asked = question.host_cache;
+    let device = within(question.device_cache, device, gpu.memory_bytes, question.gpu)?;
+    let least = within(asked, host, machine.memory_bytes, question.machine)?;
     let Some(all) = job.all_bytes() else {
         if question.device_cache.is_some() || asked.is_some() {
             return Err(Error::new(ErrorKind::Input, "plan with other memory")
@@ -151,6 +152,22 @@ fn jobs(question: &Question<'_>, machine: &Machine) -> Result<Vec<(Job, f64)>> {
     }
     let with = |more: f64| job.with_caches(device, least + more).map(|job| (job, more));
     Ok(sizes.into_iter().filter_map(with).collect())
+}
+
+/// Bytes of rows in a memory of `has` bytes: those that are asked for, or as many as a job had, or fit.
+fn within(asked: Option<f64>, of_job: f64, has: Option<f64>, part: &str) -> Result<f64> {
+    let has = has.unwrap_or(f64::INFINITY);
+    match asked {
+        Some(bytes) if bytes > has => {
+            Err(Error::new(ErrorKind::Input, "plan for rows in the memory of")
+                .object(part)
+                .expected(format!("{has:.0} bytes at most, all that it has"))
+                .got(format!("{bytes:.0}"))
+                .hint("a catalogue of your own parts may have another"))
+        }
+        Some(bytes) => Ok(bytes),
+        None => Ok(of_job.min(has)),
+    }
 }
 
 /// All numbers of drives of a kind, with the same memory.

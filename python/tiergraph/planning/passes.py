@@ -16,6 +16,8 @@ from .plan import catalogue
 WHOLE = ("pagerank", "wcc")
 """Algorithms whose iterations go over the whole graph."""
 OF_RUN = ("iterations", "seconds", "compute_seconds", "wait_seconds", "threads", "pass_bytes")
+BESIDE = ("check_seconds", "bytes_read", "read_ceiling")
+"""What a run may say, too."""
 DRIVES = (1, 2, 4, 8, 12)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -55,8 +57,9 @@ def plan_passes(
     """Seconds an iteration takes with each number of drives and share of the graph in memory.
 
     `run` is what a run of PageRank or WCC on a CPU measured: `graph.last_run`, or what the command
-    printed with `--json`. It tells what is computed in an iteration, and what goes on beside, with
-    the codec and the processors that it had. `drive` is a kind of the catalogue (`p5510`), or of
+    printed with `--json`. It tells what is computed in an iteration, what comparing checksums of
+    blocks that are read takes, and what goes on beside, with the codec and the processors that it
+    had. `drive` is a kind of the catalogue (`p5510`), or of
     the file `parts`; None for the drives that the run read from, if it measured them (`--ceiling`).
     `shares` of the graph are in memory.
 
@@ -72,7 +75,7 @@ def plan_passes(
             got=f"{algorithm} on {device}" + (f" without {missing[0]}" if missing else ""),
         )
     question = {
-        "run": {name: run[name] for name in OF_RUN} | {"read_ceiling": run.get("read_ceiling")},
+        "run": {name: run[name] for name in (*OF_RUN, *BESIDE) if run.get(name) is not None},
         "drive": drive,
         "drives": list(drives),
         "shares": list(shares),
