@@ -78,6 +78,16 @@ NAMES = {
     ],
 }
 """Public names, in the order of the Python reference."""
+MODULES = {
+    "Centralities": [
+        "centrality.pagerank",
+        "centrality.hits",
+        "centrality.eigenvector",
+        "centrality.katz",
+        "centrality.NotConvergedError",
+    ],
+}
+"""Names of modules that are imported by themselves."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -126,7 +136,7 @@ def python() -> str:
     if listed != public:
         raise SystemExit(f"{__file__}: NAMES and tiergraph.__all__ differ: {listed ^ public}")
     parts = ["# Python reference", "`import tiergraph as tg`. Units are bytes and seconds."]
-    for heading, names in NAMES.items():
+    for heading, names in (NAMES | MODULES).items():
         parts.append(f"## {heading}")
         parts += [f"::: tiergraph.{name}" for name in names]
     return "\n\n".join(parts) + "\n"

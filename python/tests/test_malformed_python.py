@@ -1,5 +1,6 @@
 """What a call cannot use is refused in one way: an error of ours, and nothing left behind."""
 
+import contextlib
 import inspect
 import math
 import os
@@ -249,6 +250,16 @@ def test_an_archive_with_a_damaged_member_is_an_error(tmp_path):
         error = refusal(tg.build, SIX, tmp_path / "g.tg", splits=path, overwrite=True)
         assert not isinstance(error, tg.InternalError), at
     assert set(os.listdir(tmp_path)) <= {"splits.npz", "g.tg"}
+    assert "splits.npz" not in open_files(), "what is refused is closed"
+
+
+def open_files():
+    """The names of this process's open files."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(os.path.basename(os.readlink(link)))
+    return found
 
 
 def test_labels_that_were_damaged_are_an_error(tmp_path):

@@ -82,6 +82,7 @@ def test_propagate_says_once_with_what_a_graph_is_to_be_opened(graphs, shape, tr
 
 @pytest.mark.parametrize("shape", [clique, one_edge, random, road])
 def test_a_loader_stays_within_its_limit(graphs, shape):
+    pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
     graph = graphs(shape, layouts="both", undirected=True)
     memory = own(graph, 1 << 20, "loader", 1 << 40)["enough"]
     limit = memory + memory // 10 + limits.loaded_bytes("tiergraph, torch, torch_geometric.data")

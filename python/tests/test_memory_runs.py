@@ -60,7 +60,7 @@ def test_what_a_refusal_asks_for_is_enough_until_the_process_ends(
     run = limits.tiergraph(*arguments, *output, "--json", "--memory", memory, limit=limit)
     assert (run.killed, run.code) == (False, 0), run.err
     # The process's own peak, and not that of before the result was looked through and written.
-    assert VERTICES * 8 < json.loads(run.out)["peak_rss_bytes"] - loaded <= memory
+    assert VERTICES * 4 < json.loads(run.out)["peak_rss_bytes"] - loaded <= memory
 
 
 def test_a_csv_and_ids_of_the_users_own_stay_within_memory(mapped, tmp_path):

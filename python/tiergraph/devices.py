@@ -33,7 +33,7 @@ def cuda_devices() -> list[CudaDevice]:
 def resolve(device: str) -> tuple[str, str]:
     """The device that `device` means, and why: `auto` is a GPU, or the CPU and what is missing."""
     if device != "auto":
-        return device, "it was asked for"
+        return device, "no GPU was asked for" if device == "cpu" else "it was asked for"
     try:
         found = cuda_devices()
     except DeviceError as error:

@@ -165,6 +165,24 @@ class Graph:
         """Whether it was closed."""
         return self._opening.closed
 
+    # What NetworkX asks of a graph before it hands it to its backend (`tiergraph.nx_backend`).
+    __networkx_backend__ = "tiergraph"
+
+    def is_directed(self) -> bool:
+        """Whether an edge has a direction, by NetworkX's name for `directed`."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """False: two vertices may have several edges, but these have no names of their own."""
+        return False
+
+    def number_of_nodes(self) -> int:
+        """How many vertices there are, by NetworkX's name for `vertices`."""
+        return self.vertices
+
+    def __len__(self) -> int:
+        return self.vertices
+
     def close(self) -> None:
         """Lets go of the graph's threads, files and memory, the GPU's too.
 

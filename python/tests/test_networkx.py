@@ -1,0 +1,155 @@
+"""NetworkX's functions run on graphs of tiergraph, and pass NetworkX's own tests there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiergraph as tg
+
+nx = pytest.importorskip("networkx", "3.4", reason="no NetworkX of 3.4 or newer")
+pytest.importorskip("scipy", reason="NetworkX's PageRank is SciPy's")
+
+TESTS = {
+    "link_analysis/tests/test_pagerank.py": ["pagerank"],
+    "link_analysis/tests/test_hits.py": ["hits"],
+    "components/tests/test_connected.py": [
+        "connected_components",
+        "number_connected_components",
+        "is_connected",
+        "node_connected_component",
+    ],
+    "components/tests/test_weakly_connected.py": [
+        "weakly_connected_components",
+        "number_weakly_connected_components",
+        "is_weakly_connected",
+    ],
+    "centrality/tests/test_eigenvector_centrality.py": ["eigenvector_centrality"],
+    "centrality/tests/test_katz_centrality.py": ["katz_centrality"],
+    "shortest_paths/tests/test_unweighted.py": ["single_source_shortest_path_length"],
+    "shortest_paths/tests/test_weighted.py": [
+        "single_source_dijkstra_path_length",
+        "single_source_bellman_ford_path_length",
+    ],
+    "shortest_paths/tests/test_generic.py": ["has_path"],
+    "tests/test_isolate.py": ["isolates", "number_of_isolates"],
+    "tests/test_dag.py": ["descendants"],
+    "traversal/tests/test_bfs.py": ["descendants_at_distance"],
+}
+"""NetworkX's tests of what the backend has: what else they call, NetworkX does."""
+
+
+@pytest.mark.parametrize("file", TESTS)
+def test_networkx_own_tests_pass(file, tmp_path):
+    path = Path(nx.__file__).parent / "algorithms" / file
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+    command += ["--backend", "tiergraph", "--fallback-to-nx", "-c", os.devnull]
+    command += ["-o", "log_file=calls.txt", "-o", "log_file_level=DEBUG"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\d+ passed", done.stdout.splitlines()[-1])
+    calls = (tmp_path / "calls.txt").read_text()
+    for name in TESTS[file]:
+        assert re.search(f"Using backend 'tiergraph' for call to '{name}'", calls), name
+
+
+@pytest.fixture(params=[True, False], ids=["directed", "undirected"])
+def both(request, tmp_path):
+    """The same graph in NetworkX and on disk, with ids that have gaps."""
+    kind = nx.DiGraph if request.param else nx.Graph
+    sparse = nx.gnp_random_graph(400, 0.004, seed=3, directed=request.param)
+    memory = kind(nx.relabel_nodes(sparse, lambda v: 7 * v + 3).edges())
+    path = tmp_path / "g.tg"
+    tg.build(memory.edges(), path, undirected=not request.param, ids="map")
+    with tg.open(path, memory="64MiB") as graph:
+        yield memory, graph
+
+
+def test_what_networkx_says_of_a_graph_on_disk(both):
+    memory, graph = both
+    assert (len(graph), graph.number_of_nodes()) == (len(memory), len(memory))
+    ranks, expected = nx.pagerank(graph, tol=1e-9), nx.pagerank(memory, tol=1e-9)
+    assert ranks == pytest.approx(expected, abs=1e-6)
+    here = dict.fromkeys(list(memory)[:3], 1.0)
+    ranks = nx.pagerank(graph, personalization=here)
+    assert ranks == pytest.approx(nx.pagerank(memory, personalization=here), abs=1e-6)
+    names = ["weakly_connected_components", "number_weakly_connected_components"]
+    if not memory.is_directed():
+        names = ["connected_components", "number_connected_components"]
+    found, known = (list(getattr(nx, names[0])(g)) for g in (graph, memory))
+    assert sorted(map(sorted, found)) == sorted(map(sorted, known))
+    assert getattr(nx, names[1])(graph) == len(known)
+    start = max(memory, key=memory.degree)
+    for cutoff in (None, 2):
+        hops = nx.single_source_shortest_path_length(graph, start, cutoff=cutoff)
+        assert hops == nx.single_source_shortest_path_length(memory, start, cutoff=cutoff)
+        assert list(hops.values()) == sorted(hops.values())
+    assert nx.descendants(graph, start) == nx.descendants(memory, start)
+    assert nx.descendants_at_distance(graph, start, 2) == nx.descendants_at_distance(
+        memory, start, 2
+    )
+    far = max(memory)
+    assert nx.has_path(graph, start, far) == nx.has_path(memory, start, far)
+    assert nx.number_of_isolates(graph) == 0
+    for measure in (nx.eigenvector_centrality, nx.katz_centrality):
+        how = {"max_iter": 2000, "tol": 1e-9}
+        assert measure(graph, **how) == pytest.approx(measure(memory, **how), abs=1e-5)
+
+
+def test_weights_count_as_networkx_counts_them(tmp_path):
+    random = np.random.default_rng(0)
+    edges = [(u, v, float(w)) for u, v, w in random.integers(1, 60, (300, 3))]
+    memory = nx.MultiDiGraph()
+    memory.add_weighted_edges_from(edges)
+    tg.build(edges, tmp_path / "w.tg", ids="map")
+    with tg.open(tmp_path / "w.tg") as graph:
+        assert nx.pagerank(graph) == pytest.approx(nx.pagerank(memory), abs=1e-6)
+        assert nx.pagerank(graph, weight=None) == pytest.approx(
+            nx.pagerank(memory, weight=None), abs=1e-6
+        )
+        start = edges[0][0]
+        far = nx.single_source_dijkstra_path_length(graph, start)
+        assert far == nx.single_source_dijkstra_path_length(memory, start)
+        hubs, authorities = nx.hits(graph)
+        expected = nx.hits(nx.DiGraph(_summed(memory)))
+        assert hubs == pytest.approx(expected[0], abs=1e-6)
+        assert authorities == pytest.approx(expected[1], abs=1e-6)
+
+
+def _summed(multi):
+    """A graph with one edge for all between two nodes."""
+    single = nx.DiGraph()
+    single.add_nodes_from(multi)
+    for u, v, weight in multi.edges(data="weight"):
+        before = single.get_edge_data(u, v, {"weight": 0})["weight"]
+        single.add_edge(u, v, weight=before + weight)
+    return single
+
+
+def test_what_it_has_not_is_refused_by_name(both):
+    _, graph = both
+    with pytest.raises(NotImplementedError, match="core_number"):
+        nx.core_number(graph)
+    with pytest.raises(nx.NodeNotFound):
+        nx.single_source_shortest_path_length(graph, -1)
+    with pytest.raises(nx.PowerIterationFailedConvergence):
+        nx.pagerank(graph, max_iter=1, tol=1e-12)
+
+
+def test_a_graph_of_networkx_is_converted(tmp_path):
+    memory = nx.les_miserables_graph()
+    ranks = nx.pagerank(memory, backend="tiergraph")
+    assert ranks == pytest.approx(nx.pagerank(memory), abs=1e-6)
+    negative = nx.Graph([(0, 1, {"weight": -1})])
+    with pytest.raises(NotImplementedError, match="tiergraph"):
+        nx.pagerank(negative, backend="tiergraph")
+    with pytest.raises(NotImplementedError):
+        nx.single_source_dijkstra_path_length(
+            memory, "Valjean", weight=lambda *_: 1, backend="tiergraph"
+        )
