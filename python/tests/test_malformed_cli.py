@@ -10,6 +10,8 @@ import tiergraph as tg
 from tiergraph.cli import main
 
 USAGE, REFUSED = 2, 1
+EITHER = 0
+"""Typer refuses it, or we do: that depends on Typer's version."""
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +183,9 @@ RUN = [
         ("--iterations ten", USAGE, "--iterations"),
         ("--damping 1.5", USAGE, "--damping"),
         ("--damping -0.1", USAGE, "--damping"),
-        ("--damping nan", USAGE, "--damping"),
+        ("--damping nan", EITHER, "--damping"),
         ("--tolerance -1", USAGE, "--tolerance"),
-        ("--tolerance nan", USAGE, "--tolerance"),
+        ("--tolerance nan", EITHER, "--tolerance"),
         ("--source 50", REFUSED, "50"),
         ("--source -1", REFUSED, "0 or more"),
         ("--source 18446744073709551616", REFUSED, "cannot use"),
@@ -283,7 +285,7 @@ def test_it_is_refused_with_one_message_and_leaves_nothing(call, command, code, 
     if command.startswith("train"):
         pytest.importorskip("torch_geometric")
     found, err, left = call(command)
-    assert found == code, err
+    assert found in ((USAGE, REFUSED) if code == EITHER else (code,)), err
     assert "Traceback" not in err
     assert "panicked" not in err
     assert left == []

@@ -239,6 +239,7 @@ RUN = {
 
 
 def test_iterations_are_planned_from_a_run(tmp_path):
+    pytest.importorskip("matplotlib", reason="curves are drawn by it")
     seconds = {(e.drives, e.resident_bytes): e.seconds for e in tg.plan_passes(RUN, drives=[1, 2])}
     assert seconds[1, 0] == pytest.approx(1.4)
     assert seconds[2, 0] == pytest.approx(0.75)

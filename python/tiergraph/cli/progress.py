@@ -42,11 +42,13 @@ class Live:
 
     def __init__(self, *columns: ProgressColumn) -> None:
         console = Console(stderr=True)
-        silent = not console.is_terminal
+        self._shows = console.is_terminal
+        silent = not self._shows
         self._progress = Progress(*columns, console=console, transient=True, disable=silent)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._shows:
+            self._progress.start()
         return self
 
     def __exit__(
@@ -55,7 +57,9 @@ class Live:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        # Where it shows nothing, old versions of Rich end with an empty line.
+        if self._shows:
+            self._progress.stop()
 
 
 class Bars(Live):
