@@ -1,9 +1,10 @@
 """What the planner predicts of an algorithm's iterations, beside what they take.
 
-One run of PageRank in enough memory for the whole graph says what computing takes, and bare reads
-beside it what the drive gives. From that alone seconds an iteration are predicted for less memory,
-and then measured: blocks that do not fit are read from the drive, past the page cache. Also how
-long a report of 100,000 spans takes to write, and its size.
+One run of PageRank in enough memory for the whole graph, which reads every block once, says what
+computing and comparing checksums take, and bare reads beside it what the drive gives. From that
+alone seconds an iteration are predicted for less memory, and then measured: blocks that do not fit
+are read from the drive, past the page cache. Also how long a report of 100,000 spans takes to
+write, and its size.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def iterations(directory: Path, options: argparse.Namespace) -> list[Record]:
     with tg.open(path, threads=options.threads) as graph:
         info = graph.info()
         base = int(info["reserved_bytes"]) + graph.propagate_bytes(2)
-        whole = measured(path, base + 2 * int(info["bytes"]), options)
+        whole = measured(path, base + 2 * int(info["bytes"]), options, again=False)
     records: list[Record] = []
     for share in SHARES:
         memory = base + int(share * whole["pass_bytes"])
@@ -72,25 +73,23 @@ def iterations(directory: Path, options: argparse.Namespace) -> list[Record]:
         now = whole | {"read_ceiling": ceiling}
         (estimate,) = tg.plan_passes(now, drives=[1], shares=[min(resident, 1.0)])
         record: Record = {"share": resident, "predicted": estimate.seconds}
-        record |= {"measured": median([steady(run) for run in runs])}
+        record |= {"measured": median([run["seconds_per_iteration"] for run in runs])}
         records.append(record | {"bottleneck": estimate.bottleneck, "whole": whole, "runs": runs})
         say(f"{resident:.0%} in memory")
     return records
 
 
-def measured(path: Path, memory: int, options: argparse.Namespace) -> dict[str, Any]:
+def measured(
+    path: Path, memory: int, options: argparse.Namespace, again: bool = True
+) -> dict[str, Any]:
     """What a run in so much memory says, with bare reads beside it."""
     with tg.open(path, memory=memory, threads=options.threads) as graph:
         graph.ceiling = True
         graph.pagerank(iterations=ITERATIONS)
-        # The first run fills the memory.
-        graph.pagerank(iterations=ITERATIONS)
+        if again:
+            # The first run fills the memory.
+            graph.pagerank(iterations=ITERATIONS)
         return graph.last_run
-
-
-def steady(run: dict[str, Any]) -> float:
-    """Seconds of an iteration but the first."""
-    return median([step["seconds"] for step in run["details"][1:]])
 
 
 def of_report(directory: Path) -> Record:
