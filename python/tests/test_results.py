@@ -40,8 +40,31 @@ def test_parquet_has_both_columns(tmp_path):
     assert table == {"vertex": IDS.tolist(), "rank": RANKS.tolist()}
 
 
+def test_arrow_has_both_columns_and_so_has_a_table(tmp_path):
+    feather = pytest.importorskip("pyarrow.feather")
+    path = str(tmp_path / "ranks.arrow")
+    results.write(path, ids_of, "rank", RANKS)
+    written = feather.read_table(path)
+    assert written.to_pydict() == {"vertex": IDS.tolist(), "rank": RANKS.tolist()}
+    assert results.table(IDS, {"rank": RANKS}) == written
+    tg.build(([5, 7], [7, 9]), tmp_path / "g.tg", ids="map")
+    with tg.open(tmp_path / "g.tg") as graph:
+        table = graph.table(rank=graph.bfs(5), component=graph.wcc())
+        assert table.to_pydict() == {
+            "vertex": [5, 7, 9],
+            "rank": [0, 1, 2],
+            "component": [5, 5, 5],
+        }
+        with pytest.raises(tg.InputError, match=r"table of `x`: expected shape \(3,\), got"):
+            graph.table(x=[1.0, 2.0])
+        with pytest.raises(tg.InputError, match="another name"):
+            graph.table(vertex=graph.ids)
+
+
 def test_an_unknown_suffix_is_refused_before_the_run():
-    with pytest.raises(tg.InputError, match=r"expected a file name in \.parquet, \.csv, \.npy"):
+    with pytest.raises(
+        tg.InputError, match=r"expected a file name in \.parquet, \.arrow, \.csv, \.npy"
+    ):
         results.check_suffix("ranks.txt")
     with pytest.raises(tg.IoError, match="no writable directory"):
         results.check_suffix("no/such/directory/ranks.csv")
@@ -68,9 +91,10 @@ def test_steps_give_what_a_sort_gives(monkeypatch, dtype, count):
     assert results.counted(values, lambda part: part > 50) == (0, None)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "npy", "csv"])
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "npy", "csv"])
 def test_a_result_of_several_steps_is_written_whole(tmp_path, suffix):
     pa = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.feather")
     values = np.arange(2 * results.STEP_VALUES + 5, dtype=np.float32) / 7
     path = str(tmp_path / f"ranks.{suffix}")
     results.write(path, lambda a, b: np.arange(a, b, dtype=np.uint64) + 3, "rank", values)
@@ -81,6 +105,6 @@ def test_a_result_of_several_steps_is_written_whole(tmp_path, suffix):
             path, delimiter=",", skiprows=1, dtype=[("vertex", "u8"), ("rank", "f4")]
         )
     else:
-        table = pa.parquet.read_table(path)
+        table = (pa.parquet if suffix == "parquet" else pa.feather).read_table(path)
     np.testing.assert_array_equal(np.asarray(table["vertex"]), np.arange(len(values)) + 3)
     np.testing.assert_array_equal(np.asarray(table["rank"]), values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _native
+from . import _native, results
 from .arguments.arrays import to_numbers
 from .arguments.calls import checked, checked_class
 from .arguments.checks import arguments, count, truth, whole
@@ -282,6 +282,24 @@ class Graph:
         Reads 4 bytes a vertex and holds 1 MiB of them.
         """
         return self._opened.degree_histogram(direction)
+
+    @arguments(columns=None)
+    def table(self, **columns: ArrayLike) -> Any:
+        """A pyarrow table of `vertex`, the ids, and results by the names they are given.
+
+        `graph.table(rank=graph.pagerank())`: each column has shape (|V|,), in the order of `ids`;
+        the table shares their memory, and pandas, Polars and DuckDB take it. Raises `InputError`
+        for columns of other lengths, and without pyarrow.
+        """
+        arrays = {name: np.asarray(values) for name, values in columns.items()}
+        for name, values in arrays.items():
+            if values.shape != (self.vertices,):
+                raise InputError.of(
+                    "make a table of", name, expected=f"shape ({self.vertices},)", got=values.shape
+                )
+        if "vertex" in arrays:
+            raise InputError.of("make a table of", "vertex", expected="another name than the ids'")
+        return results.table(self.ids, arrays)
 
     def pagerank(
         self,

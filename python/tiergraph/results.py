@@ -1,4 +1,4 @@
-"""Results as files (`.parquet`, `.csv`, `.npy`), always beside the user's vertex ids.
+"""Results as files (`.parquet`, `.arrow`, `.csv`, `.npy`), always beside the user's vertex ids.
 
 What follows a run counts in its memory: results are looked through and written in steps of
 `STEP_VALUES`, and ids come as a function of positions, so that no second array is made of them.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError, IoError
 
-SUFFIXES = (".parquet", ".csv", ".npy")
+SUFFIXES = (".parquet", ".arrow", ".csv", ".npy")
 
 STEP_VALUES = 1 << 18
 """Values of a step, and rows of a row group."""
@@ -65,9 +65,10 @@ def write(path: str, ids: Ids, name: str, values: Column) -> None:
 def write_columns(path: str, ids: Ids, columns: Columns) -> None:
     """As `write`, with several columns of one length beside `vertex`."""
     suffix = Path(check_suffix(path)).suffix.lower()
-    writer = {".parquet": _write_parquet, ".csv": _write_csv, ".npy": _write_npy}[suffix]
+    writers = {".parquet": _write_parquet, ".arrow": _write_arrow}
+    writers |= {".csv": _write_csv, ".npy": _write_npy}
     try:
-        writer(path, ids, columns)
+        writers[suffix](path, ids, columns)
     except OSError as error:
         raise IoError.of("write", path, got=error.strerror or error) from error
 
@@ -125,16 +126,39 @@ def _parts(ids: Ids, columns: Columns, step: int | None = None) -> Iterator[list
         yield [ids(start, stop), part, *(values[start:stop] for values in others)]
 
 
-def _write_parquet(path: str, ids: Ids, columns: Columns) -> None:
+def table(ids: Column, columns: Columns) -> Any:
+    """A pyarrow table of ids, as `vertex`, and columns; it shares their memory."""
+    pyarrow = _pyarrow("make a table of", "results")
+    return pyarrow.table({"vertex": ids} | dict(columns))
+
+
+def _pyarrow(op: str, what: str) -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise InputError.of(
-            "write", path, got="pyarrow is not installed", hint="pip install 'tiergraph[parquet]'"
+            op, what, got="pyarrow is not installed", hint="pip install 'tiergraph[parquet]'"
         ) from error
+    return pyarrow
+
+
+def _schema(pyarrow: Any, columns: Columns) -> Any:
     types = {name: pyarrow.from_numpy_dtype(values.dtype) for name, values in columns.items()}
-    schema = pyarrow.schema([("vertex", pyarrow.uint64()), *types.items()])
+    return pyarrow.schema([("vertex", pyarrow.uint64()), *types.items()])
+
+
+def _write_arrow(path: str, ids: Ids, columns: Columns) -> None:
+    pyarrow = _pyarrow("write", path)
+    schema = _schema(pyarrow, columns)
+    with pyarrow.ipc.new_file(path, schema) as writer:
+        for parts in _parts(ids, columns):
+            writer.write_table(pyarrow.table(parts, schema=schema))
+
+
+def _write_parquet(path: str, ids: Ids, columns: Columns) -> None:
+    pyarrow = _pyarrow("write", path)
+    schema = _schema(pyarrow, columns)
     # A dictionary of ids, which are all different, would only be given up.
     with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=list(columns)) as writer:
         for parts in _parts(ids, columns):

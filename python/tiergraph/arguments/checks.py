@@ -290,7 +290,10 @@ KNOWN: dict[str, Check] = {
 
 
 def arguments(**own: Check | None) -> Callable[[Function], Function]:
-    """Says what arguments of one function may be, where `KNOWN` does not; None: anything."""
+    """Says what arguments of one function may be, where `KNOWN` does not; None: anything.
+
+    None for the name of `**keywords` has these be anything, whatever they are called.
+    """
 
     def note(function: Function) -> Function:
         function.__checks__ = own  # type: ignore[attr-defined]
@@ -304,10 +307,13 @@ def check_values(function: Callable[..., Any], bound: inspect.BoundArguments) ->
 
     Raises `InputError` for one that cannot be used, which names it as the caller does.
     """
-    known = KNOWN | getattr(function, "__checks__", {})
+    own = getattr(function, "__checks__", {})
+    known = KNOWN | own
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            if name in own:
+                continue
             given = {n: v if v is None else one(n, v, known) for n, v in value.items()}
             bound.arguments[name] = given
         elif value is not None or parameter.default is not None:

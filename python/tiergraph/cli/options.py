@@ -61,7 +61,7 @@ Report = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the result: .parquet, .csv or .npy."
+        "--output", "-o", metavar="FILE", help="Write the result: .parquet, .arrow, .csv or .npy."
     ),
 ]
 Top = Annotated[int, typer.Option(min=0, help="How many to list.")]

@@ -55,7 +55,9 @@ def train(
     ] = None,
     predict: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write every vertex's class: .parquet, .csv or .npy."),
+        typer.Option(
+            metavar="FILE", help="Write every vertex's class: .parquet, .arrow, .csv, .npy."
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written after each epoch.")

@@ -8,7 +8,7 @@ from .trainer import Trainer
 
 
 def write(trainer: Trainer, path: str) -> None:
-    """Writes `vertex`, `class` and `confidence` to `path`: `.parquet`, `.csv` or `.npy`.
+    """Writes `vertex`, `class` and `confidence` to `path`: `.parquet`, `.arrow`, `.csv` or `.npy`.
 
     The class is the likeliest by the best epoch's model (int64), the confidence the chance that the
     model gives it (float32). The trainer was made with `predicts`.
