@@ -39,6 +39,8 @@ def methods(made):
             yield member
 
 
+NAMED_BY_CALLERS = {"Graph.table"}
+"""Calls whose keywords are names that the caller gives."""
 CALLS = FUNCTIONS + [method for made in CLASSES for method in methods(made)]
 
 
@@ -51,7 +53,8 @@ def test_there_are_calls_to_test():
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__qualname__)
 def test_a_call_shows_every_parameter_with_its_type(call):
     for name, parameter in inspect.signature(call).parameters.items():
-        assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL), name
+        if call.__qualname__ not in NAMED_BY_CALLERS:
+            assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL), name
         assert name == "self" or parameter.annotation is not parameter.empty, name
 
 
