@@ -115,9 +115,9 @@ def try_out(wheel: Path, python: str, oldest: bool) -> None:
         versions = run(own, "-c", found, quiet=True).split()
         print(f"{wheel.name}: tests on Python {versions[0]}, NumPy {versions[1]}", flush=True)
         # The package of the wheel, and not the folder's.
-        # Old packages warn of what newer ones that they use will drop.
-        how = ("-q", "-p", "no:cacheprovider", "-W", "default::DeprecationWarning")
-        run(own, "-m", "pytest", *how, "python/tests")
+        # Old packages warn of what newer ones that they use will drop; also in tests within tests.
+        warns = {"PYTEST_ADDOPTS": "-W default::DeprecationWarning"}
+        run(own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests", beside=warns)
 
 
 def run(*command: object, quiet: bool = False, beside: dict[str, str] | None = None) -> str:
