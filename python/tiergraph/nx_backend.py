@@ -137,15 +137,13 @@ class View:
         """Whether edges have weights, and those are asked for."""
         return weight is not None and self.graph.weighted
 
-    def vector(self, values: Mapping[Any, float], default: float = 0.0) -> NDArray[np.float64]:
-        """Values of vertices, by their names."""
-        if len(values) < self.count // 4 and default == 0:
-            vector = np.zeros(self.count)
-            for node, value in values.items():
-                if (at := self.position(node)) is not None:
-                    vector[at] = value
-            return vector
-        return np.array([values.get(node, default) for node in self.labels()], np.float64)
+    def vector(self, values: Mapping[Any, float]) -> NDArray[np.float64]:
+        """Values of vertices by their names, as an array; 0 of those that are not named."""
+        vector = np.zeros(self.count)
+        for node, value in values.items():
+            if (at := self.position(node)) is not None:
+                vector[at] = value
+        return vector
 
     def by_label(self, values: NDArray[Any]) -> dict[Any, Any]:
         """Values of all vertices, by their names."""
