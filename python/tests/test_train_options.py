@@ -335,7 +335,7 @@ def test_links_are_saved_and_not_predicted(path, tmp_path):
         (["--seed", "1", "--seed", "1"], "different seeds"),
         (["--seeds", "2", "--checkpoint", "run.pt"], "neither `--checkpoint` nor a curve"),
         (["--step-factor", "0"], "above 0"),
-        (["--predict", "found.txt"], "a file name in .parquet, .csv, .npy"),
+        (["--predict", "found.txt"], "a file name in .parquet, .arrow, .csv, .npy"),
         (["--save", "absent/model.pt"], "no file in a writable directory"),
     ],
 )
