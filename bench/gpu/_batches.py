@@ -32,9 +32,9 @@ class Middle(NamedTuple):
     """The middle of an epoch."""
 
     seconds: float
-    """A batch."""
+    """Seconds per batch."""
     counts: dict[str, float]
-    """What loaders count, a batch."""
+    """The loader's counters (`nodes`, `reads`, `bytes_ssd`, …), per batch."""
 
 
 def middle(loader: tg.NeighborLoader, work: Callable[[Any], None] | None, batches: int) -> Middle:

@@ -31,7 +31,7 @@ class Claim:
     question: str
     said: str
     here: Callable[[list[Record]], str] | None = None
-    """What the rows of a run say."""
+    """Words the measured figure from a run's rows; None where nothing was measured."""
     run: str = ""
     """The name of a run's file, without what it ends with: the latest one."""
     command: str = ""
@@ -172,7 +172,7 @@ def placements(rows: list[Record]) -> str:
 
 
 def caches(rows: list[Record]) -> str:
-    """What each cache brings."""
+    """Time and transactions with each cache left out, beside those with all of them."""
     left = {r["left_out"]: r for r in rows if "left_out" in r}
     tenths = next(iter(left.values()))["tenths"]
     whole = next(

@@ -21,13 +21,13 @@ const SUBMISSIONS: u32 = 1024;
 pub struct RowSpeeds {
     /// Bytes of a row.
     pub row_bytes: usize,
-    /// Of rows at random places in pinned host memory: what a link gives to preparing batches.
+    /// Bytes a second of rows at random places in pinned host memory: what a link gives to preparing batches.
     pub from_host: f64,
-    /// Of rows at random places in device memory.
+    /// Bytes a second of rows at random places in device memory.
     pub from_device: f64,
 }
 
-/// What a GPU and its link give bare.
+/// Speeds of a GPU and of the link to it, with no other work going on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Speeds {
     /// The GPU's name.
