@@ -102,6 +102,7 @@ def test_a_graph_that_fits_stays_there(tmp_path, codec):
     run = gpu.last_run
     assert run["loaded_bytes"] == run["bytes_read"] == 0
     assert run["device_resident_bytes"] == run["pass_bytes"]
+    assert set(run["residency"]["device"]) == {1.0}
     assert run["device_resident_why"] == "all blocks are there from an earlier run"
     # The other way, raw blocks are others.
     transposed = gpu.propagate(x, transpose=True)
@@ -159,6 +160,10 @@ def test_many_slots_are_smaller_where_there_is_little_memory(tmp_path):
     np.testing.assert_allclose(gpu.pagerank(iterations=3), ranks, rtol=1e-4)
     run = gpu.last_run
     assert 0 < run["device_resident_bytes"] < run["pass_bytes"]
+    on_device = run["residency"]["device"]
+    assert on_device == sorted(on_device, reverse=True), "the first blocks are there"
+    covered = sum(on_device) / len(on_device) * run["pass_bytes"]
+    assert covered == pytest.approx(run["device_resident_bytes"])
 
 
 def test_state_that_does_not_fit_is_refused(tmp_path):

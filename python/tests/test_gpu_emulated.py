@@ -30,7 +30,7 @@ assert pytest.main([*options, sys.argv[2]]) == 0
             "(path and weighted and directed and 4096) or damage or search or stays or goes "
             "or own or large or little",
         ),
-        ("test_gpu_propagate.py", "(loops and 4096) or nan"),
+        ("test_gpu_propagate.py", "(loops and 4096) or nan or centralities"),
         ("test_gpu_trace.py", "test"),
         ("test_gpu_bench.py", "test"),
         ("test_gpu_direct.py", "not 65536"),

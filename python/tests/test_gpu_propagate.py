@@ -6,6 +6,7 @@ import numpy as np
 from gpu_graphs import MEMORY, build, build_even, each_build, needs_gpu
 
 import tiergraph as tg
+from tiergraph import centrality
 
 pytestmark = needs_gpu
 
@@ -36,6 +37,19 @@ def assert_same(cpu, x, how, found):
         assert not differs.any(), f"{message}: {found[differs]}, {expected[differs]}"
     else:
         np.testing.assert_array_equal(found, expected, err_msg=message)
+
+
+def test_centralities_equal_the_cpus(tmp_path):
+    path = build_even(tmp_path, 300, 2000)
+    graphs = [tg.open(path, memory=MEMORY, **device) for device in ({}, {"device": "cuda"})]
+    for measure, how in (
+        (centrality.pagerank, {}),
+        (centrality.eigenvector, {}),
+        (centrality.hits, {}),
+        (centrality.katz, {"alpha": 0.01}),
+    ):
+        cpu, gpu = (np.stack(np.atleast_2d(measure(graph, **how))) for graph in graphs)
+        np.testing.assert_allclose(gpu, cpu, rtol=1e-9)
 
 
 @each_build(LAYOUTS)

@@ -232,8 +232,9 @@ def test_ids_are_found_wherever_they_are(tmp_path, order):
             graph.bfs(source=missing)
 
 
-def test_a_run_says_which_parts_of_the_file_were_in_memory(tmp_path):
-    tg.generate("rmat", tmp_path / "r.tg", scale=14, block_bytes=4096)
+@pytest.mark.parametrize("codec", ["packed", "raw"])
+def test_a_run_says_which_parts_of_the_file_were_in_memory(tmp_path, codec):
+    tg.generate("rmat", tmp_path / "r.tg", scale=14, block_bytes=4096, codec=codec)
     with tg.open(tmp_path / "r.tg") as graph:
         graph.pagerank(iterations=2)
         whole = graph.last_run

@@ -289,6 +289,8 @@ def test_it_is_refused_with_one_message_and_leaves_nothing(call, command, code, 
     assert "Traceback" not in err
     assert "panicked" not in err
     assert left == []
+    if code == EITHER:
+        assert said in err
     if code == REFUSED:
         assert said in err
         assert err.count("error: ") == 1, err

@@ -14,6 +14,8 @@ import pytest
 import tiergraph as tg
 
 VERTICES = 1 << 22
+BASELINE = 5 << 20
+"""Bytes by which a process that only loads modules differs from one that runs, at most."""
 RUNS = {
     "wcc": [],
     "bfs": ["--source", 5, "--top", 10],
@@ -60,7 +62,8 @@ def test_what_a_refusal_asks_for_is_enough_until_the_process_ends(
     run = limits.tiergraph(*arguments, *output, "--json", "--memory", memory, limit=limit)
     assert (run.killed, run.code) == (False, 0), run.err
     # The process's own peak, and not that of before the result was looked through and written.
-    assert VERTICES * 4 < json.loads(run.out)["peak_rss_bytes"] - loaded <= memory
+    peak = json.loads(run.out)["peak_rss_bytes"] - loaded
+    assert VERTICES * 8 - BASELINE < peak <= memory
 
 
 def test_a_csv_and_ids_of_the_users_own_stay_within_memory(mapped, tmp_path):

@@ -98,8 +98,7 @@ class View:
 
     def __init__(self, source: Graph | Converted) -> None:
         self._source = source
-        self.count = source.vertices if isinstance(source, Graph) else len(source)
-        self._ids = source.ids if isinstance(source, Graph) else None
+        self.count = len(source)
 
     @property
     def graph(self) -> Graph:
@@ -113,8 +112,8 @@ class View:
         if isinstance(self._source, Converted):
             nodes = self._source.nodes
             return nodes if positions is None else [nodes[i] for i in positions]
-        assert self._ids is not None, "graphs have ids"
-        return list((self._ids if positions is None else self._ids[positions]).tolist())
+        ids = self._source.ids
+        return list((ids if positions is None else ids[positions]).tolist())
 
     def position(self, node: Node) -> int | None:
         """Where a vertex is; None if there is none of that name."""
@@ -122,9 +121,9 @@ class View:
             return self._source.index.get(node)
         if not isinstance(node, int | np.integer) or node < 0:
             return None
-        assert self._ids is not None, "graphs have ids"
-        at = int(np.searchsorted(self._ids, node))
-        return at if at < self.count and self._ids[at] == node else None
+        ids = self._source.ids
+        at = int(np.searchsorted(ids, node))
+        return at if at < self.count and ids[at] == node else None
 
     def id(self, node: Node, error: Exception) -> int:
         """The id of a vertex that has to be there."""
@@ -333,7 +332,10 @@ def connected_components(G: Any) -> Iterator[set[Any]]:  # noqa: N803
 def number_connected_components(G: Any) -> int:  # noqa: N803
     """`networkx.number_connected_components`."""
     view = View(G)
-    return 0 if view.count == 0 else int(np.unique(view.graph.wcc()).size)
+    if view.count == 0:
+        return 0
+    view.graph.wcc(largest=0)
+    return int(view.graph.last_run["components"])
 
 
 def is_connected(G: Any) -> bool:  # noqa: N803

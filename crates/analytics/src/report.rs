@@ -187,16 +187,14 @@ impl<'a> Run<'a> {
         self.iterations
     }
 
-    fn residency(&self) -> Residency {
+    fn residency(&self, pass_bytes: u64) -> Residency {
         let host = self.graph.memory().residency(PARTS);
         let device = match &self.gpu {
             None => Vec::new(),
             // The first blocks of the file are those on the device.
             Some(gpu) => {
-                let pass_file = self.graph.pass_file();
-                let file = pass_file.and_then(|name| self.graph.manifest().files.get(name));
-                let whole = file.map_or(1, |file| file.bytes).max(1) as f64;
-                let covered = gpu.device_resident_bytes as f64 / whole * host.len() as f64;
+                let share = gpu.device_resident_bytes as f64 / pass_bytes.max(1) as f64;
+                let covered = share * host.len() as f64;
                 (0..host.len()).map(|part| (covered - part as f64).clamp(0.0, 1.0)).collect()
             }
         };
@@ -239,7 +237,7 @@ impl<'a> Run<'a> {
             pass_bytes,
             passes: stats.bytes_read as f64 / pass_bytes.max(1) as f64,
             resident_bytes: graph.memory().resident_bytes(),
-            residency: self.residency(),
+            residency: self.residency(pass_bytes),
             wait_seconds: stats.wait_seconds,
             compute_seconds: stats.compute_seconds,
             check_seconds: stats.check_seconds,

@@ -1,4 +1,4 @@
-//! What a GPU and its link give bare: copies, rows that kernels gather, and kernels that do nothing.
+//! What a GPU and its link give bare: copies, rows that kernels gather, and fills of a few bytes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{Device, DeviceBuf, DeviceView, Event, MappedMemory, PinnedPool, Stre
 const BATCH_SHARE: usize = 8;
 /// A table is a multiple of so many bytes, of which rows of all sizes are parts.
 const UNIT_BYTES: usize = 1 << 20;
-/// Kernels that are submitted one behind the other to see what one takes.
+/// Fills of a few bytes that are submitted one behind the other to see what one takes.
 const SUBMISSIONS: u32 = 1024;
 
 /// Bytes a second of rows that kernels gather, by where they are.
@@ -38,7 +38,7 @@ pub struct Speeds {
     pub fill_device: f64,
     /// Rows that kernels gather, by their size.
     pub rows: Vec<RowSpeeds>,
-    /// Seconds from one small kernel to the next, where many are submitted one behind the other.
+    /// Seconds from one fill of a few bytes to the next, where many are submitted one behind the other.
     pub submission_seconds: f64,
 }
 
@@ -56,17 +56,18 @@ pub fn measure(device: &Device, table_bytes: usize, duration: Duration) -> Resul
     let stream = Stream::new(device)?;
     let timed = Timed { stream: &stream, duration };
     let mut table = DeviceBuf::<u8>::new(device, bytes)?;
-    let fill_device = timed.bytes_per_second(bytes, || stream.fill_bytes(&mut table, 1))?;
+    let fill_device = timed.per_second(bytes, || stream.fill_bytes(&mut table, 1))?;
     let copy_to_device = copies(&timed, &table)?;
     let mut word = DeviceBuf::<u8>::new(device, 4)?;
     let submit = || (0..SUBMISSIONS).try_for_each(|_| stream.fill_bytes(&mut word, 0));
-    let submission_seconds = 1.0 / timed.bytes_per_second(SUBMISSIONS as usize, submit)?;
+    let submission_seconds = 1.0 / timed.per_second(SUBMISSIONS as usize, submit)?;
     let host = Some(MappedMemory::zeroed(device, bytes)?);
-    let mut tables = Tables { table, host };
+    let mut tables =
+        Rows { device: table, host, location: None, device_count: 0, dim: 0, stride: 0 };
     let gather = Gather::new(device, RowType::F32)?;
     let rows = [512, 1024, 2048, 4096]
         .into_iter()
-        .map(|row_bytes| tables.speeds(&timed, &gather, row_bytes))
+        .map(|row_bytes| row_speeds(&timed, &gather, &mut tables, bytes, row_bytes))
         .collect::<Result<_>>()?;
     let device = device.name().to_owned();
     Ok(Speeds { device, copy_to_device, fill_device, rows, submission_seconds })
@@ -86,7 +87,7 @@ fn copies(timed: &Timed, to: &DeviceBuf<u8>) -> Result<f64> {
     let (stream, bytes) = (timed.stream, to.len());
     let mut from: Vec<Pinned> =
         PinnedPool::buffers(stream.device(), 1, bytes)?.into_iter().map(Pinned).collect();
-    timed.bytes_per_second(bytes, || {
+    timed.per_second(bytes, || {
         let event = Event::new(stream.device())?;
         let copying = stream.start_upload(std::mem::take(&mut from), bytes, to, 0, event)?;
         (from, _) = copying.finish()?;
@@ -103,42 +104,30 @@ impl AsRef<[u8]> for Pinned {
     }
 }
 
-/// A table of rows in device memory, and one in pinned host memory.
-struct Tables {
-    table: DeviceBuf<u8>,
-    host: Option<MappedMemory>,
-}
-
-impl Tables {
-    fn speeds(&mut self, timed: &Timed, gather: &Gather, row_bytes: usize) -> Result<RowSpeeds> {
-        let stream = timed.stream;
-        let device = stream.device();
-        let bytes = self.table.len();
-        let (count, batch_bytes) = (bytes / row_bytes, bytes / BATCH_SHARE);
-        let batch = batch_bytes / row_bytes;
-        let to = DeviceBuf::<f32>::new(device, batch_bytes / size_of::<f32>())?;
-        let view = DeviceView::at(to.ptr(), to.len());
-        // Locations below `count` are rows in device memory, those from there on in host memory.
-        let nodes = |first: usize| -> Vec<u32> {
-            scattered(batch).map(|place| (first + place % count) as u32).collect()
-        };
-        let on_device = stream.uploaded(&nodes(0))?;
-        let on_host = stream.uploaded(&nodes(count))?;
-        let rows = Rows {
-            device: std::mem::replace(&mut self.table, DeviceBuf::new(device, 1)?),
-            host: self.host.take(),
-            location: None,
-            device_count: count as u32,
-            dim: (row_bytes / size_of::<f32>()) as u32,
-            stride: row_bytes as u32,
-        };
-        let speed = |n_id: &DeviceBuf<u32>| {
-            timed.bytes_per_second(batch_bytes, || gather.gather(stream, &rows, n_id, batch, view))
-        };
-        let (from_device, from_host) = (speed(&on_device), speed(&on_host));
-        (self.table, self.host) = (rows.device, rows.host);
-        Ok(RowSpeeds { row_bytes, from_host: from_host?, from_device: from_device? })
-    }
+/// Rows of `row_bytes` at random places of both tables that `rows` has, each of `bytes`.
+fn row_speeds(
+    timed: &Timed,
+    gather: &Gather,
+    rows: &mut Rows,
+    bytes: usize,
+    row_bytes: usize,
+) -> Result<RowSpeeds> {
+    let stream = timed.stream;
+    let (count, batch_bytes) = (bytes / row_bytes, bytes / BATCH_SHARE);
+    let batch = batch_bytes / row_bytes;
+    rows.device_count = count as u32;
+    rows.dim = (row_bytes / size_of::<f32>()) as u32;
+    rows.stride = row_bytes as u32;
+    let to = DeviceBuf::<f32>::new(stream.device(), batch_bytes / size_of::<f32>())?;
+    let view = DeviceView::at(to.ptr(), to.len());
+    // Locations below `count` are rows in device memory, those from there on in host memory.
+    let speed = |first: usize| {
+        let nodes: Vec<u32> =
+            scattered(batch).map(|place| (first + place % count) as u32).collect();
+        let n_id = stream.uploaded(&nodes)?;
+        timed.per_second(batch_bytes, || gather.gather(stream, rows, &n_id, batch, view))
+    };
+    Ok(RowSpeeds { row_bytes, from_device: speed(0)?, from_host: speed(count)? })
 }
 
 /// Work that is repeated, and timed by the GPU's clock.
@@ -148,13 +137,13 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    /// Bytes a second of work that moves `bytes`, after one time that warms up and says how often.
-    fn bytes_per_second(&self, bytes: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    /// How much a second of work that does `amount`, after one time that warms up and says how often.
+    fn per_second(&self, amount: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
         work()?;
         let once = self.seconds(1, &mut work)?;
         let times = (self.duration.as_secs_f64() / once).clamp(1.0, 10_000.0) as u32;
         let seconds = self.seconds(times, &mut work)?;
-        Ok(bytes as f64 * f64::from(times) / seconds)
+        Ok(amount as f64 * f64::from(times) / seconds)
     }
 
     fn seconds(&self, times: u32, work: &mut impl FnMut() -> Result<()>) -> Result<f64> {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use tiergraph_cache::BlockKey;
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -11,6 +12,25 @@ use tiergraph_io::FileId;
 use tiergraph_io::pipeline::Request;
 
 use crate::{Direction, Graph};
+
+impl Graph {
+    /// Compares a block of a pass, which was just read, with its checksum, and counts the time.
+    ///
+    /// # Errors
+    /// As [`block::check`].
+    pub(crate) fn check_block(
+        &self,
+        bytes: &[u8],
+        file: &str,
+        number: u64,
+        salt: Salt,
+    ) -> Result<()> {
+        let since = Instant::now();
+        block::check(bytes, file, number, salt)?;
+        self.totals().checked(since);
+        Ok(())
+    }
+}
 
 /// The name of a block file that passes on a device read whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use tiergraph_cache::BlockKey;
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_format::block;
 use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
 use tiergraph_kernels::widest;
 
@@ -195,7 +194,7 @@ impl<'g> RawBlocks<'g> {
         let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
             let number = requests[i].offset / self.graph.block_bytes() as u64;
             if fresh && !self.graph.is_unchecked() {
-                block::check(bytes, &name, number, salt)?;
+                self.graph.check_block(bytes, &name, number, salt)?;
             }
             // What is resident was looked at when it arrived.
             let block = if fresh { RawBlock::parse(bytes)? } else { RawBlock::parse_again(bytes)? };

@@ -1,10 +1,7 @@
 //! Passes over `tiles.blocks`, which holds the adjacency in packed tiles.
 
-use std::time::Instant;
-
 use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_format::block;
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
 use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
@@ -257,9 +254,8 @@ impl<'g> Tiles<'g> {
             let whole = want.key.is_some();
             let is_new = fresh && !self.graph.is_unchecked();
             if is_new && let Some(key) = want.key {
-                let since = Instant::now();
-                block::check(bytes, &self.graph.file_name("tiles.blocks"), key.block, salt)?;
-                self.graph.totals().checked(since);
+                let name = self.graph.file_name("tiles.blocks");
+                self.graph.check_block(bytes, &name, key.block, salt)?;
             }
             let at =
                 if whole { 0 } else { (want.offset % self.graph.block_bytes() as u64) as usize };

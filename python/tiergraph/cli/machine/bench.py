@@ -129,7 +129,7 @@ def gpu(
         (speeds["device"], "from host memory", "in its own"),
         [(name, *(readable("bandwidth", speed) for speed in both)) for name, *both in rows],
     )
-    print(f"A small kernel every {1e6 * speeds['submission_seconds']:.1f} us.")
+    print(f"A fill of a few bytes every {1e6 * speeds['submission_seconds']:.1f} us.")
     print_part("machines.here", part)
 
 
