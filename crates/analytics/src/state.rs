@@ -147,6 +147,11 @@ impl<S> PerWorker<S> {
     pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, S> {
         self.0[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The states of all workers, without locks.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut S> {
+        self.0.iter_mut().map(|state| state.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// One worker's sums over the rows of the strip that it is at.

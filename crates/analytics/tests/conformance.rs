@@ -9,7 +9,8 @@ use common::verify::Propagation;
 use common::{Built, Layout, Running, edges, layout, running};
 use proptest::prelude::*;
 use tiergraph_analytics::{
-    PageRank, Propagate, Reduce, Value, bfs, pagerank, propagate, sssp, wcc,
+    PageRank, Propagate, Reduce, Value, bfs, clustering, label_propagation, pagerank, propagate, sssp,
+    triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -38,6 +39,24 @@ fn check_distances(built: &Built, running: &Running, source: usize) {
     let bits = |distances: Vec<f64>| distances.into_iter().map(f64::to_bits).collect::<Vec<_>>();
     let expected = built.reference.distances(source);
     assert_eq!(bits(found), bits(expected), "distances from {source}");
+}
+
+fn check_triangles(built: &Built, running: &Running) {
+    let found = running.run(built, |g| Ok(triangles(g, &Silent)?.0));
+    let expected = built.reference.triangles();
+    assert_eq!(found.all, expected.iter().sum::<u64>() / 3);
+    assert_eq!(found.of, expected, "triangles");
+}
+
+fn check_clustering(built: &Built, running: &Running) {
+    let found = running.run(built, |g| Ok(clustering(g, &Silent)?.0));
+    assert_eq!(found, built.reference.clustering(), "clustering coefficients");
+}
+
+fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
+    let found = running.run(built, |g| Ok(label_propagation(g, rounds, &Silent)?.0));
+    let expected = built.reference.label_propagation(rounds, built.directed);
+    assert_eq!(found, expected, "labels after {rounds} iterations");
 }
 
 fn check_pagerank(built: &Built, running: &Running, sources: &[usize], tolerance: Option<f64>) {
@@ -111,6 +130,13 @@ fn check_a_propagation(built: &Built, running: &Running, what: (Propagation, usi
     }
 }
 
+/// What is made of whole lists of neighbours.
+fn check_lists(built: &Built, running: &Running) {
+    check_triangles(built, running);
+    check_clustering(built, running);
+    check_label_propagation(built, running, 4);
+}
+
 /// Everything but `propagate`, from the vertices that `picks` chooses.
 fn check_all(built: &Built, runnings: &[Running], picks: &[prop::sample::Index]) {
     let n = built.reference.vertices();
@@ -118,6 +144,7 @@ fn check_all(built: &Built, runnings: &[Running], picks: &[prop::sample::Index])
         if n == 0 { Vec::new() } else { picks.iter().map(|pick| pick.index(n)).collect() };
     for running in runnings {
         check_components(built, running);
+        check_lists(built, running);
         check_pagerank(built, running, &[], None);
         check_pagerank(built, running, &[], Some(1e-4));
         if let Some(&first) = sources.first() {
@@ -168,6 +195,7 @@ fn graphs_of_nothing_of_one_vertex_and_of_one_path() {
                 let built = Built::new(&edges, &Layout { directed, codec, ..Layout::default() });
                 let n = built.reference.vertices();
                 check_components(&built, &running);
+                check_lists(&built, &running);
                 check_pagerank(&built, &running, &[], Some(1e-4));
                 for source in [0, n / 2, n.saturating_sub(1)].into_iter().filter(|&s| s < n) {
                     check_hops(&built, &running, source);

@@ -42,6 +42,21 @@ impl Degrees<'_> {
         self.graph.read_array(&self.file(direction))
     }
 
+    /// The largest degree in `direction`. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
+    ///
+    /// # Errors
+    /// As [`Self::vertices_with_arcs`].
+    pub fn largest(self, direction: Direction) -> Result<u32> {
+        let name = self.file(direction);
+        let (path, entry) = (self.graph.dir().path().join(&name), self.graph.dir().entry(&name)?);
+        let mut largest = 0;
+        for chunk in 0..entry.blocks {
+            let degrees: Vec<u32> = flat::read_chunk(&path, entry, chunk)?;
+            largest = degrees.into_iter().fold(largest, u32::max);
+        }
+        Ok(largest)
+    }
+
     /// A histogram of degrees: element 0 counts the vertices of degree 0, element i those of degrees
     /// 2^(i - 1) to 2^i - 1. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
     ///

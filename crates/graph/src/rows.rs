@@ -99,6 +99,19 @@ pub struct RowSelection {
 }
 
 impl RowSelection {
+    /// A selection of no page.
+    fn of(direction: Direction) -> Self {
+        Self {
+            direction,
+            requests: Vec::new(),
+            ends: Vec::new(),
+            pages: Vec::new(),
+            missing_bytes: 0,
+            list_bytes: 0,
+            kept: false,
+        }
+    }
+
     /// Bytes of all requests, resident or not.
     pub fn bytes(&self) -> u64 {
         self.requests.iter().map(|w| w.len as u64).sum()
@@ -215,18 +228,39 @@ impl<'g> Rows<'g> {
         Some(self.want_runs(rows, runs))
     }
 
+    /// Selects the pages that hold the neighbours of the vertices of a range, for passes that will come
+    /// again: whole blocks are read, which stay in memory as far as there is room. `None` without rows.
+    pub fn select_range(self, vertices: Range<u32>) -> Option<RowSelection> {
+        let rows = self.file?;
+        let mut to = RowSelection::of(rows.direction);
+        let pages = match vertices.is_empty() {
+            true => 0..0,
+            false => {
+                let last = rows.index.pages_of(u64::from(vertices.end) - 1);
+                rows.index.pages_of(vertices.start.into()).start..last.end
+            }
+        };
+        to.list_bytes = (pages.end - pages.start) * PAGE_BYTES as u64;
+        let (len, file) = (self.graph.block_bytes(), rows.direction.rows_file());
+        let per_block = (len / PAGE_BYTES) as u64;
+        for block in pages.start / per_block..pages.end.div_ceil(per_block) {
+            let key = BlockKey { file, block };
+            let resident = self.graph.cache().contains(key);
+            to.missing_bytes += if resident { 0 } else { len as u64 };
+            let offset = block * len as u64;
+            to.requests.push(Request { file: rows.file, offset, len, key: Some(key) });
+            let (begin, end) = (block * per_block, (block + 1) * per_block);
+            to.pages.push(pages.start.max(begin)..pages.end.min(end));
+            to.ends.push(to.pages.len());
+        }
+        Some(to)
+    }
+
     fn want_runs(self, rows: &RowFile, wanted: Runs) -> RowSelection {
         let file = rows.direction.rows_file();
         let roomy = self.is_roomy(rows);
-        let mut to = RowSelection {
-            direction: rows.direction,
-            requests: Vec::new(),
-            ends: Vec::new(),
-            pages: Vec::new(),
-            missing_bytes: 0,
-            list_bytes: wanted.list_bytes,
-            kept: roomy,
-        };
+        let mut to = RowSelection::of(rows.direction);
+        (to.list_bytes, to.kept) = (wanted.list_bytes, roomy);
         let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
         for run in wanted.runs {
             let mut page = run.start;

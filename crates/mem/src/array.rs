@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::mem::{align_of, needs_drop, size_of};
 use std::ops::{Deref, DerefMut};
 use std::slice;
+use std::sync::atomic::AtomicU32;
 
 use bytemuck::Zeroable;
 use tiergraph_core::Result;
@@ -69,6 +70,17 @@ impl<T: Zeroable> Array<T> {
     /// Bytes that the array takes in memory: whole pages.
     pub fn resident_bytes(&self) -> u64 {
         self.bytes.len() as u64
+    }
+}
+
+impl Array<u32> {
+    /// The elements, to be written by several threads at once.
+    pub fn as_atomic(&mut self) -> &[AtomicU32] {
+        let elements: &mut [u32] = self;
+        let (start, len) = (elements.as_mut_ptr().cast::<AtomicU32>(), elements.len());
+        // SAFETY: an `AtomicU32` has the size and the bits of a `u32`, and its alignment, which a page's
+        // boundary has; `&mut self` makes this the only way to the elements while it is borrowed.
+        unsafe { slice::from_raw_parts(start, len) }
     }
 }
 

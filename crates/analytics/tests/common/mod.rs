@@ -176,6 +176,7 @@ pub struct Built {
     pub path: PathBuf,
     pub reference: Reference,
     pub weighted: bool,
+    pub directed: bool,
 }
 
 impl Built {
@@ -217,7 +218,7 @@ impl Built {
         };
         build(&mut source, &path, &options, &Silent, &Cancel::default()).unwrap();
         let reference = Reference::new(&edges, layout);
-        Self { _directory: directory, path, reference, weighted }
+        Self { _directory: directory, path, reference, weighted, directed: layout.directed }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Serial verifiers, written unlike the algorithms: plain adjacency in memory, float64, queues.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use tiergraph_analytics::{Reduce, Value};
 use tiergraph_ingest::build::WeightChoice;
@@ -131,6 +131,56 @@ impl Reference {
             }
         }
         distances
+    }
+
+    /// The different neighbours of each vertex, whichever way arcs lead, without itself.
+    fn neighborhoods(&self) -> Vec<BTreeSet<usize>> {
+        let mut sets = vec![BTreeSet::new(); self.vertices()];
+        for (u, v, _) in self.arcs().filter(|(u, v, _)| u != v) {
+            sets[u].insert(v);
+            sets[v].insert(u);
+        }
+        sets
+    }
+
+    /// The triangles that each vertex is in.
+    pub fn triangles(&self) -> Vec<u64> {
+        let sets = self.neighborhoods();
+        let closed = |v: usize| {
+            sets[v].iter().map(|&u| sets[v].intersection(&sets[u]).count() as u64).sum::<u64>() / 2
+        };
+        (0..self.vertices()).map(closed).collect()
+    }
+
+    /// Of the ordered pairs of neighbours, the share that an arc leads along.
+    pub fn clustering(&self) -> Vec<f64> {
+        let sets = self.neighborhoods();
+        let arcs: BTreeSet<(usize, usize)> = self.arcs().map(|(u, v, _)| (u, v)).collect();
+        let share = |near: &BTreeSet<usize>| {
+            let pairs = near.iter().flat_map(|&u| near.iter().map(move |&w| (u, w)));
+            let found = pairs.filter(|&(u, w)| u != w && arcs.contains(&(u, w))).count();
+            found as f64 / (near.len() * near.len().saturating_sub(1)).max(1) as f64
+        };
+        sets.iter().map(share).collect()
+    }
+
+    /// Labels after so many rounds in which all vertices take their neighbours' most frequent label.
+    pub fn label_propagation(&self, rounds: usize, directed: bool) -> Vec<u32> {
+        let mut labels: Vec<u32> = (0..self.vertices() as u32).collect();
+        for _ in 0..rounds {
+            let mut votes = vec![BTreeMap::<u32, usize>::new(); self.vertices()];
+            for (u, v, _) in self.arcs() {
+                *votes[u].entry(labels[v]).or_default() += 1;
+                if directed {
+                    *votes[v].entry(labels[u]).or_default() += 1;
+                }
+            }
+            for (label, votes) in labels.iter_mut().zip(&votes) {
+                let best = votes.iter().max_by_key(|&(&label, &count)| (count, Reverse(label)));
+                *label = best.map_or(*label, |(&label, _)| label);
+            }
+        }
+        labels
     }
 
     /// Neighbours' values reduced by minimum or maximum, with the type's own arithmetic.

@@ -1,0 +1,487 @@
+//! `row_map`: all neighbours of a vertex together, for algorithms that need more of them than a sum.
+//!
+//! Vertices come in ranges whose lists fit the memory as plain ids, 4 bytes an arc. A graph that fits is one
+//! range, whose lists stay for all later rounds. Of others, every round reads each page of rows once, from
+//! the drive or from resident blocks, and decodes it to its place; the lists are visited, and the next range
+//! takes their place. Out-neighbours come from `out.rows`, in-neighbours from `in.rows` or, in graphs without
+//! them, from the strips of tiles; with codec `raw` from blocks of ids.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_graph::{Direction, Graph, Rows};
+use tiergraph_mem::{Array, MemoryPlan, Reservation};
+
+use crate::arcs::for_each_arc;
+
+/// The bytes of lists that are in memory at once where not all are: long enough for reads to be large.
+const RANGE_BYTES: u64 = 64 << 20;
+
+/// The bytes of lists for which there is always room, if the graph has as many.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// The arcs that a thread visits before it takes others.
+const PART_ARCS: usize = 1 << 14;
+
+/// The arcs that make a vertex's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Those that leave it. Of an undirected graph, these are all.
+    Out,
+    /// Those that leave it, and then those that enter it.
+    Both,
+}
+
+impl Side {
+    /// The directions of which `graph` has arcs of their own on this side.
+    fn directions(self, graph: &Graph) -> &'static [Direction] {
+        match self {
+            Self::Both if graph.manifest().directed => &[Direction::Out, Direction::In],
+            _ => &[Direction::Out],
+        }
+    }
+}
+
+/// The degrees of a graph's vertices in each direction of a side.
+#[derive(Debug)]
+pub(crate) struct ListDegrees {
+    side: Side,
+    of: Vec<Vec<u32>>,
+}
+
+impl ListDegrees {
+    /// Reads them: 4 bytes a vertex and direction.
+    ///
+    /// # Errors
+    /// Degrees that cannot be read, or are damaged.
+    pub(crate) fn read(graph: &Graph, side: Side) -> Result<Self> {
+        let directions = side.directions(graph).iter();
+        let of = directions.map(|&direction| graph.degrees().of(direction)).collect::<Result<_>>()?;
+        Ok(Self { side, of })
+    }
+
+    /// The number of arcs in the list of `v`.
+    #[inline(always)]
+    pub(crate) fn all(&self, v: u32) -> u64 {
+        self.of.iter().map(|degrees| u64::from(degrees[v as usize])).sum()
+    }
+
+    /// How many of them, the first of the list, leave `v`; all of an undirected graph's.
+    #[inline(always)]
+    pub(crate) fn out(&self, v: u32) -> usize {
+        self.of[0][v as usize] as usize
+    }
+}
+
+/// Neighbour lists of a range of vertices.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    first: u32,
+    /// For each vertex of the range, where its list begins; a last entry says where the last list ends.
+    starts: Vec<u32>,
+    targets: Array<u32>,
+}
+
+impl Lists {
+    /// Lists for the vertices from `first` on, with room for so many targets in each and none of them set.
+    ///
+    /// # Errors
+    /// 2³² targets or more, no memory.
+    pub(crate) fn of_lengths(first: u32, lengths: impl Iterator<Item = u32>) -> Result<Self> {
+        let mut lists = Self { first, starts: Vec::new(), targets: Array::default() };
+        lists.move_to(first, lengths.map(u64::from))?;
+        lists.targets = Array::zeroed(lists.starts.last().map_or(0, |&end| end as usize))?;
+        Ok(lists)
+    }
+
+    /// Makes these the lists of other vertices, of so many targets each; returns the number of all.
+    fn move_to(&mut self, first: u32, lengths: impl Iterator<Item = u64>) -> Result<usize> {
+        let (mut end, mut fits) = (0u64, true);
+        self.first = first;
+        self.starts.clear();
+        self.starts.push(0);
+        self.starts.extend(lengths.map(|length| {
+            end += length;
+            fits &= end <= u64::from(u32::MAX);
+            end as u32
+        }));
+        let too_many = || Error::new(ErrorKind::Internal, "list 2^32 arcs at once");
+        fits.then_some(end as usize).ok_or_else(too_many)
+    }
+
+    /// Where each list begins, and the targets, to be set by several threads.
+    pub(crate) fn to_fill(&mut self) -> (&[u32], &[AtomicU32]) {
+        (&self.starts, self.targets.as_atomic())
+    }
+
+    /// The neighbours of `v`, which is in the range.
+    #[inline(always)]
+    pub(crate) fn of(&self, v: u32) -> &[u32] {
+        let at = (v - self.first) as usize;
+        &self.targets[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// The range of vertices that have lists here.
+    pub(crate) fn vertices(&self) -> Range<u32> {
+        self.first..self.first + self.starts.len().saturating_sub(1) as u32
+    }
+
+    /// The range as parts of about as many arcs each.
+    fn parts(&self) -> impl Iterator<Item = Range<u32>> + '_ {
+        let Range { start: mut next, end } = self.vertices();
+        std::iter::from_fn(move || {
+            let begin = next;
+            let from = self.starts.get((begin - self.first) as usize).filter(|_| begin < end)?;
+            let limit = from.saturating_add(PART_ARCS as u32);
+            let ends = &self.starts[(begin - self.first) as usize + 1..];
+            // A vertex costs as much as some arcs.
+            let few = ends.len().min(PART_ARCS / 4);
+            next = begin + ends[..few].partition_point(|&to| to <= limit).max(1) as u32;
+            Some(begin..next)
+        })
+    }
+
+    /// Calls `visit` with each vertex of the range for which `wanted` is true, on all threads. Each worker
+    /// has a state, which `begin` makes of its number.
+    pub(crate) fn visit<W>(
+        &self,
+        graph: &Graph,
+        wanted: &Wanted<'_>,
+        begin: &impl Begin<W>,
+        visit: &impl Visit<W>,
+    ) -> Result<()> {
+        graph.thread_pool().share(self.parts(), |worker, parts| {
+            let mut state = begin(worker);
+            for part in parts {
+                if graph.cancel().is_cancelled() {
+                    return;
+                }
+                for v in part.filter(|&v| wanted(v)) {
+                    visit(&mut state, v, self.of(v));
+                }
+            }
+        })?;
+        graph.cancel().check("finish the pass")
+    }
+}
+
+/// Which vertices a round visits.
+pub(crate) type Wanted<'a> = dyn Fn(u32) -> bool + Sync + 'a;
+
+pub(crate) trait Begin<W>: Fn(usize) -> W + Sync {}
+impl<W, F: Fn(usize) -> W + Sync> Begin<W> for F {}
+
+pub(crate) trait Visit<W>: Fn(&mut W, u32, &[u32]) + Sync {}
+impl<W, F: Fn(&mut W, u32, &[u32]) + Sync> Visit<W> for F {}
+
+/// Bytes of a vertex of a range while its list is read: where it begins, where the next arc goes, and its
+/// number, as far as these are needed.
+fn vertex_bytes(graph: &Graph, side: Side) -> u64 {
+    let bytes = |&direction: &Direction| match graph.rows(direction).is_stored() {
+        true => 4,
+        false if graph.raw(direction).is_stored() => 12,
+        false => 8,
+    };
+    side.directions(graph).iter().map(bytes).max().unwrap_or(4)
+}
+
+/// The neighbour lists of a graph, range by range.
+pub(crate) struct RowMap<'g> {
+    graph: &'g Graph,
+    degrees: &'g ListDegrees,
+    ranges: Vec<Range<u32>>,
+    lists: Lists,
+    /// The range whose lists are all in memory.
+    filled: Option<usize>,
+    _held: Option<Reservation>,
+}
+
+impl<'g> RowMap<'g> {
+    /// The least memory that [`RowMap::new`] takes; what is left beyond it may hold more lists.
+    ///
+    /// # Errors
+    /// Degrees that cannot be read, or are damaged.
+    pub(crate) fn memory(graph: &Graph, side: Side) -> Result<MemoryPlan> {
+        let longest = Self::longest(graph, side)?;
+        let degrees = graph.manifest().vertices * 4 * side.directions(graph).len() as u64;
+        let lists = (longest * 4 + 64).max(LEAST_BYTES.min(Self::whole_bytes(graph, side)));
+        Ok(MemoryPlan::default().and("the degrees", degrees).and("lists of neighbours", lists))
+    }
+
+    /// Bytes of all lists while they are read.
+    fn whole_bytes(graph: &Graph, side: Side) -> u64 {
+        let arcs = graph.manifest().arcs * side.directions(graph).len() as u64;
+        (graph.manifest().vertices + 1) * vertex_bytes(graph, side) + arcs * 4
+    }
+
+    /// The most arcs that a vertex has, or some more.
+    ///
+    /// # Errors
+    /// Degrees that cannot be read, or are damaged.
+    pub(crate) fn longest(graph: &Graph, side: Side) -> Result<u64> {
+        let directions = side.directions(graph).iter();
+        directions.map(|&direction| graph.degrees().largest(direction).map(u64::from)).sum()
+    }
+
+    /// The lists of which these are the degrees; none is read. The caller has reserved [`RowMap::memory`].
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn new(graph: &'g Graph, degrees: &'g ListDegrees) -> Result<Self> {
+        let (ranges, lists) = (Vec::new(), Lists::default());
+        let mut made = Self { graph, degrees, ranges, lists, filled: None, _held: None };
+        let vertices = graph.vertices() as u32;
+        let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
+        let whole = (u64::from(vertices) + 1) * vertex_bytes(graph, degrees.side) + arcs * 4;
+        let memory = graph.memory();
+        let least = LEAST_BYTES.min(Self::whole_bytes(graph, degrees.side));
+        if arcs < u64::from(u32::MAX) {
+            made._held = memory.reserve_if_left(whole.saturating_sub(least), "the neighbours")?;
+            if made._held.is_some() {
+                made.ranges.push(0..vertices);
+                return Ok(made);
+            }
+        }
+        let more = (memory.budget().left() / 4).min(RANGE_BYTES);
+        made._held = memory.reserve_if_left(more, "neighbours")?;
+        made.cut(least + if made._held.is_some() { more } else { 0 });
+        Ok(made)
+    }
+
+    /// The graph whose lists they are.
+    pub(crate) fn graph(&self) -> &'g Graph {
+        self.graph
+    }
+
+    /// Whether all lists are in memory once they were read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ranges.len() <= 1
+    }
+
+    /// Cuts the vertices into ranges of `room` bytes, or of one vertex where that takes more.
+    fn cut(&mut self, room: u64) {
+        let each = vertex_bytes(self.graph, self.degrees.side);
+        let (mut begin, mut bytes) = (0, each);
+        for v in 0..self.graph.vertices() as u32 {
+            let more = self.degrees.all(v) * 4 + each;
+            if bytes + more > room && v > begin {
+                self.ranges.push(begin..v);
+                (begin, bytes) = (v, each);
+            }
+            bytes += more;
+        }
+        self.ranges.push(begin..self.graph.vertices() as u32);
+    }
+
+    /// Calls `visit` with every vertex and all its neighbours, on all threads: the neighbours of each
+    /// direction one direction after the other, in any order and as often as there are arcs. Each worker
+    /// has a state, which `begin` makes of its number for every range.
+    ///
+    /// # Errors
+    /// Those of a pass; lists that are not as long as degrees say.
+    pub(crate) fn for_each<W>(&mut self, begin: impl Begin<W>, visit: impl Visit<W>) -> Result<()> {
+        self.for_each_of(&|_| true, begin, visit)
+    }
+
+    /// As [`for_each`](Self::for_each), for the vertices of which `wanted` is true. Where lists are not in
+    /// memory and few are wanted, only their pages are read.
+    pub(crate) fn for_each_of<W>(
+        &mut self,
+        wanted: &Wanted<'_>,
+        begin: impl Begin<W>,
+        visit: impl Visit<W>,
+    ) -> Result<()> {
+        for number in 0..self.ranges.len() {
+            if self.filled != Some(number) && !self.fill(number, wanted)? {
+                continue;
+            }
+            self.lists.visit(self.graph, wanted, &begin, &visit)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lists of range `number`, or only of those vertices that are wanted if these are few;
+    /// false if there are none.
+    fn fill(&mut self, number: usize, wanted: &dyn Fn(u32) -> bool) -> Result<bool> {
+        const FEW: usize = 16;
+        let range = self.ranges[number].clone();
+        let mut few = Vec::new();
+        let most = range.len() / FEW;
+        if !self.is_whole() {
+            few = range.clone().filter(|&v| wanted(v)).take(most + 1).collect();
+            if few.is_empty() {
+                return Ok(false);
+            }
+        }
+        self.filled = None;
+        self.move_to(&range)?;
+        let few = Some(&few[..]).filter(|few| !self.is_whole() && few.len() <= most);
+        let mut after = None;
+        for (i, &direction) in self.degrees.side.directions(self.graph).iter().enumerate() {
+            let (graph, degrees) = (self.graph, &self.degrees.of[i][..]);
+            let (starts, targets) = self.lists.to_fill();
+            let into = Filling { graph, range: range.clone(), starts, after, degrees, targets, few };
+            into.fill(direction)?;
+            after = Some(degrees);
+        }
+        self.filled = few.is_none().then_some(number);
+        Ok(true)
+    }
+
+    /// Makes the lists those of `range`, with nothing in them yet.
+    fn move_to(&mut self, range: &Range<u32>) -> Result<()> {
+        let arcs = |range: &Range<u32>| range.clone().map(|v| self.degrees.all(v)).sum::<u64>();
+        let end = self.lists.move_to(range.start, range.clone().map(|v| self.degrees.all(v)))?;
+        if self.lists.targets.len() < end {
+            // The largest at once: what was reserved is for one.
+            let most = self.ranges.iter().map(arcs).max().unwrap_or(0);
+            self.lists.targets = Array::default();
+            self.lists.targets = Array::zeroed(most as usize)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lists of a range while the arcs of one direction are put in.
+struct Filling<'a> {
+    graph: &'a Graph,
+    range: Range<u32>,
+    starts: &'a [u32],
+    /// How many arcs of another direction come first in each list.
+    after: Option<&'a [u32]>,
+    degrees: &'a [u32],
+    targets: &'a [AtomicU32],
+    /// The vertices that are wanted, if only some are.
+    few: Option<&'a [u32]>,
+}
+
+impl Filling<'_> {
+    fn fill(&self, direction: Direction) -> Result<()> {
+        if self.graph.rows(direction).is_stored() {
+            return self.rows(direction);
+        }
+        let next = self.range.clone().map(|v| AtomicU32::new(self.start(v))).collect::<Vec<_>>();
+        let sound = AtomicBool::new(true);
+        let put = |v: u32, target: u32| {
+            let Some(next) = next.get(v.wrapping_sub(self.range.start) as usize) else { return };
+            if !self.put(v, next.fetch_add(1, Ordering::Relaxed), target) {
+                sound.store(false, Ordering::Relaxed);
+            }
+        };
+        if self.graph.raw(direction).is_stored() {
+            self.raw(direction, &put)?;
+        } else if direction == Direction::In && self.graph.tiles().is_stored() {
+            let (first, end) = (u64::from(self.range.start), u64::from(self.range.end));
+            let strips = self.graph.tiles().select(|entry| {
+                entry.row_base < end && entry.row_base + u64::from(entry.rows) > first
+            });
+            for_each_arc(
+                self.graph,
+                &strips,
+                |_| (),
+                |(), arcs| {
+                    arcs.rows(|row, arcs| {
+                        arcs.columns(|column| {
+                            put(row, column);
+                            true
+                        });
+                    });
+                },
+                |()| Ok(()),
+            )?;
+        } else {
+            let needs = format!("the {direction}-neighbours of vertices");
+            return Err(self.graph.missing_layout("visit the neighbours of vertices in", &needs));
+        }
+        let complete = |(v, next): (u32, &AtomicU32)| {
+            let is_wanted = self.few.is_none_or(|few| few.binary_search(&v).is_ok());
+            !is_wanted || next.load(Ordering::Relaxed) == self.end(v)
+        };
+        let sound = sound.into_inner() && self.range.clone().zip(&next).all(complete);
+        if sound { Ok(()) } else { Err(other_degrees(self.graph)) }
+    }
+
+    /// Where the arcs of `v` begin.
+    #[inline(always)]
+    fn start(&self, v: u32) -> u32 {
+        let before = self.after.map_or(0, |degrees| degrees[v as usize]);
+        self.starts[(v - self.range.start) as usize] + before
+    }
+
+    /// Where they end.
+    #[inline(always)]
+    fn end(&self, v: u32) -> u32 {
+        self.start(v) + self.degrees[v as usize]
+    }
+
+    /// Stores an arc of `v`; false if it is none of this list or leads to no vertex.
+    #[inline(always)]
+    fn put(&self, v: u32, at: u32, target: u32) -> bool {
+        let is_sound = at < self.end(v) && (target as usize) < self.degrees.len();
+        if is_sound {
+            self.targets[at as usize].store(target, Ordering::Relaxed);
+        }
+        is_sound
+    }
+
+    /// From pages, where neighbours ascend and each has its place.
+    fn rows(&self, direction: Direction) -> Result<()> {
+        let rows = self.graph.rows(direction);
+        let selection = match self.few {
+            Some(few) => rows.select(few),
+            None => rows.select_range(self.range.clone()),
+        };
+        let Some(selection) = selection else { return Ok(()) };
+        rows.pass(
+            &selection,
+            |_| (),
+            |(), page| {
+                let on_page = page.vertices();
+                let first = on_page.start.max(self.range.start.into());
+                for v in first..on_page.end.min(self.range.end.into()) {
+                    let piece = page.piece(v)?;
+                    let v = v as u32;
+                    let mut at = self.start(v).wrapping_add(piece.first as u32);
+                    let mut is_sound =
+                        piece.len == 0 || piece.degree == u64::from(self.degrees[v as usize]);
+                    page.walk(v.into(), |target| {
+                        is_sound = is_sound && self.put(v, at, target as u32);
+                        at = at.wrapping_add(1);
+                        is_sound
+                    })?;
+                    if !is_sound {
+                        return Err(Rows::damaged_list(v));
+                    }
+                }
+                Ok(())
+            },
+            |()| Ok(()),
+        )
+    }
+
+    fn raw(&self, direction: Direction, put: &(dyn Fn(u32, u32) + Sync)) -> Result<()> {
+        let raw = self.graph.raw(direction);
+        let every: Vec<u32> = if self.few.is_some() { Vec::new() } else { self.range.clone().collect() };
+        let vertices = self.few.unwrap_or(&every);
+        let Some(selection) = raw.select(vertices) else { return Ok(()) };
+        raw.selected_pass(
+            &selection,
+            vertices,
+            |_| (),
+            |(), row| {
+                row.neighbors.iter().for_each(|&target| put(row.vertex as u32, target));
+                Ok(())
+            },
+            |()| Ok(()),
+        )
+    }
+}
+
+fn other_degrees(graph: &Graph) -> Error {
+    Error::new(ErrorKind::Format, "list the arcs of")
+        .object(graph.dir().path().display())
+        .expected("as many of each vertex as its degree says")
+        .got("others: a file is damaged")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+}
