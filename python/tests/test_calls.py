@@ -39,7 +39,7 @@ def methods(made):
             yield member
 
 
-NAMED_BY_CALLERS = {"Graph.table"}
+NAMED_BY_CALLERS = {"Algorithms.run", "Graph.table"}
 """Calls whose keywords are names that the caller gives."""
 CALLS = FUNCTIONS + [method for made in CLASSES for method in methods(made)]
 

@@ -131,7 +131,23 @@ class Graph:
     ) -> str:
         """As `propagate`, from address `x` to address `y` in the GPU's memory."""
 
+    def edges(self) -> EdgeBatches: ...
+    def neighbors(self, id: int, direction: str) -> NDArray[np.uint64]:
+        """Ids, ascending, once for each edge."""
+
+    def algorithm(
+        self, name: str, options: str, trace: str | None, progress: Progress | None
+    ) -> tuple[NDArray[Any], str]:
+        """Runs an algorithm of the registry, with its options as JSON."""
+
     def propagate_bytes(self, width: int) -> int: ...
+
+class EdgeBatches:
+    """An iterator over the edges of a graph, by the user's ids."""
+
+    def __iter__(self) -> EdgeBatches: ...
+    def __next__(self) -> tuple[NDArray[Any], ...] | None:
+        """`(src, dst)` or `(src, dst, weights)`; ends with the last."""
 
 class Builder:
     """Receives edges by batches, sorts them outside memory and writes a graph."""

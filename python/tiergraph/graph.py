@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native, results
+from .algorithms import Algorithms, options_json
 from .arguments.arrays import to_numbers
 from .arguments.calls import checked, checked_class
-from .arguments.checks import arguments, count, truth, whole
+from .arguments.checks import arguments, count, truth, vertex, whole
 from .attached.features import Arrays, Features
 from .errors import InputError
 from .handles import without
@@ -123,7 +124,7 @@ def open_for_run(
 
 
 @checked_class
-class Graph:
+class Graph(Algorithms):
     """A graph on disk, opened under a memory budget; made by `tiergraph.open`.
 
     Results are NumPy arrays with one value a vertex, in ascending order of the user's ids, which
@@ -283,6 +284,26 @@ class Graph:
         """
         return self._opened.degree_histogram(direction)
 
+    @arguments(vertex=vertex)
+    def neighbors(
+        self, vertex: int, *, direction: Literal["out", "in"] = "out"
+    ) -> NDArray[np.uint64]:
+        """The ids of the neighbours of `vertex`, uint64, ascending; once for each edge.
+
+        Those that its edges lead to (`out`), or those whose edges lead to it (`in`). Reads a page
+        or some; `in` of a graph that was built for analytics reads a strip of tiles.
+        """
+        return self._opened.neighbors(vertex, direction)
+
+    def edge_batches(self) -> Iterator[tuple[NDArray[Any], ...]]:
+        """All edges in batches `(src, dst)`, or `(src, dst, weights)`, as `tiergraph.build` takes.
+
+        Ids are uint64, weights float64, of shape (n,); a batch has some hundred thousand edges. An
+        edge without a direction comes once. The order is that of the graph's files, and the same
+        every time.
+        """
+        yield from self._opened.edges()
+
     @arguments(columns=None)
     def table(self, **columns: ArrayLike) -> Any:
         """A pyarrow table of `vertex`, the ids, and results by the names they are given.
@@ -409,6 +430,16 @@ class Graph:
     def propagate_bytes(self, columns: int) -> int:
         """The most bytes that `propagate` takes for float32 values of shape (|V|, `columns`)."""
         return self._opened.propagate_bytes(columns)
+
+    def _by_name(
+        self,
+        name: str,
+        trace: PathLike | None,
+        progress: _native.Progress | None,
+        options: dict[str, Any],
+    ) -> NDArray[Any]:
+        given = options_json(options)
+        return self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
         before = self._opened.measure_ceiling(CEILING_SECONDS) if self.ceiling else None

@@ -2,14 +2,14 @@
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
-use tiergraph_format::tiles::LANES;
+use tiergraph_format::tiles::{LANES, Segment, TilesIndex};
 use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{MAX_STEPS, Slice};
 
 /// A group of arcs that a pass has decoded: column → row (source → destination).
 pub(crate) enum Arcs<'a> {
-    /// A slice of a tile.
-    Tile { row_base: u32, column_base: u32, slice: &'a Slice<'a> },
+    /// A slice of a tile, of the segment that begins at `place`: a block, and a byte in it.
+    Tile { place: (u32, u32), row_base: u32, column_base: u32, slice: &'a Slice<'a> },
     /// A vertex's in-neighbours.
     Row { row: u32, columns: &'a [u32], weights: WeightSlice<'a> },
 }
@@ -39,7 +39,7 @@ impl Arcs<'_> {
     #[inline(always)]
     pub(crate) fn rows(&self, mut visit: impl FnMut(u32, &RowArcs<'_>)) {
         match *self {
-            Self::Tile { row_base, column_base, slice } => {
+            Self::Tile { row_base, column_base, slice, .. } => {
                 let mut counted = [0; MAX_STEPS];
                 let before = match slice.weight_bytes {
                     0 => &NO_WEIGHTS,
@@ -91,12 +91,7 @@ impl RowArcs<'_> {
             }
             Self::List { columns, weights } => {
                 for (i, &column) in columns.iter().enumerate() {
-                    let weight = match weights {
-                        WeightSlice::None => 1.0,
-                        WeightSlice::F32(w) => f64::from(w[i]),
-                        WeightSlice::F64(w) => w[i],
-                    };
-                    visit(column, weight);
+                    visit(column, weights.get(i));
                 }
             }
         }
@@ -126,7 +121,8 @@ pub(crate) fn for_each_arc<W>(
         return graph.raw(Direction::In).pass(NextPass::Unknown, begin, one, end);
     };
     let (vertices, unchecked) = (graph.vertices() as u64, graph.is_unchecked());
-    let one = |w: &mut W, _: &_, segment: &tiergraph_format::tiles::Segment<'_>| {
+    let one = |w: &mut W, entry: &TilesIndex, segment: &Segment<'_>| {
+        let place = (entry.block, entry.offset);
         let (row_base, column_base) = (segment.row_base as u32, segment.column_base as u32);
         let rows = vertices.saturating_sub(segment.row_base);
         let columns = vertices.saturating_sub(segment.column_base);
@@ -134,7 +130,7 @@ pub(crate) fn for_each_arc<W>(
         kernel.for_each(segment, |slice| {
             is_sound &= !unchecked || is_below(slice, rows, columns);
             if is_sound {
-                visit(w, &Arcs::Tile { row_base, column_base, slice });
+                visit(w, &Arcs::Tile { place, row_base, column_base, slice });
             }
         })?;
         is_sound.then_some(()).ok_or_else(no_vertices)

@@ -111,7 +111,7 @@ impl Lists {
     }
 
     /// Where each list begins, and the targets, to be set by several threads.
-    pub(crate) fn to_fill(&mut self) -> (&[u32], &[AtomicU32]) {
+    pub(crate) fn slots(&mut self) -> (&[u32], &[AtomicU32]) {
         (&self.starts, self.targets.as_atomic())
     }
 
@@ -320,7 +320,7 @@ impl<'g> RowMap<'g> {
         let mut after = None;
         for (i, &direction) in self.degrees.side.directions(self.graph).iter().enumerate() {
             let (graph, degrees) = (self.graph, &self.degrees.of[i][..]);
-            let (starts, targets) = self.lists.to_fill();
+            let (starts, targets) = self.lists.slots();
             let into = Filling { graph, range: range.clone(), starts, after, degrees, targets, few };
             into.fill(direction)?;
             after = Some(degrees);

@@ -92,6 +92,23 @@ impl<'g> Ids<'g> {
         self.graph.manifest().vertices * if self.file().is_some() { 16 } else { 12 }
     }
 
+    /// The user's ids of some `vertices`, by the graph's own numbers, in their order.
+    ///
+    /// # Errors
+    /// An order or ids that cannot be read, or are damaged.
+    pub fn of(self, vertices: &[u32]) -> Result<Vec<u64>> {
+        let positions = self.graph.order().positions_of(vertices)?;
+        let Some(entry) = self.file() else { return Ok(positions) };
+        if positions.len() as u64 <= entry.blocks {
+            let one = |&position: &u64| Ok(self.in_range(position..position + 1)?[0]);
+            return positions.iter().map(one).collect();
+        }
+        let bytes = self.graph.manifest().vertices * size_of::<u64>() as u64;
+        let _held = self.graph.memory().reserve(bytes, "the vertices' ids")?;
+        let all: Vec<u64> = self.graph.read_array(USER)?;
+        Ok(positions.into_iter().map(|position| all[position as usize]).collect())
+    }
+
     /// The position of the vertex with each of `ids`.
     ///
     /// # Errors

@@ -296,7 +296,8 @@ impl Graph {
         self.unchecked
     }
 
-    pub(crate) fn block_bytes(&self) -> usize {
+    /// Bytes of a block, the unit in which files are read.
+    pub fn block_bytes(&self) -> usize {
         self.manifest().block_bytes as usize
     }
 

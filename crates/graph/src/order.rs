@@ -97,6 +97,29 @@ impl VertexOrder<'_> {
         self.graph.read_array(ORDER).map(Some)
     }
 
+    /// The user's positions of some `vertices`, in their order. Reads the chunks of the order that have them.
+    ///
+    /// # Errors
+    /// An order that cannot be read, or is damaged.
+    pub fn positions_of(self, vertices: &[u32]) -> Result<Vec<u64>> {
+        if !self.is_reordered() {
+            return Ok(vertices.iter().map(|&v| v.into()).collect());
+        }
+        let mut places: Vec<(u32, usize)> = vertices.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        let mut positions = vec![0; vertices.len()];
+        let size = self.chunk_vertices();
+        for of_chunk in places.chunk_by(|a, b| a.0 as usize / size == b.0 as usize / size) {
+            let mut wanted = of_chunk.iter().peekable();
+            self.place_chunk((of_chunk[0].0 as usize / size) as u64, |v, position| {
+                while let Some(&(_, place)) = wanted.next_if(|(wanted, _)| *wanted as usize == v) {
+                    positions[place] = position as u64;
+                }
+            })?;
+        }
+        Ok(positions)
+    }
+
     /// Moves `values`, `width` for each vertex, from the graph's order to the user's.
     ///
     /// # Errors

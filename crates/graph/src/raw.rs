@@ -151,6 +151,27 @@ impl<'g> RawBlocks<'g> {
         self.lists_pass(next, begin, lists, end)
     }
 
+    /// Hands the lists of one block to `visit`; returns whether there are blocks after it.
+    ///
+    /// # Errors
+    /// Those of [`Self::lists_pass`].
+    pub fn block_pass<W>(
+        self,
+        block: u64,
+        begin: impl Fn(usize) -> W + Sync,
+        visit: impl Fn(&mut W, &RawRow<'_>) -> Result<()> + Sync,
+        end: impl Fn(W) -> Result<()> + Sync,
+    ) -> Result<bool> {
+        let raw = self.stored()?;
+        let request: Vec<Request> =
+            (block..raw.blocks().min(block + 1)).map(|block| self.request(raw, block)).collect();
+        let lists = |state: &mut W, lists: &RawLists<'_>| {
+            lists.rows().try_for_each(|row| visit(state, &row))
+        };
+        self.requests_pass(&request, NextPass::Unknown, begin, lists, end)?;
+        Ok(block + 1 < raw.blocks())
+    }
+
     /// Hands every neighbour list to `visit`, one block's lists at a time.
     ///
     /// # Errors

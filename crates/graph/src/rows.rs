@@ -232,7 +232,6 @@ impl<'g> Rows<'g> {
     /// again: whole blocks are read, which stay in memory as far as there is room. `None` without rows.
     pub fn select_range(self, vertices: Range<u32>) -> Option<RowSelection> {
         let rows = self.file?;
-        let mut to = RowSelection::of(rows.direction);
         let pages = match vertices.is_empty() {
             true => 0..0,
             false => {
@@ -240,6 +239,19 @@ impl<'g> Rows<'g> {
                 rows.index.pages_of(vertices.start.into()).start..last.end
             }
         };
+        Some(self.want_pages(rows, pages))
+    }
+
+    /// Selects all pages of one block of the file; `None` without rows, or after the last block.
+    pub fn select_block(self, block: u64) -> Option<RowSelection> {
+        let rows = self.file?;
+        let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
+        let pages = block * per_block..rows.index.len().min(((block + 1) * per_block) as usize) as u64;
+        (!pages.is_empty()).then(|| self.want_pages(rows, pages))
+    }
+
+    fn want_pages(self, rows: &RowFile, pages: Range<u64>) -> RowSelection {
+        let mut to = RowSelection::of(rows.direction);
         to.list_bytes = (pages.end - pages.start) * PAGE_BYTES as u64;
         let (len, file) = (self.graph.block_bytes(), rows.direction.rows_file());
         let per_block = (len / PAGE_BYTES) as u64;
@@ -253,7 +265,7 @@ impl<'g> Rows<'g> {
             to.pages.push(pages.start.max(begin)..pages.end.min(end));
             to.ends.push(to.pages.len());
         }
-        Some(to)
+        to
     }
 
     fn want_runs(self, rows: &RowFile, wanted: Runs) -> RowSelection {

@@ -12,11 +12,14 @@ use numpy::{
 };
 use pyo3::prelude::*;
 use serde::Serialize;
+use serde_json::{Map, Value as Json};
 use tiergraph_analytics::gpu::{self, Gpu};
+use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
     ComponentSizes, PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank,
     pagerank_memory, propagate, propagate_bytes, sssp, wcc,
 };
+use tiergraph_analytics::edges;
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_gpu::{DevicePtr, DeviceView};
@@ -25,6 +28,7 @@ use tiergraph_io::EngineChoice;
 
 use crate::calls::{Call, Locked};
 use crate::device::DeviceOptions;
+use crate::edges::EdgeBatches;
 use crate::errors::{raise, spoilt, to_json};
 use crate::info::describe;
 use crate::of_process::OfProcess;
@@ -48,6 +52,15 @@ struct WithSizes {
     report: RunReport,
     #[serde(flatten)]
     sizes: Option<ComponentSizes>,
+}
+
+/// A run's report, with what was found of the whole graph.
+#[derive(Serialize)]
+struct WithFound {
+    #[serde(flatten)]
+    report: RunReport,
+    #[serde(flatten)]
+    found: Map<String, Json>,
 }
 
 /// Opens the graph in the directory `path`.
@@ -312,6 +325,55 @@ impl Graph {
         Ok(report)
     }
 
+    /// An iterator over the edges.
+    fn edges(this: Py<Self>, py: Python<'_>) -> PyResult<EdgeBatches> {
+        EdgeBatches::new(py, this)
+    }
+
+    /// The ids of the neighbours of vertex `id`, ascending, once for each edge.
+    fn neighbors<'py>(
+        &self,
+        py: Python<'py>,
+        id: u64,
+        direction: &str,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let graph = self.lock(py)?;
+        let ids = Call::new(None).run(py, || {
+            let vertex = graph.ids().find(&[id])?[0];
+            let found = edges::neighbors(&graph, vertex, direction_of(direction)?)?;
+            let mut ids = graph.ids().of(&found)?;
+            ids.sort_unstable();
+            Ok(ids)
+        })?;
+        Ok(ids.into_pyarray(py))
+    }
+
+    /// Runs the algorithm `name` with `options`, a JSON object; returns a value a vertex, in the user's order,
+    /// and the run's report with what was found, as JSON.
+    fn algorithm<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        options: &str,
+        trace: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, String)> {
+        let (column, report) = self.run(py, trace, progress, |graph, progress| {
+            let Outcome { column, found, report } = registry::run(graph, name, options, progress)?;
+            let column = match column {
+                Column::Vertices(positions) => Column::U64(graph.ids().of_positions(positions)?),
+                column => column,
+            };
+            Ok((column, WithFound { report, found }))
+        })?;
+        let values = match column {
+            Column::Vertices(values) | Column::U32(values) => values.into_pyarray(py).into_any(),
+            Column::U64(values) => values.into_pyarray(py).into_any(),
+            Column::F64(values) => values.into_pyarray(py).into_any(),
+        };
+        Ok((values, report))
+    }
+
     /// Bytes of memory that `propagate` reserves for `width` float32 values a vertex.
     fn propagate_bytes(&self, py: Python<'_>, width: usize) -> PyResult<u64> {
         Ok(propagate_bytes::<f32>(&*self.lock(py)?, width))
@@ -378,7 +440,7 @@ impl Graph {
 
     /// Locks the graph for one call. A thread that waits for another's call releases the GIL, and looks
     /// for Ctrl-C.
-    fn lock(&self, py: Python<'_>) -> PyResult<InUse<'_>> {
+    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<InUse<'_>> {
         let opened = self.opened.here().map_err(|e| raise(py, &e))?;
         let locked = Locked::by_this_call(py, self, "the graph")?;
         loop {
@@ -395,7 +457,7 @@ impl Graph {
 }
 
 /// A graph that one call has to itself.
-struct InUse<'a> {
+pub(crate) struct InUse<'a> {
     graph: MutexGuard<'a, Opened>,
     _locked: Locked,
 }

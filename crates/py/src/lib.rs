@@ -9,6 +9,7 @@ mod calls;
 mod check;
 mod cut;
 mod device;
+mod edges;
 mod errors;
 mod free;
 mod gpu_loader;
@@ -51,6 +52,8 @@ mod _native {
     use super::cut::Cut;
     #[pymodule_export]
     use super::device::{add_library_folders, bench_gpu, cuda_devices};
+    #[pymodule_export]
+    use super::edges::EdgeBatches;
     #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]

@@ -18,7 +18,7 @@ from rich.text import Text
 from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from . import algorithms, build, demo, edges, features, generate, inspect, report, train
+from . import algorithms, build, demo, edges, features, generate, inspect, registered, report, train
 from .machine import bench, doctor, drive, plan
 
 INTERRUPTED = 130
@@ -58,6 +58,8 @@ app.command("pagerank")(algorithms.pagerank)
 app.command("wcc")(algorithms.wcc)
 app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
+for name, command in registered.commands().items():
+    app.command(name)(command)
 app.command("train")(train.train)
 app.command("report")(report.report)
 app.add_typer(features.app, name="features")

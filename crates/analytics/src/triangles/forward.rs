@@ -140,7 +140,7 @@ impl<'g, const ARCS: bool> Forward<'g, ARCS> {
         self.part = Lists::default();
         let lengths = &self.lengths[first as usize..self.next as usize];
         let mut part = Lists::of_lengths(first, lengths.iter().copied())?;
-        let (starts, targets) = part.to_fill();
+        let (starts, targets) = part.slots();
         rows.for_each_of(
             &|v| range.contains(&v),
             |_| Ahead::default(),

@@ -29,6 +29,19 @@ pub enum WeightSlice<'a> {
 }
 
 impl WeightSlice<'_> {
+    /// The weight of arc number `i`: 1 in a file without weights.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn get(self, i: usize) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::F32(weights) => f64::from(weights[i]),
+            Self::F64(weights) => weights[i],
+        }
+    }
+
     /// The weights at `range`.
     ///
     /// # Panics

@@ -1,0 +1,117 @@
+//! Algorithms by name: one entry each, from which `Graph.run`, the methods of Python and the command line follow.
+//!
+//! An entry has what is the same for all callers: a name, options as JSON with defaults, one column of values. What
+//! Python adds is a docstring, and the command line what its options' help says.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_graph::Graph;
+
+use crate::{RunReport, clustering, label_propagation, triangles};
+
+/// One value a vertex, in the user's order.
+#[derive(Debug)]
+pub enum Column {
+    /// Vertices, as positions in the user's order: they are known by their ids.
+    Vertices(Vec<u32>),
+    /// Counts and numbers of classes.
+    U32(Vec<u32>),
+    /// Large counts.
+    U64(Vec<u64>),
+    /// Real numbers.
+    F64(Vec<f64>),
+}
+
+/// What an algorithm gives.
+#[derive(Debug)]
+pub struct Outcome {
+    /// A value for every vertex.
+    pub column: Column,
+    /// What was found of the whole graph, by the names that reports use.
+    pub found: Map<String, Value>,
+    /// Where the time went.
+    pub report: RunReport,
+}
+
+/// An algorithm: what callers name it by, and what runs it.
+struct Algorithm {
+    name: &'static str,
+    run: fn(&Graph, &str, &dyn Progress) -> Result<Outcome>,
+}
+
+/// All algorithms that are run by name. They run on the CPU, whichever device a graph was opened on.
+const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "triangles",
+        run: |graph, options, progress| {
+            let Nothing {} = read(options)?;
+            let (found, report) = triangles(graph, progress)?;
+            let all = [("triangles", found.all.into()), ("transitivity", found.transitivity.into())];
+            Ok(outcome(Column::U64(found.of), all, report))
+        },
+    },
+    Algorithm {
+        name: "clustering",
+        run: |graph, options, progress| {
+            let Nothing {} = read(options)?;
+            let (shares, report) = clustering(graph, progress)?;
+            let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+            Ok(outcome(Column::F64(shares), [("average_clustering", mean.into())], report))
+        },
+    },
+    Algorithm {
+        name: "cdlp",
+        run: |graph, options, progress| {
+            let Iterations { iterations } = read(options)?;
+            let (labels, report) = label_propagation(graph, iterations, progress)?;
+            groups(labels, "communities", report)
+        },
+    },
+];
+
+/// Options of an algorithm that has none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Iterations {
+    iterations: usize,
+}
+
+/// Runs the algorithm of this name, with its options as a JSON object.
+///
+/// # Errors
+/// A name or options that it does not have, and the algorithm's own.
+pub fn run(graph: &Graph, name: &str, options: &str, progress: &dyn Progress) -> Result<Outcome> {
+    let Some(found) = ALGORITHMS.iter().find(|algorithm| algorithm.name == name) else {
+        let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+        let expected = format!("one of {}", names.join(", "));
+        return Err(Error::new(ErrorKind::Input, "run algorithm").object(name).expected(expected));
+    };
+    (found.run)(graph, options, progress)
+}
+
+fn read<T: DeserializeOwned>(options: &str) -> Result<T> {
+    serde_json::from_str(options)
+        .map_err(|e| Error::new(ErrorKind::Input, "use the algorithm's options").got(e))
+}
+
+fn outcome<const N: usize>(
+    column: Column,
+    found: [(&str, Value); N],
+    report: RunReport,
+) -> Outcome {
+    let found = found.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Outcome { column, found, report }
+}
+
+/// Vertices grouped by labels, each the position of one of the graph's vertices.
+fn groups(labels: Vec<u32>, name: &'static str, report: RunReport) -> Result<Outcome> {
+    let sizes = crate::ComponentSizes::of(&labels, 0)?;
+    let found = [(name, sizes.components.into()), ("largest", sizes.largest_component.into())];
+    Ok(outcome(Column::Vertices(labels), found, report))
+}

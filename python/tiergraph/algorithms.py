@@ -1,0 +1,135 @@
+"""Algorithms that run by name: a method of `Graph` each, of which the command line is made.
+
+A method's docstring is its documentation, its parameters are the command's options. `registered`
+says how results are called and shown, and what the help of each option says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arguments.calls import checked_class
+from .arguments.checks import arguments
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from . import _native
+    from .graph import PathLike
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Shown = Literal["largest", "groups"]
+
+COMMON = ("trace", "progress")
+"""What every algorithm takes beside its options."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What the command line needs to know of an algorithm beside its method."""
+
+    column: str
+    """What a vertex's value is called."""
+    shows: Shown
+    """The vertices of the largest values, or the largest groups of vertices of one value."""
+    help: dict[str, str]
+    """What each option is."""
+
+
+REGISTERED: dict[str, Registered] = {}
+"""Algorithms by the names of their methods."""
+
+
+def registered(
+    column: str, shows: Shown = "largest", **help_of_options: str
+) -> Callable[[Method], Method]:
+    """Registers a method as an algorithm."""
+
+    def note(method: Method) -> Method:
+        REGISTERED[method.__name__] = Registered(column, shows, help_of_options)
+        return method
+
+    return note
+
+
+@checked_class
+class Algorithms:
+    """The algorithms of a graph that are run by name. See `Graph`."""
+
+    @arguments(name=None, options=None)
+    def run(self, name: str, **options: Any) -> NDArray[Any]:
+        """Runs an algorithm by its name: `graph.run("cdlp", iterations=5)` is `graph.cdlp(...)`.
+
+        Raises `InputError` for a name that is none of `tiergraph.algorithms.REGISTERED`.
+        """
+        if name not in REGISTERED:
+            names = ", ".join(f"`{known}`" for known in sorted(REGISTERED))
+            raise InputError.of("run algorithm", name, expected=f"one of {names}")
+        values: NDArray[Any] = getattr(self, name)(**options)
+        return values
+
+    def _by_name(
+        self,
+        name: str,
+        trace: PathLike | None,
+        progress: _native.Progress | None,
+        options: dict[str, Any],
+    ) -> NDArray[Any]:
+        raise NotImplementedError
+
+    @registered("triangles")
+    def triangles(
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+    ) -> NDArray[np.uint64]:
+        """How many triangles each vertex is in, uint64 of shape (|V|,).
+
+        Directions, loops and repeated edges do not matter. `last_run` has the number of all
+        `triangles`, and the `transitivity`: the share of paths of two edges that a third closes.
+        Two passes over the edges, and one more for every part that the memory does not hold at
+        once. (Chiba and Nishizeki, 1985; from storage as Hu, Tao and Chung, 2013.)
+        """
+        return self._by_name("triangles", trace, progress, {})
+
+    @registered("clustering")
+    def clustering(
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+    ) -> NDArray[np.float64]:
+        """Local clustering coefficients as LDBC Graphalytics (LCC), float64 of shape (|V|,).
+
+        Of the ordered pairs of a vertex's neighbours, whichever way these are reached, the share
+        that an edge leads along; 0 for fewer than two neighbours. `last_run` has their mean,
+        `average_clustering`. Passes as for `triangles`.
+        """
+        return self._by_name("clustering", trace, progress, {})
+
+    @registered("label", "groups", iterations="Stop after this many.")
+    def cdlp(
+        self,
+        *,
+        iterations: int = 10,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.uint64]:
+        """Communities by label propagation as LDBC Graphalytics (CDLP), uint64 of shape (|V|,).
+
+        Each vertex begins with its id as its label; in an iteration all vertices take the label
+        that most neighbours have, the smallest of several. With directions, a neighbour counts for
+        each edge, whichever way it leads. Ends after `iterations`, or once no label changes.
+        `last_run` has the number of `communities`, and the size of the `largest`. One pass over the
+        edges an iteration. (Raghavan, Albert and Kumara, 2007.)
+        """
+        return self._by_name("cdlp", trace, progress, {"iterations": iterations})
+
+
+def options_json(options: dict[str, Any]) -> str:
+    """Options as the native part reads them; those that are None are left to it."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+    return json.dumps({name: plain(v) for name, v in options.items() if v is not None})
