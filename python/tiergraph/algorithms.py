@@ -125,6 +125,32 @@ class Algorithms:
         """
         return self._by_name("cdlp", trace, progress, {"iterations": iterations})
 
+    @registered("core")
+    def kcore(
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+    ) -> NDArray[np.uint32]:
+        """Core numbers: the largest k whose k-core has the vertex, uint32 of shape (|V|,).
+
+        Vertices of the k-core all have k neighbours or more in it. Directions, loops and repeated
+        edges do not matter. `last_run` has the `largest_core`. The first passes are over all edges,
+        later ones over those of vertices whose bound fell. (Montresor et al., 2013; Wen et al.,
+        2016.)
+        """
+        return self._by_name("kcore", trace, progress, {})
+
+    @registered("component", "groups")
+    def scc(
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+    ) -> NDArray[np.uint64]:
+        """Strongly connected components: the smallest id in each vertex's, uint64 of shape (|V|,).
+
+        Vertices of one component reach each other along edges; without directions, these are the
+        components of `wcc`. `last_run` has the number of `components`, and the size of the
+        `largest`. One pass over the edges where their lists fit the memory; else several that take
+        components off until what is left does. (Pearce, 2016; Fleischer et al., 2000.)
+        """
+        return self._by_name("scc", trace, progress, {})
+
 
 def options_json(options: dict[str, Any]) -> str:
     """Options as the native part reads them; those that are None are left to it."""

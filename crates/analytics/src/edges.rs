@@ -55,12 +55,12 @@ pub fn edges_bytes(graph: &Graph) -> u64 {
 /// Any error of a pass; weights that no stored layout has.
 pub fn edges_from(graph: &Graph, at: u64) -> Result<(Edges, Option<u64>)> {
     let weighted = graph.manifest().weighted != Weights::None;
-    let direction = if graph.rows(Direction::Out).is_stored() || graph.raw(Direction::Out).is_stored()
-    {
-        Direction::Out
-    } else {
-        Direction::In
-    };
+    let direction =
+        if graph.rows(Direction::Out).is_stored() || graph.raw(Direction::Out).is_stored() {
+            Direction::Out
+        } else {
+            Direction::In
+        };
     let parts = Parts::default();
     let next = if graph.tiles().is_stored() {
         tiles(graph, at as usize, weighted, &parts)?

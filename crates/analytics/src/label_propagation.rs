@@ -36,7 +36,8 @@ pub fn label_propagation(
     let rows_memory = RowMap::memory(graph, Side::Both)?;
     let longest = Counts::bytes(graph, Side::Both)?;
     let labels_bytes = (n as u64 * 8).max(graph.ids().of_positions_bytes());
-    let plan = rows_memory.and("the labels", labels_bytes).and("the workers' counts", workers * longest);
+    let plan =
+        rows_memory.and("the labels", labels_bytes).and("the workers' counts", workers * longest);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let labels = Array::from_fn(n, |_| AtomicU32::new(0))?;

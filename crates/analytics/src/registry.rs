@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 
-use crate::{RunReport, clustering, label_propagation, triangles};
+use crate::{RunReport, clustering, core_numbers, label_propagation, scc, triangles};
 
 /// One value a vertex, in the user's order.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ const ALGORITHMS: &[Algorithm] = &[
         run: |graph, options, progress| {
             let Nothing {} = read(options)?;
             let (found, report) = triangles(graph, progress)?;
-            let all = [("triangles", found.all.into()), ("transitivity", found.transitivity.into())];
+            let all =
+                [("triangles", found.all.into()), ("transitivity", found.transitivity.into())];
             Ok(outcome(Column::U64(found.of), all, report))
         },
     },
@@ -67,6 +68,23 @@ const ALGORITHMS: &[Algorithm] = &[
             let Iterations { iterations } = read(options)?;
             let (labels, report) = label_propagation(graph, iterations, progress)?;
             groups(labels, "communities", report)
+        },
+    },
+    Algorithm {
+        name: "kcore",
+        run: |graph, options, progress| {
+            let Nothing {} = read(options)?;
+            let (cores, report) = core_numbers(graph, progress)?;
+            let largest = cores.iter().copied().max().unwrap_or(0);
+            Ok(outcome(Column::U32(cores), [("largest_core", largest.into())], report))
+        },
+    },
+    Algorithm {
+        name: "scc",
+        run: |graph, options, progress| {
+            let Nothing {} = read(options)?;
+            let (labels, report) = scc(graph, progress)?;
+            groups(labels, "components", report)
         },
     },
 ];

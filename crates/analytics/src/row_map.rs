@@ -19,7 +19,7 @@ use crate::arcs::for_each_arc;
 const RANGE_BYTES: u64 = 64 << 20;
 
 /// The bytes of lists for which there is always room, if the graph has as many.
-const LEAST_BYTES: u64 = 1 << 20;
+const LEAST_BYTES: u64 = 256 << 10;
 
 /// The arcs that a thread visits before it takes others.
 const PART_ARCS: usize = 1 << 14;
@@ -57,7 +57,8 @@ impl ListDegrees {
     /// Degrees that cannot be read, or are damaged.
     pub(crate) fn read(graph: &Graph, side: Side) -> Result<Self> {
         let directions = side.directions(graph).iter();
-        let of = directions.map(|&direction| graph.degrees().of(direction)).collect::<Result<_>>()?;
+        let of =
+            directions.map(|&direction| graph.degrees().of(direction)).collect::<Result<_>>()?;
         Ok(Self { side, of })
     }
 
@@ -127,18 +128,19 @@ impl Lists {
         self.first..self.first + self.starts.len().saturating_sub(1) as u32
     }
 
-    /// The range as parts of about as many arcs each.
+    /// The range as parts of about as many arcs each, from its end to its begin: in degree order, vertices of
+    /// few arcs come first.
     fn parts(&self) -> impl Iterator<Item = Range<u32>> + '_ {
-        let Range { start: mut next, end } = self.vertices();
+        let mut end = self.starts.len().saturating_sub(1);
         std::iter::from_fn(move || {
-            let begin = next;
-            let from = self.starts.get((begin - self.first) as usize).filter(|_| begin < end)?;
-            let limit = from.saturating_add(PART_ARCS as u32);
-            let ends = &self.starts[(begin - self.first) as usize + 1..];
+            let last = end.checked_sub(1)?;
+            let limit = self.starts[end].saturating_sub(PART_ARCS as u32);
             // A vertex costs as much as some arcs.
-            let few = ends.len().min(PART_ARCS / 4);
-            next = begin + ends[..few].partition_point(|&to| to <= limit).max(1) as u32;
-            Some(begin..next)
+            let first = end.saturating_sub(PART_ARCS / 4);
+            let begin = first + self.starts[first..last].partition_point(|&from| from < limit);
+            let part = self.first + begin as u32..self.first + end as u32;
+            end = begin;
+            Some(part)
         })
     }
 
@@ -151,19 +153,54 @@ impl Lists {
         begin: &impl Begin<W>,
         visit: &impl Visit<W>,
     ) -> Result<()> {
-        graph.thread_pool().share(self.parts(), |worker, parts| {
-            let mut state = begin(worker);
-            for part in parts {
-                if graph.cancel().is_cancelled() {
-                    return;
-                }
-                for v in part.filter(|&v| wanted(v)) {
-                    visit(&mut state, v, self.of(v));
-                }
-            }
-        })?;
-        graph.cancel().check("finish the pass")
+        let part = |state: &mut W, part: Range<u32>| {
+            part.rev().filter(|&v| wanted(v)).for_each(|v| visit(state, v, self.of(v)));
+        };
+        share(graph, self.parts(), begin, part)
     }
+
+    /// As [`visit`](Self::visit), for these `vertices` of the range.
+    fn visit_some<W>(
+        &self,
+        graph: &Graph,
+        vertices: &[u32],
+        begin: &impl Begin<W>,
+        visit: &impl Visit<W>,
+    ) -> Result<()> {
+        let part = |state: &mut W, part: &[u32]| {
+            part.iter().for_each(|&v| visit(state, v, self.of(v)));
+        };
+        share(graph, vertices.chunks(PART_ARCS / 64), begin, part)
+    }
+}
+
+/// Shares `parts` among all threads until there are no more, or the run is cancelled.
+fn share<W, P>(
+    graph: &Graph,
+    parts: impl Iterator<Item = P> + Send,
+    begin: &impl Begin<W>,
+    each: impl Fn(&mut W, P) + Sync,
+) -> Result<()> {
+    graph.thread_pool().share(parts, |worker, parts| {
+        let mut state = begin(worker);
+        parts
+            .take_while(|_| !graph.cancel().is_cancelled())
+            .for_each(|part| each(&mut state, part));
+    })?;
+    graph.cancel().check("finish the pass")
+}
+
+/// The different neighbours of `v` among the targets of its arcs, ascending and without itself. `buffer` has
+/// them where the arcs are others.
+pub(crate) fn distinct<'a>(v: u32, arcs: &'a [u32], buffer: &'a mut Vec<u32>) -> &'a [u32] {
+    if arcs.is_sorted_by(|a, b| a < b) && arcs.binary_search(&v).is_err() {
+        return arcs;
+    }
+    buffer.clear();
+    buffer.extend(arcs.iter().filter(|&&target| target != v));
+    buffer.sort_unstable();
+    buffer.dedup();
+    buffer
 }
 
 /// Which vertices a round visits.
@@ -292,41 +329,64 @@ impl<'g> RowMap<'g> {
         begin: impl Begin<W>,
         visit: impl Visit<W>,
     ) -> Result<()> {
-        for number in 0..self.ranges.len() {
-            if self.filled != Some(number) && !self.fill(number, wanted)? {
-                continue;
+        for number in (0..self.ranges.len()).rev() {
+            match self.fill(number, wanted)? {
+                Filled::All => self.lists.visit(self.graph, wanted, &begin, &visit)?,
+                Filled::Some(some) => self.lists.visit_some(self.graph, &some, &begin, &visit)?,
             }
-            self.lists.visit(self.graph, wanted, &begin, &visit)?;
         }
         Ok(())
     }
 
-    /// Reads the lists of range `number`, or only of those vertices that are wanted if these are few;
-    /// false if there are none.
-    fn fill(&mut self, number: usize, wanted: &dyn Fn(u32) -> bool) -> Result<bool> {
-        const FEW: usize = 16;
-        let range = self.ranges[number].clone();
-        let mut few = Vec::new();
-        let most = range.len() / FEW;
+    /// All lists, if they fit the memory at once.
+    ///
+    /// # Errors
+    /// Those of a pass.
+    pub(crate) fn whole(&mut self) -> Result<Option<&Lists>> {
         if !self.is_whole() {
-            few = range.clone().filter(|&v| wanted(v)).take(most + 1).collect();
-            if few.is_empty() {
-                return Ok(false);
+            return Ok(None);
+        }
+        self.fill(0, &|_| true)?;
+        Ok(Some(&self.lists))
+    }
+
+    /// Whether all lists, with their degrees, fit the memory that is left.
+    pub(crate) fn fits(graph: &Graph, side: Side) -> Result<bool> {
+        let bytes = Self::whole_bytes(graph, side) + Self::memory(graph, side)?.bytes();
+        Ok(bytes <= graph.memory().budget().left())
+    }
+
+    /// Has the lists of range `number` in memory, or only those of the vertices that are wanted if these are
+    /// few.
+    fn fill(&mut self, number: usize, wanted: &Wanted<'_>) -> Result<Filled> {
+        const FEW: usize = 16;
+        if self.filled == Some(number) {
+            return Ok(Filled::All);
+        }
+        let range = self.ranges[number].clone();
+        let most = range.len() / FEW;
+        let mut few = None;
+        if !self.is_whole() {
+            let some: Vec<u32> = range.clone().filter(|&v| wanted(v)).take(most + 1).collect();
+            if some.is_empty() {
+                return Ok(Filled::Some(some));
             }
+            few = Some(some).filter(|some| some.len() <= most);
         }
         self.filled = None;
         self.move_to(&range)?;
-        let few = Some(&few[..]).filter(|few| !self.is_whole() && few.len() <= most);
         let mut after = None;
         for (i, &direction) in self.degrees.side.directions(self.graph).iter().enumerate() {
             let (graph, degrees) = (self.graph, &self.degrees.of[i][..]);
             let (starts, targets) = self.lists.slots();
-            let into = Filling { graph, range: range.clone(), starts, after, degrees, targets, few };
+            let some = few.as_deref();
+            let range = range.clone();
+            let into = Filling { graph, range, starts, after, degrees, targets, few: some };
             into.fill(direction)?;
             after = Some(degrees);
         }
         self.filled = few.is_none().then_some(number);
-        Ok(true)
+        Ok(few.map_or(Filled::All, Filled::Some))
     }
 
     /// Makes the lists those of `range`, with nothing in them yet.
@@ -341,6 +401,13 @@ impl<'g> RowMap<'g> {
         }
         Ok(())
     }
+}
+
+/// Which lists of a range are in memory.
+enum Filled {
+    All,
+    /// Those of some vertices. Others may be wanted by the time that these are visited; the next round has them.
+    Some(Vec<u32>),
 }
 
 /// Lists of a range while the arcs of one direction are put in.
@@ -462,7 +529,8 @@ impl Filling<'_> {
 
     fn raw(&self, direction: Direction, put: &(dyn Fn(u32, u32) + Sync)) -> Result<()> {
         let raw = self.graph.raw(direction);
-        let every: Vec<u32> = if self.few.is_some() { Vec::new() } else { self.range.clone().collect() };
+        let every: Vec<u32> =
+            if self.few.is_some() { Vec::new() } else { self.range.clone().collect() };
         let vertices = self.few.unwrap_or(&every);
         let Some(selection) = raw.select(vertices) else { return Ok(()) };
         raw.selected_pass(

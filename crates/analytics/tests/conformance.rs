@@ -8,19 +8,28 @@ mod common;
 use common::verify::Propagation;
 use common::{Built, Layout, Running, edges, layout, running};
 use proptest::prelude::*;
+use std::fmt::Debug;
 use tiergraph_analytics::{
-    PageRank, Propagate, Reduce, Value, bfs, clustering, label_propagation, pagerank, propagate, sssp,
-    triangles, wcc,
+    PageRank, Propagate, Reduce, Value, bfs, clustering, core_numbers, label_propagation, pagerank,
+    propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
 use tiergraph_graph::Graph;
-use tiergraph_ingest::build::WeightChoice;
+use tiergraph_ingest::build::{OrderChoice, Purpose, WeightChoice};
 use tiergraph_io::EngineChoice;
 
 /// The graph's vertex at `position` of the user's order.
 fn vertex(graph: &Graph, built: &Built, position: usize) -> Result<u32> {
     Ok(graph.ids().find(&[built.reference.ids[position]])?[0])
+}
+
+/// Fails with the first place where two results differ.
+fn assert_same<T: PartialEq + Debug>(found: &[T], expected: &[T], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    if let Some(v) = found.iter().zip(expected).position(|(a, b)| a != b) {
+        panic!("{what}: vertex {v} has {:?}, not {:?}", found[v], expected[v]);
+    }
 }
 
 fn check_components(built: &Built, running: &Running) {
@@ -45,18 +54,28 @@ fn check_triangles(built: &Built, running: &Running) {
     let found = running.run(built, |g| Ok(triangles(g, &Silent)?.0));
     let expected = built.reference.triangles();
     assert_eq!(found.all, expected.iter().sum::<u64>() / 3);
-    assert_eq!(found.of, expected, "triangles");
+    assert_same(&found.of, &expected, "triangles");
 }
 
 fn check_clustering(built: &Built, running: &Running) {
     let found = running.run(built, |g| Ok(clustering(g, &Silent)?.0));
-    assert_eq!(found, built.reference.clustering(), "clustering coefficients");
+    assert_same(&found, &built.reference.clustering(), "clustering coefficients");
+}
+
+fn check_cores(built: &Built, running: &Running) {
+    let found = running.run(built, |g| Ok(core_numbers(g, &Silent)?.0));
+    assert_same(&found, &built.reference.cores(), "core numbers");
+}
+
+fn check_strong_components(built: &Built, running: &Running) {
+    let found = running.run(built, |g| Ok(scc(g, &Silent)?.0));
+    assert_same(&found, &built.reference.strong_components(), "strong components");
 }
 
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
     let found = running.run(built, |g| Ok(label_propagation(g, rounds, &Silent)?.0));
     let expected = built.reference.label_propagation(rounds, built.directed);
-    assert_eq!(found, expected, "labels after {rounds} iterations");
+    assert_same(&found, &expected, "labels");
 }
 
 fn check_pagerank(built: &Built, running: &Running, sources: &[usize], tolerance: Option<f64>) {
@@ -134,6 +153,8 @@ fn check_a_propagation(built: &Built, running: &Running, what: (Propagation, usi
 fn check_lists(built: &Built, running: &Running) {
     check_triangles(built, running);
     check_clustering(built, running);
+    check_cores(built, running);
+    check_strong_components(built, running);
     check_label_propagation(built, running, 4);
 }
 
@@ -203,6 +224,33 @@ fn graphs_of_nothing_of_one_vertex_and_of_one_path() {
                     check_pagerank(&built, &running, &[source, 0], None);
                 }
             }
+        }
+    }
+}
+
+/// Lists that do not fit the memory at once come in ranges, edges in parts, and components by passes.
+#[test]
+fn lists_that_do_not_fit_the_memory() {
+    let shapes = [
+        common::Shape::Random { below: 20_000, edges: 50_000, seed: 11 },
+        common::Shape::Hub { hub: 11_000, below: 20_000, edges: 20_000, seed: 12 },
+        common::Shape::Dense { below: 200, edges: 10_000, seed: 13 },
+        common::Shape::Path { len: 4000, stride: 1777 },
+    ];
+    let edges: Vec<common::Edge> = shapes.iter().flat_map(common::Shape::edges).collect();
+    let running =
+        Running { engine: EngineChoice::Auto, threads: 2, residency: true, extra_memory: 0 };
+    for directed in [true, false] {
+        for (codec, order, purpose) in [
+            (Codec::Packed, OrderChoice::None, Purpose::Analytics),
+            (Codec::Packed, OrderChoice::Degree, Purpose::Both),
+            (Codec::Raw, OrderChoice::None, Purpose::Analytics),
+        ] {
+            let strip_arcs = 50_000;
+            let layout =
+                Layout { directed, codec, order, purpose, strip_arcs, ..Layout::default() };
+            let built = Built::new(&edges, &layout);
+            check_lists(&built, &running);
         }
     }
 }

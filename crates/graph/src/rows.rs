@@ -246,7 +246,8 @@ impl<'g> Rows<'g> {
     pub fn select_block(self, block: u64) -> Option<RowSelection> {
         let rows = self.file?;
         let per_block = (self.graph.block_bytes() / PAGE_BYTES) as u64;
-        let pages = block * per_block..rows.index.len().min(((block + 1) * per_block) as usize) as u64;
+        let pages =
+            block * per_block..rows.index.len().min(((block + 1) * per_block) as usize) as u64;
         (!pages.is_empty()).then(|| self.want_pages(rows, pages))
     }
 

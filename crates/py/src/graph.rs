@@ -13,13 +13,13 @@ use numpy::{
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
+use tiergraph_analytics::edges;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
     ComponentSizes, PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank,
     pagerank_memory, propagate, propagate_bytes, sssp, wcc,
 };
-use tiergraph_analytics::edges;
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_gpu::{DevicePtr, DeviceView};

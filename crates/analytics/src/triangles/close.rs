@@ -70,7 +70,11 @@ impl<const ARCS: bool> Closing<ARCS> {
     }
 
     /// Compares the lists of every vertex with those of this part; returns the triangles that were found.
-    pub(super) fn pass(&mut self, rows: &mut RowMap<'_>, forward: &Forward<'_, ARCS>) -> Result<u64> {
+    pub(super) fn pass(
+        &mut self,
+        rows: &mut RowMap<'_>,
+        forward: &Forward<'_, ARCS>,
+    ) -> Result<u64> {
         if forward.is_all() {
             forward.part().visit(
                 rows.graph(),

@@ -116,7 +116,8 @@ impl<'g, const ARCS: bool> Forward<'g, ARCS> {
                 lengths[v as usize].store(ahead.targets.len() as u32, Ordering::Relaxed);
             },
         )?;
-        let plain = |values: Vec<AtomicU32>| values.into_iter().map(AtomicU32::into_inner).collect();
+        let plain =
+            |values: Vec<AtomicU32>| values.into_iter().map(AtomicU32::into_inner).collect();
         self.lengths = plain(lengths);
         Ok(plain(neighbors))
     }

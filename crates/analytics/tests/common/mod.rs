@@ -271,7 +271,11 @@ impl Running {
             match Graph::open(&built.path, &options).and_then(|graph| job(&graph)) {
                 Ok(answer) => return answer,
                 Err(e) if e.kind() == ErrorKind::Budget => {
-                    memory = least_memory(&e.to_string()) + self.extra_memory;
+                    memory = match self.extra_memory {
+                        // To the byte, so that nothing fits that is not needed.
+                        0 => e.enough_bytes().unwrap(),
+                        extra => least_memory(&e.to_string()) + extra,
+                    };
                 }
                 Err(e) => panic!("{e}"),
             }

@@ -147,7 +147,11 @@ impl Reference {
     pub fn triangles(&self) -> Vec<u64> {
         let sets = self.neighborhoods();
         let closed = |v: usize| {
-            sets[v].iter().map(|&u| sets[v].intersection(&sets[u]).count() as u64).sum::<u64>() / 2
+            let near = &sets[v];
+            near.iter()
+                .map(|&u| sets[u].iter().filter(|w| near.contains(w)).count() as u64)
+                .sum::<u64>()
+                / 2
         };
         (0..self.vertices()).map(closed).collect()
     }
@@ -155,13 +159,68 @@ impl Reference {
     /// Of the ordered pairs of neighbours, the share that an arc leads along.
     pub fn clustering(&self) -> Vec<f64> {
         let sets = self.neighborhoods();
-        let arcs: BTreeSet<(usize, usize)> = self.arcs().map(|(u, v, _)| (u, v)).collect();
+        let targets: Vec<BTreeSet<usize>> =
+            self.out.iter().map(|arcs| arcs.iter().map(|arc| arc.0).collect()).collect();
         let share = |near: &BTreeSet<usize>| {
-            let pairs = near.iter().flat_map(|&u| near.iter().map(move |&w| (u, w)));
-            let found = pairs.filter(|&(u, w)| u != w && arcs.contains(&(u, w))).count();
+            let inside =
+                |&u: &usize| targets[u].iter().filter(|&w| *w != u && near.contains(w)).count();
+            let found: usize = near.iter().map(inside).sum();
             found as f64 / (near.len() * near.len().saturating_sub(1)).max(1) as f64
         };
         sets.iter().map(share).collect()
+    }
+
+    /// Core numbers, by taking away a vertex of the fewest neighbours again and again.
+    pub fn cores(&self) -> Vec<u32> {
+        let mut sets = self.neighborhoods();
+        let mut order: BTreeSet<(usize, usize)> =
+            sets.iter().enumerate().map(|(v, near)| (near.len(), v)).collect();
+        let (mut cores, mut core) = (vec![0; self.vertices()], 0);
+        while let Some((degree, v)) = order.pop_first() {
+            core = core.max(degree);
+            cores[v] = core as u32;
+            for u in std::mem::take(&mut sets[v]) {
+                order.remove(&(sets[u].len(), u));
+                sets[u].remove(&v);
+                order.insert((sets[u].len(), u));
+            }
+        }
+        cores
+    }
+
+    /// For each vertex, the first vertex that it reaches and that reaches it (Kosaraju: by the order in which
+    /// a search leaves vertices, and then against the arcs).
+    pub fn strong_components(&self) -> Vec<u32> {
+        let n = self.vertices();
+        let mut into = vec![Vec::new(); n];
+        self.arcs().for_each(|(u, v, _)| into[v].push(u));
+        let (mut order, mut seen) = (Vec::new(), vec![false; n]);
+        for start in 0..n {
+            let mut stack = vec![(start, 0)];
+            while let Some((v, i)) = stack.pop() {
+                if i == 0 && std::mem::replace(&mut seen[v], true) {
+                    continue;
+                }
+                match self.out[v].get(i) {
+                    Some(&(to, _)) => stack.extend([(v, i + 1), (to, 0)]),
+                    None => order.push(v),
+                }
+            }
+        }
+        let mut labels = vec![u32::MAX; n];
+        for &start in order.iter().rev().filter(|_| n > 0) {
+            let (mut members, mut stack) = (Vec::new(), vec![start]);
+            while let Some(v) = stack.pop() {
+                if labels[v] == u32::MAX {
+                    labels[v] = start as u32;
+                    members.push(v);
+                    stack.extend(&into[v]);
+                }
+            }
+            let first = members.iter().min().copied().unwrap_or(start);
+            members.into_iter().for_each(|v| labels[v] = first as u32);
+        }
+        labels
     }
 
     /// Labels after so many rounds in which all vertices take their neighbours' most frequent label.

@@ -1,0 +1,138 @@
+//! Core numbers: the largest k for which a vertex is in a subgraph whose vertices all have k neighbours in it.
+//!
+//! Every vertex begins with its degree as an upper bound, and takes the largest k for which k neighbours have
+//! a bound of k or more, until none changes (Montresor, De Pellegrini and Miorandi, IEEE TPDS 24, 2013). A
+//! vertex is looked at only when fewer neighbours support its bound than the bound says: those that do are
+//! counted, and taken off as their own bounds fall (SemiCore*, Wen et al., ICDE 2016). So the first rounds
+//! read everything, and later ones the pages of few vertices. Directions, loops and repeated edges do not
+//! matter. 8 bytes a vertex, and the degrees.
+
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use tiergraph_core::{Progress, Result};
+use tiergraph_graph::Graph;
+use tiergraph_mem::{Array, prefetch, vec_from_fn};
+
+use crate::report::{Run, RunReport};
+use crate::row_map::{ListDegrees, RowMap, Side, distinct};
+use crate::state::PerWorker;
+
+/// The core number of every vertex, in the user's order.
+///
+/// # Errors
+/// State that does not fit the memory, any error of a pass.
+pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
+    let n = graph.vertices();
+    let workers = graph.thread_pool().size() as u64;
+    let longest = RowMap::longest(graph, Side::Both)?;
+    let plan = RowMap::memory(graph, Side::Both)?
+        .and("the core numbers", n as u64 * 16)
+        .and("the workers' counts", workers * longest * 12);
+    let _state = graph.memory().reserve_all(&plan)?;
+    let degrees = ListDegrees::read(graph, Side::Both)?;
+    let most = largest_possible(&degrees, n);
+    let bounds = Bounds {
+        of: Array::from_fn(n, |v| AtomicU32::new(degrees.all(v as u32).min(most) as u32))?,
+        // No vertex is sure of its bound.
+        support: Array::from_fn(n, |_| AtomicI32::new(0))?,
+        fell: AtomicU64::new(0),
+    };
+    let looks = PerWorker::new((0..workers).map(|_| Look::default()));
+    let mut rows = RowMap::new(graph, &degrees)?;
+    graph.memory().plan_residency();
+    let mut run = Run::start(graph, "kcore", 0, progress);
+    while (0..n).any(|v| bounds.is_open(v as u32)) {
+        rows.for_each_of(
+            &|v| bounds.is_open(v),
+            |worker| looks.of(worker),
+            |look, v, arcs| bounds.lower(look, v, arcs),
+        )?;
+        run.iteration("pass", bounds.fell.swap(0, Ordering::Relaxed) as f64);
+    }
+    let report = run.finish(true)?;
+    drop(rows);
+    let cores = vec_from_fn(n, |v| bounds.of[v].load(Ordering::Relaxed));
+    Ok((graph.order().to_user(cores, 1)?, report))
+}
+
+/// The largest k for which k vertices and one more have degree k or more, as all of a k-core have.
+fn largest_possible(degrees: &ListDegrees, vertices: usize) -> u64 {
+    let mut counts = vec![0u64; vertices.max(1)];
+    for v in 0..vertices {
+        counts[(degrees.all(v as u32) as usize).min(vertices - 1)] += 1;
+    }
+    let (mut k, mut above) = (vertices.saturating_sub(1), 0);
+    while k > 0 {
+        above += counts[k];
+        if above > k as u64 {
+            break;
+        }
+        k -= 1;
+    }
+    k as u64
+}
+
+/// A worker's buffers.
+#[derive(Debug, Default)]
+struct Look {
+    neighbors: Vec<u32>,
+    /// How many neighbours have each bound.
+    counts: Vec<u32>,
+}
+
+/// Upper bounds of all core numbers.
+struct Bounds {
+    of: Array<AtomicU32>,
+    /// At most as many neighbours as have the vertex's own bound or more.
+    support: Array<AtomicI32>,
+    /// How many bounds fell in this round.
+    fell: AtomicU64,
+}
+
+impl Bounds {
+    /// Whether the bound of `v` may be too large.
+    #[inline(always)]
+    fn is_open(&self, v: u32) -> bool {
+        let support = self.support[v as usize].load(Ordering::Relaxed);
+        i64::from(support) < i64::from(self.of[v as usize].load(Ordering::Relaxed))
+    }
+
+    /// Lowers the bound of `v` to what its neighbours support.
+    fn lower(&self, look: &mut Look, v: u32, arcs: &[u32]) {
+        const AHEAD: usize = 16;
+        let neighbors = distinct(v, arcs, &mut look.neighbors);
+        let own = &self.of[v as usize];
+        let before = own.load(Ordering::Relaxed);
+        let most = (before as usize).min(neighbors.len());
+        look.counts.clear();
+        look.counts.resize(most + 1, 0);
+        for (i, &u) in neighbors.iter().enumerate() {
+            if let Some(&later) = neighbors.get(i + AHEAD) {
+                prefetch(&self.of, later as usize);
+            }
+            let bound = self.of[u as usize].load(Ordering::Relaxed) as usize;
+            look.counts[bound.min(most)] += 1;
+        }
+        let (mut bound, mut support) = (most, look.counts[most] as usize);
+        while support < bound {
+            bound -= 1;
+            support += look.counts[bound] as usize;
+        }
+        let bound = bound as u32;
+        // The order of these four, together with that of the others', keeps the support from being too large:
+        // a neighbour that falls either sees the new bound, and takes itself off the new count, or is counted
+        // with what it fell to.
+        own.store(bound, Ordering::SeqCst);
+        self.support[v as usize].store(0, Ordering::SeqCst);
+        let mut support = 0;
+        for &u in neighbors {
+            let other = self.of[u as usize].load(Ordering::SeqCst);
+            support += i32::from(other >= bound);
+            if bound < other && other <= before {
+                self.support[u as usize].fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        self.support[v as usize].fetch_add(support, Ordering::SeqCst);
+        self.fell.fetch_add(u64::from(bound < before), Ordering::Relaxed);
+    }
+}
