@@ -78,6 +78,30 @@ def check_sssp(graph, source, output):
     np.testing.assert_allclose(graph.sssp(source), expected, rtol=TOLERANCE)
 
 
+def check_cdlp(graph, iterations, output):
+    ids, expected = read_output(output, int)
+    np.testing.assert_array_equal(graph.ids, ids)
+    np.testing.assert_array_equal(graph.cdlp(iterations=iterations), expected)
+
+
+def check_lcc(graph, output):
+    ids, expected = read_output(output, float)
+    np.testing.assert_array_equal(graph.ids, ids)
+    np.testing.assert_allclose(graph.clustering(), expected, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("direction", "undirected"), DIRECTIONS)
+def test_cdlp(data, tmp_path, direction, undirected):
+    graph, output = graph_of(data, tmp_path, "cdlp", direction, undirected)
+    check_cdlp(graph, 5, output)
+
+
+@pytest.mark.parametrize(("direction", "undirected"), DIRECTIONS)
+def test_lcc(data, tmp_path, direction, undirected):
+    graph, output = graph_of(data, tmp_path, "lcc", direction, undirected)
+    check_lcc(graph, output)
+
+
 @pytest.mark.parametrize(("direction", "undirected"), DIRECTIONS)
 def test_bfs(data, tmp_path, direction, undirected):
     graph, output = graph_of(data, tmp_path, "bfs", direction, undirected)
@@ -109,3 +133,5 @@ def test_example(data, tmp_path, direction, source):
     check_wcc(graph, example_output(data, direction, "WCC"))
     check_pagerank(graph, 2, example_output(data, direction, "PR"))
     check_sssp(graph, source, example_output(data, direction, "SSSP"))
+    check_cdlp(graph, 2, example_output(data, direction, "CDLP"))
+    check_lcc(graph, example_output(data, direction, "LCC"))
