@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments.calls import checked_class
-from .arguments.checks import arguments
+from .arguments.checks import arguments, choice
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -150,6 +150,63 @@ class Algorithms:
         components off until what is left does. (Pearce, 2016; Fleischer et al., 2000.)
         """
         return self._by_name("scc", trace, progress, {})
+
+    @registered(
+        "community",
+        "groups",
+        resolution="Larger makes more and smaller communities.",
+        seed="The order in which vertices move first.",
+    )
+    def louvain(
+        self,
+        *,
+        resolution: float = 1.0,
+        seed: int = 0,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.uint64]:
+        """Communities of high modularity by Louvain, uint64 of shape (|V|,).
+
+        A community is named by its smallest id. Edges count both ways, by their weights. `last_run`
+        has the `modularity` (at resolution 1), the number of `communities`, and the size of the
+        `largest`. The whole graph is in memory, at 16 bytes a neighbour, 24 with weights. A seed's
+        result is the same for any number of threads. (Blondel et al., 2008.)
+        """
+        options = {"resolution": resolution, "seed": seed, "iterations": 1}
+        return self._by_name("louvain", trace, progress, options)
+
+    @registered(
+        "community",
+        "groups",
+        resolution="Larger makes more and smaller communities.",
+        objective="modularity, or cpm (constant Potts model).",
+        iterations="How often it goes on from what it found.",
+        seed="The order in which vertices move first.",
+    )
+    @arguments(objective=choice("modularity", "cpm"))
+    def leiden(
+        self,
+        *,
+        resolution: float = 1.0,
+        objective: str = "modularity",
+        iterations: int = 2,
+        seed: int = 0,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.uint64]:
+        """Connected communities of high modularity by Leiden, uint64 of shape (|V|,).
+
+        As `louvain`; every community is connected. `objective="cpm"` counts edges inside
+        communities, less `resolution` for each pair of vertices. Ends after `iterations`, or when
+        no vertex moves. (Traag, Waltman and van Eck, 2019.)
+        """
+        options = {
+            "resolution": resolution,
+            "objective": objective,
+            "iterations": iterations,
+            "seed": seed,
+        }
+        return self._by_name("leiden", trace, progress, options)
 
 
 def options_json(options: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ mod active;
 mod adjacency;
 mod arcs;
 mod bfs;
+mod communities;
 mod components;
 mod cores;
 pub mod edges;
@@ -29,6 +30,7 @@ mod strong;
 mod triangles;
 
 pub use bfs::{UNREACHED, bfs};
+pub use communities::{Communities, Found as FoundCommunities, Method, Objective, communities};
 pub use components::wcc;
 pub use cores::core_numbers;
 pub use label_propagation::label_propagation;

@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 
-use crate::{RunReport, clustering, core_numbers, label_propagation, scc, triangles};
+use crate::{
+    Communities, Method, Objective, RunReport, clustering, communities, core_numbers,
+    label_propagation, scc, triangles,
+};
 
 /// One value a vertex, in the user's order.
 #[derive(Debug)]
@@ -87,7 +90,48 @@ const ALGORITHMS: &[Algorithm] = &[
             groups(labels, "components", report)
         },
     },
+    Algorithm {
+        name: "louvain",
+        run: |graph, options, progress| grouped(graph, Method::Louvain, options, progress),
+    },
+    Algorithm {
+        name: "leiden",
+        run: |graph, options, progress| grouped(graph, Method::Leiden, options, progress),
+    },
 ];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grouping {
+    resolution: f64,
+    seed: u64,
+    #[serde(default)]
+    objective: Option<String>,
+    iterations: usize,
+}
+
+fn grouped(
+    graph: &Graph,
+    method: Method,
+    options: &str,
+    progress: &dyn Progress,
+) -> Result<Outcome> {
+    let Grouping { resolution, seed, objective, iterations } = read(options)?;
+    let objective = match objective.as_deref() {
+        None | Some("modularity") => Objective::Modularity,
+        Some("cpm") => Objective::Potts,
+        Some(other) => {
+            return Err(Error::new(ErrorKind::Input, "find communities by")
+                .object(other)
+                .expected("`modularity` or `cpm`"));
+        }
+    };
+    let options = Communities { method, objective, resolution, iterations, seed };
+    let (found, report) = communities(graph, &options, progress)?;
+    let mut outcome = groups(found.labels, "communities", report)?;
+    outcome.found.insert("modularity".into(), found.modularity.into());
+    Ok(outcome)
+}
 
 /// Options of an algorithm that has none.
 #[derive(Deserialize)]

@@ -107,7 +107,11 @@ impl Lists {
             fits &= end <= u64::from(u32::MAX);
             end as u32
         }));
-        let too_many = || Error::new(ErrorKind::Internal, "list 2^32 arcs at once");
+        let too_many = || {
+            Error::new(ErrorKind::Input, "hold all neighbours in memory")
+                .expected("fewer than 2^32 of them")
+                .got("more")
+        };
         fits.then_some(end as usize).ok_or_else(too_many)
     }
 
@@ -348,6 +352,20 @@ impl<'g> RowMap<'g> {
         }
         self.fill(0, &|_| true)?;
         Ok(Some(&self.lists))
+    }
+
+    /// All lists, for which the caller has reserved memory: where each begins and the last ends, and targets.
+    ///
+    /// # Errors
+    /// 2³² arcs or more; those of a pass.
+    pub(crate) fn take_whole(
+        graph: &Graph,
+        degrees: &ListDegrees,
+    ) -> Result<(Vec<u32>, Array<u32>)> {
+        let (ranges, lists) = (vec![0..graph.vertices() as u32], Lists::default());
+        let mut all = RowMap { graph, degrees, ranges, lists, filled: None, _held: None };
+        all.fill(0, &|_| true)?;
+        Ok((all.lists.starts, all.lists.targets))
     }
 
     /// Whether all lists, with their degrees, fit the memory that is left.

@@ -10,8 +10,8 @@ use common::{Built, Layout, Running, edges, layout, running};
 use proptest::prelude::*;
 use std::fmt::Debug;
 use tiergraph_analytics::{
-    PageRank, Propagate, Reduce, Value, bfs, clustering, core_numbers, label_propagation, pagerank,
-    propagate, scc, sssp, triangles, wcc,
+    Communities, Method, Objective, PageRank, Propagate, Reduce, Value, bfs, clustering,
+    communities, core_numbers, label_propagation, pagerank, propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -70,6 +70,31 @@ fn check_cores(built: &Built, running: &Running) {
 fn check_strong_components(built: &Built, running: &Running) {
     let found = running.run(built, |g| Ok(scc(g, &Silent)?.0));
     assert_same(&found, &built.reference.strong_components(), "strong components");
+}
+
+fn check_communities(built: &Built, running: &Running, method: Method) {
+    let options = Communities {
+        method,
+        objective: Objective::Modularity,
+        resolution: 1.0,
+        iterations: 2,
+        seed: 7,
+    };
+    let find = |running: &Running| running.run(built, |g| Ok(communities(g, &options, &Silent)?.0));
+    let found = find(running);
+    let expected = built.reference.modularity(&found.labels, built.directed);
+    let off = (found.modularity - expected).abs();
+    assert!(off < 1e-9, "modularity {} is not {expected}", found.modularity);
+    // A label is the first vertex that has it.
+    let is_first =
+        |(v, &label): (usize, &u32)| label as usize <= v && found.labels[label as usize] == label;
+    assert!(found.labels.iter().enumerate().all(is_first));
+    if method == Method::Leiden {
+        assert!(built.reference.are_connected(&found.labels), "a community is in pieces");
+    }
+    let others =
+        Running { threads: 4 - running.threads, extra_memory: 64 << 20, ..running.clone() };
+    assert_same(&find(&others).labels, &found.labels, "communities");
 }
 
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
@@ -155,6 +180,8 @@ fn check_lists(built: &Built, running: &Running) {
     check_clustering(built, running);
     check_cores(built, running);
     check_strong_components(built, running);
+    check_communities(built, running, Method::Louvain);
+    check_communities(built, running, Method::Leiden);
     check_label_propagation(built, running, 4);
 }
 

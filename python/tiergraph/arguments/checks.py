@@ -263,6 +263,7 @@ KNOWN: dict[str, Check] = {
     "rank": whole(0, 2**32 - 1),
     "reduce": choice("sum", "min", "max"),
     "replace": truth,
+    "resolution": number(0),
     "seed": whole(),
     "share_pages": truth,
     "shuffle": truth,

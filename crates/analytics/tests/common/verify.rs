@@ -223,6 +223,47 @@ impl Reference {
         labels
     }
 
+    /// The modularity of communities: of every arc, either way, and of chance, by the definition.
+    pub fn modularity(&self, labels: &[u32], directed: bool) -> f64 {
+        let (mut inside, mut strength) = (0.0, vec![0.0; self.vertices()]);
+        for (u, v, weight) in self.arcs() {
+            // An undirected edge is two arcs, but one with itself; a directed one is one.
+            let ends = if directed || u == v { 2.0 } else { 1.0 };
+            strength[u] += weight * ends / 2.0;
+            strength[v] += weight * ends / 2.0;
+            if labels[u] == labels[v] {
+                inside += weight * ends;
+            }
+        }
+        let all: f64 = strength.iter().sum();
+        let mut masses = BTreeMap::<u32, f64>::new();
+        labels.iter().zip(&strength).for_each(|(&l, s)| *masses.entry(l).or_default() += s);
+        if all == 0.0 {
+            return 0.0;
+        }
+        inside / all - masses.values().map(|mass| (mass / all).powi(2)).sum::<f64>()
+    }
+
+    /// Whether each group of vertices of one label is connected, whichever way its arcs lead.
+    pub fn are_connected(&self, labels: &[u32]) -> bool {
+        let mut inside: Vec<Vec<usize>> = vec![Vec::new(); self.vertices()];
+        for (u, v, _) in self.arcs().filter(|&(u, v, w)| labels[u] == labels[v] && w > 0.0) {
+            inside[u].push(v);
+            inside[v].push(u);
+        }
+        let mut seen = vec![false; self.vertices()];
+        let groups: BTreeSet<u32> = labels.iter().copied().collect();
+        for &group in &groups {
+            let mut stack = vec![group as usize];
+            while let Some(v) = stack.pop() {
+                if !std::mem::replace(&mut seen[v], true) {
+                    stack.extend(&inside[v]);
+                }
+            }
+        }
+        seen.iter().all(|&seen| seen)
+    }
+
     /// Labels after so many rounds in which all vertices take their neighbours' most frequent label.
     pub fn label_propagation(&self, rounds: usize, directed: bool) -> Vec<u32> {
         let mut labels: Vec<u32> = (0..self.vertices() as u32).collect();
