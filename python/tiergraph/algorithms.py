@@ -7,7 +7,7 @@ says how results are called and shown, and what the help of each option says.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments.calls import checked_class
-from .arguments.checks import arguments, choice
+from .arguments.checks import arguments, choice, count
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -207,6 +207,34 @@ class Algorithms:
             "seed": seed,
         }
         return self._by_name("leiden", trace, progress, options)
+
+    @registered(
+        "betweenness",
+        sources="A vertex that paths begin at; repeat for more. Default: all.",
+        samples="Estimate from so many vertices, chosen by --seed.",
+        seed="The choice of --samples.",
+    )
+    @arguments(samples=count)
+    def betweenness(
+        self,
+        *,
+        sources: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        samples: int | None = None,
+        seed: int = 0,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.float64]:
+        """Betweenness centrality, float64 of shape (|V|,): the shortest paths through each vertex.
+
+        Over all pairs of vertices, the sum of the shares of their shortest paths (in hops) that the
+        vertex lies between; of pairs without an order where edges have no direction. With
+        `sources`, over the pairs that begin at these ids; with `samples`, an estimate from so many
+        vertices, and `last_run["error_bound"]`: all values are nearer to the true ones with a
+        probability of 9 in 10. Two passes over what a source reaches, for each. (Brandes, 2001;
+        Brandes and Pich, 2007.)
+        """
+        options = {"sources": sources, "samples": samples, "seed": seed}
+        return self._by_name("betweenness", trace, progress, options)
 
 
 def options_json(options: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@
 mod active;
 mod adjacency;
 mod arcs;
+mod betweenness;
 mod bfs;
 mod communities;
 mod components;
@@ -29,6 +30,7 @@ mod state;
 mod strong;
 mod triangles;
 
+pub use betweenness::betweenness;
 pub use bfs::{UNREACHED, bfs};
 pub use communities::{Communities, Found as FoundCommunities, Method, Objective, communities};
 pub use components::wcc;

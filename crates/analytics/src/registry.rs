@@ -6,11 +6,11 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_core::{Draws, Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 
 use crate::{
-    Communities, Method, Objective, RunReport, clustering, communities, core_numbers,
+    Communities, Method, Objective, RunReport, betweenness, clustering, communities, core_numbers,
     label_propagation, scc, triangles,
 };
 
@@ -98,7 +98,71 @@ const ALGORITHMS: &[Algorithm] = &[
         name: "leiden",
         run: |graph, options, progress| grouped(graph, Method::Leiden, options, progress),
     },
+    Algorithm {
+        name: "betweenness",
+        run: |graph, options, progress| {
+            let Sources { sources, samples, seed } = read(options)?;
+            let n = graph.vertices();
+            let chosen = match (sources, samples) {
+                (Some(ids), None) => graph.ids().find(&ids)?,
+                (None, Some(count)) if count < n => sample(graph, count, seed)?,
+                (None, _) => (0..n as u32).collect(),
+                (Some(_), Some(_)) => {
+                    return Err(Error::new(ErrorKind::Input, "choose the sources of paths")
+                        .expected("`sources` or `samples`")
+                        .got("both"));
+                }
+            };
+            let (mut sums, report) = betweenness(graph, &chosen, progress)?;
+            let is_sample = samples.is_some() && chosen.len() < n;
+            let share = if is_sample { n as f64 / chosen.len() as f64 } else { 1.0 };
+            // Both ends of a pair without a direction are sources.
+            let pairs = if graph.manifest().directed { 1.0 } else { 0.5 };
+            sums.iter_mut().for_each(|sum| *sum *= share * pairs);
+            let mut outcome =
+                outcome(Column::F64(sums), [("sources", chosen.len().into())], report);
+            if is_sample {
+                outcome
+                    .found
+                    .insert("error_bound".into(), error_bound(n, chosen.len(), pairs).into());
+            }
+            Ok(outcome)
+        },
+    },
 ];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sources {
+    #[serde(default)]
+    sources: Option<Vec<u64>>,
+    #[serde(default)]
+    samples: Option<usize>,
+    #[serde(default)]
+    seed: u64,
+}
+
+/// So many different vertices, by internal ids, chosen by `seed` whatever their order on disk.
+fn sample(graph: &Graph, count: usize, seed: u64) -> Result<Vec<u32>> {
+    let n = graph.vertices();
+    let _held = graph.memory().reserve(n as u64 * 12, "the choice of vertices")?;
+    let mut positions: Vec<u32> = (0..n as u32).collect();
+    let mut draws = Draws::new(seed);
+    for i in 0..count {
+        positions.swap(i, i + draws.below((n - i) as u64) as usize);
+    }
+    positions.truncate(count);
+    let ids = graph.ids().of_positions(positions)?;
+    graph.ids().find(&ids)
+}
+
+/// A bound that the error of every vertex's betweenness, of so many sampled sources, exceeds with a probability
+/// of at most 1 in 10 (Hoeffding's inequality for all vertices: Brandes and Pich, Int. J. Bifurc. Chaos 17, 2007).
+fn error_bound(vertices: usize, samples: usize, pairs: f64) -> f64 {
+    let n = vertices as f64;
+    let most = n * (n - 2.0).max(0.0) * pairs;
+    most * ((2.0 * n / 0.1).ln() / (2.0 * samples.max(1) as f64)).sqrt()
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -342,6 +342,29 @@ impl<'g> RowMap<'g> {
         Ok(())
     }
 
+    /// Calls `visit` with each of `vertices`, which ascend, and its neighbours, one after the other. Where
+    /// lists are not in memory and few vertices of a range are asked for, only their pages are read.
+    ///
+    /// # Errors
+    /// Those of [`for_each`](Self::for_each).
+    pub(crate) fn one_by_one(
+        &mut self,
+        vertices: &[u32],
+        visit: &mut dyn FnMut(u32, &[u32]),
+    ) -> Result<()> {
+        for number in 0..self.ranges.len() {
+            let Range { start, end } = self.ranges[number];
+            let own =
+                vertices.partition_point(|&v| v < start)..vertices.partition_point(|&v| v < end);
+            let own = &vertices[own];
+            if !own.is_empty() {
+                self.fill(number, &|v| own.binary_search(&v).is_ok())?;
+                own.iter().for_each(|&v| visit(v, self.lists.of(v)));
+            }
+        }
+        Ok(())
+    }
+
     /// All lists, if they fit the memory at once.
     ///
     /// # Errors

@@ -10,8 +10,9 @@ use common::{Built, Layout, Running, edges, layout, running};
 use proptest::prelude::*;
 use std::fmt::Debug;
 use tiergraph_analytics::{
-    Communities, Method, Objective, PageRank, Propagate, Reduce, Value, bfs, clustering,
-    communities, core_numbers, label_propagation, pagerank, propagate, scc, sssp, triangles, wcc,
+    Communities, Method, Objective, PageRank, Propagate, Reduce, Value, betweenness, bfs,
+    clustering, communities, core_numbers, label_propagation, pagerank, propagate, scc, sssp,
+    triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -95,6 +96,19 @@ fn check_communities(built: &Built, running: &Running, method: Method) {
     let others =
         Running { threads: 4 - running.threads, extra_memory: 64 << 20, ..running.clone() };
     assert_same(&find(&others).labels, &found.labels, "communities");
+}
+
+fn check_betweenness(built: &Built, running: &Running, sources: &[usize]) {
+    let found = running.run(built, |graph| {
+        let sources =
+            sources.iter().map(|&s| vertex(graph, built, s)).collect::<Result<Vec<u32>>>()?;
+        Ok(betweenness(graph, &sources, &Silent)?.0)
+    });
+    let expected = built.reference.betweenness(sources);
+    for (v, (&found, &expected)) in found.iter().zip(&expected).enumerate() {
+        let off = (found - expected).abs();
+        assert!(off <= 1e-9 * expected.max(1.0), "betweenness of {v}: {found} is not {expected}");
+    }
 }
 
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
@@ -197,6 +211,7 @@ fn check_all(built: &Built, runnings: &[Running], picks: &[prop::sample::Index])
         check_pagerank(built, running, &[], Some(1e-4));
         if let Some(&first) = sources.first() {
             check_hops(built, running, first);
+            check_betweenness(built, running, &sources);
             check_distances(built, running, first);
             check_pagerank(built, running, &sources, None);
         }
@@ -278,6 +293,7 @@ fn lists_that_do_not_fit_the_memory() {
                 Layout { directed, codec, order, purpose, strip_arcs, ..Layout::default() };
             let built = Built::new(&edges, &layout);
             check_lists(&built, &running);
+            check_betweenness(&built, &running, &[0, 11_000, 19_999]);
         }
     }
 }

@@ -223,6 +223,35 @@ impl Reference {
         labels
     }
 
+    /// Betweenness from some sources, by the definition: for each pair, how many shortest paths there are, and
+    /// how many of them lead through each vertex.
+    pub fn betweenness(&self, sources: &[usize]) -> Vec<f64> {
+        let n = self.vertices();
+        let mut sums = vec![0.0; n];
+        for &source in sources {
+            let hops = self.hops(source);
+            let mut order: Vec<usize> = (0..n).filter(|&v| hops[v] != u32::MAX).collect();
+            order.sort_by_key(|&v| hops[v]);
+            let mut paths = vec![0.0; n];
+            paths[source] = 1.0;
+            for &u in &order {
+                for &(v, _) in self.out[u].iter().filter(|(v, _)| hops[*v] == hops[u] + 1) {
+                    paths[v] += paths[u];
+                }
+            }
+            let mut share = vec![0.0; n];
+            for &u in order.iter().rev() {
+                for &(v, _) in self.out[u].iter().filter(|(v, _)| hops[*v] == hops[u] + 1) {
+                    share[u] += paths[u] / paths[v] * (1.0 + share[v]);
+                }
+                if u != source {
+                    sums[u] += share[u];
+                }
+            }
+        }
+        sums
+    }
+
     /// The modularity of communities: of every arc, either way, and of chance, by the definition.
     pub fn modularity(&self, labels: &[u32], directed: bool) -> f64 {
         let (mut inside, mut strength) = (0.0, vec![0.0; self.vertices()]);
