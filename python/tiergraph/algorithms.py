@@ -236,6 +236,38 @@ class Algorithms:
         options = {"sources": sources, "samples": samples, "seed": seed}
         return self._by_name("betweenness", trace, progress, options)
 
+    @registered("in_set", seed="Another number gives another set.")
+    def independent_set(
+        self,
+        *,
+        seed: int = 0,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.uint32]:
+        """A maximal independent set, uint32 of shape (|V|,): 1 for its vertices, 0 for the others.
+
+        No two of the set are neighbours, and every other vertex has a neighbour in it. `last_run`
+        has its `size`. What a greedy pass in a random order finds: the same for one seed, whatever
+        the threads, memory and layout. (Blelloch, Fineman and Shun, 2012.)
+        """
+        return self._by_name("independent_set", trace, progress, {"seed": seed})
+
+    @registered("color", seed="Another number gives another colouring.")
+    def coloring(
+        self,
+        *,
+        seed: int = 0,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.uint32]:
+        """Colours from 0 on, uint32 of shape (|V|,), so that no two neighbours have the same.
+
+        `last_run` has how many `colors` there are. What a greedy pass finds that goes by the
+        logarithm of the degree, and randomly among equals; reproducible as `independent_set`.
+        (Jones and Plassmann, 1993; Hasenplaugh et al., 2014.)
+        """
+        return self._by_name("coloring", trace, progress, {"seed": seed})
+
 
 def options_json(options: dict[str, Any]) -> str:
     """Options as the native part reads them; those that are None are left to it."""

@@ -10,8 +10,8 @@ use tiergraph_core::{Draws, Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 
 use crate::{
-    Communities, Method, Objective, RunReport, betweenness, clustering, communities, core_numbers,
-    label_propagation, scc, triangles,
+    Communities, Method, Objective, RunReport, betweenness, clustering, coloring, communities,
+    core_numbers, independent_set, label_propagation, scc, triangles,
 };
 
 /// One value a vertex, in the user's order.
@@ -129,7 +129,31 @@ const ALGORITHMS: &[Algorithm] = &[
             Ok(outcome)
         },
     },
+    Algorithm {
+        name: "independent_set",
+        run: |graph, options, progress| {
+            let Seed { seed } = read(options)?;
+            let (chosen, report) = independent_set(graph, seed, progress)?;
+            let size: u64 = chosen.iter().map(|&is_in| u64::from(is_in)).sum();
+            Ok(outcome(Column::U32(chosen), [("size", size.into())], report))
+        },
+    },
+    Algorithm {
+        name: "coloring",
+        run: |graph, options, progress| {
+            let Seed { seed } = read(options)?;
+            let (colors, report) = coloring(graph, seed, progress)?;
+            let count = colors.iter().map(|&color| color + 1).max().unwrap_or(0);
+            Ok(outcome(Column::U32(colors), [("colors", count.into())], report))
+        },
+    },
 ];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seed {
+    seed: u64,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

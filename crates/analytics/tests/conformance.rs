@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use tiergraph_analytics::{
     Communities, Method, Objective, PageRank, Propagate, Reduce, Value, betweenness, bfs,
-    clustering, communities, core_numbers, label_propagation, pagerank, propagate, scc, sssp,
-    triangles, wcc,
+    clustering, coloring, communities, core_numbers, independent_set, label_propagation, pagerank,
+    propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -111,6 +111,17 @@ fn check_betweenness(built: &Built, running: &Running, sources: &[usize]) {
     }
 }
 
+fn check_greedy(built: &Built, running: &Running) {
+    let others =
+        Running { threads: 4 - running.threads, extra_memory: 64 << 20, ..running.clone() };
+    let set = running.run(built, |g| Ok(independent_set(g, 3, &Silent)?.0));
+    assert!(built.reference.is_maximal_set(&set), "not a maximal independent set");
+    let colors = running.run(built, |g| Ok(coloring(g, 3, &Silent)?.0));
+    assert!(built.reference.is_greedy_coloring(&colors), "not a greedy colouring");
+    assert_same(&others.run(built, |g| Ok(independent_set(g, 3, &Silent)?.0)), &set, "sets");
+    assert_same(&others.run(built, |g| Ok(coloring(g, 3, &Silent)?.0)), &colors, "colours");
+}
+
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
     let found = running.run(built, |g| Ok(label_propagation(g, rounds, &Silent)?.0));
     let expected = built.reference.label_propagation(rounds, built.directed);
@@ -194,6 +205,7 @@ fn check_lists(built: &Built, running: &Running) {
     check_clustering(built, running);
     check_cores(built, running);
     check_strong_components(built, running);
+    check_greedy(built, running);
     check_communities(built, running, Method::Louvain);
     check_communities(built, running, Method::Leiden);
     check_label_propagation(built, running, 4);

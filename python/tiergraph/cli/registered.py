@@ -62,7 +62,9 @@ def _option(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
     kind: Any = int if listed else KINDS[written.partition(" ")[0].partition("[")[0]]
     if parameter.default is None or listed:
         kind = list[kind] | None if listed else kind | None
-    annotation = Annotated[kind, typer.Option(help=text)]
+    # What may be given several times is named for one.
+    names = ("--" + parameter.name.removesuffix("s"),) if listed else ()
+    annotation = Annotated[kind, typer.Option(*names, help=text)]
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
 
 

@@ -252,6 +252,21 @@ impl Reference {
         sums
     }
 
+    /// Whether no two neighbours have the same colour, and every colour is the first that a vertex can have.
+    pub fn is_greedy_coloring(&self, colors: &[u32]) -> bool {
+        let sets = self.neighborhoods();
+        (0..self.vertices()).all(|v| {
+            let near: BTreeSet<u32> = sets[v].iter().map(|&u| colors[u]).collect();
+            !near.contains(&colors[v]) && (0..colors[v]).all(|color| near.contains(&color))
+        })
+    }
+
+    /// Whether no two of the set (1) are neighbours, and each of the others has a neighbour in it.
+    pub fn is_maximal_set(&self, chosen: &[u32]) -> bool {
+        let sets = self.neighborhoods();
+        (0..self.vertices()).all(|v| sets[v].iter().any(|&u| chosen[u] == 1) == (chosen[v] == 0))
+    }
+
     /// The modularity of communities: of every arc, either way, and of chance, by the definition.
     pub fn modularity(&self, labels: &[u32], directed: bool) -> f64 {
         let (mut inside, mut strength) = (0.0, vec![0.0; self.vertices()]);
