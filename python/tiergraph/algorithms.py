@@ -252,21 +252,17 @@ class Algorithms:
         """
         return self._by_name("independent_set", trace, progress, {"seed": seed})
 
-    @registered("color", seed="Another number gives another colouring.")
+    @registered("color")
     def coloring(
-        self,
-        *,
-        seed: int = 0,
-        trace: PathLike | None = None,
-        progress: _native.Progress | None = None,
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
     ) -> NDArray[np.uint32]:
         """Colours from 0 on, uint32 of shape (|V|,), so that no two neighbours have the same.
 
-        `last_run` has how many `colors` there are. What a greedy pass finds that goes by the
-        logarithm of the degree, and randomly among equals; reproducible as `independent_set`.
-        (Jones and Plassmann, 1993; Hasenplaugh et al., 2014.)
+        `last_run` has how many `colors` there are. What a greedy pass by descending degree finds,
+        vertices of one degree by their ids: the same whatever the threads, memory and layout.
+        (Welsh and Powell, 1967; Jones and Plassmann, 1993.)
         """
-        return self._by_name("coloring", trace, progress, {"seed": seed})
+        return self._by_name("coloring", trace, progress, {})
 
 
 def options_json(options: dict[str, Any]) -> str:

@@ -3,10 +3,11 @@
 //! A vertex is decided by those of its neighbours that come before it, as soon as these are; vertices far apart
 //! in the order are decided in the same round (Jones and Plassmann, SIAM J. Sci. Comput. 14, 1993; Blelloch, Fineman and
 //! Shun, SPAA 2012: a random order needs few rounds). So results are those of the order alone: identical for any number
-//! of threads, memory, and layout. Sets come in random order; colours by the logarithm of the degree, and
-//! randomly among equals, which takes few colours (Hasenplaugh et al., SPAA 2014). Directions, loops and
-//! repeated edges do not matter. 12 bytes a vertex, and the degrees.
+//! of threads, memory, and layout. Sets come in random order; colours by descending degree, which takes few
+//! (Welsh and Powell, Comput. J. 10, 1967), and is the order of graphs on disk. Directions, loops and repeated
+//! edges do not matter. 12 bytes a vertex, and the degrees.
 
+use std::hint;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tiergraph_core::{Progress, Result, mix};
@@ -19,6 +20,9 @@ use crate::state::PerWorker;
 
 /// A vertex that is not decided.
 const OPEN: u32 = u32::MAX;
+
+/// A vertex that could not be decided in an even round, or in an odd one.
+const PUT_OFF: [u32; 2] = [u32::MAX - 1, u32::MAX - 2];
 
 const OUT: u32 = 0;
 const IN: u32 = 1;
@@ -33,40 +37,28 @@ pub fn independent_set(
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<(Vec<u32>, RunReport)> {
-    decide(
-        graph,
-        "independent_set",
-        progress,
-        |_, random| random,
-        seed,
-        |_, before| {
-            let mut is_open = false;
-            for state in before {
-                match state {
-                    IN => return Some(OUT),
-                    OPEN => is_open = true,
-                    _ => (),
-                }
+    let random = |_, position: u64| mix(seed ^ mix(position + 1));
+    decide(graph, "independent_set", progress, random, false, |_, before| {
+        let mut is_open = false;
+        for state in before {
+            match state {
+                IN => return Some(OUT),
+                OPEN => is_open = true,
+                _ => (),
             }
-            (!is_open).then_some(IN)
-        },
-    )
+        }
+        (!is_open).then_some(IN)
+    })
 }
 
 /// The colour of every vertex, in the user's order, from 0 on: no two neighbours have the same.
 ///
 /// # Errors
 /// State that does not fit the memory, any error of a pass.
-pub fn coloring(
-    graph: &Graph,
-    seed: u64,
-    progress: &dyn Progress,
-) -> Result<(Vec<u32>, RunReport)> {
-    let by_degree = |degree: u64, random| {
-        let digits = u64::from(u64::BITS - degree.leading_zeros());
-        digits << 56 | random >> 8
-    };
-    decide(graph, "coloring", progress, by_degree, seed, |used: &mut Vec<u32>, before| {
+pub fn coloring(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
+    // Of vertices of one degree, the first in the user's order.
+    let by_degree = |degree: u64, position: u64| degree << 32 | (u64::from(u32::MAX) - position);
+    decide(graph, "coloring", progress, by_degree, true, |used: &mut Vec<u32>, before| {
         used.clear();
         for state in before {
             if state == OPEN {
@@ -83,13 +75,14 @@ pub fn coloring(
 }
 
 /// Decides every vertex by what was decided of its neighbours of greater `priority`, which is made of its degree
-/// and a random number.
+/// and its position in the user's order. If it `waits`, a vertex waits for those before it on other threads:
+/// for priorities that fall along the order on disk, which would be put off one after the other.
 fn decide(
     graph: &Graph,
     name: &'static str,
     progress: &dyn Progress,
     priority: impl Fn(u64, u64) -> u64 + Sync,
-    seed: u64,
+    waits: bool,
     rule: impl Fn(&mut Vec<u32>, &mut dyn Iterator<Item = u32>) -> Option<u32> + Sync,
 ) -> Result<(Vec<u32>, RunReport)> {
     let n = graph.vertices();
@@ -104,30 +97,41 @@ fn decide(
     // By the user's order, so that a graph's layout does not matter.
     graph.order().for_each_position(n, |v, position| {
         if let Some(own) = priorities.get(v) {
-            let random = mix(seed ^ mix(position as u64 + 1));
-            own.store(priority(degrees.all(v as u32), random), Ordering::Relaxed);
+            own.store(priority(degrees.all(v as u32), position as u64), Ordering::Relaxed);
         }
     })?;
     let rank = |v: u32| (priorities[v as usize].load(Ordering::Relaxed), v);
     let scratch = PerWorker::new((0..workers).map(|_| Vec::new()));
-    let mut rows = RowMap::new(graph, &degrees)?;
+    let mut rows = RowMap::new(graph, &degrees)?.from_the_begin();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, name, 0, progress);
     let state = |v: u32| states[v as usize].load(Ordering::Relaxed);
-    let mut open = n;
+    let is_open = |state: u32| state >= PUT_OFF[1];
+    let (mut open, mut round) = (n, 0);
     while open > 0 {
+        let put_off = PUT_OFF[round % 2];
+        round += 1;
+        // What comes before in the round was decided in it or put off, or is about to be, on another thread.
+        let settled = |v: u32, u: u32| loop {
+            let state = state(u);
+            if !is_open(state) {
+                break state;
+            }
+            if !waits || state == put_off || u > v || graph.cancel().is_cancelled() {
+                break OPEN;
+            }
+            hint::spin_loop();
+        };
         let decided = AtomicU64::new(0);
         rows.for_each_of(
-            &|v| state(v) == OPEN,
+            &|v| is_open(state(v)),
             |worker| scratch.of(worker),
             |scratch, v, arcs| {
                 let own = rank(v);
-                let mut before =
-                    arcs.iter().filter(|&&u| u != v && rank(u) > own).map(|&u| state(u));
-                if let Some(decision) = rule(scratch, &mut before) {
-                    states[v as usize].store(decision, Ordering::Relaxed);
-                    decided.fetch_add(1, Ordering::Relaxed);
-                }
+                let before = arcs.iter().filter(|&&u| u != v && rank(u) > own);
+                let decision = rule(scratch, &mut before.map(|&u| settled(v, u)));
+                states[v as usize].store(decision.unwrap_or(put_off), Ordering::Relaxed);
+                decided.fetch_add(decision.is_some().into(), Ordering::Relaxed);
             },
         )?;
         let decided = decided.into_inner();

@@ -141,8 +141,8 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "coloring",
         run: |graph, options, progress| {
-            let Seed { seed } = read(options)?;
-            let (colors, report) = coloring(graph, seed, progress)?;
+            let Nothing {} = read(options)?;
+            let (colors, report) = coloring(graph, progress)?;
             let count = colors.iter().map(|&color| color + 1).max().unwrap_or(0);
             Ok(outcome(Column::U32(colors), [("colors", count.into())], report))
         },

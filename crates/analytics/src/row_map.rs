@@ -132,35 +132,49 @@ impl Lists {
         self.first..self.first + self.starts.len().saturating_sub(1) as u32
     }
 
-    /// The range as parts of about as many arcs each, from its end to its begin: in degree order, vertices of
-    /// few arcs come first.
-    fn parts(&self) -> impl Iterator<Item = Range<u32>> + '_ {
-        let mut end = self.starts.len().saturating_sub(1);
+    /// The range as parts of about as many arcs each, from its end to its begin, or from its begin.
+    fn parts(&self, is_forward: bool) -> impl Iterator<Item = Range<u32>> + '_ {
+        let (mut begin, mut end) = (0, self.starts.len().saturating_sub(1));
         std::iter::from_fn(move || {
-            let last = end.checked_sub(1)?;
-            let limit = self.starts[end].saturating_sub(PART_ARCS as u32);
+            if begin == end {
+                return None;
+            }
             // A vertex costs as much as some arcs.
-            let first = end.saturating_sub(PART_ARCS / 4);
-            let begin = first + self.starts[first..last].partition_point(|&from| from < limit);
-            let part = self.first + begin as u32..self.first + end as u32;
-            end = begin;
-            Some(part)
+            let few = (end - begin).min(PART_ARCS / 4);
+            let part = if is_forward {
+                let limit = self.starts[begin].saturating_add(PART_ARCS as u32);
+                let ends = &self.starts[begin + 1..=begin + few];
+                begin..begin + ends.partition_point(|&to| to <= limit).max(1)
+            } else {
+                let limit = self.starts[end].saturating_sub(PART_ARCS as u32);
+                let first = end - few;
+                first + self.starts[first..end - 1].partition_point(|&from| from < limit)..end
+            };
+            (begin, end) = if is_forward { (part.end, end) } else { (begin, part.start) };
+            Some(self.first + part.start as u32..self.first + part.end as u32)
         })
     }
 
     /// Calls `visit` with each vertex of the range for which `wanted` is true, on all threads. Each worker
-    /// has a state, which `begin` makes of its number.
+    /// has a state, which `begin` makes of its number. Vertices come about from the last to the first, or from
+    /// the first if `is_forward`.
     pub(crate) fn visit<W>(
         &self,
         graph: &Graph,
         wanted: &Wanted<'_>,
+        is_forward: bool,
         begin: &impl Begin<W>,
         visit: &impl Visit<W>,
     ) -> Result<()> {
         let part = |state: &mut W, part: Range<u32>| {
-            part.rev().filter(|&v| wanted(v)).for_each(|v| visit(state, v, self.of(v)));
+            let mut one = |v: u32| {
+                if wanted(v) {
+                    visit(state, v, self.of(v));
+                }
+            };
+            if is_forward { part.for_each(&mut one) } else { part.rev().for_each(&mut one) }
         };
-        share(graph, self.parts(), begin, part)
+        share(graph, self.parts(is_forward), begin, part)
     }
 
     /// As [`visit`](Self::visit), for these `vertices` of the range.
@@ -235,6 +249,7 @@ pub(crate) struct RowMap<'g> {
     lists: Lists,
     /// The range whose lists are all in memory.
     filled: Option<usize>,
+    is_forward: bool,
     _held: Option<Reservation>,
 }
 
@@ -271,7 +286,8 @@ impl<'g> RowMap<'g> {
     /// No memory.
     pub(crate) fn new(graph: &'g Graph, degrees: &'g ListDegrees) -> Result<Self> {
         let (ranges, lists) = (Vec::new(), Lists::default());
-        let mut made = Self { graph, degrees, ranges, lists, filled: None, _held: None };
+        let mut made =
+            Self { graph, degrees, ranges, lists, filled: None, is_forward: false, _held: None };
         let vertices = graph.vertices() as u32;
         let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
         let whole = (u64::from(vertices) + 1) * vertex_bytes(graph, degrees.side) + arcs * 4;
@@ -293,6 +309,12 @@ impl<'g> RowMap<'g> {
     /// The graph whose lists they are.
     pub(crate) fn graph(&self) -> &'g Graph {
         self.graph
+    }
+
+    /// The same, whose rounds go from the first vertex to the last: in degree order, those of many arcs first.
+    /// Others go from the last to the first.
+    pub(crate) fn from_the_begin(self) -> Self {
+        Self { is_forward: true, ..self }
     }
 
     /// Whether all lists are in memory once they were read.
@@ -333,9 +355,11 @@ impl<'g> RowMap<'g> {
         begin: impl Begin<W>,
         visit: impl Visit<W>,
     ) -> Result<()> {
-        for number in (0..self.ranges.len()).rev() {
+        let (count, is_forward) = (self.ranges.len(), self.is_forward);
+        for turn in 0..count {
+            let number = if is_forward { turn } else { count - 1 - turn };
             match self.fill(number, wanted)? {
-                Filled::All => self.lists.visit(self.graph, wanted, &begin, &visit)?,
+                Filled::All => self.lists.visit(self.graph, wanted, is_forward, &begin, &visit)?,
                 Filled::Some(some) => self.lists.visit_some(self.graph, &some, &begin, &visit)?,
             }
         }
@@ -386,7 +410,8 @@ impl<'g> RowMap<'g> {
         degrees: &ListDegrees,
     ) -> Result<(Vec<u32>, Array<u32>)> {
         let (ranges, lists) = (vec![0..graph.vertices() as u32], Lists::default());
-        let mut all = RowMap { graph, degrees, ranges, lists, filled: None, _held: None };
+        let mut all =
+            RowMap { graph, degrees, ranges, lists, filled: None, is_forward: false, _held: None };
         all.fill(0, &|_| true)?;
         Ok((all.lists.starts, all.lists.targets))
     }

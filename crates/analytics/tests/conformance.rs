@@ -116,10 +116,10 @@ fn check_greedy(built: &Built, running: &Running) {
         Running { threads: 4 - running.threads, extra_memory: 64 << 20, ..running.clone() };
     let set = running.run(built, |g| Ok(independent_set(g, 3, &Silent)?.0));
     assert!(built.reference.is_maximal_set(&set), "not a maximal independent set");
-    let colors = running.run(built, |g| Ok(coloring(g, 3, &Silent)?.0));
+    let colors = running.run(built, |g| Ok(coloring(g, &Silent)?.0));
     assert!(built.reference.is_greedy_coloring(&colors), "not a greedy colouring");
     assert_same(&others.run(built, |g| Ok(independent_set(g, 3, &Silent)?.0)), &set, "sets");
-    assert_same(&others.run(built, |g| Ok(coloring(g, 3, &Silent)?.0)), &colors, "colours");
+    assert_same(&others.run(built, |g| Ok(coloring(g, &Silent)?.0)), &colors, "colours");
 }
 
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {

@@ -79,6 +79,7 @@ impl<const ARCS: bool> Closing<ARCS> {
             forward.part().visit(
                 rows.graph(),
                 &|_| true,
+                false,
                 &|worker| self.workers.of(worker),
                 &|worker, v, list| self.vertex(worker, forward, v, list),
             )?;
