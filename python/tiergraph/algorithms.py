@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments.calls import checked_class
-from .arguments.checks import arguments, choice, count
+from .arguments.checks import arguments, choice, count, whole
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -263,6 +263,30 @@ class Algorithms:
         (Welsh and Powell, 1967; Jones and Plassmann, 1993.)
         """
         return self._by_name("coloring", trace, progress, {})
+
+    @registered(
+        "closeness",
+        registers="Registers of a counter: a power of two from 16 to 4096.",
+        seed="Another number gives another estimate.",
+    )
+    @arguments(registers=whole(16, 4096))
+    def harmonic(
+        self,
+        *,
+        registers: int = 64,
+        seed: int = 0,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
+    ) -> NDArray[np.float64]:
+        """Harmonic closeness, estimated, float64 of shape (|V|,): the sum of 1/d over all others.
+
+        d are the hops from another vertex to this one; vertices without a path count nothing.
+        `last_run` has the `effective_diameter` (within so many hops lie 90 % of the connected
+        pairs), the `mean_distance`, and the `standard_error` of a counter of vertices, 1.04 /
+        sqrt(`registers`). One pass over the edges for each hop of the diameter; twice `registers`
+        bytes a vertex. (Boldi and Vigna, HyperBall, 2013.)
+        """
+        return self._by_name("harmonic", trace, progress, {"registers": registers, "seed": seed})
 
 
 def options_json(options: dict[str, Any]) -> str:

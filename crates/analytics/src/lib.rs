@@ -10,6 +10,7 @@ mod adjacency;
 mod arcs;
 mod betweenness;
 mod bfs;
+mod closeness;
 mod communities;
 mod components;
 mod cores;
@@ -33,6 +34,7 @@ mod triangles;
 
 pub use betweenness::betweenness;
 pub use bfs::{UNREACHED, bfs};
+pub use closeness::{Closeness, harmonic};
 pub use communities::{Communities, Found as FoundCommunities, Method, Objective, communities};
 pub use components::wcc;
 pub use cores::core_numbers;

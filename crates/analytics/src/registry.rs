@@ -11,7 +11,7 @@ use tiergraph_graph::Graph;
 
 use crate::{
     Communities, Method, Objective, RunReport, betweenness, clustering, coloring, communities,
-    core_numbers, independent_set, label_propagation, scc, triangles,
+    core_numbers, harmonic, independent_set, label_propagation, scc, triangles,
 };
 
 /// One value a vertex, in the user's order.
@@ -147,7 +147,27 @@ const ALGORITHMS: &[Algorithm] = &[
             Ok(outcome(Column::U32(colors), [("colors", count.into())], report))
         },
     },
+    Algorithm {
+        name: "harmonic",
+        run: |graph, options, progress| {
+            let Counters { registers, seed } = read(options)?;
+            let (found, report) = harmonic(graph, registers, seed, progress)?;
+            let of_graph = [
+                ("effective_diameter", found.effective_diameter.into()),
+                ("mean_distance", found.mean_distance.into()),
+                ("standard_error", (1.04 / (registers as f64).sqrt()).into()),
+            ];
+            Ok(outcome(Column::F64(found.harmonic), of_graph, report))
+        },
+    },
 ];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counters {
+    registers: usize,
+    seed: u64,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -29,6 +29,8 @@ const PART_ARCS: usize = 1 << 14;
 pub(crate) enum Side {
     /// Those that leave it. Of an undirected graph, these are all.
     Out,
+    /// Those that enter it. Of an undirected graph, these are all.
+    In,
     /// Those that leave it, and then those that enter it.
     Both,
 }
@@ -38,6 +40,7 @@ impl Side {
     fn directions(self, graph: &Graph) -> &'static [Direction] {
         match self {
             Self::Both if graph.manifest().directed => &[Direction::Out, Direction::In],
+            Self::In if graph.manifest().directed => &[Direction::In],
             _ => &[Direction::Out],
         }
     }

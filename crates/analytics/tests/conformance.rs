@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use tiergraph_analytics::{
     Communities, Method, Objective, PageRank, Propagate, Reduce, Value, betweenness, bfs,
-    clustering, coloring, communities, core_numbers, independent_set, label_propagation, pagerank,
-    propagate, scc, sssp, triangles, wcc,
+    clustering, coloring, communities, core_numbers, harmonic, independent_set, label_propagation,
+    pagerank, propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -122,6 +122,23 @@ fn check_greedy(built: &Built, running: &Running) {
     assert_same(&others.run(built, |g| Ok(coloring(g, &Silent)?.0)), &colors, "colours");
 }
 
+/// With so many registers, an estimate of few vertices is off by little, and all estimates by less.
+fn check_closeness(built: &Built, running: &Running) {
+    if built.reference.vertices() > 1500 {
+        return;
+    }
+    let found = running.run(built, |g| Ok(harmonic(g, 1024, 5, &Silent)?.0));
+    let expected = built.reference.harmonic();
+    let mut all_off = 0.0;
+    for (v, (&found, &expected)) in found.harmonic.iter().zip(&expected).enumerate() {
+        let off = (found - expected).abs();
+        // Five standard errors, and a few vertices in one register.
+        assert!(off <= 0.17 * expected + 3.0, "closeness of {v}: {found} is not {expected}");
+        all_off += off / expected.max(1.0);
+    }
+    assert!(all_off <= 0.06 * expected.len() as f64 + 3.0, "closeness is off by {all_off} in all");
+}
+
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
     let found = running.run(built, |g| Ok(label_propagation(g, rounds, &Silent)?.0));
     let expected = built.reference.label_propagation(rounds, built.directed);
@@ -219,6 +236,7 @@ fn check_all(built: &Built, runnings: &[Running], picks: &[prop::sample::Index])
     for running in runnings {
         check_components(built, running);
         check_lists(built, running);
+        check_closeness(built, running);
         check_pagerank(built, running, &[], None);
         check_pagerank(built, running, &[], Some(1e-4));
         if let Some(&first) = sources.first() {

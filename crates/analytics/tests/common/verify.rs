@@ -267,6 +267,28 @@ impl Reference {
         (0..self.vertices()).all(|v| sets[v].iter().any(|&u| chosen[u] == 1) == (chosen[v] == 0))
     }
 
+    /// The sums of 1/d over the vertices that reach each one, by a search from every vertex.
+    pub fn harmonic(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.vertices()];
+        for source in 0..self.vertices() {
+            if self.out[source].is_empty() {
+                continue;
+            }
+            let (mut hops, mut queue) =
+                (BTreeMap::from([(source, 0u32)]), VecDeque::from([source]));
+            while let Some(u) = queue.pop_front() {
+                for &(v, _) in &self.out[u] {
+                    if !hops.contains_key(&v) {
+                        hops.insert(v, hops[&u] + 1);
+                        sums[v] += 1.0 / f64::from(hops[&u] + 1);
+                        queue.push_back(v);
+                    }
+                }
+            }
+        }
+        sums
+    }
+
     /// The modularity of communities: of every arc, either way, and of chance, by the definition.
     pub fn modularity(&self, labels: &[u32], directed: bool) -> f64 {
         let (mut inside, mut strength) = (0.0, vec![0.0; self.vertices()]);
