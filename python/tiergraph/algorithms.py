@@ -288,6 +288,18 @@ class Algorithms:
         """
         return self._by_name("harmonic", trace, progress, {"registers": registers, "seed": seed})
 
+    @registered("mutual")
+    def mutual(
+        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+    ) -> NDArray[np.uint32]:
+        """How many vertices each one has edges to and from, uint32 of shape (|V|,).
+
+        `last_run` has the `reciprocity`: the share of edges between different vertices that have
+        one back, repeated ones counted once; 1 where edges have no direction. One pass over the
+        edges. (Newman, Forrest and Balthrop, 2002.)
+        """
+        return self._by_name("mutual", trace, progress, {})
+
 
 def options_json(options: dict[str, Any]) -> str:
     """Options as the native part reads them; those that are None are left to it."""

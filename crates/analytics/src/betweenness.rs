@@ -41,7 +41,8 @@ pub fn betweenness(
     let degrees = ListDegrees::read(graph, side)?;
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
-    let mut run = Run::start(graph, "betweenness", sources.len() as u64, progress);
+    let mut run = Run::start(graph, "betweenness", sources.len() as u64, progress)
+        .with_passes_of(rows.round_bytes());
     let mut sums = vec![0.0; n];
     if rows.is_whole() {
         let all = PerWorker::new((0..searches).map(|_| Search::new(n)));

@@ -68,7 +68,7 @@ pub fn harmonic(
     let mut changed = Flags::all(n)?;
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
-    let mut run = Run::start(graph, "harmonic", 0, progress);
+    let mut run = Run::start(graph, "harmonic", 0, progress).with_passes_of(rows.round_bytes());
     let estimate = Estimate::new(registers);
     let mut pairs = vec![n as f64];
     for round in 1u32.. {

@@ -40,7 +40,7 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     let looks = PerWorker::new((0..workers).map(|_| Look::default()));
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
-    let mut run = Run::start(graph, "kcore", 0, progress);
+    let mut run = Run::start(graph, "kcore", 0, progress).with_passes_of(rows.round_bytes());
     while (0..n).any(|v| bounds.is_open(v as u32)) {
         rows.for_each_of(
             &|v| bounds.is_open(v),

@@ -104,7 +104,7 @@ fn decide(
     let scratch = PerWorker::new((0..workers).map(|_| Vec::new()));
     let mut rows = RowMap::new(graph, &degrees)?.from_the_begin();
     graph.memory().plan_residency();
-    let mut run = Run::start(graph, name, 0, progress);
+    let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
     let state = |v: u32| states[v as usize].load(Ordering::Relaxed);
     let is_open = |state: u32| state >= PUT_OFF[1];
     let (mut open, mut round) = (n, 0);

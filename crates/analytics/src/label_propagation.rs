@@ -48,7 +48,8 @@ pub fn label_propagation(
     let mut both = [labels, next];
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
-    let mut run = Run::start(graph, "cdlp", iterations as u64, progress);
+    let mut run =
+        Run::start(graph, "cdlp", iterations as u64, progress).with_passes_of(rows.round_bytes());
     let mut converged = false;
     for _ in 0..iterations {
         let [labels, next] = &both;

@@ -11,7 +11,7 @@ use tiergraph_graph::Graph;
 
 use crate::{
     Communities, Method, Objective, RunReport, betweenness, clustering, coloring, communities,
-    core_numbers, harmonic, independent_set, label_propagation, scc, triangles,
+    core_numbers, harmonic, independent_set, label_propagation, mutual, scc, triangles,
 };
 
 /// One value a vertex, in the user's order.
@@ -158,6 +158,15 @@ const ALGORITHMS: &[Algorithm] = &[
                 ("standard_error", (1.04 / (registers as f64).sqrt()).into()),
             ];
             Ok(outcome(Column::F64(found.harmonic), of_graph, report))
+        },
+    },
+    Algorithm {
+        name: "mutual",
+        run: |graph, options, progress| {
+            let Nothing {} = read(options)?;
+            let (found, report) = mutual(graph, progress)?;
+            let of_graph = [("reciprocity", found.reciprocity.into())];
+            Ok(outcome(Column::U32(found.of), of_graph, report))
         },
     },
 ];

@@ -123,6 +123,8 @@ pub(crate) struct Run<'a> {
     iterations: usize,
     details: Vec<Iteration>,
     gpu: Option<GpuReport>,
+    /// Bytes of a pass, where it is not over the graph's file of passes.
+    pass_bytes: Option<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -149,7 +151,13 @@ impl<'a> Run<'a> {
             iterations: 0,
             details,
             gpu: None,
+            pass_bytes: None,
         }
+    }
+
+    /// The run, whose passes read so many bytes: over other files than most algorithms' passes.
+    pub(crate) fn with_passes_of(self, bytes: u64) -> Self {
+        Self { pass_bytes: Some(bytes), ..self }
     }
 
     /// Notes that the run is on a GPU, and that its first iteration begins: resident blocks are loaded.
@@ -208,8 +216,9 @@ impl<'a> Run<'a> {
         let seconds = self.start.elapsed().as_secs_f64();
         let iterations = self.iterations;
         let stats = graph.totals().get().since(&self.before);
-        let pass_bytes =
-            graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
+        let of_file =
+            || graph.pass_file().and_then(|f| manifest.files.get(f)).map_or(0, |f| f.bytes);
+        let pass_bytes = self.pass_bytes.unwrap_or_else(of_file);
         let busy = Busy::since(self.start, graph.trace());
         let engine = match self.gpu.as_ref().and_then(|gpu| gpu.direct.clone()) {
             Some(way) => ("cufile", way),

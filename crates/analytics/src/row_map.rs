@@ -309,6 +309,17 @@ impl<'g> RowMap<'g> {
         Ok(made)
     }
 
+    /// Bytes of the files that a round over all lists reads, where none is in memory.
+    pub(crate) fn round_bytes(&self) -> u64 {
+        let bytes = |name: String| self.graph.manifest().files.get(&name).map_or(0, |f| f.bytes);
+        let of = |&direction: &Direction| match self.graph.rows(direction).is_stored() {
+            true => bytes(format!("{direction}.rows")),
+            false if self.graph.raw(direction).is_stored() => self.graph.raw(direction).bytes(),
+            false => self.graph.tiles().bytes(),
+        };
+        self.degrees.side.directions(self.graph).iter().map(of).sum()
+    }
+
     /// The graph whose lists they are.
     pub(crate) fn graph(&self) -> &'g Graph {
         self.graph

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use tiergraph_analytics::{
     Communities, Method, Objective, PageRank, Propagate, Reduce, Value, betweenness, bfs,
     clustering, coloring, communities, core_numbers, harmonic, independent_set, label_propagation,
-    pagerank, propagate, scc, sssp, triangles, wcc,
+    mutual, pagerank, propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -139,6 +139,13 @@ fn check_closeness(built: &Built, running: &Running) {
     assert!(all_off <= 0.06 * expected.len() as f64 + 3.0, "closeness is off by {all_off} in all");
 }
 
+fn check_mutual(built: &Built, running: &Running) {
+    let found = running.run(built, |g| Ok(mutual(g, &Silent)?.0));
+    let (expected, reciprocity) = built.reference.mutual();
+    assert_same(&found.of, &expected, "mutual neighbours");
+    assert!((found.reciprocity - reciprocity).abs() < 1e-12);
+}
+
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
     let found = running.run(built, |g| Ok(label_propagation(g, rounds, &Silent)?.0));
     let expected = built.reference.label_propagation(rounds, built.directed);
@@ -223,6 +230,7 @@ fn check_lists(built: &Built, running: &Running) {
     check_cores(built, running);
     check_strong_components(built, running);
     check_greedy(built, running);
+    check_mutual(built, running);
     check_communities(built, running, Method::Louvain);
     check_communities(built, running, Method::Leiden);
     check_label_propagation(built, running, 4);

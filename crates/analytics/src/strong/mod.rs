@@ -47,7 +47,7 @@ pub fn scc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     if !has_arcs || RowMap::fits(graph, Side::Out)? {
         let degrees = ListDegrees::read(graph, Side::Out)?;
         let mut rows = RowMap::new(graph, &degrees)?;
-        run = Run::start(graph, "scc", 0, progress);
+        run = Run::start(graph, "scc", 0, progress).with_passes_of(rows.round_bytes());
         let Some(lists) = rows.whole()? else {
             return Err(graph.missing_layout("find the components, outside memory, of", "tiles"));
         };

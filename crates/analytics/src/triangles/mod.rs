@@ -106,7 +106,7 @@ fn find<const ARCS: bool>(
     forward.make_room()?;
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
-    let mut run = Run::start(graph, name, 0, progress);
+    let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
     let neighbors = forward.count(&mut rows)?;
     run.iteration("count", 0.0);
     while forward.next(&mut rows)? {

@@ -289,6 +289,19 @@ impl Reference {
         sums
     }
 
+    /// For each vertex, those that it has arcs to and from; and the share of arcs that have one back.
+    pub fn mutual(&self) -> (Vec<u32>, f64) {
+        let arcs: BTreeSet<(usize, usize)> =
+            self.arcs().filter(|(u, v, _)| u != v).map(|(u, v, _)| (u, v)).collect();
+        let mut counts = vec![0; self.vertices()];
+        for &(u, v) in &arcs {
+            counts[u] += u32::from(arcs.contains(&(v, u)));
+        }
+        let back: u32 = counts.iter().sum();
+        let share = if arcs.is_empty() { 1.0 } else { f64::from(back) / arcs.len() as f64 };
+        (counts, share)
+    }
+
     /// The modularity of communities: of every arc, either way, and of chance, by the definition.
     pub fn modularity(&self, labels: &[u32], directed: bool) -> f64 {
         let (mut inside, mut strength) = (0.0, vec![0.0; self.vertices()]);
