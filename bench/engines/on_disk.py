@@ -104,3 +104,9 @@ class OnDisk:
         if self._graph is None:
             raise RuntimeError("no graph is open")
         return self._graph
+
+    def run(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        """An algorithm by its name."""
+        assert self._graph is not None
+        self._graph.run(name, **options)
+        return self._graph.last_run

@@ -16,15 +16,15 @@ Fetch = Callable[[], Any]
 
 def load(directory: str, kind: str) -> Igraph:
     """Builds its graph from the arrays, with weights or without."""
-    return Igraph(rmat.read(Path(directory)), kind == "weighted")
+    return Igraph(rmat.read(Path(directory)), kind == "weighted", kind == "directed")
 
 
 class Igraph:
     """The commands on igraph."""
 
-    def __init__(self, edges: rmat.Edges, weighted: bool) -> None:
+    def __init__(self, edges: rmat.Edges, weighted: bool, directed: bool) -> None:
         ends = np.column_stack((edges.src, edges.dst)).astype(np.int64)
-        self._graph = igraph.Graph(n=edges.vertices, edges=ends)
+        self._graph = igraph.Graph(n=edges.vertices, edges=ends, directed=directed)
         del ends
         if weighted:
             self._graph.es["weight"] = np.asarray(edges.weights, dtype=np.float64).tolist()
@@ -49,3 +49,39 @@ class Igraph:
         """Distances by Dijkstra."""
         distances = self._graph.distances(source=source, weights="weight")[0]
         return lambda: np.array(distances)
+
+    def triangles(self) -> int:
+        """The closed paths of two edges, from its transitivity and the degrees."""
+        degrees = np.array(self._graph.degree(), dtype=np.float64)
+        paths = float((degrees * (degrees - 1) / 2).sum())
+        return round(self._graph.transitivity_undirected() * paths / 3)
+
+    def clustering(self) -> float:
+        """The mean of its local transitivity."""
+        return round(float(np.mean(self._graph.transitivity_local_undirected(mode="zero"))), 9)
+
+    def kcore(self) -> int:
+        """coreness."""
+        return int(max(self._graph.coreness()))
+
+    def scc(self) -> int:
+        """Its strongly connected components."""
+        return len(self._graph.connected_components(mode="strong"))
+
+    def louvain(self) -> float:
+        """community_multilevel."""
+        return float(self._graph.community_multilevel().modularity)
+
+    def leiden(self) -> float:
+        """community_leiden, two iterations."""
+        found = self._graph.community_leiden(objective_function="modularity", n_iterations=2)
+        return float(found.modularity)
+
+    def betweenness(self, samples: int) -> float:
+        """From the first so many vertices with edges."""
+        sources = [v for v in range(self._graph.vcount()) if self._graph.degree(v) > 0][:samples]
+        return float(max(self._graph.betweenness(sources=sources)))
+
+    def coloring(self) -> int:
+        """vertex_coloring_greedy."""
+        return max(self._graph.vertex_coloring_greedy()) + 1

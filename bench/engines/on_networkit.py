@@ -18,17 +18,21 @@ Fetch = Callable[[], Any]
 def load(directory: str, kind: str) -> NetworKit:
     """Builds its graph from the arrays, with weights or without."""
     nk.setNumberOfThreads(int(os.environ["OMP_NUM_THREADS"]))
-    return NetworKit(rmat.read(Path(directory)), kind == "weighted")
+    return NetworKit(rmat.read(Path(directory)), kind == "weighted", kind == "directed")
 
 
 class NetworKit:
     """The commands on NetworKit. The conversion of results to arrays is not timed."""
 
-    def __init__(self, edges: rmat.Edges, weighted: bool) -> None:
+    def __init__(self, edges: rmat.Edges, weighted: bool, directed: bool) -> None:
         ends = tuple(np.asarray(ids, dtype=np.uint64) for ids in (edges.src, edges.dst))
         weights = np.asarray(edges.weights, dtype=np.float64)
         given = (weights, ends) if weighted else ends
-        self._graph = nk.GraphFromCoo(given, n=edges.vertices, weighted=weighted)
+        self._graph = nk.GraphFromCoo(
+            given, n=edges.vertices, weighted=weighted, directed=directed
+        )
+        self._graph.sortEdges()
+        self._is_indexed = False
 
     def pagerank(self, iterations: int) -> Fetch:
         """Its PageRank, stopped after `iterations`."""
@@ -54,6 +58,48 @@ class NetworKit:
         """Dijkstra, without paths."""
         run = nk.distance.Dijkstra(self._graph, source, storePaths=False).run()
         return lambda: _finite(np.asarray(run.getDistances()), np.inf)
+
+    def triangles(self) -> int:
+        """TriangleEdgeScore, whose sum over edges is three times the triangles."""
+        if not self._is_indexed:
+            self._graph.indexEdges()
+            self._is_indexed = True
+        scores = nk.sparsification.TriangleEdgeScore(self._graph).run().scores()
+        return int(np.asarray(scores, dtype=np.int64).sum()) // 3
+
+    def clustering(self) -> float:
+        """LocalClusteringCoefficient, the faster way that it has."""
+        run = nk.centrality.LocalClusteringCoefficient(self._graph, turbo=True).run()
+        return round(float(np.mean(run.scores())), 9)
+
+    def kcore(self) -> int:
+        """CoreDecomposition."""
+        return int(nk.centrality.CoreDecomposition(self._graph).run().maxCoreNumber())
+
+    def scc(self) -> int:
+        """StronglyConnectedComponents."""
+        return int(nk.components.StronglyConnectedComponents(self._graph).run().numberOfComponents())
+
+    def louvain(self) -> float:
+        """PLM, parallel Louvain."""
+        return self._modularity(nk.community.PLM(self._graph, refine=False))
+
+    def leiden(self) -> float:
+        """ParallelLeiden, with its defaults."""
+        return self._modularity(nk.community.ParallelLeiden(self._graph))
+
+    def betweenness(self, samples: int) -> float:
+        """EstimateBetweenness from so many vertices."""
+        run = nk.centrality.EstimateBetweenness(self._graph, samples, parallel=True).run()
+        return float(np.max(run.scores()))
+
+    def harmonic(self) -> float:
+        """Its HyperBall: the effective diameter alone."""
+        return float(nk.distance.EffectiveDiameterApproximation(self._graph).run().getEffectiveDiameter())
+
+    def _modularity(self, algorithm: Any) -> float:
+        algorithm.run()
+        return float(nk.community.Modularity().getQuality(algorithm.getPartition(), self._graph))
 
 
 def _finite(distances: Any, unreached: float) -> Any:

@@ -40,6 +40,54 @@ class TierGraph:
         """Least weights."""
         return self._done(self._graph.sssp(source))
 
+    def triangles(self) -> int:
+        """All of them."""
+        return self._number("triangles", "triangles")
+
+    def clustering(self) -> float:
+        """The mean of all coefficients."""
+        return round(self._number("clustering", "average_clustering"), 9)
+
+    def kcore(self) -> int:
+        """The largest core."""
+        return self._number("kcore", "largest_core")
+
+    def scc(self) -> int:
+        """The number of strong components."""
+        return self._number("scc", "components")
+
+    def louvain(self) -> float:
+        """The modularity."""
+        return self._number("louvain", "modularity")
+
+    def leiden(self) -> float:
+        """The modularity."""
+        return self._number("leiden", "modularity")
+
+    def betweenness(self, samples: int) -> float:
+        """The bound of the estimate's error."""
+        return self._number("betweenness", "error_bound", samples=samples)
+
+    def coloring(self) -> int:
+        """The number of colours."""
+        return self._number("coloring", "colors")
+
+    def independent_set(self) -> int:
+        """The size of the set."""
+        return self._number("independent_set", "size")
+
+    def cdlp(self) -> int:
+        """The number of communities after 10 iterations."""
+        return self._number("cdlp", "communities")
+
+    def harmonic(self) -> float:
+        """The effective diameter."""
+        return self._number("harmonic", "effective_diameter")
+
+    def _number(self, name: str, key: str, **options: Any) -> Any:
+        self._graph.run(name, **options)
+        return self._graph.last_run[key]
+
     def _done(self, values: Any) -> Fetch:
         self.details = {key: self._graph.last_run[key] for key in KEYS}
         return lambda: values
