@@ -86,6 +86,12 @@ MODULES = {
         "centrality.katz",
         "centrality.NotConvergedError",
     ],
+    "Measures": [
+        "measures.similar",
+        "measures.random_walk_with_restart",
+        "measures.degree_assortativity",
+        "measures.degree_statistics",
+    ],
 }
 """Names of modules that are imported by themselves."""
 

@@ -135,6 +135,18 @@ class Graph:
     def neighbors(self, id: int, direction: str) -> NDArray[np.uint64]:
         """Ids, ascending, once for each edge."""
 
+    def walks(
+        self,
+        starts: NDArray[np.uint64],
+        length: int,
+        p: float,
+        q: float,
+        seed: int,
+        first: int,
+        progress: Progress | None,
+    ) -> tuple[NDArray[np.uint64], str]:
+        """Ids of shape (n, `length` + 1); `first` is the number of the first walk."""
+
     def algorithm(
         self, name: str, options: str, trace: str | None, progress: Progress | None
     ) -> tuple[NDArray[Any], str]:

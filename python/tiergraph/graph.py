@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native, results
 from .algorithms import Algorithms, options_json
+from .arguments import checks
 from .arguments.arrays import to_numbers
 from .arguments.calls import checked, checked_class
-from .arguments.checks import arguments, count, truth, vertex, whole
+from .arguments.checks import arguments, count, number, truth, vertex, whole
 from .attached.features import Arrays, Features
 from .errors import InputError
+from .export import export, inside, to_networkx, to_scipy
 from .handles import without
 from .opening import Opening, Transfers
 from .tensors import is_on_gpu, propagate_tensor
@@ -304,6 +306,98 @@ class Graph(Algorithms):
         """
         yield from self._opened.edges()
 
+    def export(self, path: PathLike) -> None:
+        """Writes the edges to `path`: `.parquet`, `.csv`, `.txt`, `.mtx`, `.npz` or `.graph`.
+
+        Parquet and CSV have columns `src`, `dst` and, of a weighted graph, `weight`, by ids; text
+        is the same without a header. Matrix Market, SciPy (`.npz`) and METIS (`.graph`) count
+        vertices by their places in `ids`. `.npz` and `.graph` have the whole graph in memory, at
+        some 40 bytes an edge; the others hold a batch. Raises `InputError` for what a format cannot
+        hold.
+        """
+        export(self, path)
+
+    def to_scipy(self) -> Any:
+        """The edges as a SciPy CSR array of shape (|V|, |V|), float64: weights, or ones.
+
+        Row and column i are `ids[i]`; an edge without a direction is there both ways, repeated
+        edges are summed. Takes some 40 bytes of memory an edge while it is made.
+        """
+        return to_scipy(self)
+
+    @arguments(limit=whole())
+    def to_networkx(self, *, limit: int = 2_000_000) -> Any:
+        """The graph as `networkx.DiGraph` or `Graph`, with ids as nodes and `weight`s.
+
+        Raises `InputError` for more than `limit` edges: NetworkX takes about 500 bytes of memory
+        for one. Its functions run on this graph as it is, too (`networkx.pagerank(graph)`).
+        """
+        return to_networkx(self, limit)
+
+    @arguments(vertices=checks.vertices, path=checks.path, overwrite=truth)
+    def subgraph(
+        self,
+        vertices: Sequence[int] | NDArray[np.integer[Any]],
+        path: PathLike,
+        *,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Writes the edges between these `vertices` as a new graph, which keeps their ids.
+
+        Gives what `tiergraph.build` does. One pass over the edges. Of the vertices, those with an
+        edge between them are in the new graph. Features, labels and splits are not.
+        """
+        from .write import build
+
+        wanted = np.unique(np.asarray(vertices, np.uint64))
+        return build(
+            inside(self, wanted),
+            path,
+            undirected=not self.directed,
+            ids="map",
+            overwrite=overwrite,
+        )
+
+    @arguments(
+        starts=checks.vertices,
+        length=whole(1, 2**20),
+        repeat=count,
+        p=number(0, open_below=True),
+        q=number(0, open_below=True),
+        walks=count,
+    )
+    def random_walks(
+        self,
+        starts: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        *,
+        length: int = 80,
+        repeat: int = 1,
+        p: float = 1.0,
+        q: float = 1.0,
+        seed: int = 0,
+        walks: int | None = None,
+        progress: _native.Progress | None = None,
+    ) -> Iterator[NDArray[np.uint64]]:
+        """Random walks along the edges, in batches of ids: uint64 of shape (n, `length` + 1).
+
+        One walk from each of `starts` (all ids), in their order, and all of that `repeat` times. A
+        step takes one of the edges that leave a vertex, evenly; where none leaves, the walk stays.
+        With `p` and `q`, node2vec's: the step back weighs 1/`p`, one to a neighbour of the vertex
+        before weighs 1, others 1/`q`; all neighbours are in memory then, at 4 bytes each. A batch
+        has so many `walks`, by default those of 2^24 vertices. A seed's walks are the same whatever
+        the threads, the memory and the batches. (Grover and Leskovec, 2016.)
+        """
+        ids = self.ids if starts is None else np.asarray(starts, np.uint64)
+        size = walks or max(1, (1 << 24) // (length + 1))
+        for turn in range(repeat):
+            for begin in range(0, len(ids), size):
+                part, first = ids[begin : begin + size], turn * len(ids) + begin
+                yield self._run(
+                    lambda part=part, first=first: self._opened.walks(
+                        part, length, p, q, seed, first, progress
+                    )
+                )
+
     @arguments(columns=None)
     def table(self, **columns: ArrayLike) -> Any:
         """A pyarrow table of `vertex`, the ids, and results by the names they are given.
@@ -439,7 +533,10 @@ class Graph(Algorithms):
         options: dict[str, Any],
     ) -> NDArray[Any]:
         given = options_json(options)
-        return self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
+        values = self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
+        if self._opening.ordinal is not None:
+            self.last_run["device_why"] = f"{name} has no version for GPUs: it ran on the CPU"
+        return values
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
         before = self._opened.measure_ceiling(CEILING_SECONDS) if self.ceiling else None

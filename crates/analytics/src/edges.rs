@@ -13,7 +13,7 @@ use tiergraph_graph::{Direction, Graph, RawRow, Rows};
 use crate::arcs::{Arcs, for_each_arc};
 
 /// The arcs of a batch, about; a segment has at most some millions.
-const BATCH_ARCS: u64 = 1 << 20;
+const BATCH_ARCS: u64 = 1 << 18;
 
 /// Edges of a batch, by the graph's own numbers of vertices.
 #[derive(Debug, Default)]
@@ -44,8 +44,13 @@ type Parts = Mutex<Vec<((u64, u64), Edges)>>;
 
 /// Bytes that a batch takes, at most, while it is read and handed over by ids.
 pub fn edges_bytes(graph: &Graph) -> u64 {
-    let segments = graph.tiles().segments().iter().map(|entry| u64::from(entry.arcs));
-    segments.max().unwrap_or(0).max(graph.block_bytes() as u64).saturating_add(BATCH_ARCS) * 48
+    const ARC_BYTES: u64 = 48;
+    let largest = match graph.tiles().segments().iter().map(|entry| u64::from(entry.arcs)).max() {
+        Some(segment) => segment + BATCH_ARCS,
+        // Neighbours that follow each other take less than a byte.
+        None => graph.block_bytes() as u64 * 2,
+    };
+    largest.min(graph.manifest().arcs) * ARC_BYTES
 }
 
 /// The batch of edges that begins at `at`: 0 for the first. Returns it, and where the next one begins; `None`

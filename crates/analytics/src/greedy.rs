@@ -102,7 +102,7 @@ fn decide(
     })?;
     let rank = |v: u32| (priorities[v as usize].load(Ordering::Relaxed), v);
     let scratch = PerWorker::new((0..workers).map(|_| Vec::new()));
-    let mut rows = RowMap::new(graph, &degrees)?.from_the_begin();
+    let mut rows = RowMap::new(graph, &degrees)?.forward();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
     let state = |v: u32| states[v as usize].load(Ordering::Relaxed);

@@ -32,6 +32,7 @@ mod sssp;
 mod state;
 mod strong;
 mod triangles;
+mod walks;
 
 pub use betweenness::betweenness;
 pub use bfs::{UNREACHED, bfs};
@@ -49,3 +50,4 @@ pub use sizes::ComponentSizes;
 pub use sssp::sssp;
 pub use strong::scc;
 pub use triangles::{Triangles, clustering, triangles};
+pub use walks::{Walks, walks};

@@ -118,6 +118,44 @@ impl Lists {
         fits.then_some(end as usize).ok_or_else(too_many)
     }
 
+    /// All lists, which ascend. The caller has reserved [`RowMap::whole_bytes`].
+    ///
+    /// # Errors
+    /// 2³² arcs or more; those of a pass.
+    pub(crate) fn whole(graph: &Graph, degrees: &ListDegrees) -> Result<Self> {
+        let mut lists = RowMap::filled_whole(graph, degrees)?;
+        lists.sort(graph)?;
+        Ok(lists)
+    }
+
+    /// Sorts every list, on all threads.
+    fn sort(&mut self, graph: &Graph) -> Result<()> {
+        const VERTICES: usize = 1 << 12;
+        let starts = &self.starts;
+        let mut rest = &mut self.targets[..starts.last().map_or(0, |&end| end as usize)];
+        let vertices = starts.len().saturating_sub(1);
+        let parts = (0..vertices).step_by(VERTICES).map(move |first| {
+            let last = (first + VERTICES).min(vertices);
+            let len = (starts[last] - starts[first]) as usize;
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = after;
+            (&starts[first..=last], own)
+        });
+        graph.thread_pool().share(parts, |_, parts| {
+            for (starts, mut targets) in parts {
+                for ends in starts.windows(2) {
+                    let (list, after) =
+                        std::mem::take(&mut targets).split_at_mut((ends[1] - ends[0]) as usize);
+                    if !list.is_sorted() {
+                        list.sort_unstable();
+                    }
+                    targets = after;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
     /// Where each list begins, and the targets, to be set by several threads.
     pub(crate) fn slots(&mut self) -> (&[u32], &[AtomicU32]) {
         (&self.starts, self.targets.as_atomic())
@@ -253,6 +291,7 @@ pub(crate) struct RowMap<'g> {
     /// The range whose lists are all in memory.
     filled: Option<usize>,
     is_forward: bool,
+    is_sorted: bool,
     _held: Option<Reservation>,
 }
 
@@ -269,7 +308,7 @@ impl<'g> RowMap<'g> {
     }
 
     /// Bytes of all lists while they are read.
-    fn whole_bytes(graph: &Graph, side: Side) -> u64 {
+    pub(crate) fn whole_bytes(graph: &Graph, side: Side) -> u64 {
         let arcs = graph.manifest().arcs * side.directions(graph).len() as u64;
         (graph.manifest().vertices + 1) * vertex_bytes(graph, side) + arcs * 4
     }
@@ -289,8 +328,16 @@ impl<'g> RowMap<'g> {
     /// No memory.
     pub(crate) fn new(graph: &'g Graph, degrees: &'g ListDegrees) -> Result<Self> {
         let (ranges, lists) = (Vec::new(), Lists::default());
-        let mut made =
-            Self { graph, degrees, ranges, lists, filled: None, is_forward: false, _held: None };
+        let mut made = Self {
+            graph,
+            degrees,
+            ranges,
+            lists,
+            filled: None,
+            is_forward: false,
+            is_sorted: false,
+            _held: None,
+        };
         let vertices = graph.vertices() as u32;
         let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
         let whole = (u64::from(vertices) + 1) * vertex_bytes(graph, degrees.side) + arcs * 4;
@@ -327,8 +374,13 @@ impl<'g> RowMap<'g> {
 
     /// The same, whose rounds go from the first vertex to the last: in degree order, those of many arcs first.
     /// Others go from the last to the first.
-    pub(crate) fn from_the_begin(self) -> Self {
+    pub(crate) fn forward(self) -> Self {
         Self { is_forward: true, ..self }
+    }
+
+    /// The same, whose lists ascend.
+    pub(crate) fn sorted(self) -> Self {
+        Self { is_sorted: true, ..self }
     }
 
     /// Whether all lists are in memory once they were read.
@@ -415,7 +467,8 @@ impl<'g> RowMap<'g> {
         Ok(Some(&self.lists))
     }
 
-    /// All lists, for which the caller has reserved memory: where each begins and the last ends, and targets.
+    /// All lists, for which the caller has reserved [`whole_bytes`](Self::whole_bytes): where each begins and
+    /// the last ends, and targets.
     ///
     /// # Errors
     /// 2³² arcs or more; those of a pass.
@@ -423,11 +476,25 @@ impl<'g> RowMap<'g> {
         graph: &Graph,
         degrees: &ListDegrees,
     ) -> Result<(Vec<u32>, Array<u32>)> {
-        let (ranges, lists) = (vec![0..graph.vertices() as u32], Lists::default());
-        let mut all =
-            RowMap { graph, degrees, ranges, lists, filled: None, is_forward: false, _held: None };
+        let lists = Lists::whole(graph, degrees)?;
+        Ok((lists.starts, lists.targets))
+    }
+
+    fn filled_whole(graph: &Graph, degrees: &ListDegrees) -> Result<Lists> {
+        let all = 0..graph.vertices() as u32;
+        let (ranges, lists) = (std::iter::once(all).collect(), Lists::default());
+        let mut all = RowMap {
+            graph,
+            degrees,
+            ranges,
+            lists,
+            filled: None,
+            is_forward: false,
+            is_sorted: false,
+            _held: None,
+        };
         all.fill(0, &|_| true)?;
-        Ok((all.lists.starts, all.lists.targets))
+        Ok(all.lists)
     }
 
     /// Whether all lists, with their degrees, fit the memory that is left.
@@ -464,6 +531,9 @@ impl<'g> RowMap<'g> {
             let into = Filling { graph, range, starts, after, degrees, targets, few: some };
             into.fill(direction)?;
             after = Some(degrees);
+        }
+        if self.is_sorted && vertex_bytes(self.graph, self.degrees.side) > 4 {
+            self.lists.sort(self.graph)?;
         }
         self.filled = few.is_none().then_some(number);
         Ok(few.map_or(Filled::All, Filled::Some))

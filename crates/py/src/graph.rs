@@ -17,8 +17,8 @@ use tiergraph_analytics::edges;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
-    ComponentSizes, PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, bfs, pagerank,
-    pagerank_memory, propagate, propagate_bytes, sssp, wcc,
+    ComponentSizes, PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, Walks, bfs, pagerank,
+    pagerank_memory, propagate, propagate_bytes, sssp, walks, wcc,
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
@@ -346,6 +346,37 @@ impl Graph {
             Ok(ids)
         })?;
         Ok(ids.into_pyarray(py))
+    }
+
+    /// Random walks of `length` steps from the vertices `starts`: ids of shape (n, `length` + 1), and the run's
+    /// report as JSON. `first` is the number of the first walk.
+    #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
+    fn walks<'py>(
+        &self,
+        py: Python<'py>,
+        starts: PyReadonlyArray1<'py, u64>,
+        length: usize,
+        p: f64,
+        q: f64,
+        seed: u64,
+        first: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, String)> {
+        let starts = starts.as_slice()?.to_vec();
+        let count = starts.len();
+        let (ids, report) = self.run(py, None, progress, |graph, progress| {
+            let starts = graph.ids().find(&starts)?;
+            let how = Walks { length, p, q, seed, first };
+            let (steps, report) = walks(graph, &starts, &how, progress)?;
+            let bytes = steps.len() as u64 * 12 + graph.manifest().vertices * 20;
+            let _held = graph.memory().reserve(bytes, "the walks by ids")?;
+            let ids = match edges::names(graph)? {
+                Some(names) => steps.into_iter().map(|v| names[v as usize]).collect(),
+                None => steps.into_iter().map(u64::from).collect::<Vec<u64>>(),
+            };
+            Ok((ids, report))
+        })?;
+        Ok((ids.into_pyarray(py).reshape([count, length + 1])?.into_any(), report))
     }
 
     /// Runs the algorithm `name` with `options`, a JSON object; returns a value a vertex, in the user's order,

@@ -18,7 +18,19 @@ from rich.text import Text
 from .._native import __version__
 from ..arguments.words import as_command_line
 from ..errors import Error, InternalError
-from . import algorithms, build, demo, edges, features, generate, inspect, registered, report, train
+from . import (
+    algorithms,
+    build,
+    demo,
+    edges,
+    export,
+    features,
+    generate,
+    inspect,
+    registered,
+    report,
+    train,
+)
 from .machine import bench, doctor, drive, plan
 
 INTERRUPTED = 130
@@ -54,6 +66,7 @@ app.command("generate")(generate.generate)
 app.command("build")(build.build)
 app.command("info")(inspect.info)
 app.command("verify")(inspect.verify)
+app.command("export")(export.export)
 app.command("pagerank")(algorithms.pagerank)
 app.command("wcc")(algorithms.wcc)
 app.command("bfs")(algorithms.bfs)

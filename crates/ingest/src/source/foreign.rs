@@ -8,17 +8,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::Format;
 use super::chunks::{ChunkSpec, starts_with};
-
-const MATRIX_MARKET: (&str, &str) = (
-    "Matrix Market",
-    "in Python: `m = scipy.io.mmread(FILE).tocoo()`, and build from `(m.row, m.col)`",
-);
-const METIS: (&str, &str) =
-    ("METIS, whose lines are the neighbours of vertex 1, 2, …", "write an edge a line, as two ids");
-const DIMACS: (&str, &str) = (
-    "DIMACS, whose lines begin with a letter",
-    "keep its edges alone: `sed -n 's/^[ae] //p' FILE > FILE.wel`, or `.el` where they have no weights",
-);
+use super::headed::is_metis;
 
 /// First bytes of formats that look like nothing else, their names, and what to do.
 const MAGIC: [(&[u8], &str, &str); 10] = [
@@ -39,40 +29,47 @@ const MAGIC: [(&[u8], &str, &str); 10] = [
     (b"BZh", "bzip2", "unpack it first: `bzip2 --decompress --keep`"),
 ];
 
-/// Fails for the extensions of formats that are not read.
-pub(super) fn check_extension(path: &Path, extension: &str) -> Result<()> {
-    let (name, hint) = match extension {
-        "mtx" => MATRIX_MARKET,
-        "graph" | "metis" => METIS,
-        "gr" => DIMACS,
-        _ => return Ok(()),
-    };
-    Err(unknown(path, name).hint(hint))
+/// The format of a file with a header, by its extension or its first bytes.
+pub(super) fn headed(path: &Path, extension: &str) -> Result<Option<Format>> {
+    Ok(match extension {
+        "mtx" => Some(Format::MatrixMarket),
+        "graph" | "metis" => Some(Format::Metis),
+        "gr" => Some(Format::Dimacs),
+        _ => headed_by(path, &ChunkSpec::lines(path)?.head()?),
+    })
 }
 
-/// The first bytes of a file of text lines; an error if it is evidently something else.
-pub(super) fn checked_head(path: &Path) -> Result<Vec<u8>> {
+fn headed_by(path: &Path, head: &[u8]) -> Option<Format> {
+    if head.starts_with(b"%%MatrixMarket") {
+        return Some(Format::MatrixMarket);
+    }
+    if is_dimacs(head) {
+        return Some(Format::Dimacs);
+    }
+    is_metis(path, head).then_some(Format::Metis)
+}
+
+/// Fails for files whose first bytes are those of a format that is not read.
+pub(super) fn check_magic(path: &Path) -> Result<()> {
     for (magic, name, hint) in MAGIC {
         if starts_with(path, magic)? {
             return Err(unknown(path, name).hint(hint));
         }
     }
+    Ok(())
+}
+
+/// The first bytes of a file of text lines; an error if it is evidently something else.
+pub(super) fn checked_head(path: &Path) -> Result<Vec<u8>> {
+    check_magic(path)?;
     let head = ChunkSpec::lines(path)?.head()?;
-    let refuse = |(name, hint): (&str, &str)| Err(unknown(path, name).hint(hint));
-    if head.starts_with(b"%%MatrixMarket") {
-        return refuse(MATRIX_MARKET);
-    }
     if head.contains(&0) {
-        return refuse((
-            "bytes that are not text",
-            "`--format u32` or `--format u64` reads pairs of binary ids",
-        ));
+        return Err(unknown(path, "bytes that are not text")
+            .hint("`--format u32` or `--format u64` reads pairs of binary ids"));
     }
-    if is_dimacs(&head) {
-        return refuse(DIMACS);
-    }
-    if is_metis(path, &head) {
-        return refuse(METIS);
+    if let Some(format) = headed_by(path, &head) {
+        let got = format!("lines of the format `{format}`");
+        return Err(unknown(path, &got).hint(format!("`--format {format}` reads them")));
     }
     Ok(head)
 }
@@ -91,16 +88,6 @@ fn is_dimacs(head: &[u8]) -> bool {
         && fields.next().is_some()
         && number(fields.next())
         && number(fields.next())
-}
-
-/// Whether a file named like METIS's has as many lines as its first one has vertices.
-fn is_metis(path: &Path, head: &[u8]) -> bool {
-    let called = path.extension().is_some_and(|e| e == "graph" || e == "metis");
-    let mut lines = head.split(|&b| b == b'\n').filter(|line| !line.starts_with(b"%"));
-    let first = lines.next().and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default();
-    let vertices = first.split_whitespace().next().and_then(|n| n.parse::<usize>().ok());
-    let ends = usize::from(head.ends_with(b"\n"));
-    called && vertices.is_some_and(|vertices| lines.count() == vertices + ends)
 }
 
 /// The error of a file whose format is none that is read.

@@ -11,6 +11,7 @@ pub mod columns;
 mod folder;
 mod foreign;
 pub mod graphalytics;
+pub mod headed;
 pub mod integers;
 pub mod memory;
 mod open;

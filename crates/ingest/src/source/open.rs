@@ -9,6 +9,7 @@ use super::bvgraph::{self, BvGraphSource};
 use super::chunks::{file_bytes, starts_with};
 use super::folder::graph_at;
 use super::graphalytics::{self, GraphalyticsSource};
+use super::headed::HeadedSource;
 use super::integers::{IntegerSource, Width};
 use super::text::{TextSource, is_ragged};
 use super::{EdgeSource, Format, OpenOptions, Weights, foreign};
@@ -46,6 +47,9 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
             Box::new(AdjacencySource::open(path, LineVertex::Counted, options.directed)?)
         }
         Format::BvGraph => Box::new(BvGraphSource::open(path)?),
+        Format::MatrixMarket | Format::Metis | Format::Dimacs => {
+            Box::new(HeadedSource::open(path, format, options)?)
+        }
     })
 }
 
@@ -67,10 +71,7 @@ fn detect(path: &Path, options: &OpenOptions) -> Result<Format> {
         "u64" => Ok(Format::U64),
         "npy" => Ok(Format::Npy),
         "graph-txt" => Ok(Format::AsciiGraph),
-        extension => {
-            foreign::check_extension(path, extension)?;
-            detect_content(path, options)
-        }
+        extension => detect_content(path, extension, options),
     }
 }
 
@@ -83,10 +84,14 @@ fn unzipped_name(path: &Path) -> (&str, bool) {
     }
 }
 
-fn detect_content(path: &Path, options: &OpenOptions) -> Result<Format> {
+fn detect_content(path: &Path, extension: &str, options: &OpenOptions) -> Result<Format> {
     file_bytes(path)?;
     if starts_with(path, b"\x93NUMPY")? {
         return Ok(Format::Npy);
+    }
+    foreign::check_magic(path)?;
+    if let Some(format) = foreign::headed(path, extension)? {
+        return Ok(format);
     }
     let head = foreign::checked_head(path)?;
     if options.weights != Weights::Ignore && is_ragged(&head) {

@@ -26,11 +26,17 @@ pub enum Format {
     AsciiGraph,
     /// WebGraph's BVGraph: `NAME.graph` and `NAME.properties`.
     BvGraph,
+    /// Matrix Market's coordinates: a square matrix.
+    MatrixMarket,
+    /// METIS: the neighbours of vertex 1, 2, ….
+    Metis,
+    /// DIMACS' and PACE's `.gr`: `p KIND VERTICES EDGES`, and edges.
+    Dimacs,
 }
 
 impl Format {
     /// All formats, in the order in which messages list them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Text,
         Self::U32,
         Self::U64,
@@ -39,6 +45,9 @@ impl Format {
         Self::Adjacency,
         Self::AsciiGraph,
         Self::BvGraph,
+        Self::MatrixMarket,
+        Self::Metis,
+        Self::Dimacs,
     ];
 
     /// The format's name, as `--format` takes it.
@@ -52,6 +61,9 @@ impl Format {
             Self::Adjacency => "adjacency",
             Self::AsciiGraph => "ascii-graph",
             Self::BvGraph => "bvgraph",
+            Self::MatrixMarket => "matrix-market",
+            Self::Metis => "metis",
+            Self::Dimacs => "dimacs",
         }
     }
 

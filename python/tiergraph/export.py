@@ -1,0 +1,214 @@
+"""A graph's edges in other forms: files, SciPy's matrices, NetworkX's graphs, graphs of a part.
+
+Files are written in steps and put in their place when they are whole. What comes from a graph on
+disk by batches holds a batch; what other software needs as a whole (`.npz`, METIS, SciPy, NetworkX)
+is in memory, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError, IoError
+from .results import check_folder
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+Batch = tuple[NDArray[Any], ...]
+Write = Callable[["Graph", Path], None]
+
+
+def export(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes all edges to `path`, in the format that its suffix says."""
+    target = Path(os.fspath(path))
+    write = WRITERS.get(target.suffix.lower())
+    if write is None:
+        suffixes = ", ".join(WRITERS)
+        raise InputError.of(
+            "export to", target, expected=f"a file name in {suffixes}", got=target.suffix or "none"
+        )
+    check_folder(target)
+    part = target.with_name(f".{target.name}.part")
+    try:
+        write(graph, part)
+        part.replace(target)
+    except OSError as error:
+        raise IoError.of("write", target, got=error.strerror or error) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _names(graph: Graph) -> tuple[str, ...]:
+    return ("src", "dst", "weight") if graph.weighted else ("src", "dst")
+
+
+def _write_parquet(graph: Graph, path: Path) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError.of(
+            "export to",
+            path.name,
+            got="pyarrow is not installed",
+            hint="pip install 'tiergraph[parquet]'",
+        ) from error
+    types = [pyarrow.uint64(), pyarrow.uint64(), pyarrow.float64()]
+    schema = pyarrow.schema(list(zip(_names(graph), types, strict=False)))
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        for batch in graph.edge_batches():
+            writer.write_table(pyarrow.table(list(batch), schema=schema))
+
+
+def _write_rows(separator: str, header: bool) -> Write:
+    def write(graph: Graph, path: Path) -> None:
+        with path.open("w") as file:
+            if header:
+                file.write(separator.join(_names(graph)) + "\n")
+            for batch in graph.edge_batches():
+                _write_lines(file, batch, separator)
+
+    return write
+
+
+def _write_lines(file: IO[str], columns: Batch, separator: str) -> None:
+    """Rows of ids, and of weights so that they are read back as they are."""
+    text = [list(map(repr, column.tolist())) for column in columns]
+    file.writelines(separator.join(row) + "\n" for row in zip(*text, strict=True))
+
+
+def _positions(graph: Graph) -> Iterator[Batch]:
+    """Batches by positions in `ids`."""
+    for src, dst, *weights in graph.edge_batches():
+        if graph.has_own_ids:
+            src, dst = np.searchsorted(graph.ids, src), np.searchsorted(graph.ids, dst)
+        yield (src, dst, *weights)
+
+
+def _write_matrix_market(graph: Graph, path: Path) -> None:
+    field = "real" if graph.weighted else "pattern"
+    symmetry = "general" if graph.directed else "symmetric"
+    with path.open("w") as file:
+        file.write(f"%%MatrixMarket matrix coordinate {field} {symmetry}\n")
+        file.write(f"{graph.vertices} {graph.vertices} {graph.edges}\n")
+        for src, dst, *weights in _positions(graph):
+            row, column = src.astype(np.int64) + 1, dst.astype(np.int64) + 1
+            if not graph.directed:
+                # Of a symmetric matrix, the lower half is written.
+                row, column = np.maximum(row, column), np.minimum(row, column)
+            _write_lines(file, (row, column, *weights), " ")
+
+
+def _write_npz(graph: Graph, path: Path) -> None:
+    from scipy import sparse
+
+    with path.open("wb") as file:
+        sparse.save_npz(file, to_scipy(graph))
+
+
+def _write_metis(graph: Graph, path: Path) -> None:
+    if graph.directed:
+        raise InputError.of(
+            "export to",
+            path.name,
+            expected="a graph whose edges have no direction, for METIS",
+            got="a directed graph",
+        )
+    matrix = to_scipy(graph)
+    matrix.setdiag(0)
+    matrix.eliminate_zeros()
+    whole = matrix.data.astype(np.int64)
+    if graph.weighted and (whole != matrix.data).any():
+        raise InputError.of(
+            "export to", path.name, expected="whole numbers as weights, for METIS", got="others"
+        )
+    with path.open("w") as file:
+        file.write(f"{graph.vertices} {matrix.nnz // 2}{' 1' if graph.weighted else ''}\n")
+        for v in range(graph.vertices):
+            own = slice(matrix.indptr[v], matrix.indptr[v + 1])
+            columns = [matrix.indices[own] + 1] + ([whole[own]] if graph.weighted else [])
+            file.write(" ".join(map(str, np.column_stack(columns).ravel().tolist())) + "\n")
+
+
+WRITERS: dict[str, Write] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_rows(",", header=True),
+    ".txt": _write_rows(" ", header=False),
+    ".mtx": _write_matrix_market,
+    ".npz": _write_npz,
+    ".graph": _write_metis,
+}
+"""How files are written, by their suffixes."""
+
+
+def to_scipy(graph: Graph) -> Any:
+    """The edges as a SciPy CSR array of shape (|V|, |V|); an undirected edge is there both ways."""
+    try:
+        from scipy import sparse
+    except ImportError as error:
+        raise InputError.of(
+            "make a matrix of",
+            graph.path,
+            got="SciPy is not installed",
+            hint="pip install scipy",
+        ) from error
+    batches = list(_positions(graph))
+    if not batches:
+        return sparse.csr_array((graph.vertices, graph.vertices), dtype=np.float64)
+    src, dst, *weights = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    data = weights[0] if weights else np.ones(len(src))
+    if not graph.directed:
+        other = src != dst
+        src, dst = np.concatenate([src, dst[other]]), np.concatenate([dst, src[other]])
+        data = np.concatenate([data, data[other]])
+    places = (src.astype(np.int64), dst.astype(np.int64))
+    return sparse.coo_array((data, places), shape=(graph.vertices, graph.vertices)).tocsr()
+
+
+def to_networkx(graph: Graph, limit: int) -> Any:
+    """The graph in NetworkX, if it has at most `limit` edges."""
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise InputError.of(
+            "convert", graph.path, got="NetworkX is not installed", hint="pip install networkx"
+        ) from error
+    if graph.edges > limit:
+        raise InputError.of(
+            "convert",
+            graph.path,
+            expected=f"at most {limit:,} edges, which NetworkX holds in some GB of memory",
+            got=f"{graph.edges:,}",
+            hint="`limit` takes more; or call NetworkX's functions on the graph as it is",
+        )
+    made = nx.DiGraph() if graph.directed else nx.Graph()
+    made.add_nodes_from(graph.ids.tolist())
+    for src, dst, *weights in graph.edge_batches():
+        if weights:
+            made.add_weighted_edges_from(
+                zip(src.tolist(), dst.tolist(), weights[0].tolist(), strict=True)
+            )
+        else:
+            made.add_edges_from(zip(src.tolist(), dst.tolist(), strict=True))
+    return made
+
+
+def inside(graph: Graph, vertices: NDArray[np.uint64]) -> Iterator[Batch]:
+    """The edges whose ends are both among `vertices`, which ascend."""
+    for batch in graph.edge_batches():
+        kept = _among(batch[0], vertices) & _among(batch[1], vertices)
+        if kept.any():
+            yield tuple(column[kept] for column in batch)
+
+
+def _among(ids: NDArray[Any], sorted_ids: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    at = np.searchsorted(sorted_ids, ids)
+    found: NDArray[np.bool_] = sorted_ids[np.minimum(at, len(sorted_ids) - 1)] == ids
+    return found
