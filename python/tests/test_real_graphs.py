@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 
 import numpy as np
 import pytest
@@ -70,3 +71,69 @@ def test_a_directory_stands_for_the_one_graph_in_it(data, tmp_path):
     assert (report["vertices"], report["edges"]) == (325_557, 3_216_152)
     with pytest.raises(tg.InputError, match="a directory without any"):
         tg.build(tmp_path, tmp_path / "h.tg")
+
+
+GOLDEN = "graphs/dialects/4"
+"""One graph of 14 vertices and 53 arcs, in many dialects (`.graph` there is not METIS's: GAP's)."""
+
+
+@pytest.mark.parametrize("suffix", ["el", "wel", "mtx", "gr"])
+def test_one_graph_in_many_dialects(data, tmp_path, suffix):
+    path = data(f"{GOLDEN}.{suffix}")
+    how = {"dedup": True, "drop_self_loops": True, "weights": "none"}
+    plain = {"vertices": 14} if suffix in ("el", "wel") else {}
+    stats = tg.build(path, tmp_path / "g.tg", **how, **plain)
+    assert (stats["vertices"], stats["edges"]) == (14, 53)
+    tg.build(data(f"{GOLDEN}.el"), tmp_path / "el.tg", vertices=14, **how)
+    with tg.open(tmp_path / "g.tg") as graph, tg.open(tmp_path / "el.tg") as plain:
+        assert (graph.to_scipy() != plain.to_scipy()).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "vertices", "edges"),
+    [
+        ("metis/karate.graph", 34, 78),
+        ("metis/jazz.graph", 198, 2742),
+        ("metis/power.graph", 4941, 6594),
+        ("dialects/dolphins.mtx", 62, 159),
+    ],
+)
+def test_graphs_with_a_header(data, tmp_path, name, vertices, edges):
+    stats = tg.build(data(f"graphs/{name}"), tmp_path / "g.tg")
+    assert (stats["vertices"], stats["edges"]) == (vertices, edges)
+    with tg.open(tmp_path / "g.tg") as graph:
+        assert not graph.directed
+
+
+@pytest.mark.parametrize(
+    ("name", "triangles"),
+    [("karate", 45), ("A", 11), ("jagmesh7", 2016), ("bcsstk13", 342300), ("LFAT5", 0)],
+)
+def test_triangles_of_matrices(data, tmp_path, name, triangles):
+    path = data(f"graphs/mtx/{name}.mtx")
+    tg.build(path, tmp_path / "g.tg", weights="none", undirected=True, drop_self_loops=True)
+    with tg.open(tmp_path / "g.tg", memory="256MiB") as graph:
+        graph.triangles()
+        assert graph.last_run["triangles"] == triangles
+
+
+def test_a_zipped_mesh_and_a_road_network(data, tmp_path):
+    stats = tg.build(data("graphs/metis/wing.graph.gz"), tmp_path / "wing.tg")
+    assert (stats["vertices"], stats["edges"]) == (62032, 121544)
+    with lzma.open(data("graphs/dimacs/NY.gr.xz")) as packed:
+        (tmp_path / "NY.gr").write_bytes(packed.read())
+    stats = tg.build(tmp_path / "NY.gr", tmp_path / "NY.tg")
+    assert (stats["vertices"], stats["edges"]) == (264346, 365050)
+    with tg.open(tmp_path / "NY.tg", memory="256MiB") as graph:
+        assert np.unique(graph.wcc()).size == 1
+
+
+def test_strong_components_of_a_crawl_are_those_that_came_with_it(data, tmp_path):
+    tg.build(data("graphs/cnr-2000/cnr-2000.graph"), tmp_path / "g.tg")
+    expected = np.fromfile(data("graphs/cnr-2000/cnr-2000.scc"), ">i4")
+    for memory in ("256MiB", "58MiB"):
+        with tg.open(tmp_path / "g.tg", memory=memory) as graph:
+            found = graph.scc()
+            assert (graph.last_run["components"], graph.last_run["largest"]) == (100977, 112023)
+        pairs = set(zip(found.tolist(), expected.tolist(), strict=True))
+        assert len(pairs) == 100977

@@ -21,6 +21,11 @@ const ENTERED: u8 = 4;
 /// The part of vertices whose component is known.
 const DONE: u32 = u32::MAX;
 
+/// The memory that there is for a last search: of as many arcs as there are vertices.
+pub(super) fn search_bytes(vertices: usize) -> u64 {
+    vertices as u64 * 12
+}
+
 /// The vertices, cut into parts that no component lies across.
 pub(super) struct Parts<'g> {
     graph: &'g Graph,
@@ -195,6 +200,7 @@ impl<'g> Parts<'g> {
     /// Searches the arcs that are left, if these fit the memory; whether they do. There are `most` at most.
     fn search(&self, most: u64, labels: &mut [u32]) -> Result<bool> {
         let bytes = self.part.len() as u64 * 8 + most * 4;
+        let bytes = bytes.saturating_sub(search_bytes(self.part.len()));
         let Some(_held) = self.graph.memory().reserve_if_left(bytes, "the arcs that are left")?
         else {
             return Ok(false);

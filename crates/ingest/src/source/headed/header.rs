@@ -68,10 +68,10 @@ impl Header {
         is_comment(line, self.comment)
     }
 
-    /// A vertex, from 0 on.
+    /// A vertex.
     pub(super) fn vertex(&self, field: Option<&[u8]>) -> std::result::Result<u64, LineFault> {
         match whole(field) {
-            Some(id) if (1..=self.vertices).contains(&id) => Ok(id - 1),
+            Some(id) if (1..=self.vertices).contains(&id) => Ok(id),
             _ => Err(fault(&format!("a vertex from 1 to {}", self.vertices), field)),
         }
     }

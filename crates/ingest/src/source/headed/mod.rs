@@ -1,7 +1,7 @@
 //! Text files whose header says how many vertices and edges they have: Matrix Market, METIS, DIMACS and PACE.
 //!
-//! Vertices are numbered from 1 there, and from 0 here. What the header promises is compared with what the file
-//! has, so that a file that was cut off is refused.
+//! Vertices are numbered from 1, and keep their numbers as ids. What the header promises is compared with what the
+//! file has, so that a file that was cut off is refused.
 
 mod header;
 
@@ -20,7 +20,6 @@ pub(super) use header::is_metis;
 /// A source of the edges of a file with a header.
 pub struct HeadedSource {
     spec: ChunkSpec,
-    format: Format,
     header: Header,
     takes_weights: bool,
     bytes: u64,
@@ -57,7 +56,6 @@ impl HeadedSource {
             takes_weights: header.is_weighted && options.weights != Weights::Ignore,
             bytes: file_bytes(path)?,
             spec,
-            format,
             header,
             chunks: None,
             chunk: Vec::new(),
@@ -161,8 +159,8 @@ impl Progress {
             let end = format!("the end after {} lines of neighbours", header.vertices);
             return fields.next().map_or(Ok(()), |more| Err(fault(&end, Some(more))));
         }
-        let own = self.vertex;
         self.vertex += 1;
+        let own = self.vertex;
         for _ in 0..header.before_neighbors {
             number(fields.next(), false)?;
         }
@@ -219,8 +217,7 @@ impl EdgeSource for HeadedSource {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (edges, vertices) = (Some(self.header.edges), Some(self.header.vertices));
-        SizeHint { edges, vertices, bytes: Some(self.bytes) }
+        SizeHint { edges: Some(self.header.edges), vertices: None, bytes: Some(self.bytes) }
     }
 
     fn directed(&self) -> Option<bool> {
@@ -229,11 +226,6 @@ impl EdgeSource for HeadedSource {
 
     fn weighted(&self) -> bool {
         self.takes_weights
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let format = self.format;
-        vec![format!("vertices are numbered from 0: 1 in the file (`{format}`) is 0")]
     }
 
     fn restart(&mut self) -> Result<()> {
@@ -265,5 +257,9 @@ impl EdgeSource for HeadedSource {
         }
         self.check_end()?;
         Ok(false)
+    }
+
+    fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
+        Ok(Some((1..=self.header.vertices).collect()))
     }
 }
