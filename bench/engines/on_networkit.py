@@ -28,9 +28,7 @@ class NetworKit:
         ends = tuple(np.asarray(ids, dtype=np.uint64) for ids in (edges.src, edges.dst))
         weights = np.asarray(edges.weights, dtype=np.float64)
         given = (weights, ends) if weighted else ends
-        self._graph = nk.GraphFromCoo(
-            given, n=edges.vertices, weighted=weighted, directed=directed
-        )
+        self._graph = nk.GraphFromCoo(given, n=edges.vertices, weighted=weighted, directed=directed)
         self._graph.sortEdges()
         self._is_indexed = False
 
@@ -78,7 +76,9 @@ class NetworKit:
 
     def scc(self) -> int:
         """StronglyConnectedComponents."""
-        return int(nk.components.StronglyConnectedComponents(self._graph).run().numberOfComponents())
+        return int(
+            nk.components.StronglyConnectedComponents(self._graph).run().numberOfComponents()
+        )
 
     def louvain(self) -> float:
         """PLM, parallel Louvain."""
@@ -95,7 +95,9 @@ class NetworKit:
 
     def harmonic(self) -> float:
         """Its HyperBall: the effective diameter alone."""
-        return float(nk.distance.EffectiveDiameterApproximation(self._graph).run().getEffectiveDiameter())
+        return float(
+            nk.distance.EffectiveDiameterApproximation(self._graph).run().getEffectiveDiameter()
+        )
 
     def _modularity(self, algorithm: Any) -> float:
         algorithm.run()

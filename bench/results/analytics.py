@@ -36,6 +36,54 @@ def peers(run: Run) -> list[Table]:
     return [Table(title, header, rows, note)]
 
 
+QUALITY = ("louvain", "leiden", "coloring", "independent_set")
+"""Algorithms of `structure.py` whose number is a measure of how good a result is."""
+
+
+def structure(run: Run) -> list[Table]:
+    """Algorithms by name beside other libraries in memory, and out of core."""
+    inside = run.results["in_memory"]
+    engines, rows = inside["engines"], []
+    for command in run.configuration["algorithms"]:
+        runs = {name: engines[name].get(command, []) for name in run.configuration["engines"]}
+        good = {name: [r for r in of if "failure" not in r] for name, of in runs.items()}
+        seconds = {name: middle(of, "seconds") if of else None for name, of in good.items()}
+        others = [s for name, s in seconds.items() if name != "tiergraph" and s is not None]
+        own = seconds["tiergraph"]
+        ratio = f"{min(others) / own:.2f}" if others and own else "-"
+        values = [f"{of[-1]['value']:.4g}" if of else "-" for of in good.values()]
+        result = ", ".join(values) if command in QUALITY else ""
+        rows.append([command, *seconds.values(), ratio, result])
+    header = ["", *(f"{name} s" for name in run.configuration["engines"]), "of the best", "result"]
+    scale, edges = run.configuration["scale"], inside["edges"] / MB
+    title = f"Structure of RMAT-{scale}, {edges:.1f} M edges, in memory"
+    note = (
+        "tiergraph's seconds contain reading the graph from its file, in every call. Numbers that do "
+        "not depend on the engine are equal; the results shown are modularity, colours and sizes. "
+        "Runs of 8 s and more are not repeated. `scc` is of the same edges with a direction. "
+        "NetworKit's `harmonic` is the effective diameter alone."
+    )
+    tables = [Table(title, header, rows, note)]
+    large = run.results["out_of_core"]
+    if large:
+        rows = [
+            [
+                name,
+                *(r.get(key) for key in ("seconds", "iterations")),
+                r.get("failure") or f"{r['passes']:.1f}",
+                None if "bytes_read" not in r else r["bytes_read"] / GB,
+                r["cgroup_peak_bytes"] and round(r["cgroup_peak_bytes"] / 2**20),
+            ]
+            for name, r in large["runs"].items()
+        ]
+        header = ["", "seconds", "steps", "passes", "GB read", "peak MiB"]
+        scale, memory = run.configuration["large_scale"], run.configuration["large_memory"]
+        title = f"Structure of RMAT-{scale} in a cgroup of 1 GiB, `memory={memory}`"
+        note = f"Limit: {large['limit']}. `harmonic` with 16 registers, `betweenness` of 2 samples."
+        tables.append(Table(title, header, rows, note))
+    return tables
+
+
 def in_memory(run: Run) -> list[Table]:
     """PageRank's speed over a resident graph."""
     rows = []
@@ -244,6 +292,7 @@ def user_space(run: Run) -> list[Table]:
 TABLES = {
     "realgraph_user_space": user_space,
     "peers": peers,
+    "structure": structure,
     "in_memory": in_memory,
     "propagate": propagate,
     "out_of_core": out_of_core,

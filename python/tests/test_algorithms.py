@@ -59,7 +59,7 @@ def test_by_name_and_by_method_are_the_same(graph, name):
     assert set(run) >= FOUND[name]
     assert (run["algorithm"], run["device"]) == (name, "cpu")
     np.testing.assert_array_equal(graph.run(name), values)
-    named = [parameter for parameter in inspect.signature(getattr(tg.Graph, name)).parameters]
+    named = inspect.signature(getattr(tg.Graph, name)).parameters
     assert set(named) - {"self", *COMMON} == set(REGISTERED[name].help)
 
 

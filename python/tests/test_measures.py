@@ -30,10 +30,14 @@ def test_similar_vertices_are_those_by_the_definition(both, by):
     def value(other):
         own, others = set(memory[vertex]), set(memory[other])
         common = len(own & others)
-        divisors = {"jaccard": len(own | others), "overlap": min(len(own), len(others)), "common": 1}
+        divisors = {
+            "jaccard": len(own | others),
+            "overlap": min(len(own), len(others)),
+            "common": 1,
+        }
         return common / divisors[by] if common else 0.0
 
-    expected = sorted(((-value(v), v) for v in memory if v != vertex and value(v)))[:20]
+    expected = sorted((-value(v), v) for v in memory if v != vertex and value(v))[:20]
     found = measures.similar(graph, vertex, by=by, top=20)
     assert [v for v, _ in found] == [v for _, v in expected]
     assert [x for _, x in found] == pytest.approx([-x for x, _ in expected])

@@ -57,9 +57,10 @@ TESTS = {
 NOT_FOR_US = {
     # It takes the largest component to be the first that a search of NetworkX's own finds.
     "components/tests/test_strongly_connected.py": "test_condensation_mapping_and_members",
-    # They compare with one list of communities, in the order in which a run of NetworkX's lists them.
-    "community/tests/test_louvain.py": "test_karate_club_partition or test_undirected_selfloops or "
-    "test_none_weight_param",
+    # They compare with a list of communities in the order in which a run of NetworkX lists them.
+    "community/tests/test_louvain.py": (
+        "test_karate_club_partition or test_undirected_selfloops or test_none_weight_param"
+    ),
 }
 """Tests of what is NetworkX's own, and not of what it promises."""
 

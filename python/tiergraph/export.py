@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from .errors import InputError, IoError
 from .results import check_folder
+from .sources.edges import Batch
 
 if TYPE_CHECKING:
     from .graph import Graph
 
-Batch = tuple[NDArray[Any], ...]
+Columns = tuple[NDArray[Any], ...]
 Write = Callable[["Graph", Path], None]
 
 
@@ -78,13 +79,13 @@ def _write_rows(separator: str, header: bool) -> Write:
     return write
 
 
-def _write_lines(file: IO[str], columns: Batch, separator: str) -> None:
+def _write_lines(file: IO[str], columns: Columns, separator: str) -> None:
     """Rows of ids, and of weights so that they are read back as they are."""
     text = [list(map(repr, column.tolist())) for column in columns]
     file.writelines(separator.join(row) + "\n" for row in zip(*text, strict=True))
 
 
-def _positions(graph: Graph) -> Iterator[Batch]:
+def _positions(graph: Graph) -> Iterator[Columns]:
     """Batches by positions in `ids`."""
     for src, dst, *weights in graph.edge_batches():
         if graph.has_own_ids:
@@ -205,7 +206,8 @@ def inside(graph: Graph, vertices: NDArray[np.uint64]) -> Iterator[Batch]:
     for batch in graph.edge_batches():
         kept = _among(batch[0], vertices) & _among(batch[1], vertices)
         if kept.any():
-            yield tuple(column[kept] for column in batch)
+            src, dst, *weights = (column[kept] for column in batch)
+            yield (src, dst, weights[0]) if weights else (src, dst)
 
 
 def _among(ids: NDArray[Any], sorted_ids: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -392,11 +392,8 @@ class Graph(Algorithms):
         for turn in range(repeat):
             for begin in range(0, len(ids), size):
                 part, first = ids[begin : begin + size], turn * len(ids) + begin
-                yield self._run(
-                    lambda part=part, first=first: self._opened.walks(
-                        part, length, p, q, seed, first, progress
-                    )
-                )
+                how = (part, length, p, q, seed, first, progress)
+                yield self._run(partial(self._opened.walks, *how))
 
     @arguments(columns=None)
     def table(self, **columns: ArrayLike) -> Any:

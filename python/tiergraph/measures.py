@@ -114,7 +114,7 @@ def degree_statistics(graph: Graph) -> dict[str, Any]:
     the same, near 1 where few vertices have all edges). Reads 4 bytes a vertex and side.
     """
     sides: tuple[Literal["out", "in"], ...] = ("out", "in") if graph.directed else ("out",)
-    found = {side: _statistics(graph.degrees(side)) for side in sides}
+    found: dict[str, Any] = {side: _statistics(graph.degrees(side)) for side in sides}
     return found if graph.directed else found | {"in": found["out"]}
 
 

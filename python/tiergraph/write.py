@@ -134,7 +134,7 @@ def build(
 
     `vertices` says |V| where ids are 0 to |V| - 1: a larger id is an error. `format` says what name
     and content of a file do not tell (`text`, `u32`, `u64`, `npy`, `graphalytics`, `adjacency`,
-    `ascii-graph`, `bvgraph`).
+    `ascii-graph`, `bvgraph`, `matrix-market`, `metis`, `dimacs`).
 
     `features`, `labels` and `splits` go with the vertices, in the order of the ids: row i belongs
     to the i-th smallest id (with `ids="map"`: of those that occur). `tiergraph.features.Attached`

@@ -14,7 +14,7 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
 
 use crate::report::{Run, RunReport};
-use crate::row_map::{ListDegrees, RowMap, Side, distinct};
+use crate::row_map::{ListDegrees, RowMap, Side};
 use crate::state::PerWorker;
 
 /// The core number of every vertex, in the user's order.
@@ -27,7 +27,7 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     let longest = RowMap::longest(graph, Side::Both)?;
     let plan = RowMap::memory(graph, Side::Both)?
         .and("the core numbers", n as u64 * 16)
-        .and("the workers' counts", workers * longest * 12);
+        .and("the workers' counts", workers * longest * 4);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let most = largest_possible(&degrees, n);
@@ -37,15 +37,16 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
         support: Array::from_fn(n, |_| AtomicI32::new(0))?,
         fell: AtomicU64::new(0),
     };
-    let looks = PerWorker::new((0..workers).map(|_| Look::default()));
-    let mut rows = RowMap::new(graph, &degrees)?;
+    // For each worker, how many neighbours have each bound.
+    let counts = PerWorker::new((0..workers).map(|_| Vec::new()));
+    let mut rows = RowMap::new(graph, &degrees)?.simple();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "kcore", 0, progress).with_passes_of(rows.round_bytes());
     while (0..n).any(|v| bounds.is_open(v as u32)) {
         rows.for_each_of(
             &|v| bounds.is_open(v),
-            |worker| looks.of(worker),
-            |look, v, arcs| bounds.lower(look, v, arcs),
+            |worker| counts.of(worker),
+            |counts, v, neighbors| bounds.lower(counts, v, neighbors),
         )?;
         run.iteration("pass", bounds.fell.swap(0, Ordering::Relaxed) as f64);
     }
@@ -72,14 +73,6 @@ fn largest_possible(degrees: &ListDegrees, vertices: usize) -> u64 {
     k as u64
 }
 
-/// A worker's buffers.
-#[derive(Debug, Default)]
-struct Look {
-    neighbors: Vec<u32>,
-    /// How many neighbours have each bound.
-    counts: Vec<u32>,
-}
-
 /// Upper bounds of all core numbers.
 struct Bounds {
     of: Array<AtomicU32>,
@@ -98,25 +91,24 @@ impl Bounds {
     }
 
     /// Lowers the bound of `v` to what its neighbours support.
-    fn lower(&self, look: &mut Look, v: u32, arcs: &[u32]) {
+    fn lower(&self, counts: &mut Vec<u32>, v: u32, neighbors: &[u32]) {
         const AHEAD: usize = 16;
-        let neighbors = distinct(v, arcs, &mut look.neighbors);
         let own = &self.of[v as usize];
         let before = own.load(Ordering::Relaxed);
         let most = (before as usize).min(neighbors.len());
-        look.counts.clear();
-        look.counts.resize(most + 1, 0);
+        counts.clear();
+        counts.resize(most + 1, 0);
         for (i, &u) in neighbors.iter().enumerate() {
             if let Some(&later) = neighbors.get(i + AHEAD) {
                 prefetch(&self.of, later as usize);
             }
             let bound = self.of[u as usize].load(Ordering::Relaxed) as usize;
-            look.counts[bound.min(most)] += 1;
+            counts[bound.min(most)] += 1;
         }
-        let (mut bound, mut support) = (most, look.counts[most] as usize);
+        let (mut bound, mut support) = (most, counts[most] as usize);
         while support < bound {
             bound -= 1;
-            support += look.counts[bound] as usize;
+            support += counts[bound] as usize;
         }
         let bound = bound as u32;
         // The order of these four, together with that of the others', keeps the support from being too large:

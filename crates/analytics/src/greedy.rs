@@ -102,7 +102,7 @@ fn decide(
     })?;
     let rank = |v: u32| (priorities[v as usize].load(Ordering::Relaxed), v);
     let scratch = PerWorker::new((0..workers).map(|_| Vec::new()));
-    let mut rows = RowMap::new(graph, &degrees)?.forward();
+    let mut rows = RowMap::new(graph, &degrees)?.simple().forward();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
     let state = |v: u32| states[v as usize].load(Ordering::Relaxed);
@@ -126,9 +126,9 @@ fn decide(
         rows.for_each_of(
             &|v| is_open(state(v)),
             |worker| scratch.of(worker),
-            |scratch, v, arcs| {
+            |scratch, v, neighbors| {
                 let own = rank(v);
-                let before = arcs.iter().filter(|&&u| u != v && rank(u) > own);
+                let before = neighbors.iter().filter(|&&u| rank(u) > own);
                 let decision = rule(scratch, &mut before.map(|&u| settled(v, u)));
                 states[v as usize].store(decision.unwrap_or(put_off), Ordering::Relaxed);
                 decided.fetch_add(decision.is_some().into(), Ordering::Relaxed);

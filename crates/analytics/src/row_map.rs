@@ -84,6 +84,8 @@ pub(crate) struct Lists {
     first: u32,
     /// For each vertex of the range, where its list begins; a last entry says where the last list ends.
     starts: Vec<u32>,
+    /// Where each list ends, where some end before the next begins.
+    ends: Option<Vec<u32>>,
     targets: Array<u32>,
 }
 
@@ -93,7 +95,7 @@ impl Lists {
     /// # Errors
     /// 2³² targets or more, no memory.
     pub(crate) fn of_lengths(first: u32, lengths: impl Iterator<Item = u32>) -> Result<Self> {
-        let mut lists = Self { first, starts: Vec::new(), targets: Array::default() };
+        let mut lists = Self { first, ..Self::default() };
         lists.move_to(first, lengths.map(u64::from))?;
         lists.targets = Array::zeroed(lists.starts.last().map_or(0, |&end| end as usize))?;
         Ok(lists)
@@ -102,7 +104,7 @@ impl Lists {
     /// Makes these the lists of other vertices, of so many targets each; returns the number of all.
     fn move_to(&mut self, first: u32, lengths: impl Iterator<Item = u64>) -> Result<usize> {
         let (mut end, mut fits) = (0u64, true);
-        self.first = first;
+        (self.first, self.ends) = (first, None);
         self.starts.clear();
         self.starts.push(0);
         self.starts.extend(lengths.map(|length| {
@@ -130,29 +132,70 @@ impl Lists {
 
     /// Sorts every list, on all threads.
     fn sort(&mut self, graph: &Graph) -> Result<()> {
+        self.each_mut(graph, None, |_, list| {
+            if !list.is_sorted() {
+                list.sort_unstable();
+            }
+            list.len()
+        })
+    }
+
+    /// Leaves every neighbour in a list once, ascending, and no vertex in its own list.
+    fn simplify(&mut self, graph: &Graph, some: Option<&[u32]>) -> Result<()> {
+        self.each_mut(graph, some, |v, list| {
+            if list.is_sorted_by(|a, b| a < b) && list.binary_search(&v).is_err() {
+                return list.len();
+            }
+            list.sort_unstable();
+            let (mut kept, mut last) = (0, v);
+            for i in 0..list.len() {
+                let target = list[i];
+                if target != v && target != last {
+                    (list[kept], last) = (target, target);
+                    kept += 1;
+                }
+            }
+            kept
+        })
+    }
+
+    /// Calls `change` with every vertex, or with `some`, and its list, on all threads; it returns how much of
+    /// the list stays.
+    fn each_mut(
+        &mut self,
+        graph: &Graph,
+        some: Option<&[u32]>,
+        change: impl Fn(u32, &mut [u32]) -> usize + Sync,
+    ) -> Result<()> {
         const VERTICES: usize = 1 << 12;
+        let vertices = self.starts.len().saturating_sub(1);
+        let mut ends = self.ends.take().unwrap_or_default();
+        ends.clear();
+        ends.extend(&self.starts[vertices.min(1)..]);
+        ends.truncate(vertices);
         let starts = &self.starts;
         let mut rest = &mut self.targets[..starts.last().map_or(0, |&end| end as usize)];
-        let vertices = starts.len().saturating_sub(1);
-        let parts = (0..vertices).step_by(VERTICES).map(move |first| {
-            let last = (first + VERTICES).min(vertices);
-            let len = (starts[last] - starts[first]) as usize;
+        let parts = ends.chunks_mut(VERTICES).enumerate().map(|(part, ends)| {
+            let first = part * VERTICES;
+            let starts = &starts[first..=first + ends.len()];
+            let len = (starts[ends.len()] - starts[0]) as usize;
             let (own, after) = std::mem::take(&mut rest).split_at_mut(len);
             rest = after;
-            (&starts[first..=last], own)
+            (self.first + first as u32, starts, ends, own)
         });
         graph.thread_pool().share(parts, |_, parts| {
-            for (starts, mut targets) in parts {
-                for ends in starts.windows(2) {
-                    let (list, after) =
-                        std::mem::take(&mut targets).split_at_mut((ends[1] - ends[0]) as usize);
-                    if !list.is_sorted() {
-                        list.sort_unstable();
+            for (first, starts, ends, mut targets) in parts {
+                for ((v, between), end) in (first..).zip(starts.windows(2)).zip(ends) {
+                    let len = (between[1] - between[0]) as usize;
+                    let (list, after) = std::mem::take(&mut targets).split_at_mut(len);
+                    if some.is_none_or(|some| some.binary_search(&v).is_ok()) {
+                        *end = between[0] + change(v, list) as u32;
                     }
                     targets = after;
                 }
             }
         })?;
+        self.ends = Some(ends);
         Ok(())
     }
 
@@ -165,7 +208,8 @@ impl Lists {
     #[inline(always)]
     pub(crate) fn of(&self, v: u32) -> &[u32] {
         let at = (v - self.first) as usize;
-        &self.targets[self.starts[at] as usize..self.starts[at + 1] as usize]
+        let end = self.ends.as_ref().map_or(self.starts[at + 1], |ends| ends[at]);
+        &self.targets[self.starts[at] as usize..end as usize]
     }
 
     /// The range of vertices that have lists here.
@@ -271,15 +315,15 @@ impl<W, F: Fn(usize) -> W + Sync> Begin<W> for F {}
 pub(crate) trait Visit<W>: Fn(&mut W, u32, &[u32]) + Sync {}
 impl<W, F: Fn(&mut W, u32, &[u32]) + Sync> Visit<W> for F {}
 
-/// Bytes of a vertex of a range while its list is read: where it begins, where the next arc goes, and its
-/// number, as far as these are needed.
+/// Bytes of a vertex of a range while its list is read: where it begins, where the next arc goes or it ends, and
+/// its number, if that is needed.
 fn vertex_bytes(graph: &Graph, side: Side) -> u64 {
     let bytes = |&direction: &Direction| match graph.rows(direction).is_stored() {
-        true => 4,
+        true => 8,
         false if graph.raw(direction).is_stored() => 12,
         false => 8,
     };
-    side.directions(graph).iter().map(bytes).max().unwrap_or(4)
+    side.directions(graph).iter().map(bytes).max().unwrap_or(8)
 }
 
 /// The neighbour lists of a graph, range by range.
@@ -291,8 +335,19 @@ pub(crate) struct RowMap<'g> {
     /// The range whose lists are all in memory.
     filled: Option<usize>,
     is_forward: bool,
-    is_sorted: bool,
+    order: Listed,
     _held: Option<Reservation>,
+}
+
+/// How neighbours are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    /// As they come.
+    Any,
+    /// Ascending.
+    Sorted,
+    /// Ascending, each once, without the vertex itself.
+    Simple,
 }
 
 impl<'g> RowMap<'g> {
@@ -335,7 +390,7 @@ impl<'g> RowMap<'g> {
             lists,
             filled: None,
             is_forward: false,
-            is_sorted: false,
+            order: Listed::Any,
             _held: None,
         };
         let vertices = graph.vertices() as u32;
@@ -380,7 +435,12 @@ impl<'g> RowMap<'g> {
 
     /// The same, whose lists ascend.
     pub(crate) fn sorted(self) -> Self {
-        Self { is_sorted: true, ..self }
+        Self { order: Listed::Sorted, ..self }
+    }
+
+    /// The same, whose lists have every neighbour once, ascending, and not the vertex itself.
+    pub(crate) fn simple(self) -> Self {
+        Self { order: Listed::Simple, ..self }
     }
 
     /// Whether all lists are in memory once they were read.
@@ -490,7 +550,7 @@ impl<'g> RowMap<'g> {
             lists,
             filled: None,
             is_forward: false,
-            is_sorted: false,
+            order: Listed::Any,
             _held: None,
         };
         all.fill(0, &|_| true)?;
@@ -532,8 +592,10 @@ impl<'g> RowMap<'g> {
             into.fill(direction)?;
             after = Some(degrees);
         }
-        if self.is_sorted && vertex_bytes(self.graph, self.degrees.side) > 4 {
-            self.lists.sort(self.graph)?;
+        match self.order {
+            Listed::Any => (),
+            Listed::Sorted => self.lists.sort(self.graph)?,
+            Listed::Simple => self.lists.simplify(self.graph, few.as_deref())?,
         }
         self.filled = few.is_none().then_some(number);
         Ok(few.map_or(Filled::All, Filled::Some))

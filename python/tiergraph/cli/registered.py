@@ -1,4 +1,4 @@
-"""Commands of the algorithms that run by name: `tiergraph triangles`, `tiergraph cdlp`, …"""
+"""Commands of the algorithms that run by name, such as `tiergraph triangles`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .graphs import Positions, View
 
+
 def connected_components(G: Any) -> Iterator[set[Any]]:  # noqa: N803
     """`networkx.connected_components`: in the order of their first vertices."""
     view = View(G)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .graphs import View
 
+
 def single_source_shortest_path_length(
     G: Any,  # noqa: N803
     source: Any,
@@ -79,5 +80,3 @@ def descendants_at_distance(G: Any, source: Any, distance: int) -> set[Any]:  # 
     missing = nx.NetworkXError(f"The node {source} is not in the graph.")
     found = _hops(G, source, distance, missing)
     return {node for node, hops in found.items() if hops == distance}
-
-

@@ -13,6 +13,7 @@ from .. import centrality
 from ..graph import Graph
 from .graphs import View
 
+
 def pagerank(
     G: Any,  # noqa: N803 (NetworkX's name)
     alpha: float = 0.85,
@@ -140,5 +141,3 @@ def hits(
     both = _iterated(centrality.hits, view.graph, max_iter, tol, **how)
     hubs, authorities = (v if normalized else v / np.linalg.norm(v) for v in both)
     return view.by_label(hubs), view.by_label(authorities)
-
-

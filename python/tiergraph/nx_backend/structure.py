@@ -52,7 +52,7 @@ def average_clustering(
     """`networkx.average_clustering`, without weights and directions."""
     values = clustering(G, None if nodes is None else list(nodes)).values()
     counted = [value for value in values if count_zeros or abs(value) > 0]
-    return sum(counted) / len(counted)
+    return float(sum(counted) / len(counted))
 
 
 def transitivity(G: Any) -> float:  # noqa: N803
@@ -137,9 +137,9 @@ def why_not(name: str, graph: Any, given: dict[str, Any]) -> str | None:
             return "tiergraph counts hops, without endpoints, between nodes with one edge"
     if name in ("clustering", "average_clustering") and given.get("weight") is not None:
         return "tiergraph counts triangles without weights"
-    if name.endswith("_communities") and given.get("weight", "weight") is None:
-        if isinstance(graph, Graph) and graph.weighted:
-            return "tiergraph counts edges by the weights that a graph has"
+    weighted = isinstance(graph, Graph) and graph.weighted
+    if name.endswith("_communities") and given.get("weight", "weight") is None and weighted:
+        return "tiergraph counts edges by the weights that a graph has"
     if given.get("max_level") is not None:
         return "tiergraph goes on until no vertex moves"
     return None
