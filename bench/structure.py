@@ -42,7 +42,7 @@ def main() -> None:
     """Measures, prints and saves."""
     options = _options()
     with reporting.data_directory("structure", options.keep) as directory:
-        results: Record = {"in_memory": _in_memory(directory, options)}
+        results: Record = {"in_memory": _in_memory(directory, options) if options.scale else {}}
         results["out_of_core"] = _out_of_core(directory, options)
         state = "in memory: resident; out of core: direct reads past the page cache"
         reporting.save(options, "structure", state, results)
@@ -55,7 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--algorithms", nargs="+", default=list(COMMANDS), choices=COMMANDS)
     parser.add_argument("--memory", default="4GiB", help="tiergraph's budget in memory")
     parser.add_argument("--large-scale", type=int, default=24, help="out of core; 0: not at all")
-    parser.add_argument("--large-memory", default="880MiB", help="tiergraph's budget out of core")
+    parser.add_argument("--large-memory", default="960MiB", help="tiergraph's budget out of core")
     parser.add_argument("--limit-mib", type=int, default=1024, help="the cgroup's limit")
     parser.add_argument("--limit", type=float, default=600, help="seconds a command may take")
     parser.add_argument(
@@ -136,7 +136,8 @@ def _out_of_core(directory: Path, options: argparse.Namespace) -> Record:
                 memory, threads = options.large_memory, options.threads
                 inside.call("open", path=str(path), memory=memory, io="auto", threads=threads)
                 arguments = COMMANDS[command][1] | _LARGE.get(command, {})
-                found["runs"][command] = inside.call("run", name=command, options=arguments)
+                run = inside.call("run", name=command, options=arguments)
+                found["runs"][command] = run.pop("value", {}) | run
     return found
 
 
@@ -145,7 +146,13 @@ _LARGE: dict[str, Record] = {"harmonic": {"registers": 16}, "betweenness": {"sam
 
 
 def _print(results: Record, options: argparse.Namespace) -> None:
-    engines = results["in_memory"]["engines"]
+    if results["in_memory"]:
+        _print_in_memory(results["in_memory"], options)
+    _print_out_of_core(results["out_of_core"], options)
+
+
+def _print_in_memory(results: Record, options: argparse.Namespace) -> None:
+    engines = results["engines"]
     rows: list[list[Any]] = []
     for command in options.algorithms:
         row: list[Any] = [command]
@@ -160,10 +167,13 @@ def _print(results: Record, options: argparse.Namespace) -> None:
         else:
             row.append("equal" if len(same) == 1 else f"differ: {sorted(same)}")
         rows.append(row)
-    edges = results["in_memory"]["edges"]
+    edges = results["edges"]
     title = f"RMAT-{options.scale}, {edges:,} edges, {options.threads} threads, in memory: seconds"
     reporting.table(title, ("algorithm", *options.engines, "values"), rows)
-    large = results["out_of_core"].get("runs", {})
+
+
+def _print_out_of_core(results: Record, options: argparse.Namespace) -> None:
+    large = results.get("runs", {})
     if not large:
         return
     rows = [
@@ -178,7 +188,7 @@ def _print(results: Record, options: argparse.Namespace) -> None:
         ]
         for command, run in large.items()
     ]
-    title = f"RMAT-{options.large_scale} out of core, {results['out_of_core']['limit']}"
+    title = f"RMAT-{options.large_scale} out of core, {results['limit']}"
     header = ("algorithm", "seconds", "steps", "passes", "GB read", "peak MiB", "")
     reporting.table(title, header, rows)
     say(f"on {machine.device()}")

@@ -11,7 +11,8 @@ import pytest
 
 import tiergraph as tg
 from tiergraph import pyg
-from tiergraph.cli import demo, demo_training
+from tiergraph.cli import demo
+from tiergraph.cli.demo import training
 from tiergraph.cli.progress import Bars
 from tiergraph.train import Trainer
 
@@ -49,7 +50,7 @@ def test_training_and_evaluation_fit(path):
         pytest.skip(str(error))
     if shutil.disk_usage(path.parent).free < TRAINING_GRAPH_BYTES:
         pytest.skip(f"the demo's graph fills 1.1 GiB, which `{path.parent}` does not have")
-    demo_training.make(demo.SCALE, path)
-    trainer = Trainer(str(path), demo_training.options_of(demo.SCALE))
+    training.make(demo.SCALE, path)
+    trainer = Trainer(str(path), training.options_of(demo.SCALE))
     assert len(list(islice(trainer.loader, 8))) == 8
     assert trainer.test()["accuracy"] >= 0

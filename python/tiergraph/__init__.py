@@ -13,8 +13,6 @@ from .attached.edges import add_edge_values
 from .attached.features import add_features, checksum_features
 from .attached.ordering import order_features
 from .devices import CudaDevice, cuda_devices
-from .diagnosis import Finding, doctor
-from .drives import NvmeDrive, nvme_drives, release_drive, write_drives
 from .errors import (
     BudgetError,
     DeviceError,
@@ -32,6 +30,8 @@ from .hetero.build import build_hetero
 from .loaders.hetero import HeteroNeighborLoader
 from .loaders.link import LinkNeighborLoader
 from .loaders.node import NeighborLoader
+from .machine.diagnosis import Finding, doctor
+from .machine.drives import NvmeDrive, nvme_drives, release_drive, write_drives
 from .planning import (
     Estimate,
     Job,

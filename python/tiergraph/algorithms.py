@@ -258,9 +258,10 @@ class Algorithms:
     ) -> NDArray[np.uint32]:
         """Colours from 0 on, uint32 of shape (|V|,), so that no two neighbours have the same.
 
-        `last_run` has how many `colors` there are. What a greedy pass by descending degree finds,
-        vertices of one degree by their ids: the same whatever the threads, memory and layout.
-        (Welsh and Powell, 1967; Jones and Plassmann, 1993.)
+        `last_run` has how many `colors` there are. What a greedy pass in the order on disk finds,
+        which is by descending degree in graphs built with `order="degree"`: the same whatever the
+        threads and the memory. One pass over the edges. (Welsh and Powell, 1967; Jones and
+        Plassmann, 1993.)
         """
         return self._by_name("coloring", trace, progress, {})
 

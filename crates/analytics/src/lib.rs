@@ -8,18 +8,12 @@
 mod active;
 mod adjacency;
 mod arcs;
-mod betweenness;
 mod bfs;
-mod closeness;
-mod communities;
 mod components;
-mod cores;
 pub mod edges;
 pub mod gpu;
-mod greedy;
-mod label_propagation;
-mod mutual;
 mod pagerank;
+mod paths;
 mod propagate;
 mod propagation_blocking;
 mod pull;
@@ -30,24 +24,17 @@ mod sizes;
 mod source;
 mod sssp;
 mod state;
-mod strong;
-mod triangles;
-mod walks;
+mod structure;
 
-pub use betweenness::betweenness;
 pub use bfs::{UNREACHED, bfs};
-pub use closeness::{Closeness, harmonic};
-pub use communities::{Communities, Found as FoundCommunities, Method, Objective, communities};
 pub use components::wcc;
-pub use cores::core_numbers;
-pub use greedy::{coloring, independent_set};
-pub use label_propagation::label_propagation;
-pub use mutual::{Mutual, mutual};
 pub use pagerank::{PageRank, pagerank, pagerank_memory};
+pub use paths::{Closeness, Walks, betweenness, harmonic, walks};
 pub use propagate::{Propagate, Reduce, Value, propagate, propagate_bytes};
 pub use report::{Iteration, RunReport};
 pub use sizes::ComponentSizes;
 pub use sssp::sssp;
-pub use strong::scc;
-pub use triangles::{Triangles, clustering, triangles};
-pub use walks::{Walks, walks};
+pub use structure::{
+    Communities, FoundCommunities, Method, Mutual, Objective, Triangles, clustering, coloring,
+    communities, core_numbers, independent_set, label_propagation, mutual, scc, triangles,
+};

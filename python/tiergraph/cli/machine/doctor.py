@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ... import diagnosis
+from ...machine import diagnosis
 from ..options import Json
 from ..output import print_json
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ... import drives
+from ...machine import drives
 from ...units import readable
 from ..options import GraphPath, Json
 from ..output import print_fields, print_json, print_table

@@ -4,7 +4,7 @@
 //! hops; a round makes the union of its in-neighbours' counters and its own (Boldi and Vigna, ICDM workshops
 //! 2013). What is new in round r is at distance r, so that sums of 1/r are harmonic closeness, and the sizes of all balls
 //! say within how many hops 90 % of the pairs that are connected lie. One pass a round, until no counter
-//! changes; 2 × `registers` bytes a vertex and 25 more. A counter is off by 1.04/√`registers` (standard error).
+//! changes; 2 × `registers` bytes a vertex and 17 more. A counter is off by 1.04/√`registers` (standard error).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ pub fn harmonic(
     let n = graph.vertices();
     let plan = RowMap::memory(graph, Side::In)?
         .and("the counters", n as u64 * (2 * registers as u64))
-        .and("the sums", n as u64 * 25);
+        .and("the sums", n as u64 * 17);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::In)?;
     let words = registers / WORD;

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import graph as tg
-from .. import pictures, write
-from ..attached.features import add_features
-from ..errors import InputError
-from ..pyg import geometric
-from ..train import Trainer, TrainOptions, curve
-from ..units import readable
-from .output import print_fields
-from .progress import Bars
-from .train import Steps, show
+from ... import graph as tg
+from ... import pictures, write
+from ...attached.features import add_features
+from ...errors import InputError
+from ...pyg import geometric
+from ...train import Trainer, TrainOptions, curve
+from ...units import readable
+from ..output import print_fields
+from ..progress import Bars
+from ..train import Steps, show
 
 COLUMNS = 256
 CLASSES = 8

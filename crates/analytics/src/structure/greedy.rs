@@ -1,11 +1,11 @@
 //! A maximal independent set, and a colouring: what a greedy pass finds, in an order that a seed chooses.
 //!
 //! A vertex is decided by those of its neighbours that come before it, as soon as these are; vertices far apart
-//! in the order are decided in the same round (Jones and Plassmann, SIAM J. Sci. Comput. 14, 1993; Blelloch, Fineman and
-//! Shun, SPAA 2012: a random order needs few rounds). So results are those of the order alone: identical for any number
-//! of threads, memory, and layout. Sets come in random order; colours by descending degree, which takes few
-//! (Welsh and Powell, Comput. J. 10, 1967), and is the order of graphs on disk. Directions, loops and repeated
-//! edges do not matter. 12 bytes a vertex, and the degrees.
+//! in the order are decided in the same round (Jones and Plassmann, SIAM J. Sci. Comput. 14, 1993; Blelloch,
+//! Fineman and Shun, SPAA 2012: a random order needs few rounds). So results are those of the order alone:
+//! identical for any number of threads, memory, engine and codec. Sets come in random order; colours in the
+//! order on disk, in one pass: by descending degree, if the graph was built so, which takes few colours (Welsh
+//! and Powell, Comput. J. 10, 1967). Directions, loops and repeated edges do not matter. 12 bytes a vertex, and the degrees.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -56,9 +56,9 @@ pub fn independent_set(
 /// # Errors
 /// State that does not fit the memory, any error of a pass.
 pub fn coloring(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
-    // Of vertices of one degree, the first in the user's order.
-    let by_degree = |degree: u64, position: u64| degree << 32 | (u64::from(u32::MAX) - position);
-    decide(graph, "coloring", progress, by_degree, true, |used: &mut Vec<u32>, before| {
+    // Those before it on disk come first.
+    let by_place = |v: u32, _| u64::from(u32::MAX - v);
+    decide(graph, "coloring", progress, by_place, true, |used: &mut Vec<u32>, before| {
         used.clear();
         for state in before {
             if state == OPEN {
@@ -74,14 +74,14 @@ pub fn coloring(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, Run
     })
 }
 
-/// Decides every vertex by what was decided of its neighbours of greater `priority`, which is made of its degree
-/// and its position in the user's order. If it `waits`, a vertex waits for those before it on other threads:
+/// Decides every vertex by what was decided of its neighbours of greater `priority`, which is made of its
+/// number and its position in the user's order. If it `waits`, a vertex waits for those before it on other threads:
 /// for priorities that fall along the order on disk, which would be put off one after the other.
 fn decide(
     graph: &Graph,
     name: &'static str,
     progress: &dyn Progress,
-    priority: impl Fn(u64, u64) -> u64 + Sync,
+    priority: impl Fn(u32, u64) -> u64 + Sync,
     waits: bool,
     rule: impl Fn(&mut Vec<u32>, &mut dyn Iterator<Item = u32>) -> Option<u32> + Sync,
 ) -> Result<(Vec<u32>, RunReport)> {
@@ -97,7 +97,7 @@ fn decide(
     // By the user's order, so that a graph's layout does not matter.
     graph.order().for_each_position(n, |v, position| {
         if let Some(own) = priorities.get(v) {
-            own.store(priority(degrees.all(v as u32), position as u64), Ordering::Relaxed);
+            own.store(priority(v as u32, position as u64), Ordering::Relaxed);
         }
     })?;
     let rank = |v: u32| (priorities[v as usize].load(Ordering::Relaxed), v);

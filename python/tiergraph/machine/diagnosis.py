@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from . import _native, devices
-from .arguments.calls import checked
+from .. import _native, devices
+from ..arguments.calls import checked
+from ..errors import DeviceError
 from .drives import nvme_drives
-from .errors import DeviceError
 
 MIB = 1 << 20
 LOCKED_BYTES = 64 * MIB

@@ -21,8 +21,13 @@ const ENTERED: u8 = 4;
 /// The part of vertices whose component is known.
 const DONE: u32 = u32::MAX;
 
-/// The memory that there is for a last search: of as many arcs as there are vertices.
-pub(super) fn search_bytes(vertices: usize) -> u64 {
+/// Bytes of [`Parts`], and of the arcs of a last search.
+pub(super) fn bytes(vertices: usize) -> u64 {
+    vertices as u64 * 13 + search_bytes(vertices)
+}
+
+/// The memory that there is for the arcs of a last search: as many as there are vertices.
+fn search_bytes(vertices: usize) -> u64 {
     vertices as u64 * 12
 }
 

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .. import graph as tg
-from .. import report, results, write
-from ..errors import InputError
-from ..units import readable
-from . import demo_training
-from .output import print_fields, print_table
-from .progress import Bars
+from ... import graph as tg
+from ... import report, results, write
+from ...errors import InputError
+from ...units import readable
+from ..output import print_fields, print_table
+from ..progress import Bars
+from .training import train
 
 SCALE = 20
 STATE_COLUMNS = 2
@@ -57,7 +57,7 @@ def demo(
     top = [(opened.ids_of(v, v + 1)[0], rank) for v, rank in results.top(ranks, 10)]
     print_table(("vertex", "rank"), [(str(v), readable("rank", r)) for v, r in top])
     if graph is None and training:
-        trained = demo_training.train(scale, directory)
+        trained = train(scale, directory)
         pages += [] if trained is None else [report.of(trained)]
     _report(pages, directory.with_suffix(".html"))
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import NamedTuple
 
-from . import _native
-from .arguments.calls import checked
+from .. import _native
+from ..arguments.calls import checked
 
 
 class NvmeDrive(NamedTuple):

@@ -1,0 +1,9 @@
+//! Paths through a graph: how many lead through a vertex, how far others are, and where random ones go.
+
+mod betweenness;
+mod closeness;
+mod walks;
+
+pub use betweenness::betweenness;
+pub use closeness::{Closeness, harmonic};
+pub use walks::{Walks, walks};

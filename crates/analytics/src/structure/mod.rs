@@ -1,0 +1,17 @@
+//! What a graph is made of: triangles, cores, communities, components, sets and colours. Over lists of neighbours.
+
+mod communities;
+mod cores;
+mod greedy;
+mod label_propagation;
+mod mutual;
+mod strong;
+mod triangles;
+
+pub use communities::{Communities, Found as FoundCommunities, Method, Objective, communities};
+pub use cores::core_numbers;
+pub use greedy::{coloring, independent_set};
+pub use label_propagation::label_propagation;
+pub use mutual::{Mutual, mutual};
+pub use strong::scc;
+pub use triangles::{Triangles, clustering, triangles};

@@ -1,0 +1,1 @@
+"""What this machine has: its drives, and what tiergraph can do with it."""
