@@ -242,7 +242,8 @@ impl Filling {
     }
 }
 
-fn other_degrees(graph: &Graph) -> Error {
+/// The error of lists that are not as long as degrees say.
+pub(crate) fn other_degrees(graph: &Graph) -> Error {
     Error::new(ErrorKind::Format, "list the arcs of")
         .object(graph.dir().path().display())
         .expected("as many of each vertex as its degree says")

@@ -13,6 +13,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_graph::{Direction, Graph, Rows};
 use tiergraph_mem::{Array, MemoryPlan, Reservation};
 
+use crate::adjacency::other_degrees;
 use crate::arcs::for_each_arc;
 
 /// The bytes of lists that are in memory at once where not all are: long enough for reads to be large.
@@ -377,22 +378,17 @@ impl<'g> RowMap<'g> {
         directions.map(|&direction| graph.degrees().largest(direction).map(u64::from)).sum()
     }
 
+    fn of(graph: &'g Graph, degrees: &'g ListDegrees, ranges: Vec<Range<u32>>) -> Self {
+        let (lists, order) = (Lists::default(), Listed::Any);
+        Self { graph, degrees, ranges, lists, filled: None, is_forward: false, order, _held: None }
+    }
+
     /// The lists of which these are the degrees; none is read. The caller has reserved [`RowMap::memory`].
     ///
     /// # Errors
     /// No memory.
     pub(crate) fn new(graph: &'g Graph, degrees: &'g ListDegrees) -> Result<Self> {
-        let (ranges, lists) = (Vec::new(), Lists::default());
-        let mut made = Self {
-            graph,
-            degrees,
-            ranges,
-            lists,
-            filled: None,
-            is_forward: false,
-            order: Listed::Any,
-            _held: None,
-        };
+        let mut made = Self::of(graph, degrees, Vec::new());
         let vertices = graph.vertices() as u32;
         let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
         let whole = (u64::from(vertices) + 1) * vertex_bytes(graph, degrees.side) + arcs * 4;
@@ -541,18 +537,8 @@ impl<'g> RowMap<'g> {
     }
 
     fn filled_whole(graph: &Graph, degrees: &ListDegrees) -> Result<Lists> {
-        let all = 0..graph.vertices() as u32;
-        let (ranges, lists) = (std::iter::once(all).collect(), Lists::default());
-        let mut all = RowMap {
-            graph,
-            degrees,
-            ranges,
-            lists,
-            filled: None,
-            is_forward: false,
-            order: Listed::Any,
-            _held: None,
-        };
+        let vertices = 0..graph.vertices() as u32;
+        let mut all = RowMap::of(graph, degrees, std::iter::once(vertices).collect());
         all.fill(0, &|_| true)?;
         Ok(all.lists)
     }
@@ -756,12 +742,4 @@ impl Filling<'_> {
             |()| Ok(()),
         )
     }
-}
-
-fn other_degrees(graph: &Graph) -> Error {
-    Error::new(ErrorKind::Format, "list the arcs of")
-        .object(graph.dir().path().display())
-        .expected("as many of each vertex as its degree says")
-        .got("others: a file is damaged")
-        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
 }
