@@ -87,9 +87,10 @@ def _write_lines(file: IO[str], columns: Columns, separator: str) -> None:
 
 def _positions(graph: Graph) -> Iterator[Columns]:
     """Batches by positions in `ids`."""
+    ids = graph.ids if graph.has_own_ids else None
     for src, dst, *weights in graph.edge_batches():
-        if graph.has_own_ids:
-            src, dst = np.searchsorted(graph.ids, src), np.searchsorted(graph.ids, dst)
+        if ids is not None:
+            src, dst = np.searchsorted(ids, src), np.searchsorted(ids, dst)
         yield (src, dst, *weights)
 
 

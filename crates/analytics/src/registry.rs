@@ -27,14 +27,14 @@ pub enum Column {
     F64(Vec<f64>),
 }
 
-/// What an algorithm gives.
+/// The outcome of an algorithm.
 #[derive(Debug)]
 pub struct Outcome {
     /// A value for every vertex.
     pub column: Column,
     /// What was found of the whole graph, by the names that reports use.
     pub found: Map<String, Value>,
-    /// Where the time went.
+    /// The report of the run.
     pub report: RunReport,
 }
 

@@ -28,11 +28,11 @@ const PART_ARCS: usize = 1 << 14;
 /// The arcs that make a vertex's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Those that leave it. Of an undirected graph, these are all.
+    /// The arcs that leave it: all of an undirected graph's.
     Out,
-    /// Those that enter it. Of an undirected graph, these are all.
+    /// The arcs that enter it: all of an undirected graph's.
     In,
-    /// Those that leave it, and then those that enter it.
+    /// The arcs that leave it, and then those that enter it.
     Both,
 }
 

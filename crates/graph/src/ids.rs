@@ -92,6 +92,11 @@ impl<'g> Ids<'g> {
         self.graph.manifest().vertices * if self.file().is_some() { 16 } else { 12 }
     }
 
+    /// Whether ids are the user's own, and not 0 to |V| − 1.
+    pub fn are_own(self) -> bool {
+        self.file().is_some()
+    }
+
     /// The user's ids of some `vertices`, by the graph's own numbers, in their order.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ impl EdgeBatches {
             let opened = graph.get().lock(py)?;
             Call::new(None).run(py, || {
                 let manifest = opened.manifest();
-                let is_named = opened.order().is_reordered() || opened.ids().all()?.is_some();
+                let is_named = opened.order().is_reordered() || opened.ids().are_own();
                 let ids = if is_named { manifest.vertices * 20 } else { 0 };
                 let plan = MemoryPlan::default()
                     .and("the vertices' ids", ids)

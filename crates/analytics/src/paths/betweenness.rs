@@ -5,7 +5,8 @@
 //! level farther (Brandes, J. Math. Sociol. 25, 2001). Both sweeps look at out-neighbours only. Where all lists fit the
 //! memory, each thread has a source of its own; where not, every level reads the pages of its vertices, or all
 //! of them if it has many. Sums are added in the order of
-//! sources: results do not depend on the number of threads. 24 bytes a vertex
+//! sources: results do not depend on the number of threads
+//! (the last bits of codec `raw` are those of the order in which its blocks come). 24 bytes a vertex
 //! and 20 a source that is at work.
 
 use tiergraph_core::{Progress, Result};
@@ -70,7 +71,7 @@ pub fn betweenness(
     Ok((graph.order().to_user(sums, 1)?, report))
 }
 
-/// Where the out-neighbours of vertices come from.
+/// A provider of the out-neighbours of vertices: lists in memory, or pages that are read.
 trait Neighbors {
     /// Calls `visit` with each of `vertices`, which ascend, and its neighbours.
     fn each(&mut self, vertices: &[u32], visit: &mut dyn FnMut(u32, &[u32])) -> Result<()>;
@@ -99,7 +100,7 @@ struct Search {
     depth: Vec<u32>,
     /// Shortest paths to each vertex.
     paths: Vec<f64>,
-    /// What depends on each vertex.
+    /// The dependency of the source on each vertex: the shares of its paths that lead through it.
     depends: Vec<f64>,
     /// All vertices that were reached, level by level, and where each level ends.
     reached: Vec<u32>,

@@ -18,7 +18,7 @@ use crate::row_map::{ListDegrees, RowMap, Side};
 /// Registers of a counter that are loaded at once.
 const WORD: usize = size_of::<u64>();
 
-/// What a run finds.
+/// Estimates of how far the vertices of a graph are from each other.
 #[derive(Debug)]
 pub struct Closeness {
     /// For each vertex, in the user's order, the sum of 1/d over all others that reach it in d hops.
@@ -65,14 +65,14 @@ pub fn harmonic(
     // As bits of floats: the sizes of balls, and the sums.
     let sizes = Array::from_fn(n, |_| AtomicU64::new(1f64.to_bits()))?;
     let sums = Array::from_fn(n, |_| AtomicU64::new(0))?;
-    let mut changed = Flags::all(n)?;
+    let mut changed = Flags::all(n);
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "harmonic", 0, progress).with_passes_of(rows.round_bytes());
     let estimate = Estimate::new(registers);
     let mut pairs = vec![n as f64];
     for round in 1u32.. {
-        let fresh = Flags::none(n)?;
+        let fresh = Flags::none(n);
         let count = AtomicU64::new(0);
         rows.for_each(
             |_| (vec![0u8; registers], vec![0u8; registers]),
@@ -156,12 +156,12 @@ fn store(counters: &[AtomicU64], v: u32, words: usize, from: &[u8]) {
 struct Flags(Vec<AtomicU64>);
 
 impl Flags {
-    fn none(vertices: usize) -> Result<Self> {
-        Ok(Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(0)).collect()))
+    fn none(vertices: usize) -> Self {
+        Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    fn all(vertices: usize) -> Result<Self> {
-        Ok(Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(u64::MAX)).collect()))
+    fn all(vertices: usize) -> Self {
+        Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(u64::MAX)).collect())
     }
 
     #[inline(always)]

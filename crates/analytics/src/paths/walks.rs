@@ -24,7 +24,7 @@ pub struct Walks {
     pub p: f64,
     /// Larger ones stay nearer to the vertex before.
     pub q: f64,
-    /// What is drawn.
+    /// The seed of all draws.
     pub seed: u64,
     /// The number of the first walk among all of a seed.
     pub first: u64,
