@@ -157,9 +157,16 @@ def test_no_permission_is_said(tmp_path):
         tg.build(path, tmp_path / "g.tg")
 
 
-def test_several_text_files_are_refused(tmp_path):
-    with pytest.raises(tg.InputError, match="expected one file, or several tables"):
-        tg.build(["a.txt", "b.txt"], tmp_path / "g.tg")
+def test_several_files_of_one_kind_are_one_graph(tmp_path):
+    for name, text in [("a.txt", "0 1\n"), ("b.txt", "1 2\n2 3\n"), ("c.wel", "1 2 0.5\n")]:
+        (tmp_path / name).write_text(text)
+    stats = tg.build([tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "g.tg")
+    assert stats["edges"] == 3
+    with pytest.raises(tg.InputError, match=r"c\.wel`: expected no weights, as `.*a\.txt`"):
+        tg.build([tmp_path / "a.txt", tmp_path / "c.wel"], tmp_path / "h.tg")
+
+
+def test_columns_of_a_file_without_any_are_refused(tmp_path):
     (tmp_path / "a.u32").write_bytes(bytes(8))
     with pytest.raises(tg.InputError, match="expected a table or text, for `columns`"):
         tg.build(tmp_path / "a.u32", tmp_path / "g.tg", columns=("u", "v"))

@@ -32,6 +32,7 @@ from .loaders.link import LinkNeighborLoader
 from .loaders.node import NeighborLoader
 from .machine.diagnosis import Finding, doctor
 from .machine.drives import NvmeDrive, nvme_drives, release_drive, write_drives
+from .pairs import Components, components
 from .planning import (
     Estimate,
     Job,
@@ -47,6 +48,7 @@ from .write import BuildOptions, build, generate
 __all__ = [
     "BudgetError",
     "BuildOptions",
+    "Components",
     "CudaDevice",
     "DeviceError",
     "Error",
@@ -74,6 +76,7 @@ __all__ = [
     "build",
     "build_hetero",
     "checksum_features",
+    "components",
     "cuda_devices",
     "doctor",
     "generate",

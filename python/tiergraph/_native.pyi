@@ -72,6 +72,11 @@ class Graph:
     def ids_of(self, start: int, stop: int) -> NDArray[np.uint64]:
         """The user's ids at positions `start` to `stop`."""
 
+    def has_own_ids(self) -> bool: ...
+    def names(self, start: int, stop: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Names of vertices `start` to `stop`: text, and where each begins and the last ends."""
+
+    def find_names(self, names: list[str]) -> NDArray[np.uint64]: ...
     def ids(self) -> NDArray[np.uint64] | None:
         """The user's ids, ascending; None when they are 0 to |V| - 1."""
 
@@ -165,7 +170,12 @@ class Builder:
     """Receives edges by batches, sorts them outside memory and writes a graph."""
 
     def __init__(
-        self, path: str, options_json: str, given: list[Given], progress: Progress | None
+        self,
+        path: str,
+        options_json: str,
+        given: list[Given],
+        names: Names | None,
+        progress: Progress | None,
     ) -> None: ...
     def push(
         self,
@@ -287,18 +297,48 @@ class HeteroBuilding:
 
     def abort(self) -> None: ...
 
+class Names:
+    """What numbers names: a new one has the next number."""
+
+    def __init__(self) -> None: ...
+    def number(self, offsets: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.uint32]: ...
+    def stay(self) -> None:
+        """Keeps the names after a build, whose edges come again."""
+
+    def __len__(self) -> int: ...
+
+class Components:
+    """Connected components of pairs, of ids or of numbers of `names`."""
+
+    def __init__(
+        self, options_json: str, names: Names | None, progress: Progress | None
+    ) -> None: ...
+    def add(self, src: NDArray[np.integer[Any]], dst: NDArray[np.integer[Any]]) -> None: ...
+    def add_files(self, paths: list[str], options_json: str) -> None: ...
+    def finish(
+        self,
+    ) -> tuple[
+        tuple[NDArray[np.uint64] | None, NDArray[np.uint8] | None],
+        NDArray[np.uint64] | None,
+        NDArray[np.uint32],
+        tuple[int, int, int],
+    ]:
+        """Ids, or text and where each name ends; the place of each one's least; counts."""
+
 def build_file(
-    path_in: str,
+    paths_in: list[str],
     path_out: str,
     options_json: str,
     given: list[Given],
+    names: Names | None,
     progress: Progress | None,
 ) -> str: ...
 def build_file_with_values(
-    path_in: str,
+    paths_in: list[str],
     path_out: str,
     options_json: str,
     given: list[Given],
+    names: Names | None,
     values_json: str,
     node_times: Times,
     progress: Progress | None,
@@ -311,7 +351,7 @@ def choose_columns(path: str, names: list[str], table_json: str) -> str:
 class EdgeReader:
     """The edges of a file: `(src, dst)` or `(src, dst, weights)`, batch by batch."""
 
-    def __init__(self, path: str, options_json: str) -> None: ...
+    def __init__(self, paths: list[str], options_json: str, names: Names | None) -> None: ...
     def __iter__(self) -> EdgeReader: ...
     def __next__(self) -> tuple[NDArray[Any], ...]: ...
 

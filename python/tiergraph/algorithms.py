@@ -7,7 +7,7 @@ says how results are called and shown, and what the help of each option says.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -20,7 +20,7 @@ from .errors import InputError
 
 if TYPE_CHECKING:
     from . import _native
-    from .graph import PathLike
+    from .graph import PathLike, Vertices
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Shown = Literal["largest", "groups"]
@@ -218,7 +218,7 @@ class Algorithms:
     def betweenness(
         self,
         *,
-        sources: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        sources: Vertices | None = None,
         samples: int | None = None,
         seed: int = 0,
         trace: PathLike | None = None,

@@ -7,6 +7,7 @@ is in memory, and says so.
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +47,16 @@ def export(graph: Graph, path: str | os.PathLike[str]) -> None:
         part.unlink(missing_ok=True)
 
 
+def _by_names(graph: Graph) -> Iterator[tuple[Any, ...]]:
+    """Batches with names in place of ids, where the graph has names: arrays of pyarrow then."""
+    if graph.names is None:
+        yield from graph.edge_batches()
+        return
+    names = graph.names.to_arrow()
+    for src, dst, *weights in graph.edge_batches():
+        yield (names.take(src), names.take(dst), *weights)
+
+
 def _names(graph: Graph) -> tuple[str, ...]:
     return ("src", "dst", "weight") if graph.weighted else ("src", "dst")
 
@@ -61,22 +72,40 @@ def _write_parquet(graph: Graph, path: Path) -> None:
             got="pyarrow is not installed",
             hint="pip install 'tiergraph[parquet]'",
         ) from error
-    types = [pyarrow.uint64(), pyarrow.uint64(), pyarrow.float64()]
+    ids = pyarrow.uint64() if graph.names is None else pyarrow.large_string()
+    types = [ids, ids, pyarrow.float64()]
     schema = pyarrow.schema(list(zip(_names(graph), types, strict=False)))
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        for batch in graph.edge_batches():
+        for batch in _by_names(graph):
             writer.write_table(pyarrow.table(list(batch), schema=schema))
 
 
-def _write_rows(separator: str, header: bool) -> Write:
-    def write(graph: Graph, path: Path) -> None:
-        with path.open("w") as file:
-            if header:
-                file.write(separator.join(_names(graph)) + "\n")
-            for batch in graph.edge_batches():
-                _write_lines(file, batch, separator)
+def _write_csv(graph: Graph, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(_names(graph)) + "\n")
+        # A name in quotes keeps its blanks and commas.
+        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        for batch in _by_names(graph):
+            if graph.names is None:
+                _write_lines(file, batch, ",")
+                continue
+            src, dst, *weights = batch
+            ends = src.to_pylist(), dst.to_pylist()
+            if any("\n" in name or "\r" in name for column in ends for name in column):
+                raise InputError.of(
+                    "export to", path.name, expected="names of one line, for CSV", got="longer ones"
+                )
+            writer.writerows(zip(*ends, *(column.tolist() for column in weights), strict=True))
 
-    return write
+
+def _write_text(graph: Graph, path: Path) -> None:
+    if graph.names is not None:
+        raise InputError.of(
+            "export to", path.name, expected="`.csv` or `.parquet`, for names", got=".txt"
+        )
+    with path.open("w") as file:
+        for batch in graph.edge_batches():
+            _write_lines(file, batch, " ")
 
 
 def _write_lines(file: IO[str], columns: Columns, separator: str) -> None:
@@ -141,8 +170,8 @@ def _write_metis(graph: Graph, path: Path) -> None:
 
 WRITERS: dict[str, Write] = {
     ".parquet": _write_parquet,
-    ".csv": _write_rows(",", header=True),
-    ".txt": _write_rows(" ", header=False),
+    ".csv": _write_csv,
+    ".txt": _write_text,
     ".mtx": _write_matrix_market,
     ".npz": _write_npz,
     ".graph": _write_metis,
@@ -191,23 +220,31 @@ def to_networkx(graph: Graph, limit: int) -> Any:
             hint="`limit` takes more; or call NetworkX's functions on the graph as it is",
         )
     made = nx.DiGraph() if graph.directed else nx.Graph()
-    made.add_nodes_from(graph.ids.tolist())
-    for src, dst, *weights in graph.edge_batches():
+    made.add_nodes_from(graph.ids.tolist() if graph.names is None else graph.names)
+    for src, dst, *weights in _by_names(graph):
         if weights:
             made.add_weighted_edges_from(
-                zip(src.tolist(), dst.tolist(), weights[0].tolist(), strict=True)
+                zip(_list(src), _list(dst), weights[0].tolist(), strict=True)
             )
         else:
-            made.add_edges_from(zip(src.tolist(), dst.tolist(), strict=True))
+            made.add_edges_from(zip(_list(src), _list(dst), strict=True))
     return made
 
 
+def _list(column: Any) -> list[Any]:
+    values: list[Any] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    return values
+
+
 def inside(graph: Graph, vertices: NDArray[np.uint64]) -> Iterator[Batch]:
-    """The edges whose ends are both among `vertices`, which ascend."""
+    """The edges whose ends are both among `vertices`, which ascend; by names if there are any."""
+    names = None if graph.names is None else graph.names.to_arrow()
     for batch in graph.edge_batches():
         kept = _among(batch[0], vertices) & _among(batch[1], vertices)
         if kept.any():
             src, dst, *weights = (column[kept] for column in batch)
+            if names is not None:
+                src, dst = (names.take(ids).to_numpy(zero_copy_only=False) for ids in (src, dst))
             yield (src, dst, weights[0]) if weights else (src, dst)
 
 

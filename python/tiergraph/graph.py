@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from .arguments.arrays import to_numbers
 from .arguments.calls import checked, checked_class
 from .arguments.checks import arguments, count, number, truth, vertex, whole
 from .attached.features import Arrays, Features
+from .attached.names import Names
 from .errors import InputError
 from .export import export, inside, to_networkx, to_scipy
 from .handles import without
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating[Any]]
 PathLike = str | os.PathLike[str]
+Vertices: TypeAlias = Sequence[int] | Sequence[str] | NDArray[np.integer[Any]]
+"""Vertices by their ids, or by their names where a graph has names."""
 Result = TypeVar("Result")
 
 CACHED = ("_info", "ids", "features", "labels", "splits")
@@ -256,7 +259,25 @@ class Graph(Algorithms):
     @property
     def has_own_ids(self) -> bool:
         """Whether ids are the user's own, and not 0 to |V| - 1."""
-        return self._opened.ids() is not None
+        return self._opened.has_own_ids()
+
+    @property
+    def names(self) -> Names | None:
+        """The names of vertices by their ids, where ids were text when it was built; else None.
+
+        `graph.names[7]`, `graph.names.find("alice")`. Vertices may then be given by name:
+        `graph.bfs("alice")`.
+        """
+        return Names(self._opening, self.vertices) if self._info["names"] else None
+
+    def _vertex(self, given: int | str) -> int:
+        """The id of a vertex that is given by id or by name."""
+        return int(self._vertices([given])[0]) if isinstance(given, str) else given
+
+    def _vertices(self, given: Any) -> NDArray[np.uint64]:
+        """The ids of vertices that are given by ids or by names."""
+        texts = isinstance(given, list) and bool(given) and isinstance(given[0], str)
+        return self._opened.find_names(given) if texts else np.asarray(given, np.uint64)
 
     @cached_property
     def features(self) -> dict[str, Features]:
@@ -288,14 +309,14 @@ class Graph(Algorithms):
 
     @arguments(vertex=vertex)
     def neighbors(
-        self, vertex: int, *, direction: Literal["out", "in"] = "out"
+        self, vertex: int | str, *, direction: Literal["out", "in"] = "out"
     ) -> NDArray[np.uint64]:
         """The ids of the neighbours of `vertex`, uint64, ascending; once for each edge.
 
         Those that its edges lead to (`out`), or those whose edges lead to it (`in`). Reads a page
         or some; `in` of a graph that was built for analytics reads a strip of tiles.
         """
-        return self._opened.neighbors(vertex, direction)
+        return self._opened.neighbors(self._vertex(vertex), direction)
 
     def edge_batches(self) -> Iterator[tuple[NDArray[Any], ...]]:
         """All edges in batches `(src, dst)`, or `(src, dst, weights)`, as `tiergraph.build` takes.
@@ -337,7 +358,7 @@ class Graph(Algorithms):
     @arguments(vertices=checks.vertices, path=checks.path, overwrite=truth)
     def subgraph(
         self,
-        vertices: Sequence[int] | NDArray[np.integer[Any]],
+        vertices: Vertices,
         path: PathLike,
         *,
         overwrite: bool = False,
@@ -349,12 +370,12 @@ class Graph(Algorithms):
         """
         from .write import build
 
-        wanted = np.unique(np.asarray(vertices, np.uint64))
+        wanted = np.unique(self._vertices(vertices))
         return build(
             inside(self, wanted),
             path,
             undirected=not self.directed,
-            ids="map",
+            ids="map" if self.names is None else "names",
             overwrite=overwrite,
         )
 
@@ -368,7 +389,7 @@ class Graph(Algorithms):
     )
     def random_walks(
         self,
-        starts: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        starts: Vertices | None = None,
         *,
         length: int = 80,
         repeat: int = 1,
@@ -387,7 +408,7 @@ class Graph(Algorithms):
         has so many `walks`, by default those of 2^24 vertices. A seed's walks are the same whatever
         the threads, the memory and the batches. (Grover and Leskovec, 2016.)
         """
-        ids = self.ids if starts is None else np.asarray(starts, np.uint64)
+        ids = self.ids if starts is None else self._vertices(starts)
         size = walks or max(1, (1 << 24) // (length + 1))
         for turn in range(repeat):
             for begin in range(0, len(ids), size):
@@ -398,6 +419,8 @@ class Graph(Algorithms):
     @arguments(columns=None)
     def table(self, **columns: ArrayLike) -> Any:
         """A pyarrow table of `vertex`, the ids, and results by the names they are given.
+
+        Of a graph with names, `name` comes next.
 
         `graph.table(rank=graph.pagerank())`: each column has shape (|V|,), in the order of `ids`;
         the table shares their memory, and pandas, Polars and DuckDB take it. Raises `InputError`
@@ -411,7 +434,7 @@ class Graph(Algorithms):
                 )
         if "vertex" in arrays:
             raise InputError.of("make a table of", "vertex", expected="another name than the ids'")
-        return results.table(self.ids, arrays)
+        return results.table(self.ids, arrays, self.names)
 
     def pagerank(
         self,
@@ -419,7 +442,7 @@ class Graph(Algorithms):
         damping: float = 0.85,
         iterations: int | None = None,
         tolerance: float | None = None,
-        sources: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        sources: Vertices | None = None,
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
     ) -> Floats:
@@ -430,7 +453,7 @@ class Graph(Algorithms):
         once the ranks of all vertices together change by less than `tolerance` (10^-6 where neither
         is given); `last_run["converged"]` tells. One pass over the edges an iteration.
         """
-        wanted = None if sources is None else np.asarray(sources, dtype=np.uint64)
+        wanted = None if sources is None else self._vertices(sources)
         return self._run(
             lambda: self._opened.pagerank(
                 damping, iterations, tolerance, wanted, _path(trace), progress
@@ -455,17 +478,18 @@ class Graph(Algorithms):
 
     def bfs(
         self,
-        source: int,
+        source: int | str,
         *,
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
     ) -> NDArray[np.int32]:
         """Hops from vertex `source` along the edges, int32 of shape (|V|,); -1: no path leads."""
-        return self._run(lambda: self._opened.bfs(source, _path(trace), progress))
+        start = self._vertex(source)
+        return self._run(lambda: self._opened.bfs(start, _path(trace), progress))
 
     def sssp(
         self,
-        source: int,
+        source: int | str,
         *,
         trace: PathLike | None = None,
         progress: _native.Progress | None = None,
@@ -475,7 +499,8 @@ class Graph(Algorithms):
         Without weights, every edge weighs 1. A pass goes over the tiles whose sources fell in the
         one before.
         """
-        return self._run(lambda: self._opened.sssp(source, _path(trace), progress))
+        start = self._vertex(source)
+        return self._run(lambda: self._opened.sssp(start, _path(trace), progress))
 
     @arguments(weights=truth)
     def propagate(
@@ -529,6 +554,8 @@ class Graph(Algorithms):
         progress: _native.Progress | None,
         options: dict[str, Any],
     ) -> NDArray[Any]:
+        if options.get("sources") is not None:
+            options = options | {"sources": self._vertices(options["sources"])}
         given = options_json(options)
         values = self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
         if self._opening.ordinal is not None:

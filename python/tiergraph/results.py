@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, IoError
+
+if TYPE_CHECKING:
+    from .attached.names import Names
 
 SUFFIXES = (".parquet", ".arrow", ".csv", ".npy")
 
@@ -53,22 +56,26 @@ def check_suffix(path: str) -> str:
     return path
 
 
-def write(path: str, ids: Ids, name: str, values: Column) -> None:
+def write(path: str, ids: Ids, name: str, values: Column, names: Names | None = None) -> None:
     """Writes the columns `vertex` and `name` to `path`, in the format that its suffix says.
 
     `.npy` holds a structured array: `np.load(path)["vertex"]`, `np.load(path)[name]`. Holds a
-    step of values and ids, whatever the format.
+    step of values and ids, whatever the format. With `names`, a column `name` of text comes after
+    the ids, but not in `.npy`, which has numbers alone.
     """
-    write_columns(path, ids, {name: values})
+    write_columns(path, ids, {name: values}, names)
 
 
-def write_columns(path: str, ids: Ids, columns: Columns) -> None:
+def write_columns(path: str, ids: Ids, columns: Columns, names: Names | None = None) -> None:
     """As `write`, with several columns of one length beside `vertex`."""
     suffix = Path(check_suffix(path)).suffix.lower()
-    writers = {".parquet": _write_parquet, ".arrow": _write_arrow}
-    writers |= {".csv": _write_csv, ".npy": _write_npy}
     try:
-        writers[suffix](path, ids, columns)
+        if suffix == ".npy":
+            _write_npy(path, ids, columns)
+        elif suffix == ".csv":
+            _write_csv(path, ids, columns, names)
+        else:
+            _write_rows(path, ids, columns, names)
     except OSError as error:
         raise IoError.of("write", path, got=error.strerror or error) from error
 
@@ -126,13 +133,44 @@ def _parts(ids: Ids, columns: Columns, step: int | None = None) -> Iterator[list
         yield [ids(start, stop), part, *(values[start:stop] for values in others)]
 
 
-def table(ids: Column, columns: Columns) -> Any:
+def table(ids: Column, columns: Columns, names: Names | None = None) -> Any:
     """A pyarrow table of ids, as `vertex`, and columns; it shares their memory."""
-    pyarrow = _pyarrow("make a table of", "results")
-    return pyarrow.table({"vertex": ids} | dict(columns))
+    pyarrow = pyarrow_for("make a table of", "results")
+    named = {} if names is None else {"name": names.to_arrow()}
+    return pyarrow.table({"vertex": ids} | named | dict(columns))
 
 
-def _pyarrow(op: str, what: str) -> Any:
+def write_tables(
+    path: str, schema: Any, tables: Iterable[Any], dictionaries: Sequence[str] | None = None
+) -> None:
+    """Writes rows that come table by table to a `.parquet`, `.arrow` or `.csv` file.
+
+    Columns of a Parquet file that repeat values are `dictionaries`; all, if None.
+    """
+    pyarrow = pyarrow_for("write", path)
+    suffix = Path(check_suffix(path)).suffix.lower()
+    if suffix == ".npy":
+        raise InputError.of("write", path, expected="a file of texts", got="one of numbers")
+    try:
+        if suffix == ".parquet":
+            # A dictionary of ids, which are all different, would only be given up.
+            repeat = True if dictionaries is None else list(dictionaries)
+            writer = pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=repeat)
+        elif suffix == ".arrow":
+            writer = pyarrow.ipc.new_file(path, schema)
+        else:
+            from pyarrow import csv as pyarrow_csv
+
+            writer = pyarrow_csv.CSVWriter(path, schema)
+        with writer:
+            for rows in tables:
+                writer.write_table(rows)
+    except OSError as error:
+        raise IoError.of("write", path, got=error.strerror or error) from error
+
+
+def pyarrow_for(op: str, what: str) -> Any:
+    """The module pyarrow. Raises `InputError` where it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -143,34 +181,39 @@ def _pyarrow(op: str, what: str) -> Any:
     return pyarrow
 
 
-def _schema(pyarrow: Any, columns: Columns) -> Any:
+def _schema(pyarrow: Any, columns: Columns, names: Names | None) -> Any:
     types = {name: pyarrow.from_numpy_dtype(values.dtype) for name, values in columns.items()}
-    return pyarrow.schema([("vertex", pyarrow.uint64()), *types.items()])
+    named = [] if names is None else [("name", pyarrow.large_string())]
+    return pyarrow.schema([("vertex", pyarrow.uint64()), *named, *types.items()])
 
 
-def _write_arrow(path: str, ids: Ids, columns: Columns) -> None:
-    pyarrow = _pyarrow("write", path)
-    schema = _schema(pyarrow, columns)
-    with pyarrow.ipc.new_file(path, schema) as writer:
-        for parts in _parts(ids, columns):
-            writer.write_table(pyarrow.table(parts, schema=schema))
+def _tables(pyarrow: Any, ids: Ids, columns: Columns, names: Names | None) -> Iterator[Any]:
+    """Tables of the rows of each step."""
+    schema, start = _schema(pyarrow, columns, names), 0
+    for own, *parts in _parts(ids, columns):
+        stop = start + len(own)
+        named = [] if names is None else [names.to_arrow(start, stop)]
+        yield pyarrow.table([own, *named, *parts], schema=schema)
+        start = stop
 
 
-def _write_parquet(path: str, ids: Ids, columns: Columns) -> None:
-    pyarrow = _pyarrow("write", path)
-    schema = _schema(pyarrow, columns)
-    # A dictionary of ids, which are all different, would only be given up.
-    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=list(columns)) as writer:
-        for parts in _parts(ids, columns):
-            writer.write_table(pyarrow.table(parts, schema=schema))
+def _write_rows(path: str, ids: Ids, columns: Columns, names: Names | None) -> None:
+    pyarrow = pyarrow_for("write", path)
+    rows = _tables(pyarrow, ids, columns, names)
+    write_tables(path, _schema(pyarrow, columns, names), rows, list(columns))
 
 
-def _write_csv(path: str, ids: Ids, columns: Columns) -> None:
-    with open(path, "w", newline="") as file:
+def _write_csv(path: str, ids: Ids, columns: Columns, names: Names | None) -> None:
+    named = () if names is None else ("name",)
+    start = 0
+    with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(("vertex", *columns))
-        for parts in _parts(ids, columns, CSV_ROWS):
-            writer.writerows(zip(*parts, strict=True))
+        writer.writerow(("vertex", *named, *columns))
+        for own, *parts in _parts(ids, columns, CSV_ROWS):
+            stop = start + len(own)
+            texts = [] if names is None else [names[start:stop]]
+            writer.writerows(zip(own, *texts, *parts, strict=True))
+            start = stop
 
 
 def _write_npy(path: str, ids: Ids, columns: Columns) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from . import _native
@@ -21,8 +22,10 @@ from .attached.features import Attached, FeatureType
 from .attached.features import Source as FeatureSource
 from .errors import InputError, InputWarning
 from .sources import datasets
-from .sources.edges import Batch, Source, as_batches, as_files, batch_edges, waiting_bytes
-from .sources.tables import TABLE_SUFFIXES, notes_of, read_batches, reader_bytes, tables_of
+from .sources.edges import Batch, Source, batch_edges, pieces, waiting_bytes
+from .sources.given import Given
+from .sources.names import numbered
+from .sources.tables import notes_of, read_batches, reader_bytes
 
 PathLike = str | os.PathLike[str]
 
@@ -43,11 +46,12 @@ class BuildOptions(TypedDict, total=False):
     """Keep one of several equal edges, that of the least weight."""
     drop_self_loops: bool | None
     """Drop edges from a vertex to itself."""
-    ids: Literal["dense", "map"] | None
+    ids: Literal["dense", "map", "names"] | None
     """`dense`: ids are 0 to |V| - 1. `map`: any 64-bit ids; those that occur are the vertices, and
-    are stored. Without it, `map` where more than 64 and more than 3 % of the ids up to the largest
-    have no edge, or where the source lists its vertices; `dense` otherwise. A note says how many
-    ids have no edge."""
+    are stored. `names`: ids are text, which `Graph.names` has; vertices are numbered from 0 in the
+    order in which they first come. Without it: `names` where ids of a table or an array are text;
+    `map` where more than 64 and more than 3 % of the ids up to the largest have no edge, or where
+    the source lists its vertices; `dense` otherwise. A note says how many ids have no edge."""
     order: Literal["none", "degree", "auto"] | None
     """How vertices are arranged on disk; results always come back in the order of the ids. `auto`
     is whichever makes the neighbours of a sample lie closer together."""
@@ -97,7 +101,7 @@ def build(
     undirected: bool | None = None,
     dedup: bool | None = None,
     drop_self_loops: bool | None = None,
-    ids: Literal["dense", "map"] | None = None,
+    ids: Literal["dense", "map", "names"] | None = None,
     order: Literal["none", "degree", "auto"] | None = None,
     codec: Literal["packed", "raw"] | None = None,
     layouts: Literal["analytics", "training", "both", "sampling"] | None = None,
@@ -111,9 +115,11 @@ def build(
 
     `source` is one of
 
-    - a file: text of edges (SNAP, CSV, gzip too), adjacency lines, LDBC Graphalytics, binary
-      pairs, `.npy` of shape (|E|, 2), a BVGraph, or a table (Parquet, Feather, Arrow IPC);
-    - several tables of the same columns;
+    - a file: text of edges (SNAP, CSV), adjacency lines, LDBC Graphalytics, Matrix Market, METIS,
+      DIMACS, binary pairs, `.npy` of shape (|E|, 2), a BVGraph, or a table (Parquet, Feather,
+      Arrow IPC); text may be packed by gzip, zstd, xz or bzip2, and may come through a pipe, such
+      as standard input (`-`);
+    - several files of edges of one kind, or a pattern such as `part-*.csv`;
     - a table in memory (pandas, Polars, pyarrow: whatever has `__arrow_c_stream__`);
     - arrays `(src, dst)` or `(src, dst, weights)`, or one of shape (|E|, 2);
     - an iterable of such tuples, or of edges `(u, v)` or `(u, v, weight)`, as NetworkX's
@@ -185,6 +191,10 @@ def build(
         splits = (dataset.splits or None) if splits is None else splits
         edge_values = (dataset.edge_values or None) if edge_values is None else edge_values
         edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
+    edges_of = Given.of(source, columns, format, weights, ids)
+    names, most = edges_of.names, batch_edges(to_bytes(memory))
+    if names is not None:
+        options["ids"] = "names"
     with_edges: WithEdges | None = None
     if edge_values or node_times or not (edge_features is None or _is_empty(edge_features)):
         edges.read_twice(given)
@@ -193,7 +203,9 @@ def build(
             "weights": weights,
             "undirected": undirected,
         }
-        again = edges.reader(given, columns, reading)
+        again = edges.reader(given, columns, reading, names)
+        if names is not None:
+            names.stay()
         with_edges = (
             EdgeStore.of(edge_values or {}, edge_features, feature_dtype, node_times),
             again,
@@ -203,46 +215,25 @@ def build(
     attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     rows = None if not node_times or with_edges is None else with_edges[0].vertices()
     of_vertices = {"vertices": vertices, "rows": rows}
-    tables = tables_of(source) if format is None else None
-    files = as_files(source)
-    if files is None or tables is not None:
-        most = batch_edges(to_bytes(memory))
-        beside, notes = 0, []
-        if tables is not None:
-            notes = notes_of(tables, columns, weights)
-            batches = read_batches(tables, columns, most, weights)
-            beside = reader_bytes(tables)
-        else:
-            _of_arrays(columns=columns, format=format, weights=weights)
-            batches = as_batches(source)
+    if edges_of.files is None:
+        beside, notes, batches = 0, [], edges_of.batches or iter(())
+        if edges_of.tables is not None:
+            notes = notes_of(edges_of.tables, columns, weights)
+            batches = read_batches(edges_of.tables, columns, most, weights, names)
+            beside = reader_bytes(edges_of.tables)
+        elif names is not None:
+            batches = map(partial(numbered, names), pieces(batches, most))
         held = waiting_bytes(most, beside)
         encoded = encode_edges({**options, **of_vertices, **held, "notes": notes})
-        return _warned(push(batches, most, path, encoded, attached, with_edges, progress))
-    if len(files) != 1:
-        raise InputError.of(
-            "build from",
-            ", ".join(files),
-            expected="one file, or several tables",
-            got=f"{len(files)} files",
-            hint=f"tables are {', '.join(TABLE_SUFFIXES)}; concatenate other files",
-        )
+        return _warned(push(batches, most, path, encoded, attached, with_edges, progress, names))
     of_file = {"format": format, "weights": weights, "columns": columns}
     encoded = _encode({**options, **of_vertices, **of_file})
-    target = (files[0], os.fspath(path), encoded, attached.given())
+    target = (edges_of.files, os.fspath(path), encoded, attached.given(), names)
     if with_edges is not None:
         store, again = with_edges
         native = _native.build_file_with_values(*target, store.options(), store.times(), progress)
         return _warned(store.push(native, again(), progress))
     return _warned(json.loads(_native.build_file(*target, progress)))
-
-
-def _of_arrays(**given: Any) -> None:
-    """Refuses options of files where edges are in memory."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError.of(
-                "use the option", name, expected="a file or a table", got="arrays or batches"
-            )
 
 
 def _warned(stats: dict[str, Any]) -> dict[str, Any]:
@@ -287,7 +278,7 @@ def generate(
     undirected: bool | None = None,
     dedup: bool | None = None,
     drop_self_loops: bool | None = None,
-    ids: Literal["dense", "map"] | None = None,
+    ids: Literal["dense", "map", "names"] | None = None,
     order: Literal["none", "degree", "auto"] | None = None,
     codec: Literal["packed", "raw"] | None = None,
     layouts: Literal["analytics", "training", "both", "sampling"] | None = None,
@@ -405,19 +396,17 @@ def push(
     attached: Attached,
     with_edges: WithEdges | None,
     progress: _native.Progress | None,
+    names: _native.Names | None = None,
 ) -> dict[str, Any]:
     """Builds the graph `path` from batches, `most` edges at a time."""
-    builder = _native.Builder(os.fspath(path), encoded, attached.given(), progress)
+    builder = _native.Builder(os.fspath(path), encoded, attached.given(), names, progress)
     try:
-        for src, dst, *weights in batches:
-            # An empty batch says whether edges have weights.
-            for start in range(0, max(len(src), 1), most):
-                part = slice(start, start + most)
-                builder.push(
-                    to_endpoints(src[part], "src"),
-                    to_endpoints(dst[part], "dst"),
-                    to_weights(weights[0][part], "weights") if weights else None,
-                )
+        for src, dst, *weights in pieces(batches, most):
+            builder.push(
+                to_endpoints(src, "src"),
+                to_endpoints(dst, "dst"),
+                to_weights(weights[0], "weights") if weights else None,
+            )
         if with_edges is None:
             stats: dict[str, Any] = json.loads(builder.finish())
             return stats

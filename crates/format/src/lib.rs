@@ -18,6 +18,7 @@ mod journal;
 mod le;
 mod leftovers;
 pub mod manifest;
+pub mod names;
 pub mod pages;
 mod place;
 pub mod raw;

@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod components;
 pub mod edges;
 pub mod features;
 pub mod generate;
 mod npy;
+pub mod numbering;
 pub mod source;
 
+pub use numbering::Names;
 pub use source::{EdgeBatch, EdgeSource, Endpoints, SizeHint};

@@ -26,7 +26,7 @@ fn ids_of_edge_lists() {
     assert_eq!(
         pairs("src,dst\n\n1,2\n7,x\n"),
         "cannot read line 4 of `edges.txt`: expected an unsigned 64-bit integer in column 2, got \
-         `x`"
+         `x`\n\nhint: `--ids names` reads ids that are names"
     );
     assert_eq!(
         pairs("18446744073709551616 1\n"),
@@ -77,7 +77,7 @@ fn the_line_is_right_beyond_the_first_part_and_chunk() {
             pairs(&content),
             format!(
                 "cannot read line {} of `edges.txt`: expected an unsigned 64-bit integer in \
-                 column 2, got `six`",
+                 column 2, got `six`\n\nhint: `--ids names` reads ids that are names",
                 lines + 1
             )
         );
@@ -239,7 +239,7 @@ fn formats_that_are_not_supported() {
     assert_eq!(
         read("a.u32.gz", &[0; 8]),
         format!(
-            "cannot find the format of `a.u32.gz`: {formats}, got a zipped binary file\n\n\
+            "cannot find the format of `a.u32.gz`: {formats}, got a packed binary file\n\n\
              hint: unpack it first: `gunzip --keep`"
         )
     );

@@ -114,6 +114,11 @@ impl Reservation {
         self.bytes
     }
 
+    /// Adds another reservation of the same budget to this one.
+    pub fn join(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
     /// Keeps `bytes` of the reservation and gives the rest back at once; never makes it larger.
     pub fn shrink_to(&mut self, bytes: u64) {
         let given_back = self.bytes.saturating_sub(bytes);

@@ -11,6 +11,7 @@ use numpy::{
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use tiergraph_analytics::edges;
@@ -23,7 +24,7 @@ use tiergraph_analytics::{
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_gpu::{DevicePtr, DeviceView};
-use tiergraph_graph::{Direction, Graph as Opened, OpenOptions};
+use tiergraph_graph::{Direction, Graph as Opened, Names, OpenOptions};
 use tiergraph_io::EngineChoice;
 
 use crate::calls::{Call, Locked};
@@ -124,6 +125,35 @@ impl Graph {
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let graph = self.lock(py)?;
         let ids = Call::new(None).run(py, || graph.ids().in_range(start..stop))?;
+        Ok(ids.into_pyarray(py))
+    }
+
+    /// Whether ids are the user's own, and not 0 to |V| - 1.
+    fn has_own_ids(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.lock(py)?.ids().are_own())
+    }
+
+    /// The names of vertices `start` to `stop` (excluded): their text, and where each begins and the last ends.
+    fn names<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        stop: u64,
+    ) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>)> {
+        let graph = self.lock(py)?;
+        let texts = Call::new(None).run(py, || named(&graph)?.in_range(start..stop))?;
+        Ok((texts.text.into_pyarray(py), texts.offsets.into_pyarray(py)))
+    }
+
+    /// The ids of the vertices with these names.
+    fn find_names<'py>(
+        &self,
+        py: Python<'py>,
+        names: Vec<PyBackedStr>,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let graph = self.lock(py)?;
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let ids = Call::new(None).run(py, || named(&graph)?.find(&names))?;
         Ok(ids.into_pyarray(py))
     }
 
@@ -533,4 +563,15 @@ fn reduce(name: &str) -> Result<Reduce> {
             .object(name)
             .expected("`sum`, `min` or `max`")),
     }
+}
+
+/// A graph's names; an error where it has none.
+fn named(graph: &Opened) -> Result<Names<'_>> {
+    graph.names().ok_or_else(|| {
+        Error::new(ErrorKind::Input, "find vertices by name in")
+            .object(graph.dir().path().display())
+            .expected("a graph with names")
+            .got("one whose ids are numbers")
+            .hint("`--ids names` builds one from text, and tables with columns of text are")
+    })
 }

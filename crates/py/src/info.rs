@@ -35,6 +35,7 @@ pub(crate) fn describe(graph: &Graph) -> Value {
         "bytes_per_edge": edge_bytes as f64 / edges,
         "bytes_per_edge_by_file": by_file,
         "reserved_bytes": graph.memory().budget().used(),
+        "names": graph.names().is_some(),
         "source": manifest.provenance.source,
         "format_version": manifest.format_version,
     });

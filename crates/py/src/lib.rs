@@ -39,7 +39,11 @@ mod _native {
     #[pymodule_export]
     use super::build::columns::choose_columns;
     #[pymodule_export]
+    use super::build::components::Components;
+    #[pymodule_export]
     use super::build::edge_reader::EdgeReader;
+    #[pymodule_export]
+    use super::build::names::Names;
     #[pymodule_export]
     use super::build::reorder::order_features;
     #[pymodule_export]

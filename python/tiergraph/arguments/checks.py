@@ -176,8 +176,19 @@ def engine(value: Any) -> str:
         raise MisfitError(f"{misfit}, {others}") from None
 
 
-def vertices(values: Any) -> NDArray[np.uint64]:
-    """An array of vertex ids, at least one."""
+_id = whole(what="a vertex id, a whole number")
+
+
+def vertex(value: Any) -> int | str:
+    """A vertex's id, or its name, which is text that is not empty."""
+    return value if isinstance(value, str) and value else int(_id(value))
+
+
+def vertices(values: Any) -> NDArray[np.uint64] | list[str]:
+    """An array of vertex ids, at least one, or a list of names."""
+    listed = isinstance(values, list | tuple) or getattr(values, "dtype", None) is not None
+    if listed and len(values) and all(isinstance(value, str) for value in values):
+        return [str(value) for value in values]
     try:
         ids = as_array(values)
     except (ValueError, TypeError):
@@ -213,7 +224,6 @@ PLACEMENTS = ", ".join(f"`{name}`" for name in PLACEMENT_NAMES)
 PLACEMENT = choice(*PLACEMENT_NAMES)
 count = whole(1)
 fanouts = each(whole(-1, 2**31 - 1, "a whole number"), "a list of fanouts")
-vertex = whole(what="a vertex id, a whole number")
 
 KNOWN: dict[str, Check] = {
     "address": text,
@@ -242,7 +252,7 @@ KNOWN: dict[str, Check] = {
     "features": chosen,
     "force": truth,
     "format": text,
-    "ids": choice("dense", "map"),
+    "ids": choice("dense", "map", "names"),
     "io": engine,
     "iterations": whole(1, 2**32 - 1),
     "labels": text,

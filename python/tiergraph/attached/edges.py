@@ -19,7 +19,8 @@ from ..arguments.checks import arguments
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..sources import datasets
-from ..sources.edges import BATCH_EDGES, as_batches, as_files
+from ..sources.edges import BATCH_EDGES, as_batches, as_files, pieces
+from ..sources.names import numbered
 from ..sources.rows import from_column
 from ..sources.tables import read_batches, tables_of
 from .features import Attached, FeatureType, Source
@@ -84,11 +85,11 @@ class EdgeStore:
         """Hands the edges over with their values, and ends; what the graph then has."""
         try:
             done = 0
-            pieces = _pieces(batches)
-            for src, dst, *own in pieces:
+            parts = pieces(batches, BATCH_EDGES)
+            for src, dst, *own in parts:
                 end = done + len(src)
                 if any(len(array) < end for array in self.values.values()):
-                    self._check(end + sum(len(src) for src, *_ in pieces))
+                    self._check(end + sum(len(src) for src, *_ in parts))
                 columns = [_native_values(a[done:end], _kind(a)) for a in self.values.values()]
                 # What is not stored of them is left out.
                 columns += map(_native_values, own, self.own.values())
@@ -160,22 +161,29 @@ def add_edge_values(
 
 
 def reader(
-    source: Any, columns: Sequence[str] | None, options: Mapping[str, Any]
+    source: Any,
+    columns: Sequence[str] | None,
+    options: Mapping[str, Any],
+    names: _native.Names | None = None,
 ) -> Callable[[], Iterator[Batch]]:
-    """What reads the edges of `source` from the first on; `options` are the native reader's."""
+    """What reads the edges of `source` from the first on; `options` are the native reader's.
+
+    `names` has the names of vertices, where ids are text.
+    """
     if datasets.is_one(source):
         return lambda: _edges_of(source)
     tables = tables_of(source) if options.get("format") is None else None
     if tables is not None:
-        return lambda: iter(read_batches(tables, columns, weights=options.get("weights")))
+        weights = options.get("weights")
+        return lambda: iter(read_batches(tables, columns, weights=weights, names=names))
     files = as_files(source)
     if files is not None:
-        if len(files) != 1:
-            raise InputError.of("read the edges of", ", ".join(files), expected="one file")
         given = {**options, "columns": columns and list(columns)}
         encoded = json.dumps({k: v for k, v in given.items() if v is not None})
-        return lambda: iter(_native.EdgeReader(files[0], encoded))
-    return lambda: iter(as_batches(source))
+        return lambda: iter(_native.EdgeReader(files, encoded, names))
+    if names is None:
+        return lambda: iter(as_batches(source))
+    return lambda: (numbered(names, batch) for batch in as_batches(source))
 
 
 def read_twice(source: Any) -> None:
@@ -198,13 +206,6 @@ def _edges_of(source: Any) -> Iterator[Batch]:
     if dataset is None or dataset.edges is None:
         raise InputError.of("read the edges of", source, expected="`edge_index`", got="none")
     return iter(dataset.edges)
-
-
-def _pieces(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The same edges, some at a time."""
-    for batch in batches:
-        for start in range(0, len(batch[0]), BATCH_EDGES):
-            yield tuple(column[start : start + BATCH_EDGES] for column in batch)
 
 
 def _chain(first: Batch | None, rest: Iterator[Batch]) -> Iterator[Batch]:

@@ -21,6 +21,7 @@ from ..errors import Error, InternalError
 from . import (
     algorithms,
     build,
+    components,
     demo,
     edges,
     export,
@@ -64,6 +65,7 @@ def _common(
 
 app.command("generate")(generate.generate)
 app.command("build")(build.build)
+app.command("components")(components.components)
 app.command("info")(inspect.info)
 app.command("verify")(inspect.verify)
 app.command("export")(export.export)

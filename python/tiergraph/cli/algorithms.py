@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import _native, report, results
 from .. import graph as tg
+from ..errors import InputError
 from ..handles import without
 from ..units import readable
 from .flags import with_flags_of
@@ -37,7 +38,7 @@ from .output import print_fields, print_json, print_table
 from .progress import Bars
 
 Values = NDArray[Any]
-Source = Annotated[int, typer.Option(help="The vertex to start from, by its own id.")]
+Source = Annotated[str, typer.Option(help="The vertex to start from, by its own id or name.")]
 
 
 class Run:
@@ -106,21 +107,36 @@ class Run:
         `rows` are positions and values; figures that are `hidden` are shown elsewhere.
         """
         run = self.graph.last_run | summary
-        ids = self.graph.ids_of
+        ids, names = self.graph.ids_of, self.graph.names
         if self.output is not None:
-            results.write(self.output, ids, name, values)
+            results.write(self.output, ids, name, values, names)
             run["output"] = self.output
-        named = [(int(ids(v, v + 1)[0]), x) for v, x in rows]
+        found = [(int(ids(v, v + 1)[0]), x) for v, x in rows]
+        texts = [{} if names is None else {"name": names[v]} for v, _ in rows]
         run["peak_rss_bytes"] = _native.peak_rss_bytes()
         if self.page is not None:
             report.write([report.of(run, self.spans)], self.page)
             run["report"] = str(self.page)
         if self.as_json:
-            print_json(run | {"top": [{"vertex": v, name: x} for v, x in named]})
+            top = zip(found, texts, strict=True)
+            print_json(run | {"top": [{"vertex": v} | text | {name: x} for (v, x), text in top]})
             return
         print_fields(without(run, *hidden), stderr=True)
         if rows:
-            print_table(("vertex", name), [(str(v), readable(name, x)) for v, x in named])
+            shown = zip(found, texts, strict=True)
+            print_table(
+                ("vertex", name),
+                [(text.get("name", str(v)), readable(name, x)) for (v, x), text in shown],
+            )
+
+    def vertex(self, given: str) -> int:
+        """The id of a vertex that an option gives: by name, where the graph has names."""
+        names = self.graph.names
+        if names is not None:
+            return names.find(given)
+        if not given.isascii() or not given.isdigit():
+            raise InputError.of("find vertex", given, expected="a vertex id, a whole number")
+        return int(given)
 
 
 @with_flags_of(Run)
@@ -140,7 +156,7 @@ def pagerank(
         ),
     ] = None,
     sources: Annotated[
-        list[int] | None, typer.Option("--source", help="Personalise to this id; repeat for more.")
+        list[str] | None, typer.Option("--source", help="Personalise to this id; repeat for more.")
     ] = None,
     top: Top = 10,
 ) -> None:
@@ -150,7 +166,7 @@ def pagerank(
         damping=damping,
         iterations=iterations,
         tolerance=tolerance,
-        sources=sources or None,
+        sources=[run.vertex(source) for source in sources] if sources else None,
     )
     run.show("rank", ranks, {}, results.top(ranks, top))
 
@@ -174,15 +190,17 @@ def wcc(run: Run, top: Top = 10) -> None:
 @with_flags_of(Run)
 def bfs(run: Run, source: Source, top: Top = 10) -> None:
     """Hops from one vertex to every other; --top lists the farthest."""
-    depths = run.measure(run.graph.bfs, source)
-    show_reached(run, source, ("depth", depths), lambda values: values >= 0, top)
+    start = run.vertex(source)
+    depths = run.measure(run.graph.bfs, start)
+    show_reached(run, start, ("depth", depths), lambda values: values >= 0, top)
 
 
 @with_flags_of(Run)
 def sssp(run: Run, source: Source, top: Top = 10) -> None:
     """Least total weight from one vertex to every other; --top lists the farthest."""
-    distances = run.measure(run.graph.sssp, source)
-    show_reached(run, source, ("distance", distances), np.isfinite, top)
+    start = run.vertex(source)
+    distances = run.measure(run.graph.sssp, start)
+    show_reached(run, start, ("distance", distances), np.isfinite, top)
 
 
 def show_reached(

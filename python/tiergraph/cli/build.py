@@ -29,9 +29,9 @@ def build(
         ),
     ] = None,
     ids: Annotated[
-        Literal["dense", "map"] | None,
+        Literal["dense", "map", "names"] | None,
         typer.Option(
-            help="Ids are 0 to |V|-1, or any and stored; default: map if many have no edge."
+            help="Ids are 0 to |V|-1, any and stored, or text; default: map if many have no edge."
         ),
     ] = None,
     vertices: Annotated[int | None, typer.Option(min=1, help="|V|: ids are 0 to |V|-1.")] = None,

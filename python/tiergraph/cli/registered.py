@@ -28,6 +28,8 @@ def _command(name: str, how: Registered) -> Callable[..., None]:
     method = getattr(Graph, name)
 
     def own(run: Run, top: int, **options: Any) -> None:
+        if options.get("sources"):
+            options["sources"] = [run.vertex(source) for source in options["sources"]]
         values = run.measure(getattr(run.graph, name), **options)
         if how.shows == "groups":
             _show_groups(run, how.column, values, top)
@@ -58,8 +60,8 @@ KINDS = {"int": int, "float": float, "bool": bool, "str": str}
 def _option(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
     """The flag of a method's parameter."""
     written = str(parameter.annotation)
-    listed = written.startswith("Sequence")
-    kind: Any = int if listed else KINDS[written.partition(" ")[0].partition("[")[0]]
+    listed = written.startswith(("Sequence", "Vertices"))
+    kind: Any = str if listed else KINDS[written.partition(" ")[0].partition("[")[0]]
     if parameter.default is None or listed:
         kind = list[kind] | None if listed else kind | None
     # What may be given several times is named for one.

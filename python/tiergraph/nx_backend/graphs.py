@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputWarning
+from ..attached.names import Names
+from ..errors import InputError, InputWarning
 from ..graph import Graph, open
 from ..sources.edges import Batch
 from ..write import build
@@ -104,6 +105,9 @@ class View:
         if isinstance(self._source, Converted):
             nodes = self._source.nodes
             return nodes if positions is None else [nodes[i] for i in positions]
+        if self._source.names is not None:
+            texts = self._source.names
+            return list(texts) if positions is None else texts.of(np.asarray(positions))
         ids = self._source.ids
         return list((ids if positions is None else ids[positions]).tolist())
 
@@ -111,6 +115,8 @@ class View:
         """Where a vertex is; None if there is none of that name."""
         if isinstance(self._source, Converted):
             return self._source.index.get(node)
+        if self._source.names is not None:
+            return _found(self._source.names, node)
         if not isinstance(node, int | np.integer) or node < 0:
             return None
         ids = self._source.ids
@@ -152,6 +158,14 @@ class View:
         reached = np.flatnonzero(is_reached)
         reached = reached[np.argsort(far[reached], kind="stable")]
         return dict(zip(self.labels(reached), far[reached].tolist(), strict=True))
+
+
+def _found(names: Names, node: Node) -> int | None:
+    """The id, and so the position, of the vertex with a name; None if there is none."""
+    try:
+        return names.find(node) if isinstance(node, str) else None
+    except InputError:
+        return None
 
 
 def convert_from_nx(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments.arrays import as_array
 from ..errors import InputError
+from .names import are_texts
 
 Array = NDArray[Any]
 Batch = tuple[Array, Array] | tuple[Array, Array, Array]
 PathLike = str | os.PathLike[str]
+AnyBatch = TypeVar("AnyBatch", bound=tuple[Array, ...])
 Source = PathLike | Sequence[PathLike] | Batch | Iterable[Batch]
 
 BATCH_EDGES = 1 << 17
@@ -44,14 +47,24 @@ def waiting_bytes(most: int, beside: int) -> dict[str, int]:
 
 
 def as_files(source: Source) -> list[str] | None:
-    """The paths that `source` names, or None where it is edges."""
+    """The paths that `source` names, patterns such as `part-*.csv` too; None where it is edges."""
     if isinstance(source, str | os.PathLike):
-        return [os.fspath(source)]
+        return _matching(os.fspath(source))
     if isinstance(source, Sequence):
         paths = [os.fspath(s) for s in source if isinstance(s, str | os.PathLike)]
         if paths and len(paths) == len(source):
-            return paths
+            return [found for path in paths for found in _matching(path)]
     return None
+
+
+def _matching(path: str) -> list[str]:
+    """The files that a pattern matches, by their names; the path itself where it is none."""
+    if os.path.exists(path) or not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise InputError.of("read", path, expected="a file, or a pattern of files", got="none")
+    return found
 
 
 def as_batches(source: Any) -> Iterator[Batch]:
@@ -82,6 +95,14 @@ def as_batches(source: Any) -> Iterator[Batch]:
         return
     while edges := list(islice(items, BATCH_EDGES)):
         yield _checked(_transposed(edges))
+
+
+def pieces(batches: Iterable[AnyBatch], most: int) -> Iterator[AnyBatch]:
+    """The same edges, at most so many at a time."""
+    for batch in batches:
+        # An empty batch says whether edges have weights.
+        for start in range(0, max(len(batch[0]), 1), most):
+            yield tuple(column[start : start + most] for column in batch)  # type: ignore[misc]
 
 
 def _is_edge(item: Any) -> bool:
@@ -125,6 +146,10 @@ def _checked(batch: Any) -> Batch:
             got=type(batch).__name__,
         )
     src, dst, *weights = (as_array(column) for column in batch)
+    if are_texts(src) != are_texts(dst) and len(src):
+        raise InputError.of(
+            "use a batch of edges", expected="ids that are all integers, or all text", got="both"
+        )
     lengths = [len(a) for a in (src, dst, *weights)]
     if len(set(lengths)) != 1:
         raise InputError.of(

@@ -18,6 +18,7 @@ import numpy as np
 from .. import _native
 from ..errors import InputError, IoError
 from .edges import BATCH_EDGES, as_files
+from .names import is_text, of_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,6 +111,28 @@ def reader_bytes(tables: Sequence[str | Table]) -> int:
     return min(READER_BYTES, ROW_BYTES * rows)
 
 
+def have_names(
+    tables: Sequence[str | Table], columns: Sequence[str] | None, weights: str | None
+) -> bool:
+    """Whether the ends of edges are names in all tables; not in any, if False.
+
+    Raises `InputError` where they are in some columns.
+    """
+    found = {}
+    for table in map(_opened, tables):
+        chosen, _ = table.choose(columns, weights)
+        for name in chosen[:2]:
+            found[is_text(table.schema.field(name).type)] = f"{table.name}:{name}"
+    if len(found) > 1:
+        raise InputError.of(
+            "read ids from",
+            found[True],
+            expected="integers, as the other column of ids, or text in both",
+            got="text",
+        )
+    return found.get(True) is not None
+
+
 def notes_of(
     tables: Sequence[str | Table], columns: Sequence[str] | None, weights: str | None
 ) -> list[str]:
@@ -122,10 +145,12 @@ def read_batches(
     columns: Sequence[str] | None,
     rows: int = BATCH_EDGES,
     weights: str | None = None,
+    names: _native.Names | None = None,
 ) -> Iterator[Batch]:
     """Yields `(src, dst)` or `(src, dst, weight)` arrays of at most `rows` rows.
 
     Only the columns that `Table.choose` gives are read. A table without rows is an empty batch.
+    With `names`, ends are text, and come as the numbers that `names` gives.
     """
     for table in map(_opened, tables):
         chosen, _ = table.choose(columns, weights)
@@ -134,7 +159,8 @@ def read_batches(
             for batch in table.to_batches(columns=chosen, batch_size=rows):
                 if batch.num_rows:
                     found = True
-                    src, dst, *own = (_numpy(table.name, batch, name) for name in chosen)
+                    src, dst = (_ids(table.name, batch, name, names) for name in chosen[:2])
+                    own = [_numpy(table.name, batch, name) for name in chosen[2:]]
                     yield (src, dst, own[0]) if own else (src, dst)
         except OSError as error:
             raise IoError.of("read", table.name, got=error) from error
@@ -218,10 +244,21 @@ def _kind(of: pa.DataType) -> str:
 
 
 def _numpy(file: str, batch: pa.RecordBatch, name: str) -> Array:
+    values: Array = _whole(file, batch, name).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _ids(file: str, batch: pa.RecordBatch, name: str, names: _native.Names | None) -> Array:
+    if names is None:
+        return _numpy(file, batch, name)
+    return of_arrow(names, _whole(file, batch, name))
+
+
+def _whole(file: str, batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of which every row has a value."""
     column = batch.column(name)
     if column.null_count:
         raise InputError.of(
             "read column", name, expected=f"no missing values in {file}", got=column.null_count
         )
-    values: Array = column.to_numpy(zero_copy_only=False)
-    return values
+    return column

@@ -15,4 +15,4 @@ def write(trainer: Trainer, path: str) -> None:
     """
     classes, confidence = trainer.predictions()
     columns: Columns = {"class": classes, "confidence": confidence}
-    results.write_columns(path, trainer.graph.ids_of, columns)
+    results.write_columns(path, trainer.graph.ids_of, columns, trainer.graph.names)

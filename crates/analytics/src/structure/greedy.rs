@@ -139,7 +139,9 @@ fn decide(
         open -= decided as usize;
     }
     let report = run.finish(true)?;
-    drop(rows);
+    // What results need is less than what is done with.
+    drop((rows, priorities));
     let decided = vec_from_fn(n, |v| state(v as u32));
+    drop(states);
     Ok((graph.order().to_user(decided, 1)?, report))
 }

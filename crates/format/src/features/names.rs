@@ -5,7 +5,8 @@ use std::fmt;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 /// The folders that a graph directory may have.
-pub const FOLDERS: [&str; 4] = ["features", "labels", "splits", crate::edges::FOLDER];
+pub const FOLDERS: [&str; 5] =
+    ["features", "labels", "splits", crate::edges::FOLDER, crate::names::FOLDER];
 
 const ROWS: &str = ".rows";
 const CRC: &str = ".crc";

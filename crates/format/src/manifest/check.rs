@@ -6,6 +6,7 @@ use super::{FileKind, MANIFEST, Manifest};
 use crate::block::BLOCK_ALIGN;
 use crate::edges;
 use crate::features::{FOLDERS, FeatureFiles, FeaturesEntry, PAGE_BYTES};
+use crate::names;
 
 /// No file is longer, so that offsets never overflow.
 const MOST_BYTES: u64 = 1 << 60;
@@ -50,10 +51,29 @@ impl Manifest {
             self.check_features(name, entry, &FeatureFiles::of(name), Some(self.vertices))?;
         }
         self.files.keys().try_for_each(|name| self.check_column(name))?;
+        self.check_names()?;
         // Edges as they were given: more than the graph kept, perhaps.
         self.edge_features.iter().try_for_each(|(name, entry)| {
             self.check_features(name, entry, &FeatureFiles::of_edges(name), None)
         })
+    }
+
+    /// Names must all be there, one for each vertex, with a table that finds them.
+    fn check_names(&self) -> Result<(), String> {
+        let all = [names::TEXT_FILE, names::ENDS_FILE, names::PLACES_FILE];
+        let files = all.map(|name| self.files.get(name).filter(|file| file.kind == FileKind::Flat));
+        let numbers = |bytes: u64| bytes / size_of::<u64>() as u64;
+        match files {
+            [None, None, None] => Ok(()),
+            [Some(_), Some(ends), Some(places)]
+                if self.vertices.checked_mul(size_of::<u64>() as u64) == Some(ends.bytes)
+                    && numbers(places.bytes).is_power_of_two()
+                    && numbers(places.bytes) > self.vertices =>
+            {
+                Ok(())
+            }
+            _ => Err(format!("names that are not those of {} vertices", self.vertices)),
+        }
     }
 
     /// A column of edges must have a value for each arc, and every page a checksum.

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::path::Path;
 use std::thread::JoinHandle;
 
-use tiergraph_core::{Result, threads};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_format::directory::Building;
+use tiergraph_format::features::Destination;
 use tiergraph_format::flat::{Element, FlatWriter};
 use tiergraph_format::manifest::{FileEntry, Weights};
+use tiergraph_format::names::{ENDS_FILE, PLACES_FILE, TEXT_FILE};
 use tiergraph_format::raw::IdWidth;
 use tiergraph_format::sink::FileSink;
 use tiergraph_format::tiles::TileOptions;
 use tiergraph_mem::Budget;
+
+use crate::Names;
 
 use super::array::Array;
 use super::needs::Seen;
@@ -46,11 +51,14 @@ pub(super) struct Graph<'a> {
 
 /// Threads that each write a file, or force one to the device. Dropping this waits for them: a file that
 /// appears in a folder that is being removed would stay, and the folder with it.
-struct Finishing(Vec<(String, JoinHandle<Result<FileEntry>>)>);
+struct Finishing(Vec<JoinHandle<Result<Entries>>>);
+
+/// The entries of complete files.
+type Entries = Vec<(String, FileEntry)>;
 
 impl Drop for Finishing {
     fn drop(&mut self) {
-        for (_, thread) in self.0.drain(..) {
+        for thread in self.0.drain(..) {
             let _ = thread.join();
         }
     }
@@ -99,9 +107,9 @@ impl<'a> Graph<'a> {
     {
         let path = self.building.flat(name);
         self.spawn(name, move || {
-            let mut writer = FlatWriter::create(&path)?;
-            writer.extend(&values)?;
-            writer.finish()
+            let entry = array(&path, &values);
+            drop(values);
+            entry
         })
     }
 
@@ -116,16 +124,21 @@ impl<'a> Graph<'a> {
         name: &str,
         body: impl FnOnce() -> Result<FileEntry> + Send + 'static,
     ) -> Result<()> {
-        let thread = threads::start("finish-file", body)?;
-        self.finishing.0.push((name.into(), thread));
+        let name = name.to_owned();
+        self.spawn_all(move || Ok(vec![(name, body()?)]))
+    }
+
+    /// Runs `body`, which finishes files, on a thread of its own.
+    fn spawn_all(&mut self, body: impl FnOnce() -> Result<Entries> + Send + 'static) -> Result<()> {
+        self.finishing.0.push(threads::start("finish-file", body)?);
         Ok(())
     }
 
     /// Waits for the threads that finish files, and adds the files' entries.
     pub(super) fn flush(&mut self) -> Result<()> {
-        for (name, thread) in self.finishing.0.drain(..) {
-            let entry = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            self.files.insert(name, entry);
+        for thread in self.finishing.0.drain(..) {
+            let entries = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            self.files.extend(entries);
         }
         Ok(())
     }
@@ -160,6 +173,30 @@ impl<'a> Graph<'a> {
                 writer.extend(&part.iter().map(|&id| u64::from(id)).collect::<Vec<_>>())?;
             }
             writer.finish()
+        })
+    }
+
+    /// Starts to write the names of the `vertices`, on a thread of its own, which then lets go of them.
+    pub(super) fn write_names(&mut self, names: Option<Names>, vertices: usize) -> Result<()> {
+        let Some(names) = names else { return Ok(()) };
+        if names.count() != vertices {
+            return Err(Error::new(ErrorKind::Input, "name the vertices")
+                .expected(format!("a name for each of {vertices} ids"))
+                .got(names.count()));
+        }
+        let [text, ends, places] = [TEXT_FILE, ENDS_FILE, PLACES_FILE]
+            .map(|file| Destination::flat(&mut self.building, file));
+        let (text, ends, places) = (text?, ends?, places?);
+        self.spawn_all(move || {
+            let table = names.lock();
+            let entries = vec![
+                (TEXT_FILE.to_owned(), array(&text, &table.keys().text)?),
+                (ENDS_FILE.to_owned(), array(&ends, &table.keys().ends)?),
+                (PLACES_FILE.to_owned(), array(&places, table.places())?),
+            ];
+            drop(table);
+            names.written();
+            Ok(entries)
         })
     }
 
@@ -231,4 +268,11 @@ impl<'a> Graph<'a> {
             chunks: Vec::new(),
         })
     }
+}
+
+/// Writes `values` as an array file.
+fn array<T: Element>(path: &Path, values: &[T]) -> Result<FileEntry> {
+    let mut writer = FlatWriter::create(path)?;
+    writer.extend(values)?;
+    writer.finish()
 }

@@ -115,7 +115,15 @@ fn visit_all(
     to.map(SpoolWriter::finish).transpose()
 }
 
-/// Makes a pass over the source, which a thread of its own reads.
+/// Calls `visit` with all edges of a source, which a thread of its own reads.
+pub(crate) fn visit_source(
+    source: &mut dyn EdgeSource,
+    visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
+) -> Result<()> {
+    from_source(source, None, visit).map(drop)
+}
+
+/// Makes a pass over the source, which a thread of its own reads, from where it is.
 fn from_source(
     source: &mut dyn EdgeSource,
     to: Option<SpoolWriter>,

@@ -48,6 +48,7 @@ pub use options::{
 };
 pub use report::{BuildReport, Stage, Unfinished};
 
+pub(crate) use input::visit_source;
 pub(crate) use progress::Ticker;
 pub(crate) use temporary::TemporaryFile;
 
@@ -164,6 +165,14 @@ fn write_all(
     cancel: &Cancel,
 ) -> Result<Assembly> {
     options.check()?;
+    let names = source.names();
+    if names.is_none() && options.ids == Ids::Names {
+        let error = Error::new(ErrorKind::Input, "read names of vertices from");
+        return Err(error.object(source.describe()).expected("text or a table").got("numbers"));
+    }
+    // Every name is a vertex, and its number is the vertex.
+    let numbered = names.is_some().then(|| BuildOptions { ids: Ids::Dense, ..options.clone() });
+    let options = numbered.as_ref().unwrap_or(options);
     let weighted = wants_weights(source, options)?;
     let undirected = match options.direction {
         Direction::Auto => source.directed() == Some(false),
@@ -174,6 +183,7 @@ fn write_all(
     let synthetic = source.synthetic();
     let mut stages = Stages::start();
     let (budget, refused) = plan::budget(options)?;
+    names.iter().try_for_each(|names| names.count_in(&budget))?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
     let described = source.describe();
     let needs = Needs {
@@ -223,6 +233,7 @@ fn write_all(
     let (mut ordering, out, into) = job.order(scanned).map_err(refuse)?;
     let mut graph = Graph::new(building, options, &budget, &scratch, undirected, n, weights)?;
     graph.write_ids(found.user_ids(), ordering.ranks.as_ref()).map_err(refuse)?;
+    graph.write_names(names, n)?;
     found.arrange(&mut ordering.ranks, &budget).map_err(refuse)?;
     stages.end("order");
 

@@ -58,6 +58,8 @@ pub enum Ids {
     Dense,
     /// Only ids that occur are vertices, in ascending order; `user.ids` keeps the ids.
     Map,
+    /// An id is a name, of text; its vertex is how many names came before it. The graph keeps the names.
+    Names,
 }
 
 /// The choice of the weights that are stored, and their type.

@@ -6,14 +6,7 @@
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64's finaliser: a bijection of 64-bit words whose every output bit depends on every
-/// input bit.
-#[inline]
-pub fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
+pub use tiergraph_format::names::mix;
 
 /// A stream of random words that can be read at any place.
 #[derive(Debug, Clone, Copy)]

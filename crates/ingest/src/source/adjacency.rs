@@ -8,11 +8,10 @@
 //! and both halves are compared by an order-free sum of hashes, so that a list with only one of
 //! them is refused instead of losing edges.
 
-use std::path::Path;
-
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
+use super::chunks::{ChunkSpec, Chunks, next_chunk};
+use super::raw::Raw;
 use super::text::{LineFault, line_error, shorten, unsigned};
 use super::{EdgeBatch, EdgeSource, SizeHint};
 use crate::generate::hash::mix;
@@ -31,7 +30,7 @@ pub struct AdjacencySource {
     spec: ChunkSpec,
     line_vertex: LineVertex,
     directed: Option<bool>,
-    bytes: u64,
+    bytes: Option<u64>,
     /// The number of vertices that the file's first line gives.
     counted: Option<u64>,
     chunks: Option<Chunks>,
@@ -53,8 +52,8 @@ impl AdjacencySource {
     ///
     /// # Errors
     /// An I/O error, or an input error where the number of vertices is missing.
-    pub fn open(path: &Path, line_vertex: LineVertex, directed: Option<bool>) -> Result<Self> {
-        let spec = ChunkSpec::lines(path)?;
+    pub(crate) fn open(raw: &Raw, line_vertex: LineVertex, directed: Option<bool>) -> Result<Self> {
+        let spec = ChunkSpec::lines(raw)?;
         let counted = match line_vertex {
             LineVertex::Named => None,
             LineVertex::Counted => Some(vertex_count(&spec)?),
@@ -63,7 +62,7 @@ impl AdjacencySource {
             spec,
             line_vertex,
             directed,
-            bytes: file_bytes(path)?,
+            bytes: raw.bytes(),
             counted,
             chunks: None,
             chunk: Vec::new(),
@@ -82,7 +81,7 @@ impl AdjacencySource {
                 (LineVertex::Counted, Some(_)) if line == 0 => continue,
                 (LineVertex::Counted, Some(vertices)) if line > vertices => {
                     check_empty(text, vertices)
-                        .map_err(|fault| line_error(&self.spec.path, line, &fault))?;
+                        .map_err(|fault| line_error(self.spec.path(), line, &fault))?;
                     continue;
                 }
                 (LineVertex::Counted, _) => Some(line - 1),
@@ -90,7 +89,7 @@ impl AdjacencySource {
             };
             let vertices = self.counted.unwrap_or(u64::MAX);
             parse_line(text, vertex, vertices, self.directed, &mut self.scratch)
-                .map_err(|fault| line_error(&self.spec.path, line, &fault))?;
+                .map_err(|fault| line_error(self.spec.path(), line, &fault))?;
         }
         Ok(())
     }
@@ -98,7 +97,7 @@ impl AdjacencySource {
     /// Fails for faults that only show after the last line.
     fn check_end(&self) -> Result<()> {
         let refuse = |expected: String, got: String| {
-            let e = Error::new(ErrorKind::Input, "read all of").object(self.spec.path.display());
+            let e = Error::new(ErrorKind::Input, "read all of").object(self.spec.path().display());
             Err(e.expected(expected).got(got))
         };
         match self.counted {
@@ -123,7 +122,7 @@ fn vertex_count(spec: &ChunkSpec) -> Result<u64> {
         _ => {
             let expected = "the number of vertices".into();
             let got = format!("`{}`", shorten(line));
-            Err(line_error(&spec.path, 0, &LineFault::new(0, expected, got)))
+            Err(line_error(spec.path(), 0, &LineFault::new(0, expected, got)))
         }
     }
 }
@@ -201,15 +200,23 @@ impl Scratch {
 
 impl EdgeSource for AdjacencySource {
     fn describe(&self) -> String {
-        self.spec.path.display().to_string()
+        self.spec.path().display().to_string()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint { edges: None, vertices: self.counted, bytes: Some(self.bytes) }
+        SizeHint { edges: None, vertices: self.counted, bytes: self.bytes }
     }
 
     fn directed(&self) -> Option<bool> {
         self.directed
+    }
+
+    fn can_restart(&self) -> bool {
+        !self.spec.raw.is_pipe()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.spec.raw.held_bytes()
     }
 
     fn restart(&mut self) -> Result<()> {
@@ -255,7 +262,7 @@ pub(super) fn first_ids(spec: &ChunkSpec) -> Result<Vec<u64>> {
                 _ => {
                     let expected = "an unsigned 64-bit integer".into();
                     let fault = LineFault::new(0, expected, format!("`{}`", shorten(field)));
-                    return Err(line_error(&spec.path, line - 1, &fault));
+                    return Err(line_error(spec.path(), line - 1, &fault));
                 }
             }
         }

@@ -1,16 +1,16 @@
-//! A file in large chunks, read (and unzipped) by a thread of its own while the caller parses.
+//! A file in large chunks, read (and unpacked) by a thread of its own while the caller parses.
 //!
 //! A chunk ends at the end of a line or of a record, so that a parser never sees half of one. Three
 //! chunks exist at most: one being read, one waiting, one being parsed.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use flate2::read::MultiGzDecoder;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result, panics, threads};
+
+use super::raw::Raw;
 
 /// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -34,11 +34,10 @@ pub(crate) enum Cut {
 }
 
 /// A description of the part of a file to read, and of how it is cut into chunks.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ChunkSpec {
-    pub path: PathBuf,
+    pub raw: Raw,
     pub cut: Cut,
-    pub gzip: bool,
     /// Bytes of a mark before the text, which are skipped.
     pub mark: usize,
     /// Whether carriage returns end lines, in place of line feeds or beside them.
@@ -54,17 +53,14 @@ pub(crate) struct ChunkSpec {
 }
 
 impl ChunkSpec {
-    /// All lines of a file, unzipped if it starts like a gzip file.
+    /// All lines of a file or pipe, unpacked.
     ///
     /// # Errors
-    /// An input error for anything but a file, as the first bytes of a pipe could not be read again,
-    /// and for text that is not UTF-8.
-    pub fn lines(path: &Path) -> Result<Self> {
-        file_bytes(path)?;
+    /// An I/O error, and an input error for text that is not UTF-8.
+    pub fn lines(raw: &Raw) -> Result<Self> {
         let mut spec = Self {
-            path: path.into(),
+            raw: raw.clone(),
             cut: Cut::Line,
-            gzip: starts_with(path, &[0x1f, 0x8b])?,
             mark: 0,
             carriage_returns: false,
             line_bytes: LINE_BYTES,
@@ -75,7 +71,7 @@ impl ChunkSpec {
         let head = spec.head()?;
         if [b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| head.starts_with(*mark)) {
             return Err(Error::new(ErrorKind::Input, "read")
-                .object(path.display())
+                .object(spec.path().display())
                 .expected("text in UTF-8 or ASCII")
                 .got("UTF-16")
                 .hint("convert it first: `iconv --from-code UTF-16 --to-code UTF-8`"));
@@ -88,22 +84,17 @@ impl ChunkSpec {
         Ok(spec)
     }
 
+    /// The path of the file, or what a message calls a pipe.
+    pub fn path(&self) -> &Path {
+        self.raw.path()
+    }
+
     /// The first bytes of the text, as the chunks have them.
     pub fn head(&self) -> Result<Vec<u8>> {
-        let failed = |e| Error::io(self.op(), self.path.display(), e);
-        let (file, mut head) = (File::open(&self.path).map_err(failed)?, Vec::new());
-        if self.gzip {
-            MultiGzDecoder::new(file).take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
-        } else {
-            file.take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
-        }
+        let mut head = self.raw.head()?;
         self.normalise(&mut head, 0);
         head.drain(..self.mark.min(head.len()));
         Ok(head)
-    }
-
-    fn op(&self) -> &'static str {
-        if self.gzip { "unzip" } else { "read" }
     }
 
     /// Turns the line ends in `text`, from byte `from` on, into line feeds.
@@ -118,9 +109,8 @@ impl ChunkSpec {
         let chunk_bytes = RECORD_CHUNK_BYTES / record * record;
         let cut = Cut::Record(record);
         Self {
-            path: path.into(),
+            raw: Raw::unpacked(path),
             cut,
-            gzip: false,
             mark: 0,
             carriage_returns: false,
             line_bytes: LINE_BYTES,
@@ -132,17 +122,10 @@ impl ChunkSpec {
 
     /// Opens the file and starts a thread that reads it.
     pub fn start(&self) -> Result<Chunks> {
-        let failed = |e| Error::io("read", self.path.display(), e);
-        let mut file = File::open(&self.path).map_err(failed)?;
-        if self.offset > 0 {
-            file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
-        }
-        let mut input: Box<dyn Read + Send> = if self.gzip {
-            Box::new(MultiGzDecoder::new(file))
-        } else {
-            Box::new(file.take(self.len))
-        };
+        let mut input = self.raw.read(self.offset)?.take(self.len);
+        let failed = |e| Error::io("read", self.path().display(), e);
         input.read_exact(&mut vec![0; self.mark]).map_err(failed)?;
+        let input = Box::new(input);
         Chunks::new(Reader { input, spec: self.clone(), carry: Vec::new(), ended: false })
     }
 }
@@ -156,15 +139,6 @@ pub(crate) fn file_bytes(path: &Path) -> Result<u64> {
     let got = if meta.is_dir() { "a directory" } else { "a pipe or a device" };
     let e = Error::new(ErrorKind::Input, "read").object(path.display());
     Err(e.expected("a file").got(got))
-}
-
-/// Whether the file starts with these bytes.
-pub(crate) fn starts_with(path: &Path, magic: &[u8]) -> Result<bool> {
-    let failed = |e| Error::io("read", path.display(), e);
-    let mut head = Vec::with_capacity(magic.len());
-    let file = File::open(path).map_err(failed)?;
-    file.take(magic.len() as u64).read_to_end(&mut head).map_err(failed)?;
-    Ok(head == magic)
 }
 
 /// The chunks of one file, in order.
@@ -259,7 +233,7 @@ impl Reader {
                 return Ok(true);
             }
             if chunk.len() >= self.spec.line_bytes {
-                return Err(long_line(&self.spec.path, self.spec.line_bytes));
+                return Err(long_line(self.spec.path(), self.spec.line_bytes));
             }
             target *= 2;
         }
@@ -270,7 +244,7 @@ impl Reader {
         let got = (&mut self.input)
             .take(want as u64)
             .read_to_end(chunk)
-            .map_err(|e| Error::io(self.spec.op(), self.spec.path.display(), e))?;
+            .map_err(|e| Error::io(self.spec.raw.packing().op(), self.spec.path().display(), e))?;
         self.spec.normalise(chunk, before);
         self.ended = got < want;
         Ok(())

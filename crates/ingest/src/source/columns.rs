@@ -190,6 +190,9 @@ impl Table<'_> {
         }
         let integers: Vec<usize> =
             (0..self.kinds.len()).filter(|&column| self.kinds[column].is_integer()).collect();
+        if self.kinds == [Kind::Other; 2] {
+            return Ok((0, 1));
+        }
         let [src, dst, others @ ..] = &integers[..] else {
             return Err(self.no_ends("columns `src` and `dst`, or two columns of integers"));
         };

@@ -7,11 +7,12 @@ use std::path::Path;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::Format;
-use super::chunks::{ChunkSpec, starts_with};
+use super::chunks::ChunkSpec;
 use super::headed::is_metis;
+use super::raw::Raw;
 
 /// First bytes of formats that look like nothing else, their names, and what to do.
-const MAGIC: [(&[u8], &str, &str); 10] = [
+const MAGIC: [(&[u8], &str, &str); 7] = [
     (b"PAR1", "Parquet", "give it a name that ends in `.parquet`"),
     (b"ARROW1", "Arrow", "give it a name that ends in `.arrow`"),
     (b"FEA1", "Feather of version 1", "write it again by `pyarrow.feather.write_feather`"),
@@ -24,18 +25,15 @@ const MAGIC: [(&[u8], &str, &str); 10] = [
     (b"\x89HDF", "HDF5", "read its arrays in Python and build from `(src, dst)`"),
     (b"Obj\x01", "Avro", "write it as Parquet or CSV"),
     (b"PK\x03\x04", "a zip archive", "unpack it first: `unzip`"),
-    (b"\xfd7zXZ", "xz", "unpack it first: `xz --decompress --keep`"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", "unpack it first: `zstd --decompress`"),
-    (b"BZh", "bzip2", "unpack it first: `bzip2 --decompress --keep`"),
 ];
 
 /// The format of a file with a header, by its extension or its first bytes.
-pub(super) fn headed(path: &Path, extension: &str) -> Result<Option<Format>> {
+pub(super) fn headed(raw: &Raw, extension: &str) -> Result<Option<Format>> {
     Ok(match extension {
         "mtx" => Some(Format::MatrixMarket),
         "graph" | "metis" => Some(Format::Metis),
         "gr" => Some(Format::Dimacs),
-        _ => headed_by(path, &ChunkSpec::lines(path)?.head()?),
+        _ => headed_by(raw.path(), &ChunkSpec::lines(raw)?.head()?),
     })
 }
 
@@ -50,19 +48,19 @@ fn headed_by(path: &Path, head: &[u8]) -> Option<Format> {
 }
 
 /// Fails for files whose first bytes are those of a format that is not read.
-pub(super) fn check_magic(path: &Path) -> Result<()> {
+pub(super) fn check_magic(raw: &Raw) -> Result<()> {
     for (magic, name, hint) in MAGIC {
-        if starts_with(path, magic)? {
-            return Err(unknown(path, name).hint(hint));
+        if raw.starts_with(magic) {
+            return Err(unknown(raw.path(), name).hint(hint));
         }
     }
     Ok(())
 }
 
 /// The first bytes of a file of text lines; an error if it is evidently something else.
-pub(super) fn checked_head(path: &Path) -> Result<Vec<u8>> {
-    check_magic(path)?;
-    let head = ChunkSpec::lines(path)?.head()?;
+pub(super) fn checked_head(raw: &Raw) -> Result<Vec<u8>> {
+    check_magic(raw)?;
+    let (path, head) = (raw.path(), ChunkSpec::lines(raw)?.head()?);
     if head.contains(&0) {
         return Err(unknown(path, "bytes that are not text")
             .hint("`--format u32` or `--format u64` reads pairs of binary ids"));

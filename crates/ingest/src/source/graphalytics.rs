@@ -11,6 +11,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::adjacency::first_ids;
 use super::chunks::ChunkSpec;
+use super::raw::Raw;
 use super::text::TextSource;
 use super::{EdgeBatch, EdgeSource, OpenOptions, SizeHint};
 
@@ -29,7 +30,7 @@ impl GraphalyticsSource {
     /// An I/O error, or an input error where the columns or the properties cannot be used.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let (vertices, edges) = (part(path, "v"), part(path, "e"));
-        let edges = TextSource::open(&edges, options)?;
+        let edges = TextSource::open(&Raw::open(&edges)?, options)?;
         let properties = part(path, "properties");
         let text = if properties.is_file() {
             fs::read_to_string(&properties)
@@ -106,6 +107,10 @@ impl EdgeSource for GraphalyticsSource {
         self.edges.can_restart()
     }
 
+    fn held_bytes(&self) -> u64 {
+        self.edges.held_bytes()
+    }
+
     fn restart(&mut self) -> Result<()> {
         self.edges.restart()
     }
@@ -119,6 +124,6 @@ impl EdgeSource for GraphalyticsSource {
     }
 
     fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
-        first_ids(&ChunkSpec::lines(&self.vertices)?).map(Some)
+        first_ids(&ChunkSpec::lines(&Raw::open(&self.vertices)?)?).map(Some)
     }
 }

@@ -7,9 +7,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::{EdgeBatch, EdgeSource, Endpoints, SizeHint};
+use crate::Names;
 
 /// A description of the edges that a caller will push.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct MemorySpec {
     /// Where the edges come from, for provenance and messages.
     pub name: String,
@@ -27,6 +28,8 @@ pub struct MemorySpec {
     pub held_bytes_at_most: u64,
     /// Notes for the user: what the caller noticed about the input, or decided.
     pub notes: Vec<String>,
+    /// The names of the vertices, where ids are their numbers.
+    pub names: Option<Names>,
 }
 
 impl MemorySpec {
@@ -82,6 +85,10 @@ macro_rules! as_the_caller_said {
 
         fn vertices(&mut self) -> Result<Option<Vec<u64>>> {
             Ok(self.spec.vertices.clone())
+        }
+
+        fn names(&self) -> Option<Names> {
+            self.spec.names.clone()
         }
 
         fn notes(&self) -> Vec<String> {

@@ -13,15 +13,21 @@ mod foreign;
 pub mod graphalytics;
 pub mod headed;
 pub mod integers;
+mod many;
 pub mod memory;
 mod open;
 mod options;
+mod packing;
+mod raw;
 pub mod text;
 
 use tiergraph_core::Result;
 
+use crate::Names;
+
 pub(crate) use batch::VertexId;
 pub use batch::{EdgeBatch, Endpoints};
+pub use many::open_all;
 pub use open::open;
 pub use options::{Format, OpenOptions, Weights};
 
@@ -89,6 +95,11 @@ pub trait EdgeSource: Send {
     /// Whether the edges are generated, so that notes about them would tell the user nothing.
     fn synthetic(&self) -> bool {
         false
+    }
+
+    /// The names of the vertices, where ids are numbers that the source gives to names.
+    fn names(&self) -> Option<Names> {
+        None
     }
 
     /// Starts again at the first edge. The edges that follow are the same, batch for batch.

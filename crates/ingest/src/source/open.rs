@@ -6,97 +6,120 @@ use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::adjacency::{AdjacencySource, LineVertex};
 use super::bvgraph::{self, BvGraphSource};
-use super::chunks::{file_bytes, starts_with};
 use super::folder::graph_at;
 use super::graphalytics::{self, GraphalyticsSource};
 use super::headed::HeadedSource;
 use super::integers::{IntegerSource, Width};
+use super::packing::unpacked_name;
+use super::raw::Raw;
 use super::text::{TextSource, is_ragged};
 use super::{EdgeSource, Format, OpenOptions, Weights, foreign};
 
 /// Opens an input, finding its format from its name and content unless `options` say it. A directory
-/// stands for the one BVGraph or LDBC data set in it.
+/// stands for the one BVGraph or LDBC data set in it, `-` for standard input.
 ///
 /// # Errors
 /// An I/O error; an input error where the format is not known or the file is not what it says.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
     let path = &graph_at(path)?;
+    if let Some(format) = by_files(path, options.format) {
+        check_columns(path, format, options)?;
+        check_names(path, format, options)?;
+        return Ok(match format {
+            Format::BvGraph => Box::new(BvGraphSource::open(path)?),
+            _ => Box::new(GraphalyticsSource::open(path, options)?),
+        });
+    }
+    let raw = &Raw::open(path)?;
     let format = match options.format {
         Some(format) => format,
-        None => detect(path, options)?,
+        None => detect(raw, options)?,
     };
-    if options.columns.is_some() && format != Format::Text {
-        return Err(Error::new(ErrorKind::Input, "choose columns of")
-            .object(path.display())
-            .expected("a table or text, for `--columns`")
-            .got(format!("the format `{format}`")));
-    }
+    check_columns(raw.path(), format, options)?;
+    check_names(raw.path(), format, options)?;
     if format == Format::Text {
-        foreign::checked_head(path)?;
+        foreign::checked_head(raw)?;
+    } else if !matches!(format, Format::MatrixMarket | Format::Metis | Format::Dimacs) {
+        raw.only_file(format_args!("the format `{format}`"))?;
     }
     Ok(match format {
-        Format::Text => Box::new(TextSource::open(path, options)?),
+        Format::Text => Box::new(TextSource::open(raw, options)?),
         Format::U32 => Box::new(IntegerSource::pairs(path, Width::U32)?),
         Format::U64 => Box::new(IntegerSource::pairs(path, Width::U64)?),
         Format::Npy => Box::new(IntegerSource::npy(path)?),
-        Format::Graphalytics => Box::new(GraphalyticsSource::open(path, options)?),
         Format::Adjacency => {
-            Box::new(AdjacencySource::open(path, LineVertex::Named, options.directed)?)
+            Box::new(AdjacencySource::open(raw, LineVertex::Named, options.directed)?)
         }
         Format::AsciiGraph => {
-            Box::new(AdjacencySource::open(path, LineVertex::Counted, options.directed)?)
+            Box::new(AdjacencySource::open(raw, LineVertex::Counted, options.directed)?)
         }
-        Format::BvGraph => Box::new(BvGraphSource::open(path)?),
+        Format::Graphalytics | Format::BvGraph => unreachable!("opened above"),
         Format::MatrixMarket | Format::Metis | Format::Dimacs => {
-            Box::new(HeadedSource::open(path, format, options)?)
+            Box::new(HeadedSource::open(raw, format, options)?)
         }
     })
 }
 
-/// The format of an input: by its extension and the files beside it, then by its first bytes.
-fn detect(path: &Path, options: &OpenOptions) -> Result<Format> {
-    if graphalytics::is_data_set(path) {
-        return Ok(Format::Graphalytics);
+/// The format of a graph of several files, where `path` is one or `asked` says so.
+fn by_files(path: &Path, asked: Option<Format>) -> Option<Format> {
+    match asked {
+        Some(format) => Some(format),
+        None if graphalytics::is_data_set(path) => Some(Format::Graphalytics),
+        None if bvgraph::has_properties(path) => Some(Format::BvGraph),
+        None => None,
     }
-    if bvgraph::has_properties(path) {
-        return Ok(Format::BvGraph);
+    .filter(|format| matches!(format, Format::Graphalytics | Format::BvGraph))
+}
+
+fn check_columns(path: &Path, format: Format, options: &OpenOptions) -> Result<()> {
+    if options.columns.is_none() || format == Format::Text {
+        return Ok(());
     }
-    let (name, zipped) = unzipped_name(path);
-    match Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default() {
-        "u32" | "u64" | "npy" if zipped => {
-            Err(foreign::unknown(path, "a zipped binary file")
-                .hint("unpack it first: `gunzip --keep`"))
+    Err(Error::new(ErrorKind::Input, "choose columns of")
+        .object(path.display())
+        .expected("a table or text, for `--columns`")
+        .got(format!("the format `{format}`")))
+}
+
+fn check_names(path: &Path, format: Format, options: &OpenOptions) -> Result<()> {
+    if options.names.is_none() || format == Format::Text {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Input, "read names of vertices from")
+        .object(path.display())
+        .expected("a table or text, for `--ids names`")
+        .got(format!("the format `{format}`, whose ids are numbers")))
+}
+
+/// The format of a file: by its extension, then by its first bytes.
+fn detect(raw: &Raw, options: &OpenOptions) -> Result<Format> {
+    let name = raw.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let (name, unpacks) = unpacked_name(name);
+    match (Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default(), unpacks) {
+        ("u32" | "u64" | "npy", Some(unpacks)) => {
+            Err(foreign::unknown(raw.path(), "a packed binary file")
+                .hint(format!("unpack it first: `{unpacks}`")))
         }
-        "u32" => Ok(Format::U32),
-        "u64" => Ok(Format::U64),
-        "npy" => Ok(Format::Npy),
-        "graph-txt" => Ok(Format::AsciiGraph),
-        extension => detect_content(path, extension, options),
+        ("u32", None) => Ok(Format::U32),
+        ("u64", None) => Ok(Format::U64),
+        ("npy", None) => Ok(Format::Npy),
+        ("graph-txt", _) => Ok(Format::AsciiGraph),
+        (extension, _) => detect_content(raw, extension, options),
     }
 }
 
-/// The name of a file without `.gz`, and whether it ended in that.
-fn unzipped_name(path: &Path) -> (&str, bool) {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    match name.strip_suffix(".gz") {
-        Some(name) => (name, true),
-        None => (name, false),
-    }
-}
-
-fn detect_content(path: &Path, extension: &str, options: &OpenOptions) -> Result<Format> {
-    file_bytes(path)?;
-    if starts_with(path, b"\x93NUMPY")? {
+fn detect_content(raw: &Raw, extension: &str, options: &OpenOptions) -> Result<Format> {
+    if raw.starts_with(b"\x93NUMPY") {
         return Ok(Format::Npy);
     }
-    foreign::check_magic(path)?;
-    if let Some(format) = foreign::headed(path, extension)? {
+    foreign::check_magic(raw)?;
+    if let Some(format) = foreign::headed(raw, extension)? {
         return Ok(format);
     }
-    let head = foreign::checked_head(path)?;
-    if options.weights != Weights::Ignore && is_ragged(&head) {
+    let head = foreign::checked_head(raw)?;
+    if options.weights != Weights::Ignore && options.names.is_none() && is_ragged(&head) {
         return Err(foreign::unknown(
-            path,
+            raw.path(),
             "lines of numbers of which some have more columns than others",
         )
         .hint(

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use tiergraph_core::{Error, ErrorKind};
 
+use crate::Names;
+
 /// A file format of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -131,7 +133,7 @@ impl From<String> for Weights {
 }
 
 /// Options for reading a file with [`open`](super::open).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct OpenOptions {
     /// The format; `None` to find it from the file.
     pub format: Option<Format>,
@@ -142,12 +144,21 @@ pub struct OpenOptions {
     /// Whether the edges are directed, for formats that do not say so. Adjacency lines of an
     /// undirected graph list each edge twice; only with `Some(false)` it is handed out once.
     pub directed: Option<bool>,
+    /// Where the ends of edges are names, of text: what numbers them.
+    pub names: Option<Names>,
     /// The number of threads that parse.
     pub threads: usize,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, columns: None, weights: Weights::Auto, directed: None, threads: 2 }
+        Self {
+            format: None,
+            columns: None,
+            weights: Weights::Auto,
+            directed: None,
+            names: None,
+            threads: 2,
+        }
     }
 }

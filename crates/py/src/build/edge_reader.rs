@@ -7,9 +7,10 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tiergraph_core::{Error, ErrorKind};
-use tiergraph_ingest::source::open;
+use tiergraph_ingest::source::open_all;
 use tiergraph_ingest::{EdgeBatch, EdgeSource, Endpoints};
 
+use super::names::Names;
 use super::options::Options;
 use crate::build::open_options;
 use crate::errors::{detached, from_json};
@@ -21,10 +22,16 @@ pub(crate) struct EdgeReader(Mutex<Box<dyn EdgeSource>>);
 #[pymethods]
 impl EdgeReader {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, options_json: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        options_json: &str,
+        names: Option<PyRef<'_, Names>>,
+    ) -> PyResult<Self> {
+        let names = names.map(|names| names.0.clone());
         let opened = detached(py, || {
             let options: Options = from_json(options_json)?;
-            open(&path, &open_options(options_json, &options)?)
+            open_all(&paths, &open_options(options_json, &options, names)?)
         });
         opened.map(|source| Self(Mutex::new(source)))
     }

@@ -3,9 +3,11 @@
 pub(crate) mod attach;
 pub(crate) mod checksum;
 pub(crate) mod columns;
+pub(crate) mod components;
 pub(crate) mod edge_reader;
 pub(crate) mod edges;
 pub(crate) mod generators;
+pub(crate) mod names;
 pub(crate) mod options;
 pub(crate) mod reorder;
 pub(crate) mod values;
@@ -22,12 +24,13 @@ use tiergraph_core::{ErrorKind, Result, threads};
 use tiergraph_ingest::build::Assembly;
 use tiergraph_ingest::features::Attachments;
 use tiergraph_ingest::source::memory::{BatchSender, MemorySpec, channel};
-use tiergraph_ingest::source::{OpenOptions, Weights, open};
+use tiergraph_ingest::source::{OpenOptions, Weights, open_all};
 
 use crate::calls::Call;
 use crate::errors::{from_json, raise, spoilt, to_json};
 use attach::{Given, attachments};
 use edges::Ids;
+use names::Names;
 use options::{Options, write, write_assembly};
 use values::{EdgeValues, Times, to_times};
 
@@ -51,21 +54,22 @@ struct EdgeOptions {
     notes: Option<Vec<String>>,
 }
 
-/// Builds a graph from a file; returns its statistics as JSON.
+/// Builds a graph from files; returns its statistics as JSON. `names` numbers the ids of text, if they are names.
 #[pyfunction]
 pub(crate) fn build_file(
     py: Python<'_>,
-    path_in: PathBuf,
+    paths_in: Vec<PathBuf>,
     path_out: PathBuf,
     options_json: &str,
     given: Vec<Given>,
+    names: Option<PyRef<'_, Names>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let call = Arc::new(Call::new(progress));
+    let (call, names) = (Arc::new(Call::new(progress)), names.map(|names| names.0.clone()));
     let stats = call.run(py, || {
         let options: Options = from_json(options_json)?;
         let all = attachments(given, &call)?;
-        let mut source = open(&path_in, &open_options(options_json, &options)?)?;
+        let mut source = open_all(&paths_in, &open_options(options_json, &options, names)?)?;
         write(&mut *source, &path_out, &options, all, &call)
     })?;
     to_json(py, &stats)
@@ -77,33 +81,39 @@ pub(crate) fn build_file(
 #[expect(clippy::too_many_arguments, reason = "the arguments are Python's")]
 pub(crate) fn build_file_with_values(
     py: Python<'_>,
-    path_in: PathBuf,
+    paths_in: Vec<PathBuf>,
     path_out: PathBuf,
     options_json: &str,
     given: Vec<Given>,
+    names: Option<PyRef<'_, Names>>,
     values_json: &str,
     node_times: Times<'_>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<EdgeValues> {
-    let times = to_times(node_times)?;
+    let (times, names) = (to_times(node_times)?, names.map(|names| names.0.clone()));
     let call = Arc::new(Call::new(progress));
     call.run(py, || {
         let options: Options = from_json(options_json)?;
         let all = attachments(given, &call)?;
-        let mut source = open(&path_in, &open_options(options_json, &options)?)?;
+        let mut source = open_all(&paths_in, &open_options(options_json, &options, names)?)?;
         let assembly = write_assembly(&mut *source, &path_out, &options, all, &call)?;
         EdgeValues::of(assembly, values_json, times)
     })
 }
 
 /// The options that a file is opened with, from JSON and from those of the build.
-pub(crate) fn open_options(json: &str, options: &Options) -> Result<OpenOptions> {
+pub(crate) fn open_options(
+    json: &str,
+    options: &Options,
+    names: Option<tiergraph_ingest::Names>,
+) -> Result<OpenOptions> {
     let file: FileOptions = from_json(json)?;
     Ok(OpenOptions {
         format: file.format.map(|name| name.parse()).transpose()?,
         columns: file.columns,
         weights: file.weights.unwrap_or_default(),
         directed: options.undirected.map(|undirected| !undirected),
+        names,
         threads: options.threads(),
     })
 }
@@ -136,6 +146,8 @@ pub(crate) struct Builder {
     options: Options,
     edges: EdgeOptions,
     attachments: Attachments,
+    /// What numbers the ids of the edges, where these are names.
+    names: Option<tiergraph_ingest::Names>,
     call: Arc<Call>,
     running: Mutex<Option<Running>>,
 }
@@ -153,13 +165,15 @@ impl Builder {
         path: PathBuf,
         options_json: &str,
         given: Vec<Given>,
+        names: Option<PyRef<'_, Names>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
+        let names = names.map(|names| names.0.clone());
         let options: Options = from_json(options_json).map_err(|e| raise(py, &e))?;
         let edges: EdgeOptions = from_json(options_json).map_err(|e| raise(py, &e))?;
         let call = Arc::new(Call::new(progress));
         let attachments = call.run(py, || attachments(given, &call))?;
-        Ok(Self { path, options, edges, attachments, call, running: Mutex::new(None) })
+        Ok(Self { path, options, edges, attachments, names, call, running: Mutex::new(None) })
     }
 
     /// Adds a batch of edges; waits while the build is behind.
@@ -231,6 +245,7 @@ impl Builder {
             held_bytes: self.edges.held_bytes.unwrap_or(0),
             held_bytes_at_most: self.edges.held_bytes_at_most.unwrap_or(0),
             notes: self.edges.notes.clone().unwrap_or_default(),
+            names: self.names.clone(),
             ..MemorySpec::default()
         };
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);

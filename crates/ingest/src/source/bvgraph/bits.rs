@@ -160,7 +160,7 @@ impl BitReader {
     pub fn fault(&self, expected: &str, got: String) -> Error {
         let bit = self.bytes * 8 - u64::from(self.valid);
         Error::new(ErrorKind::Input, format!("decode bit {bit} of"))
-            .object(self.spec.path.display())
+            .object(self.spec.path().display())
             .expected(expected)
             .got(got)
     }

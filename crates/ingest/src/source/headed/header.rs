@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tiergraph_core::Result;
 
+use super::super::packing::unpacked_name;
 use super::{ChunkSpec, Format, LineFault, fault, line_error, unsigned};
 
 /// What a line has.
@@ -50,7 +51,7 @@ impl Header {
                 _ => Self::dimacs(line),
             }
             .map(|header| Self { lines_before: number + 1, ..header })
-            .map_err(|fault| line_error(&spec.path, number, &fault))
+            .map_err(|fault| line_error(spec.path(), number, &fault))
         };
         let comment = if format == Format::Dimacs { b'c' } else { b'%' };
         for line in head.split(|&b| b == b'\n') {
@@ -201,7 +202,9 @@ fn whole(field: Option<&[u8]>) -> Option<u64> {
 
 /// Whether a file named like METIS's has as many lines as its first one has vertices.
 pub(in super::super) fn is_metis(path: &Path, head: &[u8]) -> bool {
-    let called = path.extension().is_some_and(|e| e == "graph" || e == "metis");
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let extension = Path::new(unpacked_name(name).0).extension();
+    let called = extension.is_some_and(|e| e == "graph" || e == "metis");
     let mut lines = head.split(|&b| b == b'\n').filter(|line| !line.starts_with(b"%"));
     let first = lines.next().and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default();
     let vertices = first.split_whitespace().next().and_then(|n| n.parse::<usize>().ok());

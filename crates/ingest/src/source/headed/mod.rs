@@ -5,11 +5,10 @@
 
 mod header;
 
-use std::path::Path;
-
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
+use super::chunks::{ChunkSpec, Chunks, next_chunk};
+use super::raw::Raw;
 use super::text::{LineFault, line_error, shorten, unsigned};
 use super::{EdgeBatch, EdgeSource, Format, OpenOptions, SizeHint, Weights};
 use crate::generate::hash::mix;
@@ -22,7 +21,7 @@ pub struct HeadedSource {
     spec: ChunkSpec,
     header: Header,
     takes_weights: bool,
-    bytes: u64,
+    bytes: Option<u64>,
     chunks: Option<Chunks>,
     chunk: Vec<u8>,
     progress: Progress,
@@ -48,13 +47,13 @@ impl HeadedSource {
     ///
     /// # Errors
     /// An I/O error, or an input error where the header is not one or says what graphs have not.
-    pub fn open(path: &Path, format: Format, options: &OpenOptions) -> Result<Self> {
-        let spec = ChunkSpec::lines(path)?;
+    pub(crate) fn open(raw: &Raw, format: Format, options: &OpenOptions) -> Result<Self> {
+        let spec = ChunkSpec::lines(raw)?;
         let header = Header::read(&spec, format)?;
         let progress = Progress { line: header.lines_before, ..Progress::default() };
         Ok(Self {
             takes_weights: header.is_weighted && options.weights != Weights::Ignore,
-            bytes: file_bytes(path)?,
+            bytes: raw.bytes(),
             spec,
             header,
             chunks: None,
@@ -81,7 +80,7 @@ impl HeadedSource {
                 Lines::Lettered => progress.lettered(header, fields, *takes_weights),
                 Lines::Vertices => progress.list(header, fields, *takes_weights),
             };
-            parsed.map_err(|fault| line_error(&spec.path, line, &fault))?;
+            parsed.map_err(|fault| line_error(spec.path(), line, &fault))?;
         }
         Ok(())
     }
@@ -90,7 +89,7 @@ impl HeadedSource {
     fn check_end(&self) -> Result<()> {
         let Self { header, progress, .. } = self;
         let refuse = |expected: String, got: String| {
-            let e = Error::new(ErrorKind::Input, "read all of").object(self.spec.path.display());
+            let e = Error::new(ErrorKind::Input, "read all of").object(self.spec.path().display());
             Err(e.expected(expected).got(got))
         };
         if header.lines == Lines::Vertices {
@@ -213,11 +212,11 @@ fn shown(got: Option<&[u8]>) -> String {
 
 impl EdgeSource for HeadedSource {
     fn describe(&self) -> String {
-        self.spec.path.display().to_string()
+        self.spec.path().display().to_string()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint { edges: Some(self.header.edges), vertices: None, bytes: Some(self.bytes) }
+        SizeHint { edges: Some(self.header.edges), vertices: None, bytes: self.bytes }
     }
 
     fn directed(&self) -> Option<bool> {
@@ -226,6 +225,14 @@ impl EdgeSource for HeadedSource {
 
     fn weighted(&self) -> bool {
         self.takes_weights
+    }
+
+    fn can_restart(&self) -> bool {
+        !self.spec.raw.is_pipe()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.spec.raw.held_bytes()
     }
 
     fn restart(&mut self) -> Result<()> {

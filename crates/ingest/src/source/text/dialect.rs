@@ -12,6 +12,7 @@ use super::fields::Delimiter;
 use super::kinds::kinds;
 use crate::source::chunks::{HEAD_BYTES, long_line};
 use crate::source::columns::{Asked, Columns, Table, name_ends};
+use crate::source::packing::unpacked_name;
 use crate::source::{OpenOptions, Weights};
 
 /// Lines from which the kinds of columns are found.
@@ -36,6 +37,8 @@ pub(crate) struct Dialect {
     pub data_line: u64,
     /// Notes for the user about the columns.
     pub notes: Vec<String>,
+    /// Whether the ends are names.
+    pub is_named: bool,
 }
 
 impl Dialect {
@@ -44,8 +47,14 @@ impl Dialect {
     /// # Errors
     /// An input error where a column that is asked for is not there, or lines are no edges.
     pub fn detect(path: &Path, head: &[u8], options: &OpenOptions) -> Result<Self> {
-        let layout = Layout::of(head);
-        let Some(first) = layout.lines.first() else { return Ok(Self::default()) };
+        let is_named = options.names.is_some();
+        let layout = match is_named {
+            false => Layout::of(head),
+            true => Layout::of_names(head, options.columns.as_deref()),
+        };
+        let Some(first) = layout.lines.first() else {
+            return Ok(Self { is_named, ..Self::default() });
+        };
         check_lines(path, head, &layout, options)?;
         let third_is_weight = extension_is(path, "e");
         let weights = match &options.weights {
@@ -55,11 +64,19 @@ impl Dialect {
             weights => weights.clone(),
         };
         let asked = Asked { columns: options.columns.clone(), weights };
-        let kinds = kinds(&layout.lines, layout.delimiter);
+        let found = Self { delimiter: layout.delimiter, is_named, ..Self::default() };
+        let kinds = kinds(&layout.lines, |line| found.fields(line));
         let (name, names) = (path.display().to_string(), layout.names_of(path, kinds.len())?);
         let table = Table { path: &name, names, kinds: &kinds, third_is_weight };
         let Columns { src, dst, weight, mut notes } = table.choose(&asked)?;
-        let third = layout.delimiter.fields(first).get(2).copied().unwrap_or_default();
+        if is_named && layout.comments > 0 {
+            notes.push(format!(
+                "{} lines of `{name}` before the first edge begin with `#` or `%` and are taken for \
+                 comments; later ones are not",
+                layout.comments
+            ));
+        }
+        let third = found.fields(first).get(2).copied().unwrap_or_default();
         if weight.is_none() && asked.weights == Weights::Auto && has_weight(third) {
             notes.push(format!(
                 "column 3 of `{name}` is not used, as it is no number; NetworkX writes numbers by \
@@ -75,12 +92,16 @@ impl Dialect {
             data_start: layout.data_start,
             data_line: layout.data_line,
             notes,
+            is_named,
         })
     }
 
     /// The fields of one line.
     pub fn fields<'a>(&self, line: &'a [u8]) -> Vec<&'a [u8]> {
-        self.delimiter.fields(line)
+        match self.is_named {
+            false => self.delimiter.fields(line),
+            true => self.delimiter.fields_of_names(line),
+        }
     }
 }
 
@@ -93,6 +114,8 @@ struct Layout<'a> {
     lines: Vec<&'a [u8]>,
     data_start: usize,
     data_line: u64,
+    /// Comments before the data.
+    comments: u64,
 }
 
 impl<'a> Layout<'a> {
@@ -116,7 +139,30 @@ impl<'a> Layout<'a> {
         }
         let rest = all.map(|(text, ..)| text).take(LINES - 1);
         let lines = first.map(|(text, ..)| text).into_iter().chain(rest).collect();
-        Self { delimiter, names, lines, data_start, data_line }
+        Self { delimiter, names, lines, data_start, data_line, comments: 0 }
+    }
+
+    /// The same of edges between names: comments are those before the first other line, which is a header if
+    /// it names ends, or the columns that are `asked` for.
+    fn of_names(head: &'a [u8], asked: Option<&[String]>) -> Self {
+        let mut all = DataLines { head, at: 0, line: 0, comment: None };
+        let first = all.next().map(|(text, ..)| text).unwrap_or_default();
+        let (mut data_start, mut data_line) = (all.at - first.len(), all.line.saturating_sub(1));
+        let blank = |line: &&[u8]| line.trim_ascii().is_empty();
+        let before = head[..data_start].split_inclusive(|&b| b == b'\n');
+        let comments = before.filter(|line| !blank(line)).count() as u64;
+        let text = first.trim_ascii();
+        let delimiter = Delimiter(b"\t,;|".iter().copied().find(|d| text.contains(d)));
+        let mut names = names_of(delimiter, first);
+        let is_asked = |asked: &[String]| asked.iter().all(|name| names.contains(name));
+        if name_ends(&names) || asked.is_some_and(is_asked) {
+            (data_start, data_line) = (all.at, all.line);
+        } else {
+            names.clear();
+        }
+        let data = head[data_start..].split_inclusive(|&b| b == b'\n');
+        let lines = data.filter(|line| !blank(line)).take(LINES).collect();
+        Self { delimiter, names, lines, data_start, data_line, comments }
     }
 }
 
@@ -183,8 +229,7 @@ fn has_weight(field: &[u8]) -> bool {
 
 fn extension_is(path: &Path, extension: &str) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let name = name.strip_suffix(".gz").unwrap_or(name);
-    Path::new(name).extension().is_some_and(|e| e == extension)
+    Path::new(unpacked_name(name).0).extension().is_some_and(|e| e == extension)
 }
 
 /// An iterator over the lines that are neither empty nor comments, and where each ends.

@@ -21,10 +21,20 @@ impl Delimiter {
     /// braces between blanks (NetworkX writes `1 2 {'weight': 3}`). Between blanks `#` begins a comment;
     /// a delimiter at the end of a line ends its last field.
     pub fn fields(self, line: &[u8]) -> Vec<&[u8]> {
+        self.split(line, true)
+    }
+
+    /// The same of a line whose fields may begin as comments do.
+    pub fn fields_of_names(self, line: &[u8]) -> Vec<&[u8]> {
+        self.split(line, false)
+    }
+
+    fn split(self, line: &[u8], may_end: bool) -> Vec<&[u8]> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let (mut fields, mut rest) = (Vec::new(), self.trim(line));
-        while rest.first().is_some_and(|&b| self.0.is_some() || b != b'#') {
+        let begins_comment = |b: u8| b == b'#' && self.0.is_none() && may_end;
+        while rest.first().is_some_and(|&b| !begins_comment(b)) {
             // A line feed inside is a field: a step forward in any case.
             let end = self.field_end(rest, 0).max(usize::from(self.0.is_none()));
             fields.push(self.trim(&rest[..end]));
@@ -43,8 +53,15 @@ impl Delimiter {
             _ => None,
         };
         if let Some(close) = close {
-            let inside = text[at + 1..].iter().position(|&b| b == close || b == b'\n');
-            at += 1 + inside.unwrap_or(text.len() - at - 1);
+            loop {
+                let inside = text[at + 1..].iter().position(|&b| b == close || b == b'\n');
+                at += 1 + inside.unwrap_or(text.len() - at - 1);
+                // Two quotes are one that is in the field.
+                if close != b'"' || text.get(at..at + 2) != Some(b"\"\"") {
+                    break;
+                }
+                at += 1;
+            }
         }
         let rest = text.get(at..).unwrap_or_default();
         let ends = |b: &u8| match self.0 {
@@ -72,6 +89,8 @@ mod tests {
             (Some(b','), "1,2,,4", &["1", "2", "", "4"]),
             (Some(b','), ",source,target", &["", "source", "target"]),
             (Some(b','), "1,2,\"a, b\",3", &["1", "2", "\"a, b\"", "3"]),
+            (Some(b','), "1,\"a \"\"b, c\"\"\",3", &["1", "\"a \"\"b, c\"\"\"", "3"]),
+            (Some(b','), "\"\",2", &["\"\"", "2"]),
             (Some(b','), "", &[]),
             (Some(b'\t'), "\ta b\t\t3 \t\r\n", &["", "a b", "", "3"]),
         ] {

@@ -1,6 +1,5 @@
 //! The kind of values in each column, found from the first lines.
 
-use super::fields::Delimiter;
 use crate::source::columns::Kind;
 
 /// Integers above this are taken for times: seconds since 1970 have passed it in 1973.
@@ -9,11 +8,14 @@ const TIMES: f64 = 1e8;
 const ASCENDING_LINES: usize = 100;
 
 /// The kinds of the columns of `lines`, as many as the first one has.
-pub(super) fn kinds(lines: &[&[u8]], delimiter: Delimiter) -> Vec<Kind> {
-    let columns = lines.first().map_or(0, |line| delimiter.fields(line).len());
+pub(super) fn kinds<'a>(
+    lines: &[&'a [u8]],
+    fields: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
+) -> Vec<Kind> {
+    let columns = lines.first().map_or(0, |line| fields(line).len());
     let mut seen = vec![Seen::default(); columns];
     for line in lines {
-        let fields = delimiter.fields(line);
+        let fields = fields(line);
         // Where the number of fields differs, the scan says so, with the line.
         if fields.len() == columns {
             seen.iter_mut().zip(fields).for_each(|(seen, field)| seen.add(field));

@@ -1,17 +1,18 @@
-//! Edge lists as SNAP, TSV and CSV have them, plain or zipped.
+//! Edge lists as SNAP, TSV and CSV have them, plain or packed.
 //!
-//! One thread reads and unzips chunks of 8 MiB; the chunk is cut at line ends into as many parts as
+//! One thread reads and unpacks chunks of 8 MiB; the chunk is cut at line ends into as many parts as
 //! there are threads, and their columns are joined in order, so the edges come as the file has
 //! them. [`columns`](super::columns) chooses the columns of the ids and of the weights. Every line that
 //! is neither empty, nor a comment, nor an edge is refused, as is one with another number of fields
 //! than the first.
 //!
 //! Cost: about 60 MiB resident (three chunks and their columns). `examples/source_speed.rs` measures
-//! the speed; a zipped file comes as fast as one thread unzips it.
+//! the speed; a packed file comes as fast as one thread unpacks it.
 
 mod dialect;
 mod fields;
 mod kinds;
+mod named;
 mod scan;
 
 use std::path::Path;
@@ -19,10 +20,13 @@ use std::path::Path;
 use tiergraph_core::{Error, ErrorKind, Result, threads};
 
 use super::batch::VertexId;
-use super::chunks::{ChunkSpec, Chunks, file_bytes, next_chunk};
+use super::chunks::{ChunkSpec, Chunks, next_chunk};
+use super::raw::Raw;
 use super::{EdgeBatch, EdgeSource, Endpoints, OpenOptions, SizeHint};
+use crate::Names;
 use dialect::Dialect;
 pub(crate) use dialect::is_ragged;
+use named::NamedPart;
 use scan::{Columns, Stop, scan};
 pub(crate) use scan::{LineFault, shorten, unsigned};
 
@@ -36,7 +40,7 @@ pub struct TextSource {
     spec: ChunkSpec,
     dialect: Dialect,
     threads: usize,
-    bytes: u64,
+    bytes: Option<u64>,
     chunks: Option<Chunks>,
     chunk: Vec<u8>,
     /// Bytes of the header that are still to be skipped.
@@ -46,6 +50,8 @@ pub struct TextSource {
     /// Whether an edge was found since the start.
     found: bool,
     parts: Vec<EdgeBatch>,
+    /// Where the ends of edges are names: these, and what each thread finds.
+    named: Option<(Names, Vec<NamedPart>)>,
 }
 
 impl TextSource {
@@ -53,64 +59,113 @@ impl TextSource {
     ///
     /// # Errors
     /// An I/O error, or an input error where the column of weights is not there.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let mut spec = ChunkSpec::lines(path)?;
+    pub(crate) fn open(raw: &Raw, options: &OpenOptions) -> Result<Self> {
+        let mut spec = ChunkSpec::lines(raw)?;
         spec.line_bytes = LINE_BYTES;
-        let dialect = Dialect::detect(path, &spec.head()?, options)?;
+        let dialect = Dialect::detect(raw.path(), &spec.head()?, options)?;
         let threads = options.threads.max(1);
         Ok(Self {
             spec,
             threads,
-            bytes: file_bytes(path)?,
+            bytes: raw.bytes(),
             chunks: None,
             chunk: Vec::new(),
             skip: dialect.data_start,
             line: 0,
             found: false,
             parts: vec![EdgeBatch::default(); threads],
+            named: options.names.clone().map(|names| (names, vec![NamedPart::default(); threads])),
             dialect,
         })
     }
 
-    /// Scans `self.chunk`, one part a thread, into `self.parts`; returns how many it used.
-    fn scan_chunk(&mut self) -> Result<usize> {
+    /// Replaces `batch` by the edges of `self.chunk`, of which each thread scans a part.
+    fn scan_chunk(&mut self, batch: &mut EdgeBatch) -> Result<()> {
         let skip = self.skip.min(self.chunk.len());
         self.skip -= skip;
         self.line += count_lines(&self.chunk[..skip]);
         let texts = split_lines(&self.chunk[skip..], self.threads);
         let dialect = &self.dialect;
-        let results: Vec<Result<u64, LineFault>> = std::thread::scope(|scope| -> Result<_> {
-            let mut jobs = texts.iter().zip(&mut self.parts);
-            let own = jobs.next();
-            let others: Vec<_> = jobs
-                .map(|(text, part)| {
-                    threads::start_in(scope, "scan", move || scan_part(text, dialect, part))
+        let lines = match &mut self.named {
+            None => {
+                on_threads(&texts, &mut self.parts, |text, part| scan_part(text, dialect, part))?
+            }
+            Some((_, parts)) => on_threads(&texts, parts, |text, part| {
+                part.scan(text, dialect).map_err(|stop| match stop {
+                    Stop::Fault(fault) => fault,
+                    Stop::TooWide { .. } => unreachable!("every name is taken"),
                 })
-                .collect::<Result<_>>()?;
-            let own = own.map(|(text, part)| scan_part(text, dialect, part));
-            let joined = others.into_iter().map(|job| match job.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            Ok(own.into_iter().chain(joined).collect())
-        })?;
-        for result in results {
-            match result {
+            })?,
+        };
+        for lines in lines {
+            match lines {
                 Ok(lines) => self.line += lines,
-                Err(fault) => return Err(line_error(&self.spec.path, self.line, &fault)),
+                Err(fault) => return Err(line_error(self.spec.path(), self.line, &fault)),
             }
         }
-        Ok(texts.len())
+        match &self.named {
+            None => join(&mut self.parts[..texts.len()], batch),
+            Some((names, parts)) => {
+                number(&texts, parts, names, batch, self.dialect.weights.is_some())?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// Scans each of `texts` to one of `parts`, on a thread each; returns the number of lines of each.
+fn on_threads<P: Send>(
+    texts: &[&[u8]],
+    parts: &mut [P],
+    scan: impl Fn(&[u8], &mut P) -> Result<u64, LineFault> + Sync,
+) -> Result<Vec<Result<u64, LineFault>>> {
+    let scan = &scan;
+    std::thread::scope(|scope| {
+        let mut jobs = texts.iter().zip(parts);
+        let own = jobs.next();
+        let others: Vec<_> = jobs
+            .map(|(text, part)| threads::start_in(scope, "scan", move || scan(text, part)))
+            .collect::<Result<_>>()?;
+        let own = own.map(|(text, part)| scan(text, part));
+        let joined = others.into_iter().map(|job| match job.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        Ok(own.into_iter().chain(joined).collect())
+    })
+}
+
+/// Replaces `batch` by the edges of all parts, with numbers in place of names.
+fn number(
+    texts: &[&[u8]],
+    parts: &[NamedPart],
+    names: &Names,
+    batch: &mut EdgeBatch,
+    weighted: bool,
+) -> Result<()> {
+    batch.weights = weighted.then(|| batch.weights.take().unwrap_or_default());
+    let (src, dst) = batch.as_u32_mut();
+    let mut numbers = Vec::new();
+    for (text, part) in texts.iter().zip(parts) {
+        numbers.clear();
+        numbers.reserve(2 * part.edges());
+        names.number_hashed(part.names(text), &mut numbers)?;
+        src.extend(numbers.iter().step_by(2));
+        dst.extend(numbers.iter().skip(1).step_by(2));
+    }
+    if let Some(weights) = &mut batch.weights {
+        parts[..texts.len()].iter().for_each(|part| weights.extend_from_slice(&part.weights));
+    }
+    Ok(())
 }
 
 impl EdgeSource for TextSource {
     fn describe(&self) -> String {
-        self.spec.path.display().to_string()
+        self.spec.path().display().to_string()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint { bytes: Some(self.bytes), ..SizeHint::default() }
+        SizeHint { bytes: self.bytes, ..SizeHint::default() }
     }
 
     fn weighted(&self) -> bool {
@@ -119,6 +174,18 @@ impl EdgeSource for TextSource {
 
     fn notes(&self) -> Vec<String> {
         self.dialect.notes.clone()
+    }
+
+    fn names(&self) -> Option<Names> {
+        self.named.as_ref().map(|(names, _)| names.clone())
+    }
+
+    fn can_restart(&self) -> bool {
+        !self.spec.raw.is_pipe()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.spec.raw.held_bytes()
     }
 
     fn restart(&mut self) -> Result<()> {
@@ -131,8 +198,7 @@ impl EdgeSource for TextSource {
         batch.clear();
         // A chunk of comments alone has no edges and is passed over.
         while next_chunk(&mut self.chunks, &self.spec, &mut self.chunk)? {
-            let used = self.scan_chunk()?;
-            join(&mut self.parts[..used], batch);
+            self.scan_chunk(batch)?;
             if !batch.is_empty() {
                 self.found = true;
                 return Ok(true);
@@ -140,7 +206,7 @@ impl EdgeSource for TextSource {
         }
         if !self.found {
             return Err(Error::new(ErrorKind::Input, "read")
-                .object(self.spec.path.display())
+                .object(self.spec.path().display())
                 .expected("lines of edges")
                 .got("a file without any")
                 .hint("the first two columns of a line are the ids of an edge's ends"));

@@ -7,6 +7,7 @@
 use crate::source::batch::VertexId;
 
 use super::dialect::Dialect;
+use super::named::bare;
 
 /// A line that cannot be read, counted from the start of the scanned bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +132,12 @@ fn line_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
+/// What a line has of an edge, and where the scan of the line goes on.
+pub(super) struct Line<E> {
+    pub edge: E,
+    pub end: usize,
+}
+
 /// An edge, and where the scan of its line goes on.
 struct Edge {
     src: u64,
@@ -149,48 +156,69 @@ pub(super) fn scan<I: VertexId>(
     columns: &mut Columns<'_, I>,
 ) -> Result<u64, Stop> {
     match (dialect.src, dialect.dst, dialect.weights) {
-        (0, 1, None) => each_line(text, from, line, dialect, columns, |at| ids(text, at, dialect)),
-        (0, 1, Some(column)) if column > 1 => each_line(text, from, line, dialect, columns, |at| {
+        (0, 1, None) => each_edge(text, from, line, dialect, columns, |at| ids(text, at, dialect)),
+        (0, 1, Some(column)) if column > 1 => each_edge(text, from, line, dialect, columns, |at| {
             let Edge { src, dst, end, .. } = ids(text, at, dialect)?;
             let (weight, end) = weight(text, end, column - 2, dialect)?;
             Some(Edge { src, dst, weight, end })
         }),
-        _ => each_line(text, from, line, dialect, columns, |at| any_columns(text, at, dialect)),
+        _ => each_edge(text, from, line, dialect, columns, |at| any_columns(text, at, dialect)),
     }
 }
 
-/// Appends the edge that `edge` finds at the start of each line that is neither empty nor a comment.
+/// Appends the edge that `edge` finds on each line to `columns`.
 #[inline(always)]
-fn each_line<I: VertexId>(
+fn each_edge<I: VertexId>(
     text: &[u8],
     from: usize,
-    mut line: u64,
+    line: u64,
     dialect: &Dialect,
     columns: &mut Columns<'_, I>,
     edge: impl Fn(usize) -> Option<Edge>,
 ) -> Result<u64, Stop> {
-    let mut at = from;
-    while at < text.len() {
-        let start = at;
-        at = skip_blanks(text, at, dialect);
-        let first = byte(text, at);
-        if first == b'#' || first == b'%' || line_end(text, at).is_some() {
-            at = next_line(text, at);
-            line += 1;
-            continue;
-        }
-        let found = edge(at).and_then(|edge| Some((rest(text, edge.end, dialect)?, edge)));
-        let Some((next, Edge { src, dst, weight, .. })) = found else {
-            return Err(Stop::Fault(explain(text, start, line, dialect)));
-        };
+    let edge = |at| edge(at).map(|edge| Line { end: edge.end, edge });
+    each_line(text, from, line, dialect, edge, |Edge { src, dst, weight, .. }| {
         if src > I::MAX || dst > I::MAX {
-            return Err(Stop::TooWide { at: start, line });
+            return false;
         }
         if let Some(weights) = &mut columns.weights {
             weights.push(weight);
         }
         columns.src.push(I::from_u64(src));
         columns.dst.push(I::from_u64(dst));
+        true
+    })
+}
+
+/// Gives `take` what `edge` finds at the start of each line that is neither empty nor a comment; stops where
+/// it does not take it. Among names there are no comments: a name may begin as one.
+#[inline(always)]
+pub(super) fn each_line<E>(
+    text: &[u8],
+    from: usize,
+    mut line: u64,
+    dialect: &Dialect,
+    edge: impl Fn(usize) -> Option<Line<E>>,
+    mut take: impl FnMut(E) -> bool,
+) -> Result<u64, Stop> {
+    let mut at = from;
+    while at < text.len() {
+        let start = at;
+        at = skip_blanks(text, at, dialect);
+        let first = byte(text, at);
+        let is_comment = (first == b'#' || first == b'%') && !dialect.is_named;
+        if is_comment || line_end(text, at).is_some() {
+            at = next_line(text, at);
+            line += 1;
+            continue;
+        }
+        let found = edge(at).and_then(|found| Some((rest(text, found.end, dialect)?, found.edge)));
+        let Some((next, edge)) = found else {
+            return Err(Stop::Fault(explain(text, start, line, dialect)));
+        };
+        if !take(edge) {
+            return Err(Stop::TooWide { at: start, line });
+        }
         at = next;
         line += 1;
     }
@@ -271,7 +299,7 @@ fn unread_fields(text: &[u8], mut at: usize, unread: usize, dialect: &Dialect) -
     match dialect.delimiter.0 {
         // A delimiter at the end of a line has no field after it.
         Some(d) if byte(text, at) == d => at = skip_blanks(text, at + 1, dialect),
-        None if byte(text, at) == b'#' => return Some(next_line(text, at)),
+        None if byte(text, at) == b'#' && !dialect.is_named => return Some(next_line(text, at)),
         _ => {}
     }
     line_end(text, at)
@@ -279,7 +307,7 @@ fn unread_fields(text: &[u8], mut at: usize, unread: usize, dialect: &Dialect) -
 
 /// The first byte of the next field, where a field has just ended at `at`.
 #[inline]
-fn delimiter(text: &[u8], at: usize, dialect: &Dialect) -> Option<usize> {
+pub(super) fn delimiter(text: &[u8], at: usize, dialect: &Dialect) -> Option<usize> {
     let after = skip_blanks(text, at, dialect);
     match dialect.delimiter.0 {
         None => (after > at).then_some(after),
@@ -299,14 +327,14 @@ fn weight(text: &[u8], mut at: usize, skip: usize, dialect: &Dialect) -> Option<
 }
 
 #[inline]
-fn checked_weight(field: &[u8]) -> Option<f64> {
+pub(super) fn checked_weight(field: &[u8]) -> Option<f64> {
     decimal(field.trim_ascii_end()).filter(|weight| weight.is_finite() && *weight >= 0.0)
 }
 
 /// The end of the field that begins at `at`, as [`Delimiter::field_end`](super::fields::Delimiter) finds
 /// it, but faster for most fields.
 #[inline]
-fn field_end(text: &[u8], mut at: usize, dialect: &Dialect) -> usize {
+pub(super) fn field_end(text: &[u8], mut at: usize, dialect: &Dialect) -> usize {
     let delimiter = dialect.delimiter;
     if matches!(byte(text, at), b'"' | b'{') {
         return delimiter.field_end(text, at);
@@ -362,9 +390,17 @@ fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault
         let Some(field) = fields.get(column) else {
             return fault(format!("a {name} id in column {}", column + 1), quoted(content));
         };
+        if dialect.is_named {
+            if bare(field).is_empty() {
+                return fault(format!("a name in column {}", column + 1), quoted(field));
+            }
+            continue;
+        }
         if unsigned(field, 0).is_none_or(|(_, end)| end != field.len()) {
             let expected = format!("an unsigned 64-bit integer in column {}", column + 1);
-            return fault(expected, quoted(field));
+            let is_name = field.first().is_some_and(|first| first.is_ascii_alphabetic());
+            let hint = is_name.then_some("`--ids names` reads ids that are names");
+            return LineFault { hint, ..fault(expected, quoted(field)) };
         }
     }
     if let Some(column) = dialect.weights
