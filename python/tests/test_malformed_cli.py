@@ -163,8 +163,8 @@ RUN = [
     *each("bfs", [
         ("g.tg", USAGE, "--source"),
         ("g.tg --source", USAGE, "--source"),
-        ("g.tg --source a", USAGE, "--source"),
-        ("g.tg --source 1.5", USAGE, "--source"),
+        ("g.tg --source a", REFUSED, "cannot use `--source a`: expected a vertex id"),
+        ("g.tg --source 1.5", REFUSED, "cannot use `--source 1.5`"),
         ("g.tg --source -1", REFUSED, "cannot use `--source -1`: expected a vertex id"),
         ("g.tg --source 50", REFUSED, "50"),
         ("g.tg --source 18446744073709551615", REFUSED, "18446744073709551615"),
@@ -175,7 +175,7 @@ RUN = [
     ]),
     *each("sssp g.tg --source", [
         ("-1", REFUSED, "`--source -1`"), ("18446744073709551616", REFUSED, "`--source 18446"),
-        ("x", USAGE, "--source"), ("99", REFUSED, "99"),
+        ("x", REFUSED, "`--source x`"), ("99", REFUSED, "99"),
     ]),
     *each("pagerank g.tg", [
         ("--iterations 0", USAGE, "--iterations"),
@@ -187,7 +187,7 @@ RUN = [
         ("--tolerance -1", USAGE, "--tolerance"),
         ("--tolerance nan", EITHER, "--tolerance"),
         ("--source 50", REFUSED, "50"),
-        ("--source -1", REFUSED, "0 or more"),
+        ("--source -1", REFUSED, "`--source -1`"),
         ("--source 18446744073709551616", REFUSED, "cannot use"),
         ("--top -1", USAGE, "--top"),
     ]),

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from . import _native
 from .arguments.arrays import to_endpoints, to_weights
@@ -21,10 +21,10 @@ from .attached.edges import Values as EdgeValues
 from .attached.features import Attached, FeatureType
 from .attached.features import Source as FeatureSource
 from .errors import InputError, InputWarning
-from .sources import datasets
+from .sources import datasets, objects
 from .sources.edges import Batch, Source, batch_edges, pieces, waiting_bytes
 from .sources.given import Given
-from .sources.names import numbered
+from .sources.names import numbered, numbers
 from .sources.tables import notes_of, read_batches, reader_bytes
 
 PathLike = str | os.PathLike[str]
@@ -121,13 +121,16 @@ def build(
       as standard input (`-`);
     - several files of edges of one kind, or a pattern such as `part-*.csv`;
     - a table in memory (pandas, Polars, pyarrow: whatever has `__arrow_c_stream__`);
+    - a graph of NetworkX, igraph or NetworKit, with nodes that are integers or text and, as
+      `weights`, an attribute of edges (`weight`, if they have it); a sparse matrix of SciPy, or its
+      `.npz`, with values as weights;
     - arrays `(src, dst)` or `(src, dst, weights)`, or one of shape (|E|, 2);
     - an iterable of such tuples, or of edges `(u, v)` or `(u, v, weight)`, as NetworkX's
       `G.edges()` is;
     - a graph with features, labels, splits and values of edges, which are stored too: PyG's `Data`,
-      an `.npz` with `edge_index`, a folder in OGB's layout. Every stored edge is one, whichever way
-      it goes; where OGB adds inverse edges, `undirected=True` makes both ways of each, with its
-      values.
+      an `.npz` with `edge_index`, a folder in OGB's layout, or GraphBolt's with `metadata.yaml`.
+      Every stored edge is one, whichever way it goes; where OGB adds inverse edges,
+      `undirected=True` makes both ways of each, with its values.
 
     `columns` names the source, destination and, if there is one, weight column of a table or of a
     text file (by numbers from 1 where it has no header). Without it, the ends are columns that are
@@ -179,11 +182,17 @@ def build(
     }
     columns = None if columns is None else list(columns)
     weights = None if weights is None else str(weights)
-    dataset, given = datasets.find(source), source
+    dataset, given = datasets.find(source, weights), source
+    found = None if dataset is not None else objects.find(source, weights)
+    listed: Any = None
+    if found is not None:
+        source, weights, listed = cast("Source", found.edges), None, found.listed
+        vertices = found.vertices if vertices is None and ids != "map" else vertices
+        options["undirected"] = not found.directed if undirected is None else undirected
     if dataset is not None:
         if dataset.edges is None:
             raise InputError.of("build from", source, expected="`edge_index`", got="none")
-        source = dataset.edges
+        source, weights = cast("Source", dataset.edges), None
         if ids != "map":
             vertices = dataset.vertices if vertices is None else vertices
         features = dataset.features if features is None else features
@@ -193,15 +202,21 @@ def build(
         edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
     edges_of = Given.of(source, columns, format, weights, ids)
     names, most = edges_of.names, batch_edges(to_bytes(memory))
+    if names is None and isinstance(listed, list):
+        names = _native.Names()
     if names is not None:
         options["ids"] = "names"
+        if listed is not None:
+            # Those without an edge are vertices too.
+            vertices = len(numbers(names, listed, "the nodes"))
+            listed = None
     with_edges: WithEdges | None = None
     if edge_values or node_times or not (edge_features is None or _is_empty(edge_features)):
         edges.read_twice(given)
         reading: dict[str, Any] = {
             "format": format,
             "weights": weights,
-            "undirected": undirected,
+            "undirected": options["undirected"],
         }
         again = edges.reader(given, columns, reading, names)
         if names is not None:
@@ -224,7 +239,9 @@ def build(
         elif names is not None:
             batches = map(partial(numbered, names), pieces(batches, most))
         held = waiting_bytes(most, beside)
-        encoded = encode_edges({**options, **of_vertices, **held, "notes": notes})
+        listing = None if listed is None else listed.tolist()
+        of_edges = {"notes": notes, "listed": listing}
+        encoded = encode_edges({**options, **of_vertices, **held, **of_edges})
         return _warned(push(batches, most, path, encoded, attached, with_edges, progress, names))
     of_file = {"format": format, "weights": weights, "columns": columns}
     encoded = _encode({**options, **of_vertices, **of_file})

@@ -7,16 +7,14 @@
 //! order in which ids are listed: that in which they first came.
 
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
-use tiergraph_mem::{Budget, Reservation};
+use tiergraph_mem::{Budget, Reservation, Segments};
 
 use crate::build::visit_source;
-use crate::numbering::{Ids, Keys, Table};
+use crate::numbering::{Ids, Keys, Table, number};
 use crate::{EdgeBatch, EdgeSource, Endpoints, Names};
 
-/// Ids by which the forest grows at least.
-const STEP: usize = 1 << 12;
-/// Bytes of the results, an id.
-const RESULT_BYTES: u64 = 4;
+/// Pairs between the one that is joined and the one whose parents are asked for.
+const AHEAD: usize = 16;
 
 /// What is connected by the pairs so far.
 pub struct Components {
@@ -25,9 +23,10 @@ pub struct Components {
     /// Numbers of the batch that is being added.
     numbers: Vec<u32>,
     /// A number that stands for the same component and is not larger; a root stands for itself.
-    parents: Vec<u32>,
+    parents: Segments<u32>,
     held: Reservation,
     pairs: u64,
+    threads: usize,
 }
 
 /// What numbers ids.
@@ -59,11 +58,11 @@ pub enum FoundKeys {
 }
 
 impl Components {
-    /// No pairs yet, of ids or of `names`, in memory that counts in `budget`.
+    /// No pairs yet, of ids or of `names`, in memory that counts in `budget`; `threads` look ids up.
     ///
     /// # Errors
     /// A budget error.
-    pub fn new(names: Option<Names>, budget: &Budget) -> Result<Self> {
+    pub fn new(names: Option<Names>, threads: usize, budget: &Budget) -> Result<Self> {
         let keys = match names {
             Some(names) => {
                 names.count_in(budget)?;
@@ -79,9 +78,10 @@ impl Components {
             budget: budget.clone(),
             keys,
             numbers: Vec::new(),
-            parents: Vec::new(),
+            parents: Segments::default(),
             held: budget.reserve(0, "the components")?,
             pairs: 0,
+            threads,
         })
     }
 
@@ -111,7 +111,11 @@ impl Components {
                 let count = names.count();
                 self.grow(count)?;
                 self.pairs += src.len() as u64;
-                src.iter().zip(dst).for_each(|(&a, &b)| join(&mut self.parents, a, b));
+                for (i, (&a, &b)) in src.iter().zip(dst).enumerate() {
+                    let ahead = [src.get(i + AHEAD), dst.get(i + AHEAD)].into_iter().flatten();
+                    ahead.for_each(|&number| self.parents.prefetch(number as usize));
+                    join(&mut self.parents, a, b);
+                }
                 Ok(())
             }
             (Endpoints::U32 { src, dst }, _) => self.add_ids(src, dst),
@@ -119,19 +123,25 @@ impl Components {
         }
     }
 
-    fn add_ids<I: Copy + Into<u64>>(&mut self, src: &[I], dst: &[I]) -> Result<()> {
+    fn add_ids<I: Copy + Into<u64> + Sync>(&mut self, src: &[I], dst: &[I]) -> Result<()> {
         let Numbered::Ids(table) = &mut self.keys else {
             return Err(Error::new(ErrorKind::Input, "find components")
                 .expected("numbers of names, of 32 bits")
                 .got("ids of 64 bits"));
         };
-        self.numbers.clear();
-        let ends = src.iter().zip(dst).flat_map(|(&a, &b)| [a.into(), b.into()]);
-        table.number(ends.map(|id| (Ids::hash(id), id)), &mut self.numbers)?;
+        self.numbers.resize(2 * src.len(), 0);
+        let end = |at: usize| {
+            let id = if at.is_multiple_of(2) { src[at / 2] } else { dst[at / 2] }.into();
+            (Ids::hash(id), id)
+        };
+        number(table, self.threads, end, &mut self.numbers)?;
         let count = table.keys().count();
         self.grow(count)?;
         self.pairs += src.len() as u64;
-        for pair in self.numbers.as_chunks::<2>().0 {
+        let ends = self.numbers.as_chunks::<2>().0;
+        for (i, pair) in ends.iter().enumerate() {
+            let ahead = ends.get(i + AHEAD).into_iter().flatten();
+            ahead.for_each(|&number| self.parents.prefetch(number as usize));
             join(&mut self.parents, pair[0], pair[1]);
         }
         Ok(())
@@ -139,46 +149,47 @@ impl Components {
 
     /// Has a root of its own for each number below `count` that has none yet.
     fn grow(&mut self, count: usize) -> Result<()> {
-        let from = self.parents.len();
-        if count > self.parents.capacity() {
-            let capacity = count + (count / 4).max(STEP);
-            let more = (capacity - self.parents.capacity()) as u64 * (4 + RESULT_BYTES);
-            self.held.join(self.budget.reserve(more, "the components")?);
-            self.parents.reserve_exact(capacity - from);
+        while self.parents.len() + self.parents.room() < count {
+            // As many bytes again for what comes out.
+            let bytes = 2 * Segments::<u32>::SEGMENT_BYTES;
+            self.held.join(self.budget.reserve(bytes, "the components")?);
+            self.parents.grow()?;
         }
-        self.parents.extend(from as u32..count as u32);
+        (self.parents.len()..count).for_each(|number| self.parents.push(number as u32));
         Ok(())
     }
 
     /// The components of all pairs.
-    pub fn finish(mut self) -> Found {
-        let parents = &mut self.parents;
-        // A parent is not larger than its children: roots come first.
-        for v in 0..parents.len() {
-            parents[v] = parents[parents[v] as usize];
+    pub fn finish(self) -> Found {
+        let mut roots = Vec::with_capacity(self.parents.len());
+        for part in self.parents.into_parts() {
+            // A parent is not larger than its children: its own root is known already.
+            for &parent in &part[..part.len().min(roots.capacity() - roots.len())] {
+                let of_parent = roots.get(parent as usize).copied();
+                roots.push(of_parent.unwrap_or(parent));
+            }
         }
-        let mut sizes = vec![0u32; parents.len()];
-        parents.iter().for_each(|&root| sizes[root as usize] += 1);
+        let mut sizes = vec![0u32; roots.len()];
+        roots.iter().for_each(|&root| sizes[root as usize] += 1);
         let components = sizes.iter().filter(|&&size| size > 0).count() as u64;
         let largest = sizes.iter().copied().max().unwrap_or(0).into();
         let mut least = sizes;
-        for v in 0..parents.len() {
-            least[v] = v as u32;
-        }
+        least.iter_mut().zip(0..).for_each(|(least, v)| *least = v);
         let keys = match self.keys {
             Numbered::Ids(mut table) => {
                 let ids = table.take().into_all();
-                find_least(parents, &mut least, |a, b| ids[a] < ids[b]);
+                find_least(&roots, &mut least, |a, b| ids[a] < ids[b]);
                 FoundKeys::Ids(ids)
             }
             Numbered::Names(names) => {
                 let texts = names.lock().take();
-                find_least(parents, &mut least, |a, b| texts.get(a) < texts.get(b));
-                FoundKeys::Names(texts.text, texts.ends)
+                find_least(&roots, &mut least, |a, b| texts.get(a) < texts.get(b));
+                let (text, ends) = texts.into_all();
+                FoundKeys::Names(text, ends)
             }
         };
-        let least = parents.iter().map(|&root| least[root as usize]).collect();
-        Found { keys, least, pairs: self.pairs, components, largest }
+        roots.iter_mut().for_each(|root| *root = least[*root as usize]);
+        Found { keys, least: roots, pairs: self.pairs, components, largest }
     }
 }
 
@@ -194,23 +205,23 @@ fn find_least(roots: &[u32], least: &mut [u32], is_less: impl Fn(usize, usize) -
 
 /// Joins the components of two numbers.
 #[inline]
-fn join(parents: &mut [u32], a: u32, b: u32) {
+fn join(parents: &mut Segments<u32>, a: u32, b: u32) {
     let (a, b) = (root(parents, a), root(parents, b));
     if a != b {
-        parents[a.max(b) as usize] = a.min(b);
+        parents.set(a.max(b) as usize, a.min(b));
     }
 }
 
 /// The root of a number; every other number on the way is brought nearer to it.
 #[inline]
-fn root(parents: &mut [u32], mut v: u32) -> u32 {
+fn root(parents: &mut Segments<u32>, mut v: u32) -> u32 {
     loop {
-        let parent = parents[v as usize];
-        let next = parents[parent as usize];
+        let parent = parents.get(v as usize);
+        let next = parents.get(parent as usize);
         if parent == next {
             return parent;
         }
-        parents[v as usize] = next;
+        parents.set(v as usize, next);
         v = next;
     }
 }
@@ -221,7 +232,7 @@ mod tests {
     use crate::generate::hash::Counter;
 
     fn found(pairs: &[(u64, u64)]) -> (Vec<u64>, Vec<u32>, u64, u64) {
-        let mut components = Components::new(None, &Budget::new(1 << 24)).unwrap();
+        let mut components = Components::new(None, 2, &Budget::new(1 << 25)).unwrap();
         for part in pairs.chunks(7) {
             let (src, dst) = part.iter().copied().unzip();
             let batch = EdgeBatch { ends: Endpoints::U64 { src, dst }, weights: None };
@@ -268,7 +279,7 @@ mod tests {
 
     #[test]
     fn too_little_memory_is_refused() {
-        let mut components = Components::new(None, &Budget::new(100_000)).unwrap();
+        let mut components = Components::new(None, 2, &Budget::new(100_000)).unwrap();
         let src: Vec<u64> = (0..10_000).collect();
         let batch = EdgeBatch { ends: Endpoints::U64 { dst: src.clone(), src }, weights: None };
         assert_eq!(components.add(&batch).unwrap_err().kind(), ErrorKind::Budget);

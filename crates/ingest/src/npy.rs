@@ -84,9 +84,14 @@ impl NpyHeader {
     /// # Errors
     /// [`ErrorKind::Input`] for anything but numbers.
     pub(crate) fn read_any(from: &mut dyn Read, name: &str) -> Result<Self> {
-        let failed = |e| Error::io("read the header of", name, e);
         let refuse = |expected: &str, got: String| {
             Error::new(ErrorKind::Input, "read").object(name).expected(expected).got(got)
+        };
+        let failed = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                refuse("a NumPy array", "a file that ends before its header does".into())
+            }
+            _ => Error::io("read the header of", name, e),
         };
         let mut raw = vec![0; MAGIC.len() + 2];
         from.read_exact(&mut raw).map_err(failed)?;
@@ -230,7 +235,7 @@ mod tests {
         assert!(refused("|O", "False", "(5,)").contains("got the type '|O'"));
         assert!(refused("<f4", "False", "(5, x)").contains("got (5, x)"));
         let short = NpyHeader::read(&mut &b"\x93NUM"[..], "x.npy").unwrap_err();
-        assert!(short.to_string().starts_with("cannot read the header of `x.npy`: "));
+        assert!(short.to_string().contains("got a file that ends before its header does"));
     }
 
     #[test]

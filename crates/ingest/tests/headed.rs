@@ -83,17 +83,17 @@ fn what_is_malformed_is_refused_with_its_line() {
         (
             MatrixMarket,
             "%%MatrixMarket matrix array real general\n2 2\n".into(),
-            line(2, banner, "`%%matrixmarket matrix array real general`"),
+            line(1, banner, "`%%matrixmarket matrix array real general`"),
         ),
         (
             MatrixMarket,
             mtx.replace("pattern", "complex") + "1 1 0\n",
-            line(2, "the field `real`, `integer` or `pattern`", "`complex`"),
+            line(1, "the field `real`, `integer` or `pattern`", "`complex`"),
         ),
         (
             MatrixMarket,
             mtx.replace("general", "hermitian") + "1 1 0\n",
-            line(2, "`general`, `symmetric` or `skew-symmetric`", "`hermitian`"),
+            line(1, "`general`, `symmetric` or `skew-symmetric`", "`hermitian`"),
         ),
         (MatrixMarket, mtx.to_owned() + "3 3\n", line(2, sizes, "`3 3`")),
         (MatrixMarket, mtx.to_owned() + "3 3 1\n1 4\n", line(3, "a vertex from 1 to 3", "`4`")),

@@ -12,7 +12,8 @@ pub mod cgroup;
 mod host;
 mod plan;
 mod prefetch;
-pub mod system;
+pub mod segments;
+mod system;
 mod vec;
 
 pub use array::Array;
@@ -21,5 +22,6 @@ pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 pub use host::HostMemory;
 pub use plan::MemoryPlan;
 pub use prefetch::{prefetch, prefetch_all, prefetch_range};
+pub use segments::Segments;
 pub use system::{available_memory_bytes, peak_rss_bytes};
 pub use vec::{vec_from_fn, zeroed_vec};

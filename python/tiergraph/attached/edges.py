@@ -18,7 +18,7 @@ from ..arguments.calls import checked
 from ..arguments.checks import arguments
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
-from ..sources import datasets
+from ..sources import datasets, objects
 from ..sources.edges import BATCH_EDGES, as_batches, as_files, pieces
 from ..sources.names import numbered
 from ..sources.rows import from_column
@@ -172,6 +172,8 @@ def reader(
     """
     if datasets.is_one(source):
         return lambda: _edges_of(source)
+    if (found := objects.find(source, options.get("weights"))) is not None:
+        source = list(found.edges)
     tables = tables_of(source) if options.get("format") is None else None
     if tables is not None:
         weights = options.get("weights")

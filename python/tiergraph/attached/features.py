@@ -22,6 +22,7 @@ from ..errors import InputError
 from ..opening import Opening
 from ..sources import datasets, rows
 from ..sources.archives import Member, members
+from ..sources.dataset import split_name
 from ..sources.reading import mapped
 from ..sources.tables import TABLE_SUFFIXES
 
@@ -231,15 +232,15 @@ def _labels(source: Source) -> str | Array:
 
 def _splits(source: Source) -> dict[str, str | Array]:
     if isinstance(source, Mapping):
-        return {datasets.split_name(name): _path_or_array(one) for name, one in source.items()}
+        return {split_name(name): _path_or_array(one) for name, one in source.items()}
     dataset = datasets.find(source)
     if dataset is not None and dataset.splits:
         return dict(dataset.splits)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.suffix == ".npz":
-            return {datasets.split_name(n): Member(path, n).array() for n in members(path)}
-        return {datasets.split_name(path.name.split(".")[0]): _path_or_array(path)}
+            return {split_name(n): Member(path, n).array() for n in members(path)}
+        return {split_name(path.name.split(".")[0]): _path_or_array(path)}
     raise InputError.of(
         "store the splits of",
         type(source).__name__,

@@ -135,7 +135,8 @@ class Run:
         if names is not None:
             return names.find(given)
         if not given.isascii() or not given.isdigit():
-            raise InputError.of("find vertex", given, expected="a vertex id, a whole number")
+            expected = "a vertex id, a whole number from 0 to 2^64 - 1"
+            raise InputError.of("use", f"--source {given}", expected=expected)
         return int(given)
 
 

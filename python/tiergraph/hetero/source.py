@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ..attached.features import Attached
 from ..errors import InputError
 from ..sources import datasets
-from ..sources.datasets import is_split, split_name
+from ..sources.dataset import split_name
+from ..sources.datasets import is_split
 from ..sources.reading import mapped
 from ..sources.tables import TABLE_SUFFIXES, open_table
 from .graph import EdgeType

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
+from . import graphbolt, matrices
 from .archives import Member, members
+from .dataset import SPLIT_NAMES, SPLIT_SUFFIXES, Array, Dataset, split_name
 from .reading import mapped
 from .rows import Rows, csv_batches, from_column, from_file, from_member, from_object
 
-Array = NDArray[Any]
-
-SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-
 EDGE_ROWS = {"edge_attr": "edge_attr", "edge_feat": "edge_attr"}
 """Arrays of rows, one an edge, and what they are stored as."""
-
-SPLIT_SUFFIXES = ("_masks", "_mask", "_idx")
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What one source says of a graph; absent parts are None or empty."""
-
-    edges: Iterator[tuple[Array, Array]] | None = None
-    vertices: int | None = None
-    features: Rows | None = None
-    labels: Array | None = None
-    splits: dict[str, Array] = field(default_factory=dict)
-    edge_values: dict[str, Array] = field(default_factory=dict)
-    """A number an edge, in the order of `edges`."""
-    edge_features: dict[str, Rows] = field(default_factory=dict)
-    """Rows, one an edge."""
 
 
 def is_one(source: Any) -> bool:
@@ -46,19 +25,26 @@ def is_one(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike):
         return hasattr(source, "edge_index")
     path = Path(source)
-    return (path.is_dir() and ogb_root(path) is not None) or (
-        path.suffix.lower() == ".npz" and path.is_file()
-    )
+    if path.is_dir():
+        return ogb_root(path) is not None or graphbolt.is_one(path)
+    return path.suffix.lower() == ".npz" and path.is_file()
 
 
-def find(source: Any) -> Dataset | None:
-    """The dataset that `source` is, or None where it is anything else."""
+def find(source: Any, weights: str | None = None) -> Dataset | None:
+    """The dataset that `source` is, or None where it is anything else.
+
+    `weights` is as `tiergraph.build` has it; of a matrix, `none` leaves its values out.
+    """
     if not is_one(source):
         return None
     if not isinstance(source, str | os.PathLike):
         return from_data(source)
     path = Path(source)
-    return from_ogb(path) if path.is_dir() else from_archive(path)
+    if path.is_dir():
+        return graphbolt.from_folder(path) if graphbolt.is_one(path) else from_ogb(path)
+    if matrices.is_one(path):
+        return matrices.from_archive(path, weights)
+    return from_archive(path)
 
 
 def from_data(data: Any) -> Dataset:
@@ -183,13 +169,13 @@ def name_of(path: Path) -> str:
 
 
 def _counted(
-    edges: Iterator[tuple[Array, Array]], count: int, path: Path
-) -> Iterator[tuple[Array, Array]]:
+    edges: Iterator[tuple[Array, ...]], count: int, path: Path
+) -> Iterator[tuple[Array, ...]]:
     """The same edges, which must be as many as OGB's own count says."""
     found = 0
-    for src, dst in edges:
-        found += len(src)
-        yield src, dst
+    for batch in edges:
+        found += len(batch[0])
+        yield batch
     if found != count:
         raise InputError.of(
             "read the edges beside", path, expected=f"{count} edges", got=f"{found}"
@@ -203,13 +189,6 @@ def _flat(array: Array) -> Array:
 def is_split(name: str) -> bool:
     """Whether an array of this name says which vertices a split has."""
     return name.endswith(SPLIT_SUFFIXES) or name in SPLIT_NAMES
-
-
-def split_name(name: str) -> str:
-    """`train_mask`, `train_idx` and `train` are one split; `valid` is `val`."""
-    for suffix in SPLIT_SUFFIXES:
-        name = name.removesuffix(suffix)
-    return SPLIT_NAMES.get(name, name)
 
 
 def _pairs(edge_index: Array) -> Iterator[tuple[Array, Array]]:

@@ -39,7 +39,7 @@ def is_text(kind: pa.DataType) -> bool:
 def numbered(names: _native.Names, batch: Batch) -> Batch:
     """The same edges with numbers in place of their ends' names."""
     src, dst, *weights = batch
-    return (_numbers(names, src, "src"), _numbers(names, dst, "dst"), *weights)  # type: ignore[return-value]
+    return (numbers(names, src, "src"), numbers(names, dst, "dst"), *weights)  # type: ignore[return-value]
 
 
 def of_arrow(names: _native.Names, column: pa.Array) -> Array:
@@ -58,7 +58,7 @@ def of_arrow(names: _native.Names, column: pa.Array) -> Array:
     return names.number(ends, data)
 
 
-def _numbers(names: _native.Names, column: Any, name: str) -> Array:
+def numbers(names: _native.Names, column: Any, name: str) -> Array:
     """The numbers of texts in an array or list, uint32."""
     values = np.asarray(column).tolist()
     try:

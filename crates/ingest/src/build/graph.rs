@@ -189,9 +189,15 @@ impl<'a> Graph<'a> {
         let (text, ends, places) = (text?, ends?, places?);
         self.spawn_all(move || {
             let table = names.lock();
+            let mut of_text = FlatWriter::create(&text)?;
+            let mut of_ends = FlatWriter::create(&ends)?;
+            table.keys().each_part(|text, ends| {
+                of_text.extend(text)?;
+                of_ends.extend(ends)
+            })?;
             let entries = vec![
-                (TEXT_FILE.to_owned(), array(&text, &table.keys().text)?),
-                (ENDS_FILE.to_owned(), array(&ends, &table.keys().ends)?),
+                (TEXT_FILE.to_owned(), of_text.finish()?),
+                (ENDS_FILE.to_owned(), of_ends.finish()?),
                 (PLACES_FILE.to_owned(), array(&places, table.places())?),
             ];
             drop(table);

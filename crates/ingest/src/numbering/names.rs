@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::names::hash;
-use tiergraph_mem::Budget;
+use tiergraph_mem::{Array, Budget, Segments, prefetch_all};
 
-use super::{Keys, Table};
+use super::{Keys, Table, number};
 
-/// Bytes by which the texts grow at least.
-const TEXT_STEP: usize = 1 << 20;
-/// Names by which the list of their ends grows at least.
-const STEP: usize = 1 << 12;
+/// Bits of a name's place that say how long it is.
+const LEN_BITS: u32 = 21;
+/// Bytes of the longest name.
+const LONGEST: usize = (1 << LEN_BITS) - 1;
 
 /// The names of a graph's vertices, shared by those who read edges and the build that writes them.
 #[derive(Clone, Default)]
@@ -39,37 +39,42 @@ impl Names {
         self.0.stays.store(true, Ordering::Relaxed);
     }
 
-    /// Appends the number of each of `texts` to `numbers`; a new text has the next number.
+    /// Replaces `numbers` by the numbers of texts: `text` of 0 and so on. A new text has the next number. Look-ups
+    /// are shared by `threads`.
     ///
     /// # Errors
     /// A budget error; an input error for more names than a graph has vertices, and for bytes that are no UTF-8.
     pub fn number<'t>(
         &self,
-        texts: impl Iterator<Item = &'t [u8]>,
-        numbers: &mut Vec<u32>,
+        threads: usize,
+        text: impl Fn(usize) -> &'t [u8] + Sync,
+        numbers: &mut [u32],
     ) -> Result<()> {
-        self.number_hashed(texts.map(|text| (hash(text), text)), numbers)
+        let hashed = |at| {
+            let text = text(at);
+            (hash(text), text)
+        };
+        self.number_hashed(threads, hashed, numbers)
     }
 
     /// As [`number`](Self::number), of texts with their hashes.
     pub(crate) fn number_hashed<'t>(
         &self,
-        texts: impl Iterator<Item = (u64, &'t [u8])>,
-        numbers: &mut Vec<u32>,
+        threads: usize,
+        text: impl Fn(usize) -> (u64, &'t [u8]) + Sync,
+        numbers: &mut [u32],
     ) -> Result<()> {
         let mut table = self.lock();
-        let before = table.keys().text.len();
-        table.number(texts, numbers)?;
-        // Names are whole, so that those that are new are UTF-8 together if each is.
-        let new = &table.keys().text[before..];
-        std::str::from_utf8(new).map(drop).map_err(|error| {
-            let at = error.valid_up_to();
-            let shown =
-                String::from_utf8_lossy(&new[at.saturating_sub(20)..new.len().min(at + 20)]);
-            Error::new(ErrorKind::Input, "use the names of vertices")
-                .expected("text in UTF-8")
-                .got(format!("`{}`", shown.escape_debug()))
-        })
+        let before = table.keys().count();
+        number(&mut table, threads, text, numbers)?;
+        let keys = table.keys();
+        let broken =
+            (before..keys.count()).find(|&new| std::str::from_utf8(keys.get(new)).is_err());
+        let Some(broken) = broken else { return Ok(()) };
+        let shown = String::from_utf8_lossy(keys.get(broken)).escape_debug().to_string();
+        Err(Error::new(ErrorKind::Input, "use the names of vertices")
+            .expected("text in UTF-8")
+            .got(format!("`{shown}`")))
     }
 
     /// How many there are.
@@ -90,30 +95,67 @@ impl Names {
     }
 }
 
-/// Texts, one after the other.
+/// Texts of at most [`LONGEST`] bytes.
 #[derive(Default)]
 pub(crate) struct Texts {
-    pub(crate) text: Vec<u8>,
-    /// Where each ends in `text`.
-    pub(crate) ends: Vec<u64>,
+    text: Segments<u8>,
+    /// Where each begins in `text`, and how long it is.
+    places: Segments<u64>,
 }
 
 impl Texts {
     /// The text with this number.
+    #[inline]
     pub(crate) fn get(&self, number: usize) -> &[u8] {
-        let start = if number == 0 { 0 } else { self.ends[number - 1] };
-        &self.text[start as usize..self.ends[number] as usize]
+        let place = self.places.get(number);
+        self.text.slice((place >> LEN_BITS) as usize, place as usize & LONGEST)
     }
 
-    fn text_growth(&self, keys: &[(u64, &[u8])]) -> usize {
-        let new: usize = keys.iter().map(|(_, text)| text.len()).sum();
-        let room = self.text.capacity() - self.text.len();
-        if room >= new { 0 } else { (self.text.len() / 4).max(TEXT_STEP).max(new) }
+    /// Calls `visit` with all texts one after the other, a part at a time, and where each of these ends.
+    pub(crate) fn each_part(
+        &self,
+        mut visit: impl FnMut(&[u8], &[u64]) -> Result<()>,
+    ) -> Result<()> {
+        const PART: usize = 1 << 16;
+        let (mut text, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
+        for number in 0..self.count() {
+            let own = self.get(number);
+            text.extend_from_slice(own);
+            end += own.len() as u64;
+            ends.push(end);
+            if ends.len() == PART || text.len() >= PART * 16 {
+                visit(&text, &ends)?;
+                text.clear();
+                ends.clear();
+            }
+        }
+        visit(&text, &ends)
     }
+}
 
-    fn ends_growth(&self, keys: &[(u64, &[u8])]) -> usize {
-        let room = self.ends.capacity() - self.ends.len();
-        if room >= keys.len() { 0 } else { (self.ends.len() / 4).max(STEP) }
+impl Texts {
+    /// All of them, one after the other, and where each ends.
+    pub(crate) fn into_all(self) -> (Vec<u8>, Vec<u64>) {
+        let Self { text, places } = self;
+        let (mut all, mut ends) =
+            (Vec::with_capacity(text.len()), Vec::with_capacity(places.len()));
+        let (mut parts, mut part, mut number) = (text.into_parts(), Array::default(), 0);
+        for number_of_part in 0.. {
+            while let Some(place) = (number < places.len()).then(|| places.get(number)) {
+                let (start, len) = ((place >> LEN_BITS) as usize, place as usize & LONGEST);
+                if len > 0 && start / Segments::<u8>::SEGMENT >= number_of_part {
+                    break;
+                }
+                if len > 0 {
+                    all.extend_from_slice(&part[start % Segments::<u8>::SEGMENT..][..len]);
+                }
+                ends.push(all.len() as u64);
+                number += 1;
+            }
+            let Some(next) = parts.next() else { break };
+            part = next;
+        }
+        (all, ends)
     }
 }
 
@@ -128,7 +170,7 @@ impl Keys for Texts {
     }
 
     fn count(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     #[inline]
@@ -136,26 +178,59 @@ impl Keys for Texts {
         self.get(number) == text
     }
 
+    #[inline]
+    fn prefetch_place(&self, number: usize) {
+        self.places.prefetch(number);
+    }
+
+    #[inline]
+    fn prefetch(&self, number: usize) {
+        prefetch_all(self.get(number));
+    }
+
     fn hash_of(&self, number: usize) -> u64 {
         hash(self.get(number))
     }
 
+    #[inline]
     fn push(&mut self, text: &[u8]) {
-        self.text.extend_from_slice(text);
-        self.ends.push(self.text.len() as u64);
+        let start = self.text.push_all(text);
+        self.places.push((start as u64) << LEN_BITS | text.len() as u64);
     }
 
     fn bytes(&self) -> u64 {
-        (self.text.capacity() + 8 * self.ends.capacity()) as u64
+        self.text.bytes() + self.places.bytes()
     }
 
     fn growth(&self, keys: &[(u64, &[u8])]) -> u64 {
-        (self.text_growth(keys) + 8 * self.ends_growth(keys)) as u64
+        let places = if self.places.room() >= keys.len() { 0 } else { 1 };
+        (self.segments(keys) + places) * Segments::<u8>::SEGMENT_BYTES
     }
 
-    fn grow(&mut self, keys: &[(u64, &[u8])]) {
-        self.text.reserve_exact(self.text_growth(keys));
-        self.ends.reserve_exact(self.ends_growth(keys));
+    fn grow(&mut self, keys: &[(u64, &[u8])]) -> Result<()> {
+        if let Some((_, long)) = keys.iter().find(|(_, text)| text.len() > LONGEST) {
+            return Err(Error::new(ErrorKind::Input, "use the names of vertices")
+                .expected(format!("at most {LONGEST} bytes each"))
+                .got(format!("one of {}", long.len())));
+        }
+        (0..self.segments(keys)).try_for_each(|_| self.text.grow())?;
+        if self.places.room() < keys.len() {
+            self.places.grow()?;
+        }
+        Ok(())
+    }
+}
+
+impl Texts {
+    /// Segments of text that `keys` may need more.
+    fn segments(&self, keys: &[(u64, &[u8])]) -> u64 {
+        let longest = keys.iter().map(|(_, text)| text.len()).max().unwrap_or(0);
+        let new: usize = keys.iter().map(|(_, text)| text.len()).sum();
+        let room = self.text.room();
+        // At the end of a segment, less than the longest is skipped.
+        let segments = new / (Segments::<u8>::SEGMENT - longest.min(LONGEST) + 1) + 1;
+        let most = new + segments * longest;
+        if room >= most { 0 } else { segments as u64 }
     }
 }
 
@@ -164,8 +239,8 @@ mod tests {
     use super::*;
 
     fn numbers(names: &Names, texts: &[String]) -> Result<Vec<u32>> {
-        let mut numbers = Vec::new();
-        names.number(texts.iter().map(String::as_bytes), &mut numbers)?;
+        let mut numbers = vec![0; texts.len()];
+        names.number(2, |at| texts[at].as_bytes(), &mut numbers)?;
         Ok(numbers)
     }
 
@@ -183,7 +258,7 @@ mod tests {
 
     #[test]
     fn names_count_in_the_budget_and_are_refused_where_they_do_not_fit() {
-        let (names, budget) = (Names::default(), Budget::new(3 << 20));
+        let (names, budget) = (Names::default(), Budget::new(7 << 20));
         names.count_in(&budget).unwrap();
         let texts = |from| (from..from + 1000).map(|i| format!("{i:0100}")).collect::<Vec<_>>();
         numbers(&names, &texts(0)).unwrap();
@@ -198,7 +273,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_refused() {
         let names = Names::default();
-        let error = names.number([&b"a\xffb"[..]].into_iter(), &mut Vec::new()).unwrap_err();
+        let error = names.number(1, |_| &b"a\xffb"[..], &mut [0]).unwrap_err();
         assert!(error.to_string().contains("expected text in UTF-8"), "{error}");
     }
 }

@@ -216,13 +216,15 @@ impl Table<'_> {
             (0..self.kinds.len()).filter(|column| !ends.contains(column)).collect();
         let plain: Vec<String> = self.names.iter().map(|name| plain(name)).collect();
         let by_name = WEIGHTS.iter().find_map(|weight| {
-            let called = |column: &usize| plain.get(*column).is_some_and(|name| name == weight);
-            rest.iter().copied().find(|column| called(column) && number(column))
+            let is_weight = |column: &usize| plain.get(*column).is_some_and(|name| name == weight);
+            rest.iter().copied().find(|column| is_weight(column) && number(column))
         });
         if by_name.is_some() {
             return by_name;
         }
-        let unused: Vec<usize> = rest.iter().copied().filter(number).collect();
+        // pandas writes its index as a column without a name.
+        let called = |column: &usize| self.names.get(*column).is_none_or(|name| !name.is_empty());
+        let unused: Vec<usize> = rest.iter().copied().filter(number).filter(called).collect();
         let (path, first) = (self.path, *unused.first()?);
         let third = self.names.is_empty() && rest.len() == 1;
         let why = match self.kinds[first] {

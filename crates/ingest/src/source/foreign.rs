@@ -27,6 +27,16 @@ const MAGIC: [(&[u8], &str, &str); 7] = [
     (b"PK\x03\x04", "a zip archive", "unpack it first: `unzip`"),
 ];
 
+/// First words of formats of text that are not lists of edges, their names, and what reads them.
+const WORDS: [(&[u8], &str, &str); 6] = [
+    (b"<", "XML, as GraphML and GEXF are", "networkx.read_graphml"),
+    (b"graph [", "GML", "networkx.read_gml"),
+    (b"*vertices", "Pajek's format", "networkx.read_pajek"),
+    (b"digraph", "DOT", "networkx.nx_pydot.read_dot"),
+    (b"graph {", "DOT", "networkx.nx_pydot.read_dot"),
+    (b"{\"", "JSON", "polars.read_ndjson"),
+];
+
 /// The format of a file with a header, by its extension or its first bytes.
 pub(super) fn headed(raw: &Raw, extension: &str) -> Result<Option<Format>> {
     Ok(match extension {
@@ -58,12 +68,19 @@ pub(super) fn check_magic(raw: &Raw) -> Result<()> {
 }
 
 /// The first bytes of a file of text lines; an error if it is evidently something else.
-pub(super) fn checked_head(raw: &Raw) -> Result<Vec<u8>> {
+pub(super) fn checked_head(raw: &Raw, is_named: bool) -> Result<Vec<u8>> {
     check_magic(raw)?;
     let (path, head) = (raw.path(), ChunkSpec::lines(raw)?.head()?);
     if head.contains(&0) {
         return Err(unknown(path, "bytes that are not text")
             .hint("`--format u32` or `--format u64` reads pairs of binary ids"));
+    }
+    let begin = head[..head.len().min(64)].trim_ascii_start().to_ascii_lowercase();
+    // Names may begin so.
+    let foreign = WORDS.iter().find(|(word, ..)| begin.starts_with(word) && !is_named);
+    if let Some((_, name, reader)) = foreign {
+        let hint = format!("in Python: `tiergraph.build({reader}(FILE), …)`");
+        return Err(unknown(path, name).hint(hint));
     }
     if let Some(format) = headed_by(path, &head) {
         let got = format!("lines of the format `{format}`");

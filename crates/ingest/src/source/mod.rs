@@ -10,6 +10,7 @@ pub(crate) mod chunks;
 pub mod columns;
 mod folder;
 mod foreign;
+pub mod gap;
 pub mod graphalytics;
 pub mod headed;
 pub mod integers;

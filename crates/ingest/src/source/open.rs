@@ -7,6 +7,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::adjacency::{AdjacencySource, LineVertex};
 use super::bvgraph::{self, BvGraphSource};
 use super::folder::graph_at;
+use super::gap::GapSource;
 use super::graphalytics::{self, GraphalyticsSource};
 use super::headed::HeadedSource;
 use super::integers::{IntegerSource, Width};
@@ -38,7 +39,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
     check_columns(raw.path(), format, options)?;
     check_names(raw.path(), format, options)?;
     if format == Format::Text {
-        foreign::checked_head(raw)?;
+        foreign::checked_head(raw, options.names.is_some())?;
     } else if !matches!(format, Format::MatrixMarket | Format::Metis | Format::Dimacs) {
         raw.only_file(format_args!("the format `{format}`"))?;
     }
@@ -47,6 +48,8 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EdgeSource>> {
         Format::U32 => Box::new(IntegerSource::pairs(path, Width::U32)?),
         Format::U64 => Box::new(IntegerSource::pairs(path, Width::U64)?),
         Format::Npy => Box::new(IntegerSource::npy(path)?),
+        Format::Gap => Box::new(GapSource::open(path, false, &options.weights)?),
+        Format::WeightedGap => Box::new(GapSource::open(path, true, &options.weights)?),
         Format::Adjacency => {
             Box::new(AdjacencySource::open(raw, LineVertex::Named, options.directed)?)
         }
@@ -96,13 +99,15 @@ fn detect(raw: &Raw, options: &OpenOptions) -> Result<Format> {
     let name = raw.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let (name, unpacks) = unpacked_name(name);
     match (Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default(), unpacks) {
-        ("u32" | "u64" | "npy", Some(unpacks)) => {
+        ("u32" | "u64" | "npy" | "sg" | "wsg", Some(unpacks)) => {
             Err(foreign::unknown(raw.path(), "a packed binary file")
                 .hint(format!("unpack it first: `{unpacks}`")))
         }
         ("u32", None) => Ok(Format::U32),
         ("u64", None) => Ok(Format::U64),
         ("npy", None) => Ok(Format::Npy),
+        ("sg", None) => Ok(Format::Gap),
+        ("wsg", None) => Ok(Format::WeightedGap),
         ("graph-txt", _) => Ok(Format::AsciiGraph),
         (extension, _) => detect_content(raw, extension, options),
     }
@@ -116,7 +121,7 @@ fn detect_content(raw: &Raw, extension: &str, options: &OpenOptions) -> Result<F
     if let Some(format) = foreign::headed(raw, extension)? {
         return Ok(format);
     }
-    let head = foreign::checked_head(raw)?;
+    let head = foreign::checked_head(raw, options.names.is_some())?;
     if options.weights != Weights::Ignore && options.names.is_none() && is_ragged(&head) {
         return Err(foreign::unknown(
             raw.path(),

@@ -32,13 +32,17 @@ pub enum Format {
     MatrixMarket,
     /// METIS: the neighbours of vertex 1, 2, ….
     Metis,
+    /// GAP's serialized graph.
+    Gap,
+    /// The same with weights.
+    WeightedGap,
     /// DIMACS' and PACE's `.gr`: `p KIND VERTICES EDGES`, and edges.
     Dimacs,
 }
 
 impl Format {
     /// All formats, in the order in which messages list them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Text,
         Self::U32,
         Self::U64,
@@ -50,6 +54,8 @@ impl Format {
         Self::MatrixMarket,
         Self::Metis,
         Self::Dimacs,
+        Self::Gap,
+        Self::WeightedGap,
     ];
 
     /// The format's name, as `--format` takes it.
@@ -66,6 +72,8 @@ impl Format {
             Self::MatrixMarket => "matrix-market",
             Self::Metis => "metis",
             Self::Dimacs => "dimacs",
+            Self::Gap => "sg",
+            Self::WeightedGap => "wsg",
         }
     }
 

@@ -80,14 +80,26 @@ impl Packing {
         let buffered = |packed| BufReader::with_capacity(BUFFER_BYTES, packed);
         match self {
             Self::None => Box::new(packed),
-            Self::Gzip => Box::new(MultiGzDecoder::new(buffered(packed))),
-            Self::Bzip2 => Box::new(MultiBzDecoder::new(buffered(packed))),
+            Self::Gzip => Box::new(Whole(MultiGzDecoder::new(buffered(packed)))),
+            Self::Bzip2 => Box::new(Whole(MultiBzDecoder::new(buffered(packed)))),
             Self::Xz => {
                 let most = (self.held_bytes(header) >> 10) as u32;
-                Box::new(XzReader::new_mem_limit(buffered(packed), true, most))
+                Box::new(Whole(XzReader::new_mem_limit(buffered(packed), true, most)))
             }
-            Self::Zstd => Box::new(Zstd::new(buffered(packed))),
+            Self::Zstd => Box::new(Whole(Zstd::new(buffered(packed)))),
         }
+    }
+}
+
+/// What is unpacked, with one error for files that are not whole.
+struct Whole<R>(R);
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.0.read(to).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => invalid("it ends too early"),
+            _ => error,
+        })
     }
 }
 
@@ -162,7 +174,7 @@ impl<R: BufRead> Zstd<R> {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
-                Err(error) => return Err(invalid(error)),
+                Err(_) => return Err(invalid("a frame that is damaged or cut off")),
             }
         }
     }
@@ -185,7 +197,8 @@ impl<R: BufRead> Read for Zstd<R> {
             }
             if self.is_in_frame && !self.frame.is_finished() {
                 let blocks = BlockDecodingStrategy::UptoBlocks(1);
-                self.frame.decode_blocks(&mut self.packed, blocks).map_err(invalid)?;
+                let decoded = self.frame.decode_blocks(&mut self.packed, blocks);
+                decoded.map_err(|_| invalid("a frame that is damaged or cut off"))?;
                 continue;
             }
             if self.is_in_frame {

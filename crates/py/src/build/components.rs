@@ -48,7 +48,11 @@ impl Components {
                 Some(memory) => memory,
                 None => available_memory_bytes()? / 2,
             };
-            Pairs::new(names.clone(), &Budget::new(memory - PROCESS_BYTES.min(memory / 2)))
+            Pairs::new(
+                names.clone(),
+                options.threads(),
+                &Budget::new(memory - PROCESS_BYTES.min(memory / 2)),
+            )
         })?;
         Ok(Self { pairs: Mutex::new(Some(pairs)), names, call })
     }

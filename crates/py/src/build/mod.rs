@@ -52,6 +52,8 @@ struct EdgeOptions {
     held_bytes_at_most: Option<u64>,
     /// Notes about the input that Python made, for the build's report.
     notes: Option<Vec<String>>,
+    /// All vertices' ids, where the caller lists them.
+    listed: Option<Vec<u64>>,
 }
 
 /// Builds a graph from files; returns its statistics as JSON. `names` numbers the ids of text, if they are names.
@@ -246,6 +248,7 @@ impl Builder {
             held_bytes_at_most: self.edges.held_bytes_at_most.unwrap_or(0),
             notes: self.edges.notes.clone().unwrap_or_default(),
             names: self.names.clone(),
+            vertices: self.edges.listed.clone(),
             ..MemorySpec::default()
         };
         let (sender, mut source) = channel(spec, CHANNEL_BATCHES);

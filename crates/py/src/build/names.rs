@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use super::options::cores;
 use crate::errors::detached;
 
 /// What numbers the names of a graph that is built from them.
@@ -27,9 +28,9 @@ impl Names {
         let (offsets, text) = (offsets.as_slice()?, text.as_slice()?);
         let numbers = detached(py, || {
             check(offsets, text.len())?;
-            let texts = offsets.windows(2).map(|ends| &text[ends[0] as usize..ends[1] as usize]);
-            let mut numbers = Vec::with_capacity(offsets.len());
-            self.0.number(texts, &mut numbers)?;
+            let of = |at: usize| &text[offsets[at] as usize..offsets[at + 1] as usize];
+            let mut numbers = vec![0; offsets.len().saturating_sub(1)];
+            self.0.number(cores(), of, &mut numbers)?;
             Ok(numbers)
         })?;
         Ok(numbers.into_pyarray(py))

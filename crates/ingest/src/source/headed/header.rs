@@ -44,6 +44,9 @@ impl Header {
     pub(super) fn read(spec: &ChunkSpec, format: Format) -> Result<Self> {
         let head = spec.head()?;
         let mut number = 0;
+        if format == Format::MatrixMarket {
+            Self::banner(&head).map_err(|fault| line_error(spec.path(), 0, &fault))?;
+        }
         let read = |line: &[u8], number: u64| {
             match format {
                 Format::MatrixMarket => Self::matrix_market(&head, line),
@@ -77,8 +80,8 @@ impl Header {
         }
     }
 
-    /// `%%MatrixMarket matrix coordinate FIELD SYMMETRY`, and `ROWS COLUMNS ENTRIES`.
-    fn matrix_market(head: &[u8], sizes: &[u8]) -> std::result::Result<Self, LineFault> {
+    /// Whether edges of `%%MatrixMarket matrix coordinate FIELD SYMMETRY` have weights, and directions.
+    fn banner(head: &[u8]) -> std::result::Result<(bool, Option<bool>), LineFault> {
         let banner = head.split(|&b| b == b'\n').next().unwrap_or_default().to_ascii_lowercase();
         let words: Vec<&[u8]> = fields(&banner).collect();
         let [b"%%matrixmarket", b"matrix", b"coordinate", field, symmetry] = words[..] else {
@@ -95,6 +98,12 @@ impl Header {
             b"symmetric" | b"skew-symmetric" => Some(false),
             other => return Err(fault("`general`, `symmetric` or `skew-symmetric`", Some(other))),
         };
+        Ok((is_weighted, directed))
+    }
+
+    /// The banner, and `ROWS COLUMNS ENTRIES`.
+    fn matrix_market(head: &[u8], sizes: &[u8]) -> std::result::Result<Self, LineFault> {
+        let (is_weighted, directed) = Self::banner(head)?;
         let mut numbers = fields(sizes).map(|field| whole(Some(field)));
         let found = [(); 3].map(|()| numbers.next().flatten());
         let [Some(rows), Some(columns), Some(edges)] = found else {

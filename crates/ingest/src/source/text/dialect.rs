@@ -172,8 +172,8 @@ impl Layout<'_> {
         if self.names.len() == columns || self.names.is_empty() {
             return Ok(&self.names);
         }
-        // A title of two columns is no table's header.
-        if columns == 2 {
+        // A title before two columns is no table's header.
+        if columns == 2 && !name_ends(&self.names) {
             return Ok(&[]);
         }
         let e = Error::new(ErrorKind::Input, format!("read line {} of", self.data_line + 1));
@@ -266,7 +266,9 @@ impl<'a> Iterator for DataLines<'a> {
 fn is_header(text: &[u8]) -> bool {
     let fields = header_delimiter(text, None).fields(text);
     let begins = |field: &&[u8], number: bool| {
-        field.first().is_some_and(|b| match number {
+        // A number in quotes is one.
+        let bare = field.strip_prefix(b"\"").filter(|_| number).unwrap_or(field);
+        bare.first().is_some_and(|b| match number {
             true => b.is_ascii_digit() || b"+-.".contains(b),
             false => b.is_ascii_alphabetic() || b"_\":".contains(b),
         })

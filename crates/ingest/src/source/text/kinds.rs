@@ -32,7 +32,7 @@ struct Seen {
     fit: usize,
     /// Numbers of 0 or more that are no integers.
     fractions: usize,
-    /// Whether any value is a number.
+    /// Whether any value is a number, or begins like one.
     numbers: bool,
     first: f64,
     last: f64,
@@ -45,7 +45,8 @@ impl Seen {
     fn add(&mut self, field: &[u8]) {
         self.values += 1;
         let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
-        self.numbers |= number.is_some();
+        // Also `0,5` and `3 km`, which are told about where they are not read.
+        self.numbers |= number.is_some() || field.first().is_some_and(u8::is_ascii_digit);
         let Some(number) = number.filter(|number| number.is_finite() && *number >= 0.0) else {
             return;
         };

@@ -106,7 +106,8 @@ impl TextSource {
         match &self.named {
             None => join(&mut self.parts[..texts.len()], batch),
             Some((names, parts)) => {
-                number(&texts, parts, names, batch, self.dialect.weights.is_some())?;
+                let weighted = self.dialect.weights.is_some();
+                number(&texts, parts, names, batch, weighted, self.threads)?;
             }
         }
         Ok(())
@@ -142,14 +143,14 @@ fn number(
     names: &Names,
     batch: &mut EdgeBatch,
     weighted: bool,
+    threads: usize,
 ) -> Result<()> {
     batch.weights = weighted.then(|| batch.weights.take().unwrap_or_default());
     let (src, dst) = batch.as_u32_mut();
     let mut numbers = Vec::new();
     for (text, part) in texts.iter().zip(parts) {
-        numbers.clear();
-        numbers.reserve(2 * part.edges());
-        names.number_hashed(part.names(text), &mut numbers)?;
+        numbers.resize(2 * part.edges(), 0);
+        names.number_hashed(threads, |at| part.name(at, text), &mut numbers)?;
         src.extend(numbers.iter().step_by(2));
         dst.extend(numbers.iter().skip(1).step_by(2));
     }

@@ -53,13 +53,13 @@ impl NamedPart {
         })
     }
 
-    /// The names of the ends of edges, sources and targets in turn, with their hashes.
-    pub(super) fn names<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (u64, &'t [u8])> {
-        self.spans.iter().map(move |span| {
-            let from = if span.len & REWRITTEN == 0 { text } else { &self.rewritten };
-            let start = span.start as usize;
-            (span.hash, &from[start..start + (span.len & !REWRITTEN) as usize])
-        })
+    /// A name and its hash: of the first edge's source, its target, the next one's source and so on.
+    #[inline]
+    pub(super) fn name<'t>(&'t self, at: usize, text: &'t [u8]) -> (u64, &'t [u8]) {
+        let span = &self.spans[at];
+        let from = if span.len & REWRITTEN == 0 { text } else { &self.rewritten };
+        let start = span.start as usize;
+        (span.hash, &from[start..start + (span.len & !REWRITTEN) as usize])
     }
 }
 
@@ -84,12 +84,17 @@ fn edge(text: &[u8], mut at: usize, dialect: &Dialect) -> Option<Line<[(usize, u
             found[2] = (at, end);
         }
     }
-    let is_name = |(start, end): (usize, usize)| !bare(&text[start..end]).is_empty();
+    let is_name = |(start, end): (usize, usize)| is_name(bare(&text[start..end]));
     let has_weight = dialect.weights.is_none() || {
         let (start, end) = found[2];
         checked_weight(&text[start..end]).is_some()
     };
     (is_name(found[0]) && is_name(found[1]) && has_weight).then_some(Line { edge: found, end })
+}
+
+/// Whether a field may be a name.
+pub(super) fn is_name(field: &[u8]) -> bool {
+    !field.is_empty() && std::str::from_utf8(field).is_ok()
 }
 
 /// A field without blanks around it, and without its quotes.

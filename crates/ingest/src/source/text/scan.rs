@@ -7,7 +7,7 @@
 use crate::source::batch::VertexId;
 
 use super::dialect::Dialect;
-use super::named::bare;
+use super::named::{bare, is_name};
 
 /// A line that cannot be read, counted from the start of the scanned bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -391,8 +391,10 @@ fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault
             return fault(format!("a {name} id in column {}", column + 1), quoted(content));
         };
         if dialect.is_named {
-            if bare(field).is_empty() {
-                return fault(format!("a name in column {}", column + 1), quoted(field));
+            if !is_name(bare(field)) {
+                let kind = if bare(field).is_empty() { "" } else { " in UTF-8" };
+                let expected = format!("a name{kind} in column {}", column + 1);
+                return fault(expected, quoted(field));
             }
             continue;
         }
@@ -419,6 +421,7 @@ fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault
         "`--format adjacency` if a line is a vertex and its neighbours, `--weights none` if only the \
          columns of ids are to be read",
     );
+    let hint = hint.filter(|_| !dialect.is_named);
     LineFault { hint, ..fault(expected, fields.len().to_string()) }
 }
 
