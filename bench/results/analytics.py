@@ -91,6 +91,26 @@ def _beyond_memory(run: Run, found: Record) -> Table:
     return Table(title, header, rows, note)
 
 
+def components(run: Run) -> list[Table]:
+    """What pairs of ids connect, beside libraries that number the ids first."""
+    rows = []
+    for kind, found in run.results["kinds"].items():
+        good = {
+            name: [r for r in runs if "failure" not in r] for name, runs in found["runs"].items()
+        }
+        seconds = {name: middle(of, "seconds") for name, of in good.items() if of}
+        own = seconds["tiergraph"]
+        for name, of in good.items():
+            peak = max(r["peak_rss_bytes"] for r in of) / MB
+            speed = run.results["pairs"] / seconds[name] / MB
+            rows.append([kind, name, seconds[name], speed, f"{seconds[name] / own:.2f}", peak])
+    pairs = run.results["pairs"] / MB
+    title = f"Components of {pairs:.0f} M pairs of ids, from a Parquet file to labels"
+    header = ["ids", "", "seconds", "M pairs/s", "of tiergraph's", "peak MB"]
+    note = "pandas numbers the ids for igraph and SciPy, which takes most of SciPy's time. Two threads."
+    return [Table(title, header, rows, note)]
+
+
 def in_memory(run: Run) -> list[Table]:
     """PageRank's speed over a resident graph."""
     rows = []
@@ -300,6 +320,7 @@ TABLES = {
     "realgraph_user_space": user_space,
     "peers": peers,
     "structure": structure,
+    "components": components,
     "in_memory": in_memory,
     "propagate": propagate,
     "out_of_core": out_of_core,

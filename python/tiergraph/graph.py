@@ -557,19 +557,16 @@ class Graph(Algorithms):
         if options.get("sources") is not None:
             options = options | {"sources": self._vertices(options["sources"])}
         given = options_json(options)
-        values = self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
-        if self._opening.ordinal is not None:
-            self.last_run["device_why"] = f"{name} has no version for GPUs: it ran on the CPU"
-        return values
+        return self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
         before = self._opened.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
         result, stats = call()
-        run = {"graph": self.path} | json.loads(stats)
-        self.last_run = run | {
-            "device_why": self.device_why,
-            "peak_rss_bytes": _native.peak_rss_bytes(),
-        }
+        said: dict[str, Any] = json.loads(stats)
+        # An algorithm says it itself where it ran elsewhere.
+        why = said.pop("device_why", self.device_why)
+        run = {"graph": self.path} | said
+        self.last_run = run | {"device_why": why, "peak_rss_bytes": _native.peak_rss_bytes()}
         if before is not None:
             after = self._opened.measure_ceiling(CEILING_SECONDS)
             self.last_run["read_ceiling"] = (before + after) / 2

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use tiergraph_core::{Draws, Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 
+use crate::gpu::{self, Gpu, OnGpu};
 use crate::{
     Communities, Method, Objective, RunReport, betweenness, clustering, coloring, communities,
     core_numbers, harmonic, independent_set, label_propagation, mutual, scc, triangles,
@@ -41,33 +42,60 @@ pub struct Outcome {
 /// An algorithm: what callers name it by, and what runs it.
 struct Algorithm {
     name: &'static str,
-    run: fn(&Graph, &str, &dyn Progress) -> Result<Outcome>,
+    run: fn(On<'_>, &str) -> Result<Outcome>,
 }
 
-/// All algorithms that are run by name. They run on the CPU, whichever device a graph was opened on.
+/// What an algorithm runs on: on the GPU, if there is one and the algorithm can.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    graph: &'a Graph,
+    gpu: Option<&'a Gpu>,
+    progress: &'a dyn Progress,
+}
+
+impl On<'_> {
+    /// Runs `by_gpu` if there is a GPU; if there is none, or it says why not, `by_cpu`, with that reason.
+    fn either<T>(
+        self,
+        by_gpu: fn(&Graph, &Gpu, &dyn Progress) -> Result<OnGpu<T>>,
+        by_cpu: fn(&Graph, &dyn Progress) -> Result<T>,
+    ) -> Result<(T, Option<String>)> {
+        let why = match self.gpu {
+            None => None,
+            Some(gpu) => match by_gpu(self.graph, gpu, self.progress)? {
+                Ok(found) => return Ok((found, None)),
+                Err(why) => Some(format!("{why}: it ran on the CPU")),
+            },
+        };
+        Ok((by_cpu(self.graph, self.progress)?, why))
+    }
+}
+
+/// All algorithms that are run by name.
 const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "triangles",
-        run: |graph, options, progress| {
+        run: |on, options| {
             let Nothing {} = read(options)?;
-            let (found, report) = triangles(graph, progress)?;
+            let ((found, report), why) = on.either(gpu::triangles, triangles)?;
             let all =
                 [("triangles", found.all.into()), ("transitivity", found.transitivity.into())];
-            Ok(outcome(Column::U64(found.of), all, report))
+            Ok(outcome(Column::U64(found.of), all, report).on_cpu(why))
         },
     },
     Algorithm {
         name: "clustering",
-        run: |graph, options, progress| {
+        run: |on, options| {
             let Nothing {} = read(options)?;
-            let (shares, report) = clustering(graph, progress)?;
+            let ((shares, report), why) = on.either(gpu::clustering, clustering)?;
             let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-            Ok(outcome(Column::F64(shares), [("average_clustering", mean.into())], report))
+            let all = [("average_clustering", mean.into())];
+            Ok(outcome(Column::F64(shares), all, report).on_cpu(why))
         },
     },
     Algorithm {
         name: "cdlp",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Iterations { iterations } = read(options)?;
             let (labels, report) = label_propagation(graph, iterations, progress)?;
             groups(labels, "communities", report)
@@ -75,16 +103,17 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "kcore",
-        run: |graph, options, progress| {
+        run: |on, options| {
             let Nothing {} = read(options)?;
-            let (cores, report) = core_numbers(graph, progress)?;
+            let ((cores, report), why) = on.either(gpu::core_numbers, core_numbers)?;
             let largest = cores.iter().copied().max().unwrap_or(0);
-            Ok(outcome(Column::U32(cores), [("largest_core", largest.into())], report))
+            let all = [("largest_core", largest.into())];
+            Ok(outcome(Column::U32(cores), all, report).on_cpu(why))
         },
     },
     Algorithm {
         name: "scc",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Nothing {} = read(options)?;
             let (labels, report) = scc(graph, progress)?;
             groups(labels, "components", report)
@@ -92,15 +121,15 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "louvain",
-        run: |graph, options, progress| grouped(graph, Method::Louvain, options, progress),
+        run: |on, options| grouped(on.graph, Method::Louvain, options, on.progress),
     },
     Algorithm {
         name: "leiden",
-        run: |graph, options, progress| grouped(graph, Method::Leiden, options, progress),
+        run: |on, options| grouped(on.graph, Method::Leiden, options, on.progress),
     },
     Algorithm {
         name: "betweenness",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Sources { sources, samples, seed } = read(options)?;
             let n = graph.vertices();
             let chosen = match (sources, samples) {
@@ -131,7 +160,7 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "independent_set",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Seed { seed } = read(options)?;
             let (chosen, report) = independent_set(graph, seed, progress)?;
             let size: u64 = chosen.iter().map(|&is_in| u64::from(is_in)).sum();
@@ -140,7 +169,7 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "coloring",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Nothing {} = read(options)?;
             let (colors, report) = coloring(graph, progress)?;
             let count = colors.iter().map(|&color| color + 1).max().unwrap_or(0);
@@ -149,7 +178,7 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "harmonic",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Counters { registers, seed } = read(options)?;
             let (found, report) = harmonic(graph, registers, seed, progress)?;
             let of_graph = [
@@ -162,7 +191,7 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "mutual",
-        run: |graph, options, progress| {
+        run: |On { graph, progress, .. }, options| {
             let Nothing {} = read(options)?;
             let (found, report) = mutual(graph, progress)?;
             let of_graph = [("reciprocity", found.reciprocity.into())];
@@ -261,17 +290,40 @@ struct Iterations {
     iterations: usize,
 }
 
-/// Runs the algorithm of this name, with its options as a JSON object.
+/// Runs the algorithm of this name, with its options as a JSON object: on `gpu`, if there is one and the
+/// algorithm can; `device_why` says why it ran on the CPU then.
 ///
 /// # Errors
 /// A name or options that it does not have, and the algorithm's own.
-pub fn run(graph: &Graph, name: &str, options: &str, progress: &dyn Progress) -> Result<Outcome> {
+pub fn run(
+    graph: &Graph,
+    gpu: Option<&Gpu>,
+    name: &str,
+    options: &str,
+    progress: &dyn Progress,
+) -> Result<Outcome> {
     let Some(found) = ALGORITHMS.iter().find(|algorithm| algorithm.name == name) else {
         let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
         let expected = format!("one of {}", names.join(", "));
         return Err(Error::new(ErrorKind::Input, "run algorithm").object(name).expected(expected));
     };
-    (found.run)(graph, options, progress)
+    let outcome = (found.run)(On { graph, gpu, progress }, options)?;
+    let is_on_gpu = outcome.report.device != "cpu" || outcome.found.contains_key(DEVICE_WHY);
+    if gpu.is_none() || is_on_gpu {
+        return Ok(outcome);
+    }
+    Ok(outcome.on_cpu(Some(format!("{name} has no version for GPUs: it ran on the CPU"))))
+}
+
+/// The name of the reason why an algorithm ran on the CPU, among what was found.
+const DEVICE_WHY: &str = "device_why";
+
+impl Outcome {
+    /// The same, with the reason why it ran on the CPU, if there is one.
+    fn on_cpu(mut self, why: Option<String>) -> Self {
+        self.found.extend(why.map(|why| (DEVICE_WHY.to_owned(), why.into())));
+        self
+    }
 }
 
 fn read<T: DeserializeOwned>(options: &str) -> Result<T> {

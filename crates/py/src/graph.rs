@@ -420,7 +420,9 @@ impl Graph {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, String)> {
         let (column, report) = self.run(py, trace, progress, |graph, progress| {
-            let Outcome { column, found, report } = registry::run(graph, name, options, progress)?;
+            let gpu = self.gpu.here()?.as_ref();
+            let Outcome { column, found, report } =
+                registry::run(graph, gpu, name, options, progress)?;
             let column = match column {
                 Column::Vertices(positions) => Column::U64(graph.ids().of_positions(positions)?),
                 column => column,

@@ -10,6 +10,7 @@ mod bfs;
 mod blocks;
 mod components;
 mod device_cache;
+mod lists;
 mod pagerank;
 mod pass;
 mod propagate;
@@ -21,6 +22,7 @@ mod vertices;
 
 pub use bfs::bfs;
 pub use components::wcc;
+pub use lists::{OnGpu, clustering, core_numbers, triangles};
 pub use pagerank::pagerank;
 pub use propagate::{propagate, propagate_on_device};
 pub use sssp::sssp;

@@ -150,6 +150,12 @@ impl Lists {
         &self.targets[self.starts[at] as usize..end as usize]
     }
 
+    /// Where each list begins, where each ends, and the targets, once lists were simplified.
+    pub(crate) fn arrays(&self) -> (&[u32], &[u32], &[u32]) {
+        let ends = self.ends.as_deref().unwrap_or_default();
+        (&self.starts[..ends.len()], ends, &self.targets)
+    }
+
     /// The range of vertices that have lists here.
     pub(crate) fn vertices(&self) -> Range<u32> {
         self.first..self.first + self.starts.len().saturating_sub(1) as u32

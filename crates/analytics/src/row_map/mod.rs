@@ -148,9 +148,14 @@ impl<'g> RowMap<'g> {
         Ok(MemoryPlan::default().and("the degrees", degrees).and("lists of neighbours", lists))
     }
 
+    /// The number of arcs of all lists.
+    pub(crate) fn arcs(graph: &Graph, side: Side) -> u64 {
+        graph.manifest().arcs * side.directions(graph).len() as u64
+    }
+
     /// Bytes of all lists while they are read.
     pub(crate) fn whole_bytes(graph: &Graph, side: Side) -> u64 {
-        let arcs = graph.manifest().arcs * side.directions(graph).len() as u64;
+        let arcs = Self::arcs(graph, side);
         (graph.manifest().vertices + 1) * vertex_bytes(graph, side) + arcs * 4
     }
 

@@ -15,3 +15,4 @@ pub use label_propagation::label_propagation;
 pub use mutual::{Mutual, mutual};
 pub use strong::scc;
 pub use triangles::{Triangles, clustering, triangles};
+pub(crate) use triangles::{WedgesClosed, clustering_of, triangles_of};

@@ -8,6 +8,7 @@ mod blocks;
 mod checksum;
 mod edge_map;
 mod gather;
+mod lists;
 mod programs;
 mod queue_pairs;
 mod sample;
@@ -20,6 +21,7 @@ pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
+pub use lists::{CoreKernels, DeviceLists, TriangleKernels};
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use queue_pairs::{
     Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
@@ -74,6 +76,7 @@ pub fn all_sources() -> Vec<Source> {
     let mut sources = vec![sample::source()];
     sources.extend(checksum::sources());
     sources.extend(vertices::sources());
+    sources.extend(lists::sources());
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
     sources.extend([0, 4, 8].map(slice_index::source));
     sources.extend(queue_pairs::sources());

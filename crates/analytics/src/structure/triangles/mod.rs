@@ -38,7 +38,11 @@ pub struct Triangles {
 /// # Errors
 /// State that does not fit the memory, any error of a pass.
 pub fn triangles(graph: &Graph, progress: &dyn Progress) -> Result<(Triangles, RunReport)> {
-    let found = find::<false>(graph, "triangles", progress)?;
+    triangles_of(graph, find::<false>(graph, "triangles", progress)?)
+}
+
+/// The triangles of what was closed.
+pub(crate) fn triangles_of(graph: &Graph, found: WedgesClosed) -> Result<(Triangles, RunReport)> {
     let all = found.closed.iter().sum::<u64>() / 3;
     let pairs: f64 = found.neighbors.iter().map(|&d| pairs(d)).sum();
     let transitivity = if pairs > 0.0 { all as f64 * 6.0 / pairs } else { 0.0 };
@@ -56,6 +60,12 @@ pub fn clustering(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<f64>, R
         true => find::<true>(graph, "clustering", progress)?,
         false => find::<false>(graph, "clustering", progress)?,
     };
+    clustering_of(graph, found)
+}
+
+/// The coefficients of what was closed: of a directed graph, by how many arcs.
+pub(crate) fn clustering_of(graph: &Graph, found: WedgesClosed) -> Result<(Vec<f64>, RunReport)> {
+    let directed = graph.manifest().directed;
     // An undirected edge leads both ways.
     let arcs = if directed { 1.0 } else { 2.0 };
     let share = |v: usize| match pairs(found.neighbors[v]) {
@@ -72,12 +82,12 @@ fn pairs(neighbors: u32) -> f64 {
 }
 
 /// What a run finds of each vertex, in the graph's order.
-struct Found {
+pub(crate) struct WedgesClosed {
     /// The edges between its neighbours, or the arcs if these count.
-    closed: Array<u64>,
+    pub(crate) closed: Array<u64>,
     /// The number of its neighbours.
-    neighbors: Vec<u32>,
-    report: RunReport,
+    pub(crate) neighbors: Vec<u32>,
+    pub(crate) report: RunReport,
 }
 
 /// Counts what closes the wedges of every vertex: with `ARCS`, an edge that has an arc each way counts twice.
@@ -85,7 +95,7 @@ fn find<const ARCS: bool>(
     graph: &Graph,
     name: &'static str,
     progress: &dyn Progress,
-) -> Result<Found> {
+) -> Result<WedgesClosed> {
     let n = graph.vertices();
     if ARCS && n > forward::BOTH as usize {
         return Err(Error::new(ErrorKind::Input, "find the clustering coefficients of")
@@ -115,5 +125,5 @@ fn find<const ARCS: bool>(
         run.iteration("intersect", closed as f64);
     }
     let report = run.finish(true)?;
-    Ok(Found { closed: closing.finish()?, neighbors, report })
+    Ok(WedgesClosed { closed: closing.finish()?, neighbors, report })
 }

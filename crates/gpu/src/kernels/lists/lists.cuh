@@ -1,0 +1,16 @@
+// Neighbour lists in device memory: those of vertex v are targets[starts[v]] up to ends[v], ascending,
+// each once and without v.
+
+static const u32 THREADS = 256;
+
+struct Lists {
+    const u32* starts;
+    u32* ends;
+    u32* targets;
+    u32 vertices;
+    u32 reserved;
+};
+
+// The warp's number in the grid, and how many there are.
+__device__ inline u32 warp_number() { return (blockIdx.x * THREADS + threadIdx.x) / WARP; }
+__device__ inline u32 warps() { return gridDim.x * (THREADS / WARP); }

@@ -1,0 +1,78 @@
+//! Kernels over neighbour lists that are whole in device memory.
+
+mod cores;
+mod triangles;
+
+use tiergraph_core::Result;
+
+use super::{Source, TYPES};
+use crate::shared::shared;
+use crate::{DeviceBuf, DevicePtr, Stream};
+
+pub use cores::CoreKernels;
+pub use triangles::TriangleKernels;
+
+const LISTS: &str = include_str!("lists.cuh");
+const THREADS: u32 = 256;
+
+shared! {
+    struct ListsArguments as "Lists" {
+        starts: DevicePtr<u32>,
+        ends: DevicePtr<u32>,
+        targets: DevicePtr<u32>,
+        vertices: u32,
+        reserved: u32,
+    }
+}
+
+/// Neighbour lists in device memory, which ascend and have each neighbour once.
+#[derive(Debug)]
+pub struct DeviceLists {
+    /// Where each list begins.
+    pub starts: DeviceBuf<u32>,
+    /// Where each ends.
+    pub ends: DeviceBuf<u32>,
+    /// The neighbours.
+    pub targets: DeviceBuf<u32>,
+}
+
+impl DeviceLists {
+    /// Copies lists to the device of `stream`.
+    ///
+    /// # Errors
+    /// No memory, any error of the driver.
+    ///
+    /// # Panics
+    /// If a list has a begin and no end.
+    pub fn upload(stream: &Stream, starts: &[u32], ends: &[u32], targets: &[u32]) -> Result<Self> {
+        assert_eq!(starts.len(), ends.len(), "lists that end");
+        Ok(Self {
+            starts: stream.uploaded(starts)?,
+            ends: stream.uploaded(ends)?,
+            targets: stream.uploaded(targets)?,
+        })
+    }
+
+    /// The number of lists.
+    pub fn vertices(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn arguments(&self) -> ListsArguments {
+        ListsArguments {
+            starts: self.starts.ptr(),
+            ends: self.ends.ptr(),
+            targets: self.targets.ptr(),
+            vertices: self.vertices() as u32,
+            reserved: 0,
+        }
+    }
+}
+
+fn source_of(name: &str, text: &str) -> Source {
+    Source::new(name, &[TYPES, LISTS, text]).sharing::<ListsArguments>()
+}
+
+pub(super) fn sources() -> [Source; 2] {
+    [cores::source(), triangles::source()]
+}

@@ -1,0 +1,84 @@
+// Triangles: at each vertex, the lists of its neighbours of higher rank against its own.
+//
+// CPU twin: analytics::structure::triangles.
+
+// How many neighbours each vertex has.
+extern "C" __global__ void __launch_bounds__(THREADS) count_neighbors(Lists l, u32* neighbors) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v < l.vertices) neighbors[v] = l.ends[v] - l.starts[v];
+}
+
+// Leaves in each list the neighbours of higher rank: of more neighbours, or of as many and a larger
+// number; where vertices come by descending degree, those of smaller numbers. A warp a vertex.
+extern "C" __global__ void __launch_bounds__(THREADS) keep_higher(
+    Lists l, const u32* neighbors, u32 is_ordered) {
+    u32 lane = threadIdx.x % WARP;
+    for (u32 v = warp_number(); v < l.vertices; v += warps()) {
+        u32 start = l.starts[v], end = l.ends[v], own = neighbors[v], kept = start;
+        for (u32 at = start; at < end; at += WARP) {
+            u32 w = at + lane < end ? l.targets[at + lane] : v;
+            bool is_higher = false;
+            if (at + lane < end) {
+                u32 others = neighbors[w];
+                is_higher = is_ordered ? w < v : others > own || (others == own && w > v);
+            }
+            u32 higher = __ballot_sync(ALL, is_higher);
+            // What is written was read already: by this step, or one before.
+            if (is_higher) l.targets[kept + __popc(higher & ((1u << lane) - 1))] = w;
+            kept += __popc(higher);
+            __syncwarp();
+        }
+        if (lane == 0) l.ends[v] = kept;
+    }
+}
+
+// Whether `list`, which ascends, has w.
+__device__ inline bool has(const u32* list, u32 count, u32 w) {
+    u32 low = 0;
+    while (count > 0) {
+        u32 half = count / 2;
+        if (list[low + half] < w) {
+            low += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return list[low] == w;
+}
+
+// Adds, at each vertex, the triangles that it is in. A warp takes a vertex after the other; a triangle
+// is found at its vertex of least rank. `next` is 0.
+extern "C" __global__ void __launch_bounds__(THREADS) close_wedges(
+    Lists l, u64* triangles, u32* next) {
+    u32 lane = threadIdx.x % WARP;
+    while (true) {
+        u32 v = lane == 0 ? atomicAdd(next, 1u) : 0;
+        v = __shfl_sync(ALL, v, 0);
+        if (v >= l.vertices) return;
+        const u32* own = l.targets + l.starts[v];
+        u32 count = l.ends[v] - l.starts[v], at_v = 0;
+        if (count < 2) continue;
+        for (u32 i = 0; i < count; i++) {
+            u32 u = own[i];
+            const u32* other = l.targets + l.starts[u];
+            u32 others = l.ends[u] - l.starts[u], at_u = 0;
+            if (others == 0) continue;
+            // Each of the shorter list is looked for in the longer one.
+            bool is_shorter = others < count;
+            const u32* each = is_shorter ? other : own;
+            const u32* in = is_shorter ? own : other;
+            u32 steps = is_shorter ? others : count, among = is_shorter ? count : others;
+            for (u32 at = lane; at < steps; at += WARP) {
+                u32 w = each[at];
+                if (w < in[0] || w > in[among - 1] || !has(in, among, w)) continue;
+                at_u++;
+                atomicAdd(triangles + w, (u64)1);
+            }
+            at_u = __reduce_add_sync(ALL, at_u);
+            if (lane == 0 && at_u) atomicAdd(triangles + u, (u64)at_u);
+            at_v += at_u;
+        }
+        if (lane == 0 && at_v) atomicAdd(triangles + v, (u64)at_v);
+    }
+}

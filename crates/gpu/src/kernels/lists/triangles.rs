@@ -1,0 +1,96 @@
+//! Launches of `triangles.cu`.
+
+use tiergraph_core::Result;
+
+use super::{DeviceLists, Source, THREADS, source_of};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+
+/// The compiled kernels that count triangles.
+#[derive(Debug, Clone)]
+pub struct TriangleKernels {
+    count: Kernel,
+    keep: Kernel,
+    close: Kernel,
+}
+
+pub(super) fn source() -> Source {
+    source_of("triangles", include_str!("triangles.cu"))
+}
+
+impl TriangleKernels {
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// No compiler, the compiler's log, any error of the driver.
+    pub fn new(device: &Device) -> Result<Self> {
+        let module = source().compile(device)?;
+        Ok(Self {
+            count: module.kernel("count_neighbors")?,
+            keep: module.kernel("keep_higher")?,
+            close: module.kernel("close_wedges")?,
+        })
+    }
+
+    /// Sets `neighbors` to how many each vertex has.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If there are more or fewer `neighbors` than lists.
+    pub fn count(
+        &self,
+        stream: &Stream,
+        lists: &DeviceLists,
+        neighbors: &mut DeviceBuf<u32>,
+    ) -> Result<()> {
+        assert_eq!(neighbors.len(), lists.vertices(), "a number a list");
+        let grid = Grid::over(lists.vertices(), THREADS);
+        // SAFETY: `Lists` of the source and a number a list; dropping a buffer waits.
+        unsafe { self.count.launch(stream, grid, &[&lists.arguments(), &neighbors.ptr()]) }
+    }
+
+    /// Leaves in each list the neighbours of higher rank, where those by `neighbors` are higher that have more; where
+    /// vertices are in that order (`is_ordered`), those that come first.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If there are more or fewer `neighbors` than lists.
+    pub fn keep_higher(
+        &self,
+        stream: &Stream,
+        lists: &mut DeviceLists,
+        neighbors: &DeviceBuf<u32>,
+        is_ordered: bool,
+    ) -> Result<()> {
+        assert_eq!(neighbors.len(), lists.vertices(), "a number a list");
+        let grid = Grid { blocks: self.keep.resident_blocks(THREADS)?, threads: THREADS };
+        let (lists, ordered) = (lists.arguments(), u32::from(is_ordered));
+        // SAFETY: as above; a warp writes to the lists that it alone reads.
+        unsafe { self.keep.launch(stream, grid, &[&lists, &neighbors.ptr(), &ordered]) }
+    }
+
+    /// Adds to `triangles` of each vertex those that it is in. `next` is 0.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If there are more or fewer `triangles` than lists, or no `next`.
+    pub fn close(
+        &self,
+        stream: &Stream,
+        lists: &DeviceLists,
+        triangles: &mut DeviceBuf<u64>,
+        next: &mut DeviceBuf<u32>,
+    ) -> Result<()> {
+        assert_eq!(triangles.len(), lists.vertices(), "a number a list");
+        assert!(!next.is_empty(), "a counter");
+        let grid = Grid { blocks: self.close.resident_blocks(THREADS)?, threads: THREADS };
+        let parameters = (lists.arguments(), triangles.ptr(), next.ptr());
+        // SAFETY: as above; counts are added by atomics.
+        unsafe { self.close.launch(stream, grid, &[&parameters.0, &parameters.1, &parameters.2]) }
+    }
+}
