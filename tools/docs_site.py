@@ -32,6 +32,7 @@ COPIED = {
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 NAMES = {
     "Building and opening": ["build", "generate", "open", "Graph", "BuildOptions"],
+    "Pairs of ids, without a graph": ["components", "Components"],
     "Loaders": ["NeighborLoader", "LinkNeighborLoader"],
     "Graphs of several types": [
         "build_hetero",

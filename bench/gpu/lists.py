@@ -29,18 +29,18 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     device = tg.cuda_devices()[0]
-    results: dict[str, Any] = {"device": str(device), "scales": {}}
+    rows: list[dict[str, Any]] = []
     print("scale    algorithm    cpu s    gpu s  of it loading  ratio")
     with tempfile.TemporaryDirectory() as folder:
         for scale in options.scales:
-            results["scales"][scale] = _measure(Path(folder) / "g.tg", scale, options)
-            for name, runs in results["scales"][scale]["runs"].items():
+            found = _measure(Path(folder) / "g.tg", scale, options)
+            for name, runs in found["runs"].items():
+                of = {"scale": scale, "edges": found["edges"], "gpu": device.name}
+                rows.append(of | {"algorithm": name, "runs": runs})
                 cpu, gpu = (median(run["seconds"] for run in runs[d]) for d in ("cpu", "cuda"))
                 load = median(run["load_seconds"] for run in runs["cuda"])
                 print(f"{scale:5} {name:>12} {cpu:8.3f} {gpu:8.3f} {load:14.3f} {cpu / gpu:6.2f}")
-            given = {"repetitions": options.repetitions, "limit": options.limit}
-            written = {"configuration": given, "results": results}
-            options.output.write_text(json.dumps(written, indent=1) + "\n")
+            options.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _measure(path: Path, scale: int, options: argparse.Namespace) -> dict[str, Any]:

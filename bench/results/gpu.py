@@ -292,12 +292,11 @@ P5510_READS = 750e3
 def lists(run: Run) -> list[Table]:
     """Algorithms over neighbour lists, beside the machine's CPU."""
     rows = []
-    for scale, found in run.results["scales"].items():
-        for name, runs in found["runs"].items():
-            cpu, whole = (middle(runs[device], "seconds") for device in ("cpu", "cuda"))
-            load, threads = middle(runs["cuda"], "load_seconds"), runs["cpu"][0]["threads"]
-            of_gpu = [whole, load, f"{cpu / whole:.1f}", f"{cpu / (whole - load):.1f}"]
-            rows.append([f"RMAT-{scale}, {name}", cpu, *of_gpu])
+    for found in run.results:
+        runs, what = found["runs"], f"RMAT-{found['scale']}, {found['algorithm']}"
+        cpu, whole = (middle(runs[device], "seconds") for device in ("cpu", "cuda"))
+        load, threads = middle(runs["cuda"], "load_seconds"), runs["cpu"][0]["threads"]
+        rows.append([what, cpu, whole, load, f"{cpu / whole:.1f}", f"{cpu / (whole - load):.1f}"])
     header = ["", f"CPU s, {threads} threads", "GPU s", "of it lists", "faster", "without lists"]
     note = (
         "Undirected graphs. A run reads the graph, makes its lists on the host and copies them; the "

@@ -47,6 +47,20 @@ def graph(request, tmp_path):
         yield opened
 
 
+def test_walks_are_written_as_rows(tmp_path, six):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "walks.parquet"
+    command = ["walks", six.path, "-o", str(out), "--length", "5", "--repeat", "2", "--seed", "3"]
+    assert main(command) == 0
+    written = np.array(parquet.read_table(out)["walk"].to_pylist(), np.uint64)
+    expected = np.concatenate(list(six.random_walks(length=5, repeat=2, seed=3)))
+    np.testing.assert_array_equal(written, expected)
+    assert main(["walks", six.path, "-o", str(out), "--start", "10", "--start", "30"]) == 0
+    assert [w[0] for w in parquet.read_table(out)["walk"].to_pylist()] == [10, 30]
+    assert main(["walks", six.path, "-o", str(tmp_path / "walks.csv")]) == 1
+    assert main(["walks", six.path, "-o", str(out), "--start", "x"]) == 1
+
+
 def test_every_algorithm_is_here():
     assert set(FOUND) == set(REGISTERED)
 

@@ -182,7 +182,7 @@ def build(
     }
     columns = None if columns is None else list(columns)
     weights = None if weights is None else str(weights)
-    dataset, given = datasets.find(source, weights), source
+    dataset, given = datasets.with_edges(source, weights), source
     found = None if dataset is not None else objects.find(source, weights)
     listed: Any = None
     if found is not None:

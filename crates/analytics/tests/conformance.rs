@@ -258,7 +258,8 @@ fn check_all(built: &Built, runnings: &[Running], picks: &[prop::sample::Index])
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 96,
+        // More of them where `TIERGRAPH_CASES` says so.
+        cases: std::env::var("TIERGRAPH_CASES").map_or(96, |cases| cases.parse().unwrap()),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

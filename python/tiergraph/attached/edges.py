@@ -171,7 +171,7 @@ def reader(
     `names` has the names of vertices, where ids are text.
     """
     if datasets.is_one(source):
-        return lambda: _edges_of(source)
+        return lambda: _edges_of(source, options.get("weights"))
     if (found := objects.find(source, options.get("weights"))) is not None:
         source = list(found.edges)
     tables = tables_of(source) if options.get("format") is None else None
@@ -203,8 +203,8 @@ def read_twice(source: Any) -> None:
         )
 
 
-def _edges_of(source: Any) -> Iterator[Batch]:
-    dataset = datasets.find(source)
+def _edges_of(source: Any, weights: str | None) -> Iterator[Batch]:
+    dataset = datasets.with_edges(source, weights)
     if dataset is None or dataset.edges is None:
         raise InputError.of("read the edges of", source, expected="`edge_index`", got="none")
     return iter(dataset.edges)

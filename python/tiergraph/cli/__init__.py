@@ -31,6 +31,7 @@ from . import (
     registered,
     report,
     train,
+    walks,
 )
 from .machine import bench, doctor, drive, plan
 
@@ -75,6 +76,7 @@ app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
 for name, command in registered.commands().items():
     app.command(name)(command)
+app.command("walks")(walks.walks)
 app.command("train")(train.train)
 app.command("report")(report.report)
 app.add_typer(features.app, name="features")

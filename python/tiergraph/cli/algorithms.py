@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from .. import _native, report, results
 from .. import graph as tg
-from ..errors import InputError
 from ..handles import without
 from ..units import readable
 from .flags import with_flags_of
@@ -33,6 +32,7 @@ from .options import (
     Top,
     Trace,
     Transfers,
+    vertex_of,
 )
 from .output import print_fields, print_json, print_table
 from .progress import Bars
@@ -131,13 +131,7 @@ class Run:
 
     def vertex(self, given: str) -> int:
         """The id of a vertex that an option gives: by name, where the graph has names."""
-        names = self.graph.names
-        if names is not None:
-            return names.find(given)
-        if not given.isascii() or not given.isdigit():
-            expected = "a vertex id, a whole number from 0 to 2^64 - 1"
-            raise InputError.of("use", f"--source {given}", expected=expected)
-        return int(given)
+        return vertex_of(self.graph, given, "--source")
 
 
 @with_flags_of(Run)

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from ..arguments.checks import MOST_THREADS
+from ..errors import InputError
+from ..graph import Graph
 
 GraphPath = Annotated[Path, typer.Argument(metavar="GRAPH.tg", help="A graph directory.")]
 OutPath = Annotated[Path, typer.Argument(metavar="OUT.tg", help="The graph to write.")]
@@ -65,3 +67,13 @@ Output = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option(min=0, help="How many to list.")]
+
+
+def vertex_of(graph: Graph, given: str, flag: str) -> int:
+    """The id of a vertex that an option gives: by name, where the graph has names."""
+    if graph.names is not None:
+        return graph.names.find(given)
+    if not given.isascii() or not given.isdigit():
+        expected = "a vertex id, a whole number from 0 to 2^64 - 1"
+        raise InputError.of("use", f"{flag} {given}", expected=expected)
+    return int(given)

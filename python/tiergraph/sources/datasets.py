@@ -30,11 +30,8 @@ def is_one(source: Any) -> bool:
     return path.suffix.lower() == ".npz" and path.is_file()
 
 
-def find(source: Any, weights: str | None = None) -> Dataset | None:
-    """The dataset that `source` is, or None where it is anything else.
-
-    `weights` is as `tiergraph.build` has it; of a matrix, `none` leaves its values out.
-    """
+def find(source: Any) -> Dataset | None:
+    """The dataset that `source` is, or None where it is anything else."""
     if not is_one(source):
         return None
     if not isinstance(source, str | os.PathLike):
@@ -42,9 +39,19 @@ def find(source: Any, weights: str | None = None) -> Dataset | None:
     path = Path(source)
     if path.is_dir():
         return graphbolt.from_folder(path) if graphbolt.is_one(path) else from_ogb(path)
-    if matrices.is_one(path):
-        return matrices.from_archive(path, weights)
     return from_archive(path)
+
+
+def with_edges(source: Any, weights: str | None) -> Dataset | None:
+    """As `find`, for who needs edges: a sparse matrix in a file is edges then, and not features.
+
+    `weights` is as `tiergraph.build` has it: `none` leaves a matrix's values out.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.suffix.lower() == ".npz" and path.is_file() and matrices.is_one(path):
+            return matrices.from_archive(path, weights)
+    return find(source)
 
 
 def from_data(data: Any) -> Dataset:
