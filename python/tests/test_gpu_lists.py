@@ -10,7 +10,7 @@ import tiergraph as tg
 
 pytestmark = needs_gpu
 
-NAMES = ("triangles", "clustering", "kcore")
+NAMES = ("triangles", "clustering", "kcore", "cdlp")
 LAYOUTS = [{"order": "degree"}, {"order": "none", "codec": "raw"}]
 
 
@@ -54,6 +54,24 @@ def test_cores_of_many_levels(tmp_path):
         assert len(gpu.last_run["details"]) >= 18
 
 
+def test_labels_of_hubs(tmp_path):
+    """A hub with more labels around it than a table has places, and edges that come twice."""
+
+    def make(rng):
+        leaves = np.arange(1, 6000)
+        near = leaves + rng.integers(1, 4, len(leaves))
+        twice = rng.integers(1, 6000, 300)
+        src = np.concatenate([np.zeros_like(leaves), leaves, np.zeros_like(twice), twice])
+        return src, np.concatenate([leaves, near, twice, np.zeros_like(twice)])
+
+    path = build(tmp_path, make)
+    with tg.open(path) as cpu, tg.open(path, device="cuda") as gpu:
+        for iterations in (1, 2, 4):
+            found = gpu.cdlp(iterations=iterations)
+            np.testing.assert_array_equal(found, cpu.cdlp(iterations=iterations))
+            assert gpu.last_run["iterations"] == cpu.last_run["iterations"]
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -62,7 +80,7 @@ def test_cores_of_many_levels(tmp_path):
     ],
 )
 def test_lists_with_too_little_memory_are_left_to_the_cpu(tmp_path, options, why):
-    path = build(tmp_path, lambda rng: skewed(rng, 60_000, 1_500_000, 1.1), undirected=True)
+    path = build(tmp_path, lambda rng: skewed(rng, 60_000, 4_000_000, 1.1), undirected=True)
     expected = tg.open(path).kcore()
     gpu = tg.open(path, device="cuda", **options)
     np.testing.assert_array_equal(gpu.kcore(), expected)
@@ -73,5 +91,5 @@ def test_lists_with_too_little_memory_are_left_to_the_cpu(tmp_path, options, why
 def test_an_algorithm_without_a_version_for_gpus_says_so(tmp_path):
     path = build(tmp_path, lambda rng: skewed(rng, 100, 400, 1.1))
     gpu = tg.open(path, device="cuda")
-    gpu.cdlp()
-    assert gpu.last_run["device_why"] == "cdlp has no version for GPUs: it ran on the CPU"
+    gpu.scc()
+    assert gpu.last_run["device_why"] == "scc has no version for GPUs: it ran on the CPU"

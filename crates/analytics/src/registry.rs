@@ -57,8 +57,8 @@ impl On<'_> {
     /// Runs `by_gpu` if there is a GPU; if there is none, or it says why not, `by_cpu`, with that reason.
     fn either<T>(
         self,
-        by_gpu: fn(&Graph, &Gpu, &dyn Progress) -> Result<OnGpu<T>>,
-        by_cpu: fn(&Graph, &dyn Progress) -> Result<T>,
+        by_gpu: impl Fn(&Graph, &Gpu, &dyn Progress) -> Result<OnGpu<T>>,
+        by_cpu: impl Fn(&Graph, &dyn Progress) -> Result<T>,
     ) -> Result<(T, Option<String>)> {
         let why = match self.gpu {
             None => None,
@@ -95,10 +95,16 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "cdlp",
-        run: |On { graph, progress, .. }, options| {
+        run: |on, options| {
             let Iterations { iterations } = read(options)?;
-            let (labels, report) = label_propagation(graph, iterations, progress)?;
-            groups(labels, "communities", report)
+            let by_gpu = |graph: &Graph, gpu: &Gpu, progress: &dyn Progress| {
+                gpu::label_propagation(graph, gpu, iterations, progress)
+            };
+            let by_cpu = |graph: &Graph, progress: &dyn Progress| {
+                label_propagation(graph, iterations, progress)
+            };
+            let ((labels, report), why) = on.either(by_gpu, by_cpu)?;
+            Ok(groups(labels, "communities", report)?.on_cpu(why))
         },
     },
     Algorithm {

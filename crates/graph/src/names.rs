@@ -106,13 +106,16 @@ impl<'g> Names<'g> {
     }
 }
 
+/// A chunk of a file of numbers, by the file's name and the chunk's number.
+type NumbersKey = (&'static str, u64);
+
 /// Chunks of the files of names that were read; they stay until this is dropped.
 struct Files<'g> {
     graph: &'g Graph,
-    numbers: HashMap<(&'static str, u64), Arc<Vec<u64>>>,
+    numbers: HashMap<NumbersKey, Arc<Vec<u64>>>,
     text: HashMap<u64, Arc<Vec<u8>>>,
     /// The last chunk of numbers that was asked for.
-    last: Option<((&'static str, u64), Arc<Vec<u64>>)>,
+    last: Option<(NumbersKey, Arc<Vec<u64>>)>,
     held: Vec<Reservation>,
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct Graph {
     gpu: OfProcess<Option<Gpu>>,
 }
 
+/// Texts one after the other, and where each begins and the last ends.
+type Texts<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+
 /// A run's report, with the sizes of components if they were asked for.
 #[derive(Serialize)]
 struct WithSizes {
@@ -134,12 +137,7 @@ impl Graph {
     }
 
     /// The names of vertices `start` to `stop` (excluded): their text, and where each begins and the last ends.
-    fn names<'py>(
-        &self,
-        py: Python<'py>,
-        start: u64,
-        stop: u64,
-    ) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>)> {
+    fn names<'py>(&self, py: Python<'py>, start: u64, stop: u64) -> PyResult<Texts<'py>> {
         let graph = self.lock(py)?;
         let texts = Call::new(None).run(py, || named(&graph)?.in_range(start..stop))?;
         Ok((texts.text.into_pyarray(py), texts.offsets.into_pyarray(py)))

@@ -31,7 +31,6 @@ from . import (
     registered,
     report,
     train,
-    walks,
 )
 from .machine import bench, doctor, drive, plan
 
@@ -76,7 +75,7 @@ app.command("bfs")(algorithms.bfs)
 app.command("sssp")(algorithms.sssp)
 for name, command in registered.commands().items():
     app.command(name)(command)
-app.command("walks")(walks.walks)
+app.command("walks")(export.walks)
 app.command("train")(train.train)
 app.command("report")(report.report)
 app.add_typer(features.app, name="features")

@@ -1,17 +1,19 @@
-//! Algorithms on a GPU over neighbour lists that are whole in its memory: triangles, clustering, cores.
+//! Algorithms on a GPU over neighbour lists that are whole in its memory: triangles, clustering, cores, labels.
 //!
-//! The host makes the lists, as for the CPU ([`RowMap`]), and copies them once; a list has each neighbour once,
-//! ascending, whichever way edges lead. Results are those of the CPU, number by number. Where the lists do not fit
+//! The host makes the lists, as for the CPU ([`RowMap`]), and copies them once; but for labels, a list has each
+//! neighbour once, ascending, whichever way edges lead. Results are those of the CPU, number by number. Where the lists do not fit
 //! both memories, nothing is done, and the caller is told why.
 
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use tiergraph_core::{ByteSize, Progress, Result};
 use tiergraph_format::manifest::Order;
-use tiergraph_gpu::kernels::{CoreKernels, DeviceLists, TriangleKernels};
+use tiergraph_gpu::kernels::{CoreKernels, DeviceLists, LabelKernels, TriangleKernels};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::Graph;
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, zeroed_vec};
 
 use super::pass::zeroed;
 use super::{Gpu, GpuReport};
@@ -63,8 +65,8 @@ fn close(
 ) -> Result<OnGpu<WedgesClosed>> {
     let n = graph.vertices();
     let _counts = graph.memory().reserve(n as u64 * 24, "the counts")?;
-    // Numbers of neighbours and of triangles.
-    let Loaded { mut run, stream, mut lists } = match load(graph, gpu, 12, name, progress)? {
+    let Loaded { mut run, stream, mut lists, .. } = match load(graph, gpu, WEDGES, name, progress)?
+    {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
@@ -94,8 +96,8 @@ pub fn core_numbers(
 ) -> Result<OnGpu<(Vec<u32>, RunReport)>> {
     let n = graph.vertices();
     let _cores = graph.memory().reserve(n as u64 * 8, "the core numbers")?;
-    let state = 4 + CoreKernels::bytes(n).div_ceil(n.max(1) as u64);
-    let Loaded { mut run, stream, lists } = match load(graph, gpu, state, "kcore", progress)? {
+    let loaded = load(graph, gpu, CORES, "kcore", progress)?;
+    let Loaded { mut run, stream, lists, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
@@ -116,24 +118,85 @@ pub fn core_numbers(
     Ok(Ok((graph.order().to_user(cores, 1)?, report)))
 }
 
+/// Labels, as [`crate::label_propagation`].
+///
+/// # Errors
+/// As [`triangles`].
+pub fn label_propagation(
+    graph: &Graph,
+    gpu: &Gpu,
+    iterations: usize,
+    progress: &dyn Progress,
+) -> Result<OnGpu<(Vec<u32>, RunReport)>> {
+    let n = graph.vertices();
+    let bytes = (n as u64 * 16).max(graph.ids().of_positions_bytes());
+    let _labels = graph.memory().reserve(bytes, "the labels")?;
+    let loaded = load(graph, gpu, LABELS, "cdlp", progress)?;
+    let Loaded { mut run, stream, lists, many } = match loaded {
+        Ok(loaded) => loaded,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut own: Vec<u32> = zeroed_vec(n);
+    let places = Array::from_fn(n, |_| AtomicU32::new(0))?;
+    graph.order().for_each_position(n, |v, position| {
+        places[v].store(position as u32, Ordering::Relaxed);
+    })?;
+    own.iter_mut().zip(&*places).for_each(|(own, place)| *own = place.load(Ordering::Relaxed));
+    drop(places);
+    let kernels = LabelKernels::new(&gpu.device)?;
+    let (mut labels, many) = (stream.uploaded(&own)?, stream.uploaded(&many)?);
+    let mut next = DeviceBuf::new(&gpu.device, n)?;
+    let mut converged = false;
+    for _ in 0..iterations {
+        graph.cancel().check("propagate labels")?;
+        let changed = kernels.propagate(&stream, &lists, &labels, &mut next, &many)?;
+        std::mem::swap(&mut labels, &mut next);
+        run.iteration("lists", f64::from(changed));
+        converged = changed == 0;
+        if converged {
+            break;
+        }
+    }
+    let report = run.finish(converged)?;
+    let labels = stream.download(&labels, n)?;
+    Ok(Ok((graph.order().to_user(labels, 1)?, report)))
+}
+
+/// What an algorithm needs beside lists.
+struct Needs {
+    /// Bytes of device memory a vertex.
+    state: u64,
+    /// Whether a list has each neighbour once, ascending, and not the vertex itself.
+    is_simple: bool,
+}
+
+/// Numbers of neighbours and of triangles.
+const WEDGES: Needs = Needs { state: 12, is_simple: true };
+/// Degrees, and the queue.
+const CORES: Needs = Needs { state: 8, is_simple: true };
+/// Labels before and after an iteration, and the vertices of many neighbours.
+const LABELS: Needs = Needs { state: 12, is_simple: false };
+
 /// A run whose lists are on the device.
 struct Loaded<'a> {
     run: Run<'a>,
     stream: Stream,
     lists: DeviceLists,
+    /// The vertices of many neighbours, those with most first.
+    many: Vec<u32>,
 }
 
-/// Has the lists of all vertices on the device, beside `state` bytes a vertex; or says why not.
+/// Has the lists of all vertices on the device, beside what the algorithm needs; or says why not.
 fn load<'a>(
     graph: &'a Graph,
     gpu: &Gpu,
-    state: u64,
+    needs: Needs,
     name: &'static str,
     progress: &'a dyn Progress,
 ) -> Result<OnGpu<Loaded<'a>>> {
     let (n, side) = (graph.vertices() as u64, Side::Both);
     let of_lists = n * 8 + RowMap::arcs(graph, side) * 4;
-    let needed = of_lists + n * state;
+    let needed = of_lists + n * needs.state + (1 << 20);
     if needed > gpu.memory {
         let (needed, has) = (ByteSize(needed), ByteSize(gpu.memory));
         return Ok(Err(format!("lists of neighbours take {needed} of the GPU's memory of {has}")));
@@ -143,7 +206,8 @@ fn load<'a>(
     }
     let _state = graph.memory().reserve_all(&RowMap::memory(graph, side)?)?;
     let degrees = ListDegrees::read(graph, side)?;
-    let mut rows = RowMap::new(graph, &degrees)?.simple();
+    let rows = RowMap::new(graph, &degrees)?;
+    let mut rows = if needs.is_simple { rows.simple() } else { rows };
     let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
     let begin = Instant::now();
     let Some(made) = rows.whole()? else {
@@ -152,11 +216,15 @@ fn load<'a>(
     let stream = Stream::new(&gpu.device)?;
     let (starts, ends, targets) = made.arrays();
     let lists = DeviceLists::upload(&stream, starts, ends, targets)?;
+    let count = |v: u32| ends[v as usize] - starts[v as usize];
+    let mut many: Vec<u32> =
+        (0..n as u32).filter(|&v| count(v) > LabelKernels::FEW && !needs.is_simple).collect();
+    many.sort_by_key(|&v| Reverse(count(v)));
     run.begin_on(GpuReport {
         name: gpu.device.name().to_owned(),
         transfers: gpu.options.transfers,
         direct: None,
-        device_blocks_planned_bytes: gpu.memory - n * state,
+        device_blocks_planned_bytes: gpu.memory - n * needs.state,
         device_resident_bytes: of_lists,
         device_resident_why: "lists of all neighbours are on the device".into(),
         host_resident_bytes: 0,
@@ -166,5 +234,5 @@ fn load<'a>(
         load_seconds: begin.elapsed().as_secs_f64(),
         busy: None,
     });
-    Ok(Ok(Loaded { run, stream, lists }))
+    Ok(Ok(Loaded { run, stream, lists, many }))
 }

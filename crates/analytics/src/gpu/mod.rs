@@ -22,7 +22,7 @@ mod vertices;
 
 pub use bfs::bfs;
 pub use components::wcc;
-pub use lists::{OnGpu, clustering, core_numbers, triangles};
+pub use lists::{OnGpu, clustering, core_numbers, label_propagation, triangles};
 pub use pagerank::pagerank;
 pub use propagate::{propagate, propagate_on_device};
 pub use sssp::sssp;

@@ -150,9 +150,9 @@ impl Lists {
         &self.targets[self.starts[at] as usize..end as usize]
     }
 
-    /// Where each list begins, where each ends, and the targets, once lists were simplified.
+    /// Where each list begins, where each ends, and the targets.
     pub(crate) fn arrays(&self) -> (&[u32], &[u32], &[u32]) {
-        let ends = self.ends.as_deref().unwrap_or_default();
+        let ends = self.ends.as_deref().unwrap_or(&self.starts[self.starts.len().min(1)..]);
         (&self.starts[..ends.len()], ends, &self.targets)
     }
 

@@ -35,11 +35,6 @@ pub(super) fn source() -> Source {
 }
 
 impl CoreKernels {
-    /// Bytes of device memory for so many vertices, beside their lists and degrees.
-    pub fn bytes(vertices: usize) -> u64 {
-        vertices as u64 * 4 + 8
-    }
-
     /// Compiles the kernels, for vertices of these `degrees`.
     ///
     /// # Errors

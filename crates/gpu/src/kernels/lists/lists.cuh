@@ -1,5 +1,5 @@
-// Neighbour lists in device memory: those of vertex v are targets[starts[v]] up to ends[v], ascending,
-// each once and without v.
+// Neighbour lists in device memory: those of vertex v are targets[starts[v]] up to ends[v]. But for
+// labels, they ascend, each once and without v.
 
 static const u32 THREADS = 256;
 

@@ -1,6 +1,7 @@
 //! Kernels over neighbour lists that are whole in device memory.
 
 mod cores;
+mod labels;
 mod triangles;
 
 use tiergraph_core::Result;
@@ -10,6 +11,7 @@ use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr, Stream};
 
 pub use cores::CoreKernels;
+pub use labels::LabelKernels;
 pub use triangles::TriangleKernels;
 
 const LISTS: &str = include_str!("lists.cuh");
@@ -25,7 +27,7 @@ shared! {
     }
 }
 
-/// Neighbour lists in device memory, which ascend and have each neighbour once.
+/// Neighbour lists in device memory. But for labels, they ascend and have each neighbour once.
 #[derive(Debug)]
 pub struct DeviceLists {
     /// Where each list begins.
@@ -73,6 +75,6 @@ fn source_of(name: &str, text: &str) -> Source {
     Source::new(name, &[TYPES, LISTS, text]).sharing::<ListsArguments>()
 }
 
-pub(super) fn sources() -> [Source; 2] {
-    [cores::source(), triangles::source()]
+pub(super) fn sources() -> [Source; 3] {
+    [cores::source(), labels::source(), triangles::source()]
 }

@@ -17,7 +17,7 @@ import numpy as np
 
 import tiergraph as tg
 
-NAMES = ("triangles", "clustering", "kcore")
+NAMES = ("triangles", "clustering", "kcore", "cdlp")
 
 
 def main() -> None:
