@@ -148,6 +148,10 @@ def test_matrices_of_scipy_in_memory_and_in_files(tmp_path, kind, dtype):
 
 def test_matrices_that_are_no_graph_are_refused(tmp_path):
     sparse = pytest.importorskip("scipy.sparse")
+    sparse.save_npz(tmp_path / "square.npz", sparse.csr_array(np.eye(2)))
+    for source in (sparse.csr_array(np.eye(2)), tmp_path / "square.npz"):
+        with pytest.raises(tg.InputError, match="expected `none` or `auto`"):
+            built(source, tmp_path, weights="cost")
     oblong = sparse.csr_array(np.eye(2, 3))
     for source in (oblong, tmp_path / "m.npz"):
         sparse.save_npz(tmp_path / "m.npz", oblong)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
+import tiergraph.measures
 from tiergraph.cli import main
 
 PAIRS = [("ann", "bob"), ("bob", "cy d"), ("cy d", "ann"), ("éva", "東京, 日本"), ("bob", 'a "q"')]
@@ -212,6 +213,17 @@ def test_values_of_edges_go_with_names(tmp_path):
         assert stats["edge_values"] == {"at": "i64"} or "at" in stats["edge_values"], kind
 
 
+def test_values_of_edges_are_not_added_to_names_later(named):
+    with pytest.raises(tg.InputError, match="expected a graph whose ids are integers"):
+        tg.add_edge_values(named.path, columns(), values={"at": np.arange(5)})
+
+
+def test_measures_take_names(named):
+    assert tg.measures.similar(named, "ann") == tg.measures.similar(named, 0)
+    walk = tg.measures.random_walk_with_restart
+    assert walk(named, "ann", top=3) == walk(named, 0, top=3)
+
+
 @pytest.mark.parametrize(
     ("source", "options", "expected"),
     [
@@ -286,6 +298,10 @@ def test_isolated_vertices_of_a_file_are_components_of_their_own(tmp_path):
     (tmp_path / "a.adj").write_text("1 2\n2 1\n9\n")
     found = tg.components(tmp_path / "a.adj", format="adjacency")
     assert components_of(found) == {1: {1, 2}, 9: {9}}
+    (tmp_path / "a.graph-txt").write_text("4\n1\n\n\n\n")
+    found = tg.components(tmp_path / "a.graph-txt")
+    assert components_of(found) == {0: {0, 1}, 2: {2}, 3: {3}}
+    assert found.pairs == 1
 
 
 def test_components_on_the_command_line(tmp_path):

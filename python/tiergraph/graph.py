@@ -16,7 +16,7 @@ from .algorithms import Algorithms, options_json
 from .arguments import checks
 from .arguments.arrays import to_numbers
 from .arguments.calls import checked, checked_class
-from .arguments.checks import arguments, count, number, truth, vertex, whole
+from .arguments.checks import arguments, count, number, truth, whole
 from .attached.features import Arrays, Features
 from .attached.names import Names
 from .errors import InputError
@@ -270,9 +270,10 @@ class Graph(Algorithms):
         """
         return Names(self._opening, self.vertices) if self._info["names"] else None
 
-    def _vertex(self, given: int | str) -> int:
-        """The id of a vertex that is given by id or by name."""
-        return int(self._vertices([given])[0]) if isinstance(given, str) else given
+    @arguments(vertex=checks.vertex)
+    def vertex(self, vertex: int | str) -> int:
+        """The id of a vertex that is given by its id or, where the graph has names, by its name."""
+        return int(self._vertices([vertex])[0]) if isinstance(vertex, str) else vertex
 
     def _vertices(self, given: Any) -> NDArray[np.uint64]:
         """The ids of vertices that are given by ids or by names."""
@@ -307,7 +308,7 @@ class Graph(Algorithms):
         """
         return self._opened.degree_histogram(direction)
 
-    @arguments(vertex=vertex)
+    @arguments(vertex=checks.vertex)
     def neighbors(
         self, vertex: int | str, *, direction: Literal["out", "in"] = "out"
     ) -> NDArray[np.uint64]:
@@ -316,7 +317,7 @@ class Graph(Algorithms):
         Those that its edges lead to (`out`), or those whose edges lead to it (`in`). Reads a page
         or some; `in` of a graph that was built for analytics reads a strip of tiles.
         """
-        return self._opened.neighbors(self._vertex(vertex), direction)
+        return self._opened.neighbors(self.vertex(vertex), direction)
 
     def edge_batches(self) -> Iterator[tuple[NDArray[Any], ...]]:
         """All edges in batches `(src, dst)`, or `(src, dst, weights)`, as `tiergraph.build` takes.
@@ -484,7 +485,7 @@ class Graph(Algorithms):
         progress: _native.Progress | None = None,
     ) -> NDArray[np.int32]:
         """Hops from vertex `source` along the edges, int32 of shape (|V|,); -1: no path leads."""
-        start = self._vertex(source)
+        start = self.vertex(source)
         return self._run(lambda: self._opened.bfs(start, _path(trace), progress))
 
     def sssp(
@@ -499,7 +500,7 @@ class Graph(Algorithms):
         Without weights, every edge weighs 1. A pass goes over the tiles whose sources fell in the
         one before.
         """
-        start = self._vertex(source)
+        start = self.vertex(source)
         return self._run(lambda: self._opened.sssp(start, _path(trace), progress))
 
     @arguments(weights=truth)

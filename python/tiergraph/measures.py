@@ -24,7 +24,7 @@ Ranked = list[tuple[int, float]]
 @arguments(graph=None, vertex=vertex, by=choice("jaccard", "overlap", "common"), top=count)
 def similar(
     graph: Graph,
-    vertex: int,
+    vertex: int | str,
     *,
     by: Literal["jaccard", "overlap", "common"] = "jaccard",
     top: int = 10,
@@ -36,6 +36,7 @@ def similar(
     something in common, the largest first, ties by id. One pass over the edges. For graphs without
     repeated edges.
     """
+    vertex = graph.vertex(vertex)
     own = np.searchsorted(graph.ids, graph.neighbors(vertex))
     marks = np.zeros(graph.vertices, np.float32)
     marks[np.unique(own)] = 1
@@ -57,7 +58,7 @@ def similar(
 @arguments(graph=None, restart=number(0, 1, open_below=True), top=count)
 def random_walk_with_restart(
     graph: Graph,
-    source: int,
+    source: int | str,
     *,
     restart: float = 0.15,
     iterations: int = 100,
@@ -71,7 +72,10 @@ def random_walk_with_restart(
     `restart`.
     """
     ranks = graph.pagerank(
-        damping=1 - restart, iterations=iterations, tolerance=tolerance, sources=[source]
+        damping=1 - restart,
+        iterations=iterations,
+        tolerance=tolerance,
+        sources=[graph.vertex(source)],
     )
     order = np.lexsort((graph.ids, -ranks))[:top]
     return [(int(graph.ids[i]), float(ranks[i])) for i in order if ranks[i] > 0]

@@ -104,7 +104,7 @@ def components(
     `source` is what `tiergraph.build` takes: files, tables of pandas, Polars or pyarrow, arrays,
     batches; `columns` and `format` as there. Ids are integers of up to 64 bits, or text: a table's
     or an array's type says so, and of text files `ids="names"`. Pairs are read once and have no
-    direction; nothing is written to disk. Memory is for the distinct ids alone: 31 to 45 bytes each
+    direction; nothing is written to disk. Memory is for the distinct ids alone: 27 to 37 bytes each
     and, of names, their text.
 
     Gives `Components`: `table()` has a row an id. The component of an id is called by its least id,

@@ -182,7 +182,7 @@ def build(
     }
     columns = None if columns is None else list(columns)
     weights = None if weights is None else str(weights)
-    dataset, given = datasets.with_edges(source, weights), source
+    dataset, given, asked = datasets.with_edges(source, weights), source, weights
     found = None if dataset is not None else objects.find(source, weights)
     listed: Any = None
     if found is not None:
@@ -192,7 +192,8 @@ def build(
     if dataset is not None:
         if dataset.edges is None:
             raise InputError.of("build from", source, expected="`edge_index`", got="none")
-        source, weights = cast("Source", dataset.edges), None
+        source = cast("Source", dataset.edges)
+        weights = None if datasets.is_matrix(given) else weights
         if ids != "map":
             vertices = dataset.vertices if vertices is None else vertices
         features = dataset.features if features is None else features
@@ -215,7 +216,7 @@ def build(
         edges.read_twice(given)
         reading: dict[str, Any] = {
             "format": format,
-            "weights": weights,
+            "weights": asked,
             "undirected": options["undirected"],
         }
         again = edges.reader(given, columns, reading, names)

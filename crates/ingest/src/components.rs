@@ -13,6 +13,8 @@ use crate::build::visit_source;
 use crate::numbering::{Ids, Keys, Table, number};
 use crate::{EdgeBatch, EdgeSource, Endpoints, Names};
 
+/// Vertices that are counted at a time, where a source says how many there are.
+const STEP: usize = 1 << 16;
 /// Pairs between the one that is joined and the one whose parents are asked for.
 const AHEAD: usize = 16;
 
@@ -91,10 +93,17 @@ impl Components {
     /// The source's; a budget error; where it is cancelled.
     pub fn add_source(&mut self, source: &mut dyn EdgeSource, cancel: &Cancel) -> Result<()> {
         let _held = self.budget.reserve(source.held_bytes(), "the edges that are being read")?;
+        // Those without an edge are components of their own.
+        let pairs = self.pairs;
         if let Some(listed) = source.vertices()? {
             self.add_ids(&listed, &listed)?;
-            self.pairs -= listed.len() as u64;
+        } else if let Some(vertices) = source.size_hint().vertices {
+            for first in (0..vertices).step_by(STEP) {
+                let counted: Vec<u64> = (first..vertices.min(first + STEP as u64)).collect();
+                self.add_ids(&counted, &counted)?;
+            }
         }
+        self.pairs = pairs;
         visit_source(source, |batch| {
             cancel.check("find components")?;
             self.add(batch)

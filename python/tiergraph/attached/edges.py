@@ -147,6 +147,14 @@ def add_edge_values(
 
     Returns `edge_values` (type by name), `edge_features` and `node_times` that the graph then has.
     """
+    if (Path(path) / "names").is_dir():
+        raise InputError.of(
+            "store values of edges in",
+            path,
+            expected="a graph whose ids are integers",
+            got="one with names",
+            hint="give them when it is built: `edge_values=`",
+        )
     dataset = datasets.find(source)
     if values is None and features is None and node_times is None and dataset is not None:
         values, features = dataset.edge_values, dataset.edge_features

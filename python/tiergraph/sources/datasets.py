@@ -47,11 +47,15 @@ def with_edges(source: Any, weights: str | None) -> Dataset | None:
 
     `weights` is as `tiergraph.build` has it: `none` leaves a matrix's values out.
     """
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if path.suffix.lower() == ".npz" and path.is_file() and matrices.is_one(path):
-            return matrices.from_archive(path, weights)
-    return find(source)
+    return matrices.from_archive(Path(source), weights) if is_matrix(source) else find(source)
+
+
+def is_matrix(source: Any) -> bool:
+    """Whether `with_edges` gives the entries of a sparse matrix in a file."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = Path(source)
+    return path.suffix.lower() == ".npz" and path.is_file() and matrices.is_one(path)
 
 
 def from_data(data: Any) -> Dataset:

@@ -24,6 +24,10 @@ def is_one(path: Path) -> bool:
 
 def from_archive(path: Path, weights: str | None) -> Dataset:
     """The matrix that `scipy.sparse.save_npz` wrote: CSR, CSC or COO, with values as weights."""
+    if weights not in (None, "auto", "none"):
+        raise InputError.of(
+            "read weights from", path, expected="`none` or `auto`, for a matrix", got=weights
+        )
     rows, columns = (int(n) for n in Member(path, "shape").array())
     if rows != columns:
         raise InputError.of(

@@ -51,6 +51,7 @@ def find(source: Any, weights: str | None) -> Object | None:
 
 def _of_matrix(matrix: Any, weights: str | None) -> Object:
     """A sparse matrix of SciPy: row i, column j is an edge from i to j."""
+    _check_own(weights, "SciPy's matrix")
     rows, columns = matrix.shape
     if rows != columns:
         raise InputError.of(
@@ -82,8 +83,7 @@ def _of_igraph(graph: Any, weights: str | None) -> Object:
 
 def _of_networkit(graph: Any, weights: str | None) -> Object:
     """NetworKit's: nodes by their numbers, those that were removed included."""
-    if weights not in (None, "none") and not graph.isWeighted():
-        raise InputError.of("read weights from", "NetworKit's graph", expected="weights")
+    _check_own(weights, "NetworKit's graph")
     if graph.isWeighted() and weights != "none":
         edges = _batches(graph.iterEdgesWeights())
     else:
@@ -122,6 +122,17 @@ def _of_networkx(graph: Any, weights: str | None) -> Object:
     if ids and sorted(nodes) == list(range(len(nodes))):
         return Object(edges, graph.is_directed(), len(nodes))
     return Object(edges, graph.is_directed(), listed=np.array(nodes, np.uint64))
+
+
+def _check_own(weights: str | None, what: str) -> None:
+    """Refuses names of weights where edges have one number at most."""
+    if weights not in (None, "auto", "none"):
+        raise InputError.of(
+            "read weights from",
+            what,
+            expected="`none` or `auto`, as they have no name",
+            got=weights,
+        )
 
 
 def _attribute(weights: str | None, there: Iterable[str], what: str) -> str | None:

@@ -32,6 +32,8 @@ pub(crate) use scan::{LineFault, shorten, unsigned};
 
 /// Bytes of the smallest part of a chunk that is worth a thread.
 const PART_BYTES: usize = 64 << 10;
+/// Bytes in which a chunk's names are found and numbered.
+const NAMED_BYTES: u64 = 16 << 20;
 /// Bytes of the longest line of an edge.
 const LINE_BYTES: usize = 1 << 20;
 
@@ -186,7 +188,8 @@ impl EdgeSource for TextSource {
     }
 
     fn held_bytes(&self) -> u64 {
-        self.spec.raw.held_bytes()
+        let named = if self.named.is_some() { NAMED_BYTES } else { 0 };
+        self.spec.raw.held_bytes() + named
     }
 
     fn restart(&mut self) -> Result<()> {
