@@ -184,7 +184,7 @@ fn bvgraphs() {
 fn formats_that_are_not_supported() {
     let dir = tempfile::tempdir().unwrap();
     let formats = "expected one of `text`, `u32`, `u64`, `npy`, `graphalytics`, `adjacency`, \
-                   `ascii-graph`, `bvgraph`, `matrix-market`, `metis`, `dimacs`";
+                   `ascii-graph`, `bvgraph`, `matrix-market`, `metis`, `dimacs`, `sg`, `wsg`";
     let read = |name, content: &[u8]| message(&file(&dir, name, content), &OpenOptions::default());
     let refuses = |name, content: &[u8], got: &str, hint: &str| {
         let expected =
