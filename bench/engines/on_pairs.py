@@ -61,7 +61,7 @@ IMPORTS = {
     "scipy": ("pandas", "pyarrow.parquet", "scipy.sparse.csgraph"),
     "igraph": ("pandas", "pyarrow.parquet", "igraph"),
 }
-"""What is imported before time is taken."""
+"""The modules of each engine, imported before its time is taken."""
 ENGINES = {"tiergraph": tiergraph, "scipy": scipy, "igraph": igraph}
 
 

@@ -1,12 +1,18 @@
 //! Random numbers that depend on a seed alone: of faults that are made on purpose, of places to read.
 
-/// Spreads a number over 64 bits (splitmix64's finaliser).
+/// Spreads a number over 64 bits: a step of SplitMix64.
 #[inline]
 pub fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    finalize(value.wrapping_add(0x9E37_79B9_7F4A_7C15))
+}
+
+/// SplitMix64's finaliser: a bijection of 64-bit words whose every output bit depends on every
+/// input bit (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014).
+#[inline]
+pub fn finalize(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
 }
 
 /// A number from 0 to 1, without 1, of 64 random bits.

@@ -13,7 +13,7 @@ pub mod trace;
 pub mod units;
 
 pub use cancel::Cancel;
-pub use draws::{Draws, mix, unit};
+pub use draws::{Draws, finalize, mix, unit};
 pub use error::{Error, ErrorKind, Result};
 pub use progress::{Progress, Silent};
 pub use thread_pool::ThreadPool;

@@ -120,11 +120,7 @@ impl Components {
                 let count = names.count();
                 self.grow(count)?;
                 self.pairs += src.len() as u64;
-                for (i, (&a, &b)) in src.iter().zip(dst).enumerate() {
-                    let ahead = [src.get(i + AHEAD), dst.get(i + AHEAD)].into_iter().flatten();
-                    ahead.for_each(|&number| self.parents.prefetch(number as usize));
-                    join(&mut self.parents, a, b);
-                }
+                join_all(&mut self.parents, src.len(), |i| [src[i], dst[i]]);
                 Ok(())
             }
             (Endpoints::U32 { src, dst }, _) => self.add_ids(src, dst),
@@ -148,11 +144,7 @@ impl Components {
         self.grow(count)?;
         self.pairs += src.len() as u64;
         let ends = self.numbers.as_chunks::<2>().0;
-        for (i, pair) in ends.iter().enumerate() {
-            let ahead = ends.get(i + AHEAD).into_iter().flatten();
-            ahead.for_each(|&number| self.parents.prefetch(number as usize));
-            join(&mut self.parents, pair[0], pair[1]);
-        }
+        join_all(&mut self.parents, ends.len(), |i| ends[i]);
         Ok(())
     }
 
@@ -209,6 +201,17 @@ fn find_least(roots: &[u32], least: &mut [u32], is_less: impl Fn(usize, usize) -
         if is_less(v, *so_far as usize) {
             *so_far = v as u32;
         }
+    }
+}
+
+/// Joins the components of both numbers of each of `count` pairs.
+fn join_all(parents: &mut Segments<u32>, count: usize, pair: impl Fn(usize) -> [u32; 2]) {
+    for i in 0..count {
+        if i + AHEAD < count {
+            pair(i + AHEAD).into_iter().for_each(|number| parents.prefetch(number as usize));
+        }
+        let [a, b] = pair(i);
+        join(parents, a, b);
     }
 }
 

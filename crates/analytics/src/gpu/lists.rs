@@ -42,7 +42,7 @@ pub fn triangles(
 /// Local clustering coefficients, as [`crate::clustering`], of graphs whose edges have no direction.
 ///
 /// # Errors
-/// As [`triangles`].
+/// State that does not fit the memory, any error of a pass or of the driver.
 pub fn clustering(
     graph: &Graph,
     gpu: &Gpu,
@@ -88,7 +88,7 @@ fn close(
 /// Core numbers, as [`crate::core_numbers`].
 ///
 /// # Errors
-/// As [`triangles`].
+/// State that does not fit the memory, any error of a pass or of the driver.
 pub fn core_numbers(
     graph: &Graph,
     gpu: &Gpu,
@@ -121,7 +121,7 @@ pub fn core_numbers(
 /// Labels, as [`crate::label_propagation`].
 ///
 /// # Errors
-/// As [`triangles`].
+/// State that does not fit the memory, any error of a pass or of the driver.
 pub fn label_propagation(
     graph: &Graph,
     gpu: &Gpu,
@@ -162,7 +162,7 @@ pub fn label_propagation(
     Ok(Ok((graph.order().to_user(labels, 1)?, report)))
 }
 
-/// What an algorithm needs beside lists.
+/// What an algorithm needs on the device beside the neighbour lists.
 struct Needs {
     /// Bytes of device memory a vertex.
     state: u64,

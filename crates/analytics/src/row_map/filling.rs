@@ -68,14 +68,14 @@ impl Filling<'_> {
         if sound { Ok(()) } else { Err(other_degrees(self.graph)) }
     }
 
-    /// Where the arcs of `v` begin.
+    /// The place of the first arc of `v`.
     #[inline(always)]
     fn start(&self, v: u32) -> u32 {
         let before = self.after.map_or(0, |degrees| degrees[v as usize]);
         self.starts[(v - self.range.start) as usize] + before
     }
 
-    /// Where they end.
+    /// The place behind the last arc of `v`.
     #[inline(always)]
     fn end(&self, v: u32) -> u32 {
         self.start(v) + self.degrees[v as usize]

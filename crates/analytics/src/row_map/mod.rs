@@ -128,11 +128,11 @@ pub(crate) struct RowMap<'g> {
 /// How neighbours are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
-    /// As they come.
+    /// Neighbours as they come.
     Any,
-    /// Ascending.
+    /// Neighbours in ascending order.
     Sorted,
-    /// Ascending, each once, without the vertex itself.
+    /// Neighbours in ascending order, each once, without the vertex itself.
     Simple,
 }
 

@@ -6,7 +6,7 @@
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-pub use tiergraph_format::names::mix;
+pub use tiergraph_core::finalize as mix;
 
 /// A stream of random words that can be read at any place.
 #[derive(Debug, Clone, Copy)]

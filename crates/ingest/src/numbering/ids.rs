@@ -1,7 +1,7 @@
 //! Integers that are numbered.
 
 use tiergraph_core::Result;
-use tiergraph_format::names::mix;
+use tiergraph_core::finalize;
 use tiergraph_mem::Segments;
 
 use super::Keys;
@@ -29,7 +29,7 @@ impl Keys for Ids {
 
     #[inline]
     fn hash(id: u64) -> u64 {
-        mix(id)
+        finalize(id)
     }
 
     fn count(&self) -> usize {
@@ -50,7 +50,7 @@ impl Keys for Ids {
     fn prefetch(&self, _number: usize) {}
 
     fn hash_of(&self, number: usize) -> u64 {
-        mix(self.0.get(number))
+        finalize(self.0.get(number))
     }
 
     #[inline]
