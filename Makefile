@@ -10,6 +10,7 @@ TRAIN ?= 1
 FUZZ_SECONDS ?= 120
 CRASH_ROUNDS ?= 28
 MIRI_SEEDS ?= 32
+WORKERS ?= $(shell cores=$$(nproc 2> /dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
 PART ?=
 PYTHONS ?=
 DEMO_DIR ?= demo.tg
@@ -27,7 +28,7 @@ demo: $(VENV)/native $(if $(filter 1,$(TRAIN)),$(VENV)/training) ## Build a grap
 
 test: $(VENV)/native $(VENV)/training ## All Rust and Python tests, those of training included; random calls; jobs that are killed
 	cargo test --release --workspace --locked
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 	$(BIN)/python -m tools.fuzz --seconds $(FUZZ_SECONDS)
 	$(BIN)/python -m tools.crash --rounds $(CRASH_ROUNDS)
 

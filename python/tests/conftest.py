@@ -30,15 +30,6 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-def pytest_configure() -> None:
-    """Gives each of several workers (`pytest -n`) cores of its own, so threads do not crowd."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker and hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        share = cores[int(worker[2:]) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]
-        os.sched_setaffinity(0, share or cores)
-
-
 @pytest.fixture
 def data() -> Callable[[str], Path]:
     """The path of a file under shared/data; skips the test, with the reason, if it is missing."""

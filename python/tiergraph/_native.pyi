@@ -62,8 +62,28 @@ def open(
     device: DeviceOptions,
 ) -> Graph: ...
 
+class LoopCheckpoints:
+    """The checkpoints of a loop whose state is one float64 a vertex."""
+
+    def take(self) -> tuple[int, NDArray[np.float64]] | None:
+        """The iterations of an earlier run and its values; None where it begins anew."""
+
+    def keep(self, values: NDArray[np.float64]) -> None:
+        """Notes that an iteration ended with these values; writes them if it is time to."""
+
+    def report(self) -> str:
+        """What a report says of them, as JSON."""
+
 class Graph:
     """An opened graph under a memory budget."""
+
+    def leave_checkpoints(
+        self, directory: str, every: tuple[int | None, float], resume: bool
+    ) -> None:
+        """Has runs leave checkpoints: after iterations, or None and seconds."""
+
+    def loop_checkpoints(self, name: str, options: str) -> LoopCheckpoints | None:
+        """The checkpoints of a loop; None where the graph was opened without."""
 
     def check_memory(self) -> None:
         """Refuses memory that does not hold the indexes and the workers' buffers."""

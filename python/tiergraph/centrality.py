@@ -8,7 +8,7 @@ needs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,9 @@ def pagerank(
         from_sinks = float(ranks[is_sink].sum())
         return damping * (moved + from_sinks * sinks) + (1 - damping) * teleport
 
-    return fixed_point(step, even if start is None else start, iterations, tolerance)
+    own = {"damping": damping, "teleport": teleport, "start": start, "sinks": sinks}
+    first = even if start is None else start
+    return _fixed_point(graph, "pagerank", own, step, first, weights, iterations, tolerance)
 
 
 def eigenvector(
@@ -83,7 +85,9 @@ def eigenvector(
         raised = values + _over(graph, values, weights)
         return raised / (float(np.linalg.norm(raised)) or 1.0)
 
-    return fixed_point(step, first / first.sum(), iterations, tolerance)
+    first = first / first.sum()
+    own = {"start": start}
+    return _fixed_point(graph, "eigenvector", own, step, first, weights, iterations, tolerance)
 
 
 def katz(
@@ -106,7 +110,8 @@ def katz(
     def step(values: Floats) -> Floats:
         return alpha * _over(graph, values, weights) + beta
 
-    return fixed_point(step, first, iterations, tolerance)
+    own = {"alpha": alpha, "beta": beta, "start": start}
+    return _fixed_point(graph, "katz", own, step, first, weights, iterations, tolerance)
 
 
 def hits(
@@ -131,7 +136,8 @@ def hits(
         raised = _over(graph, hubs, weights)
         return raised / (float(raised.sum()) or 1.0)
 
-    hubs = fixed_point(step, first, iterations, tolerance)
+    own = {"start": start}
+    hubs = _fixed_point(graph, "hits", own, step, first, weights, iterations, tolerance)
     return hubs, authorities_of(hubs)
 
 
@@ -141,13 +147,25 @@ def _over(graph: Graph, values: Floats, weights: bool, transpose: bool = False) 
     return sums
 
 
-def fixed_point(
-    step: Callable[[Floats], Floats], first: Floats, iterations: int, tolerance: float
+def _fixed_point(
+    graph: Graph,
+    name: str,
+    options: dict[str, Any],
+    step: Callable[[Floats], Floats],
+    first: Floats,
+    weights: bool,
+    iterations: int,
+    tolerance: float,
 ) -> Floats:
-    """Where `step` leads from `first`, once a step changes all values together by less."""
-    values = first
-    for _ in range(iterations):
-        before, values = values, step(values)
-        if np.abs(values - before).sum() < tolerance:
-            return values
-    raise NotConvergedError(iterations)
+    """`Graph.fixed_point`, which raises where it is not reached."""
+    found = graph.fixed_point(
+        step,
+        first,
+        iterations=iterations,
+        tolerance=tolerance,
+        name=f"{name}_by_passes",
+        options=options | {"weights": weights},
+    )
+    if found is None:
+        raise NotConvergedError(iterations)
+    return found

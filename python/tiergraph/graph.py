@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -54,6 +56,9 @@ def open(
     transfers: Transfers = "async",
     checksums: bool = True,
     modelled_bandwidth: int | str | None = None,
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int | str = "5min",
+    resume: bool = False,
 ) -> Graph:
     """Opens the graph directory `path`, which `build` or `generate` wrote.
 
@@ -77,6 +82,15 @@ def open(
     `modelled_bandwidth` (bytes a second) holds reading back to that of a drive that is not there:
     figures of such a run are a model's, and its `io_engine` says `modelled`.
 
+    `checkpoint` names a folder, in which algorithms leave the state that they are in: after
+    `checkpoint_every` iterations (`10`), or with the iteration that ends so long after the last
+    (`"90s"`, `"5min"`, `"2h"`). With `resume`, a run goes on from the one that a run of the same
+    algorithm and options over this graph left when it was killed, to the same answer, on whatever
+    device and in whatever memory; without, it is refused then. It is deleted once a run has its
+    result. `last_run` says the file and the seconds that writing took (`checkpoint`,
+    `checkpoint_seconds`), after how many iterations it went on (`resumed_after`), or why there are
+    none (`checkpoint_why`: of what is one pass).
+
     Reads the manifest and the indexes. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `DeviceError` where there is no such GPU, `BudgetError`
     where `memory` does not hold the indexes and the workers' buffers.
@@ -96,6 +110,9 @@ def open(
         transfers=transfers,
         checksums=checksums,
         modelled_bandwidth=modelled_bandwidth,
+        checkpoint=None if checkpoint is None else os.fspath(checkpoint),
+        checkpoint_every=checkpoint_every,
+        resume=resume,
     )
     return Graph(opening)
 
@@ -110,10 +127,14 @@ def open_for_run(
     device: str = "cpu",
     device_memory: int | str | None = None,
     transfers: Transfers = "async",
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int | str = "5min",
+    resume: bool = False,
 ) -> Graph:
     """As `open`, for one run: where `memory` is too small, that run is refused, and not this.
 
-    Its `BudgetError` then names all that the indexes, the buffers and the run need together.
+    Its `BudgetError` then names all that the indexes, the buffers and the run need together. A
+    checkpoint stays until `drop_checkpoint`, as the result has to be written first.
     """
     opening = Opening(
         os.fspath(path),
@@ -123,6 +144,9 @@ def open_for_run(
         device=device,
         device_memory=device_memory,
         transfers=transfers,
+        checkpoint=None if checkpoint is None else os.fspath(checkpoint),
+        checkpoint_every=checkpoint_every,
+        resume=resume,
         for_run=True,
     )
     return Graph(opening)
@@ -548,6 +572,44 @@ class Graph(Algorithms):
         """The most bytes that `propagate` takes for float32 values of shape (|V|, `columns`)."""
         return self._opened.propagate_bytes(columns)
 
+    def drop_checkpoint(self) -> None:
+        """Deletes what the last run would have gone on from, had it been killed."""
+        if "checkpoint" in self.last_run:
+            Path(self.last_run["checkpoint"]).unlink(missing_ok=True)
+
+    @arguments(iterations=whole(), options=None)
+    def fixed_point(
+        self,
+        step: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        first: NDArray[np.float64],
+        *,
+        iterations: int,
+        tolerance: float,
+        name: str,
+        options: dict[str, Any],
+    ) -> NDArray[np.float64] | None:
+        """Where `step` leads from `first`, once it changes all values together by less.
+
+        Values are float64 of shape (|V|,). None where `iterations` are not enough. The loop leaves
+        checkpoints as algorithms do, under `name` and `options`, which tell it from others.
+        """
+        told = options | {"iterations": iterations, "tolerance": tolerance}
+        given = json.dumps({key: _digest(value) for key, value in told.items()}, sort_keys=True)
+        kept = self._opened.loop_checkpoints(name, given)
+        done, values = (kept and kept.take()) or (0, first)
+        for _ in range(done, iterations):
+            before, values = values, step(values)
+            if np.abs(values - before).sum() < tolerance:
+                break
+            if kept is not None:
+                kept.keep(values)
+        else:
+            return None
+        if kept is not None:
+            self.last_run |= json.loads(kept.report())
+            self.drop_checkpoint()
+        return values
+
     def _by_name(
         self,
         name: str,
@@ -568,10 +630,17 @@ class Graph(Algorithms):
         why = said.pop("device_why", self.device_why)
         run = {"graph": self.path} | said
         self.last_run = run | {"device_why": why, "peak_rss_bytes": _native.peak_rss_bytes()}
+        if not self._opening.for_run:
+            self.drop_checkpoint()
         if before is not None:
             after = self._opened.measure_ceiling(CEILING_SECONDS)
             self.last_run["read_ceiling"] = (before + after) / 2
         return result
+
+
+def _digest(value: Any) -> Any:
+    """What tells a value from others: itself, or the checksum of an array."""
+    return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value
 
 
 def _path(path: PathLike | None) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from . import _native
+from .arguments.checks import interval
 from .arguments.sizes import to_bytes
 from .devices import options, resolve
 from .errors import InputError
@@ -33,6 +34,12 @@ class Opening:
     device_residency: bool = True
     checksums: bool = True
     modelled_bandwidth: int | str | None = None
+    checkpoint: str | None = None
+    """The folder of the checkpoints of runs; None: runs leave none."""
+    checkpoint_every: int | str = "5min"
+    """From one to the next: iterations, or a time."""
+    resume: bool = False
+    """Whether runs go on from the checkpoints that are there."""
     for_run: bool = False
     """Whether too little memory is refused by the run, which then names all that it needs."""
     device_why: str = ""
@@ -41,6 +48,8 @@ class Opening:
     _identity: dict[str, Any] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
+        if self.resume and self.checkpoint is None:
+            raise InputError.of("resume", expected="`--checkpoint DIR`", got="none")
         self._handle = Handle("graph", self.path)
 
     @property
@@ -79,6 +88,8 @@ class Opening:
         opened = _native.open(
             self.path, to_bytes(self.memory), self.io, self.threads, bandwidth, place
         )
+        if self.checkpoint is not None:
+            opened.leave_checkpoints(self.checkpoint, interval(self.checkpoint_every), self.resume)
         if not self.for_run:
             opened.check_memory()
         self._recognise(json.loads(opened.info()))
@@ -100,4 +111,5 @@ class Opening:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process may be somewhere else.
-        return self.__dict__ | {"path": os.path.abspath(self.path)}
+        folder = self.checkpoint and os.path.abspath(self.checkpoint)
+        return self.__dict__ | {"path": os.path.abspath(self.path), "checkpoint": folder}

@@ -38,6 +38,16 @@ impl ActiveTiles {
         self.flags[(vertex >> self.log2) as usize].load(Ordering::Relaxed)
     }
 
+    /// The flags, for a checkpoint.
+    pub(crate) fn flags(&self) -> &[AtomicBool] {
+        &self.flags
+    }
+
+    /// The flags, for a checkpoint to set.
+    pub(crate) fn flags_mut(&mut self) -> &mut [AtomicBool] {
+        &mut self.flags
+    }
+
     /// Makes all tiles inactive.
     pub(crate) fn clear(&self) {
         self.flags.iter().for_each(|f| f.store(false, Ordering::Relaxed));

@@ -9,8 +9,10 @@ mod active;
 mod adjacency;
 mod arcs;
 mod bfs;
+mod checkpoint;
 mod components;
 pub mod edges;
+mod flags;
 pub mod gpu;
 mod pagerank;
 mod paths;
@@ -27,6 +29,7 @@ mod state;
 mod structure;
 
 pub use bfs::{UNREACHED, bfs};
+pub use checkpoint::{CheckpointReport, LoopCheckpoints};
 pub use components::wcc;
 pub use pagerank::{PageRank, pagerank, pagerank_memory};
 pub use paths::{Closeness, Walks, betweenness, harmonic, walks};

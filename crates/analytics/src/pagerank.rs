@@ -8,9 +8,11 @@
 //! results are those of float64 to about 10⁻⁶ relative, and differ in the last bits from run to
 //! run, because the order of additions follows the order of completions.
 
+use std::borrow::Cow;
 use std::ops::Add;
 use std::slice;
 
+use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Progress, Result, ThreadPool};
 use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_kernels::widest;
@@ -21,7 +23,7 @@ use crate::report::{Run, RunReport};
 use crate::state::Chunks;
 
 /// Options of PageRank.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct PageRank {
     /// The damping factor d, in 0 to 1.
     pub damping: f64,
@@ -73,18 +75,15 @@ pub fn pagerank(
     let mut degrees = graph.degrees().of(Direction::Out)?;
     degrees.truncate(linked);
     degrees.shrink_to_fit();
-    let mut x = Array::zeroed(len)?;
-    let mut y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
-    let mut pull = PullSum::new(graph)?;
+    let x = Array::zeroed(len)?;
+    let y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
+    let mut state = OnCpu { graph, pull: PullSum::new(graph)?, degrees, x, y };
     graph.memory().plan_residency();
-    let sums = start(&mut x, &degrees, &walk.teleport);
+    let sums = start(&mut state.x, &state.degrees, &walk.teleport);
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
-    let converged = walk.iterate(&mut run, sums, |jump, next| {
-        pull.pass(next, &x, &y)?;
-        update(graph.thread_pool(), jump, &degrees, &mut x, &mut y)
-    })?;
+    let converged = walk.iterate(&mut run, sums, &mut state)?;
     let report = run.finish(converged)?;
-    drop(y);
+    let OnCpu { mut x, degrees, .. } = state;
     let ranks = &mut x[..linked];
     for (rank, &degree) in ranks.iter_mut().zip(&degrees) {
         *rank *= degree.max(1) as f32;
@@ -113,6 +112,42 @@ fn memory(graph: &Graph, linked: usize) -> MemoryPlan {
     MemoryPlan::default()
         .and("the ranks", state.max(graph.vertices() as u64 * 8))
         .and("the workers' sums", PullSum::bytes(graph))
+}
+
+/// Ranks and passes in host memory.
+struct OnCpu<'a> {
+    graph: &'a Graph,
+    pull: PullSum<'a>,
+    degrees: Vec<u32>,
+    x: Array<f32>,
+    y: Chunks<f64>,
+}
+
+impl Ranks for OnCpu<'_> {
+    fn step(&mut self, jump: &Jump<'_>, next: NextPass) -> Result<Sums> {
+        self.pull.pass(next, &self.x, &self.y)?;
+        update(self.graph.thread_pool(), jump, &self.degrees, &mut self.x, &mut self.y)
+    }
+
+    fn get(&self) -> Result<Cow<'_, [f32]>> {
+        Ok(self.x[..self.degrees.len()].into())
+    }
+
+    fn set(&mut self, ranks: &[f32]) -> Result<()> {
+        self.x[..ranks.len()].copy_from_slice(ranks);
+        Ok(())
+    }
+}
+
+/// The ranks of the vertices that have state, each over its vertex's out-degree, and the passes that make the next
+/// ones, on some device.
+pub(crate) trait Ranks {
+    /// Passes over the arcs and makes the next ranks; `next` says whether another pass will probably follow.
+    fn step(&mut self, jump: &Jump<'_>, next: NextPass) -> Result<Sums>;
+
+    fn get(&self) -> Result<Cow<'_, [f32]>>;
+
+    fn set(&mut self, ranks: &[f32]) -> Result<()>;
 }
 
 /// A run of PageRank on any device, without its passes and its vertices' state.
@@ -149,18 +184,26 @@ impl<'a> Walk<'a> {
         Jump { jump: 1.0, damping: 0.0, teleport: &self.teleport }
     }
 
-    /// Calls `step`, which passes over the arcs and makes the next ranks of the vertices that have
-    /// state, until the options are met; returns whether the ranks converged. `step` is told whether
-    /// another pass will probably follow; `sums` are those of the ranks before the first pass.
+    /// Makes the next `ranks` until the options are met; returns whether the ranks converged. `sums` are those of the
+    /// ranks before the first pass.
     pub fn iterate(
         &mut self,
         run: &mut Run<'_>,
         sums: Sums,
-        mut step: impl FnMut(&Jump<'_>, NextPass) -> Result<Sums>,
+        ranks: &mut impl Ranks,
     ) -> Result<bool> {
         let mut sums = sums + self.isolated.sums(0.0);
         let PageRank { damping, iterations, tolerance, .. } = *self.options;
-        for pass in 1..=iterations {
+        let mut done = [0u64];
+        run.resume(self.options, |from| {
+            from.array(&mut done)?;
+            from.array(slice::from_mut(&mut self.isolated.rank))?;
+            let mut both = [0.0; 2];
+            from.array(&mut both)?;
+            sums = Sums { sinks: both[0], change: both[1] };
+            ranks.set(&from.list(self.linked)?)
+        })?;
+        for pass in done[0] as usize + 1..=iterations {
             // The ranks' change falls by the damping factor or more.
             let is_last = tolerance.is_some_and(|t| pass > 1 && damping * sums.change < t);
             let next =
@@ -168,11 +211,18 @@ impl<'a> Walk<'a> {
             // Of a restart or a walk out of a sink, what lands on a vertex of probability 1.
             let jump = (1.0 - damping) + damping * sums.sinks;
             let jump = Jump { jump, damping, teleport: &self.teleport };
-            sums = step(&jump, next)? + self.isolated.update(&jump);
+            sums = ranks.step(&jump, next)? + self.isolated.update(&jump);
             run.iteration("pass", sums.change);
             if tolerance.is_some_and(|t| sums.change < t) {
                 return Ok(true);
             }
+            run.keep(|to| {
+                to.array(&[pass as u64]);
+                to.array(&[self.isolated.rank]);
+                to.array(&[sums.sinks, sums.change]);
+                to.array(&ranks.get()?);
+                Ok(())
+            })?;
         }
         Ok(tolerance.is_none() || self.vertices == 0)
     }

@@ -7,6 +7,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, PassStats};
 use tiergraph_mem::peak_rss_bytes;
 
+use crate::checkpoint::{Checkpoint, CheckpointReport, Kept, Stored};
 use crate::gpu::{Busy, GpuReport};
 
 /// One iteration or level, or several in a row that were done alike: a run of a million levels is
@@ -91,6 +92,12 @@ pub struct RunReport {
     /// The GPU's part of the report; `None` for a run on the CPU.
     #[serde(flatten)]
     pub gpu: Option<GpuReport>,
+    /// The run's checkpoints; `None` where the graph was opened without.
+    #[serde(flatten)]
+    pub checkpoints: Option<CheckpointReport>,
+    /// Why there are none although the graph was opened with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_why: Option<String>,
     /// All iterations; those after the first thousand entries together where they were done alike.
     pub details: Vec<Iteration>,
 }
@@ -125,6 +132,7 @@ pub(crate) struct Run<'a> {
     gpu: Option<GpuReport>,
     /// Bytes of a pass, where it is not over the graph's file of passes.
     pass_bytes: Option<u64>,
+    checkpoint: Option<Checkpoint>,
 }
 
 impl<'a> Run<'a> {
@@ -152,12 +160,39 @@ impl<'a> Run<'a> {
             details,
             gpu: None,
             pass_bytes: None,
+            checkpoint: None,
         }
     }
 
     /// The run, whose passes read so many bytes: over other files than most algorithms' passes.
     pub(crate) fn with_passes_of(self, bytes: u64) -> Self {
         Self { pass_bytes: Some(bytes), ..self }
+    }
+
+    /// Begins the run's checkpoints, if the graph was opened with any: from here on [`keep`](Self::keep) leaves them. The
+    /// state of one that a run of the same `options` left goes to `read`; returns whether there was one.
+    ///
+    /// # Errors
+    /// A checkpoint that this run may not or cannot go on from, a folder that cannot be made.
+    pub(crate) fn resume(
+        &mut self,
+        options: &impl Serialize,
+        read: impl FnOnce(&mut Stored<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        self.checkpoint = Checkpoint::begin(self.graph, self.algorithm, options, read)?;
+        self.last = Instant::now();
+        Ok(self.checkpoint.as_ref().is_some_and(Checkpoint::is_resumed))
+    }
+
+    /// Leaves a checkpoint of the state that `write` gives, if it is time for one.
+    ///
+    /// # Errors
+    /// A file that cannot be written; the one before it is whole then.
+    pub(crate) fn keep(&mut self, write: impl FnOnce(&mut Kept) -> Result<()>) -> Result<()> {
+        match &mut self.checkpoint {
+            Some(checkpoint) if checkpoint.is_due() => checkpoint.write(write),
+            _ => Ok(()),
+        }
     }
 
     /// Notes that the run is on a GPU, and that its first iteration begins: resident blocks are loaded.
@@ -185,6 +220,9 @@ impl<'a> Run<'a> {
             None => self.details.push(entry),
         }
         self.iterations += count as usize;
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.advance(count.into());
+        }
         self.last = Instant::now();
         self.last_stats = stats;
         self.progress.update(self.algorithm, self.iterations as u64, self.expected, "iterations");
@@ -252,6 +290,10 @@ impl<'a> Run<'a> {
             check_seconds: stats.check_seconds,
             peak_rss_bytes: peak_rss_bytes()?,
             converged,
+            checkpoint_why: (graph.checkpointing().is_some() && self.checkpoint.is_none()).then(
+                || "this run leaves none: it is one pass, or in memory from then on".to_owned(),
+            ),
+            checkpoints: self.checkpoint.as_ref().map(Checkpoint::report),
             gpu: self.gpu.map(|gpu| gpu.at_end(self.graph, busy)),
             details: self.details,
         })

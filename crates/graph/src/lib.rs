@@ -36,7 +36,7 @@ pub use ids::Ids;
 pub use memory::Memory;
 pub use names::{Names, Texts};
 pub use near::NearLists;
-pub use open::{ENGINE_DEPTH, Graph, OpenOptions};
+pub use open::{Checkpointing, ENGINE_DEPTH, Every, Graph, OpenOptions};
 pub use order::VertexOrder;
 pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::{RawBlocks, RawLists, RawRow};

@@ -1,9 +1,10 @@
 //! Opening a graph: its files, its engines, its memory.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tiergraph_cache::BlockCache;
 use tiergraph_core::metrics::Totals;
@@ -48,6 +49,26 @@ pub struct OpenOptions {
     pub refuse_later: bool,
 }
 
+/// Where runs over a graph leave checkpoints, and how often.
+#[derive(Debug, Clone)]
+pub struct Checkpointing {
+    /// The folder of the files, which is made if it is not there.
+    pub directory: PathBuf,
+    /// How long a run goes on without one.
+    pub every: Every,
+    /// Whether a run goes on from one that is there; otherwise it is refused.
+    pub resume: bool,
+}
+
+/// How often runs leave a checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub enum Every {
+    /// After so many iterations.
+    Iterations(u64),
+    /// After the iteration that ends so long after the last one.
+    Time(Duration),
+}
+
 /// The number that the next opened graph gets.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
@@ -66,6 +87,7 @@ pub struct Graph {
     totals: Totals,
     cancel: Cancel,
     trace: Trace,
+    checkpointing: Option<Checkpointing>,
     pub(crate) tile_file: Option<TileFile>,
     pub(crate) row_files: Vec<(Direction, RowFile)>,
     pub(crate) raw_files: Vec<(Direction, RawFile)>,
@@ -201,6 +223,7 @@ impl Graph {
                 totals: Totals::default(),
                 cancel: Cancel::default(),
                 trace: Trace::off(),
+                checkpointing: None,
                 tile_file: opened.tiles,
                 row_files: opened.rows,
                 raw_files: opened.raw,
@@ -263,6 +286,16 @@ impl Graph {
     /// The trace that spans are recorded in.
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// Where runs leave checkpoints; `None`: nowhere.
+    pub fn checkpointing(&self) -> Option<&Checkpointing> {
+        self.checkpointing.as_ref()
+    }
+
+    /// Has runs leave checkpoints from now on.
+    pub fn set_checkpointing(&mut self, asked: Checkpointing) {
+        self.checkpointing = Some(asked);
     }
 
     /// Replaces the trace: spans are recorded in `trace` from now on.

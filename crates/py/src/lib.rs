@@ -9,7 +9,6 @@ mod calls;
 mod check;
 mod cut;
 mod device;
-mod edges;
 mod errors;
 mod free;
 mod gpu_loader;
@@ -57,11 +56,13 @@ mod _native {
     #[pymodule_export]
     use super::device::{add_library_folders, bench_gpu, cuda_devices};
     #[pymodule_export]
-    use super::edges::EdgeBatches;
-    #[pymodule_export]
     use super::free::free_memory;
     #[pymodule_export]
     use super::gpu_loader::{GpuEpoch, GpuLoader};
+    #[pymodule_export]
+    use super::graph::checkpoints::LoopCheckpoints;
+    #[pymodule_export]
+    use super::graph::edges::EdgeBatches;
     #[pymodule_export]
     use super::graph::{Graph, open};
     #[pymodule_export]

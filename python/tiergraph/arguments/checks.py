@@ -11,6 +11,7 @@ import inspect
 import math
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -218,6 +219,24 @@ def placement(value: Any) -> str | float:
         raise MisfitError(f"{PLACEMENTS}, or a share from 0 to 1 for features") from misfit
 
 
+def every(value: Any) -> Any:
+    """How long from one to the next: iterations, or a time."""
+    interval(value)
+    return value
+
+
+def interval(value: Any) -> tuple[int | None, float]:
+    """Iterations and 0, or None and seconds."""
+    written = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    found = EVERY.fullmatch(written) if isinstance(written, str) else None
+    if found is None or float(found[1]) == 0:
+        raise MisfitError("a number of iterations, or a time such as `90s`, `5min` or `2h`")
+    amount, unit = found.groups()
+    return (int(amount), 0.0) if unit is None else (None, int(amount) * SECONDS[unit])
+
+
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+EVERY = re.compile("([0-9]{1,9}) ?(s|min|h)?")
 ENGINE = choice("auto", "uring", "posix", "posix-pool", "null")
 PLACEMENT_NAMES = ("unified", "topology", "features", "topology/features", "features/topology")
 PLACEMENTS = ", ".join(f"`{name}`" for name in PLACEMENT_NAMES)
@@ -232,6 +251,8 @@ KNOWN: dict[str, Check] = {
     "amount": number(0, MOST_NEGATIVES, open_below=True),
     "batch_size": whole(1, 2**32 - 1),
     "block_bytes": size,
+    "checkpoint": path,
+    "checkpoint_every": every,
     "checksums": truth,
     "codec": choice("packed", "raw"),
     "columns": each(text, "a list of names"),
@@ -274,6 +295,7 @@ KNOWN: dict[str, Check] = {
     "reduce": choice("sum", "min", "max"),
     "replace": truth,
     "resolution": number(0),
+    "resume": truth,
     "seed": whole(),
     "share_pages": truth,
     "shuffle": truth,

@@ -20,6 +20,8 @@ from .flags import with_flags_of
 from .histogram import print_histogram
 from .options import (
     Ceiling,
+    Checkpoint,
+    CheckpointEvery,
     Device,
     DeviceMemory,
     GraphPath,
@@ -28,6 +30,7 @@ from .options import (
     Memory,
     Output,
     Report,
+    Resume,
     Threads,
     Top,
     Trace,
@@ -56,6 +59,9 @@ class Run:
         ceiling: Ceiling = False,
         trace: Trace = None,
         page: Report = None,
+        checkpoint: Checkpoint = None,
+        checkpoint_every: CheckpointEvery = "5min",
+        resume: Resume = False,
         output: Output = None,
         as_json: Json = False,
     ) -> None:
@@ -74,6 +80,9 @@ class Run:
             device=device,
             device_memory=device_memory,
             transfers=transfers,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
         )
         self.graph.ceiling = ceiling
 
@@ -111,6 +120,7 @@ class Run:
         if self.output is not None:
             results.write(self.output, ids, name, values, names)
             run["output"] = self.output
+        self.graph.drop_checkpoint()
         found = [(int(ids(v, v + 1)[0]), x) for v, x in rows]
         texts = [{} if names is None else {"name": names[v]} for v, _ in rows]
         run["peak_rss_bytes"] = _native.peak_rss_bytes()

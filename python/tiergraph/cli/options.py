@@ -40,6 +40,15 @@ Transfers = Annotated[
     Literal["async", "sync", "direct"],
     typer.Option(help="How blocks reach a GPU: overlapped, one by one, or by cuFile."),
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where the run leaves its state, to go on from if killed."),
+]
+CheckpointEvery = Annotated[
+    str,
+    typer.Option(metavar="K|TIME", help="How often: after K iterations, or 90s, 5min, 2h."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, if one is there.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object with everything measured.")
 ]

@@ -21,13 +21,14 @@ mod tiles;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Direction, Graph, NearLists, PassStats};
 use tiergraph_mem::{Array, MemoryPlan, Reservation, vec_from_fn};
 
 use crate::arcs::stored_once;
 use crate::report::{Run, RunReport};
-use crate::source::check_source;
+use crate::source::{check_source, with_state};
 use choice::Plan;
 use lists::{LevelsDone, SmallLevels};
 use residual::{ARC_BYTES, Residual};
@@ -54,7 +55,6 @@ fn search(
     progress: &dyn Progress,
     how: impl Fn(&Search<'_>, &mut Frontier) -> Plan,
 ) -> Result<(Vec<u32>, RunReport)> {
-    let n = graph.vertices();
     check_source(graph, "search from vertex", source)?;
     let (state_bytes, pages_bytes) =
         (state_bytes(graph), NearLists::least_bytes(graph, Direction::Out));
@@ -64,13 +64,21 @@ fn search(
     let mut state = graph.memory().reserve_all(&plan)?;
     state.shrink_to(state_bytes);
     let pages = graph.memory().budget().count(pages_bytes);
-    let depth = graph.tiles().vertices().max(source as usize + 1);
-    let depth = Array::from_fn(depth.min(n), |_| AtomicU32::new(UNREACHED))?;
+    let depth = Array::from_fn(with_state(graph, source), |_| AtomicU32::new(UNREACHED))?;
     depth[source as usize].store(0, Ordering::Relaxed);
     let (mut search, residual) = Search::new(graph, depth, 0)?;
     let mut run = Run::start(graph, "bfs", 0, progress);
-    search.unvisited = search.with_arcs.saturating_sub(1);
-    search.run(SmallLevels::new(pages), vec![source].into(), &mut run, how)?;
+    let mut frontier = Frontier::from(vec![source]);
+    let mut level = [0];
+    if run.resume(&json!({ "source": source }), |from| {
+        from.array(&mut level)?;
+        from.array(&mut search.depth)
+    })? {
+        search.level = level[0];
+        frontier = search.frontier();
+    }
+    search.unvisited = search.with_arcs.saturating_sub(search.reached());
+    search.run(SmallLevels::new(pages), frontier, &mut run, how)?;
     let report = run.finish(true)?;
     drop(residual);
     let distances = in_user_order(graph, &search.depth)?;
@@ -94,12 +102,9 @@ pub(crate) fn finish(
     level: u32,
     run: &mut Run<'_>,
 ) -> Result<Vec<u32>> {
-    let reached = |v: &AtomicU32| v.load(Ordering::Relaxed) != UNREACHED;
-    let frontier = depth.iter().filter(|v| v.load(Ordering::Relaxed) == level).count();
-    let reached = depth.iter().filter(|v| reached(v)).count();
     let (mut search, _residual) = Search::new(graph, depth, level)?;
-    search.unvisited = search.with_arcs.saturating_sub(reached);
-    let frontier = Frontier { count: frontier, list: None };
+    search.unvisited = search.with_arcs.saturating_sub(search.reached());
+    let frontier = search.frontier();
     let small = SmallLevels::many(graph)?;
     search.run(small, frontier, run, |search, frontier| search.plan(frontier))?;
     in_user_order(graph, &search.depth)
@@ -175,6 +180,17 @@ impl<'a> Search<'a> {
         Ok((search, arcs))
     }
 
+    /// How many vertices were reached.
+    fn reached(&self) -> usize {
+        self.depth.iter().filter(|depth| depth.load(Ordering::Relaxed) != UNREACHED).count()
+    }
+
+    /// The vertices of the level that was reached last.
+    fn frontier(&self) -> Frontier {
+        let of_level = |depth: &&AtomicU32| depth.load(Ordering::Relaxed) == self.level;
+        Frontier { count: self.depth.iter().filter(of_level).count(), list: None }
+    }
+
     /// Searches from `frontier` on; levels are done as `plan` says.
     fn run(
         &mut self,
@@ -190,6 +206,11 @@ impl<'a> Search<'a> {
             self.unvisited = self.unvisited.saturating_sub(done.reached);
             self.level += done.levels;
             frontier = done.next;
+            run.keep(|to| {
+                to.array(&[self.level]);
+                to.array(&self.depth);
+                Ok(())
+            })?;
         }
         Ok(())
     }

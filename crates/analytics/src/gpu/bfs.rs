@@ -13,6 +13,7 @@
 
 use std::sync::atomic::AtomicU32;
 
+use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Level, LevelKernel, Levels, ValueKernels};
@@ -26,7 +27,7 @@ use crate::adjacency::Adjacency;
 use crate::bfs::{UNREACHED, finish};
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use crate::source::check_source;
+use crate::source::{check_source, with_state};
 
 /// An arc that is pushed costs as much as this many that may be pulled, most of which are not looked
 /// at: Beamer, Asanović, Patterson, SC 2012.
@@ -52,8 +53,14 @@ pub fn bfs(
     let mut run = Run::start(graph, "bfs", 0, progress);
     passes.load()?;
     run.begin_on(passes.report());
-    let mut found = search.find(&passes, 0)?;
-    for level in 0.. {
+    let (with_depth, mut level) = (with_state(graph, source), [0]);
+    run.resume(&json!({ "source": source }), |from| {
+        from.array(&mut level)?;
+        passes.stream.upload_at(&mut search.depth, 0, &from.list::<u32>(with_depth)?)?;
+        passes.stream.synchronize()
+    })?;
+    let mut found = search.find(&passes, level[0])?;
+    for level in level[0].. {
         if found.vertices == 0 {
             break;
         }
@@ -62,6 +69,11 @@ pub fn bfs(
         passes.run(&[program], Some(active), NextPass::Unknown)?;
         found = search.find(&passes, level + 1)?;
         run.iteration(how, found.vertices as f64);
+        run.keep(|to| {
+            to.array(&[level + 1]);
+            to.array(&passes.download(&search.depth, with_depth)?);
+            Ok(())
+        })?;
         let state = n as u64 * 8;
         if found.vertices > 0 && Adjacency::pays(graph, &run, false, state) {
             let depth = passes.download(&search.depth, n)?;

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use serde_json::json;
 use tiergraph_core::{ByteSize, Progress, Result};
 use tiergraph_format::manifest::Order;
 use tiergraph_gpu::kernels::{CoreKernels, DeviceLists, LabelKernels, TriangleKernels};
@@ -143,11 +144,16 @@ pub fn label_propagation(
     })?;
     own.iter_mut().zip(&*places).for_each(|(own, place)| *own = place.load(Ordering::Relaxed));
     drop(places);
+    let mut done = [0u64];
+    run.resume(&json!({ "iterations": iterations }), |from| {
+        from.array(&mut done)?;
+        from.array(&mut own)
+    })?;
     let kernels = LabelKernels::new(&gpu.device)?;
     let (mut labels, many) = (stream.uploaded(&own)?, stream.uploaded(&many)?);
     let mut next = DeviceBuf::new(&gpu.device, n)?;
     let mut converged = false;
-    for _ in 0..iterations {
+    for iteration in done[0]..iterations as u64 {
         graph.cancel().check("propagate labels")?;
         let changed = kernels.propagate(&stream, &lists, &labels, &mut next, &many)?;
         std::mem::swap(&mut labels, &mut next);
@@ -156,6 +162,11 @@ pub fn label_propagation(
         if converged {
             break;
         }
+        run.keep(|to| {
+            to.array(&[iteration + 1]);
+            to.array(&stream.download(&labels, n)?);
+            Ok(())
+        })?;
     }
     let report = run.finish(converged)?;
     let labels = stream.download(&labels, n)?;

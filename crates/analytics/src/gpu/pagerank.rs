@@ -5,16 +5,18 @@
 //! memory a vertex that has an arc and 4 of every other, 20 if personalised; where edges are stored
 //! once, up to 4 more for [`hubs`].
 
+use std::borrow::Cow;
+
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{LANES, RankKernels, Ranks, Sum};
-use tiergraph_graph::{Direction, Graph};
+use tiergraph_gpu::kernels::{self, LANES, RankKernels, Sum};
+use tiergraph_graph::{Direction, Graph, NextPass};
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
 use super::vertices::Values;
 use crate::arcs::stored_once;
-use crate::pagerank::{Jump, PageRank, Sums, Teleport, Walk};
+use crate::pagerank::{Jump, PageRank, Ranks, Sums, Teleport, Walk};
 use crate::pull::padded;
 use crate::report::{Run, RunReport};
 
@@ -44,10 +46,8 @@ pub fn pagerank(
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     passes.load()?;
     run.begin_on(passes.report());
-    let converged = walk.iterate(&mut run, sums, |jump, next| {
-        passes.run(&[state.program()], None, next)?;
-        state.update(&passes, jump)
-    })?;
+    let converged =
+        walk.iterate(&mut run, sums, &mut OnGpu { passes: &mut passes, state: &mut state })?;
     let report = run.finish(converged)?;
     state.kernels.unscale(&passes.stream, &mut state.x, &state.degrees, linked)?;
     Ok((passes.to_user_order(&state.x, linked, walk.isolated_rank())?, report))
@@ -60,7 +60,29 @@ fn hubs(graph: &Graph, linked: usize) -> usize {
     if stored_once(graph) && linked < 1 << 31 { HUBS.min(linked / 64) } else { 0 }
 }
 
-/// The state of a run, on the device; [`Ranks`] says what each part is.
+/// Ranks and passes on a GPU.
+struct OnGpu<'a, 'p> {
+    passes: &'a mut Passes<'p, Sum>,
+    state: &'a mut State,
+}
+
+impl Ranks for OnGpu<'_, '_> {
+    fn step(&mut self, jump: &Jump<'_>, next: NextPass) -> Result<Sums> {
+        self.passes.run(&[self.state.program()], None, next)?;
+        self.state.update(self.passes, jump)
+    }
+
+    fn get(&self) -> Result<Cow<'_, [f32]>> {
+        Ok(self.passes.download(&self.state.x, self.state.linked)?.into())
+    }
+
+    fn set(&mut self, ranks: &[f32]) -> Result<()> {
+        self.passes.stream.upload_at(&mut self.state.x, 0, ranks)?;
+        self.passes.stream.synchronize()
+    }
+}
+
+/// The state of a run, on the device; [`kernels::Ranks`] says what each part is.
 struct State {
     x: DeviceBuf<f32>,
     y: DeviceBuf<f64>,
@@ -111,7 +133,7 @@ impl State {
     fn update(&mut self, passes: &Passes<'_, Sum>, jump: &Jump<'_>) -> Result<Sums> {
         let stream = &passes.stream;
         stream.fill_bytes(&mut self.sums, 0)?;
-        let ranks = Ranks {
+        let ranks = kernels::Ranks {
             vertices: self.linked,
             x: &mut self.x,
             y: &mut self.y,

@@ -3,6 +3,7 @@
 //! The result is that of [`crate::sssp`], bit for bit. 8 bytes of device memory a vertex. Once passes
 //! took longer than lists in memory would, the CPU does the rest along those, if they fit the memory.
 
+use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Relax, ValueKernels};
@@ -14,7 +15,7 @@ use crate::active::ActiveTiles;
 use crate::adjacency::Adjacency;
 use crate::pull::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use crate::source::check_source;
+use crate::source::{check_source, with_state};
 use crate::sssp::Distances;
 use crate::sssp::near::Near;
 
@@ -42,6 +43,14 @@ pub fn sssp(
     let mut run = Run::start(graph, "sssp", 0, progress);
     passes.load()?;
     run.begin_on(passes.report());
+    let with_state = with_state(graph, source);
+    let host_flags = with_state.div_ceil(1 << log2);
+    run.resume(&json!({ "source": source }), |from| {
+        passes.stream.upload_at(&mut distance, 0, &from.list::<f64>(with_state)?)?;
+        from.array(&mut flags.host[..host_flags])?;
+        passes.stream.upload_at(&mut flags.now, 0, &flags.host)?;
+        passes.stream.synchronize()
+    })?;
     loop {
         let program = Relax {
             distance: distance.ptr(),
@@ -56,6 +65,11 @@ pub fn sssp(
         if lowered == 0 {
             break;
         }
+        run.keep(|to| {
+            to.array(&passes.download(&distance, with_state)?);
+            to.array(&passes.stream.download(&flags.now, host_flags)?);
+            Ok(())
+        })?;
         if Adjacency::pays(graph, &run, true, n as u64 * 24)
             && let Some(near) = Near::new(graph)?
         {
@@ -65,7 +79,7 @@ pub fn sssp(
             let active = ActiveTiles::of(&flags, log2);
             let distances = Distances::new(n, |v| reached[v])?;
             drop(reached);
-            near.finish(graph, &distances, &active, &mut run)?;
+            near.finish(graph, &distances, |v| active.has(v), &mut run)?;
             let report = run.finish(true)?;
             let reached = distances.to_vec();
             drop(distances);

@@ -9,6 +9,7 @@
 //! (the last bits of codec `raw` are those of the order in which its blocks come). 24 bytes a vertex
 //! and 20 a source that is at work.
 
+use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 
@@ -44,7 +45,20 @@ pub fn betweenness(
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "betweenness", sources.len() as u64, progress)
         .with_passes_of(rows.round_bytes());
-    let mut sums = vec![0.0; n];
+    let (mut sums, mut done) = (vec![0.0; n], [0u64]);
+    run.resume(&json!({ "sources": sources }), |from| {
+        from.array(&mut done)?;
+        from.array(&mut sums)
+    })?;
+    let keep = |run: &mut Run<'_>, sums: &[f64], done: &mut [u64; 1], more: usize| {
+        done[0] += more as u64;
+        run.keep(|to| {
+            to.array(done);
+            to.array(sums);
+            Ok(())
+        })
+    };
+    let sources = &sources[(done[0] as usize).min(sources.len())..];
     if rows.is_whole() {
         let all = PerWorker::new((0..searches).map(|_| Search::new(n)));
         for batch in sources.chunks(searches) {
@@ -58,6 +72,7 @@ pub fn betweenness(
             found.into_iter().collect::<Result<()>>()?;
             (0..batch.len()).for_each(|place| all.of(place).add_to(&mut sums));
             run.iterations("lists", batch.len() as u32, 0.0);
+            keep(&mut run, &sums, &mut done, batch.len())?;
         }
     } else {
         let mut search = Search::new(n);
@@ -65,6 +80,7 @@ pub fn betweenness(
             search.run(source, &mut rows)?;
             search.add_to(&mut sums);
             run.iteration("pages", 0.0);
+            keep(&mut run, &sums, &mut done, 1)?;
         }
     }
     let report = run.finish(true)?;

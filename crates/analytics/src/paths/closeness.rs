@@ -8,10 +8,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::json;
 use tiergraph_core::{Error, ErrorKind, Progress, Result, mix};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
 
+use crate::flags::Flags;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side};
 
@@ -63,15 +65,24 @@ pub fn harmonic(
         }
     })?;
     // As bits of floats: the sizes of balls, and the sums.
-    let sizes = Array::from_fn(n, |_| AtomicU64::new(1f64.to_bits()))?;
-    let sums = Array::from_fn(n, |_| AtomicU64::new(0))?;
+    let mut sizes = Array::from_fn(n, |_| AtomicU64::new(1f64.to_bits()))?;
+    let mut sums = Array::from_fn(n, |_| AtomicU64::new(0))?;
     let mut changed = Flags::all(n);
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "harmonic", 0, progress).with_passes_of(rows.round_bytes());
     let estimate = Estimate::new(registers);
     let mut pairs = vec![n as f64];
-    for round in 1u32.. {
+    run.resume(&json!({ "registers": registers, "seed": seed }), |from| {
+        let mut rounds = [0u64];
+        from.array(&mut rounds)?;
+        pairs = from.list(rounds[0] as usize)?;
+        from.array(&mut now)?;
+        from.array(&mut sizes)?;
+        from.array(&mut sums)?;
+        from.array(changed.words_mut())
+    })?;
+    for round in pairs.len() as u32.. {
         let fresh = Flags::none(n);
         let count = AtomicU64::new(0);
         rows.for_each(
@@ -112,6 +123,15 @@ pub fn harmonic(
             break;
         }
         pairs.push(sizes.iter().map(|size| f64::from_bits(size.load(Ordering::Relaxed))).sum());
+        run.keep(|to| {
+            to.array(&[pairs.len() as u64]);
+            to.array(&pairs);
+            to.array(&now);
+            to.array(&sizes);
+            to.array(&sums);
+            to.array(changed.words());
+            Ok(())
+        })?;
     }
     let report = run.finish(true)?;
     drop((rows, now, next));
@@ -149,28 +169,6 @@ fn store(counters: &[AtomicU64], v: u32, words: usize, from: &[u8]) {
     let own = &counters[v as usize * words..][..words];
     for (from, word) in from.as_chunks::<WORD>().0.iter().zip(own) {
         word.store(u64::from_le_bytes(*from), Ordering::Relaxed);
-    }
-}
-
-/// A bit for each vertex.
-struct Flags(Vec<AtomicU64>);
-
-impl Flags {
-    fn none(vertices: usize) -> Self {
-        Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn all(vertices: usize) -> Self {
-        Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(u64::MAX)).collect())
-    }
-
-    #[inline(always)]
-    fn has(&self, v: u32) -> bool {
-        self.0[(v >> 6) as usize].load(Ordering::Relaxed) >> (v & 63) & 1 != 0
-    }
-
-    fn set(&self, v: u32) {
-        self.0[(v >> 6) as usize].fetch_or(1 << (v & 63), Ordering::Relaxed);
     }
 }
 

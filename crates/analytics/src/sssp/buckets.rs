@@ -7,7 +7,7 @@
 //! buckets are decides the seconds only.
 
 use tiergraph_core::Result;
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, prefetch};
 
 /// How many buckets the window has. One list more has the vertices behind the window.
 pub(super) const BUCKETS: usize = 1 << 12;
@@ -67,6 +67,11 @@ impl Buckets {
         self.nodes[v as usize].distance
     }
 
+    #[inline(always)]
+    pub(super) fn prefetch(&self, v: u32) {
+        prefetch(&self.nodes, v as usize);
+    }
+
     /// Puts `v` behind the window, if it is in no list.
     pub(super) fn push(&mut self, v: u32) {
         if self.nodes[v as usize].before == NONE {
@@ -85,7 +90,10 @@ impl Buckets {
         if node.before != NONE {
             self.unlink(v);
         }
-        self.link(v, self.head(self.bucket(distance)));
+        let bucket = self.bucket(distance);
+        // Of vertices that were taken out together, a later one may have come out of a later bucket.
+        self.current = self.current.min(bucket);
+        self.link(v, self.head(bucket));
         true
     }
 
@@ -202,6 +210,23 @@ mod tests {
             }
             assert!(left.iter().all(|&times| times == 1), "{delta}, {spread}");
         }
+    }
+
+    /// Several vertices may be out before the arcs of the first are relaxed.
+    #[test]
+    fn what_falls_before_the_present_bucket_is_not_lost() {
+        let mut buckets = Buckets::new(4, 1.0, |_| f64::INFINITY).unwrap();
+        for (v, distance) in [(0, 0.0), (1, 900.0), (2, 2000.0)] {
+            buckets.nodes[v as usize].distance = distance;
+            buckets.push(v);
+        }
+        assert!(buckets.advance());
+        assert_eq!([buckets.pop(), buckets.pop()], [Some(0), Some(1)]);
+        assert!(buckets.lower(3, 5.0) && buckets.lower(1, 7.0));
+        assert_eq!([buckets.pop(), buckets.pop(), buckets.pop()], [Some(3), Some(1), Some(2)]);
+        assert!(buckets.pop().is_none());
+        assert!(buckets.lower(2, 1500.0));
+        assert_eq!(buckets.pop(), Some(2));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Single-source shortest paths: Bellman-Ford over active tiles, in place, and delta-stepping along
-//! lists in memory (`near`) where those passes look at most arcs in vain.
+//! Single-source shortest paths: Bellman-Ford over active tiles, in place, and then delta-stepping along lists in memory
+//! (`near`): of the arcs that can still lower a distance (`useful`), or, where passes would look at most arcs in
+//! vain, of all.
 //!
 //! A vertex's distance is the least sum of weights (float64, non-negative) of a path from the source,
 //! or infinity. Distances are lowered in place while a pass goes on, so that a path advances by
@@ -10,19 +11,24 @@
 
 mod buckets;
 pub(crate) mod near;
+mod useful;
 
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use serde_json::json;
 use tiergraph_core::{Progress, Result};
-use tiergraph_graph::Graph;
+use tiergraph_graph::{Graph, TileSelection};
 use tiergraph_mem::{Array, vec_from_fn};
 
 use crate::active::ActiveTiles;
 use crate::arcs::{Arcs, for_each_arc, stored_once};
 use crate::pull::chunk_log2;
 use crate::report::{Run, RunReport};
-use crate::source::check_source;
+use crate::source::{check_source, with_state};
 use near::PassHistory;
+use useful::{Sink, Useful};
 
 /// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
 /// infinity where there is no path. Without weights, every arc weighs 1.
@@ -30,47 +36,153 @@ use near::PassHistory;
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.
 pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
-    let n = graph.vertices();
     check_source(graph, "find paths from vertex", source)?;
+    let n = with_state(graph, source);
     // Those in the graph's order, and the result.
-    let _state = graph.memory().reserve(n as u64 * 16, "the distances")?;
-    let distances = Distances::new(n, |v| if v == source as usize { 0.0 } else { f64::INFINITY })?;
+    let _state = graph.memory().reserve((n + graph.vertices()) as u64 * 8, "the distances")?;
+    let mut distances =
+        Distances::new(n, |v| if v == source as usize { 0.0 } else { f64::INFINITY })?;
     graph.memory().plan_residency();
     let log2 = chunk_log2(graph);
     let (mut active, mut next) = (ActiveTiles::none(n, log2), ActiveTiles::none(n, log2));
     active.set(source);
     let both = stored_once(graph);
     let mut run = Run::start(graph, "sssp", 0, progress);
-    let mut history = PassHistory::default();
+    let (mut history, mut useful) = (PassHistory::default(), Useful::default());
+    run.resume(&json!({ "source": source }), |from| {
+        from.array(&mut distances.0)?;
+        from.array(active.flags_mut())
+    })?;
+    let all = graph.tiles().select(|_| true);
+    let arcs_of = |selection: &TileSelection| match graph.tiles().is_stored() {
+        true => graph.tiles().arcs_of(selection),
+        false => graph.manifest().arcs,
+    };
+    let stored = arcs_of(&all);
     while active.any() {
         let wanted = graph.tiles().select(|e| active.column(e) || (both && active.row(e)));
-        let relax = |lowered: &mut u64, arcs: &Arcs<'_>| {
-            *lowered += distances.relax(arcs, both, &next);
+        let looked_at = arcs_of(&wanted);
+        let gathered = useful.gather(graph, n, looked_at > stored / 4 * 3)?;
+        let pass =
+            Pass { graph, distances: &distances, both, next: &next, horizon: useful.horizon };
+        let fell = match &gathered {
+            None => pass.run(&wanted, &())?,
+            Some(gathered) => pass.run(&all, gathered)?,
         };
-        let total = AtomicU64::new(0);
-        for_each_arc(
-            graph,
-            &wanted,
-            |_| 0,
-            relax,
-            |lowered| {
-                total.fetch_add(lowered, Ordering::Relaxed);
-                Ok(())
-            },
-        )?;
-        let lowered = total.into_inner();
-        run.iteration("tiles", lowered as f64);
+        useful.note(fell.least);
+        run.iteration("tiles", fell.count as f64);
         active.clear();
         std::mem::swap(&mut active, &mut next);
-        if let Some(near) = history.note(graph, &wanted, lowered)? {
-            near.finish(graph, &distances, &active, &mut run)?;
+        if let Some(gathered) = gathered
+            && useful.finish(graph, gathered, &distances, &mut run)?
+        {
+            break;
+        }
+        run.keep(|to| {
+            to.array(&distances.0);
+            to.array(active.flags());
+            Ok(())
+        })?;
+        if let Some(near) = history.note(graph, looked_at, fell.count)? {
+            near.finish(graph, &distances, |v| active.has(v), &mut run)?;
             break;
         }
     }
     let report = run.finish(true)?;
     let reached = distances.to_vec();
     drop(distances);
-    Ok((graph.order().to_user(reached, 1)?, report))
+    let of = |v: usize| slice::from_ref(reached.get(v).unwrap_or(&f64::INFINITY));
+    Ok((graph.order().in_user(1, of)?, report))
+}
+
+/// What fell in a pass.
+#[derive(Clone, Copy)]
+struct Fell {
+    /// How often distances did.
+    count: u64,
+    /// The least of them.
+    least: f64,
+}
+
+impl Default for Fell {
+    fn default() -> Self {
+        Self { count: 0, least: f64::INFINITY }
+    }
+}
+
+impl Fell {
+    #[inline(always)]
+    fn note(&mut self, distance: f64) {
+        self.count += 1;
+        self.least = self.least.min(distance);
+    }
+}
+
+/// A pass over tiles, or over raw blocks.
+struct Pass<'a> {
+    graph: &'a Graph,
+    distances: &'a Distances,
+    /// Whether undirected edges are stored once.
+    both: bool,
+    /// The tiles in which distances fall.
+    next: &'a ActiveTiles,
+    /// Whatever falls later ends here or behind.
+    horizon: f64,
+}
+
+impl Pass<'_> {
+    fn run<S: Sink>(&self, wanted: &TileSelection, sink: &S) -> Result<Fell> {
+        let all = Mutex::new(Fell::default());
+        for_each_arc(
+            self.graph,
+            wanted,
+            |_| (Fell::default(), S::Worker::default()),
+            |(fell, worker), arcs| self.relax(fell, arcs, sink, worker),
+            |(of_worker, worker)| {
+                sink.end(worker);
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                all.count += of_worker.count;
+                all.least = all.least.min(of_worker.least);
+                Ok(())
+            },
+        )?;
+        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[inline(always)]
+    fn relax<S: Sink>(&self, fell: &mut Fell, arcs: &Arcs<'_>, sink: &S, worker: &mut S::Worker) {
+        let Self { distances, both, next, horizon, .. } = *self;
+        arcs.rows(|row, arcs| {
+            let before = distances.get(row);
+            let mut own = before;
+            arcs.weighted(|column, weight| {
+                let mut other = distances.get(column);
+                if other + weight < own {
+                    own = other + weight;
+                } else if both && own + weight < other {
+                    other = own + weight;
+                    if distances.lower(column, other) {
+                        next.set(column);
+                        fell.note(other);
+                        sink.fell(column);
+                    }
+                }
+                if S::IS_ANY {
+                    if other.min(horizon) + weight < own {
+                        sink.arc(worker, column, row, weight);
+                    }
+                    if both && own.min(horizon) + weight < other {
+                        sink.arc(worker, row, column, weight);
+                    }
+                }
+            });
+            if own < before && distances.lower(row, own) {
+                next.set(row);
+                fell.note(own);
+                sink.fell(row);
+            }
+        });
+    }
 }
 
 /// Distances as the bits of non-negative floats, which order as the floats do.
@@ -99,27 +211,5 @@ impl Distances {
         distance < self.get(v)
             && self.0[v as usize].fetch_min(distance.to_bits(), Ordering::Relaxed)
                 > distance.to_bits()
-    }
-
-    fn relax(&self, arcs: &Arcs<'_>, both: bool, next: &ActiveTiles) -> u64 {
-        let mut lowered = 0;
-        arcs.rows(|row, arcs| {
-            let before = self.get(row);
-            let mut own = before;
-            arcs.weighted(|column, weight| {
-                let other = self.get(column);
-                if other + weight < own {
-                    own = other + weight;
-                } else if both && own + weight < other && self.lower(column, own + weight) {
-                    next.set(column);
-                    lowered += 1;
-                }
-            });
-            if own < before && self.lower(row, own) {
-                next.set(row);
-                lowered += 1;
-            }
-        });
-        lowered
     }
 }

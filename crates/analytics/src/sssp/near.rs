@@ -7,12 +7,11 @@
 //! up.
 
 use tiergraph_core::Result;
-use tiergraph_graph::{Graph, TileSelection};
+use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
 use super::Distances;
 use super::buckets::{BUCKETS, Buckets};
-use crate::active::ActiveTiles;
 use crate::adjacency::Adjacency;
 use crate::report::Run;
 
@@ -31,6 +30,8 @@ const MOST_PASSES: u64 = 32;
 const PASS_COST: u64 = 40_000;
 /// Weights that are sampled to choose the width of buckets.
 const SAMPLE: usize = 1023;
+/// Vertices whose arcs are relaxed together, while others of them are fetched.
+const ABREAST: usize = 16;
 /// Vertices between two checks of whether the run was cancelled.
 const STEP: usize = 1 << 16;
 
@@ -48,16 +49,14 @@ pub(super) struct PassHistory {
 }
 
 impl PassHistory {
-    /// Notes a pass; returns lists for the rest of the run once they pay and fit the memory.
+    /// Notes a pass that looked at so many arcs; returns lists for the rest of the run once they pay and fit the memory.
     pub(super) fn note(
         &mut self,
         graph: &Graph,
-        selection: &TileSelection,
+        looked_at: u64,
         lowered: u64,
     ) -> Result<Option<Near>> {
         let all = graph.manifest().arcs;
-        let looked_at =
-            if graph.tiles().is_stored() { graph.tiles().arcs_of(selection) } else { all };
         self.arcs += looked_at + PASS_COST;
         self.lowered += lowered;
         self.peak = self.peak.max(lowered);
@@ -79,6 +78,8 @@ impl PassHistory {
 /// All arcs as lists, and the memory for delta-stepping along them.
 pub(crate) struct Near {
     lists: Adjacency,
+    /// The least width of a bucket.
+    width: f64,
     /// The memory of the buckets.
     _held: Reservation,
 }
@@ -97,21 +98,32 @@ impl Near {
         let Some(held) = graph.memory().reserve_if_left(bytes, what)? else {
             return Ok(None);
         };
-        Ok(Adjacency::read(graph, true)?.map(|lists| Self { lists, _held: held }))
+        let lists = Adjacency::read(graph, true)?;
+        Ok(lists.map(|lists| Self { width: delta(&lists), lists, _held: held }))
     }
 
-    /// Finds the final distances, starting from the vertices of `active` tiles.
+    /// Bytes that going along lists takes beside them.
+    pub(super) fn bytes(vertices: usize) -> u64 {
+        Buckets::bytes(vertices)
+    }
+
+    /// Of lists that are made, and memory that is `held`; buckets are at least so wide.
+    pub(super) fn of_lists(lists: Adjacency, width: f64, held: Reservation) -> Self {
+        Self { lists, width, _held: held }
+    }
+
+    /// Finds the final distances, starting from the vertices of which `is_active` is true.
     pub(crate) fn finish(
         self,
         graph: &Graph,
         distances: &Distances,
-        active: &ActiveTiles,
+        is_active: impl Fn(u32) -> bool,
         run: &mut Run<'_>,
     ) -> Result<()> {
-        let n = graph.vertices();
-        let mut buckets = Buckets::new(n, delta(&self.lists), |v| distances.get(v as u32))?;
+        let n = distances.0.len();
+        let mut buckets = Buckets::new(n, self.width, |v| distances.get(v as u32))?;
         for v in 0..n as u32 {
-            if active.has(v) && buckets.distance(v) < f64::INFINITY {
+            if is_active(v) && buckets.distance(v) < f64::INFINITY {
                 buckets.push(v);
             }
         }
@@ -131,12 +143,29 @@ fn empty_window(graph: &Graph, lists: &Adjacency, buckets: &mut Buckets) -> Resu
     let mut lowered = 0;
     loop {
         graph.cancel().check("find the paths")?;
-        for _ in 0..STEP {
-            let Some(v) = buckets.pop() else { return Ok(lowered) };
-            let distance = buckets.distance(v);
-            lists.weighted(v, |u, weight| {
-                lowered += u64::from(buckets.lower(u, distance + weight));
-            });
+        for _ in 0..STEP / ABREAST {
+            // Each vertex's list, and what is in it, is somewhere else in memory.
+            let mut some = [0; ABREAST];
+            let mut count = 0;
+            while count < ABREAST
+                && let Some(v) = buckets.pop()
+            {
+                lists.prefetch_end(v);
+                some[count] = v;
+                count += 1;
+            }
+            let some = &some[..count];
+            if some.is_empty() {
+                return Ok(lowered);
+            }
+            some.iter().for_each(|&v| lists.prefetch_list(v));
+            some.iter().for_each(|&v| lists.targets(v, |u| buckets.prefetch(u)));
+            for &v in some {
+                let distance = buckets.distance(v);
+                lists.weighted(v, |u, weight| {
+                    lowered += u64::from(buckets.lower(u, distance + weight));
+                });
+            }
         }
     }
 }

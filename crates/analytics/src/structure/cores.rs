@@ -31,7 +31,7 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let most = largest_possible(&degrees, n);
-    let bounds = Bounds {
+    let mut bounds = Bounds {
         of: Array::from_fn(n, |v| AtomicU32::new(degrees.all(v as u32).min(most) as u32))?,
         // No vertex is sure of its bound.
         support: Array::from_fn(n, |_| AtomicI32::new(0))?,
@@ -42,6 +42,10 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     let mut rows = RowMap::new(graph, &degrees)?.simple();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "kcore", 0, progress).with_passes_of(rows.round_bytes());
+    run.resume(&(), |from| {
+        from.array(&mut bounds.of)?;
+        from.array(&mut bounds.support)
+    })?;
     while (0..n).any(|v| bounds.is_open(v as u32)) {
         rows.for_each_of(
             &|v| bounds.is_open(v),
@@ -49,6 +53,11 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
             |counts, v, neighbors| bounds.lower(counts, v, neighbors),
         )?;
         run.iteration("pass", bounds.fell.swap(0, Ordering::Relaxed) as f64);
+        run.keep(|to| {
+            to.array(&bounds.of);
+            to.array(&bounds.support);
+            Ok(())
+        })?;
     }
     let report = run.finish(true)?;
     drop(rows);

@@ -38,7 +38,7 @@ pub fn independent_set(
     progress: &dyn Progress,
 ) -> Result<(Vec<u32>, RunReport)> {
     let random = |_, position: u64| mix(seed ^ mix(position + 1));
-    decide(graph, "independent_set", progress, random, false, |_, before| {
+    decide(graph, ("independent_set", Some(seed)), progress, random, false, |_, before| {
         let mut is_open = false;
         for state in before {
             match state {
@@ -58,7 +58,7 @@ pub fn independent_set(
 pub fn coloring(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     // Those before it on disk come first.
     let by_place = |v: u32, _| u64::from(u32::MAX - v);
-    decide(graph, "coloring", progress, by_place, true, |used: &mut Vec<u32>, before| {
+    decide(graph, ("coloring", None), progress, by_place, true, |used: &mut Vec<u32>, before| {
         used.clear();
         for state in before {
             if state == OPEN {
@@ -79,7 +79,7 @@ pub fn coloring(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, Run
 /// for priorities that fall along the order on disk, which would be put off one after the other.
 fn decide(
     graph: &Graph,
-    name: &'static str,
+    (name, seed): (&'static str, Option<u64>),
     progress: &dyn Progress,
     priority: impl Fn(u32, u64) -> u64 + Sync,
     waits: bool,
@@ -92,7 +92,7 @@ fn decide(
         .and("the workers' lists", workers * RowMap::longest(graph, Side::Both)? * 8);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
-    let states = Array::from_fn(n, |_| AtomicU32::new(OPEN))?;
+    let mut states = Array::from_fn(n, |_| AtomicU32::new(OPEN))?;
     let priorities = Array::from_fn(n, |_| AtomicU64::new(0))?;
     // By the user's order, so that a graph's layout does not matter.
     graph.order().for_each_position(n, |v, position| {
@@ -105,12 +105,17 @@ fn decide(
     let mut rows = RowMap::new(graph, &degrees)?.simple().forward();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
+    let mut round = [0u64];
+    run.resume(&seed, |from| {
+        from.array(&mut round)?;
+        from.array(&mut states)
+    })?;
     let state = |v: u32| states[v as usize].load(Ordering::Relaxed);
     let is_open = |state: u32| state >= PUT_OFF[1];
-    let (mut open, mut round) = (n, 0);
+    let mut open = (0..n as u32).filter(|&v| is_open(state(v))).count();
     while open > 0 {
-        let put_off = PUT_OFF[round % 2];
-        round += 1;
+        let put_off = PUT_OFF[(round[0] % 2) as usize];
+        round[0] += 1;
         // What comes before in the round was decided in it or put off, or is about to be, on another thread.
         let settled = |v: u32, u: u32| loop {
             let state = state(u);
@@ -137,6 +142,11 @@ fn decide(
         let decided = decided.into_inner();
         run.iteration("pass", decided as f64);
         open -= decided as usize;
+        run.keep(|to| {
+            to.array(&round);
+            to.array(&states);
+            Ok(())
+        })?;
     }
     let report = run.finish(true)?;
     // What results need is less than what is done with.

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
@@ -44,14 +45,23 @@ pub fn label_propagation(
     graph.order().for_each_position(n, |v, position| {
         labels[v].store(position as u32, Ordering::Relaxed);
     })?;
-    let next = Array::from_fn(n, |v| AtomicU32::new(labels[v].load(Ordering::Relaxed)))?;
+    let next = Array::from_fn(n, |_| AtomicU32::new(0))?;
     let mut both = [labels, next];
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
     let mut run =
         Run::start(graph, "cdlp", iterations as u64, progress).with_passes_of(rows.round_bytes());
-    let mut converged = false;
-    for _ in 0..iterations {
+    let (mut converged, mut done) = (false, [0]);
+    run.resume(&json!({ "iterations": iterations }), |from| {
+        from.array(&mut done)?;
+        from.array(&mut both[0])
+    })?;
+    // Vertices without neighbours are not visited.
+    let [labels, next] = &both;
+    labels.iter().zip(&**next).for_each(|(label, next)| {
+        next.store(label.load(Ordering::Relaxed), Ordering::Relaxed);
+    });
+    for iteration in done[0]..iterations as u64 {
         let [labels, next] = &both;
         let changed = AtomicU64::new(0);
         rows.for_each(
@@ -70,6 +80,11 @@ pub fn label_propagation(
         if converged {
             break;
         }
+        run.keep(|to| {
+            to.array(&[iteration + 1]);
+            to.array(&both[0]);
+            Ok(())
+        })?;
     }
     let report = run.finish(converged)?;
     let [labels, next] = both;

@@ -10,6 +10,7 @@
 mod moves;
 mod network;
 
+use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::vec_from_fn;
@@ -21,7 +22,7 @@ use moves::{Partition, Quality};
 use network::Network;
 
 /// How communities are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Method {
     /// Of communities that may fall apart; faster.
     Louvain,
@@ -30,7 +31,7 @@ pub enum Method {
 }
 
 /// What is made as large as possible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Objective {
     /// The share of edges inside communities, less what it would be by chance.
     #[default]
@@ -40,7 +41,7 @@ pub enum Objective {
 }
 
 /// Options of [`communities`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Communities {
     /// How communities are made.
     pub method: Method,
@@ -96,12 +97,25 @@ pub fn communities(
     };
     let quality = Quality { scale, counts_edges };
     let mut community: Vec<u32> = (0..n as u32).collect();
-    for iteration in 0..options.iterations {
+    let mut done = [0u64];
+    // Between iterations there is no more to keep than this; within one there is much more.
+    if options.iterations > 1 {
+        run.resume(options, |from| {
+            from.array(&mut done)?;
+            from.array(&mut community)
+        })?;
+    }
+    for iteration in done[0] as usize..options.iterations {
         let moves =
             levels(graph, &network, &strengths, quality, options, &mut community, &mut run)?;
         if moves == 0 && iteration > 0 {
             break;
         }
+        run.keep(|to| {
+            to.array(&[iteration as u64 + 1]);
+            to.array(&community);
+            Ok(())
+        })?;
     }
     if options.method == Method::Leiden {
         // A community that lost a vertex after its last refinement may be in pieces, which are worth more.

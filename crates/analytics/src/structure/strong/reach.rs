@@ -59,6 +59,14 @@ impl<'g> Parts<'g> {
     /// Labels every vertex with one of its component. `labels` are the vertices' own numbers before.
     pub(super) fn find(&mut self, run: &mut Run<'_>, labels: &mut [u32]) -> Result<()> {
         let mut pivot = self.pivot()?;
+        const NONE: u32 = u32::MAX;
+        run.resume(&(), |from| {
+            let mut scalars = [0; 2];
+            from.array(&mut scalars)?;
+            (self.count, pivot) = (scalars[0], Some(scalars[1]).filter(|&v| v != NONE));
+            from.array(&mut self.part)?;
+            from.array(labels)
+        })?;
         loop {
             if let Some(vertex) = pivot {
                 self.reach(run, vertex)?;
@@ -77,6 +85,12 @@ impl<'g> Parts<'g> {
             // Taking single vertices off costs a pass, whatever it finds; a search from a vertex costs several.
             let many = self.graph.vertices() as u64 / 64;
             pivot = if trimmed > many { None } else { self.largest() };
+            run.keep(|to| {
+                to.array(&[self.count, pivot.unwrap_or(NONE)]);
+                to.array(&self.part);
+                to.array(labels);
+                Ok(())
+            })?;
         }
     }
 

@@ -159,13 +159,20 @@ impl<const ARCS: bool> Closing<ARCS> {
         }
     }
 
+    /// The counts of every vertex so far, those of the workers among them.
+    pub(super) fn counts(&mut self) -> &mut [AtomicU64] {
+        for worker in self.workers.all_mut() {
+            for (all, own) in self.counts.iter_mut().zip(&mut *worker.counts) {
+                *all.get_mut() += u64::from(std::mem::take(own));
+            }
+        }
+        &mut self.counts
+    }
+
     /// The counts of every vertex.
     pub(super) fn finish(mut self) -> Result<Array<u64>> {
-        let mut all = Array::from_fn(self.counts.len(), |v| *self.counts[v].get_mut())?;
-        for worker in self.workers.all_mut() {
-            all.iter_mut().zip(&*worker.counts).for_each(|(all, &own)| *all += u64::from(own));
-        }
-        Ok(all)
+        let all = self.counts();
+        Array::from_fn(all.len(), |v| *all[v].get_mut())
     }
 }
 

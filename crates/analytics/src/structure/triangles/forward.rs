@@ -122,6 +122,21 @@ impl<'g, const ARCS: bool> Forward<'g, ARCS> {
         Ok(plain(neighbors))
     }
 
+    /// The first vertex of the next part.
+    pub(super) fn place(&self) -> u32 {
+        self.next
+    }
+
+    /// The lengths of all vertices' lists.
+    pub(super) fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// Goes on with the part that begins at `place`; the lists of all vertices have these lengths.
+    pub(super) fn go_on(&mut self, place: u32, lengths: Vec<u32>) {
+        (self.next, self.lengths) = (place, lengths);
+    }
+
     /// Fills the next part; false where there is none.
     pub(super) fn next(&mut self, rows: &mut RowMap<'_>) -> Result<bool> {
         let vertices = self.lengths.len() as u32;

@@ -117,12 +117,28 @@ fn find<const ARCS: bool>(
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
-    let neighbors = forward.count(&mut rows)?;
-    run.iteration("count", 0.0);
+    let (mut neighbors, mut next) = (Vec::new(), [0]);
+    let is_counted = run.resume(&(), |from| {
+        from.array(&mut next)?;
+        neighbors = from.list(n)?;
+        forward.go_on(next[0], from.list(n)?);
+        from.array(closing.counts())
+    })?;
+    if !is_counted {
+        neighbors = forward.count(&mut rows)?;
+        run.iteration("count", 0.0);
+    }
     while forward.next(&mut rows)? {
         run.iteration("fill", 0.0);
         let closed = closing.pass(&mut rows, &forward)?;
         run.iteration("intersect", closed as f64);
+        run.keep(|to| {
+            to.array(&[forward.place()]);
+            to.array(&neighbors);
+            to.array(forward.lengths());
+            to.array(closing.counts());
+            Ok(())
+        })?;
     }
     let report = run.finish(true)?;
     Ok(WedgesClosed { closed: closing.finish()?, neighbors, report })

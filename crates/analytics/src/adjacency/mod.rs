@@ -4,16 +4,20 @@
 //! algorithm then costs only the arcs of its vertices, which a search of a graph with a long diameter
 //! needs: its levels are thousands and small. Lists are in any order.
 
+mod gathering;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::{Direction, Graph};
-use tiergraph_mem::{Array, Reservation};
+use tiergraph_mem::{Array, Reservation, prefetch};
 
 use crate::arcs::{Arcs, for_each_arc, stored_once};
 use crate::report::Run;
+use gathering::Part;
+pub(crate) use gathering::{Gathering, Place};
 
 /// Steps after which a run on a GPU changes to lists: this many, and one more for every [`ARCS_A_STEP`]
 /// arcs, because a step with almost no work takes as long there as listing so many arcs.
@@ -57,6 +61,15 @@ impl Stored {
         }
     }
 
+    /// The arcs, to be put in another order.
+    fn as_part(&mut self) -> Part<'_> {
+        match self {
+            Self::Plain(targets) => Part::Plain(targets),
+            Self::F32(arcs) => Part::F32(arcs),
+            Self::F64(targets, weights) => Part::F64(targets, weights),
+        }
+    }
+
     /// Sets the target and weight of arc number `at`; false where there is no such arc.
     fn set(&self, at: usize, target: u32, weight: f64) -> bool {
         let is_set = |slot: Option<()>| slot.is_some();
@@ -80,6 +93,11 @@ impl Adjacency {
     pub(crate) fn bytes(graph: &Graph, weighted: bool) -> u64 {
         let arc_bytes = Stored::arc_bytes(weights(graph, weighted));
         graph.manifest().vertices * 8 + graph.manifest().arcs * arc_bytes
+    }
+
+    /// Bytes of where the lists of so many vertices end.
+    pub(crate) fn bytes_of_ends(vertices: usize) -> u64 {
+        vertices as u64 * 4
     }
 
     /// Whether a run on a GPU should change to lists: its steps took longer than making lists would, and
@@ -135,6 +153,26 @@ impl Adjacency {
         let end = |v: u32| self.ends[v as usize].load(Ordering::Relaxed) as usize;
         let begin = v.checked_sub(1).map_or(0, end);
         begin..end(v)
+    }
+
+    /// Prefetches where the list of `v` is.
+    #[inline(always)]
+    pub(crate) fn prefetch_end(&self, v: u32) {
+        prefetch(&self.ends, v as usize);
+    }
+
+    /// Prefetches the beginning of the list of `v`.
+    #[inline(always)]
+    pub(crate) fn prefetch_list(&self, v: u32) {
+        let begin = self.list(v).start;
+        match &self.arcs {
+            Stored::Plain(targets) => prefetch(targets, begin),
+            Stored::F32(arcs) => prefetch(arcs, begin),
+            Stored::F64(targets, weights) => {
+                prefetch(targets, begin);
+                prefetch(weights, begin);
+            }
+        }
     }
 
     /// Calls `visit` with each neighbour of `v`.

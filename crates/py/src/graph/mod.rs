@@ -1,5 +1,8 @@
 //! An opened graph, and its algorithms, as Python sees them.
 
+pub(crate) mod checkpoints;
+pub(crate) mod edges;
+
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -14,26 +17,28 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use tiergraph_analytics::edges;
+use tiergraph_analytics::edges as read_back;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
-    ComponentSizes, PageRank, Propagate, Reduce, RunReport, UNREACHED, Value, Walks, bfs, pagerank,
-    pagerank_memory, propagate, propagate_bytes, sssp, walks, wcc,
+    ComponentSizes, LoopCheckpoints as Checkpoints, PageRank, Propagate, Reduce, RunReport,
+    UNREACHED, Value, Walks, bfs, pagerank, pagerank_memory, propagate, propagate_bytes, sssp,
+    walks, wcc,
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_gpu::{DevicePtr, DeviceView};
-use tiergraph_graph::{Direction, Graph as Opened, Names, OpenOptions};
+use tiergraph_graph::{Checkpointing, Direction, Every, Graph as Opened, Names, OpenOptions};
 use tiergraph_io::EngineChoice;
 
 use crate::calls::{Call, Locked};
 use crate::device::DeviceOptions;
-use crate::edges::EdgeBatches;
 use crate::errors::{raise, spoilt, to_json};
 use crate::info::describe;
 use crate::of_process::OfProcess;
 use crate::reads::{ceiling, modelled_drive};
+use checkpoints::LoopCheckpoints;
+use edges::EdgeBatches;
 
 /// The time between looks at whether another thread's call has ended.
 const BUSY_POLL: Duration = Duration::from_millis(2);
@@ -104,6 +109,33 @@ impl Graph {
     fn check_memory(&self, py: Python<'_>) -> PyResult<()> {
         let graph = self.lock(py)?;
         graph.memory().check().map_err(|e| raise(py, &e))
+    }
+
+    /// Has runs leave checkpoints in a folder, after so many iterations or seconds, and perhaps go on from them.
+    fn leave_checkpoints(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        every: (Option<u64>, f64),
+        resume: bool,
+    ) -> PyResult<()> {
+        let (iterations, seconds) = every;
+        let every =
+            iterations.map_or(Every::Time(Duration::from_secs_f64(seconds)), Every::Iterations);
+        self.lock(py)?.set_checkpointing(Checkpointing { directory, every, resume });
+        Ok(())
+    }
+
+    /// The checkpoints of a loop in Python, of this name and these options; None where the graph has none.
+    fn loop_checkpoints(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        options: &str,
+    ) -> PyResult<Option<LoopCheckpoints>> {
+        let graph = self.lock(py)?;
+        let begun = Call::new(None).run(py, || Checkpoints::begin(&graph, name, options))?;
+        Ok(begun.map(|checkpoints| LoopCheckpoints(Mutex::new(checkpoints))))
     }
 
     /// The manifest and the bytes an edge of each file, as JSON.
@@ -368,7 +400,7 @@ impl Graph {
         let graph = self.lock(py)?;
         let ids = Call::new(None).run(py, || {
             let vertex = graph.ids().find(&[id])?[0];
-            let found = edges::neighbors(&graph, vertex, direction_of(direction)?)?;
+            let found = read_back::neighbors(&graph, vertex, direction_of(direction)?)?;
             let mut ids = graph.ids().of(&found)?;
             ids.sort_unstable();
             Ok(ids)
@@ -398,7 +430,7 @@ impl Graph {
             let (steps, report) = walks(graph, &starts, &how, progress)?;
             let bytes = steps.len() as u64 * 12 + graph.manifest().vertices * 20;
             let _held = graph.memory().reserve(bytes, "the walks by ids")?;
-            let ids = match edges::names(graph)? {
+            let ids = match read_back::names(graph)? {
                 Some(names) => steps.into_iter().map(|v| names[v as usize]).collect(),
                 None => steps.into_iter().map(u64::from).collect::<Vec<u64>>(),
             };
