@@ -62,6 +62,22 @@ def test_what_a_build_asks_for_is_enough_and_the_limit_of_its_process(
     assert tg.open(tmp_path / "g.tg").edges > 0
 
 
+@pytest.mark.parametrize("memory", [64 << 20, 96 << 20])
+def test_text_larger_than_memory_is_read_in_small_pieces(tmp_path, memory):
+    random = np.random.default_rng(5)
+    lines = "\n".join(f"{a} {b}" for a, b in random.integers(0, 20_000, (500_000, 2)).tolist())
+    with open(tmp_path / "edges.txt", "w") as file:
+        for _ in range(16):
+            file.write(lines + "\n")
+    command = ["build", tmp_path / "edges.txt", tmp_path / "g.tg", "--json", "--memory", memory]
+    limit = memory + limits.loaded_bytes("tiergraph.cli")
+    done = limits.tiergraph(*command, limit=limit + memory // 10)
+    assert (done.killed, done.code) == (False, 0), done.err
+    report = json.loads(done.out)
+    assert report["edges_read"] == 8_000_000
+    assert report["peak_rss_bytes"] <= limit
+
+
 def test_pushed_batches_are_looked_at_to_the_end(tmp_path):
     def batches():
         for start in range(0, SPAN, SPAN // 8):

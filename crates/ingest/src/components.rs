@@ -92,6 +92,7 @@ impl Components {
     /// # Errors
     /// The source's; a budget error; where it is cancelled.
     pub fn add_source(&mut self, source: &mut dyn EdgeSource, cancel: &Cancel) -> Result<()> {
+        source.keep_within(self.budget.limit());
         let _held = self.budget.reserve(source.held_bytes(), "the edges that are being read")?;
         // Those without an edge are components of their own.
         let pairs = self.pairs;

@@ -186,6 +186,7 @@ fn write_all(
     names.iter().try_for_each(|names| names.count_in(&budget))?;
     let building = GraphDir::create(path, options.overwrite, &options.stripes)?;
     let described = source.describe();
+    source.keep_within(budget.limit());
     let needs = Needs {
         options,
         undirected,

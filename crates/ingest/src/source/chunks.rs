@@ -14,6 +14,10 @@ use super::raw::Raw;
 
 /// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
+/// Bytes of the smallest chunk of lines.
+const LEAST_CHUNK_BYTES: usize = 256 << 10;
+/// Times a chunk's bytes that a source of lines holds: three chunks, and the edges of one, in parts and joined.
+const CHUNKS_HELD: u64 = 9;
 /// Bytes of a chunk of records: all that are in flight at once leave a last-level cache to the table
 /// that records are looked up in.
 const RECORD_CHUNK_BYTES: usize = 1 << 20;
@@ -82,6 +86,22 @@ impl ChunkSpec {
         spec.carriage_returns = last == Some(&b'\r')
             || ends.into_iter().any(|pair| *pair.0 == b'\r' && *pair.1 != b'\n');
         Ok(spec)
+    }
+
+    /// Makes chunks of lines as large as a build in so much memory lets them be.
+    pub fn keep_within(&mut self, memory: u64) {
+        let bytes = memory / 8 / CHUNKS_HELD;
+        self.chunk_bytes = (bytes as usize).clamp(LEAST_CHUNK_BYTES, CHUNK_BYTES);
+    }
+
+    /// Bytes that chunks of lines and their edges hold.
+    pub fn held_bytes(&self) -> u64 {
+        self.raw.held_bytes() + CHUNKS_HELD * self.chunk_bytes as u64
+    }
+
+    /// Bytes that they hold at most, in a build with any amount of memory.
+    pub fn held_bytes_at_most(&self) -> u64 {
+        self.raw.held_bytes() + CHUNKS_HELD * CHUNK_BYTES as u64
     }
 
     /// The path of the file, or what a message calls a pipe.

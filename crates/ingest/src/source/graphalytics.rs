@@ -107,8 +107,16 @@ impl EdgeSource for GraphalyticsSource {
         self.edges.can_restart()
     }
 
+    fn keep_within(&mut self, memory: u64) {
+        self.edges.keep_within(memory);
+    }
+
     fn held_bytes(&self) -> u64 {
         self.edges.held_bytes()
+    }
+
+    fn held_bytes_at_most(&self) -> u64 {
+        self.edges.held_bytes_at_most()
     }
 
     fn restart(&mut self) -> Result<()> {

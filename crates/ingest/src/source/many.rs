@@ -102,6 +102,10 @@ impl EdgeSource for ManySource {
         self.sources.iter().all(|source| source.reads_again())
     }
 
+    fn keep_within(&mut self, memory: u64) {
+        self.sources.iter_mut().for_each(|source| source.keep_within(memory));
+    }
+
     fn held_bytes(&self) -> u64 {
         self.most(|source| source.held_bytes())
     }

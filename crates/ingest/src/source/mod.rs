@@ -75,6 +75,9 @@ pub trait EdgeSource: Send {
         false
     }
 
+    /// Notes that a build has so much memory: of what is read ahead and parsed, a source holds an eighth of it, or its least.
+    fn keep_within(&mut self, _memory: u64) {}
+
     /// The most bytes that batches hold outside of the build until the last one is taken; the build
     /// leaves room for them in its budget.
     fn held_bytes(&self) -> u64 {

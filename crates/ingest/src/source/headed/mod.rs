@@ -231,8 +231,16 @@ impl EdgeSource for HeadedSource {
         !self.spec.raw.is_pipe()
     }
 
+    fn keep_within(&mut self, memory: u64) {
+        self.spec.keep_within(memory);
+    }
+
     fn held_bytes(&self) -> u64 {
-        self.spec.raw.held_bytes()
+        self.spec.held_bytes()
+    }
+
+    fn held_bytes_at_most(&self) -> u64 {
+        self.spec.held_bytes_at_most()
     }
 
     fn restart(&mut self) -> Result<()> {

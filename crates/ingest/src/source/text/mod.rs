@@ -1,12 +1,12 @@
 //! Edge lists as SNAP, TSV and CSV have them, plain or packed.
 //!
-//! One thread reads and unpacks chunks of 8 MiB; the chunk is cut at line ends into as many parts as
+//! One thread reads and unpacks chunks of 8 MiB, or less where a build has little memory; the chunk is cut at line ends into as many parts as
 //! there are threads, and their columns are joined in order, so the edges come as the file has
 //! them. [`columns`](super::columns) chooses the columns of the ids and of the weights. Every line that
 //! is neither empty, nor a comment, nor an edge is refused, as is one with another number of fields
 //! than the first.
 //!
-//! Cost: about 60 MiB resident (three chunks and their columns). `examples/source_speed.rs` measures
+//! Cost: up to 72 MiB resident (three chunks and the edges of one, in parts and joined). `examples/source_speed.rs` measures
 //! the speed; a packed file comes as fast as one thread unpacks it.
 
 mod dialect;
@@ -187,9 +187,18 @@ impl EdgeSource for TextSource {
         !self.spec.raw.is_pipe()
     }
 
+    fn keep_within(&mut self, memory: u64) {
+        self.spec.keep_within(memory);
+    }
+
     fn held_bytes(&self) -> u64 {
         let named = if self.named.is_some() { NAMED_BYTES } else { 0 };
-        self.spec.raw.held_bytes() + named
+        self.spec.held_bytes() + named
+    }
+
+    fn held_bytes_at_most(&self) -> u64 {
+        let named = if self.named.is_some() { NAMED_BYTES } else { 0 };
+        self.spec.held_bytes_at_most() + named
     }
 
     fn restart(&mut self) -> Result<()> {
