@@ -1,7 +1,7 @@
 """How many edges a second a build takes in, by input format.
 
 The same R-MAT edges as drawn (duplicates and loops in) from binary pairs, Parquet, text and gzipped
-text, into a directed graph with both directions (tiles by target, rows by source: what a build
+text, and from names of vertices in Parquet and in text, into a directed graph with both directions (tiles by target, rows by source: what a build
 writes by default), under a budget. Formats interleave; a graph is removed before the next build.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -27,8 +28,11 @@ FORMATS = {
     "parquet": "pairs.parquet",
     "text": "pairs.txt",
     "gzip": "pairs.txt.gz",
+    "names": "names.parquet",
+    "names_text": "names.csv",
 }
 SCHEMA = pa.schema([("src", pa.uint32()), ("dst", pa.uint32())])
+NAMED_SCHEMA = pa.schema([("src", pa.string()), ("dst", pa.string())])
 BATCH_EDGES = 1 << 22
 GZIP_LEVEL = 1
 
@@ -70,6 +74,16 @@ def _write_inputs(directory: Path, scale: int, formats: list[str]) -> None:
         with pa.parquet.ParquetWriter(directory / FORMATS["parquet"], SCHEMA) as parquet:
             for batch in _batches(edges):
                 parquet.write_batch(batch)
+    if "names" in formats:
+        with pa.parquet.ParquetWriter(directory / FORMATS["names"], NAMED_SCHEMA) as parquet:
+            for batch in _batches(edges):
+                parquet.write_batch(_named(batch))
+    if "names_text" in formats:
+        path = directory / FORMATS["names_text"]
+        unquoted = pa.csv.WriteOptions(include_header=True, quoting_style="none")
+        with pa.csv.CSVWriter(path, NAMED_SCHEMA, write_options=unquoted) as csv:
+            for batch in _batches(edges):
+                csv.write_batch(_named(batch))
     if "text" in formats or "gzip" in formats:
         plain = pa.csv.WriteOptions(include_header=False, delimiter="\t")
         with pa.csv.CSVWriter(directory / FORMATS["text"], SCHEMA, write_options=plain) as csv:
@@ -80,6 +94,16 @@ def _write_inputs(directory: Path, scale: int, formats: list[str]) -> None:
         text = directory / FORMATS["text"]
         with text.open("rb") as source, gzip.open(zipped, "wb", GZIP_LEVEL) as target:
             shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _named(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same edges between names, such as `user_1234`."""
+    prefix = pa.scalar("user_")
+    columns = [
+        pa.compute.binary_join_element_wise(prefix, column.cast(pa.string()), "")
+        for column in batch.columns
+    ]
+    return pa.record_batch(columns, schema=NAMED_SCHEMA)
 
 
 def _batches(edges: rmat.Ids) -> Iterator[pa.RecordBatch]:
@@ -113,6 +137,7 @@ def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[R
                     layouts=options.layouts,
                     memory=options.memory,
                     threads=options.threads,
+                    ids="names" if name.startswith("names") else None,
                 )
             except UnavailableError as error:
                 say(f"{name}: {error}")
@@ -121,6 +146,13 @@ def _measure(directory: Path, scale: int, options: argparse.Namespace) -> list[R
                 record["repetitions"].append(answer)
             child.close()
     return list(records.values())
+
+
+def _reading_speed(record: Record, report: Record) -> str:
+    """Edges and bytes of the input a second, of the stage that reads it."""
+    seconds = sum(stage["seconds"] for stage in report["stages"] if stage["name"] == "scan")
+    megabytes = record["input_bytes"] / 1e6 / seconds
+    return f"{report['edges_read'] / 1e6 / seconds:.1f} M/s, {megabytes:.0f} MB/s"
 
 
 def _print(records: list[Record], options: argparse.Namespace) -> None:
@@ -143,6 +175,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
                         for report, a in zip(reports, done, strict=True)
                     ]
                 ),
+                _reading_speed(record, reports[0]) if reports else "",
                 round(max((a["peak_rss_bytes"] for a in done), default=0) / 1e6),
                 ", ".join(f"{name} {median(seconds):.2f}" for name, seconds in stages.items()),
             ]
@@ -150,7 +183,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
     reporting.table(
         f"builds for {options.layouts} in {options.memory}, {options.threads} threads, "
         f"medians of {options.repetitions}",
-        ("input", "scale", "input MB", "s", "M edges/s", "RSS peak MB", "seconds by stage"),
+        ("input", "scale", "input MB", "s", "M edges/s", "read", "RSS peak MB", "seconds by stage"),
         rows,
     )
     for record in records:

@@ -249,6 +249,12 @@ def sizes(run: Run) -> list[Table]:
     return [Table("Bytes an arc on disk", header, rows)]
 
 
+def _reading(report: Record) -> float:
+    """Millions of edges a second of the stage that reads the input."""
+    stages = {stage["name"]: stage["seconds"] for stage in report["stages"]}
+    return float(report["edges_read"]) / MB / stages["scan"]
+
+
 def build_speed(run: Run) -> list[Table]:
     """Builds by format of the input."""
     rows = []
@@ -257,8 +263,9 @@ def build_speed(run: Run) -> list[Table]:
         speed = median([a["value"]["edges_read"] / MB / a["seconds"] for a in done])
         peak = max(answer["peak_rss_bytes"] for answer in done) / MB
         seconds = middle(done, "seconds")
-        rows.append([record["format"], record["scale"], seconds, speed, round(peak)])
-    header = ["input", "scale", "s", "M edges/s", "peak MB"]
+        reading = median([_reading(a["value"]) for a in done])
+        rows.append([record["format"], record["scale"], seconds, speed, reading, round(peak)])
+    header = ["input", "scale", "s", "M edges/s", "of these, reading: M edges/s", "peak MB"]
     title = f"Builds, directed, both directions, `--memory {run.configuration['memory']}`"
     return [Table(title, header, rows)]
 

@@ -31,7 +31,10 @@ assert pytest.main([*options, sys.argv[2]]) == 0
             "or own or large or little",
         ),
         ("test_gpu_propagate.py", "(loops and 4096) or nan or centralities"),
-        ("test_gpu_lists.py", "path or loops or one or levels or without or little or hubs"),
+        (
+            "test_gpu_lists.py",
+            "path or loops or one or levels or without or little or hubs or elsewhere",
+        ),
         ("test_gpu_trace.py", "test"),
         ("test_gpu_bench.py", "test"),
         ("test_gpu_direct.py", "not 65536"),

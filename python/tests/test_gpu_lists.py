@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from gpu_graphs import MEMORY, build, each_graph, needs_gpu, skewed
@@ -10,7 +12,7 @@ import tiergraph as tg
 
 pytestmark = needs_gpu
 
-NAMES = ("triangles", "clustering", "kcore", "cdlp")
+NAMES = ("triangles", "clustering", "kcore", "cdlp", "independent_set", "coloring")
 LAYOUTS = [{"order": "degree"}, {"order": "none", "codec": "raw"}]
 
 
@@ -31,8 +33,95 @@ def test_lists_on_a_gpu_give_what_the_cpu_gives(tmp_path, make, undirected, layo
         else:
             assert gpu.last_run["device"] != "cpu", name
             assert "CPU" not in gpu.last_run["device_why"]
-        for key in ("triangles", "transitivity", "average_clustering", "largest_core"):
+        for key in (
+            "triangles",
+            "transitivity",
+            "average_clustering",
+            "largest_core",
+            "size",
+            "colors",
+        ):
             assert gpu.last_run.get(key) == cpu.last_run.get(key), (name, key)
+
+
+@each_graph
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
+def test_paths_through_vertices(tmp_path, make, undirected, layout):
+    path = build(tmp_path, make, undirected=undirected, **layout)
+    with tg.open(path, memory=MEMORY) as cpu, tg.open(path, device="cuda") as gpu:
+        how = {"samples": 12, "seed": 3}
+        expected, found = cpu.betweenness(**how), gpu.betweenness(**how)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        assert gpu.last_run["device"] != "cpu"
+        for key in ("sources", "error_bound"):
+            assert gpu.last_run.get(key) == cpu.last_run.get(key), key
+
+
+@each_graph
+@pytest.mark.parametrize("registers", [16, 64, 256, 4096])
+@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
+def test_distances_in_balls(tmp_path, make, undirected, registers):
+    path = build(tmp_path, make, undirected=undirected)
+    with tg.open(path) as cpu, tg.open(path, device="cuda") as gpu:
+        expected = cpu.harmonic(registers=registers, seed=2)
+        np.testing.assert_allclose(gpu.harmonic(registers=registers, seed=2), expected, rtol=1e-9)
+        assert gpu.last_run["device"] != "cpu"
+        assert gpu.last_run["iterations"] == cpu.last_run["iterations"]
+        for key in ("effective_diameter", "mean_distance", "standard_error"):
+            assert gpu.last_run[key] == pytest.approx(cpu.last_run[key], rel=1e-9), key
+
+
+def test_colors_beyond_one_look(tmp_path):
+    """A clique of more vertices than colours are looked at together, and hubs beside it."""
+
+    def make(rng):
+        a, b = np.triu_indices(1100, 1)
+        leaves = np.arange(1100, 4000)
+        return np.concatenate([a, leaves % 7]), np.concatenate([b, leaves])
+
+    path = build(tmp_path, make, undirected=True)
+    with tg.open(path) as cpu, tg.open(path, device="cuda") as gpu:
+        colors = gpu.coloring()
+        np.testing.assert_array_equal(colors, cpu.coloring())
+        assert colors.max() == 1099
+        np.testing.assert_array_equal(gpu.independent_set(seed=4), cpu.independent_set(seed=4))
+        found = gpu.betweenness(sources=gpu.ids[:3].tolist())
+        np.testing.assert_allclose(found, cpu.betweenness(sources=cpu.ids[:3].tolist()), rtol=1e-9)
+        np.testing.assert_allclose(
+            gpu.harmonic(registers=32), cpu.harmonic(registers=32), rtol=1e-9
+        )
+
+
+@pytest.mark.parametrize("name", ["pagerank", "bfs", "sssp", "cdlp", "betweenness", "harmonic"])
+@pytest.mark.parametrize("first", ["cuda", "cpu"])
+def test_a_stopped_run_goes_on_elsewhere(tmp_path, name, first):
+    """On the other device than the one that it was stopped on."""
+    path = build(tmp_path, lambda rng: skewed(rng, 2000, 20_000, 1.1))
+    own: dict[str, dict[str, Any]] = {
+        "bfs": {"source": 5},
+        "sssp": {"source": 5},
+        "betweenness": {"samples": 6, "seed": 1},
+    }
+    how = own.get(name, {})
+
+    class StoppedError(Exception):
+        pass
+
+    def progress(stage, done, total, unit):
+        if unit == "iterations" and done > 1:
+            raise StoppedError
+
+    kept = {"checkpoint": tmp_path / "kept", "checkpoint_every": 1}
+    with tg.open(path) as plain:
+        expected = getattr(plain, name)(**how)
+    with tg.open(path, device=first, threads=1, **kept) as graph, pytest.raises(StoppedError):
+        getattr(graph, name)(**how, progress=progress)
+    other = "cpu" if first == "cuda" else "cuda"
+    with tg.open(path, device=other, resume=True, **kept) as graph:
+        found = getattr(graph, name)(**how)
+        assert graph.last_run["resumed_after"] >= 1
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_cores_of_many_levels(tmp_path):

@@ -135,7 +135,8 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "betweenness",
-        run: |On { graph, progress, .. }, options| {
+        run: |on, options| {
+            let graph = on.graph;
             let Sources { sources, samples, seed } = read(options)?;
             let n = graph.vertices();
             let chosen = match (sources, samples) {
@@ -148,7 +149,12 @@ const ALGORITHMS: &[Algorithm] = &[
                         .got("both"));
                 }
             };
-            let (mut sums, report) = betweenness(graph, &chosen, progress)?;
+            let by_gpu = |graph: &Graph, gpu: &Gpu, progress: &dyn Progress| {
+                gpu::betweenness(graph, gpu, &chosen, progress)
+            };
+            let by_cpu =
+                |graph: &Graph, progress: &dyn Progress| betweenness(graph, &chosen, progress);
+            let ((mut sums, report), why) = on.either(by_gpu, by_cpu)?;
             let is_sample = samples.is_some() && chosen.len() < n;
             let share = if is_sample { n as f64 / chosen.len() as f64 } else { 1.0 };
             // Both ends of a pair without a direction are sources.
@@ -161,38 +167,48 @@ const ALGORITHMS: &[Algorithm] = &[
                     .found
                     .insert("error_bound".into(), error_bound(n, chosen.len(), pairs).into());
             }
-            Ok(outcome)
+            Ok(outcome.on_cpu(why))
         },
     },
     Algorithm {
         name: "independent_set",
-        run: |On { graph, progress, .. }, options| {
+        run: |on, options| {
             let Seed { seed } = read(options)?;
-            let (chosen, report) = independent_set(graph, seed, progress)?;
+            let by_gpu = |graph: &Graph, gpu: &Gpu, progress: &dyn Progress| {
+                gpu::independent_set(graph, gpu, seed, progress)
+            };
+            let by_cpu =
+                |graph: &Graph, progress: &dyn Progress| independent_set(graph, seed, progress);
+            let ((chosen, report), why) = on.either(by_gpu, by_cpu)?;
             let size: u64 = chosen.iter().map(|&is_in| u64::from(is_in)).sum();
-            Ok(outcome(Column::U32(chosen), [("size", size.into())], report))
+            Ok(outcome(Column::U32(chosen), [("size", size.into())], report).on_cpu(why))
         },
     },
     Algorithm {
         name: "coloring",
-        run: |On { graph, progress, .. }, options| {
+        run: |on, options| {
             let Nothing {} = read(options)?;
-            let (colors, report) = coloring(graph, progress)?;
+            let ((colors, report), why) = on.either(gpu::coloring, coloring)?;
             let count = colors.iter().map(|&color| color + 1).max().unwrap_or(0);
-            Ok(outcome(Column::U32(colors), [("colors", count.into())], report))
+            Ok(outcome(Column::U32(colors), [("colors", count.into())], report).on_cpu(why))
         },
     },
     Algorithm {
         name: "harmonic",
-        run: |On { graph, progress, .. }, options| {
+        run: |on, options| {
             let Counters { registers, seed } = read(options)?;
-            let (found, report) = harmonic(graph, registers, seed, progress)?;
+            let by_gpu = |graph: &Graph, gpu: &Gpu, progress: &dyn Progress| {
+                gpu::harmonic(graph, gpu, registers, seed, progress)
+            };
+            let by_cpu =
+                |graph: &Graph, progress: &dyn Progress| harmonic(graph, registers, seed, progress);
+            let ((found, report), why) = on.either(by_gpu, by_cpu)?;
             let of_graph = [
                 ("effective_diameter", found.effective_diameter.into()),
                 ("mean_distance", found.mean_distance.into()),
                 ("standard_error", (1.04 / (registers as f64).sqrt()).into()),
             ];
-            Ok(outcome(Column::F64(found.harmonic), of_graph, report))
+            Ok(outcome(Column::F64(found.harmonic), of_graph, report).on_cpu(why))
         },
     },
     Algorithm {

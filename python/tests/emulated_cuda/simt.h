@@ -237,10 +237,16 @@ template <class A, class B> std::common_type_t<A, B> max(A a, B b) { std::common
 template <class T> T atomicAdd(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old + v; }); }
 template <class T> T atomicMin(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return v < old ? v : old; }); }
 template <class T> T atomicMax(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old < v ? v : old; }); }
+template <class T> T atomicOr(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old | v; }); }
 template <class T> T atomicXor(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old ^ v; }); }
 template <class T> T atomicExch(T* at, std::common_type_t<T> v) { return simt::update(at, [&](T) { return v; }); }
 template <class T> T atomicCAS(T* at, std::common_type_t<T> is, std::common_type_t<T> v) { return simt::update(at, [&](T old) { return old == is ? v : old; }); }
 
+inline unsigned __vmaxu4(unsigned a, unsigned b) {
+    unsigned most = 0;
+    for (int at = 0; at < 32; at += 8) most |= std::max(a >> at & 255, b >> at & 255) << at;
+    return most;
+}
 template <class T> T __ldg(const T* at) { return *at; }
 template <class T> T __ldcv(const T* at) { return *at; }
 template <class T> T __ldcs(const T* at) { return *at; }

@@ -174,38 +174,40 @@ pub fn label_propagation(
 }
 
 /// What an algorithm needs on the device beside the neighbour lists.
-struct Needs {
+pub(super) struct Needs {
+    /// The arcs that make a vertex's list.
+    pub(super) side: Side,
     /// Bytes of device memory a vertex.
-    state: u64,
+    pub(super) state: u64,
     /// Whether a list has each neighbour once, ascending, and not the vertex itself.
-    is_simple: bool,
+    pub(super) is_simple: bool,
 }
 
 /// Numbers of neighbours and of triangles.
-const WEDGES: Needs = Needs { state: 12, is_simple: true };
+const WEDGES: Needs = Needs { side: Side::Both, state: 12, is_simple: true };
 /// Degrees, and the queue.
-const CORES: Needs = Needs { state: 8, is_simple: true };
+const CORES: Needs = Needs { side: Side::Both, state: 8, is_simple: true };
 /// Labels before and after an iteration, and the vertices of many neighbours.
-const LABELS: Needs = Needs { state: 12, is_simple: false };
+const LABELS: Needs = Needs { side: Side::Both, state: 12, is_simple: false };
 
 /// A run whose lists are on the device.
-struct Loaded<'a> {
-    run: Run<'a>,
-    stream: Stream,
-    lists: DeviceLists,
+pub(super) struct Loaded<'a> {
+    pub(super) run: Run<'a>,
+    pub(super) stream: Stream,
+    pub(super) lists: DeviceLists,
     /// The vertices of many neighbours, those with most first.
     many: Vec<u32>,
 }
 
 /// Has the lists of all vertices on the device, beside what the algorithm needs; or says why not.
-fn load<'a>(
+pub(super) fn load<'a>(
     graph: &'a Graph,
     gpu: &Gpu,
     needs: Needs,
     name: &'static str,
     progress: &'a dyn Progress,
 ) -> Result<OnGpu<Loaded<'a>>> {
-    let (n, side) = (graph.vertices() as u64, Side::Both);
+    let (n, side) = (graph.vertices() as u64, needs.side);
     let of_lists = n * 8 + RowMap::arcs(graph, side) * 4;
     let needed = of_lists + n * needs.state + (1 << 20);
     if needed > gpu.memory {

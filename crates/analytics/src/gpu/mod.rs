@@ -6,10 +6,13 @@
 //! blocks while the workers stream in the others: a slot's copy and kernels follow each other on a
 //! stream of its own, and no slot waits for another (RealGraphGPU++, "asynchronous CPU threads").
 
+mod betweenness;
 mod bfs;
 mod blocks;
+mod closeness;
 mod components;
 mod device_cache;
+mod greedy;
 mod lists;
 mod pagerank;
 mod pass;
@@ -20,8 +23,11 @@ mod staging;
 mod timeline;
 mod vertices;
 
+pub use betweenness::betweenness;
 pub use bfs::bfs;
+pub use closeness::harmonic;
 pub use components::wcc;
+pub use greedy::{coloring, independent_set};
 pub use lists::{OnGpu, clustering, core_numbers, label_propagation, triangles};
 pub use pagerank::pagerank;
 pub use propagate::{propagate, propagate_on_device};

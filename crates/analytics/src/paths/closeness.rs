@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
 use serde_json::json;
 use tiergraph_core::{Error, ErrorKind, Progress, Result, mix};
 use tiergraph_graph::Graph;
@@ -41,11 +42,7 @@ pub fn harmonic(
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<(Closeness, RunReport)> {
-    if !registers.is_power_of_two() || !(16..=4096).contains(&registers) {
-        return Err(Error::new(ErrorKind::Input, "estimate closeness")
-            .expected("a number of registers that is a power of two from 16 to 4096")
-            .got(registers));
-    }
+    check_registers(registers)?;
     let n = graph.vertices();
     let plan = RowMap::memory(graph, Side::In)?
         .and("the counters", n as u64 * (2 * registers as u64))
@@ -53,17 +50,8 @@ pub fn harmonic(
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::In)?;
     let words = registers / WORD;
-    let counters = |_| AtomicU64::new(0);
-    let mut now = Array::from_fn(n * words, counters)?;
-    let mut next = Array::from_fn(n * words, counters)?;
-    graph.order().for_each_position(n, |v, position| {
-        let random = mix(mix(seed) ^ mix(position as u64 + 1));
-        let (register, rest) = (random as usize % registers, random >> registers.ilog2());
-        let rank = (rest.trailing_zeros().min(63 - registers.ilog2()) + 1) as u64;
-        if let Some(word) = now.get(v * words + register / WORD) {
-            word.store(rank << (register % WORD * 8), Ordering::Relaxed);
-        }
-    })?;
+    let mut now = first_counters(graph, registers, seed)?;
+    let mut next = Array::from_fn(n * words, |_| AtomicU64::new(0))?;
     // As bits of floats: the sizes of balls, and the sums.
     let mut sizes = Array::from_fn(n, |_| AtomicU64::new(1f64.to_bits()))?;
     let mut sums = Array::from_fn(n, |_| AtomicU64::new(0))?;
@@ -73,7 +61,7 @@ pub fn harmonic(
     let mut run = Run::start(graph, "harmonic", 0, progress).with_passes_of(rows.round_bytes());
     let estimate = Estimate::new(registers);
     let mut pairs = vec![n as f64];
-    run.resume(&json!({ "registers": registers, "seed": seed }), |from| {
+    run.resume(&options(registers, seed), |from| {
         let mut rounds = [0u64];
         from.array(&mut rounds)?;
         pairs = from.list(rounds[0] as usize)?;
@@ -137,8 +125,52 @@ pub fn harmonic(
     drop((rows, now, next));
     let harmonic = vec_from_fn(n, |v| f64::from_bits(sums[v].load(Ordering::Relaxed)));
     let harmonic = graph.order().to_user(harmonic, 1)?;
-    let (effective_diameter, mean_distance) = distances(&pairs);
-    Ok((Closeness { harmonic, effective_diameter, mean_distance }, report))
+    Ok((Closeness::new(harmonic, &pairs), report))
+}
+
+impl Closeness {
+    /// Of the sums, and of the pairs within 0 hops, 1, and so on.
+    pub(crate) fn new(harmonic: Vec<f64>, pairs: &[f64]) -> Self {
+        let (effective_diameter, mean_distance) = distances(pairs);
+        Self { harmonic, effective_diameter, mean_distance }
+    }
+}
+
+/// What tells a run's checkpoints from others'.
+pub(crate) fn options(registers: usize, seed: u64) -> impl Serialize {
+    json!({ "registers": registers, "seed": seed })
+}
+
+/// Refuses a number of registers that no counter has.
+pub(crate) fn check_registers(registers: usize) -> Result<()> {
+    if registers.is_power_of_two() && (16..=4096).contains(&registers) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Input, "estimate closeness")
+        .expected("a number of registers that is a power of two from 16 to 4096")
+        .got(registers))
+}
+
+/// The counters of balls of one vertex each, a byte a register.
+///
+/// # Errors
+/// An order that cannot be read, no memory.
+pub(crate) fn first_counters(
+    graph: &Graph,
+    registers: usize,
+    seed: u64,
+) -> Result<Array<AtomicU64>> {
+    let (n, words) = (graph.vertices(), registers / WORD);
+    let counters = Array::from_fn(n * words, |_| AtomicU64::new(0))?;
+    graph.order().for_each_position(n, |v, position| {
+        let random = mix(mix(seed) ^ mix(position as u64 + 1));
+        let (register, rest) = (random as usize % registers, random >> registers.ilog2());
+        let rank = (rest.trailing_zeros().min(63 - registers.ilog2()) + 1) as u64;
+        if let Some(word) = counters.get(v * words + register / WORD) {
+            word.store(rank << (register % WORD * 8), Ordering::Relaxed);
+        }
+    })?;
+    Ok(counters)
 }
 
 /// The hops within which 90 % of pairs lie, and the mean of all, from the pairs within 0 hops, 1, and so on.
@@ -173,15 +205,15 @@ fn store(counters: &[AtomicU64], v: u32, words: usize, from: &[u8]) {
 }
 
 /// HyperLogLog's estimate of a counter.
-struct Estimate {
+pub(crate) struct Estimate {
     registers: f64,
-    alpha: f64,
+    pub(crate) alpha: f64,
     /// 2 to the power of minus each rank.
-    powers: [f64; 65],
+    pub(crate) powers: [f64; 65],
 }
 
 impl Estimate {
-    fn new(registers: usize) -> Self {
+    pub(crate) fn new(registers: usize) -> Self {
         let m = registers as f64;
         let alpha = match registers {
             16 => 0.673,

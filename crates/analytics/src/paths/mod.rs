@@ -6,4 +6,5 @@ mod walks;
 
 pub use betweenness::betweenness;
 pub use closeness::{Closeness, harmonic};
+pub(crate) use closeness::{Estimate, check_registers, first_counters, options};
 pub use walks::{Walks, walks};

@@ -37,18 +37,24 @@ pub fn independent_set(
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<(Vec<u32>, RunReport)> {
-    let random = |_, position: u64| mix(seed ^ mix(position + 1));
-    decide(graph, ("independent_set", Some(seed)), progress, random, false, |_, before| {
-        let mut is_open = false;
-        for state in before {
-            match state {
-                IN => return Some(OUT),
-                OPEN => is_open = true,
-                _ => (),
+    decide(
+        graph,
+        ("independent_set", Some(seed)),
+        progress,
+        set_priority(seed),
+        false,
+        |_, before| {
+            let mut is_open = false;
+            for state in before {
+                match state {
+                    IN => return Some(OUT),
+                    OPEN => is_open = true,
+                    _ => (),
+                }
             }
-        }
-        (!is_open).then_some(IN)
-    })
+            (!is_open).then_some(IN)
+        },
+    )
 }
 
 /// The colour of every vertex, in the user's order, from 0 on: no two neighbours have the same.
@@ -56,22 +62,59 @@ pub fn independent_set(
 /// # Errors
 /// State that does not fit the memory, any error of a pass.
 pub fn coloring(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
-    // Those before it on disk come first.
-    let by_place = |v: u32, _| u64::from(u32::MAX - v);
-    decide(graph, ("coloring", None), progress, by_place, true, |used: &mut Vec<u32>, before| {
-        used.clear();
-        for state in before {
-            if state == OPEN {
-                return None;
+    decide(
+        graph,
+        ("coloring", None),
+        progress,
+        color_priority,
+        true,
+        |used: &mut Vec<u32>, before| {
+            used.clear();
+            for state in before {
+                if state == OPEN {
+                    return None;
+                }
+                used.push(state);
             }
-            used.push(state);
+            used.sort_unstable();
+            used.dedup();
+            // The first colour that is not its own place in the list.
+            Some(
+                used.iter()
+                    .zip(0..)
+                    .position(|(&color, place)| color != place)
+                    .unwrap_or(used.len()) as u32,
+            )
+        },
+    )
+}
+
+/// The priorities of vertices for the set that `seed` chooses.
+pub(crate) fn set_priority(seed: u64) -> impl Fn(u32, u64) -> u64 + Sync {
+    move |_, position| mix(seed ^ mix(position + 1))
+}
+
+/// The priority of a vertex for colours: those before it on disk come first.
+pub(crate) fn color_priority(v: u32, _position: u64) -> u64 {
+    u64::from(u32::MAX - v)
+}
+
+/// The priority of every vertex, by its number and its position in the user's order, so that a graph's layout does not matter.
+///
+/// # Errors
+/// An order that cannot be read, no memory.
+pub(crate) fn priorities(
+    graph: &Graph,
+    priority: impl Fn(u32, u64) -> u64 + Sync,
+) -> Result<Array<AtomicU64>> {
+    let n = graph.vertices();
+    let priorities = Array::from_fn(n, |_| AtomicU64::new(0))?;
+    graph.order().for_each_position(n, |v, position| {
+        if let Some(own) = priorities.get(v) {
+            own.store(priority(v as u32, position as u64), Ordering::Relaxed);
         }
-        used.sort_unstable();
-        used.dedup();
-        // The first colour that is not its own place in the list.
-        Some(used.iter().zip(0..).position(|(&color, place)| color != place).unwrap_or(used.len())
-            as u32)
-    })
+    })?;
+    Ok(priorities)
 }
 
 /// Decides every vertex by what was decided of its neighbours of greater `priority`, which is made of its
@@ -93,13 +136,7 @@ fn decide(
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let mut states = Array::from_fn(n, |_| AtomicU32::new(OPEN))?;
-    let priorities = Array::from_fn(n, |_| AtomicU64::new(0))?;
-    // By the user's order, so that a graph's layout does not matter.
-    graph.order().for_each_position(n, |v, position| {
-        if let Some(own) = priorities.get(v) {
-            own.store(priority(v as u32, position as u64), Ordering::Relaxed);
-        }
-    })?;
+    let priorities = priorities(graph, priority)?;
     let rank = |v: u32| (priorities[v as usize].load(Ordering::Relaxed), v);
     let scratch = PerWorker::new((0..workers).map(|_| Vec::new()));
     let mut rows = RowMap::new(graph, &degrees)?.simple().forward();

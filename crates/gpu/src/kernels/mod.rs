@@ -21,7 +21,10 @@ pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
-pub use lists::{CoreKernels, DeviceLists, LabelKernels, TriangleKernels};
+pub use lists::{
+    BallKernels, BallState, Choice, CoreKernels, DeviceLists, GreedyKernels, LabelKernels,
+    PathKernels, TriangleKernels,
+};
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
 pub use queue_pairs::{
     Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,

@@ -1,7 +1,11 @@
 //! Kernels over neighbour lists that are whole in device memory.
 
+mod balls;
 mod cores;
+mod greedy;
 mod labels;
+mod paths;
+mod queue;
 mod triangles;
 
 use tiergraph_core::Result;
@@ -10,8 +14,11 @@ use super::{Source, TYPES};
 use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr, Stream};
 
+pub use balls::{BallKernels, BallState};
 pub use cores::CoreKernels;
+pub use greedy::{Choice, GreedyKernels};
 pub use labels::LabelKernels;
+pub use paths::PathKernels;
 pub use triangles::TriangleKernels;
 
 const LISTS: &str = include_str!("lists.cuh");
@@ -72,9 +79,22 @@ impl DeviceLists {
 }
 
 fn source_of(name: &str, text: &str) -> Source {
-    Source::new(name, &[TYPES, LISTS, text]).sharing::<ListsArguments>()
+    source_with(name, &[text])
 }
 
-pub(super) fn sources() -> [Source; 3] {
-    [cores::source(), labels::source(), triangles::source()]
+/// Kernels of several texts, one after the other.
+fn source_with(name: &str, texts: &[&str]) -> Source {
+    let all: Vec<&str> = [TYPES, LISTS].iter().chain(texts).copied().collect();
+    Source::new(name, &all).sharing::<ListsArguments>()
+}
+
+pub(super) fn sources() -> [Source; 6] {
+    [
+        balls::source(),
+        cores::source(),
+        greedy::source(),
+        labels::source(),
+        paths::source(),
+        triangles::source(),
+    ]
 }
