@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -171,3 +172,27 @@ def test_options_are_the_methods(graph, capfd):
     assert "--objective" in capfd.readouterr().err
     assert main(["harmonic", "--help"]) == 0
     assert "power of two" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("simple", [True, False])
+@pytest.mark.parametrize("memory", [None, "64MiB"])
+def test_one_core_is_that_of_all_core_numbers(tmp_path, simple, memory):
+    random = np.random.default_rng(9)
+    src, dst = (random.random((2, 200_000)) ** 3 * 40_000).astype(int)
+    how = {"undirected": True, "ids": "dense"}
+    if simple:
+        how |= {"dedup": True, "drop_self_loops": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tg.InputWarning)
+        tg.build((src, dst), tmp_path / "g.tg", **how)
+    with tg.open(tmp_path / "g.tg", memory=memory, threads=2) as graph:
+        cores = graph.kcore()
+        for k in (1, 2, 5, int(cores.max()), int(cores.max()) + 1):
+            found = graph.kcore(k=k)
+            np.testing.assert_array_equal(found, np.where(cores >= k, k, 0))
+            assert graph.last_run["size"] == (cores >= k).sum()
+            ways = {step["how"] for step in graph.last_run["details"]}
+            # Of a graph that was built so, nothing has to be counted.
+            assert ("count" in ways) == (not simple)
+        with pytest.raises(tg.InputError, match="k"):
+            graph.kcore(k=0)

@@ -125,9 +125,14 @@ class Algorithms:
         """
         return self._by_name("cdlp", trace, progress, {"iterations": iterations})
 
-    @registered("core")
+    @registered("core", k="Only whether a vertex is in this core: k, else 0.")
+    @arguments(k=whole(1, 2**32 - 1))
     def kcore(
-        self, *, trace: PathLike | None = None, progress: _native.Progress | None = None
+        self,
+        *,
+        k: int | None = None,
+        trace: PathLike | None = None,
+        progress: _native.Progress | None = None,
     ) -> NDArray[np.uint32]:
         """Core numbers: the largest k whose k-core has the vertex, uint32 of shape (|V|,).
 
@@ -135,8 +140,13 @@ class Algorithms:
         edges do not matter. `last_run` has the `largest_core`. The first passes are over all edges,
         later ones over those of vertices whose bound fell. (Montresor et al., 2013; Wen et al.,
         2016.)
+
+        With `k`, only who is in that core: `k` where a vertex is, else 0; `last_run` has its
+        `size`. Reads the lists of the vertices that are not in it, and once those that may be,
+        unless the graph was built without duplicates, loops and directions. (Matula and Beck,
+        1983.)
         """
-        return self._by_name("kcore", trace, progress, {})
+        return self._by_name("kcore", trace, progress, {} if k is None else {"k": k})
 
     @registered("component", "groups")
     def scc(

@@ -29,6 +29,18 @@ impl Flags {
         self.0[(v >> 6) as usize].fetch_or(1 << (v & 63), Ordering::Relaxed);
     }
 
+    /// Whether any vertex is in the set.
+    pub(crate) fn any(&self) -> bool {
+        self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Adds the vertices of another set of as many.
+    pub(crate) fn add(&self, other: &Self) {
+        for (own, other) in self.0.iter().zip(&other.0) {
+            own.fetch_or(other.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// The bits of 64 vertices each.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.0

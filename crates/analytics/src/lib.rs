@@ -39,5 +39,5 @@ pub use sizes::ComponentSizes;
 pub use sssp::sssp;
 pub use structure::{
     Communities, FoundCommunities, Method, Mutual, Objective, Triangles, clustering, coloring,
-    communities, core_numbers, independent_set, label_propagation, mutual, scc, triangles,
+    communities, core_numbers, independent_set, k_core, label_propagation, mutual, scc, triangles,
 };

@@ -12,7 +12,7 @@ use tiergraph_graph::Graph;
 use crate::gpu::{self, Gpu, OnGpu};
 use crate::{
     Communities, Method, Objective, RunReport, betweenness, clustering, coloring, communities,
-    core_numbers, harmonic, independent_set, label_propagation, mutual, scc, triangles,
+    core_numbers, harmonic, independent_set, k_core, label_propagation, mutual, scc, triangles,
 };
 
 /// One value a vertex, in the user's order.
@@ -110,11 +110,23 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "kcore",
         run: |on, options| {
-            let Nothing {} = read(options)?;
-            let ((cores, report), why) = on.either(gpu::core_numbers, core_numbers)?;
-            let largest = cores.iter().copied().max().unwrap_or(0);
-            let all = [("largest_core", largest.into())];
-            Ok(outcome(Column::U32(cores), all, report).on_cpu(why))
+            let Core { k } = read(options)?;
+            let Some(k) = k else {
+                let ((cores, report), why) = on.either(gpu::core_numbers, core_numbers)?;
+                let largest = cores.iter().copied().max().unwrap_or(0);
+                let all = [("largest_core", largest.into())];
+                return Ok(outcome(Column::U32(cores), all, report).on_cpu(why));
+            };
+            let by_gpu = |graph: &Graph, gpu: &Gpu, progress: &dyn Progress| {
+                Ok(gpu::core_numbers(graph, gpu, progress)?.map(|(mut cores, report)| {
+                    cores.iter_mut().for_each(|core| *core = if *core >= k { k } else { 0 });
+                    (cores, report)
+                }))
+            };
+            let by_cpu = |graph: &Graph, progress: &dyn Progress| k_core(graph, k, progress);
+            let ((cores, report), why) = on.either(by_gpu, by_cpu)?;
+            let size = cores.iter().filter(|&&core| core > 0).count();
+            Ok(outcome(Column::U32(cores), [("size", size.into())], report).on_cpu(why))
         },
     },
     Algorithm {
@@ -221,6 +233,13 @@ const ALGORITHMS: &[Algorithm] = &[
         },
     },
 ];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Core {
+    #[serde(default)]
+    k: Option<u32>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

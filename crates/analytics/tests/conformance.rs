@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use tiergraph_analytics::{
     Communities, Method, Objective, PageRank, Propagate, Reduce, Value, betweenness, bfs,
-    clustering, coloring, communities, core_numbers, harmonic, independent_set, label_propagation,
-    mutual, pagerank, propagate, scc, sssp, triangles, wcc,
+    clustering, coloring, communities, core_numbers, harmonic, independent_set, k_core,
+    label_propagation, mutual, pagerank, propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
 use tiergraph_format::manifest::Codec;
@@ -65,7 +65,13 @@ fn check_clustering(built: &Built, running: &Running) {
 
 fn check_cores(built: &Built, running: &Running) {
     let found = running.run(built, |g| Ok(core_numbers(g, &Silent)?.0));
-    assert_same(&found, &built.reference.cores(), "core numbers");
+    let cores = built.reference.cores();
+    assert_same(&found, &cores, "core numbers");
+    for k in [1, 2, 3, cores.iter().copied().max().unwrap_or(0).max(1)] {
+        let found = running.run(built, |g| Ok(k_core(g, k, &Silent)?.0));
+        let expected: Vec<u32> = cores.iter().map(|&c| if c >= k { k } else { 0 }).collect();
+        assert_same(&found, &expected, "a k-core");
+    }
 }
 
 fn check_strong_components(built: &Built, running: &Running) {

@@ -9,7 +9,7 @@ mod strong;
 mod triangles;
 
 pub use communities::{Communities, Found as FoundCommunities, Method, Objective, communities};
-pub use cores::core_numbers;
+pub use cores::{core_numbers, k_core};
 pub(crate) use greedy::{color_priority, priorities, set_priority};
 pub use greedy::{coloring, independent_set};
 pub use label_propagation::label_propagation;

@@ -192,6 +192,13 @@ impl Manifest {
         Self::parse(&bytes, &path.display().to_string())
     }
 
+    /// Whether the build saw to it that every vertex has each neighbour once, and never itself.
+    pub fn is_simple(&self) -> bool {
+        let removed =
+            |what: &str| self.provenance.options.get(what).is_some_and(|how| how == "remove");
+        !self.directed && removed("duplicates") && removed("self_loops")
+    }
+
     /// The salt of the checksums of the blocks and pages of `file`.
     pub fn salt(&self, file: &str) -> Salt {
         if self.format_version < SALTED_VERSION {
