@@ -4,7 +4,8 @@ ACGraph is built from its sources (github.com/CUHK-DBGroup/ACGraph, with its fou
 12 `src/util.hpp` needs `#include <tuple>`): `--build` names the folder that has `kcore`, `wcc_lp`,
 `bfs` and `formatter`. Both read the same undirected R-MAT graph, each in its own format, in a
 memory cgroup of `--limit`, in turn, after the page cache was dropped. Seconds are those that each
-reports of itself: ACGraph's total, tiergraph's opening and run. Answers are compared.
+reports of itself: ACGraph's total; tiergraph's run, and opening, which is timed again afterwards.
+Sizes of cores are compared.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _source(path: Path) -> int:
 
 
 def _own(path: Path, job: list[Any], options: argparse.Namespace) -> Record:
-    # What Python has loaded is in the cgroup, too.
+    # The modules that Python has loaded count in the cgroup, too.
     memory = options.limit - (150 << 20)
     command = [sys.executable, "-m", "tiergraph", job[0], path, *job[1:], "--json", "--top", 0]
     said = _run([*command, "--memory", memory, "--threads", options.threads], options.limit)

@@ -1,8 +1,9 @@
 """How many edges a second a build takes in, by input format.
 
 The same R-MAT edges as drawn (duplicates and loops in) from binary pairs, Parquet, text and gzipped
-text, and from names of vertices in Parquet and in text, into a directed graph with both directions (tiles by target, rows by source: what a build
-writes by default), under a budget. Formats interleave; a graph is removed before the next build.
+text, and from names of vertices in Parquet and in text, into a directed graph with both directions
+(tiles by target, rows by source: what a build writes by default), under a budget. Formats
+interleave; a graph is removed before the next build.
 """
 
 from __future__ import annotations

@@ -197,6 +197,29 @@ def test_loops_of_passes_go_on(name, web, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_loop_of_ones_own(web, tmp_path):
+    """Whose options are NumPy's, and whose values are not in one piece."""
+
+    def step(values: Any) -> Any:
+        return np.stack([values / 2 + 1, values], axis=1)[:, 0]
+
+    how: dict[str, Any] = {"iterations": 60, "tolerance": 1e-9, "name": "halves"}
+    options = {"by": np.float32(0.5), "count": np.int64(3), "start": np.zeros(4)}
+    first = np.zeros(3060)
+    with tg.open(web) as graph:
+        expected = graph.fixed_point(step, first, options=options, **how)
+    assert np.allclose(expected, 2)
+    with tg.open(web, checkpoint=tmp_path, checkpoint_every=1) as graph:
+        assert graph.fixed_point(step, first, options=options, **(how | {"iterations": 9})) is None
+        assert not list(tmp_path.iterdir()), "it ended"
+        for name in ("../up", "", "a/b", 3):
+            with pytest.raises(tg.InputError, match="name"):
+                graph.fixed_point(step, first, options=options, **(how | {"name": name}))
+        assert np.array_equal(graph.fixed_point(step, first, options=options, **how), expected)
+        assert graph.last_run["checkpoints_written"] > 9
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_process_that_is_killed(web, tmp_path):
     folder = tmp_path / "kept"
     code = f"""

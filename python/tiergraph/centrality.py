@@ -163,7 +163,7 @@ def _fixed_point(
         first,
         iterations=iterations,
         tolerance=tolerance,
-        name=f"{name}_by_passes",
+        name=name,
         options=options | {"weights": weights},
     )
     if found is None:

@@ -85,11 +85,12 @@ def open(
     `checkpoint` names a folder, in which algorithms leave the state that they are in: after
     `checkpoint_every` iterations (`10`), or with the iteration that ends so long after the last
     (`"90s"`, `"5min"`, `"2h"`). With `resume`, a run goes on from the one that a run of the same
-    algorithm and options over this graph left when it was killed, to the same answer, on whatever
-    device and in whatever memory; without, it is refused then. It is deleted once a run has its
-    result. `last_run` says the file and the seconds that writing took (`checkpoint`,
-    `checkpoint_seconds`), after how many iterations it went on (`resumed_after`), or why there are
-    none (`checkpoint_why`: of what is one pass).
+    algorithm and options over this graph left when it was killed, to the same answer, in whatever
+    memory, and on another device too, but for triangles, cores, sets and colours, which a GPU
+    begins anew; without, it is refused then. It is deleted once a run has its result. `last_run`
+    says the file and the seconds that writing took (`checkpoint`, `checkpoint_seconds`), after how
+    many iterations it went on (`resumed_after`), or why there are none (`checkpoint_why`: of what
+    is one pass).
 
     Reads the manifest and the indexes. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `DeviceError` where there is no such GPU, `BudgetError`
@@ -577,7 +578,7 @@ class Graph(Algorithms):
         if "checkpoint" in self.last_run:
             Path(self.last_run["checkpoint"]).unlink(missing_ok=True)
 
-    @arguments(iterations=whole(), options=None)
+    @arguments(iterations=whole(), name=checks.word, options=checks.by_name)
     def fixed_point(
         self,
         step: Callable[[NDArray[np.float64]], NDArray[np.float64]],
@@ -591,24 +592,27 @@ class Graph(Algorithms):
         """Where `step` leads from `first`, once it changes all values together by less.
 
         Values are float64 of shape (|V|,). None where `iterations` are not enough. The loop leaves
-        checkpoints as algorithms do, under `name` and `options`, which tell it from others.
+        checkpoints as algorithms do, under `name` and `options`, which tell it from others: JSON's
+        values, and those of NumPy.
         """
-        told = options | {"iterations": iterations, "tolerance": tolerance}
-        given = json.dumps({key: _digest(value) for key, value in told.items()}, sort_keys=True)
-        kept = self._opened.loop_checkpoints(name, given)
+        kept = None
+        if self._opening.checkpoint is not None:
+            told = options | {"iterations": iterations, "tolerance": tolerance}
+            given = json.dumps({key: _digest(value) for key, value in told.items()}, sort_keys=True)
+            kept = self._opened.loop_checkpoints(f"loop-{name}", given)
         done, values = (kept and kept.take()) or (0, first)
+        is_reached = False
         for _ in range(done, iterations):
             before, values = values, step(values)
-            if np.abs(values - before).sum() < tolerance:
+            is_reached = bool(np.abs(values - before).sum() < tolerance)
+            if is_reached:
                 break
             if kept is not None:
-                kept.keep(values)
-        else:
-            return None
+                kept.keep(np.ascontiguousarray(values, np.float64))
         if kept is not None:
             self.last_run |= json.loads(kept.report())
             self.drop_checkpoint()
-        return values
+        return values if is_reached else None
 
     def _by_name(
         self,
@@ -639,8 +643,10 @@ class Graph(Algorithms):
 
 
 def _digest(value: Any) -> Any:
-    """What tells a value from others: itself, or the checksum of an array."""
-    return sha256(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value
+    """What tells a value from others, as JSON has it: itself, or the checksum of an array."""
+    if isinstance(value, np.ndarray):
+        return sha256(value.tobytes()).hexdigest()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _path(path: PathLike | None) -> str | None:

@@ -22,7 +22,7 @@ const TAIL_BYTES: usize = 20;
 /// Bytes that are written, and read, at once.
 const STEP_BYTES: usize = 1 << 16;
 
-/// What a file says of its state.
+/// The description of a run and of its state, which a checkpoint's file ends with.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Description {
     algorithm: String,
@@ -146,7 +146,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Whether the run went on from one.
+    /// Whether the run went on from a checkpoint.
     pub(crate) fn is_resumed(&self) -> bool {
         self.resumed_after.is_some()
     }
@@ -303,7 +303,7 @@ impl LoopCheckpoints {
         })
     }
 
-    /// What a report says of them.
+    /// The part of a report that is about the loop's checkpoints.
     pub fn report(&self) -> CheckpointReport {
         self.of_run.report()
     }
@@ -352,7 +352,7 @@ impl Stored<'_> {
     /// Reads the next array, of so many values.
     ///
     /// # Errors
-    /// As of [`array`](Self::array).
+    /// Another length, bytes that cannot be read or have another checksum.
     pub(crate) fn list<T: Word + Clone + Default>(&mut self, len: usize) -> Result<Vec<T>> {
         let mut values = vec![T::default(); len];
         self.array(&mut values)?;

@@ -133,9 +133,8 @@ impl Ranks for OnCpu<'_> {
         Ok(self.x[..self.degrees.len()].into())
     }
 
-    fn set(&mut self, ranks: &[f32]) -> Result<()> {
-        self.x[..ranks.len()].copy_from_slice(ranks);
-        Ok(())
+    fn set(&mut self, read: impl FnOnce(&mut [f32]) -> Result<()>) -> Result<()> {
+        read(&mut self.x[..self.degrees.len()])
     }
 }
 
@@ -147,7 +146,8 @@ pub(crate) trait Ranks {
 
     fn get(&self) -> Result<Cow<'_, [f32]>>;
 
-    fn set(&mut self, ranks: &[f32]) -> Result<()>;
+    /// Replaces them by what `read` puts in their place.
+    fn set(&mut self, read: impl FnOnce(&mut [f32]) -> Result<()>) -> Result<()>;
 }
 
 /// A run of PageRank on any device, without its passes and its vertices' state.
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
             let mut both = [0.0; 2];
             from.array(&mut both)?;
             sums = Sums { sinks: both[0], change: both[1] };
-            ranks.set(&from.list(self.linked)?)
+            ranks.set(|ranks| from.array(ranks))
         })?;
         for pass in done[0] as usize + 1..=iterations {
             // The ranks' change falls by the damping factor or more.

@@ -97,6 +97,13 @@ def text(value: Any) -> str:
     return value
 
 
+def word(value: Any) -> str:
+    """A name that files can have: letters, digits, - and _."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
+        raise MisfitError("a name of up to 64 letters, digits, - and _")
+    return value
+
+
 def column(value: Any) -> str:
     """The name of a column or its number from 1, as text."""
     try:

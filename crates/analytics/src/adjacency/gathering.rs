@@ -18,7 +18,7 @@ const BLOCK_LOG2: u32 = 16;
 /// The source of no arc.
 const NOWHERE: u32 = u32::MAX;
 
-/// As many arcs as there is room for.
+/// A buffer of arcs, of as many as there is room for.
 pub(crate) struct Gathering {
     /// The source of each arc; [`NOWHERE`] where a place was not used.
     sources: Array<AtomicU32>,

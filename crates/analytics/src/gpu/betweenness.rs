@@ -3,13 +3,13 @@
 //! The result is that of [`crate::betweenness`] up to the last bits, in which the order of additions shows. 32 bytes of
 //! device memory a vertex, and the lists of out-neighbours.
 
-use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::kernels::PathKernels;
 use tiergraph_graph::Graph;
 
 use super::Gpu;
 use super::lists::{Loaded, Needs, OnGpu, load};
+use crate::paths::OfSources;
 use crate::report::RunReport;
 use crate::row_map::Side;
 use crate::source::check_source;
@@ -28,14 +28,14 @@ pub fn betweenness(
     sources.iter().try_for_each(|&s| check_source(graph, "count paths from vertex", s))?;
     let _sums = graph.memory().reserve(n as u64 * 16, "the sums")?;
     // Depths, paths, what depends on vertices, the sums, and the queue.
-    let needs = Needs { side: Side::Out, state: 32, is_simple: false };
+    let needs = Needs { side: Side::Out, state: 32, is_simple: false, few: None };
     let loaded = load(graph, gpu, needs, "betweenness", progress)?;
     let Loaded { mut run, stream, lists, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
     let (mut sums, mut done) = (vec![0.0; n], [0u64]);
-    run.resume(&json!({ "sources": sources }), |from| {
+    run.resume(&OfSources { sources }, |from| {
         from.array(&mut done)?;
         from.array(&mut sums)
     })?;

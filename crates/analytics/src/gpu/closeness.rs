@@ -14,7 +14,7 @@ use super::Gpu;
 use super::lists::{Loaded, Needs, OnGpu, load};
 use crate::paths::{Closeness, Estimate, check_registers, first_counters, options};
 use crate::report::RunReport;
-use crate::row_map::{ListDegrees, Side};
+use crate::row_map::Side;
 
 /// Harmonic closeness, as [`crate::harmonic`].
 ///
@@ -31,9 +31,10 @@ pub fn harmonic(
     let n = graph.vertices();
     let bytes = n as u64 * (2 * registers as u64 + 25);
     let _state = graph.memory().reserve(bytes, "the counters and the sums")?;
-    let needs = Needs { side: Side::In, state: 2 * registers as u64 + 17, is_simple: false };
+    let (state, few) = (2 * registers as u64 + 17, Some(BallKernels::SHORT));
+    let needs = Needs { side: Side::In, state, is_simple: false, few };
     let loaded = load(graph, gpu, needs, "harmonic", progress)?;
-    let Loaded { mut run, stream, lists, .. } = match loaded {
+    let Loaded { mut run, stream, lists, many } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
@@ -63,11 +64,7 @@ pub fn harmonic(
     let (powers, alpha) = (&estimate.powers, estimate.alpha);
     let mut balls = BallKernels::new(&gpu.device, &stream, state, registers, powers, alpha)?;
     drop((counters, changed, sums));
-    let degrees = ListDegrees::read(graph, Side::In)?;
-    let is_long = |&v: &u32| degrees.all(v) > u64::from(BallKernels::SHORT);
-    let many: Vec<u32> = (0..n as u32).filter(is_long).collect();
     let many = stream.uploaded(&many)?;
-    drop(degrees);
     for round in pairs.len() as u32.. {
         graph.cancel().check("estimate closeness")?;
         let count = balls.round(&stream, &lists, &many, round)?;

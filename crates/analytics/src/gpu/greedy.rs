@@ -51,7 +51,7 @@ fn decide(
     let n = graph.vertices();
     let _states = graph.memory().reserve(n as u64 * 16, "the vertices' states")?;
     // Priorities, states, what is waited for, and the queue.
-    let needs = Needs { side: Side::Both, state: 20, is_simple: true };
+    let needs = Needs { side: Side::Both, state: 20, is_simple: true, few: None };
     let Loaded { mut run, stream, lists, .. } = match load(graph, gpu, needs, name, progress)? {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),

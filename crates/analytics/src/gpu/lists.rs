@@ -181,14 +181,17 @@ pub(super) struct Needs {
     pub(super) state: u64,
     /// Whether a list has each neighbour once, ascending, and not the vertex itself.
     pub(super) is_simple: bool,
+    /// The neighbours of more than which a vertex has many; `None` if that is not asked.
+    pub(super) few: Option<u32>,
 }
 
 /// Numbers of neighbours and of triangles.
-const WEDGES: Needs = Needs { side: Side::Both, state: 12, is_simple: true };
+const WEDGES: Needs = Needs { side: Side::Both, state: 12, is_simple: true, few: None };
 /// Degrees, and the queue.
-const CORES: Needs = Needs { side: Side::Both, state: 8, is_simple: true };
+const CORES: Needs = Needs { side: Side::Both, state: 8, is_simple: true, few: None };
 /// Labels before and after an iteration, and the vertices of many neighbours.
-const LABELS: Needs = Needs { side: Side::Both, state: 12, is_simple: false };
+const LABELS: Needs =
+    Needs { side: Side::Both, state: 12, is_simple: false, few: Some(LabelKernels::FEW) };
 
 /// A run whose lists are on the device.
 pub(super) struct Loaded<'a> {
@@ -196,7 +199,7 @@ pub(super) struct Loaded<'a> {
     pub(super) stream: Stream,
     pub(super) lists: DeviceLists,
     /// The vertices of many neighbours, those with most first.
-    many: Vec<u32>,
+    pub(super) many: Vec<u32>,
 }
 
 /// Has the lists of all vertices on the device, beside what the algorithm needs; or says why not.
@@ -230,8 +233,8 @@ pub(super) fn load<'a>(
     let (starts, ends, targets) = made.arrays();
     let lists = DeviceLists::upload(&stream, starts, ends, targets)?;
     let count = |v: u32| ends[v as usize] - starts[v as usize];
-    let mut many: Vec<u32> =
-        (0..n as u32).filter(|&v| count(v) > LabelKernels::FEW && !needs.is_simple).collect();
+    let has_many = |&v: &u32| needs.few.is_some_and(|few| count(v) > few);
+    let mut many: Vec<u32> = (0..n as u32).filter(has_many).collect();
     many.sort_by_key(|&v| Reverse(count(v)));
     run.begin_on(GpuReport {
         name: gpu.device.name().to_owned(),

@@ -11,6 +11,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{self, LANES, RankKernels, Sum};
 use tiergraph_graph::{Direction, Graph, NextPass};
+use tiergraph_mem::zeroed_vec;
 
 use super::Gpu;
 use super::pass::{Passes, zeroed};
@@ -76,8 +77,10 @@ impl Ranks for OnGpu<'_, '_> {
         Ok(self.passes.download(&self.state.x, self.state.linked)?.into())
     }
 
-    fn set(&mut self, ranks: &[f32]) -> Result<()> {
-        self.passes.stream.upload_at(&mut self.state.x, 0, ranks)?;
+    fn set(&mut self, read: impl FnOnce(&mut [f32]) -> Result<()>) -> Result<()> {
+        let mut ranks = zeroed_vec(self.state.linked);
+        read(&mut ranks)?;
+        self.passes.stream.upload_at(&mut self.state.x, 0, &ranks)?;
         self.passes.stream.synchronize()
     }
 }

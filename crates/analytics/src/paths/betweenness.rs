@@ -9,7 +9,7 @@
 //! (the last bits of codec `raw` are those of the order in which its blocks come). 24 bytes a vertex
 //! and 20 a source that is at work.
 
-use serde_json::json;
+use serde::Serialize;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 
@@ -46,7 +46,7 @@ pub fn betweenness(
     let mut run = Run::start(graph, "betweenness", sources.len() as u64, progress)
         .with_passes_of(rows.round_bytes());
     let (mut sums, mut done) = (vec![0.0; n], [0u64]);
-    run.resume(&json!({ "sources": sources }), |from| {
+    run.resume(&OfSources { sources }, |from| {
         from.array(&mut done)?;
         from.array(&mut sums)
     })?;
@@ -85,6 +85,12 @@ pub fn betweenness(
     }
     let report = run.finish(true)?;
     Ok((graph.order().to_user(sums, 1)?, report))
+}
+
+/// What tells a run's checkpoints from others'.
+#[derive(Serialize)]
+pub(crate) struct OfSources<'a> {
+    pub(crate) sources: &'a [u32],
 }
 
 /// A provider of the out-neighbours of vertices: lists in memory, or pages that are read.

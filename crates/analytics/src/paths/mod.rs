@@ -4,6 +4,7 @@ mod betweenness;
 mod closeness;
 mod walks;
 
+pub(crate) use betweenness::OfSources;
 pub use betweenness::betweenness;
 pub use closeness::{Closeness, harmonic};
 pub(crate) use closeness::{Estimate, check_registers, first_counters, options};

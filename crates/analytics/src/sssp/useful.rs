@@ -165,6 +165,9 @@ impl Useful {
         let Gathered { arcs, count, fell, of_arcs, of_buckets } = gathered;
         let Some(lists) = arcs.into_lists(graph, distances.0.len(), of_arcs)? else {
             self.count = Some(count.into_inner());
+            drop(of_buckets);
+            // Blocks made room, and have it again.
+            graph.memory().plan_residency();
             return Ok(false);
         };
         // One window over all that fell, in buckets so narrow that most vertices leave theirs once.

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use tiergraph_analytics::edges as read_back;
+use tiergraph_analytics::edges as of_graph;
 use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
@@ -400,7 +400,7 @@ impl Graph {
         let graph = self.lock(py)?;
         let ids = Call::new(None).run(py, || {
             let vertex = graph.ids().find(&[id])?[0];
-            let found = read_back::neighbors(&graph, vertex, direction_of(direction)?)?;
+            let found = of_graph::neighbors(&graph, vertex, direction_of(direction)?)?;
             let mut ids = graph.ids().of(&found)?;
             ids.sort_unstable();
             Ok(ids)
@@ -430,7 +430,7 @@ impl Graph {
             let (steps, report) = walks(graph, &starts, &how, progress)?;
             let bytes = steps.len() as u64 * 12 + graph.manifest().vertices * 20;
             let _held = graph.memory().reserve(bytes, "the walks by ids")?;
-            let ids = match read_back::names(graph)? {
+            let ids = match of_graph::names(graph)? {
                 Some(names) => steps.into_iter().map(|v| names[v as usize]).collect(),
                 None => steps.into_iter().map(u64::from).collect::<Vec<u64>>(),
             };

@@ -2,9 +2,9 @@
 
 use tiergraph_core::Result;
 
-use super::{DeviceLists, Source, THREADS, source_of};
+use super::{DeviceLists, Source, resident_grid, source_of, warp_blocks};
 use crate::shared::shared;
-use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, Kernel, Stream};
 
 shared! {
     struct BallsArguments as "Balls" {
@@ -117,18 +117,14 @@ impl BallKernels {
         stream.fill_bytes(&mut self.count, 0)?;
         let balls = self.arguments(round);
         let (lists, count) = (lists.arguments(), many.len() as u32);
-        let grid = |kernel: &Kernel, most: u32| -> Result<Grid> {
-            let blocks = kernel.resident_blocks(THREADS)?.min(most);
-            Ok(Grid { blocks, threads: THREADS })
-        };
-        let warps = lists.vertices.div_ceil(THREADS / 32);
+        let warps = warp_blocks(lists.vertices);
         // SAFETY: `Lists` and `Balls` of the source; `many` are vertices, and neighbours are.
         unsafe {
             if count > 0 {
-                let grid = grid(&self.long, count)?;
+                let grid = resident_grid(&self.long, count)?;
                 self.long.launch(stream, grid, &[&lists, &balls, &many.ptr(), &count])?;
             }
-            self.short.launch(stream, grid(&self.short, warps)?, &[&lists, &balls])?;
+            self.short.launch(stream, resident_grid(&self.short, warps)?, &[&lists, &balls])?;
         }
         std::mem::swap(&mut self.now, &mut self.next);
         std::mem::swap(&mut self.changed, &mut self.fresh);

@@ -3,9 +3,9 @@
 use tiergraph_core::Result;
 
 use super::queue::{DeviceQueue, Ends, OverQueue, QueueArguments, TEXT};
-use super::{DeviceLists, Source, THREADS, source_with};
+use super::{DeviceLists, Source, resident_grid, source_with, warp_blocks};
 use crate::shared::shared;
-use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, Kernel, Stream};
 
 shared! {
     struct GreedyArguments as "Greedy" {
@@ -71,9 +71,7 @@ impl GreedyKernels {
             done: [0, 0],
         };
         this.queue.clear(stream)?;
-        let warps = (n as u32).div_ceil(THREADS / 32);
-        let grid =
-            Grid { blocks: warps.min(this.count.resident_blocks(THREADS)?), threads: THREADS };
+        let grid = resident_grid(&this.count, warp_blocks(n as u32))?;
         // SAFETY: `Lists`, `Queue` and `Greedy` of the source; all have a place for each list.
         unsafe {
             let queue = this.queue.arguments();

@@ -2,9 +2,9 @@
 
 use tiergraph_core::Result;
 
-use super::{DeviceLists, Source, THREADS, source_of};
+use super::{DeviceLists, Source, resident_grid, source_of, warp_blocks};
 use crate::shared::shared;
-use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, Kernel, Stream};
 
 shared! {
     struct LabelsArguments as "Labels" {
@@ -59,19 +59,15 @@ impl LabelKernels {
         let labels =
             LabelsArguments { before: before.ptr(), after: after.ptr(), changed: changed.ptr() };
         let (lists, count) = (lists.arguments(), many.len() as u32);
-        let grid = |kernel: &Kernel, most: u32| -> Result<Grid> {
-            let blocks = kernel.resident_blocks(THREADS)?.min(most);
-            Ok(Grid { blocks, threads: THREADS })
-        };
-        let warps = lists.vertices.div_ceil(THREADS / 32);
+        let warps = warp_blocks(lists.vertices);
         // SAFETY: `Lists` and `Labels` of the source; `many` are vertices, and neighbours are.
         unsafe {
             self.many.launch(
                 stream,
-                grid(&self.many, count)?,
+                resident_grid(&self.many, count)?,
                 &[&lists, &labels, &many.ptr(), &count],
             )?;
-            self.few.launch(stream, grid(&self.few, warps)?, &[&lists, &labels])?;
+            self.few.launch(stream, resident_grid(&self.few, warps)?, &[&lists, &labels])?;
         }
         Ok(stream.download(&changed, 1)?[0])
     }

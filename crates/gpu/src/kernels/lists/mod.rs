@@ -10,9 +10,9 @@ mod triangles;
 
 use tiergraph_core::Result;
 
-use super::{Source, TYPES};
+use super::{LANES, Source, TYPES};
 use crate::shared::shared;
-use crate::{DeviceBuf, DevicePtr, Stream};
+use crate::{DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
 pub use balls::{BallKernels, BallState};
 pub use cores::CoreKernels;
@@ -32,6 +32,16 @@ shared! {
         vertices: u32,
         reserved: u32,
     }
+}
+
+/// A grid of as many blocks as run at once, and no more than `most`.
+fn resident_grid(kernel: &Kernel, most: u32) -> Result<Grid> {
+    Ok(Grid { blocks: kernel.resident_blocks(THREADS)?.min(most), threads: THREADS })
+}
+
+/// Blocks in which each of so many vertices has a warp.
+fn warp_blocks(vertices: u32) -> u32 {
+    vertices.div_ceil(THREADS / LANES as u32)
 }
 
 /// Neighbour lists in device memory. But for labels, they ascend and have each neighbour once.
@@ -97,4 +107,20 @@ pub(super) fn sources() -> [Source; 6] {
         paths::source(),
         triangles::source(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A vertex of more neighbours than one side says, and not more than the other, would be left out.
+    #[test]
+    fn sources_and_launches_agree_on_what_is_few() {
+        for (text, name, few) in [
+            (include_str!("labels.cu"), "FEW", LabelKernels::FEW),
+            (include_str!("balls.cu"), "SHORT", BallKernels::SHORT),
+        ] {
+            assert!(text.contains(&format!("static const u32 {name} = {few};")), "{name}");
+        }
+    }
 }

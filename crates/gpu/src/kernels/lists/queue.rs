@@ -2,9 +2,9 @@
 
 use tiergraph_core::Result;
 
-use super::{DeviceLists, THREADS};
+use super::{DeviceLists, resident_grid, warp_blocks};
 use crate::shared::shared;
-use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Module, Shared, Stream};
+use crate::{Device, DeviceBuf, DevicePtr, Kernel, Module, Shared, Stream};
 
 pub(super) const TEXT: &str = include_str!("queue.cuh");
 
@@ -79,13 +79,13 @@ impl OverQueue {
         to: Ends,
     ) -> Result<()> {
         let (lists, queue) = (lists.arguments(), queue.arguments());
-        for (part, a_block) in [THREADS / 32, 1].into_iter().enumerate() {
-            let (kernel, from, to) = (&self.0[part], from[part], to[part]);
+        for (part, kernel) in self.0.iter().enumerate() {
+            let (from, to) = (from[part], to[part]);
             if from == to {
                 continue;
             }
-            let blocks = (to - from).div_ceil(a_block).min(kernel.resident_blocks(THREADS)?);
-            let grid = Grid { blocks, threads: THREADS };
+            let blocks = if part == 0 { warp_blocks(to - from) } else { to - from };
+            let grid = resident_grid(kernel, blocks)?;
             // SAFETY: of the caller; the queue has vertices there.
             unsafe { kernel.launch(stream, grid, &[&lists, &queue, arguments, &from, &to])? };
         }

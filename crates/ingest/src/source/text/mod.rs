@@ -1,13 +1,13 @@
 //! Edge lists as SNAP, TSV and CSV have them, plain or packed.
 //!
-//! One thread reads and unpacks chunks of 8 MiB, or less where a build has little memory; the chunk is cut at line ends into as many parts as
-//! there are threads, and their columns are joined in order, so the edges come as the file has
+//! One thread reads and unpacks chunks of 8 MiB, or less where a build has little memory; the chunk is cut at line
+//! ends into as many parts as there are threads, and their columns are joined in order, so the edges come as the file has
 //! them. [`columns`](super::columns) chooses the columns of the ids and of the weights. Every line that
 //! is neither empty, nor a comment, nor an edge is refused, as is one with another number of fields
 //! than the first.
 //!
-//! Cost: up to 72 MiB resident (three chunks and the edges of one, in parts and joined). `examples/source_speed.rs` measures
-//! the speed; a packed file comes as fast as one thread unpacks it.
+//! Cost: up to 72 MiB resident (three chunks and the edges of one, in parts and joined). `examples/source_speed.rs`
+//! measures the speed; a packed file comes as fast as one thread unpacks it.
 
 mod dialect;
 mod fields;
