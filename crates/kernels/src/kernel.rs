@@ -4,8 +4,9 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
 
 use crate::lanes::Portable;
-use crate::sum::{InOrder, OfRows, SumBoth, SumRows, SymmetricState};
-use crate::walk::{Visit, walk};
+use crate::sum::{InOrder, OfRows, SumBoth, SumRows, Sums, SymmetricState};
+use crate::take::{Unpack, Visit};
+use crate::walk::walk;
 use crate::{Isa, Slice};
 
 /// The inner loops over the tiles of one file, on one instruction set.
@@ -43,15 +44,30 @@ impl Kernel {
     fn walk(&self, segment: &Segment<'_>, visit: impl Visit) -> Result<()> {
         let whole = match self.isa {
             // SAFETY: portable code needs no features.
-            Isa::Portable => unsafe { walk::<Portable>(segment, &self.options, visit) },
+            Isa::Portable => unsafe {
+                walk::<Portable>(segment, &self.options, Unpack::new(visit))
+            },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` saw that the CPU has them.
             Isa::Avx2 => unsafe { x86::walk_avx2(segment, &self.options, visit) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` saw that the CPU has them.
-            Isa::Avx512 => unsafe { x86::walk_avx512(segment, &self.options, visit) },
+            Isa::Avx512 | Isa::Avx512Gather => unsafe {
+                x86::walk_avx512(segment, &self.options, visit)
+            },
         };
         whole.then_some(()).ok_or_else(damaged)
+    }
+
+    /// Sums the rows of every slice; `sums` has a value for each column.
+    fn sum(&self, segment: &Segment<'_>, sums: &mut SumRows<'_, impl Sums>) -> Result<()> {
+        #[cfg(target_arch = "x86_64")]
+        if self.isa == Isa::Avx512Gather {
+            // SAFETY: `new` saw that the CPU has them.
+            let whole = unsafe { x86::gather_avx512(segment, &self.options, sums) };
+            return whole.then_some(()).ok_or_else(damaged);
+        }
+        self.walk(segment, sums)
     }
 
     /// `y[row] += Σ x[column]` over the arcs of `segment`.
@@ -67,7 +83,7 @@ impl Kernel {
     pub fn sum_rows(&self, segment: &Segment<'_>, x: &[f32], y: &mut [f64]) -> Result<()> {
         let x = &x[..self.options.columns()];
         let y = OfRows(&mut y[..STRIP_ROWS]);
-        self.walk(segment, &mut SumRows { x, y })
+        self.sum(segment, &mut SumRows { x, y })
     }
 
     /// Writes the sums that [`sum_rows`](Self::sum_rows) adds to rows to `sums` instead: one for each
@@ -82,7 +98,7 @@ impl Kernel {
         let expected = sums.len();
         let x = &x[..self.options.columns()];
         let mut visit = SumRows { x, y: InOrder { sums, count: 0 } };
-        self.walk(segment, &mut visit)?;
+        self.sum(segment, &mut visit)?;
         (visit.y.count == expected).then_some(()).ok_or_else(damaged)
     }
 
@@ -110,8 +126,9 @@ impl Kernel {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Segment, TileOptions, Visit, walk};
+    use super::{Segment, SumRows, Sums, TileOptions, Unpack, Visit, walk};
     use crate::lanes::{Avx2, Avx512};
+    use crate::sum::GatherRows;
 
     /// # Safety
     /// The CPU must have AVX2.
@@ -122,7 +139,7 @@ mod x86 {
         visit: impl Visit,
     ) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { walk::<Avx2>(segment, options, visit) }
+        unsafe { walk::<Avx2>(segment, options, Unpack::new(visit)) }
     }
 
     /// # Safety
@@ -134,7 +151,19 @@ mod x86 {
         visit: impl Visit,
     ) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { walk::<Avx512>(segment, options, visit) }
+        unsafe { walk::<Avx512>(segment, options, Unpack::new(visit)) }
+    }
+
+    /// # Safety
+    /// The CPU must have AVX-512 F and BW; `sums` has a value for each column.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi2")]
+    pub(super) unsafe fn gather_avx512(
+        segment: &Segment<'_>,
+        options: &TileOptions,
+        sums: &mut SumRows<'_, impl Sums>,
+    ) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { walk::<Avx512>(segment, options, GatherRows::new(sums)) }
     }
 }
 

@@ -21,6 +21,21 @@ pub(crate) trait Lanes: Copy {
     unsafe fn store(self, to: &mut [u32; LANES]);
 }
 
+/// Lanes by which values can be gathered, and a float of each lane.
+///
+/// # Safety
+/// The CPU must have the features of the implementing type.
+pub(crate) trait Gather: Lanes {
+    /// A float of each lane.
+    type Floats: Copy;
+
+    unsafe fn load(lanes: &[u32; LANES]) -> Self;
+    unsafe fn zeros() -> Self::Floats;
+    /// Adds `x[self[i]]` to the float of each lane i below `active`. Those lanes' numbers are below `x.len()`.
+    unsafe fn gather_add(self, x: &[f32], active: usize, to: &mut Self::Floats);
+    unsafe fn floats(of: Self::Floats) -> [f32; LANES];
+}
+
 /// Portable lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([u32; LANES]);
@@ -84,7 +99,7 @@ pub(crate) use x86::{Avx2, Avx512};
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{LANES, Lanes};
+    use super::{Gather, LANES, Lanes};
 
     /// Where 16 fields of a width are: the two 16-bit words that hold each, and the bit in them.
     struct Wide {
@@ -182,6 +197,57 @@ mod x86 {
                 _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0[0]);
                 _mm512_storeu_si512(to.as_mut_ptr().add(16).cast(), self.0[1]);
             }
+        }
+    }
+
+    impl Gather for Avx512 {
+        type Floats = [__m512; 2];
+
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        unsafe fn load(lanes: &[u32; LANES]) -> Self {
+            let at = lanes.as_ptr();
+            // SAFETY: 32 words are two times 16.
+            unsafe { Self([_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(at.add(16).cast())]) }
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        unsafe fn zeros() -> Self::Floats {
+            [_mm512_setzero_ps(); 2]
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        unsafe fn gather_add(self, x: &[f32], active: usize, to: &mut Self::Floats) {
+            let (at, [low, high], zeros) = (x.as_ptr(), self.0, _mm512_setzero_ps());
+            // SAFETY: the caller's promise; only active lanes are read.
+            unsafe {
+                if active == LANES {
+                    to[0] = _mm512_add_ps(to[0], _mm512_i32gather_ps::<4>(low, at));
+                    to[1] = _mm512_add_ps(to[1], _mm512_i32gather_ps::<4>(high, at));
+                    return;
+                }
+                let lanes = (1u32 << active) - 1;
+                let some = _mm512_mask_i32gather_ps::<4>(zeros, lanes as u16, low, at);
+                to[0] = _mm512_add_ps(to[0], some);
+                if active > LANES / 2 {
+                    let some = _mm512_mask_i32gather_ps::<4>(zeros, (lanes >> 16) as u16, high, at);
+                    to[1] = _mm512_add_ps(to[1], some);
+                }
+            }
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        unsafe fn floats(of: Self::Floats) -> [f32; LANES] {
+            let mut floats = [0.0; LANES];
+            // SAFETY: two times 16 floats into 32.
+            unsafe {
+                _mm512_storeu_ps(floats.as_mut_ptr(), of[0]);
+                _mm512_storeu_ps(floats.as_mut_ptr().add(16), of[1]);
+            }
+            floats
         }
     }
 

@@ -1,21 +1,24 @@
 //! The CPU's inner loops over `tiles`.
 //!
-//! A [`Kernel`] walks a segment's bytes, unpacks each slice of 32 rows into a small buffer in the
-//! L1 cache (AVX-512, AVX2 or portable code, chosen at run time) and hands it on as a [`Slice`].
-//! What is done with the arcs is a closure; the sums that PageRank and `propagate` are made of have
-//! loops of their own in `sum`.
+//! A [`Kernel`] walks a segment's bytes and unpacks each slice of 32 rows, step by step (AVX-512, AVX2 or
+//! portable code, chosen at run time). What takes the steps is a type: most write them to a small buffer
+//! in the L1 cache and hand that on as a [`Slice`] to a closure; the sums of PageRank's pass have loops of
+//! their own in `sum`, one of which gathers a step's values while its columns are still in registers.
 //!
 //! Every decoded row is below 65,536 and every column below the tile's width, whatever the bytes:
 //! damaged ones give an error or wrong arcs, never an access outside. `tiergraph_format::tiles`
 //! holds the reference decoder that the tests compare with.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod gathers;
 mod isa;
 mod kernel;
 mod lanes;
 mod plain;
 mod single;
 mod sum;
+mod take;
 mod walk;
 mod widest;
 
@@ -23,5 +26,5 @@ pub use isa::Isa;
 pub use kernel::Kernel;
 pub use plain::sum_lists;
 pub use sum::{RowState, SymmetricState};
-pub use walk::{MAX_STEPS, Slice};
+pub use take::{MAX_STEPS, Slice};
 pub use widest::widest;

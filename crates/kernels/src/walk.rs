@@ -1,70 +1,12 @@
-//! The walk over a segment's groups: headers, widths, and the unpacking of steps into a buffer.
+//! The walk over a segment's groups: headers, widths, and the unpacking of steps.
 
 use tiergraph_format::tiles::bits::{nibble_width, packed_bytes};
 use tiergraph_format::tiles::{LANES, SLACK, STRIP_ROWS, Segment, TileOptions, UNIFORM_MAX};
 
 use crate::lanes::Lanes;
+use crate::take::{MAX_STEPS, Part, Take};
 
-/// The most steps of a slice that are unpacked at once: 8 KiB of columns.
-pub const MAX_STEPS: usize = 64;
-
-/// Up to 32 rows and up to [`MAX_STEPS`] of their arcs each, unpacked.
-///
-/// Lane i has the arcs of row `rows[i]`, one in each step; step k has arcs for the lanes below
-/// `active[k]`, which never grows from step to step. A slice with longer rows comes in several parts.
-#[derive(Debug)]
-pub struct Slice<'a> {
-    /// The row of each lane, counted from the strip's first; distinct unless the file is damaged.
-    pub rows: &'a [u32; LANES],
-    /// For each step, the column of each lane's arc, counted from the tile's first.
-    pub columns: &'a [[u32; LANES]],
-    /// For each step, how many lanes have an arc.
-    pub active: &'a [u8],
-    /// Little-endian weights of the arcs of all steps, step by step and lane by lane without gaps; empty
-    /// in a file without weights.
-    pub weights: &'a [u8],
-    /// Bytes of one weight: 4 or 8, or 0 in a file without weights.
-    pub weight_bytes: usize,
-}
-
-impl Slice<'_> {
-    /// The weight of arc `i`, counted step by step and lane by lane; 1 in a file without weights.
-    #[inline(always)]
-    pub fn weight(&self, i: usize) -> f64 {
-        match self.weight_bytes {
-            4 => self
-                .weights
-                .as_chunks::<4>()
-                .0
-                .get(i)
-                .map_or(1.0, |w| f32::from_le_bytes(*w).into()),
-            8 => self.weights.as_chunks::<8>().0.get(i).map_or(1.0, |w| f64::from_le_bytes(*w)),
-            _ => 1.0,
-        }
-    }
-}
-
-/// What is done with a segment's slices: a closure, or a type whose `slice` is always inlined and
-/// so compiled for the instruction set of the walk.
-pub(crate) trait Visit {
-    fn slice(&mut self, slice: &Slice<'_>);
-}
-
-impl<F: FnMut(&Slice<'_>)> Visit for F {
-    #[inline(always)]
-    fn slice(&mut self, slice: &Slice<'_>) {
-        self(slice);
-    }
-}
-
-/// The buffer that slices are unpacked into.
-struct Unpacked {
-    rows: [u32; LANES],
-    columns: [[u32; LANES]; MAX_STEPS],
-    active: [u8; MAX_STEPS],
-}
-
-/// Hands every slice of `segment` to `visit`; false when the bytes run out before they should.
+/// Hands the steps of every slice of `segment` to `take`; false when the bytes run out before they should.
 ///
 /// # Safety
 /// The CPU must have the features of `L`, and the caller must enable them.
@@ -72,22 +14,20 @@ struct Unpacked {
 pub(crate) unsafe fn walk<L: Lanes>(
     segment: &Segment<'_>,
     options: &TileOptions,
-    mut visit: impl Visit,
+    mut take: impl Take<L>,
 ) -> bool {
     if segment.bytes.len().checked_sub(SLACK).is_none_or(|end| end < segment.len) {
         return false;
     }
-    let mut buffer =
-        Unpacked { rows: [0; LANES], columns: [[0; LANES]; MAX_STEPS], active: [0; MAX_STEPS] };
     let mut reader = Reader { bytes: segment.bytes, len: segment.len, at: 0 };
     while reader.at < reader.len {
         let (length, rows) = (reader.u16() as usize, reader.u16() as usize);
         // SAFETY: the caller's promise; `Reader` checks every place that is unpacked.
         let whole = unsafe {
             if length == 0 {
-                jagged::<L>(&mut reader, options, rows, &mut buffer, &mut visit)
+                jagged::<L>(&mut reader, options, rows, &mut take)
             } else if length <= UNIFORM_MAX {
-                uniform::<L>(&mut reader, options, length, rows, &mut buffer, &mut visit)
+                uniform::<L>(&mut reader, options, length, rows, &mut take)
             } else {
                 None
             }
@@ -143,8 +83,7 @@ unsafe fn uniform<L: Lanes>(
     options: &TileOptions,
     length: usize,
     rows: usize,
-    buffer: &mut Unpacked,
-    visit: &mut impl Visit,
+    take: &mut impl Take<L>,
 ) -> Option<()> {
     let weight_bytes = options.weights.bytes();
     // SAFETY: the caller's promise.
@@ -152,6 +91,7 @@ unsafe fn uniform<L: Lanes>(
         let column_mask = L::splat(options.columns() as u32 - 1);
         let row_mask = L::splat(STRIP_ROWS as u32 - 1);
         let min_gap = L::splat(options.min_gap);
+        let mut of_lanes = [0; LANES];
         let mut left = rows;
         while left > 0 {
             let lanes = left.min(LANES);
@@ -163,23 +103,22 @@ unsafe fn uniform<L: Lanes>(
                 u64::from_le_bytes(*reader.bytes.get(reader.at..)?.first_chunk::<8>()?);
             reader.at += (length - 1).div_ceil(2);
             let gaps: L = reader.fields(lanes, nibble_width(widths & 15))?;
-            gaps.prefix_sum().add(L::splat(base)).and(row_mask).store(&mut buffer.rows);
+            gaps.prefix_sum().add(L::splat(base)).and(row_mask).store(&mut of_lanes);
             let mut column: L = reader.fields(lanes, nibble_width(widths >> 4))?;
             column = column.and(column_mask);
-            column.store(&mut buffer.columns[0]);
-            for step in &mut buffer.columns[1..length] {
+            take.step(0, column, lanes);
+            for k in 1..length {
                 let gap: L = reader.fields(lanes, nibble_width((nibbles & 15) as u8))?;
                 nibbles >>= 4;
                 column = column.add(gap).add(min_gap).and(column_mask);
-                column.store(step);
+                take.step(k, column, lanes);
             }
-            buffer.active[..length].fill(lanes as u8);
             let weights = reader.at..reader.at + lanes * length * weight_bytes;
             reader.at = weights.end;
-            visit.slice(&Slice {
-                rows: &buffer.rows,
-                columns: &buffer.columns[..length],
-                active: &buffer.active[..length],
+            take.end(&Part {
+                rows: &of_lanes,
+                lanes,
+                steps: length,
                 weights: reader.bytes.get(weights)?,
                 weight_bytes,
             });
@@ -195,8 +134,7 @@ unsafe fn jagged<L: Lanes>(
     reader: &mut Reader<'_>,
     options: &TileOptions,
     lanes: usize,
-    buffer: &mut Unpacked,
-    visit: &mut impl Visit,
+    take: &mut impl Take<L>,
 ) -> Option<()> {
     if lanes == 0 || lanes > LANES {
         return None;
@@ -212,21 +150,22 @@ unsafe fn jagged<L: Lanes>(
     unsafe {
         let row_mask = L::splat(STRIP_ROWS as u32 - 1);
         let offsets: L = reader.fields(lanes, nibble_width(widths & 15))?;
-        offsets.add(L::splat(base)).and(row_mask).store(&mut buffer.rows);
+        let mut rows = [0; LANES];
+        offsets.add(L::splat(base)).and(row_mask).store(&mut rows);
         let mut missing = [0; LANES];
         reader.fields::<L>(lanes, len_width)?.store(&mut missing);
         let mut steps = Steps { longest, missing, lanes, nibbles, first: widths >> 4, at: 0 };
         let mut weights = steps.weights_at(reader, options)?;
         let mut column = L::splat(0);
         while steps.at < longest {
-            let count = steps.unpack(reader, options, &mut column, buffer)?;
-            let arcs: usize = buffer.active[..count].iter().map(|&a| usize::from(a)).sum();
+            let Unpacked { lanes, steps, arcs } =
+                steps.unpack(reader, options, &mut column, take)?;
             let begin = weights;
             weights += arcs * options.weights.bytes();
-            visit.slice(&Slice {
-                rows: &buffer.rows,
-                columns: &buffer.columns[..count],
-                active: &buffer.active[..count],
+            take.end(&Part {
+                rows: &rows,
+                lanes,
+                steps,
                 weights: reader.bytes.get(begin..weights)?,
                 weight_bytes: options.weights.bytes(),
             });
@@ -236,6 +175,15 @@ unsafe fn jagged<L: Lanes>(
         }
     }
     Some(())
+}
+
+/// How much of a jagged slice was unpacked.
+#[derive(Default)]
+struct Unpacked {
+    /// The lanes of the first step.
+    lanes: usize,
+    steps: usize,
+    arcs: usize,
 }
 
 /// Where the steps of a jagged slice are.
@@ -265,7 +213,7 @@ impl Steps {
         Some((self.lanes, nibble_width(nibble)))
     }
 
-    /// Unpacks the next steps, at most [`MAX_STEPS`], and returns how many.
+    /// Hands the next steps to `take`, at most [`MAX_STEPS`].
     ///
     /// # Safety
     /// As [`walk`].
@@ -275,25 +223,27 @@ impl Steps {
         reader: &mut Reader<'_>,
         options: &TileOptions,
         column: &mut L,
-        buffer: &mut Unpacked,
-    ) -> Option<usize> {
-        let count = ((self.longest - self.at) as usize).min(MAX_STEPS);
+        take: &mut impl Take<L>,
+    ) -> Option<Unpacked> {
+        let steps = ((self.longest - self.at) as usize).min(MAX_STEPS);
+        let mut unpacked = Unpacked { steps, ..Unpacked::default() };
         // SAFETY: the caller's promise.
         unsafe {
             let column_mask = L::splat(options.columns() as u32 - 1);
             let min_gap = L::splat(options.min_gap);
-            for (columns, active) in buffer.columns[..count].iter_mut().zip(&mut buffer.active) {
+            for k in 0..steps {
                 if self.at > 0 {
                     *column = column.add(min_gap);
                 }
                 let (lanes, width) = self.next(reader.bytes)?;
                 let gap: L = reader.fields(lanes, width)?;
                 *column = column.add(gap).and(column_mask);
-                column.store(columns);
-                *active = lanes as u8;
+                take.step(k, *column, lanes);
+                unpacked.lanes = unpacked.lanes.max(lanes);
+                unpacked.arcs += lanes;
             }
         }
-        Some(count)
+        Some(unpacked)
     }
 
     /// Where the slice's weights begin: behind its last step.

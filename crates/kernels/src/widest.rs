@@ -4,8 +4,6 @@
 //! one instruction with BMI2 and three without, and loops over arrays use wider vectors. The result
 //! is the same.
 
-use std::sync::OnceLock;
-
 use crate::Isa;
 
 /// Runs `body`, compiled with all that it inlines for the instruction set that [`Isa::detect`] finds.
@@ -16,15 +14,14 @@ use crate::Isa;
 /// ```
 #[inline]
 pub fn widest<R>(body: impl FnOnce() -> R) -> R {
-    static ISA: OnceLock<Isa> = OnceLock::new();
-    match *ISA.get_or_init(Isa::detect) {
+    match Isa::detect() {
         Isa::Portable => body(),
         // SAFETY: `detect` found the features on this CPU.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { avx2(body) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { avx512(body) },
+        Isa::Avx512 | Isa::Avx512Gather => unsafe { avx512(body) },
     }
 }
 

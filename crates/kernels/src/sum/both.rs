@@ -10,7 +10,7 @@ use tiergraph_format::tiles::LANES;
 
 use super::{WIDTH, eight, groups, short_rows, tail};
 use crate::Slice;
-use crate::walk::Visit;
+use crate::take::Visit;
 
 /// A row's value and the sum of its neighbours' values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Zeroable)]

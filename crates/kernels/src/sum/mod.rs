@@ -1,9 +1,9 @@
 //! `y += A x` over a slice: sums of rows, and both directions at once.
 //!
 //! Rows of at most [`SHORT`] arcs go one by one, longer ones eight lanes at a time, each with a
-//! scalar accumulator: a load of the column and a load-and-add an arc. No hardware gathers: they
-//! can be slow where microcode guards against Gather Data Sampling, and the loops run alike
-//! everywhere. `examples/tiles_speed.rs` measures them.
+//! scalar accumulator: a load of the column and a load-and-add an arc. Where hardware gathers are
+//! fast (`gathers`), sums of rows alone are made by these instead, while columns are still in
+//! registers. `examples/tiles_speed.rs` measures them.
 
 mod both;
 mod rows;
@@ -15,7 +15,7 @@ use crate::Slice;
 pub use both::{RowState, SymmetricState};
 
 pub(crate) use both::SumBoth;
-pub(crate) use rows::{InOrder, OfRows, SumRows};
+pub(crate) use rows::{GatherRows, InOrder, OfRows, SumRows, Sums};
 
 /// Rows of up to so many arcs have loops of their own: what a group of eight needs before its first
 /// arc would take longer than the arcs.

@@ -6,8 +6,9 @@
 
 use super::{WIDTH, eight, groups, short_rows, tail};
 use crate::Slice;
+use crate::lanes::Gather;
 use crate::single::Single;
-use crate::walk::Visit;
+use crate::take::{Part, Take, Visit};
 
 /// What is done with a lane's sum.
 pub(crate) trait Sums {
@@ -104,6 +105,43 @@ impl<S: Sums> SumRows<'_, S> {
                 for (sum, &row) in sums[..group.lanes].iter().zip(&slice.rows[group.lane..]) {
                     self.y.put(row, *sum);
                 }
+            }
+        }
+    }
+}
+
+/// The same sums, by gathers of a step's values while its columns are in registers.
+pub(crate) struct GatherRows<'a, L: Gather, S> {
+    x: &'a [f32],
+    y: &'a mut S,
+    sums: L::Floats,
+}
+
+impl<'a, L: Gather, S: Sums> GatherRows<'a, L, S> {
+    /// # Safety
+    /// The CPU must have the features of `L`; `sums.x` has a value for each column.
+    #[inline(always)]
+    pub(crate) unsafe fn new(sums: &'a mut SumRows<'_, S>) -> GatherRows<'a, L, S> {
+        // SAFETY: the caller's promise.
+        GatherRows { x: sums.x, y: &mut sums.y, sums: unsafe { L::zeros() } }
+    }
+}
+
+impl<L: Gather, S: Sums> Take<L> for GatherRows<'_, L, S> {
+    #[inline(always)]
+    unsafe fn step(&mut self, _: usize, columns: L, active: usize) {
+        // SAFETY: the caller's promise, and that of `new`.
+        unsafe { columns.gather_add(self.x, active, &mut self.sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn end(&mut self, part: &Part<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let sums = L::floats(self.sums);
+            self.sums = L::zeros();
+            for (sum, &row) in sums.iter().zip(part.rows).take(part.lanes) {
+                self.y.put(row, *sum);
             }
         }
     }
