@@ -12,7 +12,7 @@ use tiergraph_core::{Progress, Result, ThreadPool};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, MemoryPlan, vec_from_fn};
 
-use crate::arcs::{Arcs, for_each_arc};
+use crate::edge_map::{Program, edge_map};
 use crate::report::{Run, RunReport};
 
 /// Labels every vertex, in the user's order, with the first position in its weakly connected component.
@@ -26,7 +26,7 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "wcc", 1, progress);
     let selection = graph.tiles().select(|_| true);
-    for_each_arc(graph, &selection, |_| (), |(), arcs| join_all(&parents, arcs), |()| Ok(()))?;
+    edge_map(graph, &selection, Join { parents: &parents })?;
     compress(&parents, graph.thread_pool())?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
@@ -44,17 +44,51 @@ fn parent(parents: &[AtomicU32], v: u32) -> u32 {
     parents[v as usize].load(Ordering::Relaxed)
 }
 
-fn join_all(parents: &[AtomicU32], arcs: &Arcs<'_>) {
-    arcs.rows(|row, arcs| {
-        let mut own = parent(parents, row);
-        arcs.columns(|column| {
-            if parent(parents, column) != own {
-                join(parents, row, column);
-                own = parent(parents, row);
-            }
-            true
-        });
-    });
+/// Joins the trees that the two ends of each arc are in.
+#[derive(Clone, Copy)]
+struct Join<'a> {
+    parents: &'a [AtomicU32],
+}
+
+/// A row, and its parent when it was last looked at.
+struct Row {
+    vertex: u32,
+    parent: u32,
+}
+
+impl Program for Join<'_> {
+    type Worker = ();
+    type Source = u32;
+    type Row = Row;
+
+    const SYMMETRIC: bool = true;
+
+    fn begin(&self) {}
+
+    #[inline(always)]
+    fn load(&self, column: u32) -> u32 {
+        column
+    }
+
+    #[inline(always)]
+    fn empty(&self, vertex: u32) -> Row {
+        Row { vertex, parent: parent(self.parents, vertex) }
+    }
+
+    #[inline(always)]
+    fn take(&self, (): &mut (), row: &mut Row, other: u32, _weight: f64) {
+        if parent(self.parents, other) != row.parent {
+            join(self.parents, row.vertex, other);
+            row.parent = parent(self.parents, row.vertex);
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, (): &mut (), _row: Row) {}
+
+    fn end(&self, (): ()) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The root above `v`; every vertex on the way then skips its parent (path halving).

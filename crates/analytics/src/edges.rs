@@ -10,7 +10,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::{Direction, Graph, RawRow, Rows};
 
-use crate::arcs::{Arcs, for_each_arc};
+use crate::edge_map::{Arcs, for_each_arc};
 
 /// The arcs of a batch, about; a segment has at most some millions.
 const BATCH_ARCS: u64 = 1 << 18;
@@ -110,12 +110,9 @@ fn tiles(graph: &Graph, at: usize, weighted: bool, parts: &Parts) -> Result<Opti
             let Some((_, edges)) = of_segments.last_mut() else { return };
             arcs.rows(|row, arcs| {
                 arcs.weighted(|column, weight| {
-                    if !is_edge(graph, column, row) {
-                        return;
-                    }
-                    edges.push(column, row);
-                    if weighted {
-                        edges.weights.push(weight);
+                    if is_edge(graph, column, row) {
+                        edges.push(column, row);
+                        edges.weights.extend(weighted.then_some(weight));
                     }
                 });
             });

@@ -1,31 +1,29 @@
 //! Algorithms as passes over the blocks of a graph: vertex state in memory, arcs from storage.
 //!
-//! Each algorithm has a file. It takes an opened [`tiergraph_graph::Graph`], reserves its state from
+//! Each algorithm has a file, over one of two primitives: `edge_map` sees one arc at a time, `row_map` all
+//! neighbours of a vertex. It takes an opened [`tiergraph_graph::Graph`], reserves its state from
 //! the graph's memory, leaves the rest to resident blocks, and returns its result in the user's order
 //! of vertices with a [`RunReport`]. Definitions are those of LDBC Graphalytics where it has one.
 #![forbid(unsafe_code)]
 
-mod active;
 mod adjacency;
-mod arcs;
 mod bfs;
 mod checkpoint;
 mod components;
+mod edge_map;
 pub mod edges;
 mod flags;
 pub mod gpu;
 mod pagerank;
 mod paths;
+mod per_worker;
 mod propagate;
-mod propagation_blocking;
-mod pull;
 pub mod registry;
 mod report;
 mod row_map;
 mod sizes;
 mod source;
 mod sssp;
-mod state;
 mod structure;
 
 pub use bfs::{UNREACHED, bfs};

@@ -14,7 +14,7 @@ use tiergraph_format::manifest::Weights;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_mem::{Array, Reservation, prefetch};
 
-use crate::arcs::{Arcs, for_each_arc, stored_once};
+use crate::edge_map::{Arcs, for_each_arc, stored_once};
 use crate::report::Run;
 use gathering::Part;
 pub(crate) use gathering::{Gathering, Place};

@@ -26,7 +26,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Direction, Graph, NearLists, PassStats};
 use tiergraph_mem::{Array, MemoryPlan, Reservation, vec_from_fn};
 
-use crate::arcs::stored_once;
+use crate::edge_map::stored_once;
 use crate::report::{Run, RunReport};
 use crate::source::{check_source, with_state};
 use choice::Plan;

@@ -5,9 +5,7 @@ use tiergraph_core::Result;
 use super::bits::Bits;
 use super::residual::{Collector, Part};
 use super::{Frontier, Search, Total, UNREACHED};
-use crate::active::ActiveTiles;
-use crate::arcs::{Arcs, RowArcs, for_each_arc};
-use crate::pull::chunk_log2;
+use crate::edge_map::{ActiveTiles, Program, chunk_log2, edge_map};
 
 impl Search<'_> {
     /// Claims the vertices of the next level in a pass over tiles, or over raw blocks.
@@ -34,24 +32,14 @@ impl Search<'_> {
                 || (self.both && column && from(active.row(e), row))
         });
         let claimed = Total::default();
-        let scan = Scan {
+        let scan = Level {
             search: self,
-            frontier: self.bits(|depth| depth == self.level)?,
-            unvisited: self.bits(|depth| depth == UNREACHED)?,
+            frontier: &self.bits(|depth| depth == self.level)?,
+            unvisited: &self.bits(|depth| depth == UNREACHED)?,
             collector: collector.as_ref(),
+            claimed: &claimed,
         };
-        for_each_arc(
-            graph,
-            &selection,
-            |_| Found::default(),
-            |found, arcs| scan.visit(found, arcs),
-            |found| {
-                if let Some(collector) = &collector {
-                    collector.end(found.part);
-                }
-                claimed.add(found.claimed)
-            },
-        )?;
+        edge_map(graph, &selection, scan)?;
         self.residual = collector.and_then(Collector::finish);
         Ok(claimed.frontier())
     }
@@ -64,66 +52,95 @@ struct Found {
     part: Part,
 }
 
-/// A level that is done as a pass, and the sets of vertices before it.
-struct Scan<'a> {
+/// A level that is done as a pass, and the sets of vertices before it: unvisited rows take from the frontier, rows
+/// of the frontier give to unvisited columns, and what is between unvisited ends is noted.
+#[derive(Clone, Copy)]
+struct Level<'a> {
     search: &'a Search<'a>,
-    frontier: Bits,
-    unvisited: Bits,
+    frontier: &'a Bits,
+    unvisited: &'a Bits,
     collector: Option<&'a Collector>,
+    claimed: &'a Total,
 }
 
-impl Scan<'_> {
-    /// Claims what the arcs reach from the frontier; notes those between unvisited ends.
-    #[inline(always)]
-    fn visit(&self, found: &mut Found, arcs: &Arcs<'_>) {
-        arcs.rows(|row, arcs| {
-            if self.unvisited.has(u64::from(row)) {
-                self.look(found, row, arcs);
-            } else if self.search.both && self.frontier.has(u64::from(row)) {
-                arcs.columns(|column| {
-                    if self.unvisited.has(u64::from(column)) {
-                        self.claim(found, column);
-                    }
-                    true
-                });
-            }
-        });
-    }
+/// A row, and whether it is reached.
+struct Row {
+    vertex: u32,
+    is_reached: bool,
+}
 
-    /// Looks for a frontier vertex among the sources of arcs to `row`.
-    #[inline(always)]
-    fn look(&self, found: &mut Found, row: u32, arcs: &RowArcs<'_>) {
-        let mut reached = self.search.depth(row) != UNREACHED;
-        let Some(collector) = self.collector else {
-            if !reached {
-                arcs.columns(|column| {
-                    reached = self.frontier.has(u64::from(column));
-                    !reached
-                });
-                if reached {
-                    self.claim(found, row);
-                }
-            }
-            return;
-        };
-        arcs.columns(|column| {
-            if self.unvisited.has(u64::from(column)) {
-                collector.note(&mut found.part, column, row);
-                if self.search.both {
-                    collector.note(&mut found.part, row, column);
-                }
-            } else if !reached && self.frontier.has(u64::from(column)) {
-                reached = true;
-                self.claim(found, row);
-            }
-            true
-        });
-    }
-
+impl Level<'_> {
     #[inline(always)]
     fn claim(&self, found: &mut Found, v: u32) {
         if self.search.depth(v) == UNREACHED && self.search.claim(v) {
             found.claimed += 1;
         }
+    }
+}
+
+impl Program for Level<'_> {
+    type Worker = Found;
+    type Source = u32;
+    type Row = Row;
+
+    fn begin(&self) -> Found {
+        Found::default()
+    }
+
+    #[inline(always)]
+    fn takes(&self, row: u32) -> bool {
+        self.unvisited.has(u64::from(row))
+    }
+
+    #[inline(always)]
+    fn gives(&self, row: u32) -> bool {
+        self.frontier.has(u64::from(row))
+    }
+
+    #[inline(always)]
+    fn load(&self, column: u32) -> u32 {
+        column
+    }
+
+    #[inline(always)]
+    fn empty(&self, vertex: u32) -> Row {
+        Row { vertex, is_reached: self.search.depth(vertex) != UNREACHED }
+    }
+
+    #[inline(always)]
+    fn take(&self, found: &mut Found, row: &mut Row, column: u32, _weight: f64) {
+        if let Some(collector) = self.collector
+            && self.unvisited.has(u64::from(column))
+        {
+            collector.note(&mut found.part, column, row.vertex);
+            if self.search.both {
+                collector.note(&mut found.part, row.vertex, column);
+            }
+        } else if !row.is_reached && self.frontier.has(u64::from(column)) {
+            row.is_reached = true;
+            self.claim(found, row.vertex);
+        }
+    }
+
+    #[inline(always)]
+    fn is_done(&self, row: &Row) -> bool {
+        row.is_reached && self.collector.is_none()
+    }
+
+    #[inline(always)]
+    fn scatter(&self, found: &mut Found, _row: &Row, column: u32, _weight: f64) {
+        if self.unvisited.has(u64::from(column)) {
+            self.claim(found, column);
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, _found: &mut Found, _row: Row) {}
+
+    fn end(&self, found: Found) -> Result<()> {
+        if let Some(collector) = self.collector {
+            collector.end(found.part);
+        }
+        self.claimed.add(found.claimed)
     }
 }

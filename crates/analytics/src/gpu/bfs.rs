@@ -25,7 +25,7 @@ use super::pass::{ActiveFlags, Passes, zeroed};
 use super::vertices::Values;
 use crate::adjacency::Adjacency;
 use crate::bfs::{UNREACHED, finish};
-use crate::pull::{chunk_log2, padded};
+use crate::edge_map::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::source::{check_source, with_state};
 

@@ -11,7 +11,7 @@ use super::Gpu;
 use super::pass::Passes;
 use super::vertices::Order;
 use crate::components::{canonical_labels, memory};
-use crate::pull::padded;
+use crate::edge_map::padded;
 use crate::report::{Run, RunReport};
 
 /// Labels every vertex, in the user's order, with the first position in its weakly connected component.

@@ -16,9 +16,9 @@ use tiergraph_mem::zeroed_vec;
 use super::Gpu;
 use super::pass::{Passes, zeroed};
 use super::vertices::Values;
-use crate::arcs::stored_once;
+use crate::edge_map::padded;
+use crate::edge_map::stored_once;
 use crate::pagerank::{Jump, PageRank, Ranks, Sums, Teleport, Walk};
-use crate::pull::padded;
 use crate::report::{Run, RunReport};
 
 /// The most hubs, each of which has a sum for every lane of a warp: 2 MiB of sums. An eighth of them

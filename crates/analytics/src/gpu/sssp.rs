@@ -11,9 +11,9 @@ use tiergraph_graph::{Direction, Graph, NextPass};
 
 use super::Gpu;
 use super::pass::{ActiveFlags, Passes, zeroed};
-use crate::active::ActiveTiles;
 use crate::adjacency::Adjacency;
-use crate::pull::{chunk_log2, padded};
+use crate::edge_map::ActiveTiles;
+use crate::edge_map::{chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use crate::source::{check_source, with_state};
 use crate::sssp::Distances;

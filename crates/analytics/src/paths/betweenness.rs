@@ -13,10 +13,10 @@ use serde::Serialize;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 
+use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, Lists, RowMap, Side};
 use crate::source::check_source;
-use crate::state::PerWorker;
 
 /// A vertex that the search has not reached.
 const FAR: u32 = u32::MAX;

@@ -6,7 +6,7 @@
 //! Bytes: one pass, less what is resident; state: `x`, `y` and a strip of 65,536 vertices a worker.
 //! Minima and maxima are identical from run to run, sums to the last bits.
 
-mod pass;
+mod fold;
 mod slice;
 mod step;
 
@@ -14,14 +14,12 @@ use std::ops::{Add, Mul};
 
 use bytemuck::Pod;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
-use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::Graph;
 use tiergraph_mem::Array;
 
-use crate::pull::{chunk_log2, padded};
+use crate::edge_map::{Chunks, Ends, chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use crate::state::Chunks;
-use pass::Pass;
+use fold::{FoldBuffers, Pass};
 use step::{Max, Min, Sum};
 
 /// The operation that makes one value of those that come along several arcs.
@@ -92,10 +90,8 @@ pub fn propagate<T: Value>(
 ) -> Result<(Vec<T>, RunReport)> {
     let n = graph.vertices();
     check(graph, x.len(), how)?;
-    let _state = graph.memory().reserve(
-        bytes::<T>(graph, how.width, scratch_columns(graph, how.transpose)),
-        "the values",
-    )?;
+    let _state =
+        graph.memory().reserve(bytes::<T>(graph, how.width, how.transpose), "the values")?;
     let given = x;
     let mut x = Array::zeroed(padded(graph, n) * how.width)?;
     graph.order().from_user_into(given, how.width, &mut x)?;
@@ -118,19 +114,13 @@ pub fn propagate<T: Value>(
 }
 
 /// The most bytes of state that [`propagate()`] reserves for `width` values a vertex, transposed or not.
-pub fn propagate_bytes<T>(graph: &Graph, width: usize) -> u64 {
-    bytes::<T>(graph, width, scratch_columns(graph, true))
+pub fn propagate_bytes<T: Value>(graph: &Graph, width: usize) -> u64 {
+    bytes::<T>(graph, width, true)
 }
 
-/// Columns that a worker has scratch for: those of a tile, or 0 for directed graphs along the arcs.
-fn scratch_columns(graph: &Graph, transpose: bool) -> usize {
-    let needed = graph.tiles().kernel().filter(|_| transpose || !graph.manifest().directed);
-    needed.map_or(0, |k| k.options().columns())
-}
-
-fn bytes<T>(graph: &Graph, width: usize, columns: usize) -> u64 {
-    let workers = graph.thread_pool().size() * (STRIP_ROWS + columns);
-    ((2 * padded(graph, graph.vertices()) + workers) * width * size_of::<T>()) as u64
+fn bytes<T: Value>(graph: &Graph, width: usize, transpose: bool) -> u64 {
+    let values = (2 * padded(graph, graph.vertices()) * width * size_of::<T>()) as u64;
+    values + FoldBuffers::<T>::bytes(graph, Ends::of(graph, transpose), width)
 }
 
 /// Fails for lengths and options that cannot be propagated over this graph.

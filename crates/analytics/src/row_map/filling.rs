@@ -7,7 +7,7 @@ use tiergraph_core::Result;
 use tiergraph_graph::{Direction, Graph, Rows};
 
 use crate::adjacency::other_degrees;
-use crate::arcs::for_each_arc;
+use crate::edge_map::for_each_arc;
 
 /// Lists of a range while the arcs of one direction are put in.
 pub(super) struct Filling<'a> {

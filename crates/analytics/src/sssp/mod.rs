@@ -22,9 +22,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Graph, TileSelection};
 use tiergraph_mem::{Array, vec_from_fn};
 
-use crate::active::ActiveTiles;
-use crate::arcs::{Arcs, for_each_arc, stored_once};
-use crate::pull::chunk_log2;
+use crate::edge_map::{ActiveTiles, Program, chunk_log2, edge_map, stored_once};
 use crate::report::{Run, RunReport};
 use crate::source::{check_source, with_state};
 use near::PassHistory;
@@ -63,11 +61,9 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
         let wanted = graph.tiles().select(|e| active.column(e) || (both && active.row(e)));
         let looked_at = arcs_of(&wanted);
         let gathered = useful.gather(graph, n, looked_at > stored / 4 * 3)?;
-        let pass =
-            Pass { graph, distances: &distances, both, next: &next, horizon: useful.horizon };
         let fell = match &gathered {
-            None => pass.run(&wanted, &())?,
-            Some(gathered) => pass.run(&all, gathered)?,
+            None => relax(graph, &wanted, &distances, &next, useful.horizon, &())?,
+            Some(sink) => relax(graph, &all, &distances, &next, useful.horizon, sink)?,
         };
         useful.note(fell.least);
         run.iteration("tiles", fell.count as f64);
@@ -118,70 +114,128 @@ impl Fell {
     }
 }
 
-/// A pass over tiles, or over raw blocks.
-struct Pass<'a> {
-    graph: &'a Graph,
+/// Lowers distances along the arcs of the selected tiles, or of all raw blocks; notes in `next` where.
+fn relax<S: Sink>(
+    graph: &Graph,
+    selection: &TileSelection,
+    distances: &Distances,
+    next: &ActiveTiles,
+    horizon: f64,
+    sink: &S,
+) -> Result<Fell> {
+    let fell = Mutex::default();
+    edge_map(graph, selection, Relax { distances, next, horizon, sink, fell: &fell })?;
+    Ok(fell.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Lowers distances along arcs, both ways along edges that are stored once.
+struct Relax<'a, S> {
     distances: &'a Distances,
-    /// Whether undirected edges are stored once.
-    both: bool,
     /// The tiles in which distances fall.
     next: &'a ActiveTiles,
     /// Whatever falls later ends here or behind.
     horizon: f64,
+    /// Takes arcs that can still lower a distance.
+    sink: &'a S,
+    /// What fell in the parts of the pass that have ended.
+    fell: &'a Mutex<Fell>,
 }
 
-impl Pass<'_> {
-    fn run<S: Sink>(&self, wanted: &TileSelection, sink: &S) -> Result<Fell> {
-        let all = Mutex::new(Fell::default());
-        for_each_arc(
-            self.graph,
-            wanted,
-            |_| (Fell::default(), S::Worker::default()),
-            |(fell, worker), arcs| self.relax(fell, arcs, sink, worker),
-            |(of_worker, worker)| {
-                sink.end(worker);
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                all.count += of_worker.count;
-                all.least = all.least.min(of_worker.least);
-                Ok(())
-            },
-        )?;
-        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+/// A row's distance before its first arc, and the least that came along one since.
+struct Row {
+    vertex: u32,
+    before: f64,
+    now: f64,
+}
+
+impl<S> Clone for Relax<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Relax<'_, S> {}
+
+impl<S: Sink> Relax<'_, S> {
+    /// Lowers the distance of `v`, if another worker has not lowered it further.
+    #[inline(always)]
+    fn lower(&self, fell: &mut Fell, v: u32, distance: f64) {
+        if self.distances.lower(v, distance) {
+            self.next.set(v);
+            fell.note(distance);
+            self.sink.fell(v);
+        }
+    }
+}
+
+impl<S: Sink> Program for Relax<'_, S> {
+    type Worker = (Fell, S::Worker);
+    type Source = (u32, f64);
+    type Row = Row;
+
+    const WEIGHTED: bool = true;
+
+    fn begin(&self) -> Self::Worker {
+        Default::default()
     }
 
     #[inline(always)]
-    fn relax<S: Sink>(&self, fell: &mut Fell, arcs: &Arcs<'_>, sink: &S, worker: &mut S::Worker) {
-        let Self { distances, both, next, horizon, .. } = *self;
-        arcs.rows(|row, arcs| {
-            let before = distances.get(row);
-            let mut own = before;
-            arcs.weighted(|column, weight| {
-                let mut other = distances.get(column);
-                if other + weight < own {
-                    own = other + weight;
-                } else if both && own + weight < other {
-                    other = own + weight;
-                    if distances.lower(column, other) {
-                        next.set(column);
-                        fell.note(other);
-                        sink.fell(column);
-                    }
-                }
-                if S::IS_ANY {
-                    if other.min(horizon) + weight < own {
-                        sink.arc(worker, column, row, weight);
-                    }
-                    if both && own.min(horizon) + weight < other {
-                        sink.arc(worker, row, column, weight);
-                    }
-                }
-            });
-            if own < before && distances.lower(row, own) {
-                next.set(row);
-                fell.note(own);
-                sink.fell(row);
-            }
-        });
+    fn load(&self, column: u32) -> (u32, f64) {
+        (column, self.distances.get(column))
+    }
+
+    #[inline(always)]
+    fn empty(&self, vertex: u32) -> Row {
+        let before = self.distances.get(vertex);
+        Row { vertex, before, now: before }
+    }
+
+    #[inline(always)]
+    fn take(
+        &self,
+        (_, worker): &mut Self::Worker,
+        row: &mut Row,
+        (column, distance): (u32, f64),
+        weight: f64,
+    ) {
+        if distance + weight < row.now {
+            row.now = distance + weight;
+        }
+        if S::IS_ANY && distance.min(self.horizon) + weight < row.now {
+            self.sink.arc(worker, column, row.vertex, weight);
+        }
+    }
+
+    #[inline(always)]
+    fn scatter(
+        &self,
+        (fell, worker): &mut Self::Worker,
+        row: &Row,
+        (column, mut distance): (u32, f64),
+        weight: f64,
+    ) {
+        if row.now + weight < distance {
+            distance = row.now + weight;
+            self.lower(fell, column, distance);
+        }
+        if S::IS_ANY && row.now.min(self.horizon) + weight < distance {
+            self.sink.arc(worker, row.vertex, column, weight);
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, (fell, _): &mut Self::Worker, row: Row) {
+        if row.now < row.before {
+            self.lower(fell, row.vertex, row.now);
+        }
+    }
+
+    fn end(&self, (of_worker, worker): Self::Worker) -> Result<()> {
+        self.sink.end(worker);
+        let mut all = self.fell.lock().unwrap_or_else(PoisonError::into_inner);
+        all.count += of_worker.count;
+        all.least = all.least.min(of_worker.least);
+        Ok(())
     }
 }
 

@@ -19,9 +19,9 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
 
 use crate::flags::Flags;
+use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side};
-use crate::state::PerWorker;
 
 /// The core number of every vertex, in the user's order.
 ///

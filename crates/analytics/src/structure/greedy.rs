@@ -14,9 +14,9 @@ use tiergraph_core::{Progress, Result, mix};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, vec_from_fn};
 
+use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side};
-use crate::state::PerWorker;
 
 /// A vertex that is not decided.
 const OPEN: u32 = u32::MAX;

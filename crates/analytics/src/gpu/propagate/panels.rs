@@ -6,10 +6,10 @@ use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::Graph;
 
 use super::rows::ColumnsOf;
+use crate::edge_map::padded;
 use crate::gpu::pass::zeroed;
 use crate::gpu::vertices::Order;
 use crate::propagate::{Reduce, Value};
-use crate::pull::padded;
 
 /// Columns of all vertices' values on the device, in the graph's order of vertices.
 pub(super) struct Panels<T> {

@@ -8,7 +8,7 @@ use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, Reservation};
 
-use crate::arcs::{for_each_arc, stored_once};
+use crate::edge_map::{for_each_arc, stored_once};
 use crate::row_map::{ListDegrees, RowMap, Side};
 
 /// The arcs that a thread aggregates before it takes others.

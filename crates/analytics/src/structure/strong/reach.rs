@@ -7,9 +7,7 @@ use tiergraph_graph::{Direction, Graph, TileSelection};
 use tiergraph_mem::Array;
 
 use super::depth_first::depth_first;
-use crate::active::ActiveTiles;
-use crate::arcs::for_each_arc;
-use crate::pull::chunk_log2;
+use crate::edge_map::{ActiveTiles, chunk_log2, for_each_arc};
 use crate::report::Run;
 use crate::row_map::Lists;
 

@@ -6,8 +6,8 @@ use tiergraph_core::Result;
 use tiergraph_mem::Array;
 
 use super::forward::{Ahead, BOTH, Forward};
+use crate::per_worker::PerWorker;
 use crate::row_map::RowMap;
-use crate::state::PerWorker;
 
 /// A list this many times longer than the marked one is searched, and not walked.
 const MUCH_LONGER: usize = 16;

@@ -8,6 +8,9 @@
 //! results are those of float64 to about 10⁻⁶ relative, and differ in the last bits from run to
 //! run, because the order of additions follows the order of completions.
 
+mod propagation_blocking;
+mod sums;
+
 use std::borrow::Cow;
 use std::ops::Add;
 use std::slice;
@@ -18,9 +21,9 @@ use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_kernels::widest;
 use tiergraph_mem::{Array, MemoryPlan};
 
-use crate::pull::{PullSum, chunk_log2, padded};
+use crate::edge_map::{Chunks, chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use crate::state::Chunks;
+use sums::PullSum;
 
 /// Options of PageRank.
 #[derive(Debug, Clone, Serialize)]

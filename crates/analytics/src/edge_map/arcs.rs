@@ -62,39 +62,56 @@ impl RowArcs<'_> {
     /// Calls `visit(column)` for each arc until it returns false.
     #[inline(always)]
     pub(crate) fn columns(&self, mut visit: impl FnMut(u32) -> bool) {
-        match *self {
-            Self::Lane { column_base, slice, lane, .. } => {
-                for (step, &active) in slice.columns.iter().zip(slice.active) {
-                    if usize::from(active) <= lane || !visit(column_base + step[lane % LANES]) {
-                        return;
-                    }
-                }
-            }
-            Self::List { columns, .. } => {
-                columns.iter().all(|&column| visit(column));
-            }
-        }
+        self.each::<false>(&mut |column, _| visit(column));
     }
 
     /// Calls `visit(column, weight)` for each arc.
     #[inline(always)]
     pub(crate) fn weighted(&self, mut visit: impl FnMut(u32, f64)) {
+        self.each::<true>(&mut |column, weight| {
+            visit(column, weight);
+            true
+        });
+    }
+
+    /// Shows each arc to `visit` until that wants no more, with its weight or, not `WEIGHTED`, with 1.
+    #[inline(always)]
+    pub(crate) fn each<const WEIGHTED: bool>(&self, visit: &mut impl VisitArc) {
         match *self {
             Self::Lane { column_base, slice, lane, before } => {
                 for ((step, &active), before) in slice.columns.iter().zip(slice.active).zip(before)
                 {
+                    let column = column_base + step[lane % LANES];
                     if usize::from(active) <= lane {
                         return;
                     }
-                    visit(column_base + step[lane % LANES], slice.weight(before + lane));
+                    let weight = if WEIGHTED { slice.weight(before + lane) } else { 1.0 };
+                    if !visit.arc(column, weight) {
+                        return;
+                    }
                 }
             }
             Self::List { columns, weights } => {
                 for (i, &column) in columns.iter().enumerate() {
-                    visit(column, weights.get(i));
+                    if !visit.arc(column, if WEIGHTED { weights.get(i) } else { 1.0 }) {
+                        return;
+                    }
                 }
             }
         }
+    }
+}
+
+/// What is shown arcs: a closure, or a type whose `arc` is always inlined.
+pub(crate) trait VisitArc {
+    /// Looks at an arc; returns whether it wants more.
+    fn arc(&mut self, column: u32, weight: f64) -> bool;
+}
+
+impl<F: FnMut(u32, f64) -> bool> VisitArc for F {
+    #[inline(always)]
+    fn arc(&mut self, column: u32, weight: f64) -> bool {
+        self(column, weight)
     }
 }
 

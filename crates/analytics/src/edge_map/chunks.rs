@@ -1,13 +1,9 @@
-//! Vertex state that several workers add to: chunks of vertices, each behind a lock.
-//!
-//! A worker sums a strip's rows in a buffer of its own, which its cache holds, and adds the buffer
-//! to the state when it moves to another strip; a chunk's lock is taken once for thousands of arcs.
+//! Values of vertices that several workers reduce to: chunks of vertices, each behind a lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bytemuck::Zeroable;
 use tiergraph_core::Result;
-use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_mem::Array;
 
 /// A segment of so many bytes keeps a worker for longer than adding a chunk's sums would.
@@ -130,76 +126,5 @@ impl<T> Values<T> {
     pub(crate) fn of(&self, vertex: usize) -> &[T] {
         let first = vertex % (1 << self.log2) * self.width;
         &self.chunks[vertex >> self.log2][first..]
-    }
-}
-
-/// A state for each worker, which stays from pass to pass.
-#[derive(Debug)]
-pub(crate) struct PerWorker<S>(Vec<Mutex<S>>);
-
-impl<S> PerWorker<S> {
-    /// The states of the first worker, the second, and so on.
-    pub(crate) fn new(each: impl Iterator<Item = S>) -> Self {
-        Self(each.map(Mutex::new).collect())
-    }
-
-    /// Locks the state of `worker`, which is its only user.
-    pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, S> {
-        self.0[worker].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The states of all workers, without locks.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut S> {
-        self.0.iter_mut().map(|state| state.get_mut().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// One worker's sums over the rows of the strip that it is at.
-#[derive(Debug)]
-pub(crate) struct StripBuffer<T> {
-    first: usize,
-    rows: usize,
-    width: usize,
-    identity: T,
-    /// Room for 65,536 rows.
-    pub(crate) values: Array<T>,
-}
-
-impl<T: Copy + Zeroable> StripBuffer<T> {
-    /// A buffer for each of `workers`.
-    ///
-    /// # Errors
-    /// The system has no such amount of memory.
-    pub(crate) fn each(workers: usize, width: usize, identity: T) -> Result<PerWorker<Self>> {
-        let make = |mut values: Array<T>| {
-            values.fill(identity);
-            Self { first: 0, rows: 0, width, identity, values }
-        };
-        Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS * width)?.into_iter().map(make)))
-    }
-
-    /// Makes this the buffer of the strip of `rows` rows from `first` on; merges the sums of the last
-    /// strip into `state`.
-    pub(crate) fn move_to(
-        &mut self,
-        first: usize,
-        rows: usize,
-        state: &Chunks<T>,
-        merge: impl FnMut(&mut T, T),
-    ) {
-        if self.rows > 0 && self.first == first {
-            self.rows = self.rows.max(rows);
-            return;
-        }
-        self.flush(state, merge);
-        (self.first, self.rows) = (first, rows);
-    }
-
-    /// Merges the buffer's sums into `state` and empties it.
-    pub(crate) fn flush(&mut self, state: &Chunks<T>, merge: impl FnMut(&mut T, T)) {
-        let used = self.rows * self.width;
-        state.merge(self.first, self.values[..used].iter().copied(), merge);
-        self.values[..used].fill(self.identity);
-        self.rows = 0;
     }
 }

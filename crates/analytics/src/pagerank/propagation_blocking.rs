@@ -17,13 +17,15 @@ use tiergraph_graph::Graph;
 use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Reservation;
 
-use crate::state::{Chunks, PerWorker, StripBuffer};
+use super::sums::SumRows;
+use crate::edge_map::{Chunks, Strip, StripBuffer};
+use crate::per_worker::PerWorker;
 
 /// A sparse segment has less than one arc for so many columns.
 const COLUMNS_PER_ARC: usize = 2;
 
 /// The sparse segments of a graph, each with a bin.
-pub(crate) struct BlockedTiles<'a> {
+pub(super) struct BlockedTiles<'a> {
     graph: &'a Graph,
     kernel: Kernel,
     /// The bins, column by column of tiles.
@@ -56,7 +58,7 @@ impl<'a> BlockedTiles<'a> {
     ///
     /// # Errors
     /// A damaged segment.
-    pub(crate) fn new(graph: &'a Graph, kernel: Kernel) -> Result<Option<Self>> {
+    pub(super) fn new(graph: &'a Graph, kernel: Kernel) -> Result<Option<Self>> {
         // Asked once a block: all of its sparse segments get bins, or none.
         let of_blocks = graph.tiles().segments().chunk_by(|a, b| a.block == b.block);
         let resident = of_blocks.filter(|of_block| graph.tiles().is_resident(&of_block[0]));
@@ -91,7 +93,7 @@ impl<'a> BlockedTiles<'a> {
     }
 
     /// Whether the sums of a segment are put in a bin.
-    pub(crate) fn has(&self, entry: &TilesIndex) -> bool {
+    pub(super) fn has(&self, entry: &TilesIndex) -> bool {
         let is_blocked = self.blocks.get(entry.block as usize).is_some_and(|&blocked| blocked);
         is_blocked && is_sparse(&self.kernel, entry)
     }
@@ -101,7 +103,7 @@ impl<'a> BlockedTiles<'a> {
     ///
     /// # Errors
     /// The run was cancelled, a damaged segment.
-    pub(crate) fn fill(&self, x: &[f32]) -> Result<bool> {
+    pub(super) fn fill(&self, x: &[f32]) -> Result<bool> {
         let filled = self.share(self.columns.len(), |_, columns| {
             for bin in columns.flat_map(|column| &self.columns[column]) {
                 self.graph.cancel().check("finish the pass")?;
@@ -114,24 +116,25 @@ impl<'a> BlockedTiles<'a> {
         filled.into_iter().try_fold(true, |all, one| Ok(all && one?))
     }
 
-    /// Adds the sums in the bins to their rows in `y`; `strips` are the workers' buffers.
+    /// Adds the sums in the bins, which are some of `sums`, to their rows in `y`; `strips` are the workers' buffers.
     ///
     /// # Errors
     /// The system gives no more threads.
-    pub(crate) fn add_to(
+    pub(super) fn add_to(
         &self,
-        y: &Chunks<f64>,
+        sums: &SumRows<'_>,
         strips: &PerWorker<StripBuffer<f64>>,
+        y: &Chunks<f64>,
     ) -> Result<()> {
-        let add = |to: &mut f64, value: f64| *to += value;
         self.share(self.strips.len(), |worker, numbers| {
             let mut strip = strips.of(worker);
             for &BinIndex { column, bin } in numbers.flat_map(|number| &self.strips[number]) {
                 let bin = lock(&self.columns[column][bin]);
-                strip.move_to(bin.entry.row_base as usize, bin.entry.rows as usize, y, add);
+                let (first, rows) = (bin.entry.row_base as usize, bin.entry.rows as usize);
+                strip.move_to(sums, first, rows, y);
                 bin.add_to(&mut strip.values);
             }
-            strip.flush(y, add);
+            strip.flush(sums, y);
         })?;
         Ok(())
     }
@@ -265,7 +268,8 @@ mod tests {
         let x: Vec<f32> = (0..1 << 17).map(|i| (i % 97) as f32).collect();
         assert!(blocked.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
-        blocked.add_to(&y, &StripBuffer::each(2, 1, 0.0).unwrap()).unwrap();
+        let strips = StripBuffer::each(2, 1, 0.0).unwrap();
+        blocked.add_to(&SumRows { x: &x }, &strips, &y).unwrap();
         let sparse: Vec<_> = graph.tiles().segments().iter().filter(|e| blocked.has(e)).collect();
         assert!(!sparse.is_empty() && sparse.len() < graph.tiles().segments().len());
         // Small integers, so that the order of additions does not matter.

@@ -1,0 +1,171 @@
+//! Passes that reduce: `y[v] ⊕= …` over the arcs at v, for values that no processor adds to in one step.
+//!
+//! Workers reduce to buffers of their own and merge those into all values. What a pass does with a segment's
+//! arcs is a [`Reduction`], of which PageRank has one with kernels of its own, and `propagate` one for any sum,
+//! minimum or maximum.
+
+use bytemuck::Zeroable;
+use tiergraph_core::Result;
+use tiergraph_format::tiles::{STRIP_ROWS, Segment};
+use tiergraph_graph::{Direction, Graph, NextPass, RawRow, TileSelection};
+use tiergraph_kernels::Kernel;
+use tiergraph_mem::Array;
+
+use super::chunks::{Chunks, Scratch};
+use super::strip::Strip;
+use crate::per_worker::PerWorker;
+
+/// What a pass does with arcs: which values go along them, and how they are reduced.
+pub(crate) trait Reduction: Sync + Sized {
+    /// The type of what is reduced.
+    type Value: Copy + Zeroable + Send + Sync;
+    /// What a worker reduces to a strip's rows in.
+    type Strip: Strip<Self>;
+
+    /// How many values each vertex has.
+    fn width(&self) -> usize {
+        1
+    }
+
+    /// What `merge` leaves as it is.
+    fn identity(&self) -> Self::Value;
+
+    /// `to ⊕= value`.
+    fn merge(&self, to: &mut Self::Value, value: Self::Value);
+
+    /// Reduces a segment's arcs to the rows of `strip`, to the `columns` of its tile, or to both: to the
+    /// [`Ends`] that the pass has.
+    fn segment(
+        &self,
+        kernel: &Kernel,
+        segment: &Segment<'_>,
+        strip: &mut Self::Strip,
+        columns: &mut [Self::Value],
+    ) -> Result<()>;
+}
+
+/// The ends of a tile's arcs that a pass reduces to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    rows: bool,
+    columns: bool,
+}
+
+impl Ends {
+    /// Those to which arcs lead; or, `transposed`, from which they come. Undirected edges have both.
+    pub(crate) fn of(graph: &Graph, transposed: bool) -> Self {
+        let directed = graph.manifest().directed;
+        Self { rows: !(directed && transposed), columns: !directed || transposed }
+    }
+
+    /// Columns that a worker has scratch for.
+    fn scratch_columns(self, graph: &Graph) -> usize {
+        let kernel = graph.tiles().kernel().filter(|_| self.columns);
+        kernel.map_or(0, |kernel| kernel.options().columns())
+    }
+}
+
+/// What the workers of passes reduce in; it stays from pass to pass.
+pub(crate) struct Buffers<S, T> {
+    ends: Ends,
+    pub(crate) strips: PerWorker<S>,
+    /// Scratch for the values of a tile's columns.
+    columns: PerWorker<Array<T>>,
+}
+
+impl<S, T: Copy + Zeroable> Buffers<S, T> {
+    /// Bytes of memory that they take, with strips of as many bytes as their rows' values have.
+    pub(crate) fn bytes(graph: &Graph, ends: Ends, width: usize) -> u64 {
+        let of_worker = (STRIP_ROWS + ends.scratch_columns(graph)) * width * size_of::<T>();
+        (graph.thread_pool().size() * of_worker) as u64
+    }
+
+    /// Buffers of workers that have these `strips`, for values of `width`.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub(crate) fn new(
+        graph: &Graph,
+        ends: Ends,
+        width: usize,
+        strips: PerWorker<S>,
+    ) -> Result<Self> {
+        let columns = ends.scratch_columns(graph) * width;
+        let columns = Array::batch(graph.thread_pool().size(), columns)?;
+        Ok(Self { ends, strips, columns: PerWorker::new(columns.into_iter()) })
+    }
+}
+
+/// Reduces the arcs of the selected tiles to `y`, whose chunks are as wide as a tile.
+///
+/// The order of reductions, and so the last bits of sums, depends on the order of completions.
+pub(crate) fn reduce<R: Reduction>(
+    graph: &Graph,
+    kernel: &Kernel,
+    (selection, next): (&TileSelection, NextPass),
+    reduction: &R,
+    buffers: &Buffers<R::Strip, R::Value>,
+    y: &Chunks<R::Value>,
+) -> Result<()> {
+    let ends = buffers.ends;
+    graph.tiles().pass(
+        selection,
+        next,
+        |worker| (buffers.strips.of(worker), buffers.columns.of(worker)),
+        |(strip, columns), _, segment| {
+            if ends.rows {
+                let (first, rows) = (segment.row_base as usize, segment.rows as usize);
+                strip.move_to(reduction, first, rows, y);
+            }
+            if !ends.columns {
+                return reduction.segment(kernel, segment, strip, &mut []);
+            }
+            let chunk = segment.column_base as usize >> kernel.options().columns_log2;
+            let scratch = Scratch { values: columns, identity: reduction.identity() };
+            let merge = |to: &mut R::Value, value| reduction.merge(to, value);
+            y.visit(chunk, segment.len, scratch, merge, |columns| {
+                reduction.segment(kernel, segment, strip, columns)
+            })
+        },
+        |(mut strip, _)| {
+            strip.flush(reduction, y);
+            Ok(())
+        },
+    )
+}
+
+/// Reduces the lists of raw blocks to `y`; `list` reduces one to the row at an index of a strip.
+pub(crate) fn reduce_lists<R: Reduction>(
+    graph: &Graph,
+    (direction, next): (Direction, NextPass),
+    reduction: &R,
+    list: impl Fn(&mut R::Strip, usize, &RawRow<'_>) + Sync,
+    buffers: &Buffers<R::Strip, R::Value>,
+    y: &Chunks<R::Value>,
+) -> Result<()> {
+    graph.raw(direction).pass(
+        next,
+        |worker| buffers.strips.of(worker),
+        |strip, row| {
+            let at = move_to_row(&mut **strip, reduction, row.vertex as usize, y);
+            list(strip, at, row);
+            Ok(())
+        },
+        |mut strip| {
+            strip.flush(reduction, y);
+            Ok(())
+        },
+    )
+}
+
+/// Moves to the strip that has `vertex`, and returns its row there.
+pub(crate) fn move_to_row<R: Reduction>(
+    strip: &mut R::Strip,
+    reduction: &R,
+    vertex: usize,
+    y: &Chunks<R::Value>,
+) -> usize {
+    let first = vertex / STRIP_ROWS * STRIP_ROWS;
+    strip.move_to(reduction, first, vertex - first + 1, y);
+    vertex - first
+}

@@ -1,0 +1,240 @@
+//! `y += A x`, float32 values summed in float64: the pass of PageRank.
+
+use tiergraph_core::Result;
+use tiergraph_format::tiles::{STRIP_ROWS, Segment};
+use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
+use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
+use tiergraph_mem::Array;
+
+use super::propagation_blocking::BlockedTiles;
+use crate::edge_map::{Buffers, Chunks, Ends, Reduction, Strip, StripBuffer, move_to_row, reduce};
+use crate::per_worker::PerWorker;
+
+/// The sums of directed arcs: `y[row] += x[column]`.
+pub(super) struct SumRows<'a> {
+    pub(super) x: &'a [f32],
+}
+
+impl Reduction for SumRows<'_> {
+    type Value = f64;
+    type Strip = StripBuffer<f64>;
+
+    fn identity(&self) -> f64 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn merge(&self, to: &mut f64, value: f64) {
+        *to += value;
+    }
+
+    fn segment(
+        &self,
+        kernel: &Kernel,
+        segment: &Segment<'_>,
+        strip: &mut StripBuffer<f64>,
+        _columns: &mut [f64],
+    ) -> Result<()> {
+        let x = &self.x[segment.column_base as usize..][..kernel.options().columns()];
+        kernel.sum_rows(segment, x, &mut strip.values)
+    }
+}
+
+/// The sums of undirected edges that are stored once: `y[row] += x[column]` and `y[column] += x[row]`.
+struct SumBoth<'a> {
+    x: &'a [f32],
+}
+
+impl Reduction for SumBoth<'_> {
+    type Value = f64;
+    type Strip = SymmetricStrip;
+
+    fn identity(&self) -> f64 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn merge(&self, to: &mut f64, value: f64) {
+        *to += value;
+    }
+
+    fn segment(
+        &self,
+        kernel: &Kernel,
+        segment: &Segment<'_>,
+        strip: &mut SymmetricStrip,
+        y_columns: &mut [f64],
+    ) -> Result<()> {
+        let x_columns = &self.x[segment.column_base as usize..][..kernel.options().columns()];
+        let rows = &mut strip.rows;
+        kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
+    }
+}
+
+/// The way in which the sparse tiles of a directed graph are summed.
+enum Sparse<'a> {
+    /// Like all others, until it is known which blocks stay.
+    Undecided,
+    /// By propagation blocking.
+    Blocked(BlockedTiles<'a>),
+    /// Like all others.
+    WithAll,
+}
+
+impl<'a> Sparse<'a> {
+    /// Begins a pass; returns the segments that it goes over, which are those without a bin.
+    fn begin(&mut self, graph: &Graph, x: &[f32]) -> Result<TileSelection> {
+        if let Self::Blocked(tiles) = self
+            && !tiles.fill(x)?
+        {
+            *self = Self::WithAll;
+        }
+        Ok(match self {
+            Self::Blocked(tiles) => graph.tiles().select(|entry| !tiles.has(entry)),
+            Self::Undecided | Self::WithAll => graph.tiles().select(|_| true),
+        })
+    }
+
+    /// Ends a pass: adds what is in bins, or makes bins for the passes to come.
+    fn end(
+        &mut self,
+        graph: &'a Graph,
+        kernel: &Kernel,
+        next: NextPass,
+        sums: &SumRows<'_>,
+        strips: &PerWorker<StripBuffer<f64>>,
+        y: &Chunks<f64>,
+    ) -> Result<()> {
+        match self {
+            Self::Blocked(tiles) => tiles.add_to(sums, strips, y)?,
+            Self::Undecided if next == NextPass::Same => {
+                *self = BlockedTiles::new(graph, *kernel)?.map_or(Self::WithAll, Self::Blocked);
+            }
+            Self::Undecided | Self::WithAll => (),
+        }
+        Ok(())
+    }
+}
+
+/// The pass `y += A x` over a graph, with its workers' buffers.
+pub(super) struct PullSum<'a> {
+    graph: &'a Graph,
+    way: Way<'a>,
+}
+
+/// The way in which the arcs of a graph are summed.
+enum Way<'a> {
+    /// Lists of plain ids.
+    Raw(Buffers<StripBuffer<f64>, f64>),
+    /// Tiles of directed arcs.
+    Rows(Kernel, Buffers<StripBuffer<f64>, f64>, Sparse<'a>),
+    /// Tiles of undirected edges that are stored once.
+    Both(Kernel, Buffers<SymmetricStrip, f64>),
+}
+
+impl<'a> PullSum<'a> {
+    /// Bytes of memory that [`PullSum::new`] allocates.
+    pub(super) fn bytes(graph: &Graph) -> u64 {
+        Buffers::<StripBuffer<f64>, f64>::bytes(graph, Ends::of(graph, false), 1)
+    }
+
+    /// # Errors
+    /// The system has no memory for the workers' strips.
+    pub(super) fn new(graph: &'a Graph) -> Result<Self> {
+        let (workers, ends) = (graph.thread_pool().size(), Ends::of(graph, false));
+        let rows = || Buffers::new(graph, ends, 1, StripBuffer::each(workers, 1, 0f64)?);
+        let way = match graph.tiles().kernel() {
+            None => Way::Raw(rows()?),
+            Some(kernel) if graph.manifest().directed => {
+                Way::Rows(kernel, rows()?, Sparse::Undecided)
+            }
+            Some(kernel) => {
+                Way::Both(kernel, Buffers::new(graph, ends, 1, SymmetricStrip::each(workers)?)?)
+            }
+        };
+        Ok(Self { graph, way })
+    }
+
+    /// Adds `x` of every in-neighbour (every neighbour, if undirected) to each vertex's `y`.
+    ///
+    /// `x` is [`padded`](crate::edge_map::padded). Bytes: the pass file's, less what is resident.
+    pub(super) fn pass(&mut self, next: NextPass, x: &[f32], y: &Chunks<f64>) -> Result<()> {
+        let graph = self.graph;
+        match &mut self.way {
+            Way::Raw(buffers) => lists(graph, next, &SumRows { x }, buffers, y),
+            Way::Rows(kernel, buffers, sparse) => {
+                let (sums, selection) = (SumRows { x }, sparse.begin(graph, x)?);
+                reduce(graph, kernel, (&selection, next), &sums, buffers, y)?;
+                sparse.end(graph, kernel, next, &sums, &buffers.strips, y)
+            }
+            Way::Both(kernel, buffers) => {
+                let all = graph.tiles().select(|_| true);
+                reduce(graph, kernel, (&all, next), &SumBoth { x }, buffers, y)
+            }
+        }
+    }
+}
+
+fn lists(
+    graph: &Graph,
+    next: NextPass,
+    sums: &SumRows<'_>,
+    buffers: &Buffers<StripBuffer<f64>, f64>,
+    y: &Chunks<f64>,
+) -> Result<()> {
+    graph.raw(Direction::In).lists_pass(
+        next,
+        |worker| buffers.strips.of(worker),
+        |strip, lists| {
+            sum_lists(sums.x, lists.ids, lists.table, |vertex, sum| {
+                let vertex = lists.first_vertex as usize + vertex as usize;
+                let row = move_to_row(&mut **strip, sums, vertex, y);
+                strip.values[row] += sum;
+            });
+            Ok(())
+        },
+        |mut strip| {
+            strip.flush(sums, y);
+            Ok(())
+        },
+    )
+}
+
+/// One worker's values and sums of the rows of the strip that it is at.
+pub(super) struct SymmetricStrip {
+    first: usize,
+    len: usize,
+    rows: Array<RowState>,
+}
+
+impl SymmetricStrip {
+    /// A strip for each of `workers`.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    fn each(workers: usize) -> Result<PerWorker<Self>> {
+        let make = |rows| Self { first: 0, len: 0, rows };
+        Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS)?.into_iter().map(make)))
+    }
+}
+
+impl Strip<SumBoth<'_>> for SymmetricStrip {
+    fn move_to(&mut self, sums: &SumBoth<'_>, first: usize, len: usize, y: &Chunks<f64>) {
+        if (self.first, self.len) == (first, len) {
+            return;
+        }
+        self.flush(sums, y);
+        (self.first, self.len) = (first, len);
+        let now = sums.x[first..first + len].iter().map(|&x| RowState { x, y: 0.0 });
+        self.rows.iter_mut().zip(now).for_each(|(row, now)| *row = now);
+        // Slices are padded with rows that the strip does not have.
+        self.rows[len..].fill(RowState::default());
+    }
+
+    /// Forgets the strip, too: the next pass has other values.
+    fn flush(&mut self, sums: &SumBoth<'_>, y: &Chunks<f64>) {
+        let of_rows = self.rows[..self.len].iter().map(|row| f64::from(row.y));
+        y.merge(self.first, of_rows, |to, value| sums.merge(to, value));
+        self.len = 0;
+    }
+}

@@ -1,0 +1,162 @@
+//! The reduction of `propagate`: any sum, minimum or maximum.
+//!
+//! It is compiled once for each type of values, and what it does to arcs once for each [`Step`].
+
+use tiergraph_core::Result;
+use tiergraph_format::raw::WeightSlice;
+use tiergraph_format::tiles::Segment;
+use tiergraph_graph::{Direction, Graph, NextPass};
+use tiergraph_kernels::{Kernel, Slice};
+
+use super::slice::each_arc;
+use super::step::{Combine, Scalar, Step, Vector};
+use super::{Propagate, Value};
+use crate::edge_map::{Buffers, Chunks, Ends, Reduction, StripBuffer, reduce, reduce_lists};
+
+/// Reduces a segment's arcs to its strip's values, to its tile's columns, or to both.
+type OfSegment<'a, T> =
+    &'a (dyn Fn(&Kernel, &Segment<'_>, &mut [T], &mut [T]) -> Result<()> + Sync);
+
+/// Reduces a list of arcs, with weights, to the value of the vertex at an index of a strip's values.
+type OfRow<'a, T> = &'a (dyn Fn(&mut [T], usize, &[u32], WeightSlice<'_>) + Sync);
+
+/// The buffers of a pass's workers.
+pub(super) type FoldBuffers<T> = Buffers<StripBuffer<T>, T>;
+
+/// A pass: where values come from and go to, and its workers' buffers.
+pub(super) struct Pass<'a, T> {
+    graph: &'a Graph,
+    how: &'a Propagate,
+    x: &'a [T],
+    y: &'a Chunks<T>,
+    buffers: FoldBuffers<T>,
+}
+
+/// What a pass does with arcs.
+struct Fold<'a, T> {
+    how: &'a Propagate,
+    of_segment: OfSegment<'a, T>,
+}
+
+impl<T: Value> Reduction for Fold<'_, T> {
+    type Value = T;
+    type Strip = StripBuffer<T>;
+
+    fn width(&self) -> usize {
+        self.how.width
+    }
+
+    fn identity(&self) -> T {
+        self.how.reduce.identity()
+    }
+
+    #[inline(always)]
+    fn merge(&self, to: &mut T, value: T) {
+        self.how.reduce.apply(to, value);
+    }
+
+    fn segment(
+        &self,
+        kernel: &Kernel,
+        segment: &Segment<'_>,
+        strip: &mut StripBuffer<T>,
+        columns: &mut [T],
+    ) -> Result<()> {
+        (self.of_segment)(kernel, segment, &mut strip.values, columns)
+    }
+}
+
+impl<'a, T: Value> Pass<'a, T> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        how: &'a Propagate,
+        x: &'a [T],
+        y: &'a Chunks<T>,
+    ) -> Result<Self> {
+        let (workers, identity) = (graph.thread_pool().size(), how.reduce.identity());
+        let strips = StripBuffer::each(workers, how.width, identity)?;
+        let buffers = Buffers::new(graph, Ends::of(graph, how.transpose), how.width, strips)?;
+        Ok(Self { graph, how, x, y, buffers })
+    }
+
+    pub(super) fn reduce<C: Combine>(&self) -> Result<()> {
+        match (self.how.width, self.how.weights) {
+            (1, true) => self.run(Scalar::<C, true>::new()),
+            (1, false) => self.run(Scalar::<C, false>::new()),
+            (width, true) => self.run(Vector::<C, true>::new(width)),
+            (width, false) => self.run(Vector::<C, false>::new(width)),
+        }
+    }
+
+    fn run(&self, step: impl Step<T>) -> Result<()> {
+        match self.graph.tiles().kernel() {
+            Some(kernel) => self.tiles(&kernel, &|kernel, segment, rows, columns| {
+                self.segment(kernel, step, segment, rows, columns)
+            }),
+            None => self.lists(&|to, at, columns, weights| {
+                for (i, &column) in columns.iter().enumerate() {
+                    step.arc(to, at, self.x, column as usize, weights.get(i));
+                }
+            }),
+        }
+    }
+
+    fn tiles(&self, kernel: &Kernel, of_segment: OfSegment<'_, T>) -> Result<()> {
+        let all = self.graph.tiles().select(|_| true);
+        let fold = Fold { how: self.how, of_segment };
+        reduce(self.graph, kernel, (&all, NextPass::Unknown), &fold, &self.buffers, self.y)
+    }
+
+    fn lists(&self, of_row: OfRow<'_, T>) -> Result<()> {
+        let direction = if self.how.transpose { Direction::Out } else { Direction::In };
+        let fold = Fold { how: self.how, of_segment: &|_, _, _, _| Ok(()) };
+        reduce_lists(
+            self.graph,
+            (direction, NextPass::Unknown),
+            &fold,
+            |strip, at, row| of_row(&mut strip.values, at, row.neighbors, row.weights),
+            &self.buffers,
+            self.y,
+        )
+    }
+
+    /// Reduces a segment's arcs to `rows`, to its columns' values `y`, or to both.
+    fn segment(
+        &self,
+        kernel: &Kernel,
+        step: impl Step<T>,
+        segment: &Segment<'_>,
+        rows: &mut [T],
+        y: &mut [T],
+    ) -> Result<()> {
+        let (row, column) = (segment.row_base as usize, segment.column_base as usize);
+        let (x_rows, x_columns) =
+            (&self.x[row * self.how.width..], &self.x[column * self.how.width..]);
+        // One walk is compiled for all, not one for each step.
+        let walk = |visit: &mut dyn FnMut(&Slice<'_>)| kernel.for_each(segment, visit);
+        let directed = self.graph.manifest().directed;
+        let prefetch = |c| step.prefetch(x_columns, c);
+        if directed && !self.how.transpose {
+            return walk(&mut |slice| {
+                each_arc(step, slice, prefetch, |r, c, weight| {
+                    step.arc(rows, r, x_columns, c, weight);
+                });
+            });
+        }
+        match directed {
+            true => walk(&mut |slice| {
+                each_arc(step, slice, |_| (), |r, c, weight| step.arc(y, c, x_rows, r, weight));
+            }),
+            false => walk(&mut |slice| {
+                let both = |r, c, weight| {
+                    step.arc(rows, r, x_columns, c, weight);
+                    // A self-loop counts once.
+                    if row + r != column + c {
+                        step.arc(y, c, x_rows, r, weight);
+                    }
+                };
+                each_arc(step, slice, prefetch, both);
+            }),
+        }
+    }
+}
