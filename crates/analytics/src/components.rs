@@ -63,8 +63,6 @@ impl Program for Join<'_> {
 
     const SYMMETRIC: bool = true;
 
-    fn begin(&self) {}
-
     #[inline(always)]
     fn load(&self, column: u32) -> u32 {
         column
@@ -81,13 +79,6 @@ impl Program for Join<'_> {
             join(self.parents, row.vertex, other);
             row.parent = parent(self.parents, row.vertex);
         }
-    }
-
-    #[inline(always)]
-    fn apply(&self, (): &mut (), _row: Row) {}
-
-    fn end(&self, (): ()) -> Result<()> {
-        Ok(())
     }
 }
 

@@ -83,10 +83,6 @@ impl Program for Level<'_> {
     type Source = u32;
     type Row = Row;
 
-    fn begin(&self) -> Found {
-        Found::default()
-    }
-
     #[inline(always)]
     fn takes(&self, row: u32) -> bool {
         self.unvisited.has(u64::from(row))
@@ -133,9 +129,6 @@ impl Program for Level<'_> {
             self.claim(found, column);
         }
     }
-
-    #[inline(always)]
-    fn apply(&self, _found: &mut Found, _row: Row) {}
 
     fn end(&self, found: Found) -> Result<()> {
         if let Some(collector) = self.collector {

@@ -5,12 +5,12 @@ use tiergraph_graph::{Graph, TileSelection};
 
 use super::arcs::{Arcs, VisitArc, for_each_arc, stored_once};
 
-/// What a pass does with arcs. It is a few references, so that what they lead to stays
-/// in registers. Every row takes from the sources of its arcs; a row of edges that are stored once
-/// also gives to its columns. The verbs are those of a GPU's programs.
+/// What a pass does with arcs. Every row takes from the sources of its arcs; a row of edges that are stored once
+/// also gives to its columns. The verbs are those of a GPU's programs, and all are compiled into one loop: they are
+/// to be `inline(always)`. A program is a few references.
 pub(crate) trait Program: Copy + Sync {
     /// What a worker counts or collects.
-    type Worker;
+    type Worker: Default;
     /// What is known of the vertex that a column is.
     type Source: Copy;
     /// What a row has of its sources.
@@ -20,9 +20,6 @@ pub(crate) trait Program: Copy + Sync {
     const WEIGHTED: bool = false;
     /// Whether the program looks at both ends of an arc itself, and rows need not give.
     const SYMMETRIC: bool = false;
-
-    /// What a worker begins with.
-    fn begin(&self) -> Self::Worker;
 
     /// Whether a row takes from its sources.
     #[inline(always)]
@@ -58,6 +55,7 @@ pub(crate) trait Program: Copy + Sync {
     }
 
     /// Gives to a column what goes along the same edge the other way; `source` is what `load` found there.
+    #[inline(always)]
     fn scatter(
         &self,
         _worker: &mut Self::Worker,
@@ -68,10 +66,13 @@ pub(crate) trait Program: Copy + Sync {
     }
 
     /// Ends a row that took.
-    fn apply(&self, worker: &mut Self::Worker, row: Self::Row);
+    #[inline(always)]
+    fn apply(&self, _worker: &mut Self::Worker, _row: Self::Row) {}
 
     /// Ends a worker's part of the pass.
-    fn end(&self, worker: Self::Worker) -> Result<()>;
+    fn end(&self, _worker: Self::Worker) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Runs `program` over the arcs of the selected tiles, or of all raw blocks.
@@ -80,7 +81,7 @@ pub(crate) fn edge_map<P: Program>(
     selection: &TileSelection,
     program: P,
 ) -> Result<()> {
-    let begin = |_| program.begin();
+    let begin = |_| P::Worker::default();
     let end = |worker| program.end(worker);
     // Compiled for either, so that no arc asks.
     if !P::SYMMETRIC && stored_once(graph) {

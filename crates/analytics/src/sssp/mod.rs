@@ -175,10 +175,6 @@ impl<S: Sink> Program for Relax<'_, S> {
 
     const WEIGHTED: bool = true;
 
-    fn begin(&self) -> Self::Worker {
-        Default::default()
-    }
-
     #[inline(always)]
     fn load(&self, column: u32) -> (u32, f64) {
         (column, self.distances.get(column))
