@@ -79,7 +79,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
             to.array(active.flags());
             Ok(())
         })?;
-        if let Some(near) = history.note(graph, looked_at, fell.count)? {
+        if let Some(near) = history.note(graph, (looked_at, stored), fell.count)? {
             near.finish(graph, &distances, |v| active.has(v), &mut run)?;
             break;
         }

@@ -49,14 +49,14 @@ pub(super) struct PassHistory {
 }
 
 impl PassHistory {
-    /// Notes a pass that looked at so many arcs; returns lists for the rest of the run once they pay and fit the memory.
+    /// Notes a pass that looked at so many arcs of `all` that are stored; returns lists for the rest of the run once
+    /// they pay and fit the memory.
     pub(super) fn note(
         &mut self,
         graph: &Graph,
-        looked_at: u64,
+        (looked_at, all): (u64, u64),
         lowered: u64,
     ) -> Result<Option<Near>> {
-        let all = graph.manifest().arcs;
         self.arcs += looked_at + PASS_COST;
         self.lowered += lowered;
         self.peak = self.peak.max(lowered);
