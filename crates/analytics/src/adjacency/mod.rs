@@ -14,7 +14,7 @@ use tiergraph_format::manifest::Weights;
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_mem::{Array, Reservation, prefetch};
 
-use crate::edge_map::{Arcs, for_each_arc, stored_once};
+use crate::edge_map::{Program, edge_map};
 use crate::report::Run;
 use gathering::Part;
 pub(crate) use gathering::{Gathering, Place};
@@ -238,27 +238,10 @@ struct Filling {
 impl Filling {
     fn fill(&self, graph: &Graph) -> Result<()> {
         let all = graph.tiles().select(|_| true);
-        let (tiles, once) = (graph.tiles().is_stored(), stored_once(graph));
         // Of an undirected graph's raw blocks, a row is a whole list.
-        let whole = !tiles && !graph.manifest().directed;
+        let whole = !graph.tiles().is_stored() && !graph.manifest().directed;
         let fits = AtomicBool::new(true);
-        let visit = |(): &mut (), arcs: &Arcs<'_>| {
-            arcs.rows(|row, arcs| {
-                let mut sound = true;
-                arcs.weighted(|column, weight| {
-                    sound &= if whole {
-                        self.put(row, column, weight)
-                    } else {
-                        let back = once && row != column;
-                        self.put(column, row, weight) && (!back || self.put(row, column, weight))
-                    };
-                });
-                if !sound {
-                    fits.store(false, Ordering::Relaxed);
-                }
-            });
-        };
-        for_each_arc(graph, &all, |_| (), visit, |()| Ok(()))?;
+        edge_map(graph, &all, Fill { lists: self, whole, fits: &fits })?;
         if fits.into_inner() { Ok(()) } else { Err(other_degrees(graph)) }
     }
 
@@ -277,6 +260,54 @@ impl Filling {
             found.load(Ordering::Relaxed) == end
         });
         if as_said { Ok(()) } else { Err(other_degrees(graph)) }
+    }
+}
+
+/// Adds arcs to the lists of their sources, and edges that are stored once to those of both ends.
+#[derive(Clone, Copy)]
+struct Fill<'a> {
+    lists: &'a Filling,
+    /// Whether a row is the list itself.
+    whole: bool,
+    /// Whether all arcs had a place.
+    fits: &'a AtomicBool,
+}
+
+impl Fill<'_> {
+    #[inline(always)]
+    fn put(&self, from: u32, to: u32, weight: f64) {
+        if !self.lists.put(from, to, weight) {
+            self.fits.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Program for Fill<'_> {
+    type Worker = ();
+    type Source = u32;
+    type Row = u32;
+
+    const WEIGHTED: bool = true;
+
+    #[inline(always)]
+    fn load(&self, column: u32) -> u32 {
+        column
+    }
+
+    #[inline(always)]
+    fn empty(&self, row: u32) -> u32 {
+        row
+    }
+
+    #[inline(always)]
+    fn take(&self, (): &mut (), row: &mut u32, column: u32, weight: f64) {
+        let (from, to) = if self.whole { (*row, column) } else { (column, *row) };
+        self.put(from, to, weight);
+    }
+
+    #[inline(always)]
+    fn scatter(&self, (): &mut (), row: &u32, column: u32, weight: f64) {
+        self.put(*row, column, weight);
     }
 }
 
