@@ -146,7 +146,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Whether the run went on from a checkpoint.
+    /// Whether this run of an algorithm went on from a checkpoint.
     pub(crate) fn is_resumed(&self) -> bool {
         self.resumed_after.is_some()
     }

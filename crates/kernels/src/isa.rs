@@ -20,7 +20,8 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The instruction sets that this CPU has; [`Isa::Portable`] is always the first.
+    /// The instruction sets that this CPU has, the fastest last if its gathers are fast; [`Isa::Portable`] is
+    /// always the first.
     pub fn available() -> Vec<Self> {
         let all = [
             Self::Portable,

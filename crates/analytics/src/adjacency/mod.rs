@@ -267,9 +267,9 @@ impl Filling {
 #[derive(Clone, Copy)]
 struct Fill<'a> {
     lists: &'a Filling,
-    /// Whether a row is the list itself.
+    /// Whether a raw row is the list of its own vertex, and not of its arcs' sources.
     whole: bool,
-    /// Whether all arcs had a place.
+    /// Whether every arc that was added had a place in its list.
     fits: &'a AtomicBool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`edge_map`] runs a [`Program`] whose values any worker may change in place (a distance that falls, a tree that is
 //! joined); [`reduce()`] makes new values of all that come along arcs (sums of ranks). A GPU's programs
-//! (`gpu/kernels/programs`) have the same verbs. [`for_each_arc`] is below both, for what needs an arc's two ends
+//! (`gpu/kernels/programs`) have the same verbs. [`for_each_arc`] is below the former, for what needs an arc's two ends
 //! and nothing else.
 
 mod active;

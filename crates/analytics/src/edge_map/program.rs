@@ -5,15 +5,15 @@ use tiergraph_graph::{Graph, TileSelection};
 
 use super::arcs::{Arcs, VisitArc, for_each_arc, stored_once};
 
-/// What a pass does with arcs. Every row takes from the sources of its arcs; a row of edges that are stored once
+/// A program: what a pass over arcs does with vertices. Every row takes from the sources of its arcs; a row of edges that are stored once
 /// also gives to its columns. The verbs are those of a GPU's programs, and all are compiled into one loop: they are
 /// to be `inline(always)`. A program is a few references.
 pub(crate) trait Program: Copy + Sync {
-    /// What a worker counts or collects.
+    /// What a worker counts or collects in its part of the pass.
     type Worker: Default;
-    /// What is known of the vertex that a column is.
+    /// What an arc brings of the vertex that is its column.
     type Source: Copy;
-    /// What a row has of its sources.
+    /// What a row of arcs has taken from their sources so far.
     type Row;
 
     /// Whether the program sees weights; all are 1 otherwise.
@@ -33,7 +33,7 @@ pub(crate) trait Program: Copy + Sync {
         true
     }
 
-    /// What an arc brings of `column`.
+    /// Reads what an arc brings of `column`.
     fn load(&self, column: u32) -> Self::Source;
 
     /// What a row has before its first source.

@@ -1,8 +1,8 @@
 //! Passes that reduce: `y[v] ⊕= …` over the arcs at v, for values that no processor adds to in one step.
 //!
-//! Workers reduce to buffers of their own and merge those into all values. What a pass does with a segment's
-//! arcs is a [`Reduction`], of which PageRank has one with kernels of its own, and `propagate` one for any sum,
-//! minimum or maximum.
+//! Workers reduce to buffers of their own and merge those into all values, by a [`Reduction`]: PageRank's sum, or
+//! `propagate`'s sum, minimum or maximum. What is done with a segment's arcs is a function, which has kernels of
+//! its own for the former.
 
 use bytemuck::Zeroable;
 use tiergraph_core::Result;
@@ -15,12 +15,10 @@ use super::chunks::{Chunks, Scratch};
 use super::strip::Strip;
 use crate::per_worker::PerWorker;
 
-/// What a pass does with arcs: which values go along them, and how they are reduced.
-pub(crate) trait Reduction: Sync + Sized {
+/// How values are reduced.
+pub(crate) trait Reduction: Sync {
     /// The type of what is reduced.
     type Value: Copy + Zeroable + Send + Sync;
-    /// What a worker reduces to a strip's rows in.
-    type Strip: Strip<Self>;
 
     /// How many values each vertex has.
     fn width(&self) -> usize {
@@ -32,16 +30,6 @@ pub(crate) trait Reduction: Sync + Sized {
 
     /// `to ⊕= value`.
     fn merge(&self, to: &mut Self::Value, value: Self::Value);
-
-    /// Reduces a segment's arcs to the rows of `strip`, to the `columns` of its tile, or to both: to the
-    /// [`Ends`] that the pass has.
-    fn segment(
-        &self,
-        kernel: &Kernel,
-        segment: &Segment<'_>,
-        strip: &mut Self::Strip,
-        columns: &mut [Self::Value],
-    ) -> Result<()>;
 }
 
 /// The ends of a tile's arcs that a pass reduces to.
@@ -96,15 +84,17 @@ impl<S, T: Copy + Zeroable> Buffers<S, T> {
     }
 }
 
-/// Reduces the arcs of the selected tiles to `y`, whose chunks are as wide as a tile.
+/// Reduces the arcs of the selected tiles to `y`, whose chunks are as wide as a tile. `of_segment` reduces those of a
+/// segment to the rows of a strip, to the columns of its tile, or to both: to the [`Ends`] that `buffers` are for.
 ///
 /// The order of reductions, and so the last bits of sums, depends on the order of completions.
-pub(crate) fn reduce<R: Reduction>(
+pub(crate) fn reduce<R: Reduction, S: Strip<R>>(
     graph: &Graph,
     kernel: &Kernel,
     (selection, next): (&TileSelection, NextPass),
     reduction: &R,
-    buffers: &Buffers<R::Strip, R::Value>,
+    of_segment: impl Fn(&Segment<'_>, &mut S, &mut [R::Value]) -> Result<()> + Sync,
+    buffers: &Buffers<S, R::Value>,
     y: &Chunks<R::Value>,
 ) -> Result<()> {
     let ends = buffers.ends;
@@ -118,13 +108,13 @@ pub(crate) fn reduce<R: Reduction>(
                 strip.move_to(reduction, first, rows, y);
             }
             if !ends.columns {
-                return reduction.segment(kernel, segment, strip, &mut []);
+                return of_segment(segment, strip, &mut []);
             }
             let chunk = segment.column_base as usize >> kernel.options().columns_log2;
             let scratch = Scratch { values: columns, identity: reduction.identity() };
             let merge = |to: &mut R::Value, value| reduction.merge(to, value);
             y.visit(chunk, segment.len, scratch, merge, |columns| {
-                reduction.segment(kernel, segment, strip, columns)
+                of_segment(segment, strip, columns)
             })
         },
         |(mut strip, _)| {
@@ -134,13 +124,13 @@ pub(crate) fn reduce<R: Reduction>(
     )
 }
 
-/// Reduces the lists of raw blocks to `y`; `list` reduces one to the row at an index of a strip.
-pub(crate) fn reduce_lists<R: Reduction>(
+/// Reduces the lists of raw blocks to `y`; `of_list` reduces one to the row at an index of a strip.
+pub(crate) fn reduce_lists<R: Reduction, S: Strip<R>>(
     graph: &Graph,
     (direction, next): (Direction, NextPass),
     reduction: &R,
-    list: impl Fn(&mut R::Strip, usize, &RawRow<'_>) + Sync,
-    buffers: &Buffers<R::Strip, R::Value>,
+    of_list: impl Fn(&RawRow<'_>, &mut S, usize) + Sync,
+    buffers: &Buffers<S, R::Value>,
     y: &Chunks<R::Value>,
 ) -> Result<()> {
     graph.raw(direction).pass(
@@ -148,7 +138,7 @@ pub(crate) fn reduce_lists<R: Reduction>(
         |worker| buffers.strips.of(worker),
         |strip, row| {
             let at = move_to_row(&mut **strip, reduction, row.vertex as usize, y);
-            list(strip, at, row);
+            of_list(row, strip, at);
             Ok(())
         },
         |mut strip| {
@@ -159,8 +149,8 @@ pub(crate) fn reduce_lists<R: Reduction>(
 }
 
 /// Moves to the strip that has `vertex`, and returns its row there.
-pub(crate) fn move_to_row<R: Reduction>(
-    strip: &mut R::Strip,
+pub(crate) fn move_to_row<R: Reduction, S: Strip<R>>(
+    strip: &mut S,
     reduction: &R,
     vertex: usize,
     y: &Chunks<R::Value>,

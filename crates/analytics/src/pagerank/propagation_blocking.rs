@@ -17,7 +17,7 @@ use tiergraph_graph::Graph;
 use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Reservation;
 
-use super::sums::SumRows;
+use super::sums::Sum;
 use crate::edge_map::{Chunks, Strip, StripBuffer};
 use crate::per_worker::PerWorker;
 
@@ -122,7 +122,7 @@ impl<'a> BlockedTiles<'a> {
     /// The system gives no more threads.
     pub(super) fn add_to(
         &self,
-        sums: &SumRows<'_>,
+        sums: &Sum<'_>,
         strips: &PerWorker<StripBuffer<f64>>,
         y: &Chunks<f64>,
     ) -> Result<()> {
@@ -269,7 +269,7 @@ mod tests {
         assert!(blocked.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
         let strips = StripBuffer::each(2, 1, 0.0).unwrap();
-        blocked.add_to(&SumRows { x: &x }, &strips, &y).unwrap();
+        blocked.add_to(&Sum { x: &x }, &strips, &y).unwrap();
         let sparse: Vec<_> = graph.tiles().segments().iter().filter(|e| blocked.has(e)).collect();
         assert!(!sparse.is_empty() && sparse.len() < graph.tiles().segments().len());
         // Small integers, so that the order of additions does not matter.

@@ -10,14 +10,13 @@ use super::propagation_blocking::BlockedTiles;
 use crate::edge_map::{Buffers, Chunks, Ends, Reduction, Strip, StripBuffer, move_to_row, reduce};
 use crate::per_worker::PerWorker;
 
-/// The sums of directed arcs: `y[row] += x[column]`.
-pub(super) struct SumRows<'a> {
+/// The sum of what comes along arcs; `x` is what goes along them.
+pub(super) struct Sum<'a> {
     pub(super) x: &'a [f32],
 }
 
-impl Reduction for SumRows<'_> {
+impl Reduction for Sum<'_> {
     type Value = f64;
-    type Strip = StripBuffer<f64>;
 
     fn identity(&self) -> f64 {
         0.0
@@ -27,47 +26,12 @@ impl Reduction for SumRows<'_> {
     fn merge(&self, to: &mut f64, value: f64) {
         *to += value;
     }
-
-    fn segment(
-        &self,
-        kernel: &Kernel,
-        segment: &Segment<'_>,
-        strip: &mut StripBuffer<f64>,
-        _columns: &mut [f64],
-    ) -> Result<()> {
-        let x = &self.x[segment.column_base as usize..][..kernel.options().columns()];
-        kernel.sum_rows(segment, x, &mut strip.values)
-    }
 }
 
-/// The sums of undirected edges that are stored once: `y[row] += x[column]` and `y[column] += x[row]`.
-struct SumBoth<'a> {
-    x: &'a [f32],
-}
-
-impl Reduction for SumBoth<'_> {
-    type Value = f64;
-    type Strip = SymmetricStrip;
-
-    fn identity(&self) -> f64 {
-        0.0
-    }
-
-    #[inline(always)]
-    fn merge(&self, to: &mut f64, value: f64) {
-        *to += value;
-    }
-
-    fn segment(
-        &self,
-        kernel: &Kernel,
-        segment: &Segment<'_>,
-        strip: &mut SymmetricStrip,
-        y_columns: &mut [f64],
-    ) -> Result<()> {
-        let x_columns = &self.x[segment.column_base as usize..][..kernel.options().columns()];
-        let rows = &mut strip.rows;
-        kernel.sum_both(segment, &mut SymmetricState { x_columns, y_columns, rows })
+impl Sum<'_> {
+    /// The values of the columns of a segment's tile.
+    fn columns(&self, kernel: &Kernel, segment: &Segment<'_>) -> &[f32] {
+        &self.x[segment.column_base as usize..][..kernel.options().columns()]
     }
 }
 
@@ -101,7 +65,7 @@ impl<'a> Sparse<'a> {
         graph: &'a Graph,
         kernel: &Kernel,
         next: NextPass,
-        sums: &SumRows<'_>,
+        sums: &Sum<'_>,
         strips: &PerWorker<StripBuffer<f64>>,
         y: &Chunks<f64>,
     ) -> Result<()> {
@@ -161,15 +125,24 @@ impl<'a> PullSum<'a> {
     pub(super) fn pass(&mut self, next: NextPass, x: &[f32], y: &Chunks<f64>) -> Result<()> {
         let graph = self.graph;
         match &mut self.way {
-            Way::Raw(buffers) => lists(graph, next, &SumRows { x }, buffers, y),
+            Way::Raw(buffers) => lists(graph, next, &Sum { x }, buffers, y),
             Way::Rows(kernel, buffers, sparse) => {
-                let (sums, selection) = (SumRows { x }, sparse.begin(graph, x)?);
-                reduce(graph, kernel, (&selection, next), &sums, buffers, y)?;
+                let (sums, selection) = (Sum { x }, sparse.begin(graph, x)?);
+                let rows = |segment: &Segment<'_>, strip: &mut StripBuffer<f64>, _: &mut [f64]| {
+                    kernel.sum_rows(segment, sums.columns(kernel, segment), &mut strip.values)
+                };
+                reduce(graph, kernel, (&selection, next), &sums, rows, buffers, y)?;
                 sparse.end(graph, kernel, next, &sums, &buffers.strips, y)
             }
             Way::Both(kernel, buffers) => {
-                let all = graph.tiles().select(|_| true);
-                reduce(graph, kernel, (&all, next), &SumBoth { x }, buffers, y)
+                let (sums, all) = (Sum { x }, graph.tiles().select(|_| true));
+                let both = |segment: &Segment<'_>, strip: &mut SymmetricStrip, y: &mut [f64]| {
+                    let x_columns = sums.columns(kernel, segment);
+                    let mut state =
+                        SymmetricState { x_columns, y_columns: y, rows: &mut strip.rows };
+                    kernel.sum_both(segment, &mut state)
+                };
+                reduce(graph, kernel, (&all, next), &sums, both, buffers, y)
             }
         }
     }
@@ -178,7 +151,7 @@ impl<'a> PullSum<'a> {
 fn lists(
     graph: &Graph,
     next: NextPass,
-    sums: &SumRows<'_>,
+    sums: &Sum<'_>,
     buffers: &Buffers<StripBuffer<f64>, f64>,
     y: &Chunks<f64>,
 ) -> Result<()> {
@@ -218,8 +191,8 @@ impl SymmetricStrip {
     }
 }
 
-impl Strip<SumBoth<'_>> for SymmetricStrip {
-    fn move_to(&mut self, sums: &SumBoth<'_>, first: usize, len: usize, y: &Chunks<f64>) {
+impl Strip<Sum<'_>> for SymmetricStrip {
+    fn move_to(&mut self, sums: &Sum<'_>, first: usize, len: usize, y: &Chunks<f64>) {
         if (self.first, self.len) == (first, len) {
             return;
         }
@@ -232,7 +205,7 @@ impl Strip<SumBoth<'_>> for SymmetricStrip {
     }
 
     /// Forgets the strip, too: the next pass has other values.
-    fn flush(&mut self, sums: &SumBoth<'_>, y: &Chunks<f64>) {
+    fn flush(&mut self, sums: &Sum<'_>, y: &Chunks<f64>) {
         let of_rows = self.rows[..self.len].iter().map(|row| f64::from(row.y));
         y.merge(self.first, of_rows, |to, value| sums.merge(to, value));
         self.len = 0;

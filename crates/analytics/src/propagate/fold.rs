@@ -3,9 +3,8 @@
 //! It is compiled once for each type of values, and what it does to arcs once for each [`Step`].
 
 use tiergraph_core::Result;
-use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::Segment;
-use tiergraph_graph::{Direction, Graph, NextPass};
+use tiergraph_graph::{Direction, Graph, NextPass, RawRow};
 use tiergraph_kernels::{Kernel, Slice};
 
 use super::slice::each_arc;
@@ -15,16 +14,16 @@ use crate::edge_map::{Buffers, Chunks, Ends, Reduction, StripBuffer, reduce, red
 
 /// Reduces a segment's arcs to its strip's values, to its tile's columns, or to both.
 type OfSegment<'a, T> =
-    &'a (dyn Fn(&Kernel, &Segment<'_>, &mut [T], &mut [T]) -> Result<()> + Sync);
+    &'a (dyn Fn(&Segment<'_>, &mut StripBuffer<T>, &mut [T]) -> Result<()> + Sync);
 
-/// Reduces a list of arcs, with weights, to the value of the vertex at an index of a strip's values.
-type OfRow<'a, T> = &'a (dyn Fn(&mut [T], usize, &[u32], WeightSlice<'_>) + Sync);
+/// Reduces a list of arcs to the value of the vertex at an index of a strip's values.
+type OfList<'a, T> = &'a (dyn Fn(&RawRow<'_>, &mut StripBuffer<T>, usize) + Sync);
 
 /// The buffers of a pass's workers.
 pub(super) type FoldBuffers<T> = Buffers<StripBuffer<T>, T>;
 
-/// A pass: where values come from and go to, and its workers' buffers.
-pub(super) struct Pass<'a, T> {
+/// A pass that reduces values: where they come from and go to, and its workers' buffers.
+pub(super) struct Fold<'a, T> {
     graph: &'a Graph,
     how: &'a Propagate,
     x: &'a [T],
@@ -32,15 +31,8 @@ pub(super) struct Pass<'a, T> {
     buffers: FoldBuffers<T>,
 }
 
-/// What a pass does with arcs.
-struct Fold<'a, T> {
-    how: &'a Propagate,
-    of_segment: OfSegment<'a, T>,
-}
-
 impl<T: Value> Reduction for Fold<'_, T> {
     type Value = T;
-    type Strip = StripBuffer<T>;
 
     fn width(&self) -> usize {
         self.how.width
@@ -54,19 +46,9 @@ impl<T: Value> Reduction for Fold<'_, T> {
     fn merge(&self, to: &mut T, value: T) {
         self.how.reduce.apply(to, value);
     }
-
-    fn segment(
-        &self,
-        kernel: &Kernel,
-        segment: &Segment<'_>,
-        strip: &mut StripBuffer<T>,
-        columns: &mut [T],
-    ) -> Result<()> {
-        (self.of_segment)(kernel, segment, &mut strip.values, columns)
-    }
 }
 
-impl<'a, T: Value> Pass<'a, T> {
+impl<'a, T: Value> Fold<'a, T> {
     pub(super) fn new(
         graph: &'a Graph,
         how: &'a Propagate,
@@ -90,34 +72,26 @@ impl<'a, T: Value> Pass<'a, T> {
 
     fn run(&self, step: impl Step<T>) -> Result<()> {
         match self.graph.tiles().kernel() {
-            Some(kernel) => self.tiles(&kernel, &|kernel, segment, rows, columns| {
-                self.segment(kernel, step, segment, rows, columns)
+            Some(kernel) => self.tiles(&kernel, &|segment, strip, columns| {
+                self.segment(&kernel, step, segment, &mut strip.values, columns)
             }),
-            None => self.lists(&|to, at, columns, weights| {
-                for (i, &column) in columns.iter().enumerate() {
-                    step.arc(to, at, self.x, column as usize, weights.get(i));
+            None => self.lists(&|row, strip, at| {
+                for (i, &column) in row.neighbors.iter().enumerate() {
+                    step.arc(&mut strip.values, at, self.x, column as usize, row.weights.get(i));
                 }
             }),
         }
     }
 
     fn tiles(&self, kernel: &Kernel, of_segment: OfSegment<'_, T>) -> Result<()> {
-        let all = self.graph.tiles().select(|_| true);
-        let fold = Fold { how: self.how, of_segment };
-        reduce(self.graph, kernel, (&all, NextPass::Unknown), &fold, &self.buffers, self.y)
+        let all = (&self.graph.tiles().select(|_| true), NextPass::Unknown);
+        reduce(self.graph, kernel, all, self, of_segment, &self.buffers, self.y)
     }
 
-    fn lists(&self, of_row: OfRow<'_, T>) -> Result<()> {
+    fn lists(&self, of_list: OfList<'_, T>) -> Result<()> {
         let direction = if self.how.transpose { Direction::Out } else { Direction::In };
-        let fold = Fold { how: self.how, of_segment: &|_, _, _, _| Ok(()) };
-        reduce_lists(
-            self.graph,
-            (direction, NextPass::Unknown),
-            &fold,
-            |strip, at, row| of_row(&mut strip.values, at, row.neighbors, row.weights),
-            &self.buffers,
-            self.y,
-        )
+        let all = (direction, NextPass::Unknown);
+        reduce_lists(self.graph, all, self, of_list, &self.buffers, self.y)
     }
 
     /// Reduces a segment's arcs to `rows`, to its columns' values `y`, or to both.

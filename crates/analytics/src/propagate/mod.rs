@@ -19,7 +19,7 @@ use tiergraph_mem::Array;
 
 use crate::edge_map::{Chunks, Ends, chunk_log2, padded};
 use crate::report::{Run, RunReport};
-use fold::{FoldBuffers, Pass};
+use fold::{Fold, FoldBuffers};
 use step::{Max, Min, Sum};
 
 /// The operation that makes one value of those that come along several arcs.
@@ -97,7 +97,7 @@ pub fn propagate<T: Value>(
     graph.order().from_user_into(given, how.width, &mut x)?;
     let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
     y.fill(how.reduce.identity::<T>());
-    let pass = Pass::new(graph, how, &x, &y)?;
+    let pass = Fold::new(graph, how, &x, &y)?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "propagate", 1, progress);
     match how.reduce {
