@@ -63,6 +63,11 @@ impl FileSink {
         Self { salt, ..self }
     }
 
+    /// The paths of the file, one a stripe.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.stripes.iter().map(|stripe| stripe.path.as_path())
+    }
+
     /// Forces the file to the device (`fsync`) and returns its entry for the manifest.
     pub fn finish(self) -> Result<FileEntry> {
         for stripe in &self.stripes {

@@ -44,6 +44,11 @@ impl Chunks {
         ascending
     }
 
+    /// Bytes that the chunks take in memory.
+    pub(super) fn resident_bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + self.ends.len() * 2 * size_of::<u64>()
+    }
+
     /// How many chunks there are.
     pub(super) fn count(&self) -> usize {
         self.ends.len()

@@ -85,6 +85,12 @@ impl PackedRows {
         self.lists.iter().map(|list| (list.vertex, list.arcs as u64))
     }
 
+    /// Bytes that the lists take in memory.
+    pub fn resident_bytes(&self) -> u64 {
+        let long: usize = self.long.iter().map(Chunks::resident_bytes).sum();
+        (self.lists.len() * size_of::<List>() + self.bytes.len() + long) as u64
+    }
+
     /// Forgets all lists and keeps the memory.
     pub fn clear(&mut self) {
         self.lists.clear();

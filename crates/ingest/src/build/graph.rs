@@ -224,7 +224,7 @@ impl<'a> Graph<'a> {
             drop(self.budget.reserve(plan.bytes, "the arcs being sorted")?);
         }
         let mut families: Vec<Family> = Vec::new();
-        for &output in &self.outputs {
+        for &output in self.outputs.iter().filter(|o| !o.is_from_tiles(&self.outputs)) {
             let row_of = output.row_of(self.undirected);
             if families.iter().all(|family| family.row_of != row_of) {
                 families.push(self.family(output, &plan, &out, into.as_ref())?);

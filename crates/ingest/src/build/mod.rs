@@ -20,6 +20,7 @@
 
 mod array;
 mod commit;
+mod direct;
 mod graph;
 mod input;
 mod needs;

@@ -36,6 +36,11 @@ impl Output {
         }
     }
 
+    /// Whether it is made from tiles, if `outputs` have those, and not from buckets of its own.
+    pub(super) fn is_from_tiles(self, outputs: &[Self]) -> bool {
+        matches!(self, Self::OutRows | Self::InRows) && outputs.contains(&Self::Tiles)
+    }
+
     pub(super) fn is_weighted(self) -> bool {
         !matches!(self, Self::OutRows | Self::InRows)
     }

@@ -1,33 +1,24 @@
 //! Temporary files that never stay in the page cache.
 //!
-//! They are opened for direct I/O and unlinked at once, so that not even a killed build leaves
-//! them behind. A file system without direct I/O gets buffered I/O, whose pages are dropped soon.
+//! They are unlinked at once, so that not even a killed build leaves them behind.
 //!
 //! Where a file system tells the device of free space (`discard`), freeing a file takes a second for
 //! every few hundred MB, so a thread of its own closes it.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Advice, OFlags, fadvise};
 use tiergraph_core::{Error, Result};
-use tiergraph_mem::PAGE_BYTES;
 
+use super::direct::DirectFile;
 use super::scratch::Held;
-
-/// Bytes after which a buffered file is pushed out of the page cache again.
-const ADVICE_BYTES: u64 = 16 << 20;
 
 /// A file that is written once and read in pieces, and that is gone when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
     /// `None` only while it is dropped.
-    file: Option<File>,
-    path: PathBuf,
-    direct: bool,
+    file: Option<DirectFile>,
     end: AtomicU64,
     /// The counter of temporary files' bytes, if they are counted.
     held: Option<Arc<Held>>,
@@ -35,20 +26,9 @@ pub(crate) struct TemporaryFile {
 
 impl TemporaryFile {
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(path);
-        let is_direct = direct.is_ok();
-        let io = |e| Error::io("create", path.display(), e);
-        // A refused direct open may have created the file.
-        let buffered = |_| {
-            let _ = std::fs::remove_file(path);
-            options.open(path)
-        };
-        let file = direct.or_else(buffered).map_err(io)?;
+        let file = DirectFile::create(path)?;
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path.display(), e))?;
-        let end = AtomicU64::new(0);
-        Ok(Self { file: Some(file), path: path.to_owned(), direct: is_direct, end, held: None })
+        Ok(Self { file: Some(file), end: AtomicU64::new(0), held: None })
     }
 
     /// Counts the file's bytes in `held`, from the first on.
@@ -59,27 +39,16 @@ impl TemporaryFile {
 
     /// Appends whole pages from an aligned buffer; returns their byte offset in the file.
     pub(crate) fn append(&self, pages: &[u8]) -> Result<u64> {
-        debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);
         let Some(file) = &self.file else { return Ok(offset) };
-        file.write_all_at(pages, offset).map_err(|e| Error::io("write", self.path.display(), e))?;
+        file.write(pages, offset)?;
         self.held.iter().for_each(|held| held.add(pages.len() as u64));
-        if !self.direct && offset / ADVICE_BYTES != (offset + pages.len() as u64) / ADVICE_BYTES {
-            let _ = fadvise(file, 0, None, Advice::DontNeed);
-        }
         Ok(offset)
     }
 
     /// Reads whole pages into an aligned buffer.
     pub(crate) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
-        debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
-        let Some(file) = &self.file else { return Ok(()) };
-        file.read_exact_at(pages, offset).map_err(|e| Error::io("read", self.path.display(), e))?;
-        if !self.direct {
-            let len = std::num::NonZeroU64::new(pages.len() as u64);
-            let _ = fadvise(file, offset, len, Advice::DontNeed);
-        }
-        Ok(())
+        self.file.as_ref().map_or(Ok(()), |file| file.read(pages, offset))
     }
 }
 

@@ -66,6 +66,11 @@ impl Family {
         widest * arcs
     }
 
+    /// Lets go of the chunks in memory, and of where the others are.
+    pub(crate) fn forget_chunks(&mut self) {
+        self.chunks = Vec::new();
+    }
+
     /// The number of arcs in a bucket.
     pub(crate) fn arcs(&self, bucket: usize) -> u64 {
         self.chunks[bucket].iter().map(|chunk| u64::from(chunk.records)).sum()

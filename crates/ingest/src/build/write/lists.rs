@@ -10,7 +10,8 @@ use tiergraph_format::sink::FileSink;
 
 use super::load::{Cell, PART_WORDS, Split, parts_of};
 use super::sort::Encode;
-use super::sorted::Sorted;
+use super::sorted::{Sorted, repeats};
+use super::turns::Prepare;
 use crate::build::array::Array;
 use crate::build::partition::family::{Family, RowOf};
 use crate::build::partition::records::bits_below;
@@ -27,7 +28,6 @@ pub(crate) struct ListsEncode<'a> {
     arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
     /// Whether `arcs_of` counts the arcs in the buckets: no duplicates are removed.
     exact: bool,
-    neighbors: Vec<u64>,
     /// Memory of lists that were written, to be used again.
     spare: PackedRows,
 }
@@ -35,7 +35,7 @@ pub(crate) struct ListsEncode<'a> {
 /// Encoded lists of some rows, ready to be written.
 pub(crate) struct ReadyLists {
     lists: Lists,
-    counts: ArcCounts,
+    pub(crate) counts: ArcCounts,
 }
 
 /// Counts of the arcs in lists.
@@ -82,6 +82,8 @@ pub(crate) struct ListsSink {
     /// The number of arcs of each row; counted where duplicates are removed.
     pub(crate) degrees: Option<Array<u32>>,
     pub(crate) counts: ArcCounts,
+    /// Neighbours as plain ids of 8 bytes.
+    neighbors: Vec<u64>,
 }
 
 /// The parts of a bucket, each also a cell: rows with about as many arcs, or one row with more.
@@ -158,14 +160,12 @@ impl<'a> ListsEncode<'a> {
         arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
         exact: bool,
     ) -> Self {
-        Self { family, raw, arcs_of, exact, neighbors: Vec::new(), spare: PackedRows::default() }
+        Self { family, raw, arcs_of, exact, spare: PackedRows::default() }
     }
 }
 
 impl Encode for ListsEncode<'_> {
     type Split = RowSplit;
-    type Ready = ReadyLists;
-    type Sink = ListsSink;
 
     fn split(&self, bucket: usize) -> RowSplit {
         let rows = &self.family.buckets[bucket].rows;
@@ -215,22 +215,45 @@ impl Encode for ListsEncode<'_> {
         let counts = ArcCounts { arcs: sorted.len() as u64, loops: loops as u64, repeats };
         Ok(ReadyLists { lists, counts })
     }
+}
+
+impl Prepare for ListsEncode<'_> {
+    type Ready = ReadyLists;
+    type Sink = ListsSink;
 
     fn write(&mut self, sink: &mut ListsSink, ready: ReadyLists) -> Result<()> {
-        sink.counts.add(ready.counts);
-        if let Some(degrees) = &mut sink.degrees {
-            ready.lists.for_each_length(|row, arcs| degrees[row as usize] = arcs as u32);
+        self.spare = sink.put(ready)?.unwrap_or_default();
+        Ok(())
+    }
+}
+
+impl ReadyLists {
+    /// No lists yet, which use the memory of `spare`.
+    pub(crate) fn of(spare: PackedRows) -> Self {
+        Self { lists: Lists::Rows(spare), counts: ArcCounts::default() }
+    }
+
+    /// Packs the neighbours of a vertex, which ascend; `counts_repeats` says whether those that are equal to
+    /// another are counted.
+    pub(crate) fn push(
+        &mut self,
+        vertex: u32,
+        neighbors: &[u32],
+        counts_repeats: bool,
+    ) -> Result<()> {
+        let Lists::Rows(packed) = &mut self.lists else { return Ok(()) };
+        self.counts.arcs += neighbors.len() as u64;
+        if counts_repeats {
+            self.counts.repeats += repeats(neighbors);
         }
-        match (&mut sink.writer, ready.lists) {
-            (ListsWriter::Rows(writer), Lists::Rows(mut packed)) => {
-                let written = writer.push_packed(&packed);
-                packed.clear();
-                self.spare = packed;
-                written
-            }
-            (ListsWriter::Raw(writer), Lists::Raw(raw)) => raw.write(writer, &mut self.neighbors),
-            // An encoder makes what its sink's writer takes.
-            _ => Ok(()),
+        packed.push(vertex.into(), neighbors, u32::MAX)
+    }
+
+    /// Bytes that packed lists take in memory.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        match &self.lists {
+            Lists::Rows(packed) => packed.resident_bytes(),
+            Lists::Raw(_) => 0,
         }
     }
 }
@@ -276,6 +299,26 @@ impl RawLists {
 
 impl ListsSink {
     pub(crate) fn new(writer: ListsWriter, degrees: Option<Array<u32>>) -> Self {
-        Self { writer, degrees, counts: ArcCounts::default() }
+        Self { writer, degrees, counts: ArcCounts::default(), neighbors: Vec::new() }
+    }
+
+    /// Writes lists, which come in the order of vertices; gives packed ones' memory back.
+    pub(crate) fn put(&mut self, ready: ReadyLists) -> Result<Option<PackedRows>> {
+        self.counts.add(ready.counts);
+        if let Some(degrees) = &mut self.degrees {
+            ready.lists.for_each_length(|row, arcs| degrees[row as usize] = arcs as u32);
+        }
+        match (&mut self.writer, ready.lists) {
+            (ListsWriter::Rows(writer), Lists::Rows(mut packed)) => {
+                writer.push_packed(&packed)?;
+                packed.clear();
+                Ok(Some(packed))
+            }
+            (ListsWriter::Raw(writer), Lists::Raw(raw)) => {
+                raw.write(writer, &mut self.neighbors).map(|()| None)
+            }
+            // What prepares lists makes what its sink's writer takes.
+            _ => Ok(None),
+        }
     }
 }

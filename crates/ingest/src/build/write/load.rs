@@ -130,7 +130,7 @@ pub(crate) fn count<S: Split>(
 }
 
 /// The error of degrees that do not match the arcs: the input changed between passes.
-fn changed() -> Error {
+pub(crate) fn changed() -> Error {
     Error::new(ErrorKind::Input, "read the edges again")
         .expected("those of the first pass over the input")
         .got("others")

@@ -1,11 +1,13 @@
 //! From buckets to adjacency files: load a bucket, sort it part by part, encode, write.
 
+pub(crate) mod from_tiles;
 pub(crate) mod lists;
 pub(crate) mod load;
 pub(crate) mod runs;
 pub(crate) mod sort;
 pub(crate) mod sorted;
 pub(crate) mod tiles;
+pub(crate) mod turns;
 
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +20,7 @@ use tiergraph_mem::Reservation;
 
 use crate::build::array::Array;
 use crate::build::commit::{Encoded, Written};
+use crate::build::direct::DirectFile;
 use crate::build::graph::Graph;
 use crate::build::input::Input;
 use crate::build::options::Duplicates;
@@ -28,6 +31,8 @@ use crate::build::plan::SortPlan;
 use crate::build::progress::Ticker;
 use crate::build::report::Stages;
 use crate::build::vertices::Vertices;
+use from_tiles::FromTiles;
+use from_tiles::segments::Segments;
 use lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
 use sort::Stage;
 use tiles::{TilesEncode, TilesSink, tile_shares};
@@ -46,7 +51,9 @@ pub(crate) struct Planned<'a> {
     families: Vec<Family>,
     chunks: ChunkPlan,
     /// The reservation for the buckets' chunks, some of which stay in memory.
-    _chunks_held: Reservation,
+    chunks_held: Reservation,
+    /// The tiles, once they are written.
+    segments: Option<Arc<Segments>>,
 }
 
 impl<'a> Planned<'a> {
@@ -58,7 +65,7 @@ impl<'a> Planned<'a> {
         chunks: ChunkPlan,
         chunks_held: Reservation,
     ) -> Self {
-        Self { graph, degrees, plan, families, chunks, _chunks_held: chunks_held }
+        Self { graph, degrees, plan, families, chunks, chunks_held, segments: None }
     }
 
     /// Fills the buckets of all families in one pass over `input`.
@@ -81,17 +88,27 @@ impl<'a> Planned<'a> {
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Encoded<'a>> {
-        let _held = self.graph.budget.reserve(self.plan.bytes, "the arcs being sorted")?;
-        let families: Vec<Arc<Family>> =
+        let mut sorting =
+            Some(self.graph.budget.reserve(self.plan.bytes, "the arcs being sorted")?);
+        let mut families: Vec<Arc<Family>> =
             std::mem::take(&mut self.families).into_iter().map(Arc::new).collect();
         let mut totals = ArcCounts::default();
         let outputs = self.graph.outputs.clone();
-        for output in outputs {
+        for &output in &outputs {
             let row_of = output.row_of(self.graph.undirected);
-            let Some(family) = families.iter().find(|f| f.row_of == row_of) else { continue };
-            let counted = self.output(output, family, progress, cancel)?;
-            if output != Output::Tiles {
-                totals = counted;
+            let family = families.iter().find(|f| f.row_of == row_of).map(Arc::clone);
+            if output.is_from_tiles(&outputs) {
+                if sorting.take().is_some() {
+                    // All buckets are sorted.
+                    families.iter_mut().filter_map(Arc::get_mut).for_each(Family::forget_chunks);
+                    self.chunks_held.shrink_to(0);
+                }
+                totals = self.lists_from_tiles(output, progress, cancel)?;
+            } else if let Some(family) = family {
+                let counted = self.output(output, &family, progress, cancel)?;
+                if output != Output::Tiles {
+                    totals = counted;
+                }
             }
             stages.end(output.name());
         }
@@ -109,7 +126,7 @@ impl<'a> Planned<'a> {
         Ok(Encoded { graph: self.graph, counts, buckets: families })
     }
 
-    /// Writes an adjacency file and counts its arcs, unless it holds tiles.
+    /// Sorts the arcs of `family` into an adjacency file, and counts them unless it holds tiles.
     fn output(
         &mut self,
         output: Output,
@@ -180,6 +197,8 @@ impl<'a> Planned<'a> {
             words.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()
         });
         self.graph.flat("tiles.index", words.collect::<Vec<_>>())?;
+        let files = file.paths().map(DirectFile::open).collect::<Result<_>>()?;
+        self.segments = Some(Arc::new(Segments::new(files, self.graph.tile_options, index)));
         self.graph.finish(Output::Tiles.name(), file)?;
         if degrees.is_some() {
             self.degrees.into = degrees;
@@ -191,7 +210,7 @@ impl<'a> Planned<'a> {
         Array::zeroed(self.graph.vertices, self.graph.budget, "the degrees")
     }
 
-    /// Writes rows or raw blocks and counts their arcs.
+    /// Writes rows or raw blocks of the arcs of `family`, and counts them.
     fn lists(
         &mut self,
         output: Output,
@@ -206,6 +225,51 @@ impl<'a> Planned<'a> {
         let raw = matches!(output, Output::OutRaw | Output::InRaw);
         let encoder = |_| ListsEncode::new(Arc::clone(family), raw, &arcs_of, keep);
         let encoders = (0..self.plan.workers).map(encoder).collect();
+        let weighted = raw && graph.weights != Weights::None;
+        let stage = self.stage(family, weighted, done, cancel);
+        let sink = stage.run(encoders, self.lists_sink(output)?)?;
+        self.finish_lists(output, sink)
+    }
+
+    /// Writes rows of the arcs of the tiles, and counts them.
+    fn lists_from_tiles(
+        &mut self,
+        output: Output,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<ArcCounts> {
+        let (graph, keep) = (&self.graph, !self.removes_duplicates());
+        let Some(segments) = &self.segments else { return Ok(ArcCounts::default()) };
+        let row_of = output.row_of(graph.undirected);
+        let arcs_of =
+            |row: usize| arcs_of(row_of, &self.degrees.out, self.degrees.into.as_ref(), row);
+        let total = (0..graph.vertices).map(arcs_of).sum();
+        let ticker = Mutex::new(Ticker::new(progress, output.name(), "arcs", total));
+        let done = |arcs| {
+            if let Ok(mut ticker) = ticker.lock() {
+                ticker.add(arcs);
+            }
+        };
+        let sink = self.lists_sink(output)?;
+        let job = FromTiles {
+            segments,
+            row_of,
+            arcs_of: &arcs_of,
+            exact: keep,
+            cancel,
+            done: &done,
+        };
+        let left = graph.budget.left();
+        let shares = job.shares(graph.vertices, left, graph.options.threads);
+        let _held = graph.budget.reserve(shares.bytes, "the neighbours of vertices")?;
+        let sink = job.run(graph.vertices, shares, sink)?;
+        self.finish_lists(output, sink)
+    }
+
+    /// The file for rows or raw blocks.
+    fn lists_sink(&self, output: Output) -> Result<ListsSink> {
+        let graph = &self.graph;
+        let raw = matches!(output, Output::OutRaw | Output::InRaw);
         let (name, size) = (output.name(), graph.options.block_bytes);
         let kind = if raw { FileKind::Blocks } else { FileKind::Rows };
         let file = graph.building.sink(name, kind, size)?;
@@ -213,10 +277,13 @@ impl<'a> Planned<'a> {
             true => ListsWriter::Raw(RawWriter::new(file, size, graph.ids, graph.weights)),
             false => ListsWriter::Rows(RowsWriter::new(file, size)),
         };
-        let degrees = if keep { None } else { Some(self.zeros()?) };
-        let weighted = raw && graph.weights != Weights::None;
-        let stage = self.stage(family, weighted, done, cancel);
-        let sink = stage.run(encoders, ListsSink::new(writer, degrees))?;
+        let degrees = if self.removes_duplicates() { Some(self.zeros()?) } else { None };
+        Ok(ListsSink::new(writer, degrees))
+    }
+
+    /// Starts to finish the file of rows or raw blocks, and keeps the degrees that were counted.
+    fn finish_lists(&mut self, output: Output, sink: ListsSink) -> Result<ArcCounts> {
+        let name = output.name();
         let file = match sink.writer {
             ListsWriter::Raw(writer) => writer.finish()?,
             ListsWriter::Rows(writer) => {
@@ -227,7 +294,7 @@ impl<'a> Planned<'a> {
         };
         self.graph.finish(name, file)?;
         if let Some(degrees) = sink.degrees {
-            match row_of {
+            match output.row_of(self.graph.undirected) {
                 RowOf::Target => self.degrees.into = Some(degrees),
                 _ => self.degrees.out = degrees,
             }

@@ -1,29 +1,24 @@
 //! The sort stage: threads load, sort and encode buckets, and write them in their order.
 //!
 //! Thread t takes the buckets t, t + n, …: it loads and prepares one while other threads prepare or
-//! write others. Only writing is in order, and no thread waits for it: a thread leaves the bucket that
-//! it has prepared, and the thread that finds the file free writes all whose turn it is. A bucket that
-//! does not fit is prepared in its turn, cell by cell, reading it as often as that takes.
+//! write others ([`super::turns`]). A bucket that does not fit is prepared in its turn, cell by cell, reading
+//! it as often as that takes.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tiergraph_core::{Cancel, Error, ErrorKind, Result, threads};
+use tiergraph_core::{Cancel, Result};
 use tiergraph_mem::Budget;
 
 use super::load::{Loader, Split, count};
 use super::sorted::Sorted;
+use super::turns::{Prepare, Turns, in_turns};
 use crate::build::partition::family::{ChunkReader, Family, Spares};
 
 /// An encoder, one for each thread: turns a bucket's sorted arcs into cells of a file, and writes them.
-pub(crate) trait Encode: Send {
+pub(crate) trait Encode: Prepare {
     /// The type of the division of a bucket's keys.
     type Split: Split;
-    /// Encoded cells, ready to be written.
-    type Ready: Send;
-    /// The file that all cells are written to.
-    type Sink: Send;
 
     /// The division of `bucket` into parts and cells.
     fn split(&self, bucket: usize) -> Self::Split;
@@ -36,81 +31,6 @@ pub(crate) trait Encode: Send {
         wanted: &Range<usize>,
         sorted: &Sorted,
     ) -> Result<Self::Ready>;
-
-    /// Writes encoded cells, which come in order.
-    fn write(&mut self, sink: &mut Self::Sink, ready: Self::Ready) -> Result<()>;
-}
-
-/// The order in which threads write buckets.
-struct Turns<E: Encode> {
-    state: Mutex<Turn<E>>,
-    changed: Condvar,
-    /// The number of buckets that may be ready before their turn.
-    ahead: usize,
-}
-
-struct Turn<E: Encode> {
-    /// The bucket to be written next.
-    next: usize,
-    ready: BTreeMap<usize, E::Ready>,
-    /// The file; `None` while a thread is writing.
-    sink: Option<E::Sink>,
-    failed: Option<Error>,
-    over: bool,
-}
-
-impl<E: Encode> Turns<E> {
-    fn lock(&self) -> MutexGuard<'_, Turn<E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until `holds` is true; `None` when a thread has failed.
-    fn wait(&self, holds: impl Fn(&Turn<E>) -> bool) -> Option<MutexGuard<'_, Turn<E>>> {
-        let turn = self
-            .changed
-            .wait_while(self.lock(), |turn| !turn.over && !holds(turn))
-            .unwrap_or_else(PoisonError::into_inner);
-        (!turn.over).then_some(turn)
-    }
-
-    fn fail(&self, error: Error) {
-        let mut turn = self.lock();
-        turn.over = true;
-        turn.failed.get_or_insert(error);
-        self.changed.notify_all();
-    }
-
-    /// Leaves a bucket that is ready, and writes if no thread does; false when a thread has failed.
-    fn leave(&self, bucket: usize, ready: E::Ready, encoder: &mut E) -> Result<bool> {
-        let room = |turn: &Turn<E>| turn.next == bucket || turn.ready.len() < self.ahead;
-        let Some(mut turn) = self.wait(room) else { return Ok(false) };
-        turn.ready.insert(bucket, ready);
-        self.write(turn, encoder).map(|()| true)
-    }
-
-    /// Writes the buckets whose turn it is, unless another thread is writing.
-    fn write<'t>(&'t self, mut turn: MutexGuard<'t, Turn<E>>, encoder: &mut E) -> Result<()> {
-        loop {
-            let next = turn.next;
-            let Some(mut sink) = turn.sink.take() else { return Ok(()) };
-            let Some(ready) = turn.ready.remove(&next) else {
-                turn.sink = Some(sink);
-                return Ok(());
-            };
-            drop(turn);
-            encoder.write(&mut sink, ready)?;
-            turn = self.written(sink);
-        }
-    }
-
-    /// Gives the file back after a bucket was written.
-    fn written(&self, sink: E::Sink) -> MutexGuard<'_, Turn<E>> {
-        let mut turn = self.lock();
-        turn.sink = Some(sink);
-        turn.next += 1;
-        self.changed.notify_all();
-        turn
-    }
 }
 
 /// The settings of a sort stage, which its threads share.
@@ -135,32 +55,8 @@ pub(crate) struct Stage<'a> {
 impl Stage<'_> {
     /// Runs all buckets through one thread for each of `encoders`, into `sink`.
     pub(crate) fn run<E: Encode>(&self, encoders: Vec<E>, sink: E::Sink) -> Result<E::Sink> {
-        let (ready, sink) = (BTreeMap::new(), Some(sink));
-        let state = Mutex::new(Turn { next: 0, ready, sink, failed: None, over: false });
         let threads = encoders.len();
-        let turns = Turns::<E> { state, changed: Condvar::new(), ahead: threads };
-        std::thread::scope(|scope| {
-            for (thread, mut encoder) in encoders.into_iter().enumerate() {
-                let turns = &turns;
-                let body = move || {
-                    // A panic must not leave the others waiting.
-                    let guard = Unfinished(turns);
-                    if let Err(error) = self.work(thread, threads, &mut encoder, turns) {
-                        turns.fail(error);
-                    }
-                    std::mem::forget(guard);
-                };
-                if let Err(error) = threads::start_in(scope, "encode", body) {
-                    turns.fail(error);
-                    break;
-                }
-            }
-        });
-        let turn = turns.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match turn.failed {
-            Some(error) => Err(error),
-            None => turn.sink.ok_or_else(ended),
-        }
+        in_turns(encoders, sink, |thread, encoder, turns| self.work(thread, threads, encoder, turns))
     }
 
     fn work<E: Encode>(
@@ -211,12 +107,9 @@ impl Stage<'_> {
         split: &E::Split,
         turns: &Turns<E>,
     ) -> Result<bool> {
-        let its_turn = |turn: &Turn<E>| turn.next == bucket && turn.sink.is_some();
-        let Some(mut turn) = turns.wait(its_turn) else { return Ok(false) };
-        let Some(mut sink) = turn.sink.take() else { return Ok(false) };
-        drop(turn);
+        let Some(mut sink) = turns.take(bucket) else { return Ok(false) };
         self.in_parts(encoder, loader, bucket, split, &mut sink)?;
-        turns.write(turns.written(sink), encoder).map(|()| true)
+        turns.give_back(sink, encoder).map(|()| true)
     }
 
     /// Prepares and writes a large bucket a few cells at a time.
@@ -250,17 +143,4 @@ impl Stage<'_> {
         }
         Ok(())
     }
-}
-
-/// A guard that ends the stage if its thread unwinds.
-struct Unfinished<'t, E: Encode>(&'t Turns<E>);
-
-impl<E: Encode> Drop for Unfinished<'_, E> {
-    fn drop(&mut self) {
-        self.0.fail(ended());
-    }
-}
-
-fn ended() -> Error {
-    Error::new(ErrorKind::Io, "write the graph").got("a thread that sorts ended")
 }

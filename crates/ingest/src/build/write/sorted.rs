@@ -108,7 +108,7 @@ impl Sorted {
 
 /// The number of words, which ascend, that are equal to the one before them.
 #[inline(always)]
-fn repeats(words: &[u32]) -> u64 {
+pub(crate) fn repeats(words: &[u32]) -> u64 {
     let next = words.get(1..).unwrap_or_default();
     next.iter().zip(words).map(|(word, before)| u64::from(word == before)).sum()
 }

@@ -10,6 +10,7 @@ use tiergraph_format::tiles::{EncodedStrip, StripEncoder, TileOptions, TilesInde
 use super::load::{Cell, PART_WORDS, Split, parts_of};
 use super::sort::Encode;
 use super::sorted::Sorted;
+use super::turns::Prepare;
 use crate::build::array::Array;
 use crate::build::partition::family::Family;
 use crate::build::partition::records::bits_below;
@@ -159,8 +160,6 @@ impl<'a> TilesEncode<'a> {
 
 impl Encode for TilesEncode<'_> {
     type Split = TileSplit;
-    type Ready = Vec<ReadyTiles>;
-    type Sink = TilesSink;
 
     fn split(&self, bucket: usize) -> TileSplit {
         let (family, k) = (&self.family, self.options.columns_log2);
@@ -217,6 +216,11 @@ impl Encode for TilesEncode<'_> {
         }
         Ok(ready)
     }
+}
+
+impl Prepare for TilesEncode<'_> {
+    type Ready = Vec<ReadyTiles>;
+    type Sink = TilesSink;
 
     fn write(&mut self, sink: &mut TilesSink, ready: Vec<ReadyTiles>) -> Result<()> {
         for ReadyTiles { strip, counts } in ready {
