@@ -27,4 +27,4 @@ pub use kernel::Kernel;
 pub use plain::sum_lists;
 pub use sum::{RowState, SymmetricState};
 pub use take::{MAX_STEPS, Slice};
-pub use widest::widest;
+pub use widest::{Work, widest};

@@ -1,9 +1,13 @@
 //! Models of random graphs, and sources of their edges.
 
 use tiergraph_core::{Result, threads};
+use tiergraph_kernels::{Work, widest};
 
 use super::hash::Counter;
 use crate::source::{EdgeBatch, EdgeSource, SizeHint, VertexId};
+
+/// Edges that are made together.
+pub const BLOCK: usize = 128;
 
 /// A random graph whose every edge is a function of its number.
 pub trait Model: Send + Sync {
@@ -18,6 +22,15 @@ pub trait Model: Send + Sync {
 
     /// The ends (source, target) of edge number `number`.
     fn edge(&self, number: u64) -> (u64, u64);
+
+    /// The ends of the [`BLOCK`] edges from number `first` on. A model whose edges take many steps does a
+    /// step of all edges at once, which takes instructions that work on several.
+    #[inline(always)]
+    fn block(&self, first: u64, src: &mut [u64; BLOCK], dst: &mut [u64; BLOCK]) {
+        for (number, (src, dst)) in (first..).zip(src.iter_mut().zip(dst)) {
+            (*src, *dst) = self.edge(number);
+        }
+    }
 }
 
 /// The distribution of random weights of generated edges.
@@ -42,7 +55,7 @@ pub struct GeneratorOptions {
 
 impl Default for GeneratorOptions {
     fn default() -> Self {
-        Self { weights: None, threads: 2, batch_edges: 1 << 20 }
+        Self { weights: None, threads: 2, batch_edges: 1 << 17 }
     }
 }
 
@@ -99,11 +112,31 @@ impl<M: Model> Generated<M> {
     }
 }
 
-#[inline(never)]
 fn fill<I: VertexId, M: Model>(model: &M, first: u64, src: &mut [I], dst: &mut [I]) {
-    for (number, (src, dst)) in (first..).zip(src.iter_mut().zip(dst)) {
-        let (from, to) = model.edge(number);
-        (*src, *dst) = (I::from_u64(from), I::from_u64(to));
+    widest(Fill { model, first, src, dst });
+}
+
+/// The edges of a model from number `first` on.
+struct Fill<'a, M, I> {
+    model: &'a M,
+    first: u64,
+    src: &'a mut [I],
+    dst: &'a mut [I],
+}
+
+impl<M: Model, I: VertexId> Work for Fill<'_, M, I> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (mut from, mut to) = ([0; BLOCK], [0; BLOCK]);
+        let blocks = self.src.chunks_mut(BLOCK).zip(self.dst.chunks_mut(BLOCK));
+        for (first, (src, dst)) in (self.first..).step_by(BLOCK).zip(blocks) {
+            // Those beyond the last edge are left out.
+            self.model.block(first, &mut from, &mut to);
+            src.iter_mut().zip(from).for_each(|(src, from)| *src = I::from_u64(from));
+            dst.iter_mut().zip(to).for_each(|(dst, to)| *dst = I::from_u64(to));
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use std::hint::select_unpredictable;
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::hash::{Counter, Permutation};
-use super::model::Model;
+use super::model::{BLOCK, Model};
 
 /// Levels that one draw decides.
 const LEVELS: u32 = 4;
@@ -93,6 +93,29 @@ impl Rmat {
         let beyond = words * 2 * LEVELS - self.scale;
         (src >> beyond, dst >> beyond)
     }
+
+    /// [`Self::descend`] for [`BLOCK`] edges, a draw of all after the other.
+    #[inline(always)]
+    fn descend_block(&self, first: u64, src: &mut [u64; BLOCK], dst: &mut [u64; BLOCK]) {
+        let words = self.scale.div_ceil(LEVELS).div_ceil(2);
+        let beyond = words * 2 * LEVELS - self.scale;
+        (*src, *dst) = ([0; BLOCK], [0; BLOCK]);
+        let mut random = [0; BLOCK];
+        for word in 0..words {
+            for (number, random) in (first..).zip(&mut random) {
+                let at = number.wrapping_mul(words.into()).wrapping_add(word.into());
+                *random = self.words.word(at);
+            }
+            for half in [0, 32] {
+                for ((src, dst), random) in src.iter_mut().zip(dst.iter_mut()).zip(random) {
+                    let outcome = outcome(&self.table, (random >> half) as u32);
+                    *src = *src << LEVELS | outcome >> LEVELS;
+                    *dst = *dst << LEVELS | outcome & ((1 << LEVELS) - 1);
+                }
+            }
+        }
+        src.iter_mut().zip(dst).for_each(|(src, dst)| (*src, *dst) = (*src >> beyond, *dst >> beyond));
+    }
 }
 
 /// The outcome that 32 random bits choose. The coin is unpredictable, so it must not be a branch.
@@ -126,6 +149,14 @@ impl Model for Rmat {
     fn edge(&self, number: u64) -> (u64, u64) {
         let (src, dst) = self.descend(number);
         (self.permutation.apply(src), self.permutation.apply(dst))
+    }
+
+    #[inline(always)]
+    fn block(&self, first: u64, src: &mut [u64; BLOCK], dst: &mut [u64; BLOCK]) {
+        self.descend_block(first, src, dst);
+        for (src, dst) in src.iter_mut().zip(dst) {
+            (*src, *dst) = (self.permutation.apply(*src), self.permutation.apply(*dst));
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 //! as to write them.
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_kernels::widest;
 
 use super::load::Split;
 use super::sorted::Sorted;
@@ -68,8 +67,8 @@ impl Runs {
         weighted: bool,
     ) {
         match weighted {
-            true => widest(|| self.put_all::<true, S>(split, records, first_part)),
-            false => widest(|| self.put_all::<false, S>(split, records, first_part)),
+            true => self.put_all::<true, S>(split, records, first_part),
+            false => self.put_all::<false, S>(split, records, first_part),
         }
     }
 

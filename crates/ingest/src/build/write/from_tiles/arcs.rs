@@ -1,20 +1,17 @@
-//! Neighbour lists in memory, filled from both ends.
+//! Neighbour lists in memory, filled in ascending order.
 //!
-//! A row's arcs come in ascending order of columns where a strip's tiles are decoded one after the other: they are
-//! written to the list from its beginning on. A column's come strip by strip, the last strip first: they are written
-//! from the list's end down, and sorted strip by strip at the end. In an undirected graph, whose edges are
-//! stored once, the first are the smaller neighbours and the second the larger ones.
+//! A row's columns ascend where the tiles of a strip are decoded one after the other. A column's rows ascend where strips
+//! are, and where within a tile row after row is distributed to its columns ([`Rows`]). So nothing is sorted. In an
+//! undirected graph, whose edges are stored once, a vertex has its smaller neighbours as a row, and then the
+//! larger ones as a column.
 
 use std::ops::Range;
 
 use tiergraph_core::Result;
-use tiergraph_format::tiles::{Segment, sort_words};
+use tiergraph_format::tiles::{STRIP_ROWS, Segment};
 use tiergraph_kernels::{Kernel, Slice};
 
 use crate::build::array::Array;
-
-/// Neighbours that are sorted together even if they are of several strips.
-const FEW: usize = 64;
 
 /// Which ends of an arc of a tile have it in their lists.
 #[derive(Debug, Clone, Copy)]
@@ -24,180 +21,219 @@ pub(super) struct Ends {
 }
 
 /// The neighbour lists of consecutive vertices.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ArcLists {
     vertices: Range<u32>,
     words: Array<u32>,
-    /// For each vertex, the end of what was written from its list's beginning on.
-    front: Vec<u32>,
-    /// For each vertex, the beginning of what was written from its list's end down.
-    back: Vec<u32>,
+    /// For each vertex, where its next neighbour goes.
+    ends: Vec<u32>,
     /// The number of self-loops among the arcs.
     pub(super) loops: u64,
-    scratch: Vec<u32>,
+    /// The rows of one tile that are to be distributed to its columns.
+    rows: Rows,
+}
+
+/// The arcs of the rows of one tile.
+#[derive(Debug)]
+struct Rows {
+    /// The first row of the strip, and the first column of the tile.
+    base: (u32, u32),
+    columns: Vec<u32>,
+    pieces: Vec<Piece>,
+    /// For each row of the strip, its last piece and one more; 0 if it has none.
+    last: Box<[u32]>,
+    /// The rows that have a piece, a bit each.
+    present: Box<[u64]>,
+    /// Whether self-loops are in the lists of their rows already.
+    has_loops: bool,
+}
+
+/// Some arcs of one row: a range of `columns`, and the row's piece before and one more.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    begin: u32,
+    len: u32,
+    before: u32,
 }
 
 impl ArcLists {
+    pub(super) fn new() -> Self {
+        let rows = Rows {
+            base: (0, 0),
+            columns: Vec::new(),
+            pieces: Vec::new(),
+            last: vec![0; STRIP_ROWS].into(),
+            present: vec![0; STRIP_ROWS / 64].into(),
+            has_loops: false,
+        };
+        Self { vertices: 0..0, words: Array::default(), ends: Vec::new(), loops: 0, rows }
+    }
+
+    /// Bytes of the largest tile's rows, which has `arcs` arcs.
+    pub(super) fn rows_bytes(arcs: u64) -> u64 {
+        let tables = STRIP_ROWS as u64 * (size_of::<u32>() + size_of::<Piece>()) as u64;
+        // A vector that grows takes up to twice as much.
+        2 * (tables + arcs * size_of::<u32>() as u64)
+    }
+
     /// Empties the lists, for `vertices` of which each has `arcs_of` arcs at most.
     pub(super) fn begin(
         &mut self,
         vertices: Range<u32>,
         arcs_of: impl Fn(usize) -> u64,
     ) -> Result<()> {
-        self.front.clear();
-        self.back.clear();
+        self.ends.clear();
         self.loops = 0;
-        let mut end = 0;
+        let mut begin = 0;
         for vertex in vertices.clone() {
-            self.front.push(end);
-            end += arcs_of(vertex as usize) as u32;
-            self.back.push(end);
+            self.ends.push(begin);
+            begin += arcs_of(vertex as usize) as u32;
         }
         self.vertices = vertices;
-        self.words.make_room(end as usize)
+        self.words.make_room(begin as usize)
     }
 
-    /// Adds the arcs of a segment to the lists of those of their `ends` that are here.
+    /// Adds the arcs of a segment to the lists of those of their `ends` that are here. Segments come strip by strip,
+    /// tile by tile; [`finish`](Self::finish) follows the last.
     pub(super) fn add(&mut self, kernel: &Kernel, segment: &Segment<'_>, ends: Ends) -> Result<()> {
         let (rows, columns) = (segment.row_base, segment.column_base);
+        let width = kernel.options().columns() as u64;
         let meets = |first: u64, count: u64| {
             first < self.vertices.end.into() && first + count > self.vertices.start.into()
         };
-        let width = kernel.options().columns() as u64;
         let takes_rows = ends.rows && meets(rows, segment.rows.into());
         let takes_columns = ends.columns && meets(columns, width);
+        let base = (rows as u32, columns as u32);
+        if self.rows.base != base {
+            self.finish();
+            self.rows.base = base;
+        }
         let has_diagonal = rows < columns + width && columns < rows + u64::from(segment.rows);
-        let base = Base { row: rows as u32, column: columns as u32 };
+        self.rows.has_loops = ends.rows && has_diagonal;
         match (takes_rows, takes_columns) {
-            (true, _) if has_diagonal => kernel.for_each(segment, |slice| {
-                self.loops += self.add_rows(slice, base, true);
-                if takes_columns {
-                    self.add_columns(slice, base, true);
-                }
-            }),
             (true, true) => kernel.for_each(segment, |slice| {
-                self.add_rows(slice, base, false);
-                self.add_columns(slice, base, false);
+                self.add_rows(slice, has_diagonal);
+                self.rows.keep(slice);
             }),
-            (true, false) => kernel.for_each(segment, |slice| {
-                self.add_rows(slice, base, false);
-            }),
-            (false, true) => kernel.for_each(segment, |slice| {
-                self.add_columns(slice, base, false);
-            }),
+            (true, false) => kernel.for_each(segment, |slice| self.add_rows(slice, has_diagonal)),
+            (false, true) => kernel.for_each(segment, |slice| self.rows.keep(slice)),
             (false, false) => Ok(()),
         }
     }
 
-    /// Adds the columns of a slice to the lists of its rows; the self-loops among them, if they are counted.
+    /// Adds the columns of a slice to the lists of its rows.
     #[inline(always)]
-    fn add_rows(&mut self, slice: &Slice<'_>, base: Base, counts_loops: bool) -> u64 {
-        let lanes = slice.active.first().map_or(0, |&active| usize::from(active));
-        let (mut steps, mut loops) = (0, 0);
-        for lane in (0..lanes).rev() {
-            while slice.active.get(steps).is_some_and(|&active| usize::from(active) > lane) {
-                steps += 1;
-            }
-            let row = base.row + slice.rows[lane];
-            let Some(front) = self.front.get_mut(row.wrapping_sub(self.vertices.start) as usize)
-            else {
-                continue;
-            };
-            let begin = *front as usize;
-            *front += steps as u32;
+    fn add_rows(&mut self, slice: &Slice<'_>, counts_loops: bool) {
+        let (first_row, first_column) = self.rows.base;
+        each_lane(slice, |lane, steps| {
+            let row = first_row + slice.rows[lane];
+            let place = row.wrapping_sub(self.vertices.start) as usize;
+            let Some(end) = self.ends.get_mut(place) else { return };
+            let begin = *end as usize;
+            *end += steps as u32;
             // Degrees that were others in the first pass are found when the lists are read.
-            let Some(to) = self.words.get_mut(begin..begin + steps) else { continue };
+            let Some(to) = self.words.get_mut(begin..begin + steps) else { return };
             for (to, step) in to.iter_mut().zip(slice.columns) {
-                *to = base.column + step[lane];
+                *to = first_column + step[lane];
             }
             if counts_loops {
-                loops += to.iter().filter(|&&column| column == row).count() as u64;
+                self.loops += to.iter().filter(|&&column| column == row).count() as u64;
             }
-        }
-        loops
+        });
     }
 
-    /// Adds the rows of a slice to the lists of its columns; not those of self-loops that are `once`.
-    #[inline(always)]
-    fn add_columns(&mut self, slice: &Slice<'_>, base: Base, once: bool) {
-        let first = base.column.wrapping_sub(self.vertices.start);
-        let loops = base.row.wrapping_sub(base.column);
-        for (step, &active) in slice.columns.iter().zip(slice.active) {
-            for (&column, &row) in step.iter().zip(slice.rows).take(active.into()) {
-                if once && column == loops.wrapping_add(row) {
+    /// Adds the rows of the last tile to the lists of its columns.
+    pub(super) fn finish(&mut self) {
+        let Self { vertices, words, ends, rows, .. } = self;
+        let (first_row, first_column) = rows.base;
+        let first = first_column.wrapping_sub(vertices.start);
+        rows.take_each(|row, columns, has_loops| {
+            let row_column = (first_row + row).wrapping_sub(first_column);
+            for &column in columns {
+                if has_loops && column == row_column {
                     continue;
                 }
-                let Some(back) = self.back.get_mut(first.wrapping_add(column) as usize) else {
-                    continue;
-                };
-                *back = back.wrapping_sub(1);
-                if let Some(to) = self.words.get_mut(*back as usize) {
-                    *to = base.row + row;
+                let Some(end) = ends.get_mut(first.wrapping_add(column) as usize) else { continue };
+                if let Some(to) = words.get_mut(*end as usize) {
+                    *to = first_row + row;
                 }
+                *end = end.wrapping_add(1);
             }
-        }
+        });
     }
 
-    /// Calls `visit` with each vertex and its neighbours in ascending order. `strips` has the first row of each
-    /// strip, and a row behind the last; false from `visit` ends it.
+    /// Calls `visit` with each vertex and its neighbours in ascending order, until it gives false.
     ///
-    /// The result is false if a vertex has other arcs than `arcs_of`: fewer, or more, or not as many where it is
-    /// `exact`.
+    /// The result is false if a vertex has other arcs than `arcs_of`: more, or not as many where it is `exact`.
     pub(super) fn for_each(
         &mut self,
-        strips: &[u32],
         arcs_of: impl Fn(usize) -> u64,
         exact: bool,
         mut visit: impl FnMut(u32, &[u32]) -> Result<bool>,
     ) -> Result<bool> {
         let mut begin = 0;
-        for (vertex, (&front, &back)) in
-            self.vertices.clone().zip(self.front.iter().zip(&self.back))
-        {
-            let end = begin + arcs_of(vertex as usize) as usize;
-            let (front, back) = (front as usize, back as usize);
-            if front < begin || front > back || back > end || (exact && front != back) {
+        for (vertex, &end) in self.vertices.clone().zip(&self.ends) {
+            let (end, room) = (end as usize, begin + arcs_of(vertex as usize) as usize);
+            if end < begin || end > room || (exact && end < room) {
                 return Ok(false);
             }
-            sort_by_strip(&mut self.words[back..end], strips, &mut self.scratch);
-            if front < back {
-                self.words.copy_within(back..end, front);
-            }
-            if !visit(vertex, &self.words[begin..end - (back - front)])? {
+            if !visit(vertex, &self.words[begin..end])? {
                 break;
             }
-            begin = end;
+            begin = room;
         }
         Ok(true)
     }
 }
 
-/// The first row and column of a segment.
-#[derive(Debug, Clone, Copy)]
-struct Base {
-    row: u32,
-    column: u32,
+impl Rows {
+    /// Keeps the arcs of a slice.
+    #[inline(always)]
+    fn keep(&mut self, slice: &Slice<'_>) {
+        each_lane(slice, |lane, steps| {
+            let row = slice.rows[lane] as usize % STRIP_ROWS;
+            let (begin, before) = (self.columns.len() as u32, self.last[row]);
+            self.columns.extend(slice.columns[..steps].iter().map(|step| step[lane]));
+            self.pieces.push(Piece { begin, len: steps as u32, before });
+            self.last[row] = self.pieces.len() as u32;
+            self.present[row / 64] |= 1 << (row % 64);
+        });
+    }
+
+    /// Calls `visit` with each row, some of its columns, and whether it may have a self-loop that does not count;
+    /// forgets all.
+    fn take_each(&mut self, mut visit: impl FnMut(u32, &[u32], bool)) {
+        if self.pieces.is_empty() {
+            return;
+        }
+        for (word, present) in self.present.iter_mut().enumerate() {
+            while *present != 0 {
+                let row = word * 64 + present.trailing_zeros() as usize;
+                *present &= *present - 1;
+                let mut piece = std::mem::take(&mut self.last[row]);
+                while let Some(&Piece { begin, len, before }) =
+                    piece.checked_sub(1).and_then(|i| self.pieces.get(i as usize))
+                {
+                    let columns = &self.columns[begin as usize..(begin + len) as usize];
+                    visit(row as u32, columns, self.has_loops);
+                    piece = before;
+                }
+            }
+        }
+        self.columns.clear();
+        self.pieces.clear();
+    }
 }
 
-/// Sorts rows that come strip by strip.
-fn sort_by_strip(rows: &mut [u32], strips: &[u32], scratch: &mut Vec<u32>) {
-    if rows.len() <= FEW {
-        return rows.sort_unstable();
-    }
-    let mut rest = rows;
-    let mut strip = 0;
-    while let Some(&row) = rest.first() {
-        strip += strips[strip..].partition_point(|&first| first <= row);
-        let (Some(&begin), Some(&end)) = (strips.get(strip - 1), strips.get(strip)) else {
-            return rest.sort_unstable();
-        };
-        let len = rest.iter().position(|&row| row >= end).unwrap_or(rest.len());
-        let (of_strip, others) = rest.split_at_mut(len);
-        if scratch.len() < len {
-            scratch.resize(len, 0);
+/// Calls `visit` with each lane of a slice that has arcs, and how many.
+#[inline(always)]
+fn each_lane(slice: &Slice<'_>, mut visit: impl FnMut(usize, usize)) {
+    let lanes = slice.active.first().map_or(0, |&active| usize::from(active));
+    let mut steps = 0;
+    for lane in (0..lanes).rev() {
+        while slice.active.get(steps).is_some_and(|&active| usize::from(active) > lane) {
+            steps += 1;
         }
-        // The highest bit in which rows of the strip differ.
-        sort_words(of_strip, scratch, u32::BITS - (begin ^ (end - 1)).leading_zeros());
-        rest = others;
+        visit(lane, steps);
     }
 }

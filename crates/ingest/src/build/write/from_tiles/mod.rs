@@ -89,7 +89,7 @@ impl FromTiles<'_> {
         let ranges = self.ranges(vertices, shares);
         let maker = |_| Maker {
             job: self,
-            lists: ArcLists::default(),
+            lists: ArcLists::new(),
             ready_bytes: shares.ready,
             spare: Vec::new(),
         };
@@ -151,20 +151,22 @@ impl Maker<'_> {
         reader.for_each(segments, |segment| {
             self.lists.add(&segments.kernel, segment, ends)?;
             cancel.check("build the graph")
-        })
+        })?;
+        self.lists.finish();
+        Ok(())
     }
 
     /// Packs the lists and leaves them to be written, or writes them in their turn if they are too large to be
     /// left; false when a thread has failed.
     fn pack(&mut self, range: usize, turns: &Turns<Self>) -> Result<bool> {
-        let FromTiles { segments, row_of, arcs_of, exact, .. } = *self.job;
+        let FromTiles { row_of, arcs_of, exact, .. } = *self.job;
         let (mut ready, mut waiting, mut sink) = (Vec::new(), 0, None);
-        let mut lists = std::mem::take(&mut self.lists);
+        let mut lists = std::mem::replace(&mut self.lists, ArcLists::new());
         let counts_repeats = exact && row_of == RowOf::Both;
         let mut piece = self.piece();
         piece.counts.loops = if row_of == RowOf::Both { lists.loops } else { 0 };
         let (mut failed, mut arcs) = (false, 0);
-        let matches = lists.for_each(&segments.first_rows, arcs_of, exact, |vertex, neighbors| {
+        let matches = lists.for_each(arcs_of, exact, |vertex, neighbors| {
             piece.push(vertex, neighbors, counts_repeats)?;
             arcs += neighbors.len();
             if arcs < PIECE_ARCS {

@@ -27,8 +27,6 @@ pub(crate) struct Segments {
     index: Vec<TilesIndex>,
     /// The first segment of each strip that has one, then the number of segments.
     strips: Vec<u32>,
-    /// The first row of each strip that has a segment, then the largest row there may be.
-    pub(super) first_rows: Vec<u32>,
     /// The most bytes of a segment.
     longest: usize,
 }
@@ -59,11 +57,9 @@ impl Segments {
             |i: &usize| *i == 0 || index[*i].row_base != index[*i - 1].row_base;
         let mut strips: Vec<u32> =
             (0..index.len()).filter(first_of_strip).map(|i| i as u32).collect();
-        let first_row = |&i: &u32| index[i as usize].row_base as u32;
-        let first_rows = strips.iter().map(first_row).chain([u32::MAX]).collect();
         strips.push(index.len() as u32);
         let longest = index.iter().map(|entry| entry.len as usize).max().unwrap_or(0);
-        Self { files, kernel: Kernel::new(options, Isa::detect()), index, strips, first_rows, longest }
+        Self { files, kernel: Kernel::new(options, Isa::detect()), index, strips, longest }
     }
 
     /// Bytes of the buffers of one reader.
@@ -80,8 +76,8 @@ impl Segments {
         self.longest.max(SPAN_BYTES.min(self.kernel.options().block_bytes))
     }
 
-    /// The segments of the strips that `wanted` says, which is given each strip's first row, its rows and
-    /// says which tiles; strips from the last to the first.
+    /// Starts a thread that reads the tiles that `wanted` names, when it is given a strip's first row and number of
+    /// rows: strip by strip, tile by tile.
     pub(super) fn read(
         self: &Arc<Self>,
         wanted: impl Fn(u64, u32) -> Range<u32> + Send + 'static,
@@ -90,7 +86,7 @@ impl Segments {
         let (spare, spares) = bounded::<AlignedBuf>(BUFFERS);
         let segments = Arc::clone(self);
         let read = move |to: &Sender<Result<Span>>| -> Result<()> {
-            for strip in segments.strips.windows(2).rev() {
+            for strip in segments.strips.windows(2) {
                 let strip = strip[0] as usize..strip[1] as usize;
                 let first = &segments.index[strip.start];
                 let tiles = wanted(first.row_base, first.rows);
