@@ -109,6 +109,47 @@ impl Case {
     }
 }
 
+/// The edges of an R-MAT graph, of a star over all its vertices, of loops and of one edge many times.
+fn with_hub(scale: u32) -> Vec<(u64, u64, f64)> {
+    let model = Rmat::new(scale, 16, Rmat::GRAPH500, 5).unwrap();
+    let mut edges: Vec<(u64, u64, f64)> =
+        common::drain(&mut Generated::new(model, 5, GeneratorOptions::default()))
+            .unwrap()
+            .0
+            .into_iter()
+            .map(|(src, dst)| (src, dst, 1.0))
+            .collect();
+    edges.extend((0..1 << scale).map(|vertex| (vertex, 77, 1.0)));
+    edges.extend((0..1000).map(|vertex| (3 * vertex, 3 * vertex, 1.0)));
+    edges.extend([(5, 9, 1.0); 5000]);
+    edges
+}
+
+#[test]
+fn lists_are_the_same_in_ranges_of_any_size() {
+    let edges = with_hub(14);
+    for direction in [Direction::Directed, Direction::Undirected] {
+        for (duplicates, threads, memory) in [
+            (Duplicates::Keep, 1, 6 << 20),
+            (Duplicates::Keep, 3, 8 << 20),
+            (Duplicates::Remove, 2, 6 << 20),
+            (Duplicates::Remove, 2, 64 << 20),
+        ] {
+            let options = BuildOptions {
+                direction,
+                duplicates,
+                threads,
+                memory: Some(memory),
+                purpose: Purpose::Both,
+                columns_log2: Some(12),
+                weights: WeightChoice::None,
+                ..BuildOptions::default()
+            };
+            Case::new(&edges, options).check();
+        }
+    }
+}
+
 /// Tiny everything, so that small graphs have many blocks, strips and buckets.
 fn tiny() -> BuildOptions {
     BuildOptions {

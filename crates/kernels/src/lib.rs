@@ -10,6 +10,7 @@
 //! holds the reference decoder that the tests compare with.
 #![allow(unsafe_code)]
 
+mod dedup;
 #[cfg(target_arch = "x86_64")]
 mod gathers;
 mod isa;
@@ -22,6 +23,7 @@ mod take;
 mod walk;
 mod widest;
 
+pub use dedup::dedup_words;
 pub use isa::Isa;
 pub use kernel::Kernel;
 pub use plain::sum_lists;

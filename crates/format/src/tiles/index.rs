@@ -75,6 +75,14 @@ impl TilesIndex {
     /// the slack behind it, or when its strip has more rows than one can have.
     pub fn segment<'a>(&self, bytes: &'a [u8], at: usize, k: u32) -> Result<Segment<'a>> {
         let begin = (self.offset as usize).checked_sub(at).ok_or_else(damaged)?;
+        self.segment_at(bytes, begin, k)
+    }
+
+    /// The segment, which begins at byte `begin` of `bytes`; its tile has `2^k` columns.
+    ///
+    /// # Errors
+    /// As [`segment`](Self::segment).
+    pub fn segment_at<'a>(&self, bytes: &'a [u8], begin: usize, k: u32) -> Result<Segment<'a>> {
         let len = self.len as usize;
         if self.rows as usize > STRIP_ROWS {
             return Err(damaged());

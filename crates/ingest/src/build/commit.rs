@@ -1,7 +1,6 @@
 //! The manifest, which turns a folder of files into a graph.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tiergraph_core::{Cancel, Progress, Result};
 use tiergraph_format::directory::Assembled;
@@ -12,7 +11,6 @@ use tiergraph_format::raw::IdWidth;
 
 use super::graph::Graph;
 use super::outputs::Output;
-use super::partition::family::Family;
 use crate::features::{OrderFile, Target};
 
 /// Counts of what a build wrote.
@@ -24,27 +22,21 @@ pub(super) struct Written {
     pub(super) repeats: u64,
 }
 
-/// The temporary files of all families, kept to be dropped at the end: a file system that tells the
-/// device of free space (`discard`) does so before it forces anything else to it.
-pub(super) type Buckets = Vec<Arc<Family>>;
-
 /// A graph whose adjacency is written, and whose attachments and manifest are not.
 pub(super) struct Encoded<'a> {
     pub(super) graph: Graph<'a>,
     pub(super) counts: Written,
-    pub(super) buckets: Buckets,
 }
 
 impl Encoded<'_> {
-    /// Writes the attachments of vertices, and makes the manifest of all files. Returns the buckets too,
-    /// to be dropped last.
+    /// Writes the attachments of vertices, and makes the manifest of all files.
     pub(super) fn assemble(
         self,
         source: String,
         order: Order,
         progress: &dyn Progress,
         cancel: &Cancel,
-    ) -> Result<(Assembled, Buckets)> {
+    ) -> Result<Assembled> {
         let mut graph = self.graph;
         let attached =
             graph.options.attachments.write(&mut target(&mut graph), progress, cancel)?;
@@ -92,7 +84,7 @@ impl Encoded<'_> {
             files: graph.files,
         };
         attached.enter(&mut manifest);
-        Ok((graph.building.assemble(manifest), self.buckets))
+        Ok(graph.building.assemble(manifest))
     }
 }
 

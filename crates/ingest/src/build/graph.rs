@@ -223,13 +223,9 @@ impl<'a> Graph<'a> {
             // The error says how much would do.
             drop(self.budget.reserve(plan.bytes, "the arcs being sorted")?);
         }
-        let mut families: Vec<Family> = Vec::new();
-        for &output in self.outputs.iter().filter(|o| !o.is_from_tiles(&self.outputs)) {
-            let row_of = output.row_of(self.undirected);
-            if families.iter().all(|family| family.row_of != row_of) {
-                families.push(self.family(output, &plan, &out, into.as_ref())?);
-            }
-        }
+        let of_families = Output::of_families(&self.outputs, self.undirected);
+        let family = |output| self.family(output, &plan, &out, into.as_ref());
+        let mut families = of_families.into_iter().map(family).collect::<Result<Vec<_>>>()?;
         let buckets = families.iter().map(|f| f.buckets.len()).sum();
         let bytes = families.iter().map(|family| family.most_bytes(edges)).sum();
         let chunks = ChunkPlan::new(buckets, self.options.threads, plan.chunks_bytes, bytes);
@@ -261,7 +257,6 @@ impl<'a> Graph<'a> {
         let buckets = strips::join(&strips, plan.bucket_arcs, arcs_of);
         let columns = self.vertices as u32;
         let record = |b: &Bucket| Record::new(b.rows.end - b.rows.start, columns, weights);
-        let name = format!("buckets-{}", first.name());
         Ok(Family {
             row_of,
             column_bits: column_bits(columns),
@@ -270,7 +265,7 @@ impl<'a> Graph<'a> {
             strips,
             buckets,
             chunk_bytes: 0,
-            file: self.scratch.create(&name)?,
+            file: self.scratch.file()?,
             chunks: Vec::new(),
         })
     }

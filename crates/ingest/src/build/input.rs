@@ -20,7 +20,6 @@ pub(super) struct Input<'s> {
     piece_edges: usize,
     spool: Option<Spool>,
     started: bool,
-    passes: u32,
 }
 
 impl<'s> Input<'s> {
@@ -33,16 +32,7 @@ impl<'s> Input<'s> {
         progress: &'s dyn Progress,
         piece_edges: usize,
     ) -> Self {
-        Self {
-            source,
-            weighted,
-            scratch,
-            progress,
-            piece_edges,
-            spool: None,
-            started: false,
-            passes: 0,
-        }
+        Self { source, weighted, scratch, progress, piece_edges, spool: None, started: false }
     }
 
     /// The source that the edges come from.
@@ -55,11 +45,6 @@ impl<'s> Input<'s> {
         self.spool.is_some()
     }
 
-    /// The spool, to be dropped at a better time; `None` without one.
-    pub(super) fn into_spool(self) -> Option<Spool> {
-        self.spool
-    }
-
     /// Calls `visit` with all edges, a batch at a time. With `keep`, the next pass reads what `visit`
     /// makes of the batches: they are spooled, unless the source can be read again as cheaply.
     pub(super) fn pass(
@@ -67,12 +52,8 @@ impl<'s> Input<'s> {
         keep: bool,
         mut visit: impl FnMut(&mut EdgeBatch) -> Result<()>,
     ) -> Result<()> {
-        self.passes += 1;
         let keep = keep && (self.spool.is_some() || !self.source.reads_again());
-        let create = || {
-            let file = self.scratch.create(&format!("edges-{}", self.passes))?;
-            SpoolWriter::new(file, self.piece_edges, self.weighted)
-        };
+        let create = || SpoolWriter::new(self.scratch.file()?, self.piece_edges, self.weighted);
         let to = keep.then(create).transpose()?;
         let (scratch, progress) = (self.scratch, self.progress);
         let visit = |batch: &mut EdgeBatch| {

@@ -4,19 +4,21 @@
 //! |---|---|---|
 //! | `scan` | counts vertices and degrees, spools the edges, finds ids that none has | 8 bytes to disk |
 //! | `order` | ranks vertices by degree, or keeps the user's order | |
-//! | `partition` | gives each arc to the bucket of its row, by target and by source | 8 from disk, 4 to 8 a family to disk |
-//! | a file each | loads a bucket, sorts it part by part, encodes, writes | 4 to 8 from disk |
+//! | `partition` | gives each arc to the bucket of its row | 8 from disk, 4 to 8 a family to disk |
+//! | `tiles.blocks` | loads a bucket, sorts it part by part, encodes, writes | 4 to 8 from disk |
+//! | `*.rows` | reads the tiles again, gives each arc to the lists of its ends, packs, writes | 2 to 4 from disk |
 //!
 //! What of the buckets memory has room for stays there. A bucket is what fits in memory and a part
 //! what fits in a core's first cache: two distributions by the leading bits on the way to a radix
 //! sort by the rest (compare the external distribution sorts of
 //! A. Aggarwal and J. Vitter, "The input/output complexity of sorting", 1988). No edge is sorted by
-//! comparisons unless the same edge has several weights. Nothing depends on the number of threads
-//! but the time. Temporary files bypass the page cache and have no names.
+//! comparisons unless the same edge has several weights. A family is all arcs in buckets by one kind of row: tiles
+//! have one, raw blocks and rows without tiles one for each file. Nothing depends on the number of threads
+//! but the time. The temporary file bypasses the page cache and has no name.
 //!
-//! Memory: 16 bytes a vertex at most (32 more where ids are mapped), and the rest of the budget for
-//! buffers. Disk: 8 bytes an edge (none for sources that are read again) and 4 to 8 an arc besides
-//! the graph, until it is in its place.
+//! Memory: 16 bytes a vertex at most, 12 where edges have no direction (32 more where ids are mapped), and the rest
+//! of the budget for buffers. Disk: 8 bytes an edge, whose places the arcs take (only these, 4 to 8 bytes each, for
+//! sources that are read again), besides the graph, until it is in its place.
 
 mod array;
 mod commit;
@@ -56,13 +58,12 @@ pub(crate) use temporary::TemporaryFile;
 use crate::edges::{EdgeAddition, NewColumn, NodeTimes};
 use crate::source::EdgeSource;
 use array::Array;
-use commit::{Buckets, Written};
+use commit::Written;
 use graph::Graph;
 use input::Input;
 use needs::{Needs, Seen};
 use report::Stages;
 use scratch::{Expected, Room, Scratch};
-use spool::Spool;
 use vertices::Vertices;
 use vertices::order::{Ordering, decide, permuted};
 use vertices::scan::{Scanned, too_many_edges};
@@ -109,8 +110,9 @@ pub struct Assembly {
     graph: Assembled,
     report: Unfinished,
     memory: Option<u64>,
-    /// Temporary files, dropped last: freeing them keeps the disk busy.
-    _temporary: (Buckets, Option<Spool>),
+    /// With the temporary file, dropped last: a file system that tells the device of free space (`discard`) does
+    /// so before it forces anything else to it.
+    _scratch: Scratch,
 }
 
 impl Assembly {
@@ -249,15 +251,14 @@ fn write_all(
         graph.partition(&mut input, &vertices, ranks, &mut ticker, cancel)?;
     }
     stages.end("partition");
-    let spool = input.into_spool();
-    drop((found, ordering.ranks, spool_held, source_held));
+    drop((input, found, ordering.ranks, spool_held, source_held));
 
     let written = graph.encode(&mut stages, progress, cancel).map_err(refuse)?;
     let Written { edges, arcs, strip_arcs, repeats } = written.counts;
     if undirected && !synthetic {
         notes.extend(report::reciprocal(arcs, repeats));
     }
-    let (graph, buckets) = written.assemble(described, ordering.order, progress, cancel)?;
+    let graph = written.assemble(described, ordering.order, progress, cancel)?;
     let report = BuildReport {
         vertices: n as u64,
         edges,
@@ -277,7 +278,7 @@ fn write_all(
         notes,
     };
     let report = Unfinished { report, stages };
-    Ok(Assembly { graph, report, memory: options.memory, _temporary: (buckets, spool) })
+    Ok(Assembly { graph, report, memory: options.memory, _scratch: scratch })
 }
 
 /// The settings that the stages share until the graph's vertices are known.
@@ -296,17 +297,20 @@ impl Job<'_> {
         let (mut out, into) =
             (std::mem::take(&mut scanned.sources), std::mem::take(&mut scanned.targets));
         let (n, sample) = (scanned.vertices, std::mem::take(&mut scanned.sample));
-        let total = |vertex: usize| u64::from(out[vertex]) + u64::from(into[vertex]);
-        let ordering = decide(self.options.order, n, total, sample, self.budget)?;
-        let ranks = ordering.ranks.as_ref();
+        let decide = |degree: &dyn Fn(usize) -> u64| {
+            decide(self.options.order, n, degree, sample, self.budget)
+        };
         if self.undirected {
             for (out, into) in out.iter_mut().zip(into.iter()) {
                 *out = out.checked_add(*into).ok_or_else(too_many_edges)?;
             }
             drop(into);
-            let out = permuted(out, n, ranks, self.budget)?;
+            let ordering = decide(&|vertex| u64::from(out[vertex]))?;
+            let out = permuted(out, n, ordering.ranks.as_ref(), self.budget)?;
             return Ok((ordering, out, None));
         }
+        let ordering = decide(&|vertex| u64::from(out[vertex]) + u64::from(into[vertex]))?;
+        let ranks = ordering.ranks.as_ref();
         let (into, out) = std::thread::scope(|scope| -> Result<_> {
             let into =
                 threads::start_in(scope, "permute", || permuted(into, n, ranks, self.budget))?;

@@ -9,12 +9,15 @@ use std::collections::BinaryHeap;
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
+use tiergraph_format::tiles::STRIP_ROWS;
 
 use super::options::{BuildOptions, Duplicates};
+use super::outputs::Output;
 use super::partition::ChunkPlan;
 use super::plan::{self, ToSort};
 use super::spool;
 use super::vertices::gaps::Gaps;
+use super::write::from_tiles::shares::least_bytes;
 use crate::source::{EdgeBatch, Endpoints};
 
 /// Counters that ids are hashed to: each counts a few ids beside the one with the most edges.
@@ -30,7 +33,6 @@ pub(super) const SOURCE: usize = 0;
 pub(super) const TARGET: usize = 1;
 /// Times as many buckets as full ones would be, at most, in each family: buckets are at least half full.
 const BUCKETS: u64 = 2;
-const FAMILIES: u64 = 3;
 
 /// Counts and sketches of edges that were read without memory for their vertices.
 #[derive(Debug)]
@@ -220,7 +222,7 @@ impl Needs<'_> {
     /// Whether the largest need of every stage fits `limit` bytes.
     fn fits(&self, limit: u64, seen: &Seen) -> bool {
         let Some(left) = limit.checked_sub(self.fixed(limit)) else { return false };
-        let kept = self.of_ids(seen) + 16 * self.vertices(seen);
+        let kept = self.of_ids(seen) + if self.undirected { 12 } else { 16 } * self.vertices(seen);
         self.of_vertices(limit, seen) <= left
             && self.sort_fits(limit, left.saturating_sub(kept), seen)
     }
@@ -235,7 +237,11 @@ impl Needs<'_> {
             // They double: those at both ends, while those before are still there.
             false => (vertices.next_power_of_two(), 15 * vertices.next_power_of_two()),
         };
-        let order = 8 * counters + if self.undirected { 8 } else { 12 } * vertices;
+        // Degrees, places, and degrees in their new order.
+        let order = match self.undirected {
+            true => (8 * counters).max(4 * counters + 8 * vertices),
+            false => 8 * counters + 12 * vertices,
+        };
         collecting.max(self.of_ids(seen) + scan.max(order))
     }
 
@@ -254,19 +260,33 @@ impl Needs<'_> {
         if sort.bytes > left {
             return false;
         }
-        let buckets = FAMILIES * (BUCKETS * arcs / sort.bucket_arcs.max(1) + 1);
+        let outputs = Output::all(self.options, self.undirected);
+        let families = Output::of_families(&outputs, self.undirected).len() as u64;
+        let buckets = families * (BUCKETS * arcs / sort.bucket_arcs.max(1) + 1);
         let chunks = ChunkPlan::new(
             buckets as usize,
             self.options.threads,
             sort.chunks_bytes,
-            2 * FAMILIES * 16 * arcs,
+            2 * families * 16 * arcs,
         );
         // Where duplicates are removed, degrees are counted again.
         let again = match self.options.duplicates {
             Duplicates::Remove => 8 * self.vertices(seen),
             Duplicates::Keep => 0,
         };
-        sort.bytes + chunks.bytes() + sort.slice_bytes + again <= left
+        let lists = match outputs.iter().any(|output| output.is_from_tiles(&outputs)) {
+            true => self.lists(limit, slice, sort.strip_arcs),
+            false => 0,
+        };
+        lists.max(sort.bytes + chunks.bytes() + sort.slice_bytes) + again <= left
+    }
+
+    /// The least bytes in which lists are made from tiles, where the most arcs of 32 rows are `slice`.
+    fn lists(&self, limit: u64, slice: u64, strip_arcs: u64) -> u64 {
+        let most_arcs = slice.max(strip_arcs);
+        let arc_bytes = 4 + if self.weighted { Weights::F64.bytes() as u64 } else { 0 };
+        let longest = (most_arcs * arc_bytes).min(self.options.block_bytes.into());
+        least_bytes(limit, slice, STRIP_ROWS as u64, most_arcs, longest)
     }
 
     /// Bytes that a build of `limit` bytes holds whatever the edges are.

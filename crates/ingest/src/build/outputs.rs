@@ -41,6 +41,18 @@ impl Output {
         matches!(self, Self::OutRows | Self::InRows) && outputs.contains(&Self::Tiles)
     }
 
+    /// One of `outputs` for each kind of rows by which arcs are in buckets.
+    pub(super) fn of_families(outputs: &[Self], undirected: bool) -> Vec<Self> {
+        let mut families: Vec<Self> = Vec::new();
+        for &output in outputs.iter().filter(|output| !output.is_from_tiles(outputs)) {
+            let row_of = output.row_of(undirected);
+            if families.iter().all(|other| other.row_of(undirected) != row_of) {
+                families.push(output);
+            }
+        }
+        families
+    }
+
     pub(super) fn is_weighted(self) -> bool {
         !matches!(self, Self::OutRows | Self::InRows)
     }

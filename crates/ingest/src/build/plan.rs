@@ -1,6 +1,6 @@
 //! The division of a build's memory.
 //!
-//! What grows with the vertices comes first: degrees and places, 16 bytes a vertex at the worst
+//! What grows with the vertices comes first: degrees and places, 12 or 16 bytes a vertex at the worst
 //! moment. Of what is left, the sort gets what its threads need for a bucket each, and the chunks
 //! of buckets most of the rest: what they hold need not go to the disk and back.
 
@@ -18,7 +18,7 @@ const STRIP_ARCS: u64 = 2 << 20;
 /// better.
 const BUCKET_ARCS: u64 = 2 << 20;
 /// More buckets than this are made larger if memory allows: their stages would leave the cache.
-const MANY_BUCKETS: u64 = 256;
+const MANY_BUCKETS: u64 = 1024;
 /// Bytes that an arc takes while it is sorted: its word in a run, half of which may be empty, the word
 /// in its place, the sort's scratch where one part has all arcs, the encoded arc, and chunks that are
 /// read ahead.

@@ -56,8 +56,11 @@ pub(super) struct SpoolWriter {
 
 impl SpoolWriter {
     /// Makes a writer of a spool in `file`, of pieces of `piece_edges` edges (a multiple of 1024).
-    pub(super) fn new(file: TemporaryFile, piece_edges: usize, weighted: bool) -> Result<Self> {
-        let file = Arc::new(file);
+    pub(super) fn new(
+        file: Arc<TemporaryFile>,
+        piece_edges: usize,
+        weighted: bool,
+    ) -> Result<Self> {
         let bytes = piece_edges * EDGE_BYTES;
         let (full, filled) = bounded::<(AlignedBuf, Piece)>(1);
         let (give, empty) = bounded(WRITE_PIECES);
@@ -159,7 +162,7 @@ fn edge_bytes(wide: bool, weighted: bool) -> usize {
 }
 
 impl Spool {
-    /// Starts a thread that reads the edges from the first one on.
+    /// Starts a thread that reads the edges from the first one on. What was read may be written over.
     pub(super) fn read(&self) -> Result<SpoolReader> {
         let (send, batches) = bounded(1);
         let (spare, spares) = bounded::<EdgeBatch>(2);
@@ -171,6 +174,7 @@ impl Spool {
                 let bytes = &mut buffer[..piece_edges * edge_bytes(piece.wide, weighted)];
                 let mut batch = spares.try_recv().unwrap_or_default();
                 file.read(bytes, piece.offset)?;
+                file.release(piece.offset..piece.offset + bytes.len() as u64);
                 unpack(bytes, piece, piece_edges, weighted, &mut batch);
                 if to.send(Ok(batch)).is_err() {
                     break;
@@ -240,7 +244,7 @@ mod tests {
     #[test]
     fn edges_of_both_widths_come_back_in_order() {
         let dir = tempfile::tempdir().unwrap();
-        let file = TemporaryFile::create(&dir.path().join("s")).unwrap();
+        let file = Arc::new(TemporaryFile::create(&dir.path().join("s")).unwrap());
         let mut writer = SpoolWriter::new(file, 1024, true).unwrap();
         let (mut pairs, mut weights) = (Vec::new(), Vec::new());
         for i in 0..40u64 {

@@ -1,25 +1,32 @@
 //! Temporary files that never stay in the page cache.
 //!
-//! They are unlinked at once, so that not even a killed build leaves them behind.
+//! They are unlinked at once, so that not even a killed build leaves them behind. What was read and is not needed
+//! any more is written over: a build's arcs take the places of the edges that they come from.
 //!
 //! Where a file system tells the device of free space (`discard`), freeing a file takes a second for
 //! every few hundred MB, so a thread of its own closes it.
 
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::{Error, Result};
 
 use super::direct::DirectFile;
 use super::scratch::Held;
 
-/// A file that is written once and read in pieces, and that is gone when it is dropped.
+/// Free places that are looked at before the file grows: those that were freed last.
+const LOOKED_AT: usize = 16;
+
+/// A file that is written and read in pieces, and that is gone when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
     /// `None` only while it is dropped.
     file: Option<DirectFile>,
     end: AtomicU64,
+    /// Places that may be written again.
+    free: Mutex<Vec<Range<u64>>>,
     /// The counter of temporary files' bytes, if they are counted.
     held: Option<Arc<Held>>,
 }
@@ -28,7 +35,8 @@ impl TemporaryFile {
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = DirectFile::create(path)?;
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path.display(), e))?;
-        Ok(Self { file: Some(file), end: AtomicU64::new(0), held: None })
+        let (end, free) = (AtomicU64::new(0), Mutex::default());
+        Ok(Self { file: Some(file), end, free, held: None })
     }
 
     /// Counts the file's bytes in `held`, from the first on.
@@ -37,13 +45,41 @@ impl TemporaryFile {
         self
     }
 
-    /// Appends whole pages from an aligned buffer; returns their byte offset in the file.
+    /// Writes whole pages from an aligned buffer, where there is a free place or else at the end; returns their
+    /// byte offset in the file.
     pub(crate) fn append(&self, pages: &[u8]) -> Result<u64> {
-        let offset = self.end.fetch_add(pages.len() as u64, Ordering::Relaxed);
+        let bytes = pages.len() as u64;
+        let (offset, grows) = match self.take_free(bytes) {
+            Some(offset) => (offset, false),
+            None => (self.end.fetch_add(bytes, Ordering::Relaxed), true),
+        };
         let Some(file) = &self.file else { return Ok(offset) };
         file.write(pages, offset)?;
-        self.held.iter().for_each(|held| held.add(pages.len() as u64));
+        self.held.iter().filter(|_| grows).for_each(|held| held.add(bytes));
         Ok(offset)
+    }
+
+    /// Takes a free place of some bytes.
+    fn take_free(&self, bytes: u64) -> Option<u64> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked_at = free.len().saturating_sub(LOOKED_AT)..free.len();
+        let fits = |place: &usize| free[*place].end - free[*place].start >= bytes;
+        let found = looked_at.rev().find(fits)?;
+        let offset = free[found].start;
+        free[found].start += bytes;
+        if free[found].is_empty() {
+            free.swap_remove(found);
+        }
+        Some(offset)
+    }
+
+    /// Lets what was appended be written over.
+    pub(crate) fn release(&self, place: Range<u64>) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        match free.last_mut() {
+            Some(last) if last.end == place.start => last.end = place.end,
+            _ => free.push(place),
+        }
     }
 
     /// Reads whole pages into an aligned buffer.
@@ -79,5 +115,20 @@ mod tests {
         file.read(&mut pages, 4096).unwrap();
         assert!(pages[..4096].iter().all(|&b| b == 3) && pages[4096..].iter().all(|&b| b == 4));
         assert!(file.read(&mut pages, 8192).is_err());
+    }
+
+    #[test]
+    fn what_is_released_is_written_over_and_the_file_does_not_grow() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = TemporaryFile::create(&dir.path().join("t")).unwrap();
+        let page = AlignedBuf::zeroed(4096).unwrap();
+        let pages = AlignedBuf::zeroed(16384).unwrap();
+        assert_eq!((file.append(&pages).unwrap(), file.append(&page).unwrap()), (0, 16384));
+        file.release(0..16384);
+        let offsets = [(); 5].map(|()| file.append(&page).unwrap());
+        assert_eq!(offsets, [0, 4096, 8192, 12288, 20480]);
+        file.release(4096..8192);
+        assert_eq!(file.append(&pages).unwrap(), 24576);
+        assert_eq!(file.append(&page).unwrap(), 4096);
     }
 }

@@ -114,7 +114,9 @@ impl Rmat {
                 }
             }
         }
-        src.iter_mut().zip(dst).for_each(|(src, dst)| (*src, *dst) = (*src >> beyond, *dst >> beyond));
+        src.iter_mut()
+            .zip(dst)
+            .for_each(|(src, dst)| (*src, *dst) = (*src >> beyond, *dst >> beyond));
     }
 }
 

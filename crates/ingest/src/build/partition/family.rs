@@ -31,17 +31,17 @@ pub(crate) struct Chunk {
     pub(crate) records: u32,
 }
 
-/// The place of a chunk: memory or the family's file.
+/// The place of a chunk: memory or the file.
 #[derive(Debug)]
 pub(crate) enum Place {
     /// In memory, where there was room for it.
     Kept(AlignedBuf),
-    /// In the family's file, from this byte on.
+    /// In the file, from this byte on.
     Written(u64),
 }
 
 /// A family of buckets: all arcs by one kind of row (their source, say), divided by ranges of rows. A
-/// bucket is a list of chunks of records, some in memory and some in the family's temporary file.
+/// bucket is a list of chunks of records, some in memory and some in the temporary file.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) row_of: RowOf,
@@ -53,7 +53,8 @@ pub(crate) struct Family {
     /// The layout of records in each bucket: one with fewer arcs a row has more rows, and wider records.
     pub(crate) records: Vec<Record>,
     pub(crate) chunk_bytes: usize,
-    pub(crate) file: TemporaryFile,
+    /// The build's temporary file.
+    pub(crate) file: Arc<TemporaryFile>,
     /// The chunks of each bucket.
     pub(crate) chunks: Vec<Vec<Chunk>>,
 }
@@ -64,11 +65,6 @@ impl Family {
         let widest = self.records.iter().map(Record::bytes).max().unwrap_or(0) as u64;
         let arcs = if self.row_of == RowOf::Both { 2 * edges } else { edges };
         widest * arcs
-    }
-
-    /// Lets go of the chunks in memory, and of where the others are.
-    pub(crate) fn forget_chunks(&mut self) {
-        self.chunks = Vec::new();
     }
 
     /// The number of arcs in a bucket.

@@ -64,7 +64,7 @@ impl ChunkPlan {
 
 /// Reads all edges once and appends their arcs to buckets. A family has all arcs by one kind of row
 /// (source, target …), each in the bucket of its row; a bucket is a list of chunks, of which `plan`
-/// keeps some in memory, and the family's temporary file holds the others.
+/// keeps some in memory, and the temporary file holds the others.
 ///
 /// `ranks` maps vertices of batches to rows, their places in the stored order; `None` if both agree.
 #[allow(clippy::too_many_arguments)]

@@ -88,28 +88,26 @@ impl<'a> Planned<'a> {
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Encoded<'a>> {
-        let mut sorting =
-            Some(self.graph.budget.reserve(self.plan.bytes, "the arcs being sorted")?);
-        let mut families: Vec<Arc<Family>> =
+        let held = self.graph.budget.reserve(self.plan.bytes, "the arcs being sorted")?;
+        let families: Vec<Arc<Family>> =
             std::mem::take(&mut self.families).into_iter().map(Arc::new).collect();
         let mut totals = ArcCounts::default();
         let outputs = self.graph.outputs.clone();
-        for &output in &outputs {
+        let (from_tiles, from_buckets): (Vec<Output>, Vec<Output>) =
+            outputs.iter().partition(|output| output.is_from_tiles(&outputs));
+        for output in from_buckets {
             let row_of = output.row_of(self.graph.undirected);
-            let family = families.iter().find(|f| f.row_of == row_of).map(Arc::clone);
-            if output.is_from_tiles(&outputs) {
-                if sorting.take().is_some() {
-                    // All buckets are sorted.
-                    families.iter_mut().filter_map(Arc::get_mut).for_each(Family::forget_chunks);
-                    self.chunks_held.shrink_to(0);
-                }
-                totals = self.lists_from_tiles(output, progress, cancel)?;
-            } else if let Some(family) = family {
-                let counted = self.output(output, &family, progress, cancel)?;
-                if output != Output::Tiles {
-                    totals = counted;
-                }
+            let Some(family) = families.iter().find(|f| f.row_of == row_of) else { continue };
+            let counted = self.output(output, family, progress, cancel)?;
+            if output != Output::Tiles {
+                totals = counted;
             }
+            stages.end(output.name());
+        }
+        drop((families, held));
+        self.chunks_held.shrink_to(0);
+        for output in from_tiles {
+            totals = self.lists_from_tiles(output, progress, cancel)?;
             stages.end(output.name());
         }
         // Rows in one direction have their own degrees, which alone are counted without duplicates.
@@ -123,7 +121,7 @@ impl<'a> Planned<'a> {
         let edges = if self.graph.undirected { (arcs + loops) / 2 } else { arcs };
         let counts = Written { edges, arcs, strip_arcs: self.plan.strip_arcs, repeats };
         self.graph.flush()?;
-        Ok(Encoded { graph: self.graph, counts, buckets: families })
+        Ok(Encoded { graph: self.graph, counts })
     }
 
     /// Sorts the arcs of `family` into an adjacency file, and counts them unless it holds tiles.
@@ -182,12 +180,12 @@ impl<'a> Planned<'a> {
         let arcs_of = |column: usize| u64::from(self.degrees.out[column]);
         let k = graph.tile_options.columns_log2;
         let shares = tile_shares(graph.vertices, k, arcs_of);
-        let encoder = |_| TilesEncode::new(Arc::clone(family), graph.tile_options, keep, &shares);
+        let counts = !keep && !graph.undirected;
+        let encoder = |_| TilesEncode::new(Arc::clone(family), graph.tile_options, counts, &shares);
         let encoders = (0..self.plan.workers).map(encoder).collect();
         let block_bytes = graph.options.block_bytes;
         let file = graph.building.sink(Output::Tiles.name(), FileKind::Blocks, block_bytes)?;
-        let counted = !keep && !graph.undirected;
-        let degrees = counted.then(|| self.zeros()).transpose()?;
+        let degrees = counts.then(|| self.zeros()).transpose()?;
         let sink = TilesSink::new(TilesWriter::new(file, graph.tile_options), degrees);
         let stage = self.stage(family, graph.weights != Weights::None, done, cancel);
         let (file, index, degrees) = stage.run(encoders, sink)?.finish()?;
@@ -198,7 +196,9 @@ impl<'a> Planned<'a> {
         });
         self.graph.flat("tiles.index", words.collect::<Vec<_>>())?;
         let files = file.paths().map(DirectFile::open).collect::<Result<_>>()?;
-        self.segments = Some(Arc::new(Segments::new(files, self.graph.tile_options, index)));
+        let memory = self.graph.budget.limit();
+        let segments = Segments::new(files, self.graph.tile_options, index, memory);
+        self.segments = Some(Arc::new(segments));
         self.graph.finish(Output::Tiles.name(), file)?;
         if degrees.is_some() {
             self.degrees.into = degrees;
@@ -253,6 +253,7 @@ impl<'a> Planned<'a> {
         let sink = self.lists_sink(output)?;
         let job = FromTiles {
             segments,
+            vertices: graph.vertices,
             row_of,
             arcs_of: &arcs_of,
             exact: keep,
@@ -260,9 +261,9 @@ impl<'a> Planned<'a> {
             done: &done,
         };
         let left = graph.budget.left();
-        let shares = job.shares(graph.vertices, left, graph.options.threads);
+        let shares = job.shares(left, graph.options.threads);
         let _held = graph.budget.reserve(shares.bytes, "the neighbours of vertices")?;
-        let sink = job.run(graph.vertices, shares, sink)?;
+        let sink = job.run(shares, sink)?;
         self.finish_lists(output, sink)
     }
 

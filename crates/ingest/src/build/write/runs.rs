@@ -13,6 +13,7 @@ use crate::build::partition::records::Records;
 
 /// The longest run, as a power of two: a copy is worth its call, and little is left empty.
 const RUN_LOG2: u32 = 6;
+const RUN: usize = 1 << RUN_LOG2;
 
 /// Runs of words, with their weights.
 #[derive(Debug, Default)]
@@ -108,7 +109,12 @@ impl Runs {
             if sorted.weighted {
                 sorted.weights[to.clone()].copy_from_slice(&self.weights[begin..end]);
             }
-            sorted.words[to.clone()].copy_from_slice(&self.words[begin..end]);
+            let from = &self.words[begin..end];
+            match (sorted.words[to.clone()].first_chunk_mut::<RUN>(), from.first_chunk::<RUN>()) {
+                // No run is longer, and a fixed length is copied without a call.
+                (Some(to), Some(from)) => *to = *from,
+                _ => sorted.words[to.clone()].copy_from_slice(from),
+            }
             at = to.end;
             end = match self.before[run] {
                 0 => 0,

@@ -56,7 +56,9 @@ impl Stage<'_> {
     /// Runs all buckets through one thread for each of `encoders`, into `sink`.
     pub(crate) fn run<E: Encode>(&self, encoders: Vec<E>, sink: E::Sink) -> Result<E::Sink> {
         let threads = encoders.len();
-        in_turns(encoders, sink, |thread, encoder, turns| self.work(thread, threads, encoder, turns))
+        in_turns(encoders, sink, |thread, encoder, turns| {
+            self.work(thread, threads, encoder, turns)
+        })
     }
 
     fn work<E: Encode>(

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tiergraph_core::Result;
 use tiergraph_format::tiles::{radix_sort, sort_words};
-use tiergraph_kernels::widest;
+use tiergraph_kernels::{dedup_words, widest};
 
 use crate::build::array::Array;
 
@@ -90,20 +90,30 @@ impl Sorted {
         for end in &mut self.ends {
             let part = begin..*end as usize;
             begin = part.end;
-            let first = kept;
-            for i in part {
-                let word = self.words[i];
-                let new = kept == first || self.words[kept - 1] != word;
-                // Written in any case: no branch that depends on the arcs.
-                self.words[kept] = word;
-                if self.weighted && new {
-                    self.weights[kept] = self.weights[i];
-                }
-                kept += usize::from(new);
-            }
+            kept = match self.weighted {
+                false => dedup_words(&mut self.words, part, kept),
+                true => dedup_weighted(&mut self.words, &mut self.weights, part, kept),
+            };
             *end = kept as u32;
         }
     }
+}
+
+/// As [`dedup_words`], with a weight for each word.
+fn dedup_weighted(
+    words: &mut [u32],
+    weights: &mut [f64],
+    part: Range<usize>,
+    mut to: usize,
+) -> usize {
+    let first = to;
+    for i in part {
+        if to == first || words[to - 1] != words[i] {
+            (words[to], weights[to]) = (words[i], weights[i]);
+            to += 1;
+        }
+    }
+    to
 }
 
 /// The number of words, which ascend, that are equal to the one before them.

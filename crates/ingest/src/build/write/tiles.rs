@@ -23,7 +23,8 @@ pub(crate) struct TilesEncode<'a> {
     family: Arc<Family>,
     options: TileOptions,
     encoder: StripEncoder,
-    duplicates: bool,
+    /// Whether the arcs of rows are counted.
+    counts_rows: bool,
     /// For each tile of a strip, the share of all arcs that its columns have.
     shares: &'a [f64],
     /// The number of arcs of each row of a strip.
@@ -107,11 +108,11 @@ impl<'a> TilesEncode<'a> {
     pub(crate) fn new(
         family: Arc<Family>,
         options: TileOptions,
-        duplicates: bool,
+        counts_rows: bool,
         shares: &'a [f64],
     ) -> Self {
         let encoder = StripEncoder::new(options);
-        Self { family, options, encoder, duplicates, shares, row_arcs: Vec::new() }
+        Self { family, options, encoder, counts_rows, shares, row_arcs: Vec::new() }
     }
 
     /// The rows of a bucket's strip, as rows of the graph.
@@ -139,10 +140,10 @@ impl<'a> TilesEncode<'a> {
             self.encoder.push_tile(&mut strip, tile, sorted.words(at..end), weights);
             at = end;
         }
-        let counts = if self.duplicates {
-            Vec::new()
-        } else {
+        let counts = if self.counts_rows {
             self.count_rows(&rows, sorted.words(begin..at))
+        } else {
+            Vec::new()
         };
         ReadyTiles { strip, counts }
     }

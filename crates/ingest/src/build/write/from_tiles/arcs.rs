@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use tiergraph_core::Result;
-use tiergraph_format::tiles::{STRIP_ROWS, Segment};
-use tiergraph_kernels::{Kernel, Slice};
+use tiergraph_format::tiles::Segment;
+use tiergraph_kernels::{Kernel, MAX_STEPS, Slice};
 
 use crate::build::array::Array;
 
@@ -57,23 +57,25 @@ struct Piece {
 }
 
 impl ArcLists {
-    pub(super) fn new() -> Self {
+    /// Lists of no vertices, to be filled from strips of at most `strip_rows` rows.
+    pub(super) fn new(strip_rows: usize) -> Self {
         let rows = Rows {
             base: (0, 0),
             columns: Vec::new(),
             pieces: Vec::new(),
-            last: vec![0; STRIP_ROWS].into(),
-            present: vec![0; STRIP_ROWS / 64].into(),
+            last: vec![0; strip_rows].into(),
+            present: vec![0; strip_rows.div_ceil(64)].into(),
             has_loops: false,
         };
         Self { vertices: 0..0, words: Array::default(), ends: Vec::new(), loops: 0, rows }
     }
 
-    /// Bytes of the largest tile's rows, which has `arcs` arcs.
-    pub(super) fn rows_bytes(arcs: u64) -> u64 {
-        let tables = STRIP_ROWS as u64 * (size_of::<u32>() + size_of::<Piece>()) as u64;
-        // A vector that grows takes up to twice as much.
-        2 * (tables + arcs * size_of::<u32>() as u64)
+    /// Bytes that lists of no vertices take, where strips have at most `rows` rows and tiles of a strip `arcs` arcs.
+    pub(super) fn fixed_bytes(rows: u64, arcs: u64) -> u64 {
+        let most_pieces = rows.min(arcs) + arcs / MAX_STEPS as u64;
+        // Vectors that grow take up to twice as much.
+        let grown = most_pieces * size_of::<Piece>() as u64 + arcs * size_of::<u32>() as u64;
+        rows * size_of::<u32>() as u64 + rows / 8 + 2 * grown
     }
 
     /// Empties the lists, for `vertices` of which each has `arcs_of` arcs at most.
@@ -166,7 +168,7 @@ impl ArcLists {
     ///
     /// The result is false if a vertex has other arcs than `arcs_of`: more, or not as many where it is `exact`.
     pub(super) fn for_each(
-        &mut self,
+        &self,
         arcs_of: impl Fn(usize) -> u64,
         exact: bool,
         mut visit: impl FnMut(u32, &[u32]) -> Result<bool>,
@@ -191,11 +193,13 @@ impl Rows {
     #[inline(always)]
     fn keep(&mut self, slice: &Slice<'_>) {
         each_lane(slice, |lane, steps| {
-            let row = slice.rows[lane] as usize % STRIP_ROWS;
-            let (begin, before) = (self.columns.len() as u32, self.last[row]);
+            let row = slice.rows[lane] as usize;
+            // Of a damaged file, which is found when the lists are read.
+            let Some(last) = self.last.get_mut(row) else { return };
+            let (begin, len) = (self.columns.len() as u32, steps as u32);
             self.columns.extend(slice.columns[..steps].iter().map(|step| step[lane]));
-            self.pieces.push(Piece { begin, len: steps as u32, before });
-            self.last[row] = self.pieces.len() as u32;
+            self.pieces.push(Piece { begin, len, before: *last });
+            *last = self.pieces.len() as u32;
             self.present[row / 64] |= 1 << (row % 64);
         });
     }

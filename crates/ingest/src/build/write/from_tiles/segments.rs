@@ -9,12 +9,13 @@ use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
+use super::arcs::Ends;
 use crate::build::direct::DirectFile;
 
 /// Spans that are read ahead of the one that is decoded.
 const AHEAD: usize = 2;
 /// Buffers of a reader: of spans that wait, of one that is being read and of one that is decoded.
-pub(super) const BUFFERS: usize = AHEAD + 2;
+const BUFFERS: usize = AHEAD + 2;
 /// The most bytes that are read at once, unless one segment has more.
 const SPAN_BYTES: usize = 1 << 20;
 
@@ -27,17 +28,15 @@ pub(crate) struct Segments {
     index: Vec<TilesIndex>,
     /// The first segment of each strip that has one, then the number of segments.
     strips: Vec<u32>,
-    /// The most bytes of a segment.
-    longest: usize,
+    /// The most bytes that are read at once.
+    span_bytes: usize,
 }
 
-/// Segments that lie one behind the other and are read at once.
-#[derive(Debug)]
-pub(super) struct Span {
-    segments: Range<usize>,
-    /// The first byte that is read, counted from the block's.
-    first: usize,
-    pages: AlignedBuf,
+/// The segments that have arcs of some vertices.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) vertices: Range<u32>,
+    pub(super) ends: Ends,
 }
 
 /// Reads spans ahead. Its thread ends when this is dropped.
@@ -46,60 +45,108 @@ pub(super) struct SpanReader {
     spare: Sender<AlignedBuf>,
 }
 
+/// Segments that lie one behind the other and are read at once.
+struct Span {
+    segments: Range<usize>,
+    /// The first byte that is read, counted from the block's.
+    first: usize,
+    pages: AlignedBuf,
+}
+
+/// The most bytes that a reader of a build with `memory` bytes reads at once, unless one segment has more.
+fn span_bytes(memory: u64) -> usize {
+    (memory as usize / 256).clamp(PAGE_BYTES, SPAN_BYTES)
+}
+
+/// Whole pages that hold any span of some bytes.
+fn buffer_bytes(span_bytes: usize) -> usize {
+    (span_bytes + SLACK).next_multiple_of(PAGE_BYTES) + PAGE_BYTES
+}
+
+/// Bytes of the buffers of one reader, where segments have at most `longest` bytes.
+pub(super) fn reader_bytes(memory: u64, longest: u64) -> u64 {
+    (BUFFERS * buffer_bytes(span_bytes(memory).max(longest as usize))) as u64
+}
+
+impl Wanted {
+    /// The tiles that are wanted of the strip of `rows` rows from `row_base`.
+    fn tiles(&self, row_base: u64, rows: u32, columns_log2: u32) -> Range<u32> {
+        let Range { start, end } = self.vertices;
+        let has_rows = row_base < u64::from(end) && row_base + u64::from(rows) > u64::from(start);
+        match (self.ends.rows && has_rows, self.ends.columns) {
+            (true, _) => 0..u32::MAX,
+            (false, true) => start >> columns_log2..(end.saturating_sub(1) >> columns_log2) + 1,
+            (false, false) => 0..0,
+        }
+    }
+}
+
 impl Segments {
-    /// The tiles in `files`, of which `index` has every segment.
+    /// The tiles in `files`, of which `index` has every segment, for readers that have `memory` bytes.
     pub(crate) fn new(
         files: Vec<DirectFile>,
         options: TileOptions,
         index: Vec<TilesIndex>,
+        memory: u64,
     ) -> Self {
-        let first_of_strip =
-            |i: &usize| *i == 0 || index[*i].row_base != index[*i - 1].row_base;
+        let first_of_strip = |i: &usize| *i == 0 || index[*i].row_base != index[*i - 1].row_base;
         let mut strips: Vec<u32> =
             (0..index.len()).filter(first_of_strip).map(|i| i as u32).collect();
         strips.push(index.len() as u32);
         let longest = index.iter().map(|entry| entry.len as usize).max().unwrap_or(0);
-        Self { files, kernel: Kernel::new(options, Isa::detect()), index, strips, longest }
+        let span_bytes = span_bytes(memory).max(longest);
+        Self { files, kernel: Kernel::new(options, Isa::detect()), index, strips, span_bytes }
+    }
+
+    pub(super) fn columns_log2(&self) -> u32 {
+        self.kernel.options().columns_log2
+    }
+
+    /// The most arcs of a tile of a strip, or more: it may be in several segments.
+    pub(super) fn most_arcs(&self) -> u64 {
+        let same = |a: &TilesIndex, b: &TilesIndex| {
+            (a.row_base, a.column_tile) == (b.row_base, b.column_tile)
+        };
+        let tiles = self.index.chunk_by(same);
+        tiles.map(|tile| tile.iter().map(|entry| u64::from(entry.arcs)).sum()).max().unwrap_or(0)
+    }
+
+    /// The most rows of a strip.
+    pub(super) fn most_rows(&self) -> usize {
+        self.index.iter().map(|entry| entry.rows as usize).max().unwrap_or(0)
     }
 
     /// Bytes of the buffers of one reader.
     pub(super) fn reader_bytes(&self) -> u64 {
-        (BUFFERS * self.buffer_bytes()) as u64
+        (BUFFERS * buffer_bytes(self.span_bytes)) as u64
     }
 
-    /// Whole pages that hold any span.
-    fn buffer_bytes(&self) -> usize {
-        (self.span_bytes() + SLACK).next_multiple_of(PAGE_BYTES) + PAGE_BYTES
+    /// The segments that are wanted, a range of each strip's.
+    fn of_strips(&self, wanted: &Wanted) -> impl Iterator<Item = Range<usize>> {
+        self.strips.windows(2).map(|strip| {
+            let strip = strip[0] as usize..strip[1] as usize;
+            let first = &self.index[strip.start];
+            let tiles = wanted.tiles(first.row_base, first.rows, self.columns_log2());
+            let place = |tile: u32| {
+                let before = |entry: &TilesIndex| entry.column_tile < tile;
+                strip.start + self.index[strip.clone()].partition_point(before)
+            };
+            place(tiles.start)..place(tiles.end)
+        })
     }
 
-    fn span_bytes(&self) -> usize {
-        self.longest.max(SPAN_BYTES.min(self.kernel.options().block_bytes))
-    }
-
-    /// Starts a thread that reads the tiles that `wanted` names, when it is given a strip's first row and number of
-    /// rows: strip by strip, tile by tile.
-    pub(super) fn read(
-        self: &Arc<Self>,
-        wanted: impl Fn(u64, u32) -> Range<u32> + Send + 'static,
-    ) -> Result<SpanReader> {
+    /// Starts a thread that reads the segments that are `wanted`, strip by strip, tile by tile.
+    pub(super) fn read(self: &Arc<Self>, wanted: Wanted) -> Result<SpanReader> {
         let (send, spans) = bounded(AHEAD);
         let (spare, spares) = bounded::<AlignedBuf>(BUFFERS);
         let segments = Arc::clone(self);
         let read = move |to: &Sender<Result<Span>>| -> Result<()> {
-            for strip in segments.strips.windows(2) {
-                let strip = strip[0] as usize..strip[1] as usize;
-                let first = &segments.index[strip.start];
-                let tiles = wanted(first.row_base, first.rows);
-                let place = |tile: u32| {
-                    let before = |entry: &TilesIndex| entry.column_tile < tile;
-                    strip.start + segments.index[strip.clone()].partition_point(before)
-                };
-                let mut rest = place(tiles.start)..place(tiles.end);
+            for mut rest in segments.of_strips(&wanted) {
                 while !rest.is_empty() {
                     let end = segments.span_end(rest.clone());
                     let buffer = match spares.try_recv() {
                         Ok(buffer) => buffer,
-                        Err(_) => AlignedBuf::zeroed(segments.buffer_bytes())?,
+                        Err(_) => AlignedBuf::zeroed(buffer_bytes(segments.span_bytes))?,
                     };
                     let span = segments.read_span(rest.start..end, buffer)?;
                     if to.send(Ok(span)).is_err() {
@@ -121,11 +168,12 @@ impl Segments {
 
     /// The end of the span that begins with the first of the segments `rest`.
     fn span_end(&self, rest: Range<usize>) -> usize {
-        let (first, most) = (self.index[rest.start], self.span_bytes());
-        let belongs = |entry: &TilesIndex| {
-            entry.block == first.block && (entry.offset + entry.len - first.offset) as usize <= most
+        let first = self.index[rest.start];
+        let belongs = |entry: &&TilesIndex| {
+            let end = entry.offset + entry.len;
+            entry.block == first.block && (end - first.offset) as usize <= self.span_bytes
         };
-        rest.start + self.index[rest].iter().take_while(|entry| belongs(entry)).count()
+        rest.start + self.index[rest].iter().take_while(belongs).count()
     }
 
     fn read_span(&self, segments: Range<usize>, mut pages: AlignedBuf) -> Result<Span> {
@@ -137,29 +185,40 @@ impl Segments {
         let at = block / stripes * self.kernel.options().block_bytes as u64;
         let file = &self.files[(block % stripes) as usize];
         file.read(&mut pages[..end - first], at + first as u64)?;
-        Ok(Span { segments, first, pages })
+        let span = Span { segments, first, pages };
+        span.for_each(self, |entry, segment| {
+            entry.is_intact(segment).then_some(()).ok_or_else(|| {
+                Error::new(ErrorKind::Format, "read the tiles again")
+                    .expected(format!("what was written to block {}", entry.block))
+                    .got("other bytes")
+            })
+        })?;
+        Ok(span)
+    }
+}
+
+impl Span {
+    fn for_each(
+        &self,
+        segments: &Segments,
+        mut visit: impl FnMut(&TilesIndex, &Segment<'_>) -> Result<()>,
+    ) -> Result<()> {
+        segments.index[self.segments.clone()].iter().try_for_each(|entry| {
+            visit(entry, &entry.segment(&self.pages, self.first, segments.columns_log2())?)
+        })
     }
 }
 
 impl SpanReader {
-    /// Calls `visit` with each segment that is read, and the number of its arcs.
+    /// Calls `visit` with each segment that is read.
     pub(super) fn for_each(
         &self,
         segments: &Segments,
         mut visit: impl FnMut(&Segment<'_>) -> Result<()>,
     ) -> Result<()> {
-        let columns_log2 = segments.kernel.options().columns_log2;
         for span in &self.spans {
             let span = span?;
-            for entry in &segments.index[span.segments.clone()] {
-                let segment = entry.segment(&span.pages, span.first, columns_log2)?;
-                if !entry.is_intact(&segment) {
-                    return Err(Error::new(ErrorKind::Format, "read the tiles again")
-                        .expected(format!("what was written to block {}", entry.block))
-                        .got("other bytes"));
-                }
-                visit(&segment)?;
-            }
+            span.for_each(segments, |_, segment| visit(segment))?;
             // A full channel means that there are spares enough.
             let _ = self.spare.try_send(span.pages);
         }
