@@ -20,6 +20,7 @@ import differences
 import figure
 import front
 import gpu
+import growth
 import papers
 import training
 from runs import BENCH, ROOT, Machine, Run, machines
@@ -30,6 +31,7 @@ ORDER = {script: place for place, script in enumerate(TABLES)}
 RESULTS = BENCH / "RESULTS.md"
 README = ROOT / "README.md"
 FIGURE = BENCH / "results" / "figure.svg"
+GROWTH = BENCH / growth.FILE
 BLOCK = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 HEAD = """\
@@ -64,7 +66,8 @@ def wanted() -> dict[Path, str]:
     block, found = BLOCK.subn(rf"\g<1>{front.markdown()}\n\g<2>", README.read_text())
     if found != 1:
         raise SystemExit(f"error: {README}: expected one block of results, got {found}")
-    return {RESULTS: results(), README: block, FIGURE: figure.svg()}
+    charts = {FIGURE: figure.svg(), GROWTH: growth.svg()}
+    return {RESULTS: results(), README: block, **charts}
 
 
 def results() -> str:

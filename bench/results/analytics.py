@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+import growth
 from runs import Run
 from tables import Record, Table, median, middle, percent
 
@@ -303,6 +304,35 @@ def long_diameter(run: Run) -> list[Table]:
     return [Table(title, header, rows)]
 
 
+def scaling(run: Run) -> list[Table]:
+    """Builds and passes of graphs of several scales in the same memory."""
+    rows = []
+    for record in run.results["scales"]:
+        build = record["build"].get("value")
+        if build is None:
+            rows.append([record["scale"], record["build"]["failure"], *[None] * 7])
+            continue
+        read = build["edges_read"]
+        rows.append(
+            [
+                record["scale"],
+                round(build["edges"] / MB),
+                build["edges_per_second"] / MB,
+                f"{build['scratch_bytes'] / read:.1f}",
+                round((record["build"]["cgroup_peak_bytes"] or 0) / MB),
+                *(growth.nanoseconds(record, name) for name in ("pagerank", "wcc", "bfs")),
+            ]
+        )
+    title = f"Growth with the graph, {run.configuration['memory']}"
+    header = ["scale", "M edges", "build M edges/s", "scratch B an edge", "build peak MB"]
+    times = ["PageRank iteration", "WCC", "BFS"]
+    note = (
+        "Edges of the finished graph; what is built a second are edges read. Times are nanoseconds "
+        f"an arc of a whole call.\n\n![]({growth.FILE})"
+    )
+    return [Table(title, [*header, *(f"{name} ns an arc" for name in times)], rows, note)]
+
+
 def two_builds(run: Run) -> list[Table]:
     """Two builds of tiergraph, job by job in turn."""
     rows = []
@@ -355,6 +385,7 @@ TABLES = {
     "build_speed": build_speed,
     "acgraph": acgraph,
     "long_diameter": long_diameter,
+    "scaling": scaling,
     "two_builds": two_builds,
 }
 """The tables of each script, in the order of a machine's section."""

@@ -213,9 +213,30 @@ def test_values_of_edges_go_with_names(tmp_path):
         assert stats["edge_values"] == {"at": "i64"} or "at" in stats["edge_values"], kind
 
 
-def test_values_of_edges_are_not_added_to_names_later(named):
-    with pytest.raises(tg.InputError, match="expected a graph whose ids are integers"):
-        tg.add_edge_values(named.path, columns(), values={"at": np.arange(5)})
+def test_values_of_edges_are_added_to_names_later(tmp_path):
+    values = np.arange(5, dtype=np.int64) * 10
+    for kind, source in sources(tmp_path):
+        built, added = (tmp_path / f"{kind} {how}.tg" for how in ("built", "added"))
+        given = list(source) if kind == "batches" else source
+        tg.build(given, built, ids="names", layouts="both", edge_values={"at": values})
+        tg.build(given, added, ids="names", layouts="both")
+        with pytest.raises(tg.InputError, match="every|edges"):
+            tg.add_edge_values(added, ([NAMES[0]], [NAMES[1]]), values={"at": [1]})
+        assert tg.add_edge_values(added, given, values={"at": values})["edge_values"] == {"at": "i64"}
+        files = sorted(path.name for path in (built / "edges").iterdir())
+        assert files == sorted(path.name for path in (added / "edges").iterdir()), kind
+        for name in files:
+            same = (built / "edges" / name).read_bytes() == (added / "edges" / name).read_bytes()
+            assert same or name.endswith(".rows"), (kind, name)
+
+
+def test_values_of_edges_of_other_names_are_refused_and_nothing_is_added(named):
+    src, dst = columns()
+    with pytest.raises(tg.InputError, match=r"vertex `zoe`: expected one of the graph's 6 names"):
+        tg.add_edge_values(named.path, ([*src[:-1], "zoe"], dst), values={"at": np.arange(5)})
+    with pytest.raises(tg.BudgetError, match="names of vertices"):
+        tg.add_edge_values(named.path, (src, dst), values={"at": np.arange(5)}, memory=1000)
+    assert tg.open(named.path).info()["edge_values"] == {}
 
 
 def test_measures_take_names(named):

@@ -321,6 +321,9 @@ class Names:
     """What numbers names: a new one has the next number."""
 
     def __init__(self) -> None: ...
+    @staticmethod
+    def of_graph(path: str, memory: int | None) -> Names:
+        """Those of a graph, whose numbers are its ids. There will be no others."""
     def number(self, offsets: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.uint32]: ...
     def stay(self) -> None:
         """Keeps the names after a build, whose edges come again."""
@@ -381,7 +384,10 @@ def add(path: str, options_json: str, given: list[Given], progress: Progress | N
 class EdgeValues:
     """Receives the edges of a graph by batches, with values that are added to it."""
 
-    def __init__(self, path: str, options_json: str, node_times: Times) -> None: ...
+    def __init__(
+        self, path: str, options_json: str, node_times: Times, names: Names | None
+    ) -> None:
+        """With `names`, in their memory."""
     def push(
         self,
         src: NDArray[np.integer[Any]],

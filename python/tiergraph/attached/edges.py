@@ -143,28 +143,23 @@ def add_edge_values(
 
     All of it is added, or after an error nothing. Where the graph has values of edges, more are
     refused or, with `overwrite`, replace them all. Streamed within `memory`. Raises `InputError`
-    where the edges are not the graph's: every vertex must have as many as it has there.
+    where the edges are not the graph's: every vertex must have as many as it has there. Edges of a
+    graph with names are given by names.
 
     Returns `edge_values` (type by name), `edge_features` and `node_times` that the graph then has.
     """
-    if (Path(path) / "names").is_dir():
-        raise InputError.of(
-            "store values of edges in",
-            path,
-            expected="a graph whose ids are integers",
-            got="one with names",
-            hint="give them when it is built: `edge_values=`",
-        )
+    has_names = (Path(path) / "names").is_dir()
+    names = _native.Names.of_graph(os.fspath(path), to_bytes(memory)) if has_names else None
     dataset = datasets.find(source)
     if values is None and features is None and node_times is None and dataset is not None:
         values, features = dataset.edge_values, dataset.edge_features
-    batches = reader(source, columns, {"format": format})()
+    batches = reader(source, columns, {"format": format}, names)()
     first = next(batches, None)
     weighted = values is None and first is not None and len(first) == 3
     own: dict[str, Kind] = {WEIGHT: "f32"} if weighted else {}
     given = EdgeStore.of(values, features, feature_dtype, node_times, own)
     options = given.options(memory=to_bytes(memory), overwrite=overwrite)
-    native = _native.EdgeValues(os.fspath(path), options, given.times())
+    native = _native.EdgeValues(os.fspath(path), options, given.times(), names)
     return given.push(native, _chain(first, batches), progress)
 
 

@@ -208,11 +208,15 @@ impl<'a> Graph<'a> {
 
     /// Divides the rows of every family into strips and buckets, and the memory among them.
     pub(super) fn plan(
-        self,
+        mut self,
         out: Array<u32>,
         into: Option<Array<u32>>,
         seen: &Seen,
     ) -> Result<Planned<'a>> {
+        if self.budget.left() < self.budget.limit() / 4 {
+            // What ids take while they are written is worth more to the arcs.
+            self.flush()?;
+        }
         let edges = seen.edges;
         let arcs = if self.undirected { 2 * edges } else { edges };
         let slice = arcs.min(seen.slice_arcs(self.undirected));

@@ -7,6 +7,7 @@
 
 mod ids;
 mod names;
+mod stored;
 
 use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_format::names::{number_in, place};
@@ -113,6 +114,11 @@ impl<K: Keys> Table<K> {
     pub(crate) fn count_in(&mut self, budget: &Budget) -> Result<()> {
         self.held = Some((budget.clone(), budget.reserve(self.bytes(), K::WHAT)?));
         Ok(())
+    }
+
+    /// The budget that memory is counted in, if it is.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        self.held.as_ref().map(|(budget, _)| budget.clone())
     }
 
     pub(crate) fn keys(&self) -> &K {

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::directory::GraphDir;
 use tiergraph_format::names::hash;
 use tiergraph_mem::{Array, Budget, Segments, prefetch_all};
 
-use super::{Keys, Table, number};
+use super::{Keys, Table, number, stored};
 
 /// Bits of a name's place that say how long it is.
 const LEN_BITS: u32 = 21;
@@ -23,6 +24,8 @@ struct Shared {
     table: Mutex<Table<Texts>>,
     /// Whether edges come again after the build.
     stays: AtomicBool,
+    /// Whether they are all: those of a graph that is there.
+    closed: AtomicBool,
 }
 
 impl Names {
@@ -32,6 +35,29 @@ impl Names {
     /// A budget error where what there is does not fit.
     pub fn count_in(&self, budget: &Budget) -> Result<()> {
         self.lock().count_in(budget)
+    }
+
+    /// The names of the graph in `dir`, whose numbers are its ids; there will be no others. Their memory is counted
+    /// in `budget`.
+    ///
+    /// # Errors
+    /// A budget error where they do not fit; names that cannot be read, or are damaged.
+    pub fn of(dir: &GraphDir, budget: &Budget) -> Result<Self> {
+        let names = Self::default();
+        names.count_in(budget)?;
+        stored::read(dir, |first, texts| {
+            let mut numbers = vec![0; texts.len()];
+            names.number(1, |at| texts[at], &mut numbers)?;
+            let are_new = numbers.iter().zip(first..).all(|(&number, id)| u64::from(number) == id);
+            are_new.then_some(()).ok_or_else(|| stored::damaged(dir))
+        })?;
+        names.0.closed.store(true, Ordering::Relaxed);
+        Ok(names)
+    }
+
+    /// The budget that their memory is counted in, if it is.
+    pub fn budget(&self) -> Option<Budget> {
+        self.lock().budget()
     }
 
     /// Keeps the names when a build has written them, as its edges are read again.
@@ -68,6 +94,12 @@ impl Names {
         let before = table.keys().count();
         number(&mut table, threads, text, numbers)?;
         let keys = table.keys();
+        if self.0.closed.load(Ordering::Relaxed) && keys.count() > before {
+            return Err(Error::new(ErrorKind::Input, "find vertex")
+                .object(String::from_utf8_lossy(keys.get(before)))
+                .expected(format!("one of the graph's {before} names"))
+                .hint("give the edges that the graph was built from"));
+        }
         let broken =
             (before..keys.count()).find(|&new| std::str::from_utf8(keys.get(new)).is_err());
         let Some(broken) = broken else { return Ok(()) };

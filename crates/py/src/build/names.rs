@@ -1,8 +1,12 @@
 //! Names of vertices that Python hands over as texts, and their numbers.
 
+use std::path::PathBuf;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_format::directory::GraphDir;
+use tiergraph_mem::{Budget, available_memory_bytes};
 
 use super::options::cores;
 use crate::errors::detached;
@@ -16,6 +20,19 @@ impl Names {
     #[new]
     fn new() -> Self {
         Self(tiergraph_ingest::Names::default())
+    }
+
+    /// The names of the graph at `path`, in `memory` bytes: half of what is available by default.
+    #[staticmethod]
+    fn of_graph(py: Python<'_>, path: PathBuf, memory: Option<u64>) -> PyResult<Self> {
+        let read = detached(py, || {
+            let memory = match memory {
+                Some(memory) => memory,
+                None => available_memory_bytes()? / 2,
+            };
+            tiergraph_ingest::Names::of(&GraphDir::open(&path)?, &Budget::new(memory))
+        });
+        read.map(Self)
     }
 
     /// The numbers of texts, given by where each begins, and the last ends, in `text`.

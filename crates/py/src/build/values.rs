@@ -19,6 +19,7 @@ use tiergraph_mem::{Budget, available_memory_bytes};
 
 use super::attach::{Given, edge_features};
 use super::edges::{Ids, fill};
+use super::names::Names;
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::info::of_edges;
@@ -91,21 +92,23 @@ impl EdgeValues {
         path: PathBuf,
         options_json: &str,
         node_times: Times<'_>,
+        names: Option<PyRef<'_, Names>>,
     ) -> PyResult<Self> {
         let times = to_times(node_times)?;
+        let budget = names.and_then(|names| names.0.budget());
         let begun = detached(py, || {
             let options: Options = from_json(options_json)?;
             let existing = match options.overwrite {
                 Some(true) => Existing::Replace,
                 Some(false) | None => Existing::Refuse,
             };
-            let memory = options.memory;
-            let memory = match memory {
-                Some(memory) => memory,
-                None => available_memory_bytes()? / 2,
+            let budget = match (budget, options.memory) {
+                (Some(budget), _) => budget,
+                (None, Some(memory)) => Budget::new(memory),
+                (None, None) => Budget::new(available_memory_bytes()? / 2),
             };
             let addition = Box::new(Addition::begin(&path, existing)?);
-            EdgeAddition::to(addition, options.columns(), times, &Budget::new(memory))
+            EdgeAddition::to(addition, options.columns(), times, &budget)
         });
         Ok(Self::begun(begun?, None))
     }
