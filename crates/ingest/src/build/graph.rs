@@ -232,7 +232,8 @@ impl<'a> Graph<'a> {
         let mut families = of_families.into_iter().map(family).collect::<Result<Vec<_>>>()?;
         let buckets = families.iter().map(|f| f.buckets.len()).sum();
         let bytes = families.iter().map(|family| family.most_bytes(edges)).sum();
-        let chunks = ChunkPlan::new(buckets, self.options.threads, plan.chunks_bytes, bytes);
+        let (threads, kept) = (self.options.threads, plan.kept_bytes);
+        let chunks = ChunkPlan::new(buckets, threads, plan.chunks_bytes, kept, bytes);
         families.iter_mut().for_each(|family| family.chunk_bytes = chunks.chunk_bytes);
         let chunks_held = self.budget.reserve(chunks.bytes(), "the chunks of buckets")?;
         Ok(Planned::new(self, Degrees { out, into }, plan, families, chunks, chunks_held))

@@ -267,6 +267,7 @@ impl Needs<'_> {
             buckets as usize,
             self.options.threads,
             sort.chunks_bytes,
+            sort.kept_bytes,
             2 * families * 16 * arcs,
         );
         // Where duplicates are removed, degrees are counted again.
@@ -278,7 +279,8 @@ impl Needs<'_> {
             true => self.lists(limit, slice, sort.strip_arcs),
             false => 0,
         };
-        lists.max(sort.bytes + chunks.bytes() + sort.slice_bytes) + again <= left
+        let buckets = chunks.bytes().max(chunks.kept_bytes() + sort.slice_bytes);
+        lists.max(sort.bytes + buckets) + again <= left
     }
 
     /// The least bytes in which lists are made from tiles, where the most arcs of 32 rows are `slice`.

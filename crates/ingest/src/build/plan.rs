@@ -95,8 +95,10 @@ pub(super) struct SortPlan {
     pub(super) arc_bytes: u64,
     /// Bytes that all threads take to sort.
     pub(super) bytes: u64,
-    /// Bytes that the chunks of buckets take in memory.
+    /// Bytes that the chunks of buckets take in memory while they are filled.
     pub(super) chunks_bytes: u64,
+    /// Bytes of chunks that may stay when all are full: the others make room for what exceeds a thread's capacity.
+    pub(super) kept_bytes: u64,
     /// Bytes more than a thread's that rows sorted together take if they exceed its capacity.
     pub(super) slice_bytes: u64,
 }
@@ -129,7 +131,8 @@ pub(super) fn sort(options: &BuildOptions, limit: u64, left: u64, to_sort: ToSor
     let rest = left.saturating_sub(bytes);
     let slice_bytes = slice.saturating_sub(capacity) * arc_bytes;
     let spare = SPARE_BYTES.min(rest / 2).max(slice_bytes).min(rest);
-    let chunks_bytes = (rest - spare).min(limit / 2);
+    let chunks_bytes = (rest - SPARE_BYTES.min(rest / 2)).min(limit / 2);
+    let kept_bytes = (rest - spare).min(chunks_bytes);
     let workers = workers as usize;
     SortPlan {
         strip_arcs,
@@ -139,6 +142,7 @@ pub(super) fn sort(options: &BuildOptions, limit: u64, left: u64, to_sort: ToSor
         arc_bytes,
         bytes,
         chunks_bytes,
+        kept_bytes,
         slice_bytes,
     }
 }

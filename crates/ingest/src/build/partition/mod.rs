@@ -46,19 +46,25 @@ pub(crate) struct ChunkPlan {
 }
 
 impl ChunkPlan {
-    /// Plans the chunks of `buckets` buckets in `memory` bytes, for at most `bytes` bytes of records.
-    pub(crate) fn new(buckets: usize, threads: usize, memory: u64, bytes: u64) -> Self {
+    /// Plans the chunks of `buckets` buckets in `memory` bytes, of which `kept` may stay when all are full, for at
+    /// most `bytes` bytes of records.
+    pub(crate) fn new(buckets: usize, threads: usize, memory: u64, kept: u64, bytes: u64) -> Self {
         let open = buckets * threads + WAITING;
         let chunk = (memory / 2 / open as u64).next_power_of_two() / 2;
         let chunk = chunk.clamp(PAGE_BYTES as u64, CHUNK_BYTES);
         let all = bytes / chunk + open as u64;
-        let kept = (memory / chunk).saturating_sub(open as u64).min(all);
+        let kept = (memory / chunk).saturating_sub(open as u64).min(kept / chunk).min(all);
         Self { chunk_bytes: chunk as usize, open, kept: kept as usize, all: all as usize }
     }
 
     /// Bytes that chunks take in memory.
     pub(crate) fn bytes(&self) -> u64 {
         ((self.open + self.kept) * self.chunk_bytes) as u64
+    }
+
+    /// Bytes of the chunks that stay in memory.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        (self.kept * self.chunk_bytes) as u64
     }
 }
 

@@ -78,7 +78,9 @@ impl<'a> Planned<'a> {
         cancel: &Cancel,
     ) -> Result<()> {
         let (plan, threads) = (self.chunks, self.graph.options.threads);
-        partition(input, vertices, ranks, &mut self.families, plan, threads, ticker, cancel)
+        partition(input, vertices, ranks, &mut self.families, plan, threads, ticker, cancel)?;
+        self.chunks_held.shrink_to(plan.kept_bytes());
+        Ok(())
     }
 
     /// Writes all adjacency files and the degrees.
