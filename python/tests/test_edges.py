@@ -227,9 +227,7 @@ def test_options_that_do_not_go_together_are_refused(path):
 
 
 def test_a_push_after_the_end_is_an_error(path):
-    native = _native.EdgeValues(
-        str(path), json.dumps({"columns": [], "overwrite": True}), [], None
-    )
+    native = _native.EdgeValues(str(path), json.dumps({"columns": [], "overwrite": True}), [], None)
     native.abort()
     with pytest.raises(tg.InputError, match="a call after the last"):
         native.push(np.empty(0, np.uint64), np.empty(0, np.uint64), [])

@@ -220,9 +220,11 @@ def test_values_of_edges_are_added_to_names_later(tmp_path):
         given = list(source) if kind == "batches" else source
         tg.build(given, built, ids="names", layouts="both", edge_values={"at": values})
         tg.build(given, added, ids="names", layouts="both")
-        with pytest.raises(tg.InputError, match="every|edges"):
+        with pytest.raises(tg.InputError, match=r"every|edges"):
             tg.add_edge_values(added, ([NAMES[0]], [NAMES[1]]), values={"at": [1]})
-        assert tg.add_edge_values(added, given, values={"at": values})["edge_values"] == {"at": "i64"}
+        assert tg.add_edge_values(added, given, values={"at": values})["edge_values"] == {
+            "at": "i64"
+        }
         files = sorted(path.name for path in (built / "edges").iterdir())
         assert files == sorted(path.name for path in (added / "edges").iterdir()), kind
         for name in files:

@@ -262,7 +262,8 @@ impl<'a> Planned<'a> {
             cancel,
             done: &done,
         };
-        let left = graph.budget.left();
+        // The index is in memory, too.
+        let left = graph.budget.left().saturating_sub(segments.index_bytes());
         let shares = job.shares(left, graph.options.threads);
         let _held = graph.budget.reserve(shares.bytes, "the neighbours of vertices")?;
         let sink = job.run(shares, sink)?;

@@ -116,6 +116,11 @@ impl Segments {
         self.index.iter().map(|entry| entry.rows as usize).max().unwrap_or(0)
     }
 
+    /// Bytes that the index takes in memory.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        size_of_val(&self.index[..]) as u64
+    }
+
     /// Bytes of the buffers of one reader.
     pub(super) fn reader_bytes(&self) -> u64 {
         (BUFFERS * buffer_bytes(self.span_bytes)) as u64

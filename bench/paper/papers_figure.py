@@ -1,6 +1,6 @@
 """Draws what `streaming.py` measured on modelled drives, in the shape of the papers' figures.
 
-`python bench/gpu/papers_figure.py RUN.jsonl FIGURE.png`: bars of I/O bandwidth for one drive and
+`python bench/paper/papers_figure.py RUN.jsonl FIGURE.png`: bars of I/O bandwidth for one drive and
 for two, synchronous (RG-no) beside asynchronous (RG-opt), and the drives' limit as a line.
 """
 
