@@ -13,6 +13,7 @@ FILE = "results/growth.svg"
 RUN = run("2026-11-26-2-core-xeon-24gib/scaling.json")
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 640, 300, 46, 34, 34, 96
+LINE_HEIGHT = 12
 LINES = {
     "build": ("build, an edge", "#8250df"),
     "pagerank": ("PageRank iteration", "#1f6feb"),
@@ -64,8 +65,9 @@ def svg() -> str:
         drawn.append(_text(LEFT - 6, height + 4, cell(2.0**power), anchor="end"))
     for record in records:
         scale, build = record["scale"], record["build"].get("value")
-        edges = f" ({build['edges'] / 1e9:.2g} G edges)" if build and scale >= right - 1 else ""
+        edges = f" ({build['edges'] / 1e9:.2g} G edges)" if build and scale == right else ""
         drawn.append(_text(x(scale), HEIGHT - 12, f"{scale}{edges}", anchor="middle"))
+    heights: list[float] = []
     for name, line in points.items():
         label, color = LINES[name]
         path = " ".join(f"{x(scale)},{y(ns)}" for scale, ns in line)
@@ -73,7 +75,12 @@ def svg() -> str:
         for scale, ns in line:
             drawn.append(f'<circle cx="{x(scale)}" cy="{y(ns)}" r="3" fill="{color}"/>')
         scale, ns = line[-1]
-        drawn.append(_text(x(scale) + 6, y(ns) + 4, label, color=color))
+        # Below the label before, where they would be one over the other.
+        height = y(ns) + 4
+        while any(abs(height - other) < LINE_HEIGHT for other in heights):
+            height += LINE_HEIGHT
+        heights.append(height)
+        drawn.append(_text(x(scale) + 6, height, label, color=color))
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
         f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">'
