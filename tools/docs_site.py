@@ -23,11 +23,12 @@ from tiergraph.cli import app
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = {
     "reference/results.md": ROOT / "bench" / "RESULTS.md",
+    "reference/growth.svg": ROOT / "bench" / "results" / "growth.svg",
     "reference/benchmarks.md": ROOT / "bench" / "README.md",
     "changes.md": ROOT / "CHANGELOG.md",
     "contributing.md": ROOT / "CONTRIBUTING.md",
 }
-"""Pages of the site that are files elsewhere in the repository."""
+"""Pages of the site, and a chart, that are files elsewhere in the repository."""
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 NAMES = {

@@ -328,7 +328,7 @@ def scaling(run: Run) -> list[Table]:
     times = ["PageRank iteration", "WCC", "BFS"]
     note = (
         "Edges of the finished graph; what is built a second are edges read. Times are nanoseconds "
-        f"an arc of a whole call.\n\n![]({growth.FILE})"
+        f"an arc of a whole call.\n\n![Nanoseconds an arc by scale]({growth.FILE})"
     )
     return [Table(title, [*header, *(f"{name} ns an arc" for name in times)], rows, note)]
 
