@@ -63,7 +63,7 @@ class BuildOptions(TypedDict, total=False):
     stripe: list[str] | None
     """Directories, one a drive, that blocks are dealt over in turn."""
     scratch: PathLike | None
-    """Directory of the temporary file, 8 to 16 bytes an edge where it is not in `memory`;
+    """Directory of the temporary file, 8 to 24 bytes an edge where it is not in `memory`;
     beside the graph. What is not free is refused before the first byte is written."""
     block_bytes: int | str | None
     """Bytes a block, a multiple of 4096; 1 MiB."""

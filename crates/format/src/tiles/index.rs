@@ -81,7 +81,7 @@ impl TilesIndex {
     /// The segment, which begins at byte `begin` of `bytes`; its tile has `2^k` columns.
     ///
     /// # Errors
-    /// As [`segment`](Self::segment).
+    /// Those of [`segment`](Self::segment).
     pub fn segment_at<'a>(&self, bytes: &'a [u8], begin: usize, k: u32) -> Result<Segment<'a>> {
         let len = self.len as usize;
         if self.rows as usize > STRIP_ROWS {

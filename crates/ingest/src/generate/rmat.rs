@@ -237,6 +237,20 @@ mod tests {
     }
 
     #[test]
+    fn a_block_has_the_edges_that_come_one_by_one() {
+        for scale in [1, 7, 8, 13, 24, 33, 40] {
+            let model = Rmat::new(scale, 1, Rmat::GRAPH500, 3).unwrap();
+            for first in [0, 5, 1 << 30] {
+                let (mut src, mut dst) = ([0; BLOCK], [0; BLOCK]);
+                model.block(first, &mut src, &mut dst);
+                for (number, ends) in (first..).zip(src.into_iter().zip(dst)) {
+                    assert_eq!(ends, model.edge(number), "edge {number} of scale {scale}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bad_parameters_are_refused() {
         let message = |scale, p| Rmat::new(scale, 16, p, 0).unwrap_err().to_string();
         assert_eq!(

@@ -23,7 +23,7 @@ pub(crate) struct TilesEncode<'a> {
     family: Arc<Family>,
     options: TileOptions,
     encoder: StripEncoder,
-    /// Whether the arcs of rows are counted.
+    /// Whether this encoder counts the arcs of rows.
     counts_rows: bool,
     /// For each tile of a strip, the share of all arcs that its columns have.
     shares: &'a [f64],

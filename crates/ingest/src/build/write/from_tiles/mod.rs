@@ -36,7 +36,7 @@ pub(crate) struct FromTiles<'a> {
     pub(crate) row_of: RowOf,
     /// The number of arcs of each vertex, or more.
     pub(crate) arcs_of: &'a (dyn Fn(usize) -> u64 + Sync),
-    /// Whether `arcs_of` is exact.
+    /// Whether `arcs_of` gives the exact number of arcs of each vertex.
     pub(crate) exact: bool,
     pub(crate) cancel: &'a Cancel,
     /// A function called with the number of arcs of each range.
