@@ -164,3 +164,57 @@ def _memory() -> rmm.mr.StatisticsResourceAdaptor:
         current = rmm.mr.StatisticsResourceAdaptor(pool)
         rmm.mr.set_current_device_resource(current)
     return current
+
+
+class OfLists:
+    """One undirected graph in GPU memory, for the algorithms that `lists.py` measures."""
+
+    def __init__(self, src: NDArray[np.int32], dst: NDArray[np.int32], vertices: int) -> None:
+        """Of edges that are given once."""
+        _memory()
+        self._handle = pylibcugraph.ResourceHandle()
+        begin = time.perf_counter()
+        ends = [cp.asarray(ids) for ids in (src, dst)]
+        self._graph = pylibcugraph.SGGraph(
+            self._handle,
+            pylibcugraph.GraphProperties(is_symmetric=True, is_multigraph=False),
+            cp.concatenate(ends),
+            cp.concatenate(ends[::-1]),
+            vertices_array=cp.arange(vertices, dtype=np.int32),
+            store_transposed=False,
+            renumber=True,
+            do_expensive_check=False,
+        )
+        cp.cuda.Device().synchronize()
+        self.build_seconds = time.perf_counter() - begin
+        del ends
+        cp.get_default_memory_pool().free_all_blocks()
+
+    def run(self, algorithm: str, sources: list[int]) -> tuple[float, NDArray[Any] | float]:
+        """Seconds of one call, and its values by id; of communities their modularity."""
+        begin = time.perf_counter()
+        found = self._run(algorithm, cp.asarray(sources, dtype=np.int32))
+        cp.cuda.Device().synchronize()
+        seconds = time.perf_counter() - begin
+        if len(found) == 3:
+            return seconds, float(found[2])
+        vertices, values = (cp.asnumpy(array) for array in found)
+        by_id = np.zeros(len(vertices), dtype=values.dtype)
+        by_id[vertices] = values
+        return seconds, by_id
+
+    def _run(self, algorithm: str, sources: cp.ndarray) -> tuple[Any, ...]:
+        handle, graph = self._handle, self._graph
+        if algorithm == "triangles":
+            return pylibcugraph.triangle_count(handle, graph, None, do_expensive_check=False)
+        if algorithm == "kcore":
+            return pylibcugraph.core_number(handle, graph, "incoming", do_expensive_check=False)
+        if algorithm == "betweenness":
+            return pylibcugraph.betweenness_centrality(
+                handle, graph, sources, None, False, False, do_expensive_check=False
+            )
+        if algorithm == "louvain":
+            return pylibcugraph.louvain(handle, graph, 100, 1e-7, 1.0, do_expensive_check=False)
+        if algorithm == "leiden":
+            return pylibcugraph.leiden(handle, 1, graph, 100, 1.0, 1.0, do_expensive_check=False)
+        raise KeyError(algorithm)

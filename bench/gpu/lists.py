@@ -1,7 +1,9 @@
-"""Algorithms over neighbour lists on a GPU, beside the machine's CPU.
+"""Algorithms over neighbour lists on a GPU, beside the machine's CPU and cuGraph.
 
-Undirected R-MAT graphs. The seconds of a GPU's run contain reading the graph, making its lists on
-the host and copying them, which is shown apart. Repetitions interleave; results must be equal.
+Undirected R-MAT graphs. A GPU's first run reads the graph and makes its lists on the device, where
+they stay for later runs: `first` and `again`. cuGraph has its graph in the device's memory, made
+of edges in the host's, whose seconds are shown apart; without `pylibcugraph-cu13` it is left out,
+and the reason is printed. Repetitions interleave; results must be equal.
 """
 
 from __future__ import annotations
@@ -24,9 +26,15 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "cdlp": {},
     "independent_set": {},
     "coloring": {},
-    "betweenness": {"samples": 32},
+    "betweenness": {},
     "harmonic": {},
+    "louvain": {},
+    "leiden": {},
 }
+OF_CUGRAPH = ("triangles", "kcore", "betweenness", "louvain", "leiden")
+ONLY_CPU = ("louvain", "leiden")
+SOURCES = 32
+WAYS = ("cpu", "first", "again", "cugraph")
 
 
 def main() -> None:
@@ -36,46 +44,106 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS))
     parser.add_argument("--limit", type=float, default=120, help="seconds from which none repeats")
+    parser.add_argument("--without", nargs="+", default=[], choices=WAYS, help="ways to leave out")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     device = tg.cuda_devices()[0]
     rows: list[dict[str, Any]] = []
-    print("scale    algorithm    cpu s    gpu s  of it loading  ratio")
+    print("scale       algorithm " + " ".join(f"{way:>8}" for way in WAYS) + "  lists made in")
     with tempfile.TemporaryDirectory() as folder:
         for scale in options.scales:
             found = _measure(Path(folder) / "g.tg", scale, options)
-            for name, runs in found["runs"].items():
-                of = {"scale": scale, "edges": found["edges"], "gpu": device.name}
-                rows.append(of | {"algorithm": name, "runs": runs})
-                cpu, gpu = (median(run["seconds"] for run in runs[d]) for d in ("cpu", "cuda"))
-                load = median(run["load_seconds"] for run in runs["cuda"])
-                print(f"{scale:5} {name:>12} {cpu:8.3f} {gpu:8.3f} {load:14.3f} {cpu / gpu:6.2f}")
+            for name, runs in found.pop("runs").items():
+                rows.append(found | {"scale": scale, "gpu": device.name} | {"algorithm": name})
+                rows[-1]["runs"] = runs
+                print(f"{scale:5} {name:>15} {_columns(runs)}", flush=True)
+            print(f"cuGraph's graph: {found['cugraph']}", flush=True)
             options.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _columns(runs: dict[str, list[dict[str, Any]]]) -> str:
+    times = {way: [run["seconds"] for run in runs[way] if "seconds" in run] for way in WAYS}
+    columns = [f"{median(of):8.3f}" if of else " " * 8 for of in times.values()]
+    loads = [run["load_seconds"] for run in runs["first"]]
+    return " ".join([*columns, f"{median(loads):13.3f}" if loads else ""])
 
 
 def _measure(path: Path, scale: int, options: argparse.Namespace) -> dict[str, Any]:
     how = {"undirected": True, "dedup": True, "drop_self_loops": True, "overwrite": True}
     built = tg.generate("rmat", path, scale=scale, **how)
     found: dict[str, Any] = {"edges": built["edges"], "runs": {}}
-    graphs = {device: tg.open(path, device=device) for device in ("cpu", "cuda")}
-    for name in options.algorithms:
-        runs: dict[str, list[dict[str, Any]]] = {device: [] for device in graphs}
-        for _ in range(options.repetitions):
-            values = {}
-            for device, graph in graphs.items():
-                if runs[device] and runs[device][-1]["seconds"] > options.limit:
-                    continue
-                values[device] = graph.run(name, **ALGORITHMS[name])
-                kept = ("seconds", "load_seconds", "device", "device_why", "iterations", "threads")
-                runs[device].append({k: graph.last_run[k] for k in kept if k in graph.last_run})
-            if len(values) == 2:
-                # Sums of shares of paths are equal up to their last bits, all else is equal.
-                close = 1e-9 if name in ("betweenness", "harmonic") else 0
-                np.testing.assert_allclose(values["cuda"], values["cpu"], rtol=close, err_msg=name)
-        found["runs"][name] = runs
-    for graph in graphs.values():
-        graph.close()
+    with tg.open(path) as cpu:
+        peer, sources, found["cugraph"] = _peer(cpu, options)
+        for name in options.algorithms:
+            found["runs"][name] = _interleaved(name, path, cpu, peer, sources, options)
     return found
+
+
+def _interleaved(
+    name: str, path: Path, cpu: Any, peer: Any, sources: list[int], options: argparse.Namespace
+) -> dict[str, list[dict[str, Any]]]:
+    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+    how = ALGORITHMS[name] | ({"sources": sources} if name == "betweenness" else {})
+
+    def is_wanted(way: str) -> bool:
+        done = runs[way]
+        slow = done and done[-1].get("seconds", 0) > options.limit
+        return way not in options.without and not slow and not (done and "failed" in done[-1])
+
+    for _ in range(options.repetitions):
+        values: dict[str, Any] = {}
+        if is_wanted("cpu"):
+            values["cpu"] = cpu.run(name, **how)
+            runs["cpu"].append(_kept(cpu.last_run))
+        if name not in ONLY_CPU:
+            with tg.open(path, device="cuda") as gpu:
+                for way in filter(is_wanted, ("first", "again")):
+                    values[way] = gpu.run(name, **how)
+                    runs[way].append(_kept(gpu.last_run))
+        if peer is not None and name in OF_CUGRAPH and is_wanted("cugraph"):
+            try:
+                seconds, values["cugraph"] = peer.run(name, sources)
+                runs["cugraph"].append({"seconds": seconds})
+            except (RuntimeError, MemoryError) as error:
+                runs["cugraph"].append({"failed": str(error)[:500]})
+        if name in ONLY_CPU:
+            if "cugraph" in values:
+                runs["cugraph"][-1]["modularity"] = values["cugraph"]
+            continue
+        first, *others = values.items()
+        for way, other in others:
+            # Sums of shares of paths are equal up to their last bits, all else is equal.
+            close, expected = 1e-9 if name in ("betweenness", "harmonic") else 0, first[1]
+            if way == "cugraph" and name == "betweenness":
+                # Sums of float32, scaled otherwise, those of sources by a factor of their own.
+                rest = np.delete(np.arange(len(other)), sources)
+                other, expected = (of[rest] / of[rest].max() for of in (other, expected))
+                close = 1e-3
+            np.testing.assert_allclose(
+                other, expected, rtol=close, atol=close, err_msg=f"{name}, {first[0]} and {way}"
+            )
+    return runs
+
+
+def _kept(report: dict[str, Any]) -> dict[str, Any]:
+    kept = ("seconds", "load_seconds", "device", "device_why", "iterations", "threads")
+    return {key: report[key] for key in (*kept, "modularity") if key in report}
+
+
+def _peer(graph: Any, options: argparse.Namespace) -> tuple[Any, list[int], dict[str, Any]]:
+    """The graph's edges in cuGraph, sources of paths, and what is said of cuGraph."""
+    batches = [(src, dst) for src, dst, *_ in graph.edge_batches()]
+    src, dst = (np.concatenate(ids).astype(np.int32) for ids in zip(*batches, strict=True))
+    sources = np.unique(src[:: max(1, len(src) // (2 * SOURCES))])[:SOURCES].tolist()
+    if "cugraph" in options.without:
+        return None, sources, {"why": "left out"}
+    try:
+        import cugraph_peer
+    except ImportError as error:
+        return None, sources, {"why": str(error)}
+    peer = cugraph_peer.OfLists(src, dst, graph.vertices)
+    said = {"version": cugraph_peer.VERSION, "build_seconds": peer.build_seconds}
+    return peer, sources, said
 
 
 if __name__ == "__main__":

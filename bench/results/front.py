@@ -1,4 +1,4 @@
-"""The results table of README.md: ten rows, losses among them."""
+"""The results table of README.md: thirteen rows, losses among them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ OUT_OF_CORE = run("2026-11-22-2-core-epyc-24gib/out_of_core.json")
 EPOCH = run("2026-11-22-2-core-xeon-2.50ghz-24gib/side_by_side-out-of-core.json")
 SAMPLING = run("2026-11-22-2-core-xeon-2.50ghz-24gib/side_by_side-sampling.json")
 RESIDENT = run("2026-11-23-2-h200-32-core-256gib/gpu_resident.jsonl")
+LISTS = run("2026-11-27-h200-16-core-128gib/gpu_lists-cugraph.jsonl")
 
 PEER_NAMES = {"graphblas": "GraphBLAS", "networkit": "NetworKit"}
 HEADER = ["", "tiergraph", "the best of the others", "on"]
@@ -92,7 +93,23 @@ def _on_gpu() -> list[list[str]]:
         rank("RMAT-24, undirected, packed", "packed, undirected", "cuGraph, undirected"),
         search("WCC", "wcc", "undirected"),
         search("BFS", "bfs", "undirected"),
+        *_over_lists(),
     ]
+
+
+def _over_lists() -> list[list[str]]:
+    names = {
+        "triangles": "Triangles",
+        "kcore": "Core numbers",
+        "betweenness": "Betweenness of 32 sources",
+    }
+    rows = []
+    for found in LISTS.results:
+        if found["scale"] == 24 and found["algorithm"] in names:
+            pair = [middle(found["runs"][way], "seconds") for way in ("again", "cugraph")]
+            name = f"{names[found['algorithm']]}; RMAT-24, undirected"
+            rows.append([name, *_pair(*pair, "s", "cuGraph"), H200])
+    return rows
 
 
 def _pair(
@@ -109,4 +126,4 @@ def _pair(
 
 def quoted() -> list[Run]:
     """The runs that the table is computed from."""
-    return [PEERS, OUT_OF_CORE, EPOCH, SAMPLING, RESIDENT]
+    return [PEERS, OUT_OF_CORE, EPOCH, SAMPLING, RESIDENT, LISTS]

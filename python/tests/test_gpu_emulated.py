@@ -33,7 +33,8 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ("test_gpu_propagate.py", "(loops and 4096) or nan or centralities"),
         (
             "test_gpu_lists.py",
-            "path or loops or one or levels or without or little or hubs or elsewhere",
+            "path or loops or one or levels or without or little or hubs or elsewhere or room "
+            "or stay or taken",
         ),
         ("test_gpu_trace.py", "test"),
         ("test_gpu_bench.py", "test"),

@@ -162,19 +162,80 @@ def test_labels_of_hubs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("layouts", "edges", "options", "why"),
     [
-        ({"device_memory": "1MiB"}, "lists of neighbours take"),
-        ({"memory": "48MiB", "threads": 1}, "do not fit the host's memory"),
+        ("both", 100_000, {"device_memory": "1MiB"}, "lists of neighbours take"),
+        ("both", 100_000, {"memory": "48MiB", "threads": 1}, None),
+        ("sampling", 4_000_000, {"memory": "48MiB", "threads": 1}, "do not fit the host's memory"),
+        ("sampling", 100_000, {}, None),
     ],
 )
-def test_lists_with_too_little_memory_are_left_to_the_cpu(tmp_path, options, why):
-    path = build(tmp_path, lambda rng: skewed(rng, 60_000, 4_000_000, 1.1), undirected=True)
+def test_lists_with_too_little_memory_are_left_to_the_cpu(tmp_path, layouts, edges, options, why):
+    """A graph of rows alone has its lists made by the host, which needs memory for them."""
+
+    def make(rng):
+        return skewed(rng, 60_000, edges, 1.1)
+
+    path = build(tmp_path, make, has_weights=False, undirected=True, layouts=layouts)
     expected = tg.open(path).kcore()
     gpu = tg.open(path, device="cuda", **options)
     np.testing.assert_array_equal(gpu.kcore(), expected)
-    assert gpu.last_run["device"] == "cpu"
-    assert why in gpu.last_run["device_why"]
+    assert (gpu.last_run["device"] == "cpu") == (why is not None)
+    assert (why or "lists of all neighbours are on the device") in (
+        gpu.last_run["device_why"] if why else gpu.last_run["device_resident_why"]
+    )
+
+
+def test_lists_stay_for_later_runs(tmp_path):
+    """Those of a graph without repeated edges and loops serve every algorithm of their side."""
+    how = {"undirected": True, "dedup": True, "drop_self_loops": True}
+    path = build(tmp_path, lambda rng: skewed(rng, 3000, 30_000, 1.1), **how)
+    with tg.open(path) as cpu, tg.open(path, device="cuda") as gpu:
+        expected = {name: cpu.run(name) for name in NAMES}
+        for turn, name in enumerate(["triangles", *NAMES, "triangles"]):
+            np.testing.assert_array_equal(gpu.run(name), expected[name], err_msg=name)
+            stayed = "an earlier run has left them there" in gpu.last_run["device_resident_why"]
+            assert stayed == (turn > 0), name
+            assert (gpu.last_run["bytes_read"] > 0) == (turn == 0), name
+        ranks = gpu.pagerank()
+        np.testing.assert_allclose(ranks, cpu.pagerank(), rtol=1e-4)
+        assert "all blocks are there" in gpu.last_run["device_resident_why"]
+        gpu.kcore()
+        assert gpu.last_run["loaded_bytes"] == gpu.last_run["load_seconds"] == 0
+
+
+def test_lists_of_arcs_and_of_neighbours_are_not_taken_for_each_other(tmp_path):
+    """Edges that come twice, loops, and a graph with directions: each has lists of its own."""
+
+    def make(rng):
+        src, dst = skewed(rng, 500, 6000, 1.1)
+        loops = np.arange(0, 500, 7)
+        return np.concatenate([src, src, loops]), np.concatenate([dst, dst, loops])
+
+    for undirected in (False, True):
+        path = build(tmp_path, make, undirected=undirected, overwrite=True)
+        with tg.open(path) as cpu, tg.open(path, device="cuda") as gpu:
+            for name in ("cdlp", "kcore", "cdlp", "triangles", "coloring", "cdlp", "harmonic"):
+                how = {"registers": 16} if name == "harmonic" else {}
+                close = 1e-9 if how else 0
+                np.testing.assert_allclose(
+                    gpu.run(name, **how), cpu.run(name, **how), rtol=close, err_msg=name
+                )
+
+
+def test_lists_make_room(tmp_path):
+    """Where the device holds lists or blocks, and not both, each run has what it needs."""
+    path = build(tmp_path, lambda rng: skewed(rng, 20_000, 300_000, 1.1), undirected=True)
+    with tg.open(path) as cpu:
+        cores, ranks = cpu.kcore(), cpu.pagerank()
+    with tg.open(path, device="cuda") as gpu:
+        gpu.kcore()
+        lists = gpu.last_run["device_resident_bytes"]
+    with tg.open(path, device="cuda", device_memory=lists + (8 << 20), threads=1) as gpu:
+        for _ in range(2):
+            np.testing.assert_array_equal(gpu.kcore(), cores)
+            assert gpu.last_run["device"] != "cpu"
+            np.testing.assert_allclose(gpu.pagerank(), ranks, rtol=1e-4)
 
 
 def test_an_algorithm_without_a_version_for_gpus_says_so(tmp_path):

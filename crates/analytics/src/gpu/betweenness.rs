@@ -8,7 +8,7 @@ use tiergraph_gpu::kernels::PathKernels;
 use tiergraph_graph::Graph;
 
 use super::Gpu;
-use super::lists::{Loaded, Needs, OnGpu, load};
+use super::device_lists::{Loaded, Needs, OnGpu, load};
 use crate::paths::OfSources;
 use crate::report::RunReport;
 use crate::row_map::Side;
@@ -28,7 +28,7 @@ pub fn betweenness(
     sources.iter().try_for_each(|&s| check_source(graph, "count paths from vertex", s))?;
     let _sums = graph.memory().reserve(n as u64 * 16, "the sums")?;
     // Depths, paths, what depends on vertices, the sums, and the queue.
-    let needs = Needs { side: Side::Out, state: 32, is_simple: false, few: None };
+    let needs = Needs { side: Side::Out, state: 32, ..Needs::EVERY_ARC };
     let loaded = load(graph, gpu, needs, "betweenness", progress)?;
     let Loaded { mut run, stream, lists, .. } = match loaded {
         Ok(loaded) => loaded,

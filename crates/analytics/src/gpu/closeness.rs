@@ -11,7 +11,7 @@ use tiergraph_gpu::kernels::{BallKernels, BallState};
 use tiergraph_graph::Graph;
 
 use super::Gpu;
-use super::lists::{Loaded, Needs, OnGpu, load};
+use super::device_lists::{Loaded, Needs, OnGpu, load};
 use crate::paths::{Closeness, Estimate, check_registers, first_counters, options};
 use crate::report::RunReport;
 use crate::row_map::Side;
@@ -32,7 +32,7 @@ pub fn harmonic(
     let bytes = n as u64 * (2 * registers as u64 + 25);
     let _state = graph.memory().reserve(bytes, "the counters and the sums")?;
     let (state, few) = (2 * registers as u64 + 17, Some(BallKernels::SHORT));
-    let needs = Needs { side: Side::In, state, is_simple: false, few };
+    let needs = Needs { side: Side::In, state, few, ..Needs::EVERY_ARC };
     let loaded = load(graph, gpu, needs, "harmonic", progress)?;
     let Loaded { mut run, stream, lists, many } = match loaded {
         Ok(loaded) => loaded,
@@ -64,7 +64,6 @@ pub fn harmonic(
     let (powers, alpha) = (&estimate.powers, estimate.alpha);
     let mut balls = BallKernels::new(&gpu.device, &stream, state, registers, powers, alpha)?;
     drop((counters, changed, sums));
-    let many = stream.uploaded(&many)?;
     for round in pairs.len() as u32.. {
         graph.cancel().check("estimate closeness")?;
         let count = balls.round(&stream, &lists, &many, round)?;

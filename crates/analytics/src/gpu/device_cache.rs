@@ -1,16 +1,18 @@
 //! The device cache: a graph whose blocks all fit stays on the device from run to run, so that storage
-//! is read once.
+//! is read once; so do the neighbour lists that were made of it.
 //!
 //! Only whole graphs stay: most of any other is read in every pass anyway, and the device's memory is
 //! better left to the next run.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tiergraph_gpu::kernels::DeviceLists;
 use tiergraph_graph::{BlockFile, Graph};
 
 use super::blocks::{BlockIndex, ResidentBlocks};
 use super::vertices::{Values, Vertices};
+use crate::row_map::Side;
 
 /// The parts of a graph that are on the device.
 #[derive(Clone)]
@@ -39,44 +41,127 @@ impl ResidentGraph {
     }
 }
 
+/// Neighbour lists that are on the device.
+#[derive(Clone)]
+pub(super) struct ResidentLists {
+    pub side: Side,
+    /// Whether a list has a target for every arc; otherwise each neighbour once, without the vertex itself.
+    pub has_all: bool,
+    /// Whether lists ascend, each neighbour once and without the vertex itself.
+    pub is_simple: bool,
+    pub lists: DeviceLists,
+}
+
+/// What stays on a device between runs of one graph.
+#[derive(Default)]
+struct Cached {
+    /// The graph's number.
+    graph: u64,
+    blocks: Option<ResidentGraph>,
+    lists: Option<ResidentLists>,
+}
+
+impl Cached {
+    fn of(&mut self, graph: &Graph) -> &mut Self {
+        if self.graph != graph.number() {
+            *self = Self { graph: graph.number(), ..Self::default() };
+        }
+        self
+    }
+
+    fn blocks_bytes(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, ResidentGraph::bytes)
+    }
+
+    fn lists_bytes(&self) -> u64 {
+        self.lists.as_ref().map_or(0, |resident| resident.lists.bytes())
+    }
+}
+
 /// The cache of the one graph, by its number, that stays on a device between runs; clones share it.
 #[derive(Clone, Default)]
-pub(super) struct DeviceCache(Arc<Mutex<Option<(u64, ResidentGraph)>>>);
+pub(super) struct DeviceCache(Arc<Mutex<Cached>>);
 
 impl DeviceCache {
+    fn cached(&self) -> MutexGuard<'_, Cached> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The cached `file` of `graph` if it fits `room` bytes, without vertices' values if it does not
-    /// with them; `None` if it does not fit or is not cached. Anything else is evicted.
+    /// with them; `None` if it does not fit or is not cached. Any other file is evicted.
     pub fn get(&self, graph: &Graph, file: BlockFile, room: u64) -> Option<ResidentGraph> {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *cached = cached.take().filter(|(number, on_device)| {
-            *number == graph.number() && on_device.index.file == file
-        });
-        if let Some((_, on_device)) = cached.as_mut().filter(|(_, on)| on.bytes() > room) {
+        let mut cached = self.cached();
+        let blocks = &mut cached.of(graph).blocks;
+        *blocks = blocks.take().filter(|on_device| on_device.index.file == file);
+        if let Some(on_device) = blocks.as_mut().filter(|on_device| on_device.bytes() > room) {
             on_device.vertices = Arc::default();
         }
-        *cached = cached.take().filter(|(_, on_device)| on_device.bytes() <= room);
-        cached.as_ref().map(|(_, on_device)| on_device.clone())
+        *blocks = blocks.take().filter(|on_device| on_device.bytes() <= room);
+        blocks.clone()
     }
 
     /// The user's position of every vertex of `graph`; `None` if the device does not hold them.
     pub fn positions(&self, graph: &Graph) -> Option<Values> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, on_device) = cached.as_ref().filter(|(number, _)| *number == graph.number())?;
-        on_device.vertices.positions()
+        let cached = self.cached();
+        let blocks = cached.blocks.as_ref().filter(|_| cached.graph == graph.number());
+        blocks?.vertices.positions()
     }
 
     /// Caches `graph`, all of whose blocks are on the device.
     pub fn insert(&self, graph: &Graph, on_device: &ResidentGraph) {
         debug_assert!(on_device.is_whole());
-        let cached = Some((graph.number(), on_device.clone()));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cached;
+        self.cached().of(graph).blocks = Some(on_device.clone());
+    }
+
+    /// Bytes of the lists that stay beside a run over `graph`, which takes `needed` of `memory`. Lists that do
+    /// not fit beside it are evicted.
+    pub fn lists_beside(&self, graph: &Graph, needed: u64, memory: u64) -> u64 {
+        let mut cached = self.cached();
+        let cached = cached.of(graph);
+        if cached.lists_bytes().saturating_add(needed) > memory {
+            cached.lists = None;
+        }
+        cached.lists_bytes()
+    }
+
+    /// The cached lists of `graph` for `side`, simple or with all arcs, if they fit `room` bytes; blocks that do not fit
+    /// beside them are evicted.
+    pub fn lists(
+        &self,
+        graph: &Graph,
+        side: Side,
+        is_simple: bool,
+        room: u64,
+    ) -> Option<DeviceLists> {
+        let mut cached = self.cached();
+        let cached = cached.of(graph);
+        let fits = cached.lists_bytes() <= room;
+        let resident = cached.lists.as_ref().filter(|resident| {
+            fits && resident.side == side
+                && if is_simple { resident.is_simple } else { resident.has_all }
+        })?;
+        let lists = resident.lists.clone();
+        if cached.blocks_bytes() > room - lists.bytes() {
+            cached.blocks = None;
+        }
+        Some(lists)
+    }
+
+    /// Caches lists of `graph` in place of any others.
+    pub fn insert_lists(&self, graph: &Graph, lists: ResidentLists) {
+        self.cached().of(graph).lists = Some(lists);
+    }
+
+    /// Evicts the lists.
+    pub fn evict_lists(&self) {
+        self.cached().lists = None;
     }
 }
 
 impl fmt::Debug for DeviceCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = cached.as_ref().map_or(0, |(_, on_device)| on_device.bytes());
-        write!(f, "DeviceCache({bytes} bytes)")
+        let cached = self.cached();
+        let (blocks, lists) = (cached.blocks_bytes(), cached.lists_bytes());
+        write!(f, "DeviceCache({blocks} bytes of blocks, {lists} of lists)")
     }
 }

@@ -11,9 +11,8 @@ use tiergraph_gpu::kernels::{Choice, GreedyKernels};
 use tiergraph_graph::Graph;
 
 use super::Gpu;
-use super::lists::{Loaded, Needs, OnGpu, load};
+use super::device_lists::{Loaded, Needs, OnGpu, load};
 use crate::report::RunReport;
-use crate::row_map::Side;
 use crate::structure::{color_priority, priorities, set_priority};
 
 /// A maximal independent set, as [`crate::independent_set`].
@@ -51,7 +50,7 @@ fn decide(
     let n = graph.vertices();
     let _states = graph.memory().reserve(n as u64 * 16, "the vertices' states")?;
     // Priorities, states, what is waited for, and the queue.
-    let needs = Needs { side: Side::Both, state: 20, is_simple: true, few: None };
+    let needs = Needs { state: 20, ..Needs::SIMPLE };
     let Loaded { mut run, stream, lists, .. } = match load(graph, gpu, needs, name, progress)? {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),

@@ -1,29 +1,30 @@
 //! Algorithms on a GPU over neighbour lists that are whole in its memory: triangles, clustering, cores, labels.
 //!
-//! The host makes the lists, as for the CPU ([`RowMap`]), and copies them once; but for labels, a list has each
-//! neighbour once, ascending, whichever way edges lead. Results are those of the CPU, number by number. Where the lists do not fit
-//! both memories, nothing is done, and the caller is told why.
+//! But for labels, a list has each neighbour once, ascending, whichever way edges lead. Results are those of the CPU,
+//! number by number. Where the lists do not fit, nothing is done, and the caller is told why.
 
-use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
 
 use serde_json::json;
-use tiergraph_core::{ByteSize, Progress, Result};
+use tiergraph_core::{Progress, Result};
 use tiergraph_format::manifest::Order;
-use tiergraph_gpu::kernels::{CoreKernels, DeviceLists, LabelKernels, TriangleKernels};
-use tiergraph_gpu::{DeviceBuf, Stream};
+use tiergraph_gpu::DeviceBuf;
+use tiergraph_gpu::kernels::{CoreKernels, LabelKernels, TriangleKernels};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, zeroed_vec};
 
+use super::Gpu;
+use super::device_lists::{Loaded, Needs, OnGpu, load};
 use super::pass::zeroed;
-use super::{Gpu, GpuReport};
-use crate::report::{Run, RunReport};
-use crate::row_map::{ListDegrees, RowMap, Side};
+use crate::report::RunReport;
 use crate::structure::{Triangles, WedgesClosed, clustering_of, triangles_of};
 
-/// What a run on a GPU gives, or why there was none.
-pub type OnGpu<T> = std::result::Result<T, String>;
+/// Numbers of neighbours and of triangles.
+const WEDGES: Needs = Needs { state: 12, ..Needs::SIMPLE };
+/// Degrees, and the queue.
+const CORES: Needs = Needs { state: 8, ..Needs::SIMPLE };
+/// Labels before and after an iteration, and the vertices of many neighbours.
+const LABELS: Needs = Needs { state: 12, few: Some(LabelKernels::FEW), ..Needs::EVERY_ARC };
 
 /// Counts triangles, as [`crate::triangles`].
 ///
@@ -66,16 +67,17 @@ fn close(
 ) -> Result<OnGpu<WedgesClosed>> {
     let n = graph.vertices();
     let _counts = graph.memory().reserve(n as u64 * 24, "the counts")?;
-    let Loaded { mut run, stream, mut lists, .. } = match load(graph, gpu, WEDGES, name, progress)?
-    {
+    let is_ordered = graph.manifest().order == Order::Degree;
+    // Lists in any other order are copied in part.
+    let needs = Needs { of_arcs: if is_ordered { 0 } else { 4 }, ..WEDGES };
+    let Loaded { mut run, stream, lists, .. } = match load(graph, gpu, needs, name, progress)? {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
     let kernels = TriangleKernels::new(&gpu.device)?;
     let mut neighbors = DeviceBuf::new(&gpu.device, n)?;
     kernels.count(&stream, &lists, &mut neighbors)?;
-    let is_ordered = graph.manifest().order == Order::Degree;
-    kernels.keep_higher(&stream, &mut lists, &neighbors, is_ordered)?;
+    let lists = kernels.higher(&stream, &lists, &neighbors, is_ordered)?;
     let mut closed = zeroed(&gpu.device, &stream, n)?;
     let mut next = zeroed(&gpu.device, &stream, 1)?;
     kernels.close(&stream, &lists, &mut closed, &mut next)?;
@@ -150,7 +152,7 @@ pub fn label_propagation(
         from.array(&mut own)
     })?;
     let kernels = LabelKernels::new(&gpu.device)?;
-    let (mut labels, many) = (stream.uploaded(&own)?, stream.uploaded(&many)?);
+    let mut labels = stream.uploaded(&own)?;
     let mut next = DeviceBuf::new(&gpu.device, n)?;
     let mut converged = false;
     for iteration in done[0]..iterations as u64 {
@@ -171,84 +173,4 @@ pub fn label_propagation(
     let report = run.finish(converged)?;
     let labels = stream.download(&labels, n)?;
     Ok(Ok((graph.order().to_user(labels, 1)?, report)))
-}
-
-/// What an algorithm needs on the device beside the neighbour lists.
-pub(super) struct Needs {
-    /// The arcs that make a vertex's list.
-    pub(super) side: Side,
-    /// Bytes of device memory a vertex.
-    pub(super) state: u64,
-    /// Whether a list has each neighbour once, ascending, and not the vertex itself.
-    pub(super) is_simple: bool,
-    /// The neighbours of more than which a vertex has many; `None` if that is not asked.
-    pub(super) few: Option<u32>,
-}
-
-/// Numbers of neighbours and of triangles.
-const WEDGES: Needs = Needs { side: Side::Both, state: 12, is_simple: true, few: None };
-/// Degrees, and the queue.
-const CORES: Needs = Needs { side: Side::Both, state: 8, is_simple: true, few: None };
-/// Labels before and after an iteration, and the vertices of many neighbours.
-const LABELS: Needs =
-    Needs { side: Side::Both, state: 12, is_simple: false, few: Some(LabelKernels::FEW) };
-
-/// A run whose lists are on the device.
-pub(super) struct Loaded<'a> {
-    pub(super) run: Run<'a>,
-    pub(super) stream: Stream,
-    pub(super) lists: DeviceLists,
-    /// The vertices of many neighbours, those with most first.
-    pub(super) many: Vec<u32>,
-}
-
-/// Has the lists of all vertices on the device, beside what the algorithm needs; or says why not.
-pub(super) fn load<'a>(
-    graph: &'a Graph,
-    gpu: &Gpu,
-    needs: Needs,
-    name: &'static str,
-    progress: &'a dyn Progress,
-) -> Result<OnGpu<Loaded<'a>>> {
-    let (n, side) = (graph.vertices() as u64, needs.side);
-    let of_lists = n * 8 + RowMap::arcs(graph, side) * 4;
-    let needed = of_lists + n * needs.state + (1 << 20);
-    if needed > gpu.memory {
-        let (needed, has) = (ByteSize(needed), ByteSize(gpu.memory));
-        return Ok(Err(format!("lists of neighbours take {needed} of the GPU's memory of {has}")));
-    }
-    if RowMap::arcs(graph, side) >= u64::from(u32::MAX) || !RowMap::fits(graph, side)? {
-        return Ok(Err("lists of all neighbours do not fit the host's memory".into()));
-    }
-    let _state = graph.memory().reserve_all(&RowMap::memory(graph, side)?)?;
-    let degrees = ListDegrees::read(graph, side)?;
-    let rows = RowMap::new(graph, &degrees)?;
-    let mut rows = if needs.is_simple { rows.simple() } else { rows };
-    let mut run = Run::start(graph, name, 0, progress).with_passes_of(rows.round_bytes());
-    let begin = Instant::now();
-    let Some(made) = rows.whole()? else {
-        return Ok(Err("lists of all neighbours do not fit the host's memory".into()));
-    };
-    let stream = Stream::new(&gpu.device)?;
-    let (starts, ends, targets) = made.arrays();
-    let lists = DeviceLists::upload(&stream, starts, ends, targets)?;
-    let count = |v: u32| ends[v as usize] - starts[v as usize];
-    let has_many = |&v: &u32| needs.few.is_some_and(|few| count(v) > few);
-    let mut many: Vec<u32> = (0..n as u32).filter(has_many).collect();
-    many.sort_by_key(|&v| Reverse(count(v)));
-    run.begin_on(GpuReport {
-        name: gpu.device.name().to_owned(),
-        transfers: gpu.options.transfers,
-        direct: None,
-        device_blocks_planned_bytes: gpu.memory - n * needs.state,
-        device_resident_bytes: of_lists,
-        device_resident_why: "lists of all neighbours are on the device".into(),
-        host_resident_bytes: 0,
-        host_resident_why: "the host has made the lists".into(),
-        pinned: None,
-        loaded_bytes: of_lists,
-        load_seconds: begin.elapsed().as_secs_f64(),
-        busy: None,
-    });
-    Ok(Ok(Loaded { run, stream, lists, many }))
 }

@@ -73,6 +73,12 @@ impl<'a, P: Program> Passes<'a, P> {
         Self::over(graph, gpu, arcs, Vec::new(), state_bytes)
     }
 
+    /// Bytes of device memory that passes over `graph` take at least, beside an algorithm's state.
+    pub fn least_bytes(graph: &Graph) -> u64 {
+        let (index, slot) = BlockIndex::sizes(graph);
+        index + SlotPlan::least_bytes(graph.thread_pool().size(), slot)
+    }
+
     /// Prepares passes over `arcs`, of a program that is compiled with `options`.
     pub fn over(
         graph: &'a Graph,
@@ -85,9 +91,13 @@ impl<'a, P: Program> Passes<'a, P> {
         let staging = gpu.staging(graph)?;
         let stream = Stream::new(device)?;
         let file = file_of(graph, arcs.direction);
+        // Lists of an earlier run stay if the whole graph fits beside them.
+        let blocks = u64::from(graph.blocks(file).count()?);
+        let whole = ResidentBlocks::most_bytes(graph, blocks) + Self::least_bytes(graph);
+        let memory = gpu.memory - gpu.cache.lists_beside(graph, state_bytes + whole, gpu.memory);
         // Others may have taken memory since the graph came here.
         let is_room = state_bytes <= device.memory()?.free;
-        let room = if is_room { gpu.memory.saturating_sub(state_bytes) } else { 0 };
+        let room = if is_room { memory.saturating_sub(state_bytes) } else { 0 };
         let cached = gpu.cache.get(graph, file, room);
         let resident_why = match cached {
             Some(_) => "all blocks are there from an earlier run",
@@ -106,11 +116,11 @@ impl<'a, P: Program> Passes<'a, P> {
         let weight_bytes = if arcs.weights { graph.manifest().weighted.bytes() as u32 } else { 0 };
         let (layout, transposed) = (index.layout, arcs.transposed);
         let kernel = EdgeMap::new(device, &Variant { layout, weight_bytes, transposed, options })?;
-        let room = gpu.memory.saturating_sub(state_bytes + index.bytes());
+        let room = memory.saturating_sub(state_bytes + index.bytes());
         let plan = SlotPlan::of(gpu.options.transfers, graph.thread_pool().size(), index, room);
         let buffers =
             index.bytes() + if on_device.is_whole() { 0 } else { plan.device_bytes(index) };
-        let left = gpu.memory.checked_sub(state_bytes + buffers).ok_or_else(|| {
+        let left = memory.checked_sub(state_bytes + buffers).ok_or_else(|| {
             Error::new(ErrorKind::Device, "run on the GPU")
                 .expected(format!(
                     "{} of GPU memory for the vertices and {} for buffers",

@@ -37,6 +37,16 @@ pub(crate) enum Side {
 }
 
 impl Side {
+    /// This side, or the one that stands for all of them in a graph whose edges have no direction.
+    pub(crate) fn of(self, graph: &Graph) -> Self {
+        if graph.manifest().directed { self } else { Self::Out }
+    }
+
+    /// In how many directions `graph` has arcs of their own on this side.
+    pub(crate) fn count(self, graph: &Graph) -> usize {
+        self.directions(graph).len()
+    }
+
     /// The directions of which `graph` has arcs of their own on this side.
     fn directions(self, graph: &Graph) -> &'static [Direction] {
         match self {

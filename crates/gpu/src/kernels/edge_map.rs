@@ -2,7 +2,7 @@
 
 use tiergraph_core::Result;
 
-use super::programs::{Fold, Join, Level, Panel, Program, Relax, Sum};
+use super::programs::{Fold, Join, Level, Panel, Program, Put, Relax, Sum};
 use super::slice_index::{Segment, Slice, SliceIndex};
 use super::{Blocks, Source, TILES, TYPES};
 use crate::shared::shared;
@@ -129,6 +129,7 @@ pub(super) fn sources() -> Vec<Source> {
         of::<Sum>(&[0], false, &[]),
         of::<Join>(&[0], false, &[]),
         of::<Level>(&[0], false, &[]),
+        of::<Put>(&[0], false, &[]),
         of::<Relax>(&[0, 4, 8], false, &[]),
     ]
     .concat();

@@ -23,9 +23,9 @@ pub use gather::{
 };
 pub use lists::{
     BallKernels, BallState, Choice, CoreKernels, DeviceLists, GreedyKernels, LabelKernels,
-    PathKernels, TriangleKernels,
+    ListKernels, PathKernels, TriangleKernels,
 };
-pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Relax, Sum};
+pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Put, Relax, Sum};
 pub use queue_pairs::{
     Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
     ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Taking,

@@ -79,6 +79,31 @@ program! {
     } SELECTIVE
 }
 program! {
+    /// A program: puts the ends of each arc into each other's neighbour lists, in any order.
+    Put, "put" {
+        /// Where the next neighbour of each vertex goes; after all passes, where its list ends.
+        ends: DevicePtr<u32>,
+        /// The lists.
+        targets: DevicePtr<u32>,
+        /// The number of vertices.
+        vertices: u32,
+        /// How many neighbours there is room for in all lists.
+        room: u32,
+        /// Which lists an arc is in: [`Self::ROWS`] and others.
+        ways: u32,
+    } SYMMETRIC
+}
+
+impl Put {
+    /// Columns are in the lists of rows.
+    pub const ROWS: u32 = 1;
+    /// Rows are in the lists of columns, unless both are the same vertex.
+    pub const COLUMNS: u32 = 2;
+    /// Arcs from a vertex to itself are in its list as columns, too.
+    pub const LOOPS: u32 = 4;
+}
+
+program! {
     /// A program: lowers distances along arcs.
     Relax, "relax" {
         /// Each vertex's distance.

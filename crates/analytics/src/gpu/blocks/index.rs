@@ -78,8 +78,14 @@ impl BlockIndex {
 
     /// Bytes of device memory that a block takes in a slot, with the index of its slices.
     pub fn slot_bytes(&self) -> u64 {
-        let slices = self.tiles.as_ref().map_or(0, |_| CountedSlices::bytes(self.block_bytes));
-        (self.block_bytes + slices) as u64
+        slot_bytes(self.block_bytes, self.tiles.is_some())
+    }
+
+    /// Bytes of device memory that an index of the blocks of `graph` takes, and one of its blocks in a slot.
+    pub fn sizes(graph: &Graph) -> (u64, u64) {
+        let (segments, block) = (graph.tiles().segments(), graph.manifest().block_bytes as usize);
+        let index = segments.len() * size_of::<Segment>();
+        (index as u64, slot_bytes(block, graph.tiles().is_stored()))
     }
 
     /// Fails if any block's checksum did not match so far, with the error of the first such block.
@@ -88,6 +94,11 @@ impl BlockIndex {
         let block = stream.download(&checks.first_damaged, 1)?[0];
         if block == u32::MAX { Ok(()) } else { Err(graph.blocks(self.file).damaged(block)) }
     }
+}
+
+fn slot_bytes(block_bytes: usize, are_tiles: bool) -> u64 {
+    let slices = if are_tiles { CountedSlices::bytes(block_bytes) } else { 0 };
+    (block_bytes + slices) as u64
 }
 
 impl TileIndex {

@@ -40,6 +40,12 @@ impl ResidentBlocks {
         ((bytes - slices) / (size + 8)).min(u64::from(index.blocks)) as u32
     }
 
+    /// Bytes of device memory that so many blocks of `graph` take, with their slice index, at most.
+    pub fn most_bytes(graph: &Graph, blocks: u64) -> u64 {
+        let bytes = blocks * (u64::from(graph.manifest().block_bytes) + 8);
+        if graph.tiles().is_stored() { bytes + bytes / SLICES_SHARE } else { bytes }
+    }
+
     /// Reads the first `blocks` blocks of the file to the device, checks and indexes them there.
     pub fn load(
         graph: &Graph,

@@ -44,6 +44,11 @@ impl SlotPlan {
         Self { transfers, workers, slots: SLOTS, batch }
     }
 
+    /// Bytes of device memory that slots of `slot_bytes` take at least.
+    pub fn least_bytes(workers: usize, slot_bytes: u64) -> u64 {
+        (workers * SLOTS) as u64 * slot_bytes
+    }
+
     /// Bytes of device memory that all slots for the blocks of `index` take.
     pub fn device_bytes(&self, index: &BlockIndex) -> u64 {
         (self.workers * self.slots * self.batch) as u64 * index.slot_bytes()

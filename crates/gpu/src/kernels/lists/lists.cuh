@@ -14,3 +14,18 @@ struct Lists {
 // The warp's number in the grid, and how many there are.
 __device__ inline u32 warp_number() { return (blockIdx.x * THREADS + threadIdx.x) / WARP; }
 __device__ inline u32 warps() { return gridDim.x * (THREADS / WARP); }
+
+// The threads that go over one vertex's list: a warp or a block.
+template <u32 WIDTH> struct Group {
+    __device__ static u32 number() { return (blockIdx.x * THREADS + threadIdx.x) / WIDTH; }
+    __device__ static u32 count() { return gridDim.x * (THREADS / WIDTH); }
+    __device__ static u32 lane() { return threadIdx.x % WIDTH; }
+    __device__ static u32 in_block() { return threadIdx.x / WIDTH; }
+    __device__ static void wait() {
+        if (WIDTH == WARP) {
+            __syncwarp();
+        } else {
+            __syncthreads();
+        }
+    }
+};

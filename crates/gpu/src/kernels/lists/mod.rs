@@ -4,13 +4,16 @@ mod balls;
 mod cores;
 mod greedy;
 mod labels;
+mod order;
 mod paths;
 mod queue;
 mod triangles;
 
+use std::sync::Arc;
+
 use tiergraph_core::Result;
 
-use super::{LANES, Source, TYPES};
+use super::{LANES, Put, Source, TYPES};
 use crate::shared::shared;
 use crate::{DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 
@@ -18,6 +21,7 @@ pub use balls::{BallKernels, BallState};
 pub use cores::CoreKernels;
 pub use greedy::{Choice, GreedyKernels};
 pub use labels::LabelKernels;
+pub use order::ListKernels;
 pub use paths::PathKernels;
 pub use triangles::TriangleKernels;
 
@@ -44,19 +48,17 @@ fn warp_blocks(vertices: u32) -> u32 {
     vertices.div_ceil(THREADS / LANES as u32)
 }
 
-/// Neighbour lists in device memory. But for labels, they ascend and have each neighbour once.
-#[derive(Debug)]
+/// Neighbour lists in device memory; clones share them. But for labels, balls and paths, they ascend and have each
+/// neighbour once.
+#[derive(Debug, Clone)]
 pub struct DeviceLists {
-    /// Where each list begins.
-    pub starts: DeviceBuf<u32>,
-    /// Where each ends.
-    pub ends: DeviceBuf<u32>,
-    /// The neighbours.
-    pub targets: DeviceBuf<u32>,
+    starts: Arc<DeviceBuf<u32>>,
+    ends: Arc<DeviceBuf<u32>>,
+    targets: Arc<DeviceBuf<u32>>,
 }
 
 impl DeviceLists {
-    /// Copies lists to the device of `stream`.
+    /// Copies lists to the device of `stream`: where each begins and ends, and the neighbours.
     ///
     /// # Errors
     /// No memory, any error of the driver.
@@ -66,15 +68,39 @@ impl DeviceLists {
     pub fn upload(stream: &Stream, starts: &[u32], ends: &[u32], targets: &[u32]) -> Result<Self> {
         assert_eq!(starts.len(), ends.len(), "lists that end");
         Ok(Self {
-            starts: stream.uploaded(starts)?,
-            ends: stream.uploaded(ends)?,
-            targets: stream.uploaded(targets)?,
+            starts: Arc::new(stream.uploaded(starts)?),
+            ends: Arc::new(stream.uploaded(ends)?),
+            targets: Arc::new(stream.uploaded(targets)?),
         })
+    }
+
+    /// Lists without neighbours that have room up to where the next begins, or all end: [`put`](Self::put) fills them.
+    ///
+    /// # Errors
+    /// No memory, any error of the driver.
+    pub fn with_room(stream: &Stream, starts: &[u32], room: u32) -> Result<Self> {
+        Ok(Self {
+            starts: Arc::new(stream.uploaded(starts)?),
+            ends: Arc::new(stream.uploaded(starts)?),
+            targets: Arc::new(DeviceBuf::new(stream.device(), room as usize)?),
+        })
+    }
+
+    /// The program that puts arcs into lists with room, in the `ways` that it names.
+    pub fn put(&self, ways: u32) -> Put {
+        let (ends, targets) = (self.ends.ptr(), self.targets.ptr());
+        let (vertices, room) = (self.vertices() as u32, self.targets.len() as u32);
+        Put { ends, targets, vertices, room, ways }
     }
 
     /// The number of lists.
     pub fn vertices(&self) -> usize {
         self.starts.len()
+    }
+
+    /// Bytes of device memory that they take.
+    pub fn bytes(&self) -> u64 {
+        (self.starts.bytes() + self.ends.bytes() + self.targets.bytes()) as u64
     }
 
     fn arguments(&self) -> ListsArguments {
@@ -98,12 +124,13 @@ fn source_with(name: &str, texts: &[&str]) -> Source {
     Source::new(name, &all).sharing::<ListsArguments>()
 }
 
-pub(super) fn sources() -> [Source; 6] {
+pub(super) fn sources() -> [Source; 7] {
     [
         balls::source(),
         cores::source(),
         greedy::source(),
         labels::source(),
+        order::source(),
         paths::source(),
         triangles::source(),
     ]
@@ -119,6 +146,7 @@ mod tests {
         for (text, name, few) in [
             (include_str!("labels.cu"), "FEW", LabelKernels::FEW),
             (include_str!("balls.cu"), "SHORT", BallKernels::SHORT),
+            (include_str!("order.cu"), "SHORT", ListKernels::SHORT),
         ] {
             assert!(text.contains(&format!("static const u32 {name} = {few};")), "{name}");
         }

@@ -20,18 +20,3 @@ __device__ inline void push(Queue q, Lists l, u32 v) {
 template <u32 WIDTH> __device__ inline u32 item(Queue q, u32 at) {
     return q.items[WIDTH == WARP ? at : q.room - 1 - at];
 }
-
-// The threads that go over one vertex's list: a warp or a block.
-template <u32 WIDTH> struct Group {
-    __device__ static u32 number() { return (blockIdx.x * THREADS + threadIdx.x) / WIDTH; }
-    __device__ static u32 count() { return gridDim.x * (THREADS / WIDTH); }
-    __device__ static u32 lane() { return threadIdx.x % WIDTH; }
-    __device__ static u32 in_block() { return threadIdx.x / WIDTH; }
-    __device__ static void wait() {
-        if (WIDTH == WARP) {
-            __syncwarp();
-        } else {
-            __syncthreads();
-        }
-    }
-};

@@ -8,27 +8,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_neighbors(Lists l, u
     if (v < l.vertices) neighbors[v] = l.ends[v] - l.starts[v];
 }
 
-// Leaves in each list the neighbours of higher rank: of more neighbours, or of as many and a larger
-// number; where vertices come by descending degree, those of smaller numbers. A warp a vertex.
-extern "C" __global__ void __launch_bounds__(THREADS) keep_higher(
-    Lists l, const u32* neighbors, u32 is_ordered) {
+// Where vertices come by descending degree: ends each list before the vertex itself, behind the neighbours of
+// smaller numbers.
+extern "C" __global__ void __launch_bounds__(THREADS) end_before(Lists l, u32* ends) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v >= l.vertices) return;
+    u32 low = l.starts[v], high = l.ends[v];
+    while (low < high) {
+        u32 middle = low + (high - low) / 2;
+        if (l.targets[middle] < v) low = middle + 1; else high = middle;
+    }
+    ends[v] = low;
+}
+
+// Copies of each list the neighbours of higher rank: of more neighbours, or of as many and a larger number. They begin
+// where the list does. A warp a vertex.
+extern "C" __global__ void __launch_bounds__(THREADS) copy_higher(
+    Lists l, const u32* neighbors, u32* ends, u32* targets) {
     u32 lane = threadIdx.x % WARP;
     for (u32 v = warp_number(); v < l.vertices; v += warps()) {
         u32 start = l.starts[v], end = l.ends[v], own = neighbors[v], kept = start;
         for (u32 at = start; at < end; at += WARP) {
             u32 w = at + lane < end ? l.targets[at + lane] : v;
-            bool is_higher = false;
-            if (at + lane < end) {
-                u32 others = neighbors[w];
-                is_higher = is_ordered ? w < v : others > own || (others == own && w > v);
-            }
+            u32 others = at + lane < end ? neighbors[w] : 0;
+            bool is_higher = others > own || (others == own && w > v);
             u32 higher = __ballot_sync(ALL, is_higher);
-            // What is written was read already: by this step, or one before.
-            if (is_higher) l.targets[kept + __popc(higher & ((1u << lane) - 1))] = w;
+            if (is_higher) targets[kept + __popc(higher & ((1u << lane) - 1))] = w;
             kept += __popc(higher);
-            __syncwarp();
         }
-        if (lane == 0) l.ends[v] = kept;
+        if (lane == 0) ends[v] = kept;
     }
 }
 

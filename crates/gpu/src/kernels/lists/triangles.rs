@@ -1,5 +1,7 @@
 //! Launches of `triangles.cu`.
 
+use std::sync::Arc;
+
 use tiergraph_core::Result;
 
 use super::{DeviceLists, Source, THREADS, source_of};
@@ -9,7 +11,8 @@ use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 #[derive(Debug, Clone)]
 pub struct TriangleKernels {
     count: Kernel,
-    keep: Kernel,
+    end: Kernel,
+    copy: Kernel,
     close: Kernel,
 }
 
@@ -26,7 +29,8 @@ impl TriangleKernels {
         let module = source().compile(device)?;
         Ok(Self {
             count: module.kernel("count_neighbors")?,
-            keep: module.kernel("keep_higher")?,
+            end: module.kernel("end_before")?,
+            copy: module.kernel("copy_higher")?,
             close: module.kernel("close_wedges")?,
         })
     }
@@ -50,26 +54,36 @@ impl TriangleKernels {
         unsafe { self.count.launch(stream, grid, &[&lists.arguments(), &neighbors.ptr()]) }
     }
 
-    /// Leaves in each list the neighbours of higher rank, where those by `neighbors` are higher that have more; where
-    /// vertices are in that order (`is_ordered`), those that come first.
+    /// The neighbours of higher rank in each list, where those by `neighbors` are higher that have more. Where vertices
+    /// are in that order (`is_ordered`), those that come first: the new lists then share the neighbours of `lists`.
     ///
     /// # Errors
-    /// Any error of the driver.
+    /// No memory, any error of the driver.
     ///
     /// # Panics
     /// If there are more or fewer `neighbors` than lists.
-    pub fn keep_higher(
+    pub fn higher(
         &self,
         stream: &Stream,
-        lists: &mut DeviceLists,
+        lists: &DeviceLists,
         neighbors: &DeviceBuf<u32>,
         is_ordered: bool,
-    ) -> Result<()> {
+    ) -> Result<DeviceLists> {
         assert_eq!(neighbors.len(), lists.vertices(), "a number a list");
-        let grid = Grid { blocks: self.keep.resident_blocks(THREADS)?, threads: THREADS };
-        let (lists, ordered) = (lists.arguments(), u32::from(is_ordered));
-        // SAFETY: as above; a warp writes to the lists that it alone reads.
-        unsafe { self.keep.launch(stream, grid, &[&lists, &neighbors.ptr(), &ordered]) }
+        let (device, of, n) = (stream.device(), lists.arguments(), lists.vertices());
+        let ends = DeviceBuf::new(device, n)?;
+        let (starts, mut targets) = (Arc::clone(&lists.starts), Arc::clone(&lists.targets));
+        if is_ordered {
+            // SAFETY: `Lists` of the source and an end a list; dropping a buffer waits.
+            unsafe { self.end.launch(stream, Grid::over(n, THREADS), &[&of, &ends.ptr()])? };
+        } else {
+            targets = Arc::new(DeviceBuf::new(device, targets.len())?);
+            let grid = Grid { blocks: self.copy.resident_blocks(THREADS)?, threads: THREADS };
+            let to = (ends.ptr(), targets.ptr());
+            // SAFETY: as above; a warp writes where the list is that it copies of.
+            unsafe { self.copy.launch(stream, grid, &[&of, &neighbors.ptr(), &to.0, &to.1])? };
+        }
+        Ok(DeviceLists { starts, ends: Arc::new(ends), targets })
     }
 
     /// Adds to `triangles` of each vertex those that it is in. `next` is 0.

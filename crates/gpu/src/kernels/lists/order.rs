@@ -1,0 +1,115 @@
+//! Launches of `order.cu`.
+
+use tiergraph_core::Result;
+
+use super::{DeviceLists, Source, THREADS, resident_grid, source_of, warp_blocks};
+use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
+
+/// The compiled kernels that put lists in order.
+#[derive(Debug, Clone)]
+pub struct ListKernels {
+    check: Kernel,
+    collect: Kernel,
+    short: Kernel,
+    long: Kernel,
+    distinct: Kernel,
+}
+
+pub(super) fn source() -> Source {
+    source_of("order", include_str!("order.cu"))
+}
+
+impl ListKernels {
+    /// Targets of a list that a warp sorts.
+    pub(super) const SHORT: u32 = 512;
+
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// No compiler, the compiler's log, any error of the driver.
+    pub fn new(device: &Device) -> Result<Self> {
+        let module = source().compile(device)?;
+        Ok(Self {
+            check: module.kernel("check_filled")?,
+            collect: module.kernel("collect_longer")?,
+            short: module.kernel("sort_short")?,
+            long: module.kernel("sort_long")?,
+            distinct: module.kernel("keep_distinct")?,
+        })
+    }
+
+    /// Whether every list has as many neighbours as there was room for.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn are_full(&self, stream: &Stream, lists: &DeviceLists) -> Result<bool> {
+        let others = stream.uploaded(&[0u32])?;
+        let (grid, room) = (Grid::over(lists.vertices(), THREADS), lists.targets.len() as u32);
+        // SAFETY: `Lists` of the source; dropping a buffer waits.
+        unsafe {
+            self.check.launch(stream, grid, &[&lists.arguments(), &room, &others.ptr()])?;
+        }
+        Ok(stream.download(&others, 1)?[0] == 0)
+    }
+
+    /// The vertices of more than `few` neighbours, in any order.
+    ///
+    /// # Errors
+    /// No memory, any error of the driver.
+    pub fn longer_than(
+        &self,
+        stream: &Stream,
+        lists: &DeviceLists,
+        few: u32,
+    ) -> Result<DeviceBuf<u32>> {
+        let grid = Grid::over(lists.vertices(), THREADS);
+        let collect = |to: &DeviceBuf<u32>| -> Result<u32> {
+            let (count, room) = (stream.uploaded(&[0u32])?, to.len() as u32);
+            // SAFETY: as above; no more are written than there is room for.
+            unsafe {
+                let lists = lists.arguments();
+                let parameters = (to.ptr(), room, count.ptr());
+                let (to, room, count) = (&parameters.0, &parameters.1, &parameters.2);
+                self.collect.launch(stream, grid, &[&lists, &few, to, room, count])?;
+            }
+            Ok(stream.download(&count, 1)?[0])
+        };
+        let count = collect(&DeviceBuf::new(stream.device(), 0)?)?;
+        let vertices = DeviceBuf::new(stream.device(), count as usize)?;
+        collect(&vertices)?;
+        Ok(vertices)
+    }
+
+    /// Sorts every list.
+    ///
+    /// # Errors
+    /// No memory, any error of the driver.
+    pub fn sort(&self, stream: &Stream, lists: &DeviceLists) -> Result<()> {
+        let long = self.longer_than(stream, lists, Self::SHORT)?;
+        let number = long.len() as u32;
+        if number > 0 {
+            let grid = resident_grid(&self.long, number)?;
+            // SAFETY: as above; a block, or a warp, has a list for itself.
+            unsafe {
+                self.long.launch(stream, grid, &[&lists.arguments(), &long.ptr(), &number])?;
+            }
+        }
+        let grid = resident_grid(&self.short, warp_blocks(lists.vertices() as u32))?;
+        // SAFETY: as above.
+        unsafe { self.short.launch(stream, grid, &[&lists.arguments()]) }
+    }
+
+    /// Leaves every neighbour once in lists that ascend, without the vertex itself; returns how many were left out.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn keep_distinct(&self, stream: &Stream, lists: &DeviceLists) -> Result<u32> {
+        let left_out = stream.uploaded(&[0u32])?;
+        let grid = resident_grid(&self.distinct, warp_blocks(lists.vertices() as u32))?;
+        // SAFETY: as above; a warp writes to the lists that it alone reads.
+        unsafe {
+            self.distinct.launch(stream, grid, &[&lists.arguments(), &left_out.ptr()])?;
+        }
+        Ok(stream.download(&left_out, 1)?[0])
+    }
+}

@@ -1,0 +1,36 @@
+// Puts the ends of each arc into each other's neighbour lists, in any order: see lists/order.cu.
+//
+// `ends` says where each vertex's next neighbour goes, and in the end where its list ends. Reads and writes 8
+// bytes a neighbour.
+
+struct Program : EveryArc {
+    u32* ends;
+    u32* targets;
+    u32 vertices;
+    u32 room;  // Of `targets`. Damaged blocks may have more arcs, and of other vertices.
+    u32 ways;
+
+    // Of `ways`: columns into the lists of rows, rows into those of columns, and the latter for loops, too.
+    static const u32 ROWS = 1, COLUMNS = 2, LOOPS = 4;
+
+    typedef u32 Source;
+    typedef u32 Message;
+    struct Row {};
+
+    __device__ Source load(u32 vertex) const { return vertex; }
+    __device__ Message along(Source source, double) const { return source; }
+    __device__ static Row empty() { return Row(); }
+    __device__ static Row merge(Row a, Row) { return a; }
+    __device__ void apply(u32, Row, bool) const {}
+    __device__ void scatter(u32, Message) const {}
+
+    __device__ void put(u32 vertex, u32 target) const {
+        if (vertex >= vertices) return;
+        u32 at = atomicAdd(ends + vertex, 1u);
+        if (at < room) targets[at] = target;
+    }
+    __device__ void take(Row&, Message column, u32 row) const {
+        if (ways & ROWS) put(row, column);
+        if (ways & COLUMNS && (row != column || ways & LOOPS)) put(column, row);
+    }
+};
