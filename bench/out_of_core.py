@@ -48,11 +48,13 @@ class Limit:
             self.how = f"`memory=` only, no cgroup: {made}"
 
     @contextmanager
-    def child(self, options: argparse.Namespace, limited: bool = True) -> Iterator[Inside]:
-        """A process of its own group, so that its peak is its own."""
+    def child(
+        self, options: argparse.Namespace, limited: bool = True, beside: int = 0
+    ) -> Iterator[Inside]:
+        """A process of its own group, so that its peak is its own; `beside` the limit, more bytes."""
         group = None
         if limited and self.group is not None:
-            made = MemoryGroup.create(self._limit)
+            made = MemoryGroup.create(self._limit + beside)
             if isinstance(made, str):
                 raise SystemExit(f"cannot make the cgroup again: {made}")
             group = made

@@ -232,7 +232,7 @@ def test_a_folder_of_graphbolt(bolt, tmp_path, form, suffix):
     ("old", "new", "expected"),
     [
         ("graph:", "grph:", "expected `graph` with `nodes` and `edges`"),
-        ("    - num: 5", "    - num: 5\n    - num: 6", "expected one kind of nodes, got 2 kinds"),
+        ("    - num: 5", "    - num: 5\n    - num: 6", "expected one type of nodes and of edges"),
         ("    - num: 5", "    - count: 5", "expected `num` of nodes"),
         ("edges/e.npy", "edges/none.npy", "expected a file, got"),
         ("dataset_name: tiny", "dataset_name: [", "expected YAML"),

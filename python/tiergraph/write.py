@@ -128,7 +128,8 @@ def build(
     - an iterable of such tuples, or of edges `(u, v)` or `(u, v, weight)`, as NetworkX's
       `G.edges()` is;
     - a graph with features, labels, splits and values of edges, which are stored too: PyG's `Data`,
-      an `.npz` with `edge_index`, a folder in OGB's layout, or GraphBolt's with `metadata.yaml`.
+      an `.npz` with `edge_index`, a folder in OGB's or IGB's layout, or GraphBolt's with
+      `metadata.yaml`. `tiergraph.build_hetero` takes those of several types of nodes and edges.
       Every stored edge is one, whichever way it goes; where OGB adds inverse edges,
       `undirected=True` makes both ways of each, with its values.
 
@@ -185,6 +186,7 @@ def build(
     dataset, given, asked = datasets.with_edges(source, weights), source, weights
     found = None if dataset is not None else objects.find(source, weights)
     listed: Any = None
+    unread: list[str] = []
     if found is not None:
         source, weights, listed = cast("Source", found.edges), None, found.listed
         vertices = found.vertices if vertices is None and ids != "map" else vertices
@@ -192,12 +194,12 @@ def build(
     if dataset is not None:
         if dataset.edges is None:
             raise InputError.of("build from", source, expected="`edge_index`", got="none")
-        source = cast("Source", dataset.edges)
+        source, unread = cast("Source", iter(dataset.edges)), dataset.notes
         weights = None if datasets.is_matrix(given) else weights
         if ids != "map":
             vertices = dataset.vertices if vertices is None else vertices
-        features = dataset.features if features is None else features
-        labels = dataset.labels if labels is None else labels
+        features = (dataset.features or None) if features is None else features
+        labels = (dataset.labels or None) if labels is None else labels
         splits = (dataset.splits or None) if splits is None else splits
         edge_values = (dataset.edge_values or None) if edge_values is None else edge_values
         edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
@@ -241,7 +243,7 @@ def build(
             batches = map(partial(numbered, names), pieces(batches, most))
         held = waiting_bytes(most, beside)
         listing = None if listed is None else listed.tolist()
-        of_edges = {"notes": notes, "listed": listing}
+        of_edges = {"notes": [*notes, *unread], "listed": listing}
         encoded = encode_edges({**options, **of_vertices, **held, **of_edges})
         return _warned(push(batches, most, path, encoded, attached, with_edges, progress, names))
     of_file = {"format": format, "weights": weights, "columns": columns}

@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..opening import Opening
 from ..sources import datasets, rows
 from ..sources.archives import Member, members
-from ..sources.dataset import split_name
+from ..sources.dataset import MAIN_FEATURES, MAIN_LABELS, narrowed, split_name
 from ..sources.reading import mapped
 from ..sources.tables import TABLE_SUFFIXES
 
@@ -64,7 +64,9 @@ class Attached:
         return [*self._features(), *self._labels(), *self._splits()]
 
     def _features(self) -> Iterator[_native.Given]:
-        named = self.features if isinstance(self.features, Mapping) else {"x": self.features}
+        named = (
+            self.features if isinstance(self.features, Mapping) else {MAIN_FEATURES: self.features}
+        )
         for name, source in named.items():
             if source is not None:
                 found = _rows(source, self.feature_columns)
@@ -72,7 +74,7 @@ class Attached:
                 yield json.dumps(described | {"rows": found.count}), found.source
 
     def _labels(self) -> Iterator[_native.Given]:
-        named = self.labels if isinstance(self.labels, Mapping) else {"y": self.labels}
+        named = self.labels if isinstance(self.labels, Mapping) else {MAIN_LABELS: self.labels}
         for name, source in named.items():
             if source is not None:
                 yield self._array("labels", name, _labels(source))
@@ -216,8 +218,8 @@ def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:
     if isinstance(source, rows.Rows):
         return source
     dataset = datasets.find(source)
-    if dataset is not None and dataset.features is not None:
-        return dataset.features
+    if dataset is not None and MAIN_FEATURES in dataset.features:
+        return dataset.features[MAIN_FEATURES]
     if isinstance(source, str | os.PathLike):
         return rows.from_file(Path(source), columns)
     return rows.from_object(source)
@@ -225,8 +227,8 @@ def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:
 
 def _labels(source: Source) -> str | Array:
     dataset = datasets.find(source)
-    if dataset is not None and dataset.labels is not None:
-        return dataset.labels
+    if dataset is not None and MAIN_LABELS in dataset.labels:
+        return dataset.labels[MAIN_LABELS]
     return _path_or_array(source)
 
 
@@ -259,7 +261,7 @@ def _path_or_array(source: Source) -> str | Array:
     if path.suffix == ".npy":
         return str(path)
     if path.suffix in TABLE_SUFFIXES or ".csv" in path.suffixes:
-        return datasets.narrowed(rows.whole(path))
+        return narrowed(rows.whole(path))
     raise InputError.of("read", path, expected="a .npy, .npz, .csv or table file")
 
 

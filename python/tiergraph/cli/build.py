@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .. import write
+from ..sources import datasets
 from . import build_options as b
 from .flags import with_flags_of
 from .new_graph import NewGraph
@@ -61,10 +62,32 @@ def build(
     edge_features: b.EdgeFeatures = None,
     node_times: b.NodeTimes = None,
 ) -> None:
-    """Write OUT.tg from text, .npy, BVGraph, Parquet, Feather or Arrow files, or a dataset."""
+    """Write OUT.tg from text, .npy, BVGraph, Parquet, Feather or Arrow files, or a dataset.
+
+    A folder of GraphBolt's, IGBH's or OGB's with several types becomes a heterogeneous graph.
+    """
+    source = sources[0] if len(sources) == 1 else sources
+    if datasets.has_types(source):
+        others = {
+            "--columns": columns,
+            "--format": file_format,
+            "--weights": weights,
+            "--ids": ids,
+            "--vertices": vertices,
+            "--features": features,
+            "--feature-columns": feature_columns,
+            "--labels": labels,
+            "--split": split,
+            "--allow-nan": allow_nan or None,
+            "--edge-values": edge_values,
+            "--edge-features": edge_features,
+            "--node-times": node_times,
+        }
+        graph.write_typed(source, others)
+        return
     graph.write(
         write.build,
-        sources[0] if len(sources) == 1 else sources,
+        source,
         columns=columns.split(",") if columns else None,
         vertices=vertices,
         format=file_format,

@@ -9,11 +9,21 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..errors import InputWarning
+from ..errors import InputError, InputWarning
+from ..hetero.build import build_hetero
 from .build_options import FeatureDtype
 from .options import Json, Memory, OutPath, Threads
 from .output import print_fields, print_json, print_notes
 from .progress import Bars
+
+TYPED = ("dedup", "stripe", "scratch", "block_bytes", "overwrite", "memory", "threads")
+"""Options that heterogeneous graphs have, too."""
+
+
+def _typed(source: Any, out: Path, **options: Any) -> dict[str, Any]:
+    """Writes a heterogeneous graph, with its types as texts in what is returned."""
+    built = build_hetero(out, source, **options)
+    return built | {"edges": {" ".join(of): count for of, count in built["edges"].items()}}
 
 
 class NewGraph:
@@ -94,6 +104,24 @@ class NewGraph:
             "memory": memory,
             "threads": threads,
         }
+
+    def write_typed(self, source: Any, others: dict[str, Any]) -> None:
+        """Writes a heterogeneous graph of a dataset with several types; it takes no `others`."""
+        taken = {name: self.options[name] for name in TYPED}
+        others |= {
+            f"--{name.replace('_', '-')}": value
+            for name, value in self.options.items()
+            if name not in TYPED
+        }
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise InputError.of(
+                "build a heterogeneous graph from",
+                source,
+                expected=f"no {', '.join(given)}, which graphs of one type take",
+            )
+        self.options = taken
+        self.write(_typed, source)
 
     def write(self, how: Callable[..., dict[str, Any]], what: Any, **given: Any) -> None:
         """Writes it with progress on stderr, and prints what was written."""

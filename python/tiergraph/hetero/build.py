@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..arguments.calls import checked
+from ..arguments.calls import checked, warn
 from ..arguments.checks import arguments, by_name, mapping
 from ..arguments.sizes import to_bytes
 from ..attached.edges import EdgeStore, times_of
 from ..attached.features import Attached
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..sources.edges import batch_edges, waiting_bytes
 from ..write import BuildOptions, WithEdges, encode_edges, push
 from .edges import TypeEdges, TypeEnds
 from .graph import EdgeType
-from .source import Array, count_of, of_data
+from .source import Array, count_of, of_source
 
 PathLike = str | os.PathLike[str]
 Times = dict[str, NDArray[np.int64]]
@@ -50,9 +50,11 @@ def build_hetero(
 ) -> dict[str, Any]:
     """Writes the heterogeneous graph `path`; returns `nodes` and `edges`, their counts by type.
 
-    From PyG's `HeteroData` (`x`, `y`, masks and integer `time` of each type of nodes, `edge_index`,
-    `edge_attr` and numbers of each type of edges; other attributes are not stored, and with `dedup`
-    none of edges), or from `nodes` and `edges`:
+    From a folder with a data set on disk: GraphBolt's with `metadata.yaml`, IGBH's with
+    `processed/`, OGB's with `raw/` (as of ogbn-mag); what of it is left out is in `notes` of what
+    is returned, and `InputWarning`s too. From PyG's `HeteroData` (`x`, `y`, masks and integer
+    `time` of each type of nodes, `edge_index`, `edge_attr` and numbers of each type of edges; other
+    attributes are not stored, and with `dedup` none of edges), or from `nodes` and `edges`:
 
     - `nodes` has a dictionary for each type: `vertices`, its number of nodes (without it, the rows
       of its features or labels), and `features`, `labels`, `splits`, `node_times`,
@@ -77,10 +79,11 @@ def build_hetero(
         "scratch": None if scratch is None else os.fspath(scratch),
         "block_bytes": block_bytes,
     }
+    notes: list[str] = []
     if data is not None:
         if nodes is not None or edges is not None:
             raise InputError.of("build from", "data", expected="`data`, or `nodes` and `edges`")
-        nodes, edges = of_data(data, without_values=bool(dedup))
+        nodes, edges, notes = of_source(data, without_values=bool(dedup))
     given = {name: dict(spec) for name, spec in (nodes or {}).items()}
     counts = {name: count_of(name, spec) for name, spec in given.items()}
     _check_types(counts, edges or {})
@@ -102,12 +105,15 @@ def build_hetero(
     except BaseException:
         building.abort()
         raise
+    for note in notes:
+        warn(note, InputWarning)
     return {
         "nodes": counts,
         "edges": {
             edge_type: built["edges"]
             for edge_type, built in zip(edges or {}, edge_types, strict=True)
         },
+        "notes": notes,
     }
 
 

@@ -15,7 +15,7 @@ from ..attached.features import Attached
 from ..errors import InputError
 from ..sources import datasets
 from ..sources.dataset import split_name
-from ..sources.datasets import is_split
+from ..sources.pyg import is_split, of_edges
 from ..sources.reading import mapped
 from ..sources.tables import TABLE_SUFFIXES, open_table
 from .graph import EdgeType
@@ -28,15 +28,43 @@ TIME = "time"
 """What PyG calls the times of nodes."""
 
 
-def of_data(
+Types = tuple[dict[str, dict[str, Any]], dict[EdgeType, Any], list[str]]
+"""What `build_hetero` takes as `nodes` and `edges`, and what is said of the source."""
+
+
+def of_source(data: Any, *, without_values: bool) -> Types:
+    """The types of a folder or of PyG's `HeteroData`; `without_values` of edges, times of nodes."""
+    dataset = datasets.find_typed(data)
+    if dataset is None:
+        return *_of_data(data, without_values=without_values), []
+    nodes = {
+        name: {
+            "vertices": of.vertices,
+            "features": of.features or None,
+            "labels": of.labels or None,
+            "splits": of.splits or None,
+        }
+        for name, of in dataset.nodes.items()
+    }
+    edges: dict[EdgeType, Any] = {name: {"edges": of.edges} for name, of in dataset.edges.items()}
+    if not without_values:
+        for name, of in dataset.edges.items():
+            edges[name] |= {
+                "edge_values": of.edge_values or None,
+                "edge_features": of.edge_features or None,
+            }
+    return nodes, edges, dataset.notes
+
+
+def _of_data(
     data: Any, *, without_values: bool
 ) -> tuple[dict[str, dict[str, Any]], dict[EdgeType, Any]]:
-    """The types of PyG's `HeteroData`; `without_values` of edges and times of nodes."""
     if not hasattr(data, "node_types") or not hasattr(data, "edge_types"):
         raise InputError.of(
             "build from",
             type(data).__name__,
-            expected="PyG's `HeteroData`, or `nodes` and `edges`",
+            expected="PyG's `HeteroData`, a folder of GraphBolt's, IGBH's or OGB's, or `nodes` "
+            "and `edges`",
             hint="`tiergraph.build` takes `Data`",
         )
     nodes, edges = {}, {}
@@ -60,7 +88,7 @@ def of_data(
         store = data[edge_type]
         edges[edge_type] = {"edges": store.edge_index}
         if not without_values:
-            values, features = datasets.of_edges(store, list(store.keys()))
+            values, features = of_edges(store, list(store.keys()))
             edges[edge_type] |= {"edge_values": values, "edge_features": features}
     return nodes, edges
 
