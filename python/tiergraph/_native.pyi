@@ -18,7 +18,13 @@ Progress: TypeAlias = Callable[[str, int, int, str], object]
 
 Times: TypeAlias = list[tuple[str, NDArray[np.int64]]]
 """Times of vertices by name, in the order of the ids."""
-Given: TypeAlias = tuple[str, str | Iterator[NDArray[np.float32]] | Iterator[bytes]]
+Given: TypeAlias = tuple[
+    str,
+    str
+    | Iterator[NDArray[np.float32]]
+    | Iterator[bytes]
+    | tuple[Iterator[NDArray[np.float32]], NDArray[np.uint32]],
+]
 """What is stored with the vertices: `{role, name, source, dtype, rows, allow_nan}` as JSON, and
 the path of a `.npy` file, or batches of feature rows, or the bytes of a `.npy` file in pieces.
 Iterators are asked from another thread."""

@@ -23,8 +23,10 @@ from ..opening import Opening
 from ..sources import datasets, rows
 from ..sources.archives import Member, members
 from ..sources.dataset import MAIN_FEATURES, MAIN_LABELS, narrowed, split_name
+from ..sources.names import are_texts
 from ..sources.reading import mapped
-from ..sources.tables import TABLE_SUFFIXES
+from ..sources.tables import TABLE_SUFFIXES, from_frame, is_frame
+from .places import Vertices, labels_by, rows_by
 
 PathLike = str | os.PathLike[str]
 Array = NDArray[Any]
@@ -58,6 +60,10 @@ class Attached:
     """Which columns of a table are features: one of lists, or several of numbers."""
     allow_nan: bool = False
     """Store NaN and infinities, instead of refusing them with their place."""
+    by: str | None = None
+    """The column of tables of features and labels that has the ids, or names, of vertices."""
+    vertices: Vertices | None = None
+    """The vertices of the graph, where there is one."""
 
     def given(self) -> list[_native.Given]:
         """All of it, as the native part takes it."""
@@ -69,20 +75,41 @@ class Attached:
         )
         for name, source in named.items():
             if source is not None:
-                found = _rows(source, self.feature_columns)
+                found = self._rows(source)
                 described = self._describe("features", name, found.described)
-                yield json.dumps(described | {"rows": found.count}), found.source
+                text = json.dumps(described | {"rows": found.count})
+                if found.positions is None or isinstance(found.source, str):
+                    yield text, found.source
+                else:
+                    yield text, (found.source, found.positions)
 
     def _labels(self) -> Iterator[_native.Given]:
         named = self.labels if isinstance(self.labels, Mapping) else {MAIN_LABELS: self.labels}
         for name, source in named.items():
             if source is not None:
-                yield self._array("labels", name, _labels(source))
+                yield self._array("labels", name, self._labels_of(source))
 
     def _splits(self) -> Iterator[_native.Given]:
-        if self.splits is not None:
-            for name, source in _splits(self.splits).items():
-                yield self._array("split", name, source)
+        if self.splits is None:
+            return
+        given = self.splits
+        if isinstance(given, Mapping) and self.vertices is not None:
+            given = {
+                name: self.vertices.of_array(one, name) if _are_texts(one) else one
+                for name, one in given.items()
+            }
+        for name, source in _splits(given).items():
+            yield self._array("split", name, source)
+
+    def _rows(self, source: Source) -> rows.Rows:
+        if self.by is None or self.vertices is None:
+            return _rows(source, self.feature_columns)
+        return rows_by(source, self.by, self.feature_columns, self.vertices)
+
+    def _labels_of(self, source: Source) -> str | Array:
+        if self.by is None or self.vertices is None:
+            return _labels(source)
+        return narrowed(labels_by(source, self.by, self.vertices))
 
     def _array(self, role: str, name: str, source: str | Array) -> _native.Given:
         if isinstance(source, str):
@@ -110,6 +137,7 @@ def add_features(
     splits: Source | None = None,
     feature_dtype: FeatureType | None = None,
     feature_columns: Sequence[str] | None = None,
+    by: str | None = None,
     allow_nan: bool = False,
     overwrite: bool | None = None,
     memory: int | str | None = None,
@@ -118,13 +146,21 @@ def add_features(
     """Adds features, labels and splits to the graph at `path`: all of them, or none.
 
     Takes what `Attached` describes, in the user's order: row i belongs to the i-th smallest id.
-    Streamed: `memory` bounds what puts rows in the graph's order. `overwrite` replaces what has the
-    same name. Returns the features, labels and splits that the graph then has.
+    With `by`, features and labels are tables (files, or pandas', Polars' and pyarrow's) in any
+    order, and `by` is their column with the vertices' ids or, of a graph with names, their names:
+    each vertex in one row. Lists of names in `splits` are vertices.
+
+    Streamed: `memory` bounds what puts rows in the graph's order; a column of ids takes 4 bytes a
+    vertex more, and labels by ids are in memory. `overwrite` replaces what has the same name.
+    Returns the features, labels and splits that the graph then has.
 
     Raises `InputError` for what does not belong to this graph, for NaN without `allow_nan`, and for
     a name that it has without `overwrite`; `BudgetError` where `memory` is too little.
     """
-    attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
+    vertices = Vertices(path, memory)
+    attached = Attached(
+        features, labels, splits, feature_dtype, feature_columns, allow_nan, by, vertices
+    )
     options = {"memory": to_bytes(memory), "overwrite": overwrite}
     stored: dict[str, Any] = json.loads(
         _native.add(os.fspath(path), json.dumps(options), attached.given(), progress)
@@ -214,6 +250,11 @@ class Arrays(Mapping[str, Array]):
         return len(self._names)
 
 
+def _are_texts(given: Any) -> bool:
+    """Whether a split is a list or array of names, and not a path."""
+    return not isinstance(given, str | os.PathLike) and are_texts(given)
+
+
 def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:
     if isinstance(source, rows.Rows):
         return source
@@ -222,6 +263,8 @@ def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:
         return dataset.features[MAIN_FEATURES]
     if isinstance(source, str | os.PathLike):
         return rows.from_file(Path(source), columns)
+    if is_frame(source):
+        return rows.from_table(from_frame(source), columns)
     return rows.from_object(source)
 
 
@@ -252,6 +295,8 @@ def _splits(source: Source) -> dict[str, str | Array]:
 
 def _path_or_array(source: Source) -> str | Array:
     """The path of a `.npy` file, or the array that anything else holds."""
+    if is_frame(source):
+        return narrowed(rows.whole_table(from_frame(source)))
     if not isinstance(source, str | os.PathLike):
         array = np.asarray(source)
         if array.dtype.kind not in "fiub":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,28 +36,11 @@ def build(
         ),
     ] = None,
     vertices: Annotated[int | None, typer.Option(min=1, help="|V|: ids are 0 to |V|-1.")] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]FILE",
-            help="Vertices' features: .npy, .npz, Parquet, .csv; or a dataset. Name: x.",
-        ),
-    ] = None,
-    feature_columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Columns of a table that are features.")
-    ] = None,
-    labels: Annotated[
-        list[str] | None, typer.Option(metavar="[NAME=]FILE", help="Vertices' labels. Name: y.")
-    ] = None,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]FILE", help="An .npz of masks or positions, or one a .npy file."
-        ),
-    ] = None,
-    allow_nan: Annotated[
-        bool, typer.Option("--allow-nan", help="Store NaN in features and labels as it is.")
-    ] = False,
+    features: b.Features = None,
+    feature_columns: b.FeatureColumns = None,
+    labels: b.Labels = None,
+    split: b.Split = None,
+    allow_nan: b.AllowNan = False,
     edge_values: b.EdgeValues = None,
     edge_features: b.EdgeFeatures = None,
     node_times: b.NodeTimes = None,
@@ -95,20 +78,10 @@ def build(
         ids=ids,
         features=b.named(features, "x"),
         labels=b.named(labels, "y"),
-        splits=splits(split),
+        splits=b.splits(split),
         feature_columns=feature_columns.split(",") if feature_columns else None,
         allow_nan=allow_nan,
         edge_values=b.by_name(edge_values),
         edge_features=b.named(edge_features, "edge_attr"),
         node_times=b.by_name(node_times),
     )
-
-
-def splits(given: list[str] | None) -> Any:
-    """One path, or paths by name; a path without a name has its file's."""
-    if given is None or (len(given) == 1 and "=" not in given[0]):
-        return given and given[0]
-    return {
-        name if equals else Path(name).name.split(".")[0]: path or name
-        for name, equals, path in (text.partition("=") for text in given)
-    }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +12,26 @@ from ..errors import InputError
 FeatureDtype = Annotated[
     Literal["f32", "f16", "int8"] | None,
     typer.Option(help="How features are stored; int8 has a scale a row."),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]FILE",
+        help="Vertices' features: .npy, .npz, Parquet, .csv; or a dataset. Name: x.",
+    ),
+]
+FeatureColumns = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Columns of a table that are features.")
+]
+Labels = Annotated[
+    list[str] | None, typer.Option(metavar="[NAME=]FILE", help="Vertices' labels. Name: y.")
+]
+Split = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[NAME=]FILE", help="An .npz of masks or positions, or one a .npy file."),
+]
+AllowNan = Annotated[
+    bool, typer.Option("--allow-nan", help="Store NaN in features and labels as it is.")
 ]
 Columns = Annotated[
     str | None,
@@ -57,3 +78,13 @@ def by_name(given: list[str] | None) -> dict[str, str] | None:
         if not (name and equals and path):
             raise InputError.of("use the values", text, expected="NAME=FILE")
     return None if given is None else dict(text.split("=", 1) for text in given)
+
+
+def splits(given: list[str] | None) -> Any:
+    """One path, or paths by name; a path without a name has its file's."""
+    if given is None or (len(given) == 1 and "=" not in given[0]):
+        return given and given[0]
+    return {
+        name if equals else Path(name).name.split(".")[0]: path or name
+        for name, equals, path in (text.partition("=") for text in given)
+    }

@@ -9,6 +9,7 @@ import typer
 from ..attached import features as attached
 from ..attached import ordering
 from ..errors import InputError
+from . import build_options as b
 from .options import GraphPath, Io, Json, Memory
 from .output import print_fields, print_json
 from .progress import Bars
@@ -19,6 +20,49 @@ app = typer.Typer(help="Change what is stored with the vertices of a graph.", no
 @app.callback()
 def features() -> None:
     """Change what is stored with the vertices of a graph."""
+
+
+@app.command("add")
+def add(
+    graph: GraphPath,
+    features: b.Features = None,
+    labels: b.Labels = None,
+    split: b.Split = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Tables' column of the vertices' ids or names; without it, rows are in order.",
+        ),
+    ] = None,
+    feature_columns: b.FeatureColumns = None,
+    feature_dtype: b.FeatureDtype = None,
+    allow_nan: b.AllowNan = False,
+    overwrite: Annotated[
+        bool | None, typer.Option("--overwrite", help="Replace what has the same name.")
+    ] = None,
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Store features, labels and splits with a graph that is there: all of them, or none."""
+    with Bars() as bars:
+        stored = attached.add_features(
+            graph,
+            features=b.named(features, "x"),
+            labels=b.named(labels, "y"),
+            splits=b.splits(split),
+            feature_dtype=feature_dtype,
+            feature_columns=feature_columns.split(",") if feature_columns else None,
+            by=by,
+            allow_nan=allow_nan,
+            overwrite=overwrite,
+            memory=memory,
+            progress=bars,
+        )
+    if as_json:
+        print_json(stored)
+    else:
+        print_fields(stored)
 
 
 @app.command("order")

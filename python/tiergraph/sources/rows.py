@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .archives import Member, members
+from .names import is_text
 from .reading import mapped, reading
-from .tables import TABLE_SUFFIXES, open_table
+from .tables import TABLE_SUFFIXES, Table, open_table
 
 Array = NDArray[Any]
 
@@ -26,6 +27,9 @@ BATCH_VALUES = 1 << 20
 """Values of a batch, if a row has not more."""
 
 CSV_LINES = 1 << 14
+
+ID_NAMES = {"id", "nid", "vid", "node", "node_id", "nodeid", "vertex", "vertex_id", "vertexid"}
+"""What columns of integers are called that say which vertex a row belongs to."""
 
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -38,6 +42,8 @@ class Rows:
     source: str | Iterator[NDArray[np.float32]]
     count: int | None = None
     """How many, where that is known before they are read."""
+    positions: NDArray[np.uint32] | None = None
+    """The position in the user's order of each row's vertex; None for rows in that order."""
 
 
 def from_file(path: Path, columns: Sequence[str] | None = None) -> Rows:
@@ -50,12 +56,17 @@ def from_file(path: Path, columns: Sequence[str] | None = None) -> Rows:
     if suffix == ".npz":
         return _from_archive(path)
     if suffix in TABLE_SUFFIXES:
-        return Rows(str(path), _floats(_table_batches(path, columns), path))
+        return from_table(open_table(str(path)), columns)
     if suffix == ".csv" or path.name.endswith(".csv.gz"):
         return Rows(str(path), _floats(csv_batches(path, np.float32), path))
     raise InputError.of(
         "read features from", path, expected=f"one of .npy, .npz, .csv, {', '.join(TABLE_SUFFIXES)}"
     )
+
+
+def from_table(table: Table, columns: Sequence[str] | None = None, by: str | None = None) -> Rows:
+    """Rows of a column of lists, or of several columns of numbers; `by` is a column of ids."""
+    return Rows(table.name, _floats(table_batches(table, columns, by), table.name))
 
 
 def from_object(source: Any, described: str = "an array") -> Rows:
@@ -90,9 +101,14 @@ def from_object(source: Any, described: str = "an array") -> Rows:
 def whole(path: Path) -> Array:
     """A small table or CSV file as one array of shape (N, T)."""
     if path.suffix.lower() in TABLE_SUFFIXES:
-        batches = list(_table_batches(path, None))
-    else:
-        batches = list(csv_batches(path, np.float64))
+        return whole_table(open_table(str(path)))
+    batches = list(csv_batches(path, np.float64))
+    return np.concatenate(batches) if batches else np.empty((0, 1))
+
+
+def whole_table(table: Table, by: str | None = None) -> Array:
+    """A small table as one array of shape (N, T), without the column `by`."""
+    batches = list(table_batches(table, None, by))
     return np.concatenate(batches) if batches else np.empty((0, 1))
 
 
@@ -202,36 +218,55 @@ def _from_sparse(path: Path, prefix: str) -> Rows:
     return Rows(str(path), dense(), rows)
 
 
-def _table_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Array]:
-    """Rows of a column of lists, or of several columns of numbers."""
-    table = open_table(str(path))
+def table_batches(
+    table: Table, columns: Sequence[str] | None = None, by: str | None = None
+) -> Iterator[Array]:
+    """Rows of a column of lists, or of several columns of numbers, `by` left out.
+
+    Raises `InputError` for a column of ids that is neither `by` nor asked for: rows in the order of
+    a table are not those of its ids.
+    """
     from pyarrow import types
 
+    fields = [field for field in table.schema if field.name != by]
     lists = [
         f.name
-        for f in table.schema
+        for f in fields
         if types.is_list(f.type) or types.is_large_list(f.type) or types.is_fixed_size_list(f.type)
     ]
-    numbers = [
-        f.name for f in table.schema if types.is_floating(f.type) or types.is_integer(f.type)
+    numbers = [f.name for f in fields if types.is_floating(f.type) or types.is_integer(f.type)]
+    ids = [
+        f.name
+        for f in fields
+        if is_text(f.type) or (types.is_integer(f.type) and f.name.lower() in ID_NAMES)
     ]
+    if ids and columns is None:
+        raise InputError.of(
+            "take rows in the order of",
+            table.name,
+            expected="columns of numbers alone",
+            got=f"`{ids[0]}`, which looks like ids",
+            hint=f"`tiergraph features add GRAPH --by {ids[0]}`, or `add_features(path, "
+            f"by={ids[0]!r})`, finds vertices by it, once there is a graph; `--feature-columns` "
+            "names the columns of rows that are in the order of the ids",
+        )
     chosen = list(columns) if columns is not None else lists[:1] or numbers
     missing = [name for name in chosen if name not in lists + numbers]
     if missing or not chosen or (columns is None and len(lists) > 1):
         raise InputError.of(
             "find the features in",
-            path,
+            table.name,
             expected=f"numbers in `{missing[0]}`" if missing else "one column of lists, or numbers",
             got=", ".join(f"{f.name} ({f.type})" for f in table.schema),
             hint="`--feature-columns A,B` names them",
         )
     for batch in table.to_batches(columns=chosen, batch_size=CSV_LINES):
         if batch.num_rows:
-            parts = [_column(path, name, batch.column(name)) for name in chosen]
+            parts = [_column(table.name, name, batch.column(name)) for name in chosen]
             yield parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-def _column(path: Path, name: str, column: Any) -> Array:
+def _column(path: str, name: str, column: Any) -> Array:
     """A column as an array of shape (rows, width)."""
     rows = len(column)
     values = (

@@ -173,6 +173,11 @@ def _opened(table: str | Table) -> Table:
     return open_table(table) if isinstance(table, str) else table
 
 
+def is_frame(source: Any) -> bool:
+    """Whether `from_frame` takes it: a table, and not a column."""
+    return hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns")
+
+
 def from_frame(frame: Any) -> Table:
     """A table in memory: of pandas, Polars, pyarrow, or anything with `__arrow_c_stream__`."""
     name = type(frame).__name__

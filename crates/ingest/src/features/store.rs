@@ -7,7 +7,7 @@ use tiergraph_format::features::{
 use tiergraph_format::flat::FlatWriter;
 use tiergraph_format::sink::FileSink;
 
-use super::place::Places;
+use super::place::{Places, check_permutation};
 use super::rows::{RowSource, for_each_batch};
 use super::scatter::Scatter;
 use super::target::Target;
@@ -33,7 +33,10 @@ pub struct NewFeatures {
     pub not_finite: NotFinite,
     /// The row of each vertex in the graph's order; `None` for that order itself.
     pub rows: Option<Vec<u32>>,
-    /// The source of the rows, in the user's order.
+    /// For each row of the source, the position in the user's order of the vertex that it belongs to; `None` for
+    /// rows in that order.
+    pub positions: Option<Vec<u32>>,
+    /// The source of the rows.
     pub source: Box<dyn RowSource>,
 }
 
@@ -45,6 +48,7 @@ impl NewFeatures {
             dtype: FeatureType::default(),
             not_finite: NotFinite::default(),
             rows: None,
+            positions: None,
             source: Box::new(source),
         }
     }
@@ -96,6 +100,12 @@ impl NewFeatures {
         let _block = budget.reserve(block_bytes.into(), "a block of feature rows")?;
         let mut writer = FeatureWriter::create(&mut *target.to, files, layout, block_bytes)?;
         let places = Places::new(target.order.as_ref(), self.rows.as_deref(), vertices, budget)?;
+        let positions = self.positions.take();
+        if let Some(positions) = &positions {
+            check_permutation(positions, vertices)?;
+        }
+        let bytes = positions.as_ref().map_or(0, |positions| positions.len() as u64 * 4);
+        let _positions = budget.reserve(bytes, "the vertices of feature rows")?;
         let mut encoder = self.encoder(layout, vertices);
         let mut ticker = Ticker::new(progress, "features", "rows", vertices);
         let mut each_row = |take: &mut dyn FnMut(u64, &[u8]) -> Result<()>| {
@@ -106,17 +116,23 @@ impl NewFeatures {
             })?;
             encoder.finish()
         };
-        match places {
-            None => each_row(&mut |_, row| writer.push(row))?,
-            Some(places) => {
-                let path = target.to.temporary();
-                let mut scatter = Scatter::new(vertices, layout.row_bytes(), budget, &path)?;
-                each_row(&mut |position, row| {
-                    places.row(position).map_or(Ok(()), |place| scatter.push(place.into(), row))
-                })?;
-                drop(places);
-                scatter.finish(cancel, |row| writer.push(row))?;
-            }
+        if places.is_none() && positions.is_none() {
+            each_row(&mut |_, row| writer.push(row))?;
+        } else {
+            let place = |number: u64| {
+                let position = match &positions {
+                    None => number,
+                    Some(of) => u64::from(*of.get(usize::try_from(number).ok()?)?),
+                };
+                places.as_ref().map_or(Some(position), |places| places.row(position).map(u64::from))
+            };
+            let path = target.to.temporary();
+            let mut scatter = Scatter::new(vertices, layout.row_bytes(), budget, &path)?;
+            each_row(&mut |number, row| {
+                place(number).map_or(Ok(()), |place| scatter.push(place, row))
+            })?;
+            drop((places, positions));
+            scatter.finish(cancel, |row| writer.push(row))?;
         }
         self.entries(layout, writer, files, target)
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
@@ -20,7 +20,8 @@ use crate::calls::Call;
 use crate::errors::{from_json, to_json};
 use crate::info::attached;
 
-/// An array to be stored: its description as JSON, and a path or an iterator over its parts.
+/// An array to be stored: its description as JSON, and a path or an iterator over its parts; or such an iterator and
+/// the position of the vertex of each row.
 pub(crate) type Given = (String, Py<PyAny>);
 
 #[derive(Deserialize)]
@@ -101,6 +102,15 @@ fn features(
     batches: Py<PyAny>,
     call: &Arc<Call>,
 ) -> Result<NewFeatures> {
+    let keyed = Python::attach(|py| {
+        let (batches, positions) =
+            batches.extract::<(Py<PyAny>, PyReadonlyArray1<'_, u32>)>(py).ok()?;
+        Some((batches, positions.as_slice().ok()?.to_vec()))
+    });
+    let (batches, positions) = match keyed {
+        Some((batches, positions)) => (batches, Some(positions)),
+        None => (batches, None),
+    };
     let source: Box<dyn RowSource> = match path {
         Some(path) => Box::new(NpyRows::open(&path)?),
         None => Box::new(Batches {
@@ -113,7 +123,7 @@ fn features(
         }),
     };
     let (dtype, not_finite) = (d.dtype.unwrap_or_default(), not_finite(d.allow_nan));
-    Ok(NewFeatures { name: d.name, dtype, not_finite, rows: None, source })
+    Ok(NewFeatures { name: d.name, dtype, not_finite, rows: None, positions, source })
 }
 
 fn array(
