@@ -225,11 +225,11 @@ const ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "mutual",
-        run: |On { graph, progress, .. }, options| {
+        run: |on, options| {
             let Nothing {} = read(options)?;
-            let (found, report) = mutual(graph, progress)?;
+            let ((found, report), why) = on.either(gpu::mutual, mutual)?;
             let of_graph = [("reciprocity", found.reciprocity.into())];
-            Ok(outcome(Column::U32(found.of), of_graph, report))
+            Ok(outcome(Column::U32(found.of), of_graph, report).on_cpu(why))
         },
     },
 ];

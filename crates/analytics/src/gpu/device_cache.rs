@@ -11,6 +11,7 @@ use tiergraph_gpu::kernels::DeviceLists;
 use tiergraph_graph::{BlockFile, Graph};
 
 use super::blocks::{BlockIndex, ResidentBlocks};
+use super::device_lists::Listed;
 use super::vertices::{Values, Vertices};
 use crate::row_map::Side;
 
@@ -45,10 +46,9 @@ impl ResidentGraph {
 #[derive(Clone)]
 pub(super) struct ResidentLists {
     pub side: Side,
-    /// Whether a list has a target for every arc; otherwise each neighbour once, without the vertex itself.
+    pub listed: Listed,
+    /// Whether a list has a target for every arc.
     pub has_all: bool,
-    /// Whether lists ascend, each neighbour once and without the vertex itself.
-    pub is_simple: bool,
     pub lists: DeviceLists,
 }
 
@@ -124,21 +124,23 @@ impl DeviceCache {
         cached.lists_bytes()
     }
 
-    /// The cached lists of `graph` for `side`, simple or with all arcs, if they fit `room` bytes; blocks that do not fit
-    /// beside them are evicted.
+    /// The cached lists of `graph` for `side` that have what is `listed`, if they fit `room` bytes; blocks that do not
+    /// fit beside them are evicted.
     pub fn lists(
         &self,
         graph: &Graph,
         side: Side,
-        is_simple: bool,
+        listed: Listed,
         room: u64,
     ) -> Option<DeviceLists> {
         let mut cached = self.cached();
         let cached = cached.of(graph);
         let fits = cached.lists_bytes() <= room;
         let resident = cached.lists.as_ref().filter(|resident| {
-            fits && resident.side == side
-                && if is_simple { resident.is_simple } else { resident.has_all }
+            let distinct_is_all = listed == Listed::EveryArc
+                && resident.listed == Listed::Distinct
+                && resident.has_all;
+            fits && resident.side == side && (resident.listed == listed || distinct_is_all)
         })?;
         let lists = resident.lists.clone();
         if cached.blocks_bytes() > room - lists.bytes() {

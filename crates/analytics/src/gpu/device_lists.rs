@@ -20,6 +20,26 @@ use crate::row_map::{ListDegrees, RowMap, Side};
 /// What a run on a GPU gives, or why there was none.
 pub type OnGpu<T> = std::result::Result<T, String>;
 
+/// What lists on the device have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// A neighbour for each arc, in any order.
+    EveryArc,
+    /// Each neighbour once, ascending, and not the vertex itself.
+    Distinct,
+    /// The same for each direction of arcs: neighbours doubled, and one more where arcs enter.
+    Sides,
+    /// Each neighbour once, ascending, with its highest bit set where arcs lead to it and from it.
+    Joined,
+}
+
+impl Listed {
+    /// Whether arcs that leave a vertex are told from those that enter it.
+    fn has_sides(self) -> bool {
+        matches!(self, Self::Sides | Self::Joined)
+    }
+}
+
 /// What an algorithm needs on the device beside the neighbour lists.
 #[derive(Clone, Copy)]
 pub(super) struct Needs {
@@ -29,8 +49,8 @@ pub(super) struct Needs {
     pub(super) state: u64,
     /// Bytes of device memory an arc.
     pub(super) of_arcs: u64,
-    /// Whether a list has each neighbour once, ascending, and not the vertex itself.
-    pub(super) is_simple: bool,
+    /// What a list has.
+    pub(super) listed: Listed,
     /// The neighbours of more than which a vertex has many; `None` if that is not asked.
     pub(super) few: Option<u32>,
 }
@@ -38,9 +58,9 @@ pub(super) struct Needs {
 impl Needs {
     /// Neighbours of both sides, each once.
     pub(super) const SIMPLE: Self =
-        Self { side: Side::Both, state: 0, of_arcs: 0, is_simple: true, few: None };
+        Self { side: Side::Both, state: 0, of_arcs: 0, listed: Listed::Distinct, few: None };
     /// A neighbour for each arc of both sides.
-    pub(super) const EVERY_ARC: Self = Self { is_simple: false, ..Self::SIMPLE };
+    pub(super) const EVERY_ARC: Self = Self { listed: Listed::EveryArc, ..Self::SIMPLE };
 
     /// Bytes of device memory beside the lists.
     fn state_bytes(&self, graph: &Graph) -> u64 {
@@ -71,7 +91,7 @@ pub(super) fn load<'a>(
     let kernels = ListKernels::new(&gpu.device)?;
     let mut run = Run::start(graph, name, 0, progress);
     let room = gpu.memory.saturating_sub(needs.state_bytes(graph));
-    let (lists, report) = match gpu.cache.lists(graph, side, needs.is_simple, room) {
+    let (lists, report) = match gpu.cache.lists(graph, side, needs.listed, room) {
         Some(lists) => {
             let report = of_lists(gpu, &needs, graph, &lists, "an earlier run has left them there");
             (lists, report)
@@ -99,7 +119,10 @@ fn make(
 ) -> Result<OnGpu<(DeviceLists, GpuReport)>> {
     let begin = Instant::now();
     gpu.cache.evict_lists();
-    let ways = Ways::of(graph, needs.side);
+    let ways = Ways::of(graph, needs);
+    if needs.listed.has_sides() && ways.is_none() {
+        return Ok(Err("the graph has rows only, which do not come by directions".into()));
+    }
     let (n, arcs) = (graph.vertices() as u64, RowMap::arcs(graph, needs.side));
     let of_passes = ways.as_ref().map_or(0, |_| Passes::<Put>::least_bytes(graph));
     let state = n * 8 + arcs * 4 + needs.state_bytes(graph);
@@ -107,6 +130,9 @@ fn make(
     if needed > gpu.memory {
         let (needed, has) = (ByteSize(needed), ByteSize(gpu.memory));
         return Ok(Err(format!("lists of neighbours take {needed} of the GPU's memory of {has}")));
+    }
+    if needs.listed.has_sides() && n > 1 << 31 {
+        return Ok(Err("a GPU takes directions of at most 2^31 vertices".into()));
     }
     if arcs >= u64::from(u32::MAX) {
         return Ok(Err("a GPU takes lists of fewer than 2^32 neighbours in all".into()));
@@ -123,14 +149,18 @@ fn make(
         },
     };
     let (lists, report) = made;
+    let (side, listed) = (needs.side, needs.listed);
     let mut left_out = 0;
-    if needs.is_simple {
+    if listed != Listed::EveryArc {
         kernels.sort(stream, &lists)?;
-        left_out = kernels.keep_distinct(stream, &lists)?;
+        left_out = kernels.keep_distinct(stream, &lists, listed.has_sides())?;
+    }
+    if listed == Listed::Joined {
+        kernels.join_sides(stream, &lists)?;
     }
     stream.synchronize()?;
-    let (side, is_simple, has_all) = (needs.side, needs.is_simple, left_out == 0);
-    let resident = ResidentLists { side, has_all, is_simple, lists: lists.clone() };
+    let has_all = left_out == 0;
+    let resident = ResidentLists { side, listed, has_all, lists: lists.clone() };
     gpu.cache.insert_lists(graph, resident);
     let load_seconds = begin.elapsed().as_secs_f64();
     Ok(Ok((lists, GpuReport { load_seconds, ..report })))
@@ -175,8 +205,9 @@ struct Ways {
 
 impl Ways {
     /// `None` where there are no blocks.
-    fn of(graph: &Graph, side: Side) -> Option<Self> {
-        let manifest = graph.manifest();
+    fn of(graph: &Graph, needs: &Needs) -> Option<Self> {
+        let (manifest, side) = (graph.manifest(), needs.side);
+        let sides = if needs.listed.has_sides() { Put::SIDES } else { 0 };
         let (rows, columns) = (Put::ROWS, Put::COLUMNS | Put::LOOPS);
         if graph.tiles().is_stored() {
             let put = match (manifest.directed, side) {
@@ -185,7 +216,7 @@ impl Ways {
                 }
                 (false, _) | (true, Side::In) => rows,
                 (true, Side::Out) => columns,
-                (true, Side::Both) => rows | columns,
+                (true, Side::Both) => rows | columns | sides,
             };
             return Some(Self { direction: Direction::In, put });
         }
@@ -193,7 +224,8 @@ impl Ways {
         let stored = |&direction: &Direction| graph.raw(direction).is_stored();
         let direction = [first, Direction::In, Direction::Out].into_iter().find(stored)?;
         let put = match (manifest.directed, side, direction) {
-            (true, Side::Both, _) => rows | columns,
+            (true, Side::Both, Direction::In) => rows | columns | sides,
+            (true, Side::Both, Direction::Out) => rows | columns | sides | Put::FROM_ROWS,
             (true, Side::Out, Direction::In) | (true, Side::In, Direction::Out) => columns,
             _ => rows,
         };

@@ -9,15 +9,15 @@ use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_format::manifest::Order;
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{CoreKernels, LabelKernels, TriangleKernels};
+use tiergraph_gpu::kernels::{Closed, CoreKernels, LabelKernels, ListKernels, TriangleKernels};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, zeroed_vec};
 
 use super::Gpu;
-use super::device_lists::{Loaded, Needs, OnGpu, load};
+use super::device_lists::{Listed, Loaded, Needs, OnGpu, load};
 use super::pass::zeroed;
 use crate::report::RunReport;
-use crate::structure::{Triangles, WedgesClosed, clustering_of, triangles_of};
+use crate::structure::{Mutual, Triangles, WedgesClosed, clustering_of, mutual_of, triangles_of};
 
 /// Numbers of neighbours and of triangles.
 const WEDGES: Needs = Needs { state: 12, ..Needs::SIMPLE };
@@ -35,13 +35,13 @@ pub fn triangles(
     gpu: &Gpu,
     progress: &dyn Progress,
 ) -> Result<OnGpu<(Triangles, RunReport)>> {
-    match close(graph, gpu, "triangles", progress)? {
+    match close(graph, gpu, "triangles", Closed::Edges, progress)? {
         Ok(found) => Ok(Ok(triangles_of(graph, found)?)),
         Err(why) => Ok(Err(why)),
     }
 }
 
-/// Local clustering coefficients, as [`crate::clustering`], of graphs whose edges have no direction.
+/// Local clustering coefficients, as [`crate::clustering`].
 ///
 /// # Errors
 /// State that does not fit the memory, any error of a pass or of the driver.
@@ -50,10 +50,8 @@ pub fn clustering(
     gpu: &Gpu,
     progress: &dyn Progress,
 ) -> Result<OnGpu<(Vec<f64>, RunReport)>> {
-    if graph.manifest().directed {
-        return Ok(Err("of edges with directions, the CPU counts the arcs".into()));
-    }
-    match close(graph, gpu, "clustering", progress)? {
+    let what = if graph.manifest().directed { Closed::Arcs } else { Closed::Edges };
+    match close(graph, gpu, "clustering", what, progress)? {
         Ok(found) => Ok(Ok(clustering_of(graph, found)?)),
         Err(why) => Ok(Err(why)),
     }
@@ -63,18 +61,21 @@ fn close(
     graph: &Graph,
     gpu: &Gpu,
     name: &'static str,
+    what: Closed,
     progress: &dyn Progress,
 ) -> Result<OnGpu<WedgesClosed>> {
     let n = graph.vertices();
     let _counts = graph.memory().reserve(n as u64 * 24, "the counts")?;
     let is_ordered = graph.manifest().order == Order::Degree;
     // Lists in any other order are copied in part.
-    let needs = Needs { of_arcs: if is_ordered { 0 } else { 4 }, ..WEDGES };
+    let of_arcs = if is_ordered { 0 } else { 4 };
+    let listed = if what == Closed::Arcs { Listed::Joined } else { Listed::Distinct };
+    let needs = Needs { of_arcs, listed, ..WEDGES };
     let Loaded { mut run, stream, lists, .. } = match load(graph, gpu, needs, name, progress)? {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
-    let kernels = TriangleKernels::new(&gpu.device)?;
+    let kernels = TriangleKernels::new(&gpu.device, what)?;
     let mut neighbors = DeviceBuf::new(&gpu.device, n)?;
     kernels.count(&stream, &lists, &mut neighbors)?;
     let lists = kernels.higher(&stream, &lists, &neighbors, is_ordered)?;
@@ -105,7 +106,7 @@ pub fn core_numbers(
         Err(why) => return Ok(Err(why)),
     };
     let mut degrees = DeviceBuf::new(&gpu.device, n)?;
-    TriangleKernels::new(&gpu.device)?.count(&stream, &lists, &mut degrees)?;
+    TriangleKernels::new(&gpu.device, Closed::Edges)?.count(&stream, &lists, &mut degrees)?;
     let mut kernels = CoreKernels::new(&gpu.device, degrees)?;
     let (mut left, mut level) = (n as u64, 0);
     while left > 0 {
@@ -119,6 +120,38 @@ pub fn core_numbers(
     let report = run.finish(true)?;
     let cores = stream.download(kernels.degrees(), n)?;
     Ok(Ok((graph.order().to_user(cores, 1)?, report)))
+}
+
+/// Mutual neighbours, as [`crate::mutual`].
+///
+/// # Errors
+/// State that does not fit the memory, any error of a pass or of the driver.
+pub fn mutual(
+    graph: &Graph,
+    gpu: &Gpu,
+    progress: &dyn Progress,
+) -> Result<OnGpu<(Mutual, RunReport)>> {
+    let n = graph.vertices();
+    let _counts = graph.memory().reserve(n as u64 * 8, "the counts")?;
+    let directed = graph.manifest().directed;
+    let listed = if directed { Listed::Sides } else { Listed::Distinct };
+    let needs = Needs { state: 4, listed, ..Needs::SIMPLE };
+    let loaded = load(graph, gpu, needs, "mutual", progress)?;
+    let Loaded { mut run, stream, lists, .. } = match loaded {
+        Ok(loaded) => loaded,
+        Err(why) => return Ok(Err(why)),
+    };
+    let (of, all) = if directed {
+        ListKernels::new(&gpu.device)?.mutual(&stream, &lists)?
+    } else {
+        let mut counts = DeviceBuf::new(&gpu.device, n)?;
+        TriangleKernels::new(&gpu.device, Closed::Edges)?.count(&stream, &lists, &mut counts)?;
+        let of = stream.download(&counts, n)?;
+        let all = of.iter().map(|&count| u64::from(count)).sum();
+        (of, all)
+    };
+    run.iteration("lists", 0.0);
+    Ok(Ok(mutual_of(graph, of, all, run.finish(true)?)?))
 }
 
 /// Labels, as [`crate::label_propagation`].

@@ -30,7 +30,7 @@ pub use closeness::harmonic;
 pub use components::wcc;
 pub use device_lists::OnGpu;
 pub use greedy::{coloring, independent_set};
-pub use lists::{clustering, core_numbers, label_propagation, triangles};
+pub use lists::{clustering, core_numbers, label_propagation, mutual, triangles};
 pub use pagerank::pagerank;
 pub use propagate::{propagate, propagate_on_device};
 pub use sssp::sssp;

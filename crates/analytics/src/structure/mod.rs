@@ -13,6 +13,7 @@ pub use cores::{core_numbers, k_core};
 pub(crate) use greedy::{color_priority, priorities, set_priority};
 pub use greedy::{coloring, independent_set};
 pub use label_propagation::label_propagation;
+pub(crate) use mutual::mutual_of;
 pub use mutual::{Mutual, mutual};
 pub use strong::scc;
 pub use triangles::{Triangles, clustering, triangles};

@@ -32,7 +32,7 @@ pub fn mutual(graph: &Graph, progress: &dyn Progress) -> Result<(Mutual, RunRepo
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let counts = Array::from_fn(n, |_| AtomicU32::new(0))?;
-    let (all, back) = (AtomicU64::new(0), AtomicU64::new(0));
+    let all = AtomicU64::new(0);
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "mutual", 1, progress).with_passes_of(rows.round_bytes());
@@ -48,13 +48,22 @@ pub fn mutual(graph: &Graph, progress: &dyn Progress) -> Result<(Mutual, RunRepo
             };
             counts[v as usize].store(found as u32, Ordering::Relaxed);
             all.fetch_add(to.len() as u64, Ordering::Relaxed);
-            back.fetch_add(found as u64, Ordering::Relaxed);
         },
     )?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let (all, back) = (all.into_inner(), back.into_inner());
     let of = vec_from_fn(n, |v| counts[v].load(Ordering::Relaxed));
+    mutual_of(graph, of, all.into_inner(), report)
+}
+
+/// What is said of mutual neighbours in the graph's order, where vertices have arcs to `all` neighbours together.
+pub(crate) fn mutual_of(
+    graph: &Graph,
+    of: Vec<u32>,
+    all: u64,
+    report: RunReport,
+) -> Result<(Mutual, RunReport)> {
+    let back: u64 = of.iter().map(|&count| u64::from(count)).sum();
     let reciprocity = if all == 0 { 1.0 } else { back as f64 / all as f64 };
     Ok((Mutual { of: graph.order().to_user(of, 1)?, reciprocity }, report))
 }

@@ -22,7 +22,7 @@ pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
 pub use lists::{
-    BallKernels, BallState, Choice, CoreKernels, DeviceLists, GreedyKernels, LabelKernels,
+    BallKernels, BallState, Choice, Closed, CoreKernels, DeviceLists, GreedyKernels, LabelKernels,
     ListKernels, PathKernels, TriangleKernels,
 };
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Put, Relax, Sum};

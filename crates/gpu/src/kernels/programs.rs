@@ -101,6 +101,10 @@ impl Put {
     pub const COLUMNS: u32 = 2;
     /// Arcs from a vertex to itself are in its list as columns, too.
     pub const LOOPS: u32 = 4;
+    /// Targets are doubled, and odd where the arc leads to the list's vertex.
+    pub const SIDES: u32 = 8;
+    /// Arcs lead from rows to columns, and not from columns to rows.
+    pub const FROM_ROWS: u32 = 16;
 }
 
 program! {

@@ -2,6 +2,7 @@
 // labels, they ascend, each once and without v.
 
 static const u32 THREADS = 256;
+static const u32 BOTH = 1u << 31;  // Of a target that arcs lead to and from, in lists that say so.
 
 struct Lists {
     const u32* starts;

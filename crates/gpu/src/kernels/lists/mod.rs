@@ -23,7 +23,7 @@ pub use greedy::{Choice, GreedyKernels};
 pub use labels::LabelKernels;
 pub use order::ListKernels;
 pub use paths::PathKernels;
-pub use triangles::TriangleKernels;
+pub use triangles::{Closed, TriangleKernels};
 
 const LISTS: &str = include_str!("lists.cuh");
 const THREADS: u32 = 256;

@@ -106,18 +106,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_long(
     }
 }
 
-// Leaves in each list, which ascends, every neighbour once, without the vertex itself; counts what it left out. A
-// warp a vertex.
-extern "C" __global__ void __launch_bounds__(THREADS) keep_distinct(Lists l, u32* left_out) {
+// Leaves in each list, which ascends, every target once, without the vertex itself; counts what it left out. Targets
+// have `sides` more bits than vertices. A warp a vertex.
+extern "C" __global__ void __launch_bounds__(THREADS) keep_distinct(
+    Lists l, u32 sides, u32* left_out) {
     u32 lane = threadIdx.x % WARP, out = 0;
     for (u32 v = warp_number(); v < l.vertices; v += warps()) {
-        u32 start = l.starts[v], end = l.ends[v], kept = start, last = v;
+        u32 start = l.starts[v], end = l.ends[v], kept = start, last = v << sides;
         for (u32 at = start; at < end; at += WARP) {
-            u32 w = at + lane < end ? l.targets[at + lane] : v;
+            u32 w = at + lane < end ? l.targets[at + lane] : v << sides;
             u32 before = __shfl_up_sync(ALL, w, 1);
             if (lane == 0) before = last;
             last = __shfl_sync(ALL, w, WARP - 1);
-            bool is_kept = w != v && w != before;
+            bool is_kept = w >> sides != v && w != before;
             u32 keeps = __ballot_sync(ALL, is_kept);
             // What is written was read already: by this step, or one before.
             if (is_kept) l.targets[kept + __popc(keeps & ((1u << lane) - 1))] = w;
@@ -128,4 +129,47 @@ extern "C" __global__ void __launch_bounds__(THREADS) keep_distinct(Lists l, u32
         out += end - kept;
     }
     if (lane == 0 && out) atomicAdd(left_out, out);
+}
+
+// Makes one target of the two sides of a neighbour, in lists whose targets are distinct: the neighbour, and BOTH if arcs
+// lead there and back. A warp a vertex.
+extern "C" __global__ void __launch_bounds__(THREADS) join_sides(Lists l) {
+    u32 lane = threadIdx.x % WARP;
+    for (u32 v = warp_number(); v < l.vertices; v += warps()) {
+        u32 start = l.starts[v], end = l.ends[v], kept = start;
+        bool was_first = false;  // The last target, of a neighbour of two.
+        for (u32 at = start; at < end; at += WARP) {
+            u32 i = at + lane, w = i < end ? l.targets[i] >> 1 : ALL;
+            bool has_next = i + 1 < end && l.targets[i + 1] >> 1 == w;
+            bool is_second = __shfl_up_sync(ALL, (u32)has_next, 1);
+            if (lane == 0) is_second = was_first;
+            was_first = __shfl_sync(ALL, (u32)has_next, WARP - 1);
+            bool is_kept = i < end && !is_second;
+            u32 keeps = __ballot_sync(ALL, is_kept);
+            // What is written was read already: by this step, or one before.
+            u32 target = has_next ? w | BOTH : w;
+            if (is_kept) l.targets[kept + __popc(keeps & ((1u << lane) - 1))] = target;
+            kept += __popc(keeps);
+            __syncwarp();
+        }
+        if (lane == 0) l.ends[v] = kept;
+    }
+}
+
+// Counts in lists of both sides, whose targets are distinct, the neighbours that arcs lead to and from, of each vertex;
+// and of all the targets that arcs lead to. A warp a vertex.
+extern "C" __global__ void __launch_bounds__(THREADS) count_mutual(Lists l, u32* mutual, u64* out) {
+    u32 lane = threadIdx.x % WARP, leaving = 0;
+    for (u32 v = warp_number(); v < l.vertices; v += warps()) {
+        u32 start = l.starts[v], end = l.ends[v], both = 0;
+        for (u32 i = start + lane; i < end; i += WARP) {
+            u32 target = l.targets[i];
+            leaving += !(target & 1);
+            both += i + 1 < end && !(target & 1) && l.targets[i + 1] == target + 1;
+        }
+        both = __reduce_add_sync(ALL, both);
+        if (lane == 0) mutual[v] = both;
+    }
+    leaving = __reduce_add_sync(ALL, leaving);
+    if (lane == 0 && leaving) atomicAdd(out, (u64)leaving);
 }

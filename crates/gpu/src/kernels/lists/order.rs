@@ -13,6 +13,8 @@ pub struct ListKernels {
     short: Kernel,
     long: Kernel,
     distinct: Kernel,
+    join: Kernel,
+    mutual: Kernel,
 }
 
 pub(super) fn source() -> Source {
@@ -35,6 +37,8 @@ impl ListKernels {
             short: module.kernel("sort_short")?,
             long: module.kernel("sort_long")?,
             distinct: module.kernel("keep_distinct")?,
+            join: module.kernel("join_sides")?,
+            mutual: module.kernel("count_mutual")?,
         })
     }
 
@@ -99,17 +103,44 @@ impl ListKernels {
         unsafe { self.short.launch(stream, grid, &[&lists.arguments()]) }
     }
 
-    /// Leaves every neighbour once in lists that ascend, without the vertex itself; returns how many were left out.
+    /// Leaves every target once in lists that ascend, without the vertex itself; returns how many were left out. Targets
+    /// have the side that an arc is of, too, if `sides`.
     ///
     /// # Errors
     /// Any error of the driver.
-    pub fn keep_distinct(&self, stream: &Stream, lists: &DeviceLists) -> Result<u32> {
-        let left_out = stream.uploaded(&[0u32])?;
+    pub fn keep_distinct(&self, stream: &Stream, lists: &DeviceLists, sides: bool) -> Result<u32> {
+        let (left_out, sides) = (stream.uploaded(&[0u32])?, u32::from(sides));
         let grid = resident_grid(&self.distinct, warp_blocks(lists.vertices() as u32))?;
         // SAFETY: as above; a warp writes to the lists that it alone reads.
         unsafe {
-            self.distinct.launch(stream, grid, &[&lists.arguments(), &left_out.ptr()])?;
+            self.distinct.launch(stream, grid, &[&lists.arguments(), &sides, &left_out.ptr()])?;
         }
         Ok(stream.download(&left_out, 1)?[0])
+    }
+    /// Makes one target of the two sides of a neighbour, in lists of both sides whose targets are distinct.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn join_sides(&self, stream: &Stream, lists: &DeviceLists) -> Result<()> {
+        let grid = resident_grid(&self.join, warp_blocks(lists.vertices() as u32))?;
+        // SAFETY: as above.
+        unsafe { self.join.launch(stream, grid, &[&lists.arguments()]) }
+    }
+
+    /// Of lists of both sides whose targets are distinct, each vertex's neighbours that arcs lead to and from, and how
+    /// many neighbours arcs lead to, of all vertices.
+    ///
+    /// # Errors
+    /// No memory, any error of the driver.
+    pub fn mutual(&self, stream: &Stream, lists: &DeviceLists) -> Result<(Vec<u32>, u64)> {
+        let n = lists.vertices();
+        let (mutual, out) = (DeviceBuf::new(stream.device(), n)?, stream.uploaded(&[0u64])?);
+        let grid = resident_grid(&self.mutual, warp_blocks(n as u32))?;
+        // SAFETY: as above, and a number a list.
+        unsafe {
+            let lists = lists.arguments();
+            self.mutual.launch(stream, grid, &[&lists, &mutual.ptr(), &out.ptr()])?;
+        }
+        Ok((stream.download(&mutual, n)?, stream.download(&out, 1)?[0]))
     }
 }

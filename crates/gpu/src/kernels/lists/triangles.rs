@@ -7,7 +7,16 @@ use tiergraph_core::Result;
 use super::{DeviceLists, Source, THREADS, source_of};
 use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
-/// The compiled kernels that count triangles.
+/// What is counted of what closes a wedge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// The edge: triangles.
+    Edges,
+    /// Its arcs, of lists that have joined sides.
+    Arcs,
+}
+
+/// The compiled kernels that count what closes wedges.
 #[derive(Debug, Clone)]
 pub struct TriangleKernels {
     count: Kernel,
@@ -21,17 +30,18 @@ pub(super) fn source() -> Source {
 }
 
 impl TriangleKernels {
-    /// Compiles the kernels.
+    /// Compiles the kernels that count `what`.
     ///
     /// # Errors
     /// No compiler, the compiler's log, any error of the driver.
-    pub fn new(device: &Device) -> Result<Self> {
+    pub fn new(device: &Device, what: Closed) -> Result<Self> {
         let module = source().compile(device)?;
+        let of = if what == Closed::Arcs { "arcs" } else { "edges" };
         Ok(Self {
             count: module.kernel("count_neighbors")?,
-            end: module.kernel("end_before")?,
-            copy: module.kernel("copy_higher")?,
-            close: module.kernel("close_wedges")?,
+            end: module.kernel(&format!("end_before_of_{of}"))?,
+            copy: module.kernel(&format!("copy_higher_of_{of}"))?,
+            close: module.kernel(&format!("close_wedges_of_{of}"))?,
         })
     }
 
@@ -86,24 +96,25 @@ impl TriangleKernels {
         Ok(DeviceLists { starts, ends: Arc::new(ends), targets })
     }
 
-    /// Adds to `triangles` of each vertex those that it is in. `next` is 0.
+    /// Adds to `closed` of each vertex what closes its wedges: the triangles that it is in, or the arcs between its
+    /// neighbours. `next` is 0.
     ///
     /// # Errors
     /// Any error of the driver.
     ///
     /// # Panics
-    /// If there are more or fewer `triangles` than lists, or no `next`.
+    /// If there are more or fewer of `closed` than lists, or no `next`.
     pub fn close(
         &self,
         stream: &Stream,
         lists: &DeviceLists,
-        triangles: &mut DeviceBuf<u64>,
+        closed: &mut DeviceBuf<u64>,
         next: &mut DeviceBuf<u32>,
     ) -> Result<()> {
-        assert_eq!(triangles.len(), lists.vertices(), "a number a list");
+        assert_eq!(closed.len(), lists.vertices(), "a number a list");
         assert!(!next.is_empty(), "a counter");
         let grid = Grid { blocks: self.close.resident_blocks(THREADS)?, threads: THREADS };
-        let parameters = (lists.arguments(), triangles.ptr(), next.ptr());
+        let parameters = (lists.arguments(), closed.ptr(), next.ptr());
         // SAFETY: as above; counts are added by atomics.
         unsafe { self.close.launch(stream, grid, &[&parameters.0, &parameters.1, &parameters.2]) }
     }

@@ -10,8 +10,9 @@ struct Program : EveryArc {
     u32 room;  // Of `targets`. Damaged blocks may have more arcs, and of other vertices.
     u32 ways;
 
-    // Of `ways`: columns into the lists of rows, rows into those of columns, and the latter for loops, too.
-    static const u32 ROWS = 1, COLUMNS = 2, LOOPS = 4;
+    // Of `ways`: columns into the lists of rows, rows into those of columns, and the latter for loops, too. A target is
+    // doubled, and odd where the arc leads to the list's vertex; arcs lead from rows to columns.
+    static const u32 ROWS = 1, COLUMNS = 2, LOOPS = 4, SIDES = 8, FROM_ROWS = 16;
 
     typedef u32 Source;
     typedef u32 Message;
@@ -24,13 +25,15 @@ struct Program : EveryArc {
     __device__ void apply(u32, Row, bool) const {}
     __device__ void scatter(u32, Message) const {}
 
-    __device__ void put(u32 vertex, u32 target) const {
+    __device__ void put(u32 vertex, u32 target, bool enters) const {
         if (vertex >= vertices) return;
+        if (ways & SIDES) target = target * 2 + enters;
         u32 at = atomicAdd(ends + vertex, 1u);
         if (at < room) targets[at] = target;
     }
     __device__ void take(Row&, Message column, u32 row) const {
-        if (ways & ROWS) put(row, column);
-        if (ways & COLUMNS && (row != column || ways & LOOPS)) put(column, row);
+        bool leaves = ways & FROM_ROWS;
+        if (ways & ROWS) put(row, column, !leaves);
+        if (ways & COLUMNS && (row != column || ways & LOOPS)) put(column, row, leaves);
     }
 };
