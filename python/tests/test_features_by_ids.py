@@ -133,6 +133,11 @@ def test_ids_are_not_taken_for_features(tmp_path, column, capsys):
     with tg.open(path) as graph:
         assert graph.features["x"].read([0]).tolist() == [[2]]
     if column == "Node_ID":
+        # Ids that ascend say the order of the rows themselves.
+        ascending = pa.table({column: [0, 1, 2], "x": [5.0, 6, 7]})
+        tg.add_features(path, features=ascending, overwrite=True)
+        with tg.open(path) as graph:
+            assert graph.features["x"].read([0, 2]).tolist() == [[5], [7]]
         more = ["--features", f"z={tmp_path / 't.parquet'}", "--by", column, "--json"]
         assert main(["features", "add", str(path), *more]) == 0
         assert sorted(json.loads(capsys.readouterr().out)["features"]) == ["x", "z"]

@@ -26,6 +26,8 @@ AHEAD = 4
 """Batches that loaders have ready, at least, after the time for so many."""
 LEAST_AHEAD, MOST_AHEAD = 0.02, 2.0
 """Seconds that are waited for those."""
+SETTLED_BY = 30.0
+"""Seconds after which counts are taken as they are, though they still change."""
 DRIVES = re.compile(r"(?:^|:)modelled:(?P<kind>[a-z0-9]+)(?:\*(?P<count>\d+))?$")
 """In what a loader reads by (`io`), the drives that are imitated."""
 SAID = re.compile(r"(?P<kind>[a-z0-9]+)(?:\*(?P<count>\d+))?$")
@@ -242,7 +244,7 @@ class _Preparing(NamedTuple):
 
         Reads are counted when they begin, bytes when they end.
         """
-        deadline = time.perf_counter() + MOST_AHEAD
+        deadline = time.perf_counter() + SETTLED_BY
         before, stats = dict[str, Any](), epoch.stats()
         while stats != before and time.perf_counter() < deadline:
             time.sleep(min(max(AHEAD * seconds, LEAST_AHEAD), MOST_AHEAD))

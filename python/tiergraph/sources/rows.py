@@ -223,8 +223,8 @@ def table_batches(
 ) -> Iterator[Array]:
     """Rows of a column of lists, or of several columns of numbers, `by` left out.
 
-    Raises `InputError` for a column of ids that is neither `by` nor asked for: rows in the order of
-    a table are not those of its ids.
+    Raises `InputError` for a column of ids that is neither `by` nor asked for, unless they ascend:
+    rows in the order of a table are not those of its ids.
     """
     from pyarrow import types
 
@@ -240,6 +240,8 @@ def table_batches(
         for f in fields
         if is_text(f.type) or (types.is_integer(f.type) and f.name.lower() in ID_NAMES)
     ]
+    if len(ids) == 1 and columns is None and _ascends(table, ids[0]):
+        numbers, ids = [name for name in numbers if name != ids[0]], []
     if ids and columns is None:
         raise InputError.of(
             "take rows in the order of",
@@ -264,6 +266,23 @@ def table_batches(
         if batch.num_rows:
             parts = [_column(table.name, name, batch.column(name)) for name in chosen]
             yield parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _ascends(table: Table, column: str) -> bool:
+    """Whether a column has integers that ascend, each once."""
+    last = None
+    if is_text(table.schema.field(column).type):
+        return False
+    for batch in table.to_batches(columns=[column], batch_size=CSV_LINES):
+        if batch.column(0).null_count:
+            return False
+        values = batch.column(0).to_numpy(zero_copy_only=False)
+        if len(values) and last is not None and values[0] <= last:
+            return False
+        if (values[1:] <= values[:-1]).any():
+            return False
+        last = values[-1] if len(values) else last
+    return True
 
 
 def _column(path: str, name: str, column: Any) -> Array:
