@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
+use crate::system::available_memory_bytes;
+
 /// A budget of memory: the bytes that a run may hold, and those it holds. Clones share one count.
 ///
 /// ```
@@ -32,6 +34,17 @@ impl Budget {
     /// A budget of `limit` bytes, none of them used.
     pub fn new(limit: u64) -> Self {
         Self(Arc::new(Count { limit, used: AtomicU64::new(0) }))
+    }
+
+    /// A budget of `limit` bytes; by default, of half of what the machine has available.
+    ///
+    /// # Errors
+    /// The system does not say what is available.
+    pub fn of(limit: Option<u64>) -> Result<Self> {
+        Ok(Self::new(match limit {
+            Some(limit) => limit,
+            None => available_memory_bytes()? / 2,
+        }))
     }
 
     /// Counts `bytes` for `what` (as the error names it: `the block cache`) until the returned
@@ -136,6 +149,15 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_that_is_not_told_is_half_of_what_is_available() {
+        assert_eq!(Budget::of(Some(5)).unwrap().limit(), 5);
+        let limit = Budget::of(None).unwrap().limit();
+        let available = available_memory_bytes().unwrap();
+        // Others take and give back memory meanwhile.
+        assert!(limit > available / 8 && limit < available * 2, "{limit} of {available}");
+    }
 
     #[test]
     fn an_exceeded_budget_says_who_asked_for_how_much_and_what_would_do() {

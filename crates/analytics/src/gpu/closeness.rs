@@ -71,8 +71,7 @@ pub fn harmonic(
         if count == 0 {
             break;
         }
-        // Summed in the order in which the CPU does.
-        pairs.push(stream.download(balls.sizes(), n)?.iter().sum());
+        pairs.push(balls.pairs(&stream)?);
         run.keep(|to| {
             to.array(&[pairs.len() as u64]);
             to.array(&pairs);

@@ -11,7 +11,6 @@ use tiergraph_gpu::kernels::DeviceLists;
 use tiergraph_graph::{BlockFile, Graph};
 
 use super::blocks::{BlockIndex, ResidentBlocks};
-use super::device_lists::Listed;
 use super::vertices::{Values, Vertices};
 use crate::row_map::Side;
 
@@ -39,6 +38,26 @@ impl ResidentGraph {
     /// Whether all of the file's blocks are on the device.
     pub fn is_whole(&self) -> bool {
         self.resident.blocks() == self.index.blocks
+    }
+}
+
+/// What lists on the device have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// A neighbour for each arc, in any order.
+    EveryArc,
+    /// Each neighbour once, ascending, and not the vertex itself.
+    Distinct,
+    /// The same for each direction of arcs: neighbours doubled, and one more where arcs enter.
+    Sides,
+    /// Each neighbour once, ascending, with its highest bit set where arcs lead to it and from it.
+    Joined,
+}
+
+impl Listed {
+    /// Whether arcs that leave a vertex are told from those that enter it.
+    pub(super) fn has_sides(self) -> bool {
+        matches!(self, Self::Sides | Self::Joined)
     }
 }
 

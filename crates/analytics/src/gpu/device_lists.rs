@@ -10,7 +10,7 @@ use tiergraph_gpu::kernels::{DeviceLists, ListKernels, Put};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, NextPass};
 
-use super::device_cache::ResidentLists;
+use super::device_cache::{Listed, ResidentLists};
 use super::pass::{Arcs, Passes};
 use super::{Gpu, GpuReport};
 use crate::adjacency::other_degrees;
@@ -19,26 +19,6 @@ use crate::row_map::{ListDegrees, RowMap, Side};
 
 /// What a run on a GPU gives, or why there was none.
 pub type OnGpu<T> = std::result::Result<T, String>;
-
-/// What lists on the device have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listed {
-    /// A neighbour for each arc, in any order.
-    EveryArc,
-    /// Each neighbour once, ascending, and not the vertex itself.
-    Distinct,
-    /// The same for each direction of arcs: neighbours doubled, and one more where arcs enter.
-    Sides,
-    /// Each neighbour once, ascending, with its highest bit set where arcs lead to it and from it.
-    Joined,
-}
-
-impl Listed {
-    /// Whether arcs that leave a vertex are told from those that enter it.
-    fn has_sides(self) -> bool {
-        matches!(self, Self::Sides | Self::Joined)
-    }
-}
 
 /// What an algorithm needs on the device beside the neighbour lists.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tiergraph_core::{Progress, Result};
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_gpu::kernels::{Choice, GreedyKernels};
 use tiergraph_graph::Graph;
 
@@ -63,9 +63,17 @@ fn decide(
     let mut open = n;
     while open > 0 {
         graph.cancel().check("decide the vertices")?;
-        let decided = pass.round(&stream, &lists)?;
-        run.iteration("round", f64::from(decided));
-        open -= decided as usize;
+        let rounds = pass.rounds(&stream, &lists)?;
+        if rounds.is_empty() {
+            let error = Error::new(ErrorKind::Internal, "decide the vertices");
+            return Err(error
+                .expected("one that waits for no other")
+                .got(format!("none of {open}")));
+        }
+        for decided in rounds {
+            run.iteration("round", f64::from(decided));
+            open -= decided as usize;
+        }
     }
     let report = run.finish(true)?;
     let decided = stream.download(pass.state(), n)?;

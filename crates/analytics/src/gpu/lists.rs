@@ -14,7 +14,8 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, zeroed_vec};
 
 use super::Gpu;
-use super::device_lists::{Listed, Loaded, Needs, OnGpu, load};
+use super::device_cache::Listed;
+use super::device_lists::{Loaded, Needs, OnGpu, load};
 use super::pass::zeroed;
 use crate::report::RunReport;
 use crate::structure::{Mutual, Triangles, WedgesClosed, clustering_of, mutual_of, triangles_of};

@@ -44,7 +44,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result, threads};
 use tiergraph_format::directory::{Assembled, GraphDir};
 use tiergraph_format::features::NewFiles;
 use tiergraph_format::manifest::Codec;
-use tiergraph_mem::{Budget, MemoryPlan, available_memory_bytes};
+use tiergraph_mem::{Budget, MemoryPlan};
 
 pub use options::{
     BuildOptions, Direction, Duplicates, Ids, OrderChoice, Purpose, SelfLoops, WeightChoice,
@@ -135,12 +135,8 @@ impl Assembly {
         columns: Vec<NewColumn>,
         node_times: Vec<NodeTimes>,
     ) -> Result<(EdgeAddition, Unfinished)> {
-        let memory = match self.memory {
-            Some(memory) => memory,
-            None => available_memory_bytes()? / 2,
-        };
-        let addition =
-            EdgeAddition::to(Box::new(self.graph), columns, node_times, &Budget::new(memory))?;
+        let budget = Budget::of(self.memory)?;
+        let addition = EdgeAddition::to(Box::new(self.graph), columns, node_times, &budget)?;
         Ok((addition, self.report))
     }
 }

@@ -6,7 +6,7 @@
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::options::BuildOptions;
 use super::spool;
@@ -39,10 +39,7 @@ pub(super) fn least_memory(options: &BuildOptions) -> u64 {
 
 /// The whole budget of a build, and the error of one that is too small to start with.
 pub(super) fn budget(options: &BuildOptions) -> Result<(Budget, Option<Error>)> {
-    let memory = match options.memory {
-        Some(memory) => memory,
-        None => available_memory_bytes()? / 2,
-    };
+    let memory = Budget::of(options.memory)?.limit();
     let least = least_memory(options);
     let refused = (memory < least).then(|| {
         Error::new(ErrorKind::Budget, "build a graph within")

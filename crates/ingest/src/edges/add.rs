@@ -7,7 +7,7 @@ use tiergraph_format::directory::Existing;
 use tiergraph_format::edges::{Side, ValueType, column_file, numbers_file};
 use tiergraph_format::features::{Addition, Growing, NewFiles, check_name};
 use tiergraph_format::manifest::Manifest;
-use tiergraph_mem::{Budget, Reservation, available_memory_bytes};
+use tiergraph_mem::{Budget, Reservation};
 
 use super::arcs::{Arcs, Rows};
 use super::column::ColumnWriter;
@@ -65,12 +65,9 @@ impl EdgeAddition {
         existing: Existing,
         memory: Option<u64>,
     ) -> Result<Self> {
-        let memory = match memory {
-            Some(memory) => memory,
-            None => available_memory_bytes()? / 2,
-        };
+        let budget = Budget::of(memory)?;
         let addition = Box::new(Addition::begin(path, existing)?);
-        Self::to(addition, columns, Vec::new(), &Budget::new(memory))
+        Self::to(addition, columns, Vec::new(), &budget)
     }
 
     /// Begins an addition of `columns` and times of vertices to a graph that is being added to or built.

@@ -8,7 +8,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Progress, Result};
 use tiergraph_format::directory::{Existing, GraphDir};
 use tiergraph_format::features::{Addition, NewFiles, check_name};
 use tiergraph_format::manifest::Manifest;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::arrays::NewArray;
 use super::place::OrderFile;
@@ -127,10 +127,7 @@ pub fn add(
     cancel: &Cancel,
 ) -> Result<Manifest> {
     let mut addition = Addition::begin(path, existing)?;
-    let budget = Budget::new(match memory {
-        Some(memory) => memory,
-        None => available_memory_bytes()? / 2,
-    });
+    let budget = Budget::of(memory)?;
     let (vertices, block_bytes) = {
         let manifest = addition.dir().manifest();
         (manifest.vertices, manifest.block_bytes)

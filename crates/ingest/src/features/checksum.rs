@@ -6,7 +6,7 @@ use tiergraph_core::{Cancel, Progress, Result};
 use tiergraph_format::directory::Existing;
 use tiergraph_format::features::{Addition, FeatureFiles, NewFiles, RowCrcWriter};
 use tiergraph_format::manifest::Manifest;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::stored::{StoredRows, stored_entry};
 use crate::build::Ticker;
@@ -30,10 +30,7 @@ pub fn checksum(
     cancel: &Cancel,
 ) -> Result<Manifest> {
     let mut addition = Addition::begin(path, Existing::Replace)?;
-    let budget = Budget::new(match memory {
-        Some(memory) => memory,
-        None => available_memory_bytes()? / 2,
-    });
+    let budget = Budget::of(memory)?;
     let entry = stored_entry(addition.dir().manifest(), name, "checksum the features")?;
     let files = FeatureFiles::of(name);
     let mut rows = StoredRows::open(addition.dir(), &files, &entry, &budget)?;

@@ -15,7 +15,7 @@ use tiergraph_format::features::{
 };
 use tiergraph_format::flat::{self, FlatWriter};
 use tiergraph_format::manifest::{FileEntry, Manifest};
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::place::check_permutation;
 use super::scatter::Scatter;
@@ -49,10 +49,7 @@ pub fn relay(
     cancel: &Cancel,
 ) -> Result<Manifest> {
     let mut addition = Addition::begin(path, Existing::Replace)?;
-    let budget = Budget::new(match memory {
-        Some(memory) => memory,
-        None => available_memory_bytes()? / 2,
-    });
+    let budget = Budget::of(memory)?;
     let entry = stored_entry(addition.dir().manifest(), name, "re-lay the features")?;
     if let Some(rows) = &order.rows {
         check_permutation(rows, entry.rows)?;

@@ -9,7 +9,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_ingest::EdgeBatch;
 use tiergraph_ingest::components::{Components as Pairs, Found, FoundKeys};
 use tiergraph_ingest::source::open_all;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::edges::{self, Ids};
 use super::names::Names;
@@ -44,10 +44,7 @@ impl Components {
         let call = Call::new(progress);
         let pairs = call.run(py, || {
             let options: Options = from_json(options_json)?;
-            let memory = match options.memory {
-                Some(memory) => memory,
-                None => available_memory_bytes()? / 2,
-            };
+            let memory = Budget::of(options.memory)?.limit();
             Pairs::new(
                 names.clone(),
                 options.threads(),

@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::options::cores;
 use crate::errors::detached;
@@ -26,11 +26,7 @@ impl Names {
     #[staticmethod]
     fn of_graph(py: Python<'_>, path: PathBuf, memory: Option<u64>) -> PyResult<Self> {
         let read = detached(py, || {
-            let memory = match memory {
-                Some(memory) => memory,
-                None => available_memory_bytes()? / 2,
-            };
-            tiergraph_ingest::Names::of(&GraphDir::open(&path)?, &Budget::new(memory))
+            tiergraph_ingest::Names::of(&GraphDir::open(&path)?, &Budget::of(memory)?)
         });
         read.map(Self)
     }

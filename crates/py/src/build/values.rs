@@ -15,7 +15,7 @@ use tiergraph_format::features::Addition;
 use tiergraph_ingest::EdgeBatch;
 use tiergraph_ingest::build::{Assembly, Unfinished};
 use tiergraph_ingest::edges::{Column, EdgeAddition, NewColumn, NodeTimes};
-use tiergraph_mem::{Budget, available_memory_bytes};
+use tiergraph_mem::Budget;
 
 use super::attach::{Given, edge_features};
 use super::edges::{Ids, fill};
@@ -102,10 +102,9 @@ impl EdgeValues {
                 Some(true) => Existing::Replace,
                 Some(false) | None => Existing::Refuse,
             };
-            let budget = match (budget, options.memory) {
-                (Some(budget), _) => budget,
-                (None, Some(memory)) => Budget::new(memory),
-                (None, None) => Budget::new(available_memory_bytes()? / 2),
+            let budget = match budget {
+                Some(budget) => budget,
+                None => Budget::of(options.memory)?,
             };
             let addition = Box::new(Addition::begin(&path, existing)?);
             EdgeAddition::to(addition, options.columns(), times, &budget)

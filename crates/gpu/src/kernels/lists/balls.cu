@@ -105,3 +105,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) unite_short(Lists l, Balls
 extern "C" __global__ void __launch_bounds__(THREADS) unite_long(Lists l, Balls b, const u32* vertices, u32 count) {
     for (u32 at = blockIdx.x; at < count; at += gridDim.x) unite<THREADS>(l, b, vertices[at]);
 }
+
+// Sums the sizes of balls: a part a warp.
+extern "C" __global__ void __launch_bounds__(THREADS) sum_sizes(
+    const double* sizes, u32 vertices, double* parts) {
+    double sum = 0.0;
+    for (u64 v = blockIdx.x * THREADS + threadIdx.x; v < vertices; v += gridDim.x * THREADS) {
+        sum += sizes[v];
+    }
+    for (u32 by = WARP / 2; by; by /= 2) sum += __shfl_xor_sync(ALL, sum, by);
+    if (threadIdx.x % WARP == 0) parts[warp_number()] = sum;
+}

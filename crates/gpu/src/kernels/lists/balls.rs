@@ -2,7 +2,7 @@
 
 use tiergraph_core::Result;
 
-use super::{DeviceLists, Source, resident_grid, source_of, warp_blocks};
+use super::{DeviceLists, LANES, Source, THREADS, resident_grid, source_of, warp_blocks};
 use crate::shared::shared;
 use crate::{Device, DeviceBuf, DevicePtr, Kernel, Stream};
 
@@ -27,6 +27,7 @@ shared! {
 pub struct BallKernels {
     short: Kernel,
     long: Kernel,
+    sum: Kernel,
     now: DeviceBuf<u32>,
     next: DeviceBuf<u32>,
     changed: DeviceBuf<u32>,
@@ -84,6 +85,7 @@ impl BallKernels {
         Ok(Self {
             short: module.kernel("unite_short")?,
             long: module.kernel("unite_long")?,
+            sum: module.kernel("sum_sizes")?,
             now: stream.uploaded(state.counters)?,
             next: DeviceBuf::new(device, state.counters.len())?,
             changed: stream.uploaded(state.changed)?,
@@ -129,6 +131,20 @@ impl BallKernels {
         std::mem::swap(&mut self.now, &mut self.next);
         std::mem::swap(&mut self.changed, &mut self.fresh);
         Ok(stream.download(&self.count, 1)?[0])
+    }
+
+    /// The sum of the sizes of all balls.
+    ///
+    /// # Errors
+    /// No memory, any error of the driver.
+    pub fn pairs(&self, stream: &Stream) -> Result<f64> {
+        let n = self.sizes.len() as u32;
+        let grid = resident_grid(&self.sum, n.div_ceil(THREADS))?;
+        let warps = grid.blocks * (THREADS / LANES as u32);
+        let parts = DeviceBuf::<f64>::new(stream.device(), warps as usize)?;
+        // SAFETY: as above, and a part a warp.
+        unsafe { self.sum.launch(stream, grid, &[&self.sizes.ptr(), &n, &parts.ptr()])? };
+        Ok(stream.download(&parts, warps as usize)?.iter().sum())
     }
 
     /// The sizes of balls.

@@ -93,18 +93,25 @@ template <u32 WIDTH> __device__ void color(Lists l, Queue q, Greedy g, u32 from,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) choose_short(Lists l, Queue q, Greedy g, u32 from, u32 to) {
-    choose<WARP>(l, q, g, from, to);
+// Notes where the queue ends: one more round may be decided then.
+extern "C" __global__ void __launch_bounds__(THREADS) note_ends(Queue q, u32* ends) {
+    if (blockIdx.x == 0 && threadIdx.x < 2) ends[threadIdx.x] = q.counts[threadIdx.x];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) choose_long(Lists l, Queue q, Greedy g, u32 from, u32 to) {
-    choose<THREADS>(l, q, g, from, to);
+// A round: the vertices in the queue between the ends that were noted before it and those noted last.
+extern "C" __global__ void __launch_bounds__(THREADS) choose_short(
+    Lists l, Queue q, Greedy g, const u32* before, const u32* last) {
+    choose<WARP>(l, q, g, before[0], last[0]);
 }
-
-extern "C" __global__ void __launch_bounds__(THREADS) color_short(Lists l, Queue q, Greedy g, u32 from, u32 to) {
-    color<WARP>(l, q, g, from, to);
+extern "C" __global__ void __launch_bounds__(THREADS) choose_long(
+    Lists l, Queue q, Greedy g, const u32* before, const u32* last) {
+    choose<THREADS>(l, q, g, before[1], last[1]);
 }
-
-extern "C" __global__ void __launch_bounds__(THREADS) color_long(Lists l, Queue q, Greedy g, u32 from, u32 to) {
-    color<THREADS>(l, q, g, from, to);
+extern "C" __global__ void __launch_bounds__(THREADS) color_short(
+    Lists l, Queue q, Greedy g, const u32* before, const u32* last) {
+    color<WARP>(l, q, g, before[0], last[0]);
+}
+extern "C" __global__ void __launch_bounds__(THREADS) color_long(
+    Lists l, Queue q, Greedy g, const u32* before, const u32* last) {
+    color<THREADS>(l, q, g, before[1], last[1]);
 }

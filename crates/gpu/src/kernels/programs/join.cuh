@@ -2,19 +2,8 @@
 // Roots are hooked to smaller roots, paths halved (Jaiganesh and Burtscher, HPDC 2018, after
 // Anderson and Woll, STOC 1991). CPU twin: analytics::components.
 
-struct Program : EveryArc {
+struct Program : EachArc {
     u32* parent;
-
-    typedef u32 Source;
-    typedef u32 Message;
-    struct Row {};
-
-    __device__ Source load(u32 vertex) const { return vertex; }
-    __device__ Message along(Source source, double) const { return source; }
-    __device__ static Row empty() { return Row(); }
-    __device__ static Row merge(Row a, Row) { return a; }
-    __device__ void apply(u32, Row, bool) const {}
-    __device__ void scatter(u32, Message) const {}
 
     __device__ u32 find(u32 vertex) const {
         volatile u32* above = parent;

@@ -3,7 +3,7 @@
 // `ends` says where each vertex's next neighbour goes, and in the end where its list ends. Reads and writes 8
 // bytes a neighbour.
 
-struct Program : EveryArc {
+struct Program : EachArc {
     u32* ends;
     u32* targets;
     u32 vertices;
@@ -13,17 +13,6 @@ struct Program : EveryArc {
     // Of `ways`: columns into the lists of rows, rows into those of columns, and the latter for loops, too. A target is
     // doubled, and odd where the arc leads to the list's vertex; arcs lead from rows to columns.
     static const u32 ROWS = 1, COLUMNS = 2, LOOPS = 4, SIDES = 8, FROM_ROWS = 16;
-
-    typedef u32 Source;
-    typedef u32 Message;
-    struct Row {};
-
-    __device__ Source load(u32 vertex) const { return vertex; }
-    __device__ Message along(Source source, double) const { return source; }
-    __device__ static Row empty() { return Row(); }
-    __device__ static Row merge(Row a, Row) { return a; }
-    __device__ void apply(u32, Row, bool) const {}
-    __device__ void scatter(u32, Message) const {}
 
     __device__ void put(u32 vertex, u32 target, bool enters) const {
         if (vertex >= vertices) return;
