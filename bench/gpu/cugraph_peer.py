@@ -170,7 +170,7 @@ class OfLists:
     """One undirected graph in GPU memory, for the algorithms that `lists.py` measures."""
 
     def __init__(self, src: NDArray[np.int32], dst: NDArray[np.int32], vertices: int) -> None:
-        """Of edges that are given once."""
+        """A graph of edges, each of which is given once."""
         _memory()
         self._handle = pylibcugraph.ResourceHandle()
         begin = time.perf_counter()

@@ -120,6 +120,8 @@ def test_tensors_are_arrays(bolt, tmp_path):
             "name: who, format: csv, path: set/train",
             "`seeds` in `train_set`, got who, labels",
         ),
+        ("node, type: author", "node, type: reader", "`type` of features one of `author`, `paper`"),
+        ("edge, type:", "link, type:", "`domain` of features `node` or `edge`, got link"),
         ("path: set/test.npy", "path: data/year.npy", "nodes from 0 to 4"),
         ("path: set/train-y.npy", "path: data/x.npy", "an integer for each of 2 seeds"),
         (
@@ -131,7 +133,7 @@ def test_tensors_are_arrays(bolt, tmp_path):
 )
 def test_folders_that_are_not_sound_are_refused(bolt, tmp_path, old, new, expected):
     assert old in BOLT
-    (bolt / "metadata.yaml").write_text(BOLT.replace(old, new, 1))
+    (bolt / "metadata.yaml").write_text(BOLT.replace(old, new))
     warnings.simplefilter("ignore", tg.InputWarning)
     with pytest.raises(tg.InputError, match=expected):
         tg.build_hetero(tmp_path / "h.tg", bolt)
@@ -209,7 +211,7 @@ def test_a_folder_of_igb(tmp_path):
 
 
 def test_a_folder_of_ogb_with_types(tmp_path):
-    """As ogbn-mag's."""
+    """Files as ogbn-mag has them, with two types of nodes."""
     pytest.importorskip("torch_geometric", reason="loaders hand over PyG data")
     texts = {
         "raw/num-node-dict.csv.gz": "author,paper\n3,5\n",

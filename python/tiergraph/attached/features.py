@@ -23,10 +23,9 @@ from ..opening import Opening
 from ..sources import datasets, rows
 from ..sources.archives import Member, members
 from ..sources.dataset import MAIN_FEATURES, MAIN_LABELS, narrowed, split_name
-from ..sources.names import are_texts
 from ..sources.reading import mapped
 from ..sources.tables import TABLE_SUFFIXES, from_frame, is_frame
-from .places import Vertices, labels_by, rows_by
+from .places import Vertices
 
 PathLike = str | os.PathLike[str]
 Array = NDArray[Any]
@@ -60,10 +59,6 @@ class Attached:
     """Which columns of a table are features: one of lists, or several of numbers."""
     allow_nan: bool = False
     """Store NaN and infinities, instead of refusing them with their place."""
-    by: str | None = None
-    """The column of tables of features and labels that has the ids, or names, of vertices."""
-    vertices: Vertices | None = None
-    """The vertices of the graph, where there is one."""
 
     def given(self) -> list[_native.Given]:
         """All of it, as the native part takes it."""
@@ -75,7 +70,7 @@ class Attached:
         )
         for name, source in named.items():
             if source is not None:
-                found = self._rows(source)
+                found = _rows(source, self.feature_columns)
                 described = self._describe("features", name, found.described)
                 text = json.dumps(described | {"rows": found.count})
                 if found.positions is None or isinstance(found.source, str):
@@ -87,29 +82,12 @@ class Attached:
         named = self.labels if isinstance(self.labels, Mapping) else {MAIN_LABELS: self.labels}
         for name, source in named.items():
             if source is not None:
-                yield self._array("labels", name, self._labels_of(source))
+                yield self._array("labels", name, _labels(source))
 
     def _splits(self) -> Iterator[_native.Given]:
-        if self.splits is None:
-            return
-        given = self.splits
-        if isinstance(given, Mapping) and self.vertices is not None:
-            given = {
-                name: self.vertices.of_array(one, name) if _are_texts(one) else one
-                for name, one in given.items()
-            }
-        for name, source in _splits(given).items():
-            yield self._array("split", name, source)
-
-    def _rows(self, source: Source) -> rows.Rows:
-        if self.by is None or self.vertices is None:
-            return _rows(source, self.feature_columns)
-        return rows_by(source, self.by, self.feature_columns, self.vertices)
-
-    def _labels_of(self, source: Source) -> str | Array:
-        if self.by is None or self.vertices is None:
-            return _labels(source)
-        return narrowed(labels_by(source, self.by, self.vertices))
+        if self.splits is not None:
+            for name, source in _splits(self.splits).items():
+                yield self._array("split", name, source)
 
     def _array(self, role: str, name: str, source: str | Array) -> _native.Given:
         if isinstance(source, str):
@@ -158,9 +136,11 @@ def add_features(
     a name that it has without `overwrite`; `BudgetError` where `memory` is too little.
     """
     vertices = Vertices(path, memory)
-    attached = Attached(
-        features, labels, splits, feature_dtype, feature_columns, allow_nan, by, vertices
-    )
+    if by is not None:
+        features = vertices.rows(features, by, feature_columns)
+        labels = vertices.labels(labels, by)
+    splits = vertices.splits(splits)
+    attached = Attached(features, labels, splits, feature_dtype, feature_columns, allow_nan)
     options = {"memory": to_bytes(memory), "overwrite": overwrite}
     stored: dict[str, Any] = json.loads(
         _native.add(os.fspath(path), json.dumps(options), attached.given(), progress)
@@ -248,11 +228,6 @@ class Arrays(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-
-def _are_texts(given: Any) -> bool:
-    """Whether a split is a list or array of names, and not a path."""
-    return not isinstance(given, str | os.PathLike) and are_texts(given)
 
 
 def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:

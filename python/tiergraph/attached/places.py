@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..opening import Opening
 from ..sources import rows, tables
+from ..sources.dataset import MAIN_FEATURES, MAIN_LABELS, narrowed
 from ..sources.names import are_texts, is_text, numbers, of_arrow
 from .names import Names
 
@@ -50,10 +51,37 @@ class Vertices:
         _native.check_array(str(self._path), "user.ids")
         return np.memmap(self._path / "user.ids", np.uint64, "r")
 
-    def of_array(self, given: Any, name: str) -> Positions:
-        """The positions in the user's order of vertices that an array or list has."""
-        if not are_texts(given):
-            return self._of_ids(np.asarray(given), name)
+    def rows(self, given: Any, by: str, columns: Sequence[str] | None) -> dict[str, rows.Rows]:
+        """Features of tables, by name, with the positions of their rows' vertices."""
+        found = {}
+        for name, table in _tables(given, MAIN_FEATURES).items():
+            positions = self.of_table(table, by)
+            made = rows.from_table(table, columns, by)
+            found[name] = rows.Rows(made.described, made.source, len(positions), positions)
+        return found
+
+    def labels(self, given: Any, by: str) -> dict[str, Array]:
+        """Labels of tables, by name, in the user's order of vertices."""
+        found = {}
+        for name, table in _tables(given, MAIN_LABELS).items():
+            positions, values = self.of_table(table, by), rows.whole_table(table, by)
+            placed = np.empty_like(values)
+            placed[positions] = values
+            found[name] = narrowed(placed)
+        return found
+
+    def splits(self, given: Any) -> Any:
+        """The same splits, with the positions of vertices in place of names."""
+        if not isinstance(given, Mapping):
+            return given
+        return {
+            name: self._of_names(one, name)
+            if not isinstance(one, str | os.PathLike) and are_texts(one)
+            else one
+            for name, one in given.items()
+        }
+
+    def _of_names(self, given: Any, name: str) -> Positions:
         return numbers(self._named(name), given, name)
 
     def of_table(self, table: tables.Table, by: str) -> Positions:
@@ -90,7 +118,7 @@ class Vertices:
             places, known = wide.astype(np.int64), ~negative & (wide < self.count)
         else:
             places = np.searchsorted(self._ids, wide)
-            known = places < self.count
+            known = ~negative & (places < self.count)
             known[known] = self._ids[places[known]] == wide[known]
         if not known.all():
             unknown = ids[int(np.argmin(known))]
@@ -132,8 +160,13 @@ class Vertices:
         return InputError.of("use the column", f"{table.name}:{by}", expected=expected, got=got)
 
 
-def table_of(source: Any) -> tables.Table:
-    """The table that a source with a column of ids must be."""
+def _tables(given: Any, main: str) -> dict[str, tables.Table]:
+    """The tables, by name, that sources with a column of ids must be."""
+    named = given if isinstance(given, Mapping) else {main: given}
+    return {name: _table(one) for name, one in named.items() if one is not None}
+
+
+def _table(source: Any) -> tables.Table:
     found = tables.tables_of(source)
     if found is None or len(found) != 1:
         raise InputError.of(
@@ -142,21 +175,3 @@ def table_of(source: Any) -> tables.Table:
             expected=f"one table ({', '.join(tables.TABLE_SUFFIXES)}), or one in memory",
         )
     return found[0]
-
-
-def rows_by(source: Any, by: str, columns: Sequence[str] | None, vertices: Vertices) -> rows.Rows:
-    """Rows of a table with the positions of their vertices."""
-    table = table_of(source)
-    positions = vertices.of_table(table, by)
-    found = rows.from_table(table, columns, by)
-    return rows.Rows(found.described, found.source, len(positions), positions)
-
-
-def labels_by(source: Any, by: str, vertices: Vertices) -> Array:
-    """The numbers of a table's rows in the user's order of their vertices."""
-    table = table_of(source)
-    positions = vertices.of_table(table, by)
-    values = rows.whole_table(table, by)
-    placed = np.empty_like(values)
-    placed[positions] = values
-    return placed

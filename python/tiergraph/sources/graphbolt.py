@@ -51,6 +51,7 @@ def from_folder(folder: Path) -> Dataset:
     """What `metadata.yaml` names, of one kind of nodes and edges."""
     said = _Folder(folder)
     (nodes,), (edges,) = said.kinds("nodes"), said.kinds("edges")
+    said.check_features({"node": None, "edge": None})
     vertices = said.count(nodes)
     seeds = said.seeds({None: vertices})
     splits, labels = seeds.get(None, ({}, {}))
@@ -70,6 +71,7 @@ def typed(folder: Path) -> TypedDataset:
     said = _Folder(folder)
     counts = {said.name(kind): said.count(kind) for kind in said.kinds("nodes")}
     types = {said.edge_type(kind): kind for kind in said.kinds("edges")}
+    said.check_features({"node": set(counts), "edge": {":".join(of) for of in types}})
     seeds = said.seeds(dict(counts))
     nodes = {}
     for name, vertices in counts.items():
@@ -143,6 +145,16 @@ class _Folder:
             raise InputError.of("read", path, expected="shape (2, E)", got=str(pairs.shape))
         src, dst = pairs if pairs.shape[0] == 2 else pairs.T
         yield src, dst
+
+    def check_features(self, kinds: dict[str, set[str] | None]) -> None:
+        """Refuses features of another domain than these, or of no type of it; None: of any."""
+        for said in self._said.get("feature_data") or []:
+            domain, of = str(said.get("domain")), said.get("type")
+            if domain not in kinds:
+                raise self._refused("the `domain` of features `node` or `edge`", domain)
+            known = kinds[domain]
+            if known is not None and of not in known:
+                raise self._refused(f"the `type` of features one of {_list(sorted(known))}", of)
 
     def features(self, domain: str, kind: str | None) -> dict[str, Rows]:
         """The features of nodes or edges of one kind, by name; those that models take are `x`."""
@@ -224,7 +236,8 @@ class _Folder:
         path = self._path(said)
         form = said.get("format")
         if form == "csv":
-            return np.concatenate(list(csv_batches(path, np.int64)))[:, 0]
+            lines = list(csv_batches(path, np.int64)) or [np.empty((0, 1), np.int64)]
+            return np.concatenate(lines)[:, 0]
         if form == "torch":
             return _tensor(path)
         if form != "numpy":

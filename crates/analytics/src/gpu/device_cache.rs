@@ -41,7 +41,7 @@ impl ResidentGraph {
     }
 }
 
-/// What lists on the device have.
+/// What neighbour lists on the device contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listed {
     /// A neighbour for each arc, in any order.
@@ -66,7 +66,7 @@ impl Listed {
 pub(super) struct ResidentLists {
     pub side: Side,
     pub listed: Listed,
-    /// Whether a list has a target for every arc.
+    /// Whether every arc has a target in its vertex's list.
     pub has_all: bool,
     pub lists: DeviceLists,
 }

@@ -29,7 +29,7 @@ pub(super) struct Needs {
     pub(super) state: u64,
     /// Bytes of device memory an arc.
     pub(super) of_arcs: u64,
-    /// What a list has.
+    /// What each neighbour list contains.
     pub(super) listed: Listed,
     /// The neighbours of more than which a vertex has many; `None` if that is not asked.
     pub(super) few: Option<u32>,
@@ -118,7 +118,7 @@ fn make(
         return Ok(Err("a GPU takes lists of fewer than 2^32 neighbours in all".into()));
     }
     let made = match ways {
-        Some(ways) => ways.make(graph, gpu, needs, state)?,
+        Some(ways) => ways.make(graph, gpu, needs, kernels, state)?,
         None => match on_host(graph, stream, needs)? {
             Some(lists) => {
                 let why = "the host has made them, because the graph has rows only";
@@ -217,6 +217,7 @@ impl Ways {
         graph: &Graph,
         gpu: &Gpu,
         needs: &Needs,
+        kernels: &ListKernels,
         state: u64,
     ) -> Result<(DeviceLists, GpuReport)> {
         let arcs = Arcs { direction: self.direction, weights: false, transposed: false };
@@ -225,7 +226,7 @@ impl Ways {
         passes.stream.synchronize()?;
         passes.load_whole()?;
         passes.run(&[lists.put(self.put)], None, NextPass::Unknown)?;
-        if !ListKernels::new(&gpu.device)?.are_full(&passes.stream, &lists)? {
+        if !kernels.are_full(&passes.stream, &lists)? {
             return Err(other_degrees(graph));
         }
         let report = GpuReport {

@@ -105,6 +105,9 @@ impl GreedyKernels {
         assert_eq!(self.priority.len(), lists.vertices(), "a priority a list");
         let (lists, queue, greedy) = (lists.arguments(), self.queue.arguments(), self.arguments());
         stream.upload_at(&mut self.ends, 0, &self.done)?;
+        let [short, long] = &self.decide;
+        let decide = [short, long].map(|kernel| Ok((kernel, resident_grid(kernel, u32::MAX)?)));
+        let decide: Vec<(&Kernel, Grid)> = decide.into_iter().collect::<Result<_>>()?;
         for round in 0..self.together {
             let ends = [round, round + 1].map(|note| self.ends.ptr().offset(2 * note));
             let one = Grid { blocks: 1, threads: THREADS };
@@ -112,8 +115,7 @@ impl GreedyKernels {
             // queue once, when all before it were decided.
             unsafe {
                 self.note.launch(stream, one, &[&queue, &ends[1]])?;
-                for kernel in &self.decide {
-                    let grid = resident_grid(kernel, u32::MAX)?;
+                for &(kernel, grid) in &decide {
                     kernel.launch(stream, grid, &[&lists, &queue, &greedy, &ends[0], &ends[1]])?;
                 }
             }

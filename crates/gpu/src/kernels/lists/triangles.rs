@@ -7,7 +7,7 @@ use tiergraph_core::Result;
 use super::{DeviceLists, Source, THREADS, source_of};
 use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
-/// What is counted of what closes a wedge.
+/// What [`TriangleKernels`] count where two neighbours of a vertex are neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
     /// The edge: triangles.
