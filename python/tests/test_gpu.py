@@ -53,6 +53,52 @@ def test_a_search_pushes_and_pulls(tmp_path, place):
     assert ways == {"push", "pull"}
 
 
+def hub_and_path(rng):
+    """A hub whose list spans pages, at the end of a path, among many others."""
+    leaves = rng.choice(np.arange(100, 40_000), 9000, replace=False)
+    others = rng.integers(20_000, 40_000, (2, 60_000))
+    sources = np.concatenate([np.arange(99), np.full(9000, 99), others[0]])
+    return sources, np.concatenate([np.arange(1, 100), leaves, others[1]])
+
+
+@pytest.mark.parametrize("io", ["auto", "gpu", "gpu:modelled:p5510*3"])
+@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
+def test_small_levels_of_a_search_read_pages(tmp_path, undirected, io):
+    options = {"undirected": undirected, "block_bytes": 4096, "order": "degree"}
+    path = build(tmp_path, hub_and_path, **options)
+    cpu = tg.open(path)
+    gpu = tg.open(path, device="cuda", io=io, device_residency=False, memory="128MiB")
+    for source in (0, 99, 30_000):
+        np.testing.assert_array_equal(gpu.bfs(source), cpu.bfs(source))
+        run = gpu.last_run
+        pushed = [level for level in run["details"] if level["how"] == "push"]
+        assert len(pushed) >= 90 or source != 0
+        # The hub's list is on several pages.
+        assert run["frontier_pages"] > len(pushed) or source == 30_000
+        assert run["frontier_reads_by"] == io.partition(":")[0].replace("auto", "host")
+        assert run["frontier_pages"] * 4096 == sum(level["bytes_read"] for level in pushed)
+    # Where all blocks stay on the device, no page is read.
+    resident = tg.open(path, device="cuda", io=io)
+    np.testing.assert_array_equal(resident.bfs(0), cpu.bfs(0))
+    assert "frontier_pages" not in resident.last_run
+
+
+@pytest.mark.parametrize("io", ["auto", "gpu"])
+def test_a_damaged_page_of_a_search_is_found(tmp_path, io):
+    path = build(tmp_path, hub_and_path, block_bytes=4096)
+    size = (path / "out.rows").stat().st_size
+    with (path / "out.rows").open("r+b") as file:
+        for page in range(size // 4096):
+            file.seek(page * 4096 + 40)
+            byte = file.read(1)[0]
+            file.seek(page * 4096 + 40)
+            file.write(bytes([byte ^ 8]))
+    gpu = tg.open(path, device="cuda", io=io, device_residency=False, memory="128MiB")
+    for _ in range(2):
+        with pytest.raises(tg.FormatError, match=r"page \d+ .*out\.rows"):
+            gpu.bfs(0)
+
+
 @pytest.mark.parametrize("codec", ["packed", "raw"])
 @pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
 def test_a_long_search_ends_along_lists(tmp_path, codec, undirected):

@@ -182,9 +182,9 @@ def test_rows_without_checksums_are_not_read_by_the_gpu(wide, tmp_path):
 
 
 def test_who_has_no_kernels_does_not_read_by_them(wide):
-    with pytest.raises(tg.InputError, match="expected a loader on a GPU"):
+    with pytest.raises(tg.InputError, match="expected a loader or a graph on a GPU"):
         tg.NeighborLoader(wide, [5], io="gpu")
-    with pytest.raises(tg.InputError, match="expected a loader on a GPU"):
+    with pytest.raises(tg.InputError, match="expected a loader or a graph on a GPU"):
         tg.open(wide, io="gpu")
 
 

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
-use tiergraph_graph::{Direction, Graph, RawRow, Rows};
+use tiergraph_format::rows::damaged_list;
+use tiergraph_graph::{Direction, Graph, RawRow};
 
 use crate::edge_map::{Arcs, for_each_arc};
 
@@ -188,7 +189,7 @@ fn rows(graph: &Graph, direction: Direction, block: u64, parts: &Parts) -> Resul
                     is_sound
                 })?;
                 if !is_sound {
-                    return Err(Rows::damaged_list(v));
+                    return Err(damaged_list(v));
                 }
             }
             add(parts, (page.first_arc(), 0), edges);
@@ -221,7 +222,7 @@ pub fn neighbors(graph: &Graph, v: u32, direction: Direction) -> Result<Vec<u32>
                     some.push(neighbor as u32);
                     is_sound
                 })?;
-                is_sound.then_some(()).ok_or_else(|| Rows::damaged_list(v))
+                is_sound.then_some(()).ok_or_else(|| damaged_list(v))
             },
             keep,
         )?;

@@ -8,7 +8,7 @@ use tiergraph_graph::{Graph, PassStats};
 use tiergraph_mem::peak_rss_bytes;
 
 use crate::checkpoint::{Checkpoint, CheckpointReport, Kept, Stored};
-use crate::gpu::{Busy, GpuReport};
+use crate::gpu::{Busy, FrontierReads, GpuReport};
 
 /// One iteration or level, or several in a row that were done alike: a run of a million levels is
 /// reported in as few entries as one of a thousand.
@@ -200,6 +200,13 @@ impl<'a> Run<'a> {
         self.gpu = Some(gpu);
         self.last = Instant::now();
         self.last_stats = self.graph.totals().get();
+    }
+
+    /// Notes who read pages for small frontiers on the GPU, and how many.
+    pub(crate) fn count_frontier(&mut self, reads: Option<FrontierReads>) {
+        if let Some(gpu) = &mut self.gpu {
+            gpu.frontier = reads;
+        }
     }
 
     /// Notes the end of an iteration.

@@ -10,7 +10,7 @@ use tiergraph_mem::zeroed_vec;
 
 use crate::driver::{Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
-use crate::{Copying, Device, DeviceBuf, Event, RegisteredMemory};
+use crate::{Copying, Device, DeviceBuf, DeviceView, Event, RegisteredMemory};
 
 /// A queue of work on a device: kernels and copies run one after the other, as they were submitted.
 #[derive(Debug)]
@@ -171,12 +171,20 @@ impl Stream {
     /// If `from` is shorter.
     pub fn download<T: Pod + Zeroable>(&self, from: &DeviceBuf<T>, len: usize) -> Result<Vec<T>> {
         assert!(len <= from.len(), "{len} values out of {}", from.len());
-        let mut values: Vec<T> = zeroed_vec(len);
-        if len > 0 {
-            let bytes = size_of_val(&values[..]);
+        self.download_view(DeviceView::at(from.ptr(), len))
+    }
+
+    /// The values of a view, as [`download`](Self::download) gives them.
+    ///
+    /// # Errors
+    /// Any error of the work before, or of the copy.
+    pub fn download_view<T: Pod + Zeroable>(&self, from: DeviceView<T>) -> Result<Vec<T>> {
+        let mut values: Vec<T> = zeroed_vec(from.len());
+        if !from.is_empty() {
+            let (bytes, address) = (size_of_val(&values[..]), from.address());
             // SAFETY: both sides have `bytes`, and the copy ends before this returns.
             self.device.call("copy from the GPU", |d| unsafe {
-                (d.copy_to_host)(values.as_mut_ptr().cast(), from.address(), bytes, self.handle)
+                (d.copy_to_host)(values.as_mut_ptr().cast(), address, bytes, self.handle)
             })?;
         }
         self.synchronize()?;

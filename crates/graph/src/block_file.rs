@@ -85,6 +85,16 @@ impl Blocks<'_> {
         Ok(blocks.iter().map(request).collect())
     }
 
+    /// How many of `blocks` such requests would have to read: those that are not in the host's memory.
+    ///
+    /// # Errors
+    /// The graph has no such file.
+    pub fn missing(self, blocks: &[u32]) -> Result<usize> {
+        let is_missing =
+            |request: &Request| request.key.is_none_or(|key| !self.graph.cache().contains(key));
+        Ok(self.requests(blocks)?.iter().filter(|&request| is_missing(request)).count())
+    }
+
     /// The salt that the checksums of the file's blocks are computed with.
     ///
     /// # Errors

@@ -77,12 +77,15 @@ impl PageReader {
     }
 
     /// The most bytes of the buffers of a reader with at most `reads` reads in flight.
-    pub(crate) fn most_bytes(graph: &Graph, reads: usize) -> u64 {
+    pub fn most_bytes(graph: &Graph, reads: usize) -> u64 {
         (reads * READ_BYTES.min(graph.block_bytes())) as u64
     }
 
     /// Makes a reader with at most `reads` reads in flight, each of which has a buffer.
-    pub(crate) fn with_reads(graph: &Graph, reads: usize) -> Result<Self> {
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_reads(graph: &Graph, reads: usize) -> Result<Self> {
         let engine = graph.engines().lease()?;
         let (reads, bytes) = (engine.capacity().min(reads), READ_BYTES.min(graph.block_bytes()));
         let buffers = Buffers::of_pages(AlignedBuf::batch(reads, bytes)?, bytes);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use tiergraph_cache::{BlockFile, BlockKey};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
 use tiergraph_format::rows::{PAGE_BYTES, RowsIndex, RowsPage, check_page};
@@ -320,16 +320,6 @@ impl<'g> Rows<'g> {
             to.pages.push(begin..end);
             to.ends.push(to.pages.len());
         }
-    }
-
-    /// The error of a list with ids that are not those of vertices: its page is damaged, and its
-    /// checksum was not compared.
-    pub fn damaged_list(vertex: u32) -> Error {
-        Error::new(ErrorKind::Format, "use the neighbours of vertex")
-            .object(vertex)
-            .expected("ids of vertices")
-            .got("others: their page is damaged")
-            .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
     }
 
     /// Hands every selected page to `visit`, once each and in any order, on all threads. A page may have

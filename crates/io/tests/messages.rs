@@ -129,7 +129,7 @@ fn engines_and_drives_that_do_not_exist() {
     }
     let of_host = "gpu".parse::<EngineChoice>().unwrap().check_for_host().unwrap_err().to_string();
     assert!(
-        of_host.contains("cannot use the I/O engine `gpu`: expected a loader on a GPU"),
+        of_host.contains("cannot use the I/O engine `gpu`: expected a loader or a graph on a GPU"),
         "{of_host}"
     );
     let unknown = "modelled:floppy".parse::<EngineChoice>().unwrap_err().to_string();

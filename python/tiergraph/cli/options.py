@@ -22,8 +22,8 @@ Io = Annotated[
     typer.Option(
         "--io",
         metavar="ENGINE",
-        help="Read engine: auto, uring, posix, nvme:ADDRESS, passthrough:/dev/ng0n1 "
-        "or modelled:DRIVE*N.",
+        help="Read engine: auto, uring, posix, nvme:ADDRESS, passthrough:/dev/ng0n1, "
+        "modelled:DRIVE*N, or gpu: kernels start what reads they can.",
     ),
 ]
 Threads = Annotated[

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use tiergraph_core::Result;
-use tiergraph_format::rows::RowsPage;
-use tiergraph_graph::{Direction, RawSelection, RowSelection, Rows};
+use tiergraph_format::rows::{RowsPage, damaged_list};
+use tiergraph_graph::{Direction, RawSelection, RowSelection};
 
 use super::bits::Bits;
 use super::residual::{Collector, Part};
@@ -40,7 +40,7 @@ impl Search<'_> {
                         is_sound
                     })?;
                     if !is_sound {
-                        return Err(Rows::damaged_list(v));
+                        return Err(damaged_list(v));
                     }
                 }
                 Ok(())

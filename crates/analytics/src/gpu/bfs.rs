@@ -8,6 +8,9 @@
 //! frontier's rows give to their neighbours, whichever has fewer arcs to look at. 4 bytes of device
 //! memory a vertex; 8 over raw blocks of undirected graphs.
 //!
+//! Where blocks stream to the device and a level has few vertices, the pages that have their lists are read
+//! instead, if they cost less ([`FrontierPages`]).
+//!
 //! A level is some launches and a copy, whatever its frontier. Once levels took longer than lists in
 //! memory do, the search ends along those, on the CPU, if they fit the memory ([`Adjacency`]).
 
@@ -16,11 +19,12 @@ use std::sync::atomic::AtomicU32;
 use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Level, LevelKernel, Levels, ValueKernels};
+use tiergraph_gpu::kernels::{Frontier, Level, LevelKernel, Levels, ValueKernels};
 use tiergraph_graph::{Direction, Graph, NextPass};
 use tiergraph_mem::Array;
 
 use super::Gpu;
+use super::frontier_pages::FrontierPages;
 use super::pass::{ActiveFlags, Passes, zeroed};
 use super::vertices::Values;
 use crate::adjacency::Adjacency;
@@ -48,9 +52,15 @@ pub fn bfs(
     check_source(graph, "search from vertex", source)?;
     let _host = graph.memory().reserve(n as u64 * 8, "the distances")?;
     let state = Search::device_bytes(graph);
-    let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state)?;
+    let all_fits = Passes::<Level>::fit(graph, gpu, Direction::In, state)?;
+    let for_pages = FrontierPages::device_bytes(graph, gpu, all_fits);
+    let mut passes: Passes<'_, Level> = Passes::new(graph, gpu, Direction::In, state + for_pages)?;
     let mut search = Search::new(graph, gpu, &passes, source)?;
     let mut run = Run::start(graph, "bfs", 0, progress);
+    let mut pages = match for_pages {
+        0 => None,
+        bytes => FrontierPages::new(graph, &passes.stream, bytes)?,
+    };
     passes.load()?;
     run.begin_on(passes.report());
     let (with_depth, mut level) = (with_state(graph, source), [0]);
@@ -64,9 +74,11 @@ pub fn bfs(
         if found.vertices == 0 {
             break;
         }
-        let (how, program) = search.plan(&found, level);
-        let active = ActiveFlags { host: &found.flags, device: &search.reached };
-        passes.run(&[program], Some(active), NextPass::Unknown)?;
+        let is_pushed = match &mut pages {
+            Some(pages) => search.push_pages(&passes, pages, &found, level)?,
+            None => false,
+        };
+        let how = if is_pushed { "push" } else { search.pass(&mut passes, &found, level)? };
         found = search.find(&passes, level + 1)?;
         run.iteration(how, found.vertices as f64);
         run.keep(|to| {
@@ -77,13 +89,15 @@ pub fn bfs(
         let state = n as u64 * 8;
         if found.vertices > 0 && Adjacency::pays(graph, &run, false, state) {
             let depth = passes.download(&search.depth, n)?;
-            drop((passes, search));
+            run.count_frontier(pages.as_ref().map(FrontierPages::reads));
+            drop((pages, passes, search));
             let _lists = graph.memory().reserve(state, "the distances and the frontier")?;
             let depth = Array::from_fn(n, |v| AtomicU32::new(depth[v]))?;
             let distances = finish(graph, depth, level + 1, &mut run)?;
             return Ok((distances, run.finish(true)?));
         }
     }
+    run.count_frontier(pages.as_ref().map(FrontierPages::reads));
     let report = run.finish(true)?;
     Ok((passes.to_user_order(&search.depth, n, UNREACHED)?, report))
 }
@@ -168,6 +182,37 @@ impl Search {
             unvisited_arcs: counts[2],
             flags: stream.download(&self.reached, flags)?,
         })
+    }
+
+    /// Finds the level after `level` along pages of the frontier's lists, if they cost less than its blocks;
+    /// returns whether they do.
+    fn push_pages(
+        &self,
+        passes: &Passes<'_, Level>,
+        pages: &mut FrontierPages<'_>,
+        found: &Found,
+        level: u32,
+    ) -> Result<bool> {
+        if !passes.looks_at_flags() {
+            return Ok(false);
+        }
+        let bytes = passes.missing_bytes(&found.flags)?;
+        let frontier = Frontier { depth: &self.depth, vertices: self.vertices, level };
+        Ok(FrontierPages::may_pay(found.vertices, bytes)
+            && pages.push(&passes.stream, frontier, bytes)?)
+    }
+
+    /// Finds the level after `level` by a pass; returns how.
+    fn pass(
+        &self,
+        passes: &mut Passes<'_, Level>,
+        found: &Found,
+        level: u32,
+    ) -> Result<&'static str> {
+        let (how, program) = self.plan(found, level);
+        let active = ActiveFlags { host: &found.flags, device: &self.reached };
+        passes.run(&[program], Some(active), NextPass::Unknown)?;
+        Ok(how)
     }
 
     /// The program that finds the level after `level`, and its name in the run's report.

@@ -171,6 +171,7 @@ fn of_lists(gpu: &Gpu, needs: &Needs, graph: &Graph, lists: &DeviceLists, why: &
         host_resident_bytes: 0,
         host_resident_why: "all lists are on the device".into(),
         pinned: None,
+        frontier: None,
         loaded_bytes: 0,
         load_seconds: 0.0,
         busy: None,

@@ -13,9 +13,11 @@ mod closeness;
 mod components;
 mod device_cache;
 mod device_lists;
+mod frontier_pages;
 mod greedy;
 mod lists;
 mod pagerank;
+mod pages_by_host;
 mod pass;
 mod propagate;
 mod results;
@@ -29,6 +31,7 @@ pub use bfs::bfs;
 pub use closeness::harmonic;
 pub use components::wcc;
 pub use device_lists::OnGpu;
+pub use frontier_pages::FrontierReads;
 pub use greedy::{coloring, independent_set};
 pub use lists::{clustering, core_numbers, label_propagation, mutual, triangles};
 pub use pagerank::pagerank;
@@ -93,6 +96,9 @@ pub struct GpuReport {
     pub loaded_bytes: u64,
     /// Seconds that loading them took, before the run's first iteration.
     pub load_seconds: f64,
+    /// Who read pages for small frontiers, and how many; `None` in a run that reads blocks alone.
+    #[serde(flatten)]
+    pub frontier: Option<FrontierReads>,
     /// Seconds in which each part of the machine was busy; `None` in a run that is not traced.
     #[serde(flatten)]
     pub busy: Option<Busy>,

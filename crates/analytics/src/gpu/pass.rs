@@ -8,7 +8,7 @@ use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::tiles::TilesIndex;
 use tiergraph_gpu::kernels::{EdgeMap, Layout, Program, SliceIndex, Variant};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
-use tiergraph_graph::{Direction, Graph, NextPass};
+use tiergraph_graph::{BlockFile, Direction, Graph, NextPass};
 
 use super::blocks::{
     BlockIndex, BlockReader, BlockStream, ResidentBlocks, Selection, SlotPlan, Work, file_of,
@@ -17,6 +17,9 @@ use super::device_cache::ResidentGraph;
 use super::staging::Staging;
 use super::timeline::{Origin, Timeline};
 use super::{Gpu, GpuReport};
+
+/// How many times as fast the link brings blocks from the host's memory as drives do, about.
+const LINK_GAIN: u64 = 8;
 
 /// The arcs that a program sees, and the direction in which it follows them.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +82,22 @@ impl<'a, P: Program> Passes<'a, P> {
         index + SlotPlan::least_bytes(graph.thread_pool().size(), slot)
     }
 
+    /// Whether the device holds all blocks that passes over arcs of `direction` read, beside an algorithm's
+    /// state.
+    ///
+    /// # Errors
+    /// The graph has no such blocks.
+    pub fn fit(graph: &Graph, gpu: &Gpu, direction: Direction, state_bytes: u64) -> Result<bool> {
+        let whole = Self::whole_bytes(graph, file_of(graph, direction))?;
+        Ok(gpu.options.residency && state_bytes + whole <= gpu.memory)
+    }
+
+    /// Bytes of device memory that passes take if all blocks of `file` stay there.
+    fn whole_bytes(graph: &Graph, file: BlockFile) -> Result<u64> {
+        let blocks = u64::from(graph.blocks(file).count()?);
+        Ok(ResidentBlocks::most_bytes(graph, blocks) + Self::least_bytes(graph))
+    }
+
     /// Prepares passes over `arcs`, of a program that is compiled with `options`.
     pub fn over(
         graph: &'a Graph,
@@ -92,8 +111,7 @@ impl<'a, P: Program> Passes<'a, P> {
         let stream = Stream::new(device)?;
         let file = file_of(graph, arcs.direction);
         // Lists of an earlier run stay if the whole graph fits beside them.
-        let blocks = u64::from(graph.blocks(file).count()?);
-        let whole = ResidentBlocks::most_bytes(graph, blocks) + Self::least_bytes(graph);
+        let whole = Self::whole_bytes(graph, file)?;
         let memory = gpu.memory - gpu.cache.lists_beside(graph, state_bytes + whole, gpu.memory);
         // Others may have taken memory since the graph came here.
         let is_room = state_bytes <= device.memory()?.free;
@@ -226,6 +244,7 @@ impl<'a, P: Program> Passes<'a, P> {
             host_resident_why: host_why.into(),
             pinned: self.stream_in.as_ref().and_then(BlockStream::pinned).cloned(),
             loaded_bytes: bytes_of(self.loaded_blocks),
+            frontier: None,
             load_seconds: self.load_time.as_secs_f64(),
             busy: None,
         }
@@ -270,6 +289,15 @@ impl<'a, P: Program> Passes<'a, P> {
     /// Whether [`run`](Self::run) looks at the flags in host memory, to choose the blocks that it reads.
     pub fn looks_at_flags(&self) -> bool {
         self.stream_in.is_some() && self.on_device.index.tiles.is_some()
+    }
+
+    /// What a pass over the blocks with a tile that is active would read and copy, as bytes that a drive
+    /// reads in that time.
+    pub fn missing_bytes(&self, active: &[u8]) -> Result<u64> {
+        let (index, wanted) = (&self.on_device.index, self.wanted(Some(active)));
+        let missing = self.graph.blocks(index.file).missing(&wanted)? as u64;
+        let bytes = missing + (wanted.len() as u64 - missing) / LINK_GAIN;
+        Ok(bytes * index.block_bytes as u64)
     }
 
     fn over_resident(&mut self, program: &P, flags: Option<&DeviceBuf<u8>>) -> Result<()> {

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tiergraph_core::Result;
-use tiergraph_graph::{Direction, Graph, Rows};
+use tiergraph_format::rows::damaged_list;
+use tiergraph_graph::{Direction, Graph};
 
 use crate::adjacency::other_degrees;
 use crate::edge_map::for_each_arc;
@@ -117,7 +118,7 @@ impl Filling<'_> {
                         is_sound
                     })?;
                     if !is_sound {
-                        return Err(Rows::damaged_list(v));
+                        return Err(damaged_list(v));
                     }
                 }
                 Ok(())

@@ -25,5 +25,5 @@ mod writer;
 
 pub use index::RowsIndex;
 pub use packed::PackedRows;
-pub use page::{PAGE_BYTES, Piece, RowsPage, check_page, page_error};
+pub use page::{PAGE_BYTES, Piece, RowsPage, check_page, damaged_list, page_error};
 pub use writer::RowsWriter;

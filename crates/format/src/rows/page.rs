@@ -78,6 +78,16 @@ pub fn page_error(file: &str, number: u64, stored: u32, computed: u32) -> Error 
     bad_page(file, number).expected(expected).got(format!("{computed:08x}"))
 }
 
+/// The error of a list with ids that are not those of vertices: its page is damaged, and its checksum was
+/// not compared.
+pub fn damaged_list(vertex: u32) -> Error {
+    Error::new(ErrorKind::Format, "use the neighbours of vertex")
+        .object(vertex)
+        .expected("ids of vertices")
+        .got("others: their page is damaged")
+        .hint("`tiergraph verify` lists all damage; rebuild the graph to repair it")
+}
+
 fn bad_page(file: &str, number: u64) -> Error {
     let offset = number.saturating_mul(PAGE_BYTES as u64);
     Error::new(ErrorKind::Format, format!("use page {number} (offset {offset}) of"))

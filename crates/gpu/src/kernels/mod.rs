@@ -11,6 +11,7 @@ mod gather;
 mod lists;
 mod programs;
 mod queue_pairs;
+mod rows;
 mod sample;
 mod slice_index;
 mod vertices;
@@ -30,10 +31,10 @@ pub use queue_pairs::{
     Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
     ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Taking,
 };
+pub use rows::{Frontier, FrontierKernels, LIST_PAGE_BYTES, ListReads, PiecePages, StoredLists};
 pub use sample::{
-    BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, LIST_PAGE_BYTES, ListReads, ListUse, Lists,
-    Neighbors, PiecePages, Request, SELECTED, Sampled, Sampler, SplitLists, StoredLists,
-    list_transactions,
+    BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, ListUse, Lists, Neighbors, Request, SELECTED,
+    Sampled, Sampler, SplitLists, list_transactions,
 };
 pub use slice_index::{CountedSlices, Segment, Slice, SliceIndex, SliceIndexer};
 pub use vertices::{Columns, ForestKernels, LevelKernel, Levels, RankKernels, Ranks, ValueKernels};
@@ -80,6 +81,7 @@ pub fn all_sources() -> Vec<Source> {
     sources.extend(checksum::sources());
     sources.extend(vertices::sources());
     sources.extend(lists::sources());
+    sources.extend(rows::sources());
     sources.extend([RowType::F32, RowType::F16, RowType::Int8].map(gather::source));
     sources.extend([0, 4, 8].map(slice_index::source));
     sources.extend(queue_pairs::sources());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tiergraph_cache::BlockKey;
 use tiergraph_core::Result;
-use tiergraph_format::rows::{PAGE_BYTES, RowsPage, check_page};
+use tiergraph_format::rows::{PAGE_BYTES, RowsPage, check_page, damaged_list};
 use tiergraph_format::salt::Salt;
 use tiergraph_io::FileId;
 use tiergraph_mem::Reservation;
@@ -12,7 +12,7 @@ use tiergraph_mem::Reservation;
 use super::slots::Slots;
 use super::{KEPT, READS, fewest};
 use crate::rows::RowFile;
-use crate::{Direction, Graph, PageReader, Rows};
+use crate::{Direction, Graph, PageReader};
 
 /// The fewest pages that a reader keeps.
 const FEW: u64 = 64;
@@ -164,6 +164,6 @@ fn walk(
             }
             is_sound
         })?;
-        if is_sound { Ok(()) } else { Err(Rows::damaged_list(v)) }
+        if is_sound { Ok(()) } else { Err(damaged_list(v)) }
     })
 }

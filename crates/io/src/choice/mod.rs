@@ -41,7 +41,8 @@ pub enum EngineChoice {
     Passthrough(Vec<PathBuf>),
     /// Drives that are not there: figures are a model's.
     Modelled(Modelled),
-    /// Feature rows and neighbours of a loader on a GPU are read by its kernels, everything else by the host.
+    /// Feature rows and neighbours of a loader on a GPU, and pages of small frontiers, are read by its kernels,
+    /// everything else by the host.
     Gpu(GpuReading),
 }
 
@@ -217,7 +218,7 @@ struct Common {
 }
 
 impl EngineChoice {
-    /// Fails where a GPU shall read by itself: only its loaders do.
+    /// Fails where a GPU shall read by itself: only its loaders and graphs opened on it do.
     ///
     /// # Errors
     /// [`ErrorKind::Input`].
@@ -225,9 +226,9 @@ impl EngineChoice {
         match self {
             Self::Gpu(_) => Err(Error::new(ErrorKind::Input, "use the I/O engine")
                 .object(self)
-                .expected("a loader on a GPU, whose kernels read feature rows")
+                .expected("a loader or a graph on a GPU, whose kernels start reads")
                 .got("a job whose reads the host starts")
-                .hint("`NeighborLoader(…, device=\"cuda\", io=\"gpu\")`; use another `io` here")),
+                .hint("add `device=\"cuda\"` (`--device cuda`), or use another `io`")),
             _ => Ok(()),
         }
     }

@@ -14,10 +14,13 @@ mod coupled;
 mod failure;
 mod lists;
 mod measure;
+mod pages;
 mod queues;
 mod rounds;
 mod rows;
+mod waiting;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -29,6 +32,7 @@ use tiergraph_gpu::{Event, Grid, Stream};
 pub use coupled::{CoupledLists, CoupledReads};
 pub use lists::RowLists;
 pub use measure::{BenchTable, GpuReadLoad, GpuReadRate, Manner};
+pub use pages::{PagedFile, PagesByGpu, WhoWaits};
 pub use queues::{GpuDrive, StopReads};
 pub use rounds::RoundReads;
 pub use rows::RowsOnDrives;
@@ -36,6 +40,15 @@ pub use rows::RowsOnDrives;
 use crate::drives::StripedFile;
 use crate::{FileId, NvmeDrives};
 use queues::{QueueOptions, Queues};
+
+/// Entries of a queue: as many as give a drive enough to do, fewer where there is little memory.
+const ENTRIES: RangeInclusive<u16> = 16..=1024;
+/// Queue pairs of each drive that a round of reads has.
+const PAIRS_PER_DRIVE: usize = 4;
+/// Blocks that take rows, which lie in device memory by then: few, beside the kernels of training.
+const TAKING_BLOCKS: u32 = 4;
+/// The share of the host's memory that staging memory may take, one part in so many.
+const STAGING_SHARE: u64 = 4;
 
 /// How a GPU reads from drives.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +79,31 @@ impl Default for GpuReadOptions {
             complete_blocks: 16,
             complete_threads: 512,
             timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl GpuReadOptions {
+    /// Reads of rows that take spans of `span_bytes`, in `rounds` at a time: with as many entries a queue as
+    /// `left` bytes of host memory and `fits`, which is asked with the spans of a round, allow.
+    pub fn within(
+        left: u64,
+        rounds: usize,
+        span_bytes: usize,
+        fits: impl Fn(usize) -> bool,
+    ) -> Self {
+        let (least, most) = (*ENTRIES.start(), *ENTRIES.end());
+        let sizes = (least.ilog2()..=most.ilog2()).rev().map(|log2| 1u16 << log2);
+        let is_possible = |entries: &u16| {
+            let spans = PAIRS_PER_DRIVE * usize::from(*entries);
+            (rounds * spans * span_bytes) as u64 <= left / STAGING_SHARE && fits(spans)
+        };
+        Self {
+            batches: rounds,
+            pairs_per_drive: PAIRS_PER_DRIVE,
+            entries: sizes.into_iter().find(is_possible).unwrap_or(least),
+            complete_blocks: TAKING_BLOCKS,
+            ..Self::default()
         }
     }
 }

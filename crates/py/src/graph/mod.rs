@@ -85,7 +85,10 @@ pub(crate) fn open(
 ) -> PyResult<Graph> {
     Call::new(None).run(py, || {
         let engine: EngineChoice = io.parse()?;
-        engine.check_for_host()?;
+        let gpu = device.open()?;
+        if gpu.is_none() {
+            engine.check_for_host()?;
+        }
         let factory =
             modelled.map(|bandwidth| modelled_drive(engine.clone(), bandwidth)).transpose()?;
         let unchecked = !device.checksums();
@@ -99,7 +102,7 @@ pub(crate) fn open(
             ..OpenOptions::default()
         };
         let opened = OfProcess::new(Mutex::new(Opened::open(&path, &options)?));
-        Ok(Graph { opened, gpu: OfProcess::new(device.open()?) })
+        Ok(Graph { opened, gpu: OfProcess::new(gpu) })
     })
 }
 

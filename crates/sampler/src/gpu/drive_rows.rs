@@ -8,7 +8,6 @@
 //! the sampling of the next batches nor training waits for them.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -27,16 +26,8 @@ use tiergraph_mem::{PAGE_BYTES, Reservation};
 
 use super::storage::{StorageReads, dropped};
 
-/// Entries of a queue: as many as give a drive enough to do, fewer where there is little memory.
-const ENTRIES: RangeInclusive<u16> = 16..=1024;
-/// Queue pairs of each drive that a round of reads has.
-const PAIRS_PER_DRIVE: usize = 4;
 /// Rounds of reads that are in flight together: one is taken while the drives are busy with the others.
 const ROUNDS: usize = 6;
-/// Blocks that take rows, which lie in device memory by then: few, beside the kernels of training.
-const TAKING_BLOCKS: u32 = 4;
-/// The share of the host's memory that staging memory may take, one part in so many.
-const STAGING_SHARE: u64 = 4;
 /// A batch whose rows are being read.
 struct Begun {
     /// Its ticket at the reads.
@@ -114,7 +105,8 @@ impl DriveRows {
         }
         let rows = rows_in_file(features);
         let span = (features.row_bytes() + 1).next_multiple_of(PAGE_BYTES);
-        let options = options(graph.memory().budget().left(), ROUNDS, span, |_| true);
+        let options =
+            GpuReadOptions::within(graph.memory().budget().left(), ROUNDS, span, |_| true);
         let taking = &streams.completing;
         let checksum = row_checksum(graph, features, taking)?;
         let checking = Stream::new(taking.device())?;
@@ -314,29 +306,6 @@ impl DriveRows {
             self.bytes = self.reads.bytes_asked().unwrap_or(self.bytes);
         }
         true
-    }
-}
-
-/// How rows whose reads take spans of `span_bytes` are read in `rounds` at a time: with as many entries a
-/// queue as `left` bytes of host memory and `fits`, which is asked with the spans of a round, allow.
-pub(super) fn options(
-    left: u64,
-    rounds: usize,
-    span_bytes: usize,
-    fits: impl Fn(usize) -> bool,
-) -> GpuReadOptions {
-    let (least, most) = (*ENTRIES.start(), *ENTRIES.end());
-    let sizes = (least.ilog2()..=most.ilog2()).rev().map(|log2| 1u16 << log2);
-    let is_possible = |entries: &u16| {
-        let spans = PAIRS_PER_DRIVE * usize::from(*entries);
-        (rounds * spans * span_bytes) as u64 <= left / STAGING_SHARE && fits(spans)
-    };
-    GpuReadOptions {
-        batches: rounds,
-        pairs_per_drive: PAIRS_PER_DRIVE,
-        entries: sizes.into_iter().find(is_possible).unwrap_or(least),
-        complete_blocks: TAKING_BLOCKS,
-        ..GpuReadOptions::default()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Neighbour lists in device memory, in pinned host memory, or on storage.
 
 use tiergraph_core::Result;
-use tiergraph_format::rows::{RowsPage, check_page};
+use tiergraph_format::rows::{RowsPage, check_page, damaged_list};
 use tiergraph_gpu::kernels::{LIST_NOT_RESIDENT, Neighbors, SplitLists};
 use tiergraph_gpu::{DeviceBuf, MappedMemory, Stream};
-use tiergraph_graph::{Direction, Graph, PageReader, Rows};
+use tiergraph_graph::{Direction, Graph, PageReader};
 use tiergraph_mem::{PAGE_BYTES, Reservation};
 
 use crate::residency::neighbors::Residency;
@@ -177,7 +177,7 @@ impl<'g> AllLists<'g> {
                     wide.clear();
                     page.neighbors(vertex, &mut wide)?;
                     if vertex >= vertices || wide.iter().any(|&neighbor| neighbor >= vertices) {
-                        return Err(Rows::damaged_list(vertex as u32));
+                        return Err(damaged_list(vertex as u32));
                     }
                     list.clear();
                     list.extend(wide.iter().map(|&neighbor| neighbor as u32));

@@ -10,7 +10,6 @@
 //! gather their features from the same tiers.
 
 mod choice;
-mod drive_lists;
 mod drive_rows;
 mod epoch;
 mod from_cpu;

@@ -7,11 +7,10 @@ use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{ListUse, Lists, MissingRow, Neighbors, StoredLists};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph};
-use tiergraph_io::gpu_reads::ReadStreams;
+use tiergraph_io::gpu_reads::{PagedFile, PagesByGpu, ReadStreams, WhoWaits};
 use tiergraph_mem::Reservation;
 
 use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Uses, Wanted};
-use super::drive_lists::DriveLists;
 use super::lists::{AllLists, Place};
 use super::rows::{RowReading, RowRoom, RowTiers};
 use super::{GpuLoader, Predicted, Transactions, no_counts, tiers};
@@ -56,8 +55,13 @@ impl<'g> OpenedLists<'g> {
         if let (Some(drives), Some(pages)) = (drives, graph.rows(direction).pages()) {
             let streams =
                 ReadStreams { submitting: stream.another()?, completing: stream.another()? };
-            let most = left / PAGES_SHARE;
-            let reads = DriveLists::new(graph, &pages, &drives.drives, streams, most)?;
+            let (on_host, most) = (graph.memory().budget().left(), left / PAGES_SHARE);
+            let file = PagedFile { file: pages.file, name: pages.name, salt: pages.salt };
+            let reads =
+                PagesByGpu::new(file, &drives.drives, streams, WhoWaits::Host, on_host, most)?;
+            let held =
+                graph.memory().reserve(reads.host_bytes(), "neighbours that the GPU reads")?;
+            let reads = reads.holding(held);
             taken = reads.device_bytes() + StoredLists::device_bytes(pages.index.len());
             if taken <= left {
                 let index = pages.index.to_words();

@@ -12,7 +12,7 @@ use super::drive_rows::DriveRows;
 use super::storage::{Storage, StorageReads};
 
 /// Between two looks at what has come.
-pub(super) const LOOK: Duration = Duration::from_micros(20);
+const LOOK: Duration = Duration::from_micros(20);
 
 /// Who reads rows that are on storage.
 pub(super) enum RowReads {

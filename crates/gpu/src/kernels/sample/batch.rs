@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::StoredLists;
+use crate::kernels::StoredLists;
 use crate::shared::shared;
 use crate::{DeviceBuf, DeviceView, MappedMemory};
 
@@ -41,7 +41,7 @@ pub struct Lists {
     /// The lists of all vertices; one after the other, where all are in one memory.
     pub neighbors: Neighbors,
     /// The lists on storage; `None` where none may be there.
-    pub stored: Option<StoredLists>,
+    pub stored: Option<StoredLists<'static>>,
 }
 
 shared! {

@@ -1,24 +1,20 @@
 //! Launches of `sample.cu`: k-hop neighbour sampling, bit for bit as the CPU does it.
 
 mod batch;
-mod stored;
 
 use std::mem::offset_of;
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
+use super::Source;
+use super::rows::{StoredArguments, StoredLists, of_stored};
+use crate::shared::{Shared, shared};
+use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
 pub use batch::{
     BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, ListUse, Lists, Neighbors, Request, Sampled,
     SplitLists, list_transactions,
 };
-pub use stored::{LIST_PAGE_BYTES, ListReads, PiecePages, StoredLists};
-
-use super::queue_pairs::ROW_REQUESTS;
-use super::{RowRequest, Source, TYPES};
-use crate::shared::{Shared, shared};
-use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
-use stored::{Decoding, StoredArguments};
 
 const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
@@ -136,7 +132,6 @@ struct Kernels {
     sum: Kernel,
     choose: Kernel,
     decode: Kernel,
-    forget_pages: Kernel,
     claim: Kernel,
     mark: Kernel,
     number: Kernel,
@@ -147,11 +142,7 @@ struct Kernels {
 }
 
 pub(super) fn source() -> Source {
-    let parts = [TYPES, ROW_REQUESTS, include_str!("row_page.cuh"), include_str!("sample.cu")];
-    let mut source = Source::new("sample", &parts)
-        .sharing::<RowRequest>()
-        .sharing::<StoredArguments>()
-        .sharing::<Decoding>()
+    let mut source = of_stored("sample", &[include_str!("sample.cu")])
         .sharing::<ListUse>()
         .sharing::<GraphArguments>()
         .sharing::<Sizes>()
@@ -171,7 +162,6 @@ impl Kernels {
             sum: module.kernel("sum")?,
             choose: module.kernel("choose")?,
             decode: module.kernel("decode")?,
-            forget_pages: module.kernel("forget_pages")?,
             claim: module.kernel("claim")?,
             mark: module.kernel("mark")?,
             number: module.kernel("number")?,
@@ -394,7 +384,7 @@ impl Sampler {
     fn hop(
         &self,
         stream: &Stream,
-        stored: Option<&mut StoredLists>,
+        stored: Option<&mut StoredLists<'_>>,
         hop: HopArguments,
         frontier: usize,
         edges: usize,
@@ -417,15 +407,12 @@ impl Sampler {
         sum(&nodes, 0)?;
         launch(&kernels.choose, each_node, &nodes)?;
         if let Some(stored) = stored {
-            stored.bring(stream, |decoding| {
+            let count = stored.wanted(stream)?;
+            stored.bring(stream, count, |decoding| {
                 // SAFETY: the parameters of `decode`; the hop wants pages that it says the numbers of.
                 unsafe { kernels.decode.launch(stream, each_edge, &[&found, decoding]) }
             })?;
-            let (each_page, of) =
-                (Grid::over(stored.pages().min(edges), THREADS), stored.arguments());
-            // SAFETY: the parameter of `forget_pages`: a hop wants no more pages than it has edges.
-            unsafe { kernels.forget_pages.launch(stream, each_page, &[&of])? };
-            stored.forget_count(stream)?;
+            stored.forget(stream, count)?;
         }
         launch(&kernels.claim, each_edge, &found)?;
         launch(&kernels.mark, scan(&found), &found)?;

@@ -11,22 +11,8 @@
 static const u32 THREADS = 256;
 static const u32 TILE = 1024;            // Items whose sums one thread block makes.
 static const u32 EACH = TILE / THREADS;  // Consecutive items a thread.
-static const u32 NONE = ~0u;             // A vertex that is not in the batch.
 static const u32 FIRST = 1u << 31;       // Plus an edge: a vertex that this hop found.
-static const u32 CLAIMED = NONE - 1;     // A page whose number among those that are wanted comes.
 static const u32 MOST = 64;              // The largest fanout whose choice stays on the chip.
-
-// Lists on storage: the pages that have them, and those of which a hop wants.
-struct Stored {
-    const u64* index;    // Of each page, its first vertex and how many neighbours of that are on earlier ones.
-    u32* slots;          // Of each page, its number among those that are wanted, NONE if it is not.
-    RowRequest* wanted;  // Pages, each to its number modulo `piece`.
-    u32* count;          // Of those.
-    u32 pages;
-    u32 piece;
-    u32 vertices;
-    u32 reserved;
-};
 
 struct Graph {
     const u64* offsets;  // Of each vertex's list, and the end.
@@ -114,38 +100,12 @@ __device__ inline u32 list_transactions(u64 degree, u32 taken) {
     return (u32)min((degree * sizeof(u32) + LINE_BYTES - 1) / LINE_BYTES, (u64)taken);
 }
 
-// The page that has neighbour `k` of `vertex`: the last whose entry is not above the two.
-__device__ inline u32 page_of(const Stored& stored, u32 vertex, u64 k) {
-    u32 low = 0, high = stored.pages;
-    while (high - low > 1) {
-        u32 middle = low + (high - low) / 2;
-        u64 first = stored.index[2 * (u64)middle], ordinal = stored.index[2 * (u64)middle + 1];
-        bool is_above = first > vertex || first == vertex && ordinal > k;
-        (is_above ? high : low) = middle;
-    }
-    return low;
-}
-
-// Whether the list of `vertex`, the first piece of which is on `page`, goes on on the next page.
-__device__ inline bool goes_on(const Stored& stored, u32 page, u32 vertex) {
-    return page + 1 < stored.pages && stored.index[2 * (u64)page + 2] == vertex;
-}
-
 // Reads that drawing `taken` of the neighbours of a list costs, where the list is on storage.
 __device__ inline u32 list_reads(const Stored& stored, u32 vertex, u64 degree, u32 taken) {
     if (taken == 0) return 0;
     u32 first = page_of(stored, vertex, 0), last = first;
     if (goes_on(stored, first, vertex)) last = page_of(stored, vertex, degree - 1);
     return min(last - first + 1, taken);
-}
-
-// Asks for a page, unless the hop did so before.
-__device__ inline void want_page(const Stored& stored, u32 page) {
-    u32* at = stored.slots + page;
-    if (*(volatile u32*)at != NONE || atomicCAS(at, NONE, CLAIMED) != NONE) return;
-    u32 slot = atomicAdd(stored.count, 1u);
-    stored.wanted[slot] = RowRequest{page, slot % stored.piece};
-    *at = slot;
 }
 
 // Asks for the pages of `taken` chosen arcs of a list on storage, the first of which is edge `to`.
@@ -330,13 +290,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     if (is_stored) want_pages(h, vertex, begin, to, h.fanout);
 }
 
-struct Decoding {
-    const u8* pages;   // In device memory, one behind the other: those that are wanted from `first` on.
-    u32* impossible;   // A vertex whose list is not as its page should have it.
-    u32 first;
-    u32 count;
-};
-
 // The neighbours of a hop's edges that are on pages which were brought.
 extern "C" __global__ void __launch_bounds__(THREADS) decode(Hop h, Decoding d) {
     u32 e = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x;
@@ -353,12 +306,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) decode(Hop h, Decoding d) 
         neighbor = 0;
     }
     h.neighbor[e] = neighbor;
-}
-
-// Forgets the pages that a hop wanted.
-extern "C" __global__ void __launch_bounds__(THREADS) forget_pages(Stored stored) {
-    u32 i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < *stored.count) stored.slots[stored.wanted[i].row] = NONE;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) claim(Hop h) {

@@ -1,20 +1,23 @@
-//! Neighbour lists on storage: the pages of them that a hop wants, and whoever brings those.
+//! Neighbour lists on storage: the pages of them that kernels want, and whoever brings those.
 
 use std::fmt::Debug;
 
 use bytemuck::Pod;
 use tiergraph_core::{Error, Result};
 
-use crate::kernels::{RowRequest, RowRequests};
+use super::of_stored;
+use crate::kernels::{RowRequest, RowRequests, Source};
 use crate::shared::shared;
-use crate::{DeviceBuf, DevicePtr, DeviceView, Stream};
+use crate::{DeviceBuf, DevicePtr, DeviceView, Grid, Kernel, Stream};
+
+const THREADS: u32 = 256;
 
 /// Bytes of a page of neighbour lists.
 pub const LIST_PAGE_BYTES: usize = 4096;
 
 shared! {
     #[derive(Debug, Pod)]
-    pub(super) struct StoredArguments as "Stored" {
+    pub(in crate::kernels) struct StoredArguments as "Stored" {
         index: DevicePtr<u64>,
         slots: DevicePtr<u32>,
         wanted: DevicePtr<RowRequest>,
@@ -41,12 +44,16 @@ impl StoredArguments {
 }
 
 shared! {
-    pub(super) struct Decoding as "Decoding" {
+    pub(in crate::kernels) struct Decoding as "Decoding" {
         pages: DevicePtr<u8>,
         impossible: DevicePtr<u32>,
         first: u32,
-        count: u32,
+        pub count: u32,
     }
+}
+
+pub(super) fn source() -> Source {
+    of_stored("stored", &[include_str!("stored.cu")])
 }
 
 /// Pages of neighbour lists that were brought to device memory, one behind the other.
@@ -54,7 +61,7 @@ shared! {
 pub struct PiecePages {
     /// The bytes of the pages.
     pub pages: DeviceView<u8>,
-    /// The number, among all pages that the hop wants, of the first.
+    /// The number, among all pages that are wanted, of the first.
     pub first: u32,
 }
 
@@ -89,9 +96,9 @@ pub trait ListReads: Debug + Send {
     fn pages(&self) -> u64;
 }
 
-/// The pages of a graph's neighbour lists on storage, of which hops want some.
+/// The pages of a graph's neighbour lists on storage, of which kernels want some.
 #[derive(Debug)]
-pub struct StoredLists {
+pub struct StoredLists<'a> {
     index: DeviceBuf<u64>,
     slots: DeviceBuf<u32>,
     wanted: DeviceBuf<RowRequest>,
@@ -99,15 +106,16 @@ pub struct StoredLists {
     /// A vertex whose list is not as its page should have it; all ones if there is none.
     impossible: DeviceBuf<u32>,
     vertices: usize,
-    reads: Box<dyn ListReads>,
+    forget: Kernel,
+    reads: Box<dyn ListReads + 'a>,
 }
 
-impl StoredLists {
+impl<'a> StoredLists<'a> {
     /// Lists of `vertices` vertices on pages that `index` has two words of each: its first vertex, and how
     /// many neighbours of that are on earlier pages. `reads` brings them.
     ///
     /// # Errors
-    /// Not enough device memory.
+    /// Not enough device memory, no compiler.
     ///
     /// # Panics
     /// If there are 2³² − 2 pages or more, or a piece has none.
@@ -115,7 +123,7 @@ impl StoredLists {
         stream: &Stream,
         index: &[u64],
         vertices: usize,
-        reads: Box<dyn ListReads>,
+        reads: Box<dyn ListReads + 'a>,
     ) -> Result<Self> {
         let (device, pages) = (stream.device(), index.len() / 2);
         assert!(pages < u32::MAX as usize - 1 && reads.piece() > 0, "`{pages}` pages");
@@ -128,6 +136,7 @@ impl StoredLists {
             count: stream.uploaded(&[0])?,
             impossible: stream.uploaded(&[u32::MAX])?,
             vertices,
+            forget: source().compile(device)?.kernel("forget_pages")?,
             reads,
         })
     }
@@ -137,7 +146,7 @@ impl StoredLists {
         (pages * (2 * size_of::<u64>() + size_of::<u32>() + size_of::<RowRequest>())) as u64
     }
 
-    pub(super) fn arguments(&self) -> StoredArguments {
+    pub(in crate::kernels) fn arguments(&self) -> StoredArguments {
         StoredArguments {
             index: self.index.ptr(),
             slots: self.slots.ptr(),
@@ -150,14 +159,19 @@ impl StoredLists {
         }
     }
 
-    /// Brings the pages that a hop wants, and calls `decode` for each piece of them, which submits to the
-    /// stream.
-    pub(super) fn bring(
+    /// How many pages are wanted when what was submitted to the stream is done.
+    pub(in crate::kernels) fn wanted(&self, stream: &Stream) -> Result<usize> {
+        Ok(stream.download(&self.count, 1)?[0] as usize)
+    }
+
+    /// Brings the `count` pages that are wanted, and calls `decode` for each piece of them, which submits to
+    /// the stream.
+    pub(in crate::kernels) fn bring(
         &mut self,
         stream: &Stream,
+        count: usize,
         mut decode: impl FnMut(&Decoding) -> Result<()>,
     ) -> Result<()> {
-        let count = stream.download(&self.count, 1)?[0] as usize;
         let wanted = RowRequests { list: self.wanted.ptr(), count: self.count.ptr() };
         let impossible = self.impossible.ptr();
         self.reads.bring(stream, wanted, count, &mut |piece| {
@@ -167,18 +181,22 @@ impl StoredLists {
         })
     }
 
-    /// Has the next hop want no page, in order with the stream.
-    pub(super) fn forget_count(&mut self, stream: &Stream) -> Result<()> {
+    /// Has the `count` pages that are wanted be so no more, in order with the stream.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn forget(&mut self, stream: &Stream, count: usize) -> Result<()> {
+        let arguments = self.arguments();
+        // SAFETY: the parameter of `forget_pages`, which goes over the pages that are wanted.
+        unsafe { self.forget.launch(stream, Grid::over(count, THREADS), &[&arguments])? };
         stream.fill_bytes(&mut self.count, 0)
     }
 
-    /// How many pages there may be that a hop wants.
-    pub(super) fn pages(&self) -> usize {
-        self.slots.len()
-    }
-
     /// Says whether all pages that were brought are as they should be. The stream has nothing left to do.
-    pub(super) fn check(&mut self, stream: &Stream) -> Result<()> {
+    ///
+    /// # Errors
+    /// A damaged page, any error of the driver.
+    pub fn check(&mut self, stream: &Stream) -> Result<()> {
         self.reads.check()?;
         match stream.download(&self.impossible, 1)?[0] {
             u32::MAX => Ok(()),
@@ -187,7 +205,7 @@ impl StoredLists {
     }
 
     /// Whoever brings pages.
-    pub fn reads(&self) -> &dyn ListReads {
+    pub fn reads(&self) -> &(dyn ListReads + 'a) {
         &*self.reads
     }
 }

@@ -1,8 +1,8 @@
-//! Pages of neighbour lists that the GPU reads from drives by itself, hop by hop (Hyperion, §III-B1: the
-//! misses of a hop are read by kernels).
+//! Pages of neighbour lists that the GPU reads from drives by itself (Hyperion, §III-B1: the misses of a hop
+//! are read by kernels).
 //!
 //! ```text
-//! pages that a hop wants ─ submit ─ (drives) ─ complete ─ compare with checksums ─ decode
+//! pages that kernels want ─ submit ─ (drives) ─ complete ─ compare with checksums ─ decode
 //! ```
 //! A piece is as many pages as queue pairs have room for. Drives are busy with the next piece while one is
 //! decoded.
@@ -10,32 +10,56 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::thread;
+use std::time::Duration;
 
 use tiergraph_core::{Error, Result};
-use tiergraph_format::rows::page_error;
+use tiergraph_format::rows::{damaged_list, page_error};
+use tiergraph_format::salt::Salt;
 use tiergraph_gpu::kernels::{
     DamagedRow, DamagedRows, LIST_PAGE_BYTES, ListReads, PiecePages, RowChecksum, RowRequests,
     RowTargets,
 };
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
-use tiergraph_graph::{Graph, RowPages, Rows};
-use tiergraph_io::NvmeDrives;
-use tiergraph_io::gpu_reads::{GpuReads, ReadStreams, RoundReads, RowLists, RowsOnDrives};
 use tiergraph_mem::Reservation;
 
-use super::drive_rows::options;
-use super::row_reads::LOOK;
+use super::waiting::WaitingLists;
+use super::{GpuReadOptions, GpuReads, ReadStreams, RoundReads, RowLists, RowsOnDrives};
+use crate::{FileId, NvmeDrives};
 
+/// Between two looks at what has come, where nobody waits for it.
+const LOOK: Duration = Duration::from_micros(20);
 /// Pieces that are in flight together: one is decoded while drives are busy with the other.
 const PIECES: usize = 2;
 /// Bytes that a page takes on its way: as a row of a round, and as one of a piece.
 const PAGE_ON_ITS_WAY: usize = 2 * LIST_PAGE_BYTES;
 
-/// The neighbour lists of one direction that lie on drives, as kernels read them.
+/// A file of pages of neighbour lists.
+#[derive(Debug, Clone)]
+pub struct PagedFile {
+    /// The file.
+    pub file: FileId,
+    /// Its path, for messages.
+    pub name: String,
+    /// The salt that its pages' checksums are computed with.
+    pub salt: Salt,
+}
+
+/// Who waits for pages on their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhoWaits {
+    /// The host: kernels of training have all multiprocessors meanwhile.
+    Host,
+    /// A kernel: no step of the host is between a read and its end.
+    Kernel,
+}
+
+/// The pages of a file of neighbour lists on drives, as kernels read them.
 #[derive(Debug)]
-pub(super) struct DriveLists {
+pub struct PagesByGpu {
     // Dropped first: it ends the kernels that write to what is behind it.
-    reads: RoundReads,
+    reads: Box<dyn RowLists>,
+    /// The most pages of a piece.
+    piece: usize,
     /// The places of the pages of each piece in flight.
     pieces: Vec<DeviceBuf<u8>>,
     checksum: RowChecksum,
@@ -46,45 +70,63 @@ pub(super) struct DriveLists {
     name: String,
     /// How many pages were brought so far.
     brought: u64,
-    _held: Reservation,
+    /// The reservation of the memory that kernels and drives share.
+    _held: Option<Reservation>,
 }
 
-impl DriveLists {
-    /// A reader of `pages`, which lie on `drives`, whose kernels run on `streams`. It takes at most
-    /// `device_memory` bytes, or what the least queues need.
+impl PagesByGpu {
+    /// A reader of a file that lies on `drives`, whose kernels run on `streams`. It takes a part of
+    /// `host_memory`, and at most `device_memory` bytes, or what the least queues need.
     ///
     /// # Errors
     /// Too little memory of either kind; any error of the driver or a drive.
     pub fn new(
-        graph: &Graph,
-        pages: &RowPages<'_>,
+        paged: PagedFile,
         drives: &NvmeDrives,
         streams: ReadStreams,
+        who_waits: WhoWaits,
+        host_memory: u64,
         device_memory: u64,
     ) -> Result<Self> {
         let rows = RowsOnDrives::packed(LIST_PAGE_BYTES as u32);
-        let on_host = graph.memory().budget().left();
-        let options = options(on_host, PIECES, LIST_PAGE_BYTES, |spans| {
+        let mut options = GpuReadOptions::within(host_memory, PIECES, LIST_PAGE_BYTES, |spans| {
             (PIECES * spans * PAGE_ON_ITS_WAY) as u64 <= device_memory
         });
+        if who_waits == WhoWaits::Kernel {
+            // Rows cross the link as kernels take them, and nothing else wants the multiprocessors.
+            options.complete_blocks = GpuReadOptions::default().complete_blocks;
+        }
         let taking = &streams.completing;
         let (device, checksum) =
-            (taking.device().clone(), RowChecksum::of_pages(taking, pages.salt.on(0))?);
+            (taking.device().clone(), RowChecksum::of_pages(taking, paged.salt.on(0))?);
         let damaged = DamagedRows::new(taking)?;
-        let reads = GpuReads::of_file(taking, drives, pages.file, &rows, options)?;
-        let held = graph.memory().reserve(reads.host_bytes(), "neighbours that the GPU reads")?;
+        let reads = GpuReads::of_file(taking, drives, paged.file, &rows, options)?;
         let piece = reads.capacity();
         let place = |_| DeviceBuf::new(&device, piece * LIST_PAGE_BYTES);
         Ok(Self {
             pieces: (0..PIECES).map(place).collect::<Result<_>>()?,
-            reads: RoundReads::new(reads, streams)?,
+            reads: match who_waits {
+                WhoWaits::Host => Box::new(RoundReads::new(reads, streams)?),
+                WhoWaits::Kernel => Box::new(WaitingLists::new(reads, streams)?),
+            },
+            piece,
             checksum,
             damaged,
             checking: Stream::new(&device)?,
-            name: pages.name.clone(),
+            name: paged.name,
             brought: 0,
-            _held: held,
+            _held: None,
         })
+    }
+
+    /// The reader, which keeps the reservation of its [`host_bytes`](Self::host_bytes).
+    pub fn holding(self, held: Reservation) -> Self {
+        Self { _held: Some(held), ..self }
+    }
+
+    /// Bytes of host memory that kernels and drives share.
+    pub fn host_bytes(&self) -> u64 {
+        self.reads.host_bytes()
     }
 
     /// Bytes of device memory for pages on their way.
@@ -93,9 +135,9 @@ impl DriveLists {
         self.reads.device_bytes() + pieces.sum::<u64>()
     }
 
-    /// The place of the pages that are numbers `of` among those that a hop wants: whole pieces but the last.
+    /// The place of the pages that are numbers `of` among those that are wanted: whole pieces but the last.
     fn place(&self, of: &Range<usize>) -> DeviceView<u8> {
-        let piece = &self.pieces[of.start / self.piece() % PIECES];
+        let piece = &self.pieces[of.start / self.piece % PIECES];
         DeviceView::at(piece.ptr(), of.len() * LIST_PAGE_BYTES)
     }
 
@@ -114,7 +156,7 @@ impl DriveLists {
         wanted: RowRequests,
         of: &Range<usize>,
     ) -> Result<()> {
-        // A hop waits for these: a thread that sleeps between looks would sleep for longer than reads take.
+        // Kernels wait for these: a thread that sleeps between looks would sleep for longer than reads take.
         while !self.reads.has_ended(ticket) {
             self.reads.proceed()?;
             thread::yield_now();
@@ -135,7 +177,7 @@ impl DriveLists {
         take: &mut dyn FnMut(PiecePages) -> Result<()>,
         reading: &mut VecDeque<(u64, Range<usize>)>,
     ) -> Result<()> {
-        let piece = self.piece();
+        let piece = self.piece;
         let mut waiting = (0..count).step_by(piece).map(|first| first..count.min(first + piece));
         for of in waiting.by_ref().take(PIECES) {
             reading.push_back((self.begin(stream, wanted, &of)?, of));
@@ -154,9 +196,9 @@ impl DriveLists {
     }
 }
 
-impl ListReads for DriveLists {
+impl ListReads for PagesByGpu {
     fn piece(&self) -> usize {
-        self.reads.round()
+        self.piece
     }
 
     fn bring(
@@ -190,7 +232,7 @@ impl ListReads for DriveLists {
     }
 
     fn impossible(&self, vertex: u32) -> Error {
-        Rows::damaged_list(vertex)
+        damaged_list(vertex)
     }
 
     fn pages(&self) -> u64 {

@@ -1,0 +1,152 @@
+//! Pages of neighbour lists that the host reads for kernels, by the graph's own engines.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tiergraph_core::{Error, Result};
+use tiergraph_format::rows::{check_page, damaged_list};
+use tiergraph_gpu::kernels::{LIST_PAGE_BYTES, ListReads, PiecePages, RowRequest, RowRequests};
+use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Stream};
+use tiergraph_graph::{Graph, PageReader, RowPages};
+use tiergraph_mem::Reservation;
+
+/// Pages that are brought together.
+const PIECE: usize = 1 << 10;
+/// Reads in flight of a thread.
+const READS: usize = 32;
+/// The fewest pages for which a further thread is woken.
+const LEAST_EACH: usize = 32;
+
+/// The pages of a file of neighbour lists, as the graph's threads read them: piece by piece, each to memory of
+/// the host and from there to the device.
+pub(super) struct PagesByHost<'a> {
+    graph: &'a Graph,
+    pages: RowPages<'a>,
+    /// A reader a thread.
+    readers: Vec<Mutex<PageReader>>,
+    /// The pages of a piece, at their targets.
+    staging: Vec<u8>,
+    place: DeviceBuf<u8>,
+    brought: u64,
+    _held: Reservation,
+}
+
+impl<'a> PagesByHost<'a> {
+    /// A reader of the pages of `graph`, for kernels of `device`; `None` where the host's memory does not hold
+    /// what is read.
+    ///
+    /// # Errors
+    /// Too little memory of the device, any error of the driver or an engine.
+    pub fn new(graph: &'a Graph, pages: RowPages<'a>, device: &Device) -> Result<Option<Self>> {
+        let (threads, bytes) = (graph.thread_pool().size(), Self::device_bytes(pages.index.len()));
+        let all = threads as u64 * PageReader::most_bytes(graph, READS) + bytes;
+        let Some(held) = graph.memory().reserve_if_left(all, "the pages of a frontier")? else {
+            return Ok(None);
+        };
+        let reader = |_| PageReader::with_reads(graph, READS).map(Mutex::new);
+        let readers = (0..threads).map(reader).collect::<Result<_>>()?;
+        let (staging, place) = (vec![0; bytes as usize], DeviceBuf::new(device, bytes as usize)?);
+        Ok(Some(Self { graph, pages, readers, staging, place, brought: 0, _held: held }))
+    }
+
+    /// Bytes of device memory for pages on their way.
+    pub fn device_bytes(pages: usize) -> u64 {
+        (PIECE.min(pages) * LIST_PAGE_BYTES) as u64
+    }
+
+    /// Reads a piece of the pages that are wanted to the staging memory, where its first is in front.
+    fn read(&mut self, piece: &[RowRequest]) -> Result<()> {
+        let Self { graph, pages, readers, staging, .. } = self;
+        let each = piece.len().div_ceil(readers.len()).max(LEAST_EACH);
+        let parts = piece.chunks(each).zip(staging.chunks_mut(each * LIST_PAGE_BYTES));
+        if piece.len() <= each {
+            // Waking a thread takes longer than some reads.
+            return parts.zip(readers).try_for_each(|((part, to), reader)| {
+                read_part(graph, pages, &mut lock(reader), part, to)
+            });
+        }
+        let parts: Vec<_> = parts.zip(&*readers).map(|part| Mutex::new(Some(part))).collect();
+        let read = graph.thread_pool().each(|number| {
+            let part = parts.get(number).and_then(|part| lock(part).take());
+            part.map_or(Ok(()), |((part, to), reader)| {
+                read_part(graph, pages, &mut lock(reader), part, to)
+            })
+        })?;
+        read.into_iter().collect()
+    }
+}
+
+/// Reads pages to their places side by side in `to`, in the order of `part`.
+fn read_part(
+    graph: &Graph,
+    pages: &RowPages<'_>,
+    reader: &mut PageReader,
+    part: &[RowRequest],
+    to: &mut [u8],
+) -> Result<()> {
+    let mut ascending: Vec<(u64, usize)> =
+        part.iter().zip(0..).map(|(request, place)| (request.row.into(), place)).collect();
+    ascending.sort_unstable();
+    let numbers: Vec<u64> = ascending.iter().map(|&(number, _)| number).collect();
+    let visit = |number: u64, page: &[u8]| {
+        if !graph.is_unchecked() {
+            check_page(page, &pages.name, number, pages.salt)?;
+        }
+        if let Ok(found) = numbers.binary_search(&number) {
+            let place = ascending[found].1 * LIST_PAGE_BYTES;
+            to[place..place + LIST_PAGE_BYTES].copy_from_slice(page);
+        }
+        Ok(())
+    };
+    let read = reader.read(pages.file, &numbers, || Ok(false), visit)?;
+    graph.totals().read_pages(read.bytes, read.reads);
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for PagesByHost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PagesByHost({})", self.pages.name)
+    }
+}
+
+impl ListReads for PagesByHost<'_> {
+    fn piece(&self) -> usize {
+        self.place.len() / LIST_PAGE_BYTES
+    }
+
+    fn bring(
+        &mut self,
+        stream: &Stream,
+        wanted: RowRequests,
+        count: usize,
+        take: &mut dyn FnMut(PiecePages) -> Result<()>,
+    ) -> Result<()> {
+        let wanted = stream.download_view(DeviceView::at(wanted.list, count))?;
+        let mut first = 0;
+        for piece in wanted.chunks(self.piece()) {
+            self.read(piece)?;
+            let bytes = piece.len() * LIST_PAGE_BYTES;
+            stream.upload_at(&mut self.place, 0, &self.staging[..bytes])?;
+            take(PiecePages { pages: DeviceView::at(self.place.ptr(), bytes), first })?;
+            first += piece.len() as u32;
+        }
+        self.brought += u64::from(first);
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn impossible(&self, vertex: u32) -> Error {
+        damaged_list(vertex)
+    }
+
+    fn pages(&self) -> u64 {
+        self.brought
+    }
+}
