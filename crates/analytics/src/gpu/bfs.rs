@@ -198,8 +198,7 @@ impl Search {
         }
         let bytes = passes.missing_bytes(&found.flags)?;
         let frontier = Frontier { depth: &self.depth, vertices: self.vertices, level };
-        Ok(FrontierPages::may_pay(found.vertices, bytes)
-            && pages.push(&passes.stream, frontier, bytes)?)
+        pages.push(&passes.stream, frontier, found.vertices, bytes)
     }
 
     /// Finds the level after `level` by a pass; returns how.

@@ -17,8 +17,12 @@ use tiergraph_io::gpu_reads::{PagedFile, PagesByGpu, ReadStreams, WhoWaits};
 use super::Gpu;
 use super::pages_by_host::PagesByHost;
 
-/// Random pages cost about this many times as much a byte as whole blocks.
-const RANDOM_COST: u64 = 2;
+/// How many times as much a byte pages cost as whole blocks, about: read by kernels, and by the host. Measured on
+/// one and four modelled drives (bench/gpu/drives/frontier.py).
+const COST_BY_GPU: u64 = 2;
+const COST_BY_HOST: u64 = 5;
+/// How many times as many bytes of blocks a vertex a level has that is not like another.
+const OTHERWISE: f64 = 1.25;
 /// The fewest bytes that a list has.
 const LEAST_LIST: u64 = 2;
 /// The share of device memory, one part in so many, that pages and their index may take.
@@ -41,6 +45,8 @@ pub(super) struct FrontierPages<'a> {
     kernels: FrontierKernels,
     stored: StoredLists<'a>,
     reads: FrontierReads,
+    /// Bytes of blocks a vertex of the last level whose pages cost more than those.
+    refused: f64,
 }
 
 impl<'a> FrontierPages<'a> {
@@ -69,7 +75,7 @@ impl<'a> FrontierPages<'a> {
         let stored = StoredLists::new(stream, &index, graph.vertices(), reads)?;
         let kernels = FrontierKernels::new(stream.device())?;
         let reads = FrontierReads { started_by, pages: 0 };
-        Ok(Some(Self { graph, kernels, stored, reads }))
+        Ok(Some(Self { graph, kernels, stored, reads, refused: 0.0 }))
     }
 
     /// Who reads pages, and how many were read.
@@ -77,21 +83,39 @@ impl<'a> FrontierPages<'a> {
         self.reads
     }
 
-    /// Whether the lists of `vertices` vertices could be on pages that cost less than `bytes` of blocks.
-    pub fn may_pay(vertices: u64, bytes: u64) -> bool {
-        vertices.saturating_mul(LEAST_LIST * RANDOM_COST) < bytes
+    /// Whether the lists of `vertices` vertices could be on pages that cost less than `bytes` of blocks; false,
+    /// too, for a level like the last one of which they did not.
+    fn may_pay(&self, vertices: u64, bytes: u64) -> bool {
+        self.cost(vertices.saturating_mul(LEAST_LIST)) < bytes
+            && bytes as f64 / vertices as f64 > self.refused * OTHERWISE
     }
 
-    /// Gives the next depth to the neighbours of the frontier that were not reached, if its pages cost less
-    /// than `bytes` of blocks; returns whether they do.
+    /// What `bytes` of pages cost, in bytes of blocks: finding and bringing any takes as long as a block does.
+    fn cost(&self, bytes: u64) -> u64 {
+        let each = if self.reads.started_by == BY_GPU { COST_BY_GPU } else { COST_BY_HOST };
+        bytes.saturating_mul(each).saturating_add(self.graph.block_bytes() as u64)
+    }
+
+    /// Gives the next depth to the neighbours of the frontier, `found` vertices, that were not reached, if its
+    /// pages cost less than `bytes` of blocks; returns whether they do.
     ///
     /// # Errors
     /// A page that cannot be read or is damaged, any error of the driver.
-    pub fn push(&mut self, stream: &Stream, frontier: Frontier<'_>, bytes: u64) -> Result<bool> {
+    pub fn push(
+        &mut self,
+        stream: &Stream,
+        frontier: Frontier<'_>,
+        found: u64,
+        bytes: u64,
+    ) -> Result<bool> {
+        if !self.may_pay(found, bytes) {
+            return Ok(false);
+        }
         let count = self.kernels.want(stream, &self.stored, frontier)?;
         let page_bytes = (count * LIST_PAGE_BYTES) as u64;
-        if page_bytes * RANDOM_COST >= bytes {
+        if self.cost(page_bytes) >= bytes {
             self.stored.forget(stream, count)?;
+            self.refused = bytes as f64 / found as f64;
             return Ok(false);
         }
         self.kernels.push(stream, &mut self.stored, frontier, count)?;
