@@ -2,15 +2,19 @@
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
-use tiergraph_mem::zeroed_vec;
+use tiergraph_mem::{AlignedBuf, zeroed_vec};
 
-use crate::driver::{Handle, NON_BLOCKING};
+use crate::driver::{Address, Handle, NON_BLOCKING};
 use crate::green::{GreenContext, Refused};
-use crate::{Copying, Device, DeviceBuf, DeviceView, Event, RegisteredMemory};
+use crate::{Copying, Device, DeviceBuf, DeviceView, Event, PinnedPool, RegisteredMemory};
+
+/// The most bytes that come to the host through pinned memory of the stream: the driver takes longer to copy
+/// to other memory.
+const SMALL: usize = 4096;
 
 /// A queue of work on a device: kernels and copies run one after the other, as they were submitted.
 #[derive(Debug)]
@@ -19,6 +23,8 @@ pub struct Stream {
     handle: Handle,
     /// The green context whose multiprocessors its kernels are confined to, if they are.
     green: Option<Arc<GreenContext>>,
+    /// Pinned memory through which few values come to the host, from the first on.
+    small: Mutex<Vec<AlignedBuf>>,
 }
 
 // SAFETY: the driver takes a stream from any thread.
@@ -60,7 +66,7 @@ impl Stream {
     fn in_green_context(device: &Device, most: u32) -> Result<Self, Refused> {
         let green = GreenContext::new(device, most)?;
         let handle = green.stream(greatest_priority(device)?)?;
-        Ok(Self { device: device.clone(), handle, green: Some(Arc::new(green)) })
+        Ok(Self::of(device, handle, Some(Arc::new(green))))
     }
 
     /// An urgent stream whose kernels run on the same multiprocessors as this one's.
@@ -70,7 +76,7 @@ impl Stream {
     pub fn another(&self) -> Result<Self> {
         let Some(green) = &self.green else { return Self::urgent(&self.device) };
         let handle = green.stream(greatest_priority(&self.device)?).map_err(Refused::into_error)?;
-        Ok(Self { device: self.device.clone(), handle, green: Some(Arc::clone(green)) })
+        Ok(Self::of(&self.device, handle, Some(Arc::clone(green))))
     }
 
     fn with_priority(device: &Device, priority: c_int) -> Result<Self> {
@@ -79,7 +85,11 @@ impl Stream {
         device.call("make a stream", |d| unsafe {
             (d.stream_create)(&raw mut handle, NON_BLOCKING, priority)
         })?;
-        Ok(Self { device: device.clone(), handle, green: None })
+        Ok(Self::of(device, handle, None))
+    }
+
+    fn of(device: &Device, handle: Handle, green: Option<Arc<GreenContext>>) -> Self {
+        Self { device: device.clone(), handle, green, small: Mutex::default() }
     }
 
     /// The device that the stream's work runs on.
@@ -180,15 +190,36 @@ impl Stream {
     /// Any error of the work before, or of the copy.
     pub fn download_view<T: Pod + Zeroable>(&self, from: DeviceView<T>) -> Result<Vec<T>> {
         let mut values: Vec<T> = zeroed_vec(from.len());
-        if !from.is_empty() {
-            let (bytes, address) = (size_of_val(&values[..]), from.address());
-            // SAFETY: both sides have `bytes`, and the copy ends before this returns.
-            self.device.call("copy from the GPU", |d| unsafe {
-                (d.copy_to_host)(values.as_mut_ptr().cast(), address, bytes, self.handle)
-            })?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+        if bytes.len() > SMALL {
+            // SAFETY: what is waited for next ends the copy.
+            unsafe { self.start_download(from.address(), bytes)? };
+            self.synchronize()?;
+        } else if bytes.is_empty() {
+            self.synchronize()?;
+        } else {
+            let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+            if small.is_empty() {
+                *small = PinnedPool::buffers(&self.device, 1, SMALL)?;
+            }
+            let pinned = &mut small[0][..bytes.len()];
+            // SAFETY: what is waited for next ends the copy; others wait for the lock until then.
+            unsafe { self.start_download(from.address(), pinned)? };
+            self.synchronize()?;
+            bytes.copy_from_slice(pinned);
         }
-        self.synchronize()?;
         Ok(values)
+    }
+
+    /// Starts a copy of as many bytes from `address` as `to` has.
+    ///
+    /// # Safety
+    /// `to` stays, and nobody else accesses it, until the stream has done the copy.
+    unsafe fn start_download(&self, address: Address, to: &mut [u8]) -> Result<()> {
+        // SAFETY: as promised; `to` has these bytes.
+        self.device.call("copy from the GPU", |d| unsafe {
+            (d.copy_to_host)(to.as_mut_ptr().cast(), address, to.len(), self.handle)
+        })
     }
 
     /// Starts copying the first `len` bytes of each buffer of `from` to `to`, one after the other from

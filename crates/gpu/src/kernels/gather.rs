@@ -20,10 +20,11 @@ const THREADS: u32 = 512;
 const WARPS: u32 = THREADS / LANES as u32;
 /// Nodes that a warp looks up together, at most.
 const STEP: usize = 32;
-/// Blocks that read rows in host memory: they saturate the link. More would wait there, and keep the
-/// kernels of training, which run meanwhile, off their multiprocessors: a matrix product has one more turn
-/// of blocks where there is a little less room than it needs.
-const LINK_BLOCKS: u32 = 2;
+/// Blocks that read rows in host memory: with half as many, batches of rows of up to 1 KiB take longer. More
+/// would wait there, and keep the kernels of training, which run meanwhile, off their multiprocessors: a
+/// matrix product has one more turn of blocks where there is a little less room than it needs.
+/// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_gather_blocks.txt.
+const LINK_BLOCKS: u32 = 4;
 
 /// How a row of features is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
