@@ -242,8 +242,9 @@ def test_blocks_stay_in_host_memory(cuda, tmp_path):
     host, others, read, why = cuda.run(HOST, path, "64MiB").split(" ", 3)
     # The first pass reads them, and they stay.
     assert (host, read, why) == (others, others, "all others fit\n")
-    # Buffers for results and of readers are locked first; what blocks would stay in is refused.
-    fault = {"EMULATED_CUDA_FAULT": "cuMemHostAlloc:3:2"}
+    # Buffers for results, few values and readers are locked first; what blocks would stay in is
+    # refused.
+    fault = {"EMULATED_CUDA_FAULT": "cuMemHostAlloc:4:2"}
     host, others, read, why = cuda.run(HOST, path, "64MiB", **fault).split(" ", 3)
     assert (host, int(read)) == ("0", 5 * int(others))
     assert "of host memory: out of memory, or of what may be locked" in why

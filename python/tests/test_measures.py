@@ -43,6 +43,40 @@ def test_similar_vertices_are_those_by_the_definition(both, by):
     assert [x for _, x in found] == pytest.approx([-x for x, _ in expected])
 
 
+def test_pairs_are_compared_by_the_definition(both, tmp_path):
+    memory, graph = both
+    drawn = np.random.default_rng(4).choice(graph.ids, (500, 2))
+    drawn[7] = drawn[7, 0]
+    into = memory.reverse(copy=False) if graph.directed else memory
+
+    def value(by, u, v):
+        own, others = set(memory[u]), set(memory[v])
+        common, either = own & others, own | others
+        degrees = [len(into[w]) for w in common]
+        return {
+            "common": len(common),
+            "jaccard": len(common) / len(either) if either else 0,
+            "overlap": len(common) / min(len(own), len(others)) if own and others else 0,
+            "adamic_adar": sum(1 / np.log(d) for d in degrees if d > 1),
+            "resource_allocation": sum(1 / d for d in degrees),
+        }[by]
+
+    for by in ("common", "jaccard", "overlap", "adamic_adar", "resource_allocation"):
+        expected = [value(by, u, v) for u, v in drawn.tolist()]
+        np.testing.assert_allclose(graph.similarity(drawn, by=by), expected)
+    assert graph.similarity(np.empty((0, 2), np.uint64)).shape == (0,)
+    with pytest.raises(tg.InputError, match=r"expected pairs of vertex ids, of shape \(p, 2\)"):
+        graph.similarity(drawn.ravel())
+    with pytest.raises(tg.InputError, match=r"cannot find vertex `3`"):
+        graph.similarity([[2, 3]])
+
+
+def test_pairs_are_given_by_names_too(tmp_path):
+    tg.build((["a", "b", "c"], ["x", "x", "y"]), tmp_path / "g.tg", ids="names")
+    with tg.open(tmp_path / "g.tg") as graph:
+        assert graph.similarity([("a", "b"), ("a", "c")]).tolist() == [1, 0]
+
+
 def test_assortativity_and_reciprocity_are_networkxs(both):
     memory, graph = both
     expected = nx.degree_assortativity_coefficient(memory)

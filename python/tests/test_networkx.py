@@ -47,6 +47,11 @@ TESTS = {
     "tests/test_core.py": ["core_number"],
     "centrality/tests/test_betweenness_centrality.py": ["betweenness_centrality"],
     "community/tests/test_louvain.py": ["louvain_communities"],
+    "tests/test_link_prediction.py": [
+        "jaccard_coefficient",
+        "adamic_adar_index",
+        "resource_allocation_index",
+    ],
     "tests/test_isolate.py": ["isolates", "number_of_isolates"],
     "tests/test_dag.py": ["descendants"],
     "traversal/tests/test_bfs.py": ["descendants_at_distance"],

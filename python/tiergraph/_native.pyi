@@ -178,6 +178,11 @@ class Graph:
     ) -> tuple[NDArray[np.uint64], str]:
         """Ids of shape (n, `length` + 1); `first` is the number of the first walk."""
 
+    def in_common(
+        self, pairs: NDArray[np.uint64], weighed: str, progress: Progress | None
+    ) -> tuple[tuple[NDArray[np.float64], NDArray[np.uint32]], str]:
+        """Of pairs of ids, side by side: sums over common neighbours, and (p, 2) neighbours."""
+
     def algorithm(
         self, name: str, options: str, trace: str | None, progress: Progress | None
     ) -> tuple[NDArray[Any], str]:

@@ -36,6 +36,7 @@ pub use report::{Iteration, RunReport};
 pub use sizes::ComponentSizes;
 pub use sssp::sssp;
 pub use structure::{
-    Communities, FoundCommunities, Method, Mutual, Objective, Triangles, clustering, coloring,
-    communities, core_numbers, independent_set, k_core, label_propagation, mutual, scc, triangles,
+    Communities, FoundCommunities, InCommon, Method, Mutual, Objective, Triangles, Weighed,
+    clustering, coloring, communities, core_numbers, in_common, independent_set, k_core,
+    label_propagation, mutual, scc, triangles,
 };

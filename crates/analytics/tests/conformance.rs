@@ -10,8 +10,8 @@ use common::{Built, Layout, Running, edges, layout, running};
 use proptest::prelude::*;
 use std::fmt::Debug;
 use tiergraph_analytics::{
-    Communities, Method, Objective, PageRank, Propagate, Reduce, Value, betweenness, bfs,
-    clustering, coloring, communities, core_numbers, harmonic, independent_set, k_core,
+    Communities, Method, Objective, PageRank, Propagate, Reduce, Value, Weighed, betweenness, bfs,
+    clustering, coloring, communities, core_numbers, harmonic, in_common, independent_set, k_core,
     label_propagation, mutual, pagerank, propagate, scc, sssp, triangles, wcc,
 };
 use tiergraph_core::{Result, Silent};
@@ -152,6 +152,34 @@ fn check_mutual(built: &Built, running: &Running) {
     assert!((found.reciprocity - reciprocity).abs() < 1e-12);
 }
 
+fn check_similarity(built: &Built, running: &Running) {
+    let n = built.reference.vertices();
+    let pairs: Vec<[usize; 2]> = (0..3 * n).map(|i| [i * 7 % n, (i * i + i / 3) % n]).collect();
+    let value = |weighed, arcs: usize| match weighed {
+        Weighed::Alike => 1.0,
+        Weighed::ByArcs => 1.0 / arcs as f64,
+        Weighed::ByLogarithm if arcs < 2 => 0.0,
+        Weighed::ByLogarithm => 1.0 / (arcs as f64).ln(),
+    };
+    for weighed in [Weighed::Alike, Weighed::ByArcs, Weighed::ByLogarithm] {
+        let found = running.run(built, |graph| {
+            let one =
+                |&[a, b]: &[usize; 2]| Ok([vertex(graph, built, a)?, vertex(graph, built, b)?]);
+            let pairs: Vec<[u32; 2]> = pairs.iter().map(one).collect::<Result<_>>()?;
+            Ok(in_common(graph, &pairs, weighed, &Silent)?.0)
+        });
+        let expected = built.reference.in_common(&pairs, |arcs| value(weighed, arcs));
+        let neighbors: Vec<_> = expected.iter().map(|(_, neighbors)| *neighbors).collect();
+        assert_same(&found.neighbors, &neighbors, "neighbours of pairs");
+        for (sum, (expected, _)) in found.sums.iter().zip(&expected) {
+            assert!(
+                (sum - expected).abs() <= 1e-9 * expected.abs(),
+                "{weighed:?}: {sum} in common, not {expected}"
+            );
+        }
+    }
+}
+
 fn check_label_propagation(built: &Built, running: &Running, rounds: usize) {
     let found = running.run(built, |g| Ok(label_propagation(g, rounds, &Silent)?.0));
     let expected = built.reference.label_propagation(rounds, built.directed);
@@ -237,6 +265,7 @@ fn check_lists(built: &Built, running: &Running) {
     check_strong_components(built, running);
     check_greedy(built, running);
     check_mutual(built, running);
+    check_similarity(built, running);
     check_communities(built, running, Method::Louvain);
     check_communities(built, running, Method::Leiden);
     check_label_propagation(built, running, 4);

@@ -191,22 +191,26 @@ impl Stream {
     pub fn download_view<T: Pod + Zeroable>(&self, from: DeviceView<T>) -> Result<Vec<T>> {
         let mut values: Vec<T> = zeroed_vec(from.len());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
-        if bytes.len() > SMALL {
-            // SAFETY: what is waited for next ends the copy.
-            unsafe { self.start_download(from.address(), bytes)? };
-            self.synchronize()?;
-        } else if bytes.is_empty() {
-            self.synchronize()?;
-        } else {
-            let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
-            if small.is_empty() {
-                *small = PinnedPool::buffers(&self.device, 1, SMALL)?;
+        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if small.is_empty() && (1..=SMALL).contains(&bytes.len()) {
+            // Where the system locks no more memory, a slower copy does.
+            *small = PinnedPool::buffers(&self.device, 1, SMALL).unwrap_or_default();
+        }
+        match small.first_mut().and_then(|small| small.get_mut(..bytes.len())) {
+            Some(pinned) if !bytes.is_empty() => {
+                // SAFETY: what is waited for next ends the copy; others wait for the lock until then.
+                unsafe { self.start_download(from.address(), pinned)? };
+                self.synchronize()?;
+                bytes.copy_from_slice(pinned);
             }
-            let pinned = &mut small[0][..bytes.len()];
-            // SAFETY: what is waited for next ends the copy; others wait for the lock until then.
-            unsafe { self.start_download(from.address(), pinned)? };
-            self.synchronize()?;
-            bytes.copy_from_slice(pinned);
+            _ => {
+                drop(small);
+                if !bytes.is_empty() {
+                    // SAFETY: what is waited for next ends the copy.
+                    unsafe { self.start_download(from.address(), bytes)? };
+                }
+                self.synchronize()?;
+            }
         }
         Ok(values)
     }

@@ -206,6 +206,20 @@ def vertices(values: Any) -> NDArray[np.uint64] | list[str]:
     return to_ids(ids, "the vertex ids")
 
 
+def pairs(values: Any) -> NDArray[np.uint64] | list[str]:
+    """Pairs of vertices, of shape (p, 2): their ids side by side, or a list of their names."""
+    shape = "pairs of vertex ids, of shape (p, 2)"
+    try:
+        ends = as_array(values)
+    except (ValueError, TypeError):
+        raise MisfitError(shape) from None
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise MisfitError(shape)
+    if ends.dtype.kind in "UT":
+        return [str(name) for name in ends.ravel()]
+    return to_ids(ends.ravel(), "the vertex ids")
+
+
 def chosen(value: Any) -> str | bool | None:
     """The name of features, or whether there are any; None: none."""
     if value is None:

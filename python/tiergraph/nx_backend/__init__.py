@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from . import structure
+from . import links, structure
 from .components import (
     connected_components,
     is_connected,
@@ -29,6 +29,7 @@ from .components import (
     weakly_connected_components,
 )
 from .graphs import Converted, View, convert_from_nx, convert_to_nx
+from .links import adamic_adar_index, jaccard_coefficient, resource_allocation_index
 from .paths import (
     descendants,
     descendants_at_distance,
@@ -52,6 +53,7 @@ from .structure import (
 __all__ = [
     "Converted",
     "View",
+    "adamic_adar_index",
     "average_clustering",
     "betweenness_centrality",
     "can_run",
@@ -69,6 +71,7 @@ __all__ = [
     "is_strongly_connected",
     "is_weakly_connected",
     "isolates",
+    "jaccard_coefficient",
     "katz_centrality",
     "leiden_communities",
     "louvain_communities",
@@ -78,6 +81,7 @@ __all__ = [
     "number_strongly_connected_components",
     "number_weakly_connected_components",
     "pagerank",
+    "resource_allocation_index",
     "single_source_bellman_ford_path_length",
     "single_source_dijkstra_path_length",
     "single_source_shortest_path_length",
@@ -92,11 +96,10 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
     """Whether a call is one for tiergraph, or why not."""
     if any(callable(value) for value in (kwargs.get("weight"), *args[1:])):
         return "weights are an attribute of edges for tiergraph, and no function"
-    own = getattr(structure, name, None)
+    own = getattr(structure, name, None) or getattr(links, name, None)
     if own is not None and args:
         parameters = list(inspect.signature(own).parameters)
-        why_not = structure.why_not(
-            name, args[0], dict(zip(parameters, args, strict=False)) | dict(kwargs)
-        )
+        given = dict(zip(parameters, args, strict=False)) | dict(kwargs)
+        why_not = structure.why_not(name, args[0], given) or links.why_not(name, given)
         return True if why_not is None else why_not
     return True

@@ -78,18 +78,25 @@ impl Lists {
         })
     }
 
-    /// Leaves every neighbour in a list once, ascending, and no vertex in its own list.
-    pub(super) fn simplify(&mut self, graph: &Graph, some: Option<&[u32]>) -> Result<()> {
+    /// Leaves every neighbour in a list once, ascending, and no vertex in its own list unless `with_loops`.
+    pub(super) fn simplify(
+        &mut self,
+        graph: &Graph,
+        some: Option<&[u32]>,
+        with_loops: bool,
+    ) -> Result<()> {
         self.each_mut(graph, some, |v, list| {
-            if list.is_sorted_by(|a, b| a < b) && list.binary_search(&v).is_err() {
+            let is_loop = |target| !with_loops && target == v;
+            let has_loop = || !with_loops && list.binary_search(&v).is_ok();
+            if list.is_sorted_by(|a, b| a < b) && !has_loop() {
                 return list.len();
             }
             list.sort_unstable();
-            let (mut kept, mut last) = (0, v);
+            let mut kept = 0;
             for i in 0..list.len() {
                 let target = list[i];
-                if target != v && target != last {
-                    (list[kept], last) = (target, target);
+                if !is_loop(target) && (kept == 0 || list[kept - 1] != target) {
+                    list[kept] = target;
                     kept += 1;
                 }
             }

@@ -142,6 +142,8 @@ enum Listed {
     Any,
     /// Neighbours in ascending order.
     Sorted,
+    /// Neighbours in ascending order, each once.
+    Distinct,
     /// Neighbours in ascending order, each once, without the vertex itself.
     Simple,
 }
@@ -232,6 +234,11 @@ impl<'g> RowMap<'g> {
     /// The same, whose lists ascend.
     pub(crate) fn sorted(self) -> Self {
         Self { order: Listed::Sorted, ..self }
+    }
+
+    /// The same, whose lists have every neighbour once, ascending.
+    pub(crate) fn distinct(self) -> Self {
+        Self { order: Listed::Distinct, ..self }
     }
 
     /// The same, whose lists have every neighbour once, ascending, and not the vertex itself.
@@ -381,7 +388,8 @@ impl<'g> RowMap<'g> {
         match self.order {
             Listed::Any => (),
             Listed::Sorted => self.lists.sort(self.graph)?,
-            Listed::Simple => self.lists.simplify(self.graph, few.as_deref())?,
+            Listed::Distinct => self.lists.simplify(self.graph, few.as_deref(), true)?,
+            Listed::Simple => self.lists.simplify(self.graph, few.as_deref(), false)?,
         }
         self.filled = few.is_none().then_some(number);
         Ok(few.map_or(Filled::All, Filled::Some))

@@ -3,8 +3,10 @@
 mod communities;
 mod cores;
 mod greedy;
+mod intersect;
 mod label_propagation;
 mod mutual;
+mod similarity;
 mod strong;
 mod triangles;
 
@@ -15,6 +17,7 @@ pub use greedy::{coloring, independent_set};
 pub use label_propagation::label_propagation;
 pub(crate) use mutual::mutual_of;
 pub use mutual::{Mutual, mutual};
+pub use similarity::{InCommon, Weighed, in_common};
 pub use strong::scc;
 pub use triangles::{Triangles, clustering, triangles};
 pub(crate) use triangles::{WedgesClosed, clustering_of, triangles_of};

@@ -7,6 +7,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, vec_from_fn};
 
+use super::intersect::each_common;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side, distinct};
 
@@ -43,7 +44,11 @@ pub fn mutual(graph: &Graph, progress: &dyn Progress) -> Result<(Mutual, RunRepo
             let (out, into) = arcs.split_at(degrees.out(v));
             let to = distinct(v, out, to);
             let found = match directed {
-                true => common(to, distinct(v, into, from)),
+                true => {
+                    let mut both = 0;
+                    each_common(to, distinct(v, into, from), |_| both += 1);
+                    both
+                }
                 false => to.len(),
             };
             counts[v as usize].store(found as u32, Ordering::Relaxed);
@@ -66,15 +71,4 @@ pub(crate) fn mutual_of(
     let back: u64 = of.iter().map(|&count| u64::from(count)).sum();
     let reciprocity = if all == 0 { 1.0 } else { back as f64 / all as f64 };
     Ok((Mutual { of: graph.order().to_user(of, 1)?, reciprocity }, report))
-}
-
-/// How many values two ascending lists share.
-fn common(a: &[u32], b: &[u32]) -> usize {
-    let mut rest = b;
-    a.iter()
-        .filter(|&&value| {
-            rest = &rest[rest.partition_point(|&other| other < value)..];
-            rest.first() == Some(&value)
-        })
-        .count()
 }

@@ -302,6 +302,26 @@ impl Reference {
         (counts, share)
     }
 
+    /// For each pair, the sum over the neighbours that arcs lead to from both of what `value` makes of how many
+    /// arcs lead there, and how many neighbours each has.
+    pub fn in_common(
+        &self,
+        pairs: &[[usize; 2]],
+        value: impl Fn(usize) -> f64,
+    ) -> Vec<(f64, [u32; 2])> {
+        let mut neighbors = vec![BTreeSet::new(); self.vertices()];
+        let mut arcs = vec![0; self.vertices()];
+        for (u, v, _) in self.arcs() {
+            neighbors[u].insert(v);
+            arcs[v] += 1;
+        }
+        let one = |&[a, b]: &[usize; 2]| {
+            let sum = neighbors[a].intersection(&neighbors[b]).map(|&w| value(arcs[w])).sum();
+            (sum, [neighbors[a].len() as u32, neighbors[b].len() as u32])
+        };
+        pairs.iter().map(one).collect()
+    }
+
     /// The modularity of communities: of every arc, either way, and of chance, by the definition.
     pub fn modularity(&self, labels: &[u32], directed: bool) -> f64 {
         let (mut inside, mut strength) = (0.0, vec![0.0; self.vertices()]);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
@@ -22,8 +22,8 @@ use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
     ComponentSizes, LoopCheckpoints as Checkpoints, PageRank, Propagate, Reduce, RunReport,
-    UNREACHED, Value, Walks, bfs, pagerank, pagerank_memory, propagate, propagate_bytes, sssp,
-    walks, wcc,
+    UNREACHED, Value, Walks, Weighed, bfs, in_common, pagerank, pagerank_memory, propagate,
+    propagate_bytes, sssp, walks, wcc,
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
@@ -53,6 +53,9 @@ pub(crate) struct Graph {
 
 /// Texts one after the other, and where each begins and the last ends.
 type Texts<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+
+/// Sums and numbers of neighbours of pairs.
+type Common<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<u32>>);
 
 /// A run's report, with the sizes of components if they were asked for.
 #[derive(Serialize)]
@@ -442,6 +445,28 @@ impl Graph {
         Ok((ids.into_pyarray(py).reshape([count, length + 1])?.into_any(), report))
     }
 
+    /// What the vertices of each pair, ids of shape (p, 2), have in common: sums over the neighbours of both, as
+    /// `weighed` says, how many neighbours each has, shape (p, 2), and the run's report as JSON.
+    fn in_common<'py>(
+        &self,
+        py: Python<'py>,
+        pairs: PyReadonlyArray1<'py, u64>,
+        weighed: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Common<'py>, String)> {
+        let ids = pairs.as_slice()?.to_vec();
+        let (found, report) = self.run(py, None, progress, |graph, progress| {
+            let weighed = weighed_of(weighed)?;
+            let bytes = ids.len() as u64 * 20;
+            let _held = graph.memory().reserve(bytes, "the pairs' vertices")?;
+            let vertices = graph.ids().find(&ids)?;
+            in_common(graph, vertices.as_chunks().0, weighed, progress)
+        })?;
+        let count = found.sums.len();
+        let neighbors = found.neighbors.into_flattened().into_pyarray(py).reshape([count, 2])?;
+        Ok(((found.sums.into_pyarray(py), neighbors), report))
+    }
+
     /// Runs the algorithm `name` with `options`, a JSON object; returns a value a vertex, in the user's order,
     /// and the run's report with what was found, as JSON.
     fn algorithm<'py>(
@@ -576,6 +601,18 @@ fn not_on_a_gpu() -> Error {
     Error::new(ErrorKind::Input, "propagate values in GPU memory")
         .expected("a graph that was opened with `--device cuda`")
         .got("one on the CPU")
+}
+
+/// What a common neighbour counts by the way called `name`: `alike`, `logarithm` or `arcs`.
+fn weighed_of(name: &str) -> Result<Weighed> {
+    match name {
+        "alike" => Ok(Weighed::Alike),
+        "logarithm" => Ok(Weighed::ByLogarithm),
+        "arcs" => Ok(Weighed::ByArcs),
+        _ => Err(Error::new(ErrorKind::Input, "weigh neighbours by")
+            .object(name)
+            .expected("`alike`, `logarithm` or `arcs`")),
+    }
 }
 
 /// The direction called `name`: `out` or `in`.

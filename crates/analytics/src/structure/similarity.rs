@@ -1,0 +1,285 @@
+//! What the two vertices of a pair have in common: `intersect`, over the lists of both.
+//!
+//! Where all lists fit the memory, pairs are gone over once. Where not, the lists of as many pairs' vertices of
+//! fewer arcs as fit are held while those of the others go by, part by part; a round reads pages of wanted
+//! vertices alone where they are few. 64 bytes a pair, and the degrees.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tiergraph_core::{Error, ErrorKind, Progress, Result};
+use tiergraph_graph::Graph;
+use tiergraph_mem::{Array, Reservation};
+
+use super::intersect::each_common;
+use crate::flags::Flags;
+use crate::report::{Run, RunReport};
+use crate::row_map::{ListDegrees, Lists, RowMap, Side};
+
+/// Pairs that a thread takes together.
+const TOGETHER: usize = 1 << 10;
+/// Bytes of a pair beside its ends: its results, twice at the end, and its places in a part.
+const PAIR_BYTES: u64 = 64;
+
+/// What a common neighbour counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weighed {
+    /// One: how many there are.
+    Alike,
+    /// The inverse of the logarithm of how many arcs lead to it (Adamic and Adar, Social Networks 25, 2003);
+    /// nothing where only one does, which is so where a vertex is compared with itself.
+    ByLogarithm,
+    /// The inverse of how many arcs lead to it (Zhou, Lü and Zhang, Eur. Phys. J. B 71, 2009).
+    ByArcs,
+}
+
+/// What pairs of vertices have in common.
+#[derive(Debug, Default)]
+pub struct InCommon {
+    /// For each pair, the sum over all neighbours that both have.
+    pub sums: Vec<f64>,
+    /// For each pair, how many different neighbours each of its vertices has.
+    pub neighbors: Vec<[u32; 2]>,
+}
+
+/// The neighbours that arcs lead to from both vertices of each pair, each counted once and as `weighed` says.
+///
+/// # Errors
+/// Pairs of what are no vertices, 2³² pairs or more, state that does not fit the memory, any error of a pass.
+pub fn in_common(
+    graph: &Graph,
+    pairs: &[[u32; 2]],
+    weighed: Weighed,
+    progress: &dyn Progress,
+) -> Result<(InCommon, RunReport)> {
+    let (n, count) = (graph.vertices(), pairs.len());
+    check(graph, pairs)?;
+    let longest = RowMap::longest(graph, Side::Out)?;
+    let plan = RowMap::memory(graph, Side::Out)?
+        .and("the pairs", count as u64 * PAIR_BYTES)
+        .and(
+            "how many arcs lead to a vertex",
+            if weighed == Weighed::Alike { 0 } else { n as u64 * 4 },
+        )
+        .and("which vertices are wanted", 2 * Flags::bytes(n))
+        .and("the neighbours of a pair's vertex", longest * 4 + 64);
+    let _state = graph.memory().reserve_all(&plan)?;
+    let degrees = ListDegrees::read(graph, Side::Out)?;
+    let mut rows = RowMap::new(graph, &degrees)?.distinct();
+    graph.memory().plan_residency();
+    let mut run = Run::start(graph, "similarity", 0, progress).with_passes_of(rows.round_bytes());
+    let arcs = match weighed {
+        Weighed::Alike => None,
+        Weighed::ByLogarithm | Weighed::ByArcs => Some(ListDegrees::read(graph, Side::In)?),
+    };
+    let found = Found::new(count, arcs, weighed)?;
+    if let Some(lists) = rows.whole()? {
+        run.iteration("fill", 0.0);
+        let parts = pairs.chunks(TOGETHER).zip((0..).step_by(TOGETHER));
+        graph.thread_pool().share(parts, |_, parts| {
+            for (part, first) in parts.take_while(|_| !graph.cancel().is_cancelled()) {
+                for (&[a, b], pair) in part.iter().zip(first..) {
+                    found.set(pair, lists.of(a), lists.of(b), false);
+                }
+            }
+        })?;
+        graph.cancel().check("compare the pairs")?;
+        run.iteration("intersect", count as f64);
+    } else {
+        let mut parts = Parts::new(graph, &degrees, pairs, longest)?;
+        while let Some(part) = parts.next(&mut rows)? {
+            run.iteration("fill", 0.0);
+            part.compare(&mut rows, &found)?;
+            run.iteration("intersect", part.passing.len() as f64);
+        }
+    }
+    let report = run.finish(true)?;
+    Ok((found.into_values(), report))
+}
+
+fn check(graph: &Graph, pairs: &[[u32; 2]]) -> Result<()> {
+    let n = graph.vertices();
+    let refused = |expected: String, got: String| {
+        Err(Error::new(ErrorKind::Input, "compare pairs of vertices").expected(expected).got(got))
+    };
+    if u32::try_from(pairs.len()).is_err() {
+        return refused("fewer than 2^32 pairs".into(), pairs.len().to_string());
+    }
+    match pairs.as_flattened().iter().find(|&&v| v as usize >= n) {
+        Some(vertex) => refused(format!("vertices below {n}"), vertex.to_string()),
+        None => Ok(()),
+    }
+}
+
+/// What is found of pairs, by several threads.
+struct Found {
+    /// How many arcs lead to a vertex, where that counts.
+    arcs: Option<ListDegrees>,
+    weighed: Weighed,
+    /// The bits of each pair's sum.
+    sums: Array<AtomicU64>,
+    /// The numbers of neighbours of each pair's first vertex, and above of its second.
+    neighbors: Array<AtomicU64>,
+}
+
+impl Found {
+    fn new(pairs: usize, arcs: Option<ListDegrees>, weighed: Weighed) -> Result<Self> {
+        let zeros = || Array::from_fn(pairs, |_| AtomicU64::new(0));
+        Ok(Self { arcs, weighed, sums: zeros()?, neighbors: zeros()? })
+    }
+
+    /// Compares the lists of a pair's vertices; those of the second vertex come first if `turned`.
+    fn set(&self, pair: usize, a: &[u32], b: &[u32], turned: bool) {
+        let mut sum = 0.0;
+        each_common(a, b, |w| {
+            let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));
+            sum += match self.weighed {
+                Weighed::ByLogarithm if arcs < 2 => 0.0,
+                Weighed::ByLogarithm => 1.0 / (arcs as f64).ln(),
+                Weighed::Alike | Weighed::ByArcs => 1.0 / arcs as f64,
+            };
+        });
+        let (first, second) = if turned { (b, a) } else { (a, b) };
+        self.sums[pair].store(sum.to_bits(), Ordering::Relaxed);
+        let lengths = (second.len() as u64) << 32 | first.len() as u64;
+        self.neighbors[pair].store(lengths, Ordering::Relaxed);
+    }
+
+    fn into_values(self) -> InCommon {
+        let loaded = |array: &Array<AtomicU64>| {
+            array.iter().map(|value| value.load(Ordering::Relaxed)).collect::<Vec<_>>()
+        };
+        let sums = loaded(&self.sums).into_iter().map(f64::from_bits).collect();
+        let lengths = loaded(&self.neighbors).into_iter();
+        InCommon {
+            sums,
+            neighbors: lengths.map(|both| [both as u32, (both >> 32) as u32]).collect(),
+        }
+    }
+}
+
+/// A pair of a part.
+#[derive(Debug, Clone, Copy)]
+struct Passing {
+    /// The vertex whose list goes by.
+    vertex: u32,
+    /// The number, in the part, of the one whose list is held.
+    held: u32,
+    pair: u32,
+    /// Whether the one that is held is the pair's second.
+    is_turned: bool,
+}
+
+/// The pairs, by vertices whose lists are held together.
+struct Parts<'a> {
+    graph: &'a Graph,
+    degrees: &'a ListDegrees,
+    pairs: &'a [[u32; 2]],
+    /// Pairs, those with the same held vertex side by side.
+    order: Vec<u32>,
+    /// How many of them are in parts that were made.
+    done: usize,
+    /// Bytes of the lists of a part.
+    room: u64,
+    _held: Option<Reservation>,
+}
+
+/// The lists that are held, and the pairs of their vertices.
+struct Part<'a> {
+    graph: &'a Graph,
+    lists: Lists,
+    /// How long each list is.
+    lengths: Vec<u32>,
+    /// Pairs by ascending vertices whose lists go by.
+    passing: Vec<Passing>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(
+        graph: &'a Graph,
+        degrees: &'a ListDegrees,
+        pairs: &'a [[u32; 2]],
+        longest: u64,
+    ) -> Result<Self> {
+        let mut order: Vec<u32> = (0..pairs.len() as u32).collect();
+        order.sort_unstable_by_key(|&pair| (held_of(degrees, pairs[pair as usize]), pair));
+        let bytes = |&pair: &u32| degrees.all(held_of(degrees, pairs[pair as usize])) * 4 + 4;
+        let all = order.iter().map(bytes).sum::<u64>();
+        let more = all.min(graph.memory().budget().left() / 4 * 3);
+        let held = graph.memory().reserve_if_left(more, "the neighbours of pairs' vertices")?;
+        let room = longest * 4 + 64 + if held.is_some() { more } else { 0 };
+        Ok(Self { graph, degrees, pairs, order, done: 0, room, _held: held })
+    }
+
+    /// Reads the lists of the next part; `None` where there is none.
+    fn next(&mut self, rows: &mut RowMap<'_>) -> Result<Option<Part<'a>>> {
+        let Self { graph, degrees, pairs, .. } = *self;
+        let (mut vertices, mut passing, mut bytes) = (Vec::new(), Vec::new(), 4);
+        for &pair in &self.order[self.done..] {
+            let ends = pairs[pair as usize];
+            let held = held_of(degrees, ends);
+            if vertices.last() != Some(&held) {
+                bytes += degrees.all(held) * 4 + 4;
+                if bytes > self.room && !vertices.is_empty() {
+                    break;
+                }
+                vertices.push(held);
+            }
+            let is_turned = ends[0] != held;
+            let vertex = ends[usize::from(!is_turned)];
+            let held = vertices.len() as u32 - 1;
+            passing.push(Passing { vertex, held, pair, is_turned });
+        }
+        if passing.is_empty() {
+            return Ok(None);
+        }
+        self.done += passing.len();
+        passing.sort_unstable_by_key(|passing| (passing.vertex, passing.pair));
+        let mut lists = Lists::of_lengths(0, vertices.iter().map(|&v| degrees.all(v) as u32))?;
+        let lengths: Vec<_> = vertices.iter().map(|_| AtomicU32::new(0)).collect();
+        let (starts, targets) = lists.slots();
+        let wanted = flags(graph, vertices.iter().copied());
+        rows.for_each_of(
+            &|v| wanted.has(v),
+            |_| (),
+            |(), v, list| {
+                let Ok(at) = vertices.binary_search(&v) else { return };
+                lengths[at].store(list.len() as u32, Ordering::Relaxed);
+                let to = &targets[starts[at] as usize..];
+                to.iter().zip(list).for_each(|(to, &w)| to.store(w, Ordering::Relaxed));
+            },
+        )?;
+        let lengths = lengths.into_iter().map(AtomicU32::into_inner).collect();
+        Ok(Some(Part { graph, lists, lengths, passing }))
+    }
+}
+
+impl Part<'_> {
+    /// Compares the lists that are held with the others of their pairs, which go by.
+    fn compare(&self, rows: &mut RowMap<'_>, found: &Found) -> Result<()> {
+        let wanted = flags(self.graph, self.passing.iter().map(|passing| passing.vertex));
+        rows.for_each_of(
+            &|v| wanted.has(v),
+            |_| (),
+            |(), v, list| {
+                let first = self.passing.partition_point(|passing| passing.vertex < v);
+                let of_vertex =
+                    self.passing[first..].iter().take_while(|passing| passing.vertex == v);
+                for &Passing { held, pair, is_turned, .. } in of_vertex {
+                    let held = &self.lists.of(held)[..self.lengths[held as usize] as usize];
+                    found.set(pair as usize, held, list, is_turned);
+                }
+            },
+        )
+    }
+}
+
+/// The vertex of a pair whose list is held: the one of fewer arcs.
+fn held_of(degrees: &ListDegrees, [a, b]: [u32; 2]) -> u32 {
+    if (degrees.all(b), b) < (degrees.all(a), a) { b } else { a }
+}
+
+fn flags(graph: &Graph, vertices: impl Iterator<Item = u32>) -> Flags {
+    let flags = Flags::none(graph.vertices());
+    vertices.for_each(|v| flags.set(v));
+    flags
+}
